@@ -4,6 +4,7 @@ mod cache;
 mod even;
 mod filter;
 mod in_order;
+mod open;
 mod row;
 mod search;
 mod segment;

@@ -4,23 +4,21 @@
 //! byte. All calls may run concurrently.
 
 use super::cache::{BlockCache, Page, Slots};
+use super::open::read_footer;
 use crate::column::{ColumnMeta, Zone};
-use crate::footer::{self, ALIGNMENT, ColumnEntry, MAGIC, TRAILER_BYTES, block_rows};
+use crate::footer::{self, ALIGNMENT, ColumnEntry, block_rows};
 use nacre_column::Scalar;
 use nacre_column::block::Block;
 use nacre_column::encoding::{Dictionary, Encoding};
 use nacre_column::kernel::Predicate;
 use nacre_column::{Bitmap, Values, Vector};
 use nacre_host::{LocalFile, ReadRange};
-use nacre_types::bytes::Reader;
 use nacre_types::checksum::checksum;
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, Value};
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
-/// Bytes read from the end of a file at first: nearly always the whole footer.
-const TAIL_BYTES: u64 = 64 << 10;
 /// Neighbouring blocks are read as one range up to this length.
 const RUN_BYTES: usize = 8 << 20;
 /// When fewer rows per block than this are wanted, they are taken one by one.
@@ -182,6 +180,7 @@ impl Segment {
         count: usize,
         see: &mut dyn FnMut(Scalar<'_>) -> Result<()>,
     ) -> Result<()> {
+        debug_assert!(start + count <= self.rows, "rows {start}+{count} of {}", self.rows);
         let (mut at, end) = (start, start + count);
         while at < end {
             let stop = (at / BLOCK_ROWS * BLOCK_ROWS + BLOCK_ROWS).min(end);
@@ -213,6 +212,7 @@ impl Segment {
                 Ok(at)
             })?;
         }
+        debug_assert!(kept <= rows.len(), "{kept} rows kept of {}", rows.len());
         rows.truncate(kept);
         Ok(())
     }
@@ -345,6 +345,7 @@ impl Segment {
     }
 
     pub(crate) fn block_address(&self, column: usize, block: usize) -> BlockAddress {
+        debug_assert!(block < self.blocks(), "address of block {block} of {}", self.blocks());
         let entry = &self.columns[column];
         BlockAddress {
             column,
@@ -561,58 +562,5 @@ impl Segment {
 impl Drop for Segment {
     fn drop(&mut self) {
         self.cache.forget_slots(&self.slots);
-    }
-}
-
-fn read_footer(file: &dyn LocalFile, bytes: u64) -> Result<(usize, Vec<ColumnEntry>)> {
-    let shortest = (MAGIC.len() + TRAILER_BYTES) as u64;
-    if bytes < shortest {
-        return Err(Error::corrupt(format!(
-            "file has {bytes} bytes, fewer than the shortest segment has"
-        )));
-    }
-    let mut head = MAGIC;
-    let mut tail = vec![0; bytes.min(TAIL_BYTES) as usize];
-    let tail_offset = bytes - tail.len() as u64;
-    file.read(&mut [
-        ReadRange { offset: 0, buffer: &mut head },
-        ReadRange { offset: tail_offset, buffer: &mut tail },
-    ])?;
-    let (rest, trailer) = tail.split_at(tail.len() - TRAILER_BYTES);
-    let mut reader = Reader::new(trailer, "trailer");
-    let (offset, length, expected) = (reader.u64()?, reader.u64()?, reader.u64()?);
-    check_magic(&head, "first")?;
-    check_magic(reader.take(MAGIC.len())?, "last")?;
-    let end = bytes - TRAILER_BYTES as u64;
-    if offset < MAGIC.len() as u64 || offset.checked_add(length) != Some(end) {
-        return Err(Error::corrupt("trailer: footer does not end where the trailer starts"));
-    }
-    let long;
-    let footer = match offset.checked_sub(tail_offset) {
-        Some(at) => &rest[at as usize..],
-        None => {
-            let mut buffer = vec![0; length as usize];
-            file.read(&mut [ReadRange { offset, buffer: &mut buffer }])?;
-            long = buffer;
-            &long[..]
-        }
-    };
-    if checksum(footer) != expected {
-        return Err(Error::corrupt(format!("footer at byte {offset}: checksum does not match")));
-    }
-    footer::decode(footer, offset)
-}
-
-fn check_magic(found: &[u8], which: &str) -> Result<()> {
-    let (name, version) = MAGIC.split_at(MAGIC.len() - 1);
-    match found.split_last() {
-        Some((_, found)) if found != name => {
-            Err(Error::corrupt(format!("{which} bytes are not the magic of a segment")))
-        }
-        Some((found, _)) if *found != version[0] => Err(Error::unsupported(format!(
-            "segment format version {found}; this program reads {}",
-            version[0]
-        ))),
-        _ => Ok(()),
     }
 }

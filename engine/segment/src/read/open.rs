@@ -1,0 +1,64 @@
+//! Reading the footer of a file: magic, version, trailer and checksum first.
+
+use crate::footer::{self, ColumnEntry, MAGIC, TRAILER_BYTES};
+use nacre_host::{LocalFile, ReadRange};
+use nacre_types::bytes::Reader;
+use nacre_types::checksum::checksum;
+use nacre_types::{Error, Result};
+
+/// Bytes read from the end of a file at first: nearly always the whole footer.
+const TAIL_BYTES: u64 = 64 << 10;
+
+/// Reads the number of rows and the columns of a file of `bytes` bytes.
+pub(super) fn read_footer(file: &dyn LocalFile, bytes: u64) -> Result<(usize, Vec<ColumnEntry>)> {
+    let shortest = (MAGIC.len() + TRAILER_BYTES) as u64;
+    if bytes < shortest {
+        return Err(Error::corrupt(format!(
+            "file has {bytes} bytes, fewer than the shortest segment has"
+        )));
+    }
+    let mut head = MAGIC;
+    let mut tail = vec![0; bytes.min(TAIL_BYTES) as usize];
+    let tail_offset = bytes - tail.len() as u64;
+    file.read(&mut [
+        ReadRange { offset: 0, buffer: &mut head },
+        ReadRange { offset: tail_offset, buffer: &mut tail },
+    ])?;
+    let (rest, trailer) = tail.split_at(tail.len() - TRAILER_BYTES);
+    let mut reader = Reader::new(trailer, "trailer");
+    let (offset, length, expected) = (reader.u64()?, reader.u64()?, reader.u64()?);
+    check_magic(&head, "first")?;
+    check_magic(reader.take(MAGIC.len())?, "last")?;
+    let end = bytes - TRAILER_BYTES as u64;
+    if offset < MAGIC.len() as u64 || offset.checked_add(length) != Some(end) {
+        return Err(Error::corrupt("trailer: footer does not end where the trailer starts"));
+    }
+    let long;
+    let footer = match offset.checked_sub(tail_offset) {
+        Some(at) => &rest[at as usize..],
+        None => {
+            let mut buffer = vec![0; length as usize];
+            file.read(&mut [ReadRange { offset, buffer: &mut buffer }])?;
+            long = buffer;
+            &long[..]
+        }
+    };
+    if checksum(footer) != expected {
+        return Err(Error::corrupt(format!("footer at byte {offset}: checksum does not match")));
+    }
+    footer::decode(footer, offset)
+}
+
+fn check_magic(found: &[u8], which: &str) -> Result<()> {
+    let (name, version) = MAGIC.split_at(MAGIC.len() - 1);
+    match found.split_last() {
+        Some((_, found)) if found != name => {
+            Err(Error::corrupt(format!("{which} bytes are not the magic of a segment")))
+        }
+        Some((found, _)) if *found != version[0] => Err(Error::unsupported(format!(
+            "segment format version {found}; this program reads {}",
+            version[0]
+        ))),
+        _ => Ok(()),
+    }
+}
