@@ -90,6 +90,12 @@ impl Contents {
             "table {} is not in the catalog",
             table.schema().name
         );
+        debug_assert!(
+            self.by_name.len() == self.by_id.len(),
+            "{} tables by name and {} by id",
+            self.by_name.len(),
+            self.by_id.len()
+        );
     }
 
     /// Adds a view; `replace` allows it to take the place of another.

@@ -89,6 +89,11 @@ impl Index {
 
     /// The entries of the rows in a partition's rowstore.
     pub fn entries(&self, partition: u32) -> &Entries {
+        debug_assert!(
+            (partition as usize) < self.memory.entries.len(),
+            "partition {partition} of {}",
+            self.memory.entries.len()
+        );
         &self.memory.entries[partition as usize]
     }
 
@@ -207,6 +212,7 @@ impl IndexMemory {
             && numbered
             && matches!(columns, [at] if is_integer(at));
         let new = if is_packed { Entries::of_integers } else { Entries::new };
+        invariant!(!columns.is_empty() && partitions > 0, "index {} is over no column", index.name);
         let entries = (0..partitions).map(|_| new()).collect();
         IndexMemory { entries, claims: Rowstore::new() }
     }

@@ -160,6 +160,12 @@ impl Directory {
         let mut found: Vec<usize> = self.unbounded.iter().map(|place| *place as usize).collect();
         self.intervals
             .overlap(low.as_deref(), high.as_deref(), &mut |place| found.push(place as usize));
+        debug_assert!(
+            self.column < self.types.len(),
+            "column {} of a key of {}",
+            self.column,
+            self.types.len()
+        );
         found.sort_unstable();
         Ok(found)
     }

@@ -1,19 +1,21 @@
-//! Which of many key ranges hold a key: an interval tree that lies flat in an array.
+//! Which of many key ranges contain a key: an interval tree laid out flat in an array.
 //!
-//! Ranges are sorted by their lower end. The tree is implicit: the root of a part of the array is its middle, and each
-//! root knows the highest upper end below it. So a key that *h* of *n* ranges hold is answered in O(log *n* + *h* log
-//! *n*) looks, in practice near log *n* + 2 *h*, and a range takes 32 bytes.
+//! Ranges are sorted by their lower end. The tree is implicit: the root of a part of the array is its
+//! middle, and each root knows the highest upper end below it. A key that *h* of *n* ranges contain is
+//! answered in O(log *n* + *h* log *n*) steps, in practice near log *n* + 2 *h*, and a range takes 32
+//! bytes.
 //!
-//! Ends are the bytes of encoded values ([`nacre_types::key`]), of which eight are kept, from the first on in which any
-//! two ends differ: what they have in common is kept once. Cutting bytes off keeps order, so nothing is missed; a key
-//! that only the bytes cut off would have ruled out is answered as held. It knows nothing of segments.
+//! Ends are the bytes of encoded values ([`nacre_types::key`]). Of each, eight bytes are kept, from the
+//! first on in which any two ends differ; the common prefix is kept once. Truncation keeps the order, so
+//! nothing is missed; a key that only the truncated bytes would have ruled out counts as contained. The
+//! tree knows nothing of segments.
 
 /// Keys from `low` to `high`, both inclusive.
 #[derive(Clone, Copy, Debug)]
 struct Range {
     low: u64,
     high: u64,
-    /// Greatest `high` of the part of the array whose root this is.
+    /// Greatest `high` of the part of the array with this root.
     reach: u64,
     item: u32,
 }
@@ -21,15 +23,16 @@ struct Range {
 /// A set of ranges with numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Intervals {
-    /// What all ends begin with.
+    /// The common prefix of all ends.
     common: Vec<u8>,
     ranges: Vec<Range>,
 }
 
-/// The bytes of a range: its least and its greatest key, and its number.
+/// A range: the bytes of its least and its greatest key, and its number.
 pub(crate) type Bounds = (Vec<u8>, Vec<u8>, u32);
 
 impl Intervals {
+    /// A tree of these ranges.
     pub fn new(bounds: &[Bounds]) -> Intervals {
         let mut common: Option<&[u8]> = None;
         for end in bounds.iter().flat_map(|(low, high, _)| [low, high]) {
@@ -48,11 +51,16 @@ impl Intervals {
         let mut ranges: Vec<Range> = bounds.iter().map(range).collect();
         ranges.sort_unstable_by_key(|range| (range.low, range.item));
         set_reach(&mut ranges);
+        debug_assert!(
+            ranges.is_sorted_by_key(|range| range.low)
+                && ranges.iter().all(|range| range.high <= range.reach),
+            "an interval tree is out of order, or has a range beyond its reach"
+        );
         Intervals { common, ranges }
     }
 
-    /// Visits the numbers of the ranges that may hold a key between two, both inclusive, in no particular order. Each is
-    /// the whole encoding of a value; `None` is no bound.
+    /// Visits the numbers of the ranges that may contain a key between two, both inclusive, in no
+    /// particular order. A bound is the whole encoding of a value; `None` is no bound.
     pub fn overlap(&self, low: Option<&[u8]>, high: Option<&[u8]>, visit: &mut dyn FnMut(u32)) {
         let low = low.map_or(Some(0), |low| match low.strip_prefix(&self.common[..]) {
             Some(rest) => Some(eight(rest)),
@@ -67,16 +75,17 @@ impl Intervals {
         }
     }
 
-    /// The same of one key.
+    /// Visits the numbers of the ranges that may contain a key.
     pub fn stab(&self, key: &[u8], visit: &mut dyn FnMut(u32)) {
         self.overlap(Some(key), Some(key), visit);
     }
 
-    /// How many ranges hold the lower end of a range, on average: 1 when none overlap, their number when all do.
+    /// How many ranges contain the lower end of a range, on average: 1 if none overlap, their number if
+    /// all do.
     pub fn depth(&self) -> f64 {
         let mut highs: Vec<u64> = self.ranges.iter().map(|range| range.high).collect();
         highs.sort_unstable();
-        // Of the ranges that begin at or before a key, those that also ended before it are out.
+        // The ranges that begin at or before a key, without those that end before it.
         let begun = |key: u64| self.ranges.partition_point(|range| range.low <= key);
         let ended = |key: u64| highs.partition_point(|high| *high < key);
         let sum: usize =

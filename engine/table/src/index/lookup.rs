@@ -32,6 +32,12 @@ pub(crate) fn rows_of_candidate(
 /// Positions in a part of a whole key, which begins at `position` if it is there at all.
 pub(crate) fn run_at(part: &Part, values: &[Value], position: u32) -> Result<(usize, usize)> {
     let start = position as usize;
+    debug_assert!(
+        values.len() == part.keys().len(),
+        "{} values of a key of {} columns",
+        values.len(),
+        part.keys().len()
+    );
     match part.file().is_key(start, part.keys(), values)? {
         true => Ok((start, part.upper(values, start)?)),
         false => Ok((start, start)),
@@ -164,6 +170,11 @@ pub(crate) fn block_keys(
     state: &SegmentState,
     start: usize,
 ) -> Result<Vec<Vec<u8>>> {
+    debug_assert!(
+        start < state.segment.rows() && start.is_multiple_of(limits::BLOCK_ROWS),
+        "a block at row {start} of {}",
+        state.segment.rows()
+    );
     let count = limits::BLOCK_ROWS.min(state.segment.rows() - start);
     index.encode_rows(&block_columns(schema, index, state, start, count)?)
 }

@@ -100,6 +100,7 @@ pub(crate) fn successor(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
     while let Some(last) = bytes.pop() {
         if let Some(next) = last.checked_add(1) {
             bytes.push(next);
+            debug_assert!(bytes.last() > Some(&0), "the successor of a prefix is not above it");
             return Some(bytes);
         }
     }

@@ -62,7 +62,7 @@ pub(crate) fn check_column(column: &Column, vector: &Vector) -> Result<()> {
     if checked.is_ok() || all_are_rows {
         return checked;
     }
-    // What stands below a null, or in a dictionary and in no row, is nobody's.
+    // A value below a null, or in a dictionary but in no row, is not a row's and may break the limits.
     (0..vector.len()).filter(|row| !vector.is_null(*row)).try_for_each(|row| {
         vector.bytes(row).map_or(Ok(()), check_length)?;
         column.check(&vector.value(row))
@@ -76,9 +76,10 @@ fn check_length(value: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses rows that could be written, and then neither changed nor deleted: what moves a row is one record of the log.
+/// Refuses rows that could be written but then neither changed nor deleted: moving a row out of a
+/// segment takes one record of the log.
 pub(crate) fn check_row_length(bytes: usize) -> Result<()> {
-    // A transaction's row has a key beside it, and numbers.
+    // Leaves room for the row's key and numbers in the record.
     let most = nacre_log::MAX_RECORD_BYTES / 2;
     if bytes > most {
         return Err(Error::limit(format!("a row of {bytes} bytes; at most {most} are possible")));

@@ -12,6 +12,10 @@ pub(crate) struct KeyRows<'a> {
 impl<'a> KeyRows<'a> {
     /// Keys made of these columns, which have the same length.
     pub fn new<V: Borrow<Vector>>(columns: &'a [V]) -> KeyRows<'a> {
+        debug_assert!(
+            columns.windows(2).all(|pair| pair[0].borrow().len() == pair[1].borrow().len()),
+            "columns of a key have different lengths"
+        );
         KeyRows {
             columns: columns
                 .iter()

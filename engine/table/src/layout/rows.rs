@@ -9,15 +9,18 @@ use std::sync::Arc;
 
 /// One row of a batch as values.
 pub(crate) fn values_of(batch: &Batch, row: usize) -> Vec<Value> {
+    debug_assert!(row < batch.rows, "row {row} of {}", batch.rows);
     batch.columns.iter().map(|c| c.value(row)).collect()
 }
 
 /// The key values of a row given as values.
 pub(crate) fn key_of(columns: &[usize], row: &[Value]) -> Vec<Value> {
+    debug_assert!(columns.iter().all(|c| *c < row.len()), "a key column of {} values", row.len());
     columns.iter().map(|c| row[*c].clone()).collect()
 }
 
-/// Decodes encoded rows into vectors of the projected columns. `limit` when a vector has no room for their texts.
+/// Decodes encoded rows into vectors of the projected columns. `limit` if the texts of a column exceed
+/// 4 GiB.
 pub(crate) fn to_batch(layout: &RowLayout, rows: &[Row], projection: &[usize]) -> Result<Batch> {
     let columns = projection
         .iter()
@@ -53,12 +56,14 @@ pub(crate) fn to_batch(layout: &RowLayout, rows: &[Row], projection: &[usize]) -
     Ok(Batch::new(columns, rows.len()))
 }
 
-/// A batch for this table's segments: the rows' columns, then the hidden row numbers if it has them.
+/// A batch for a table's segments: the rows' columns, then the hidden row numbers if the table has
+/// them.
 pub(crate) fn to_segment_batch(
     layout: &TableLayout,
     rows: &[Row],
     keys: &[Arc<[u8]>],
 ) -> Result<Batch> {
+    debug_assert!(rows.len() == keys.len(), "{} rows have {} keys", rows.len(), keys.len());
     let all: Vec<usize> = (0..layout.schema().columns.len()).collect();
     let mut batch = to_batch(layout.rows(), rows, &all)?;
     if layout.key_columns().is_none() {

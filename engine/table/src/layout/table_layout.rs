@@ -43,6 +43,12 @@ impl TableLayout {
 
     /// The layout after a change of the schema.
     pub fn altered(&self, schema: TableSchema) -> TableLayout {
+        debug_assert!(
+            schema.version >= self.schema.version,
+            "table {} goes back to version {} of its schema",
+            schema.name,
+            schema.version
+        );
         let mut older = self.older.clone();
         if schema.version != self.schema.version {
             let columns = self.schema.columns.iter().map(|c| c.id).collect();
@@ -147,6 +153,11 @@ impl TableLayout {
     pub fn encode_row_number(number: u64) -> Vec<u8> {
         let mut out = vec![1];
         key::put_i64(&mut out, number as i64);
+        debug_assert!(
+            key::check_length(&out).is_ok() && out.len() == 9,
+            "row number {number} takes {} bytes",
+            out.len()
+        );
         out
     }
 
@@ -191,6 +202,12 @@ impl TableLayout {
     /// Such an encoding is stored nowhere, so its length has no limit.
     pub fn encode_order(&self, values: &[Value]) -> Result<Vec<u8>> {
         let sort = self.sort_columns().unwrap_or(&[]);
+        debug_assert!(
+            values.len() >= sort.len(),
+            "{} values of {} sort columns",
+            values.len(),
+            sort.len()
+        );
         let types = sort
             .iter()
             .map(|column| self.schema.columns[*column].data_type)
@@ -244,6 +261,7 @@ impl TableLayout {
 
     /// The row at a position in key order.
     pub fn row_in_key_order(&self, segment: &Segment, at: usize) -> Result<usize> {
+        debug_assert!(at < segment.rows(), "key {at} of {}", segment.rows());
         match self.key_order(segment)? {
             Some(order) => segment.row_in_order(order, at),
             None => Ok(at),
@@ -284,6 +302,7 @@ impl TableLayout {
 
     /// The key of a segment's row.
     pub fn key_of_segment_row(&self, segment: &Segment, row: u32) -> Result<Vec<Value>> {
+        debug_assert!((row as usize) < segment.rows(), "row {row} of {}", segment.rows());
         let columns = self.key_positions(segment)?;
         columns.iter().map(|c| segment.get(*c, row as usize)).collect()
     }
@@ -295,6 +314,7 @@ impl TableLayout {
         row: u32,
         projection: &[usize],
     ) -> Result<Vec<Value>> {
+        debug_assert!((row as usize) < segment.rows(), "row {row} of {}", segment.rows());
         let mut values = Vec::with_capacity(projection.len());
         let column = |at: usize| &self.schema.columns[projection[at]];
         let absent = |at: usize| column(at).default.clone();

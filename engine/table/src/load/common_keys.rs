@@ -1,28 +1,28 @@
-//! Keys that two sorted files have in common: those of a load, and of a segment that was there before.
+//! Keys that two sorted files have in common: those of a load, and those of a segment in the table.
 //!
-//! Both are walked once, block by block and side by side, as long as neither has many more keys than the other where
-//! their ranges meet; then each key of the shorter one is searched in the longer. So a load of many keys decodes what is
-//! there instead of searching it key by key, which takes a hundred times as long a key. Keys with a null are in common
-//! with none.
+//! Both are walked once, block by block and side by side, unless one has many more keys than the other
+//! where their ranges overlap; then each key of the shorter one is searched in the longer. So a load of
+//! many keys decodes the existing keys instead of searching them one by one, which takes a hundred times
+//! as long per key. Keys with a null are in common with none.
 
 use crate::layout::keys::KeyRows;
 use crate::layout::sorted_keys::SortedKeys;
 use nacre_column::{Values, Vector};
 use nacre_segment::Segment;
-use nacre_types::{Error, Result, Value, limits};
+use nacre_types::{Error, Result, Value, invariant, limits};
 use std::ops::Range;
 
-/// So many integers are walked in the time in which one is searched, about.
+/// Integers walked in about the time that one search takes.
 const INTEGERS_A_SEARCH: usize = 128;
-/// So many other keys.
+/// Other keys walked in about the time that one search takes.
 const KEYS_A_SEARCH: usize = 24;
 
-/// Whether so many keys had better be looked up one by one among so many others than walked beside them.
+/// Whether looking `few` keys up one by one among `many` others is faster than walking both.
 pub(crate) fn is_few(keys: &SortedKeys<'_>, few: usize, many: usize) -> bool {
     few * if keys.is_integer() { INTEGERS_A_SEARCH } else { KEYS_A_SEARCH } < many
 }
 
-/// Where the ranges of two files' keys meet: positions in each, none when they do not.
+/// Where the ranges of two files' keys overlap: positions in each; `None` if they do not.
 pub(crate) fn overlap(
     old: &SortedKeys<'_>,
     new: &SortedKeys<'_>,
@@ -36,11 +36,12 @@ pub(crate) fn overlap(
         return Ok(None);
     }
     let news = new.between(&old.at(olds.start)?, &old.at(olds.end - 1)?)?;
+    debug_assert!(news.end <= new.len(), "keys up to {} of {}", news.end, new.len());
     Ok((!news.is_empty()).then_some((olds, news)))
 }
 
-/// Calls `found(old position, new position)` for every key without nulls that is in both, in order. A key may be several
-/// times in the old file, and once in the new one.
+/// Calls `found(old position, new position)` for every key without nulls that is in both, in order. A
+/// key may occur several times in the old file, and once in the new one.
 pub(crate) fn each_common(
     old: &SortedKeys<'_>,
     new: &SortedKeys<'_>,
@@ -85,14 +86,17 @@ pub(crate) fn each_common(
                     found(old_start + a.rows[i] as usize, new_start + b.rows[j] as usize)
                 })?;
             }
-            // Both are of the same kind.
-            _ => return Ok(()),
+            _ => {
+                invariant!(false, "one file's keys are walked as integers, the other's are not");
+                return Ok(());
+            }
         }
     }
     Ok(())
 }
 
-/// Walks two lists, given as their lengths and where to begin, to the end of one. Answers how far it came.
+/// Walks two sorted lists, given as their lengths and starting positions, to the end of one. Returns the
+/// positions reached.
 #[inline]
 fn side_by_side<T: Ord>(
     (a_len, mut i): (usize, usize),
@@ -106,7 +110,7 @@ fn side_by_side<T: Ord>(
         if order.is_eq() {
             found(i, j)?;
         }
-        // Which comes next is as good as random: no branches.
+        // Which list advances is as good as random, so there is no branch on it.
         i += usize::from(order.is_le());
         j += usize::from(order.is_gt());
     }
@@ -122,9 +126,9 @@ enum Block {
 #[derive(Default)]
 struct Encoded {
     bytes: Vec<u8>,
-    /// Of each key, where it ends.
+    /// Where each key ends in `bytes`.
     ends: Vec<u32>,
-    /// Of each key, its position after the block's first.
+    /// Position of each key in the block.
     rows: Vec<u32>,
 }
 
@@ -141,7 +145,7 @@ struct Walk<'a> {
     next: usize,
     end: usize,
     as_integers: bool,
-    /// The key's columns as a whole, where rows are in another order.
+    /// The key columns of all rows, if rows are in another order.
     whole: Vec<Vector>,
     /// Position of the block.
     start: usize,
@@ -164,7 +168,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether there are keys, of the next block when all of the last one have been walked.
+    /// Reads the next block if the last one has been walked; returns whether there are keys.
     fn fill(&mut self) -> Result<bool> {
         let len = |block: &Block| match block {
             Block::Integers(keys) => keys.len(),
@@ -200,7 +204,7 @@ impl<'a> Walk<'a> {
 fn integers(file: &Segment, columns: &[Vector]) -> Result<Block> {
     match columns.first().map(|column| column.flat().into_owned()) {
         Some(Values::I64(keys)) => Ok(Block::Integers(keys)),
-        _ => Err(Error::corrupt(format!("segment {}: keys are no integers", file.name()))),
+        _ => Err(Error::corrupt(format!("segment {}: keys are not integers", file.name()))),
     }
 }
 

@@ -157,6 +157,7 @@ impl PartBuild {
                 count,
             )?);
             self.next_row += count;
+            debug_assert!(self.next_row <= rows, "row {} of {rows} is read", self.next_row);
             blocks += index.columns().len();
         }
         if self.next_row < rows {

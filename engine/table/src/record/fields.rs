@@ -23,6 +23,10 @@ pub(crate) fn read_place(reader: &mut Reader<'_>) -> Result<Place> {
 
 pub(super) fn put_segments(out: &mut Vec<u8>, segments: &[NewSegment]) -> Result<()> {
     out.put_varint(segments.len() as u64);
+    debug_assert!(
+        (1..segments.len()).all(|at| segments[..at].iter().all(|s| s.id != segments[at].id)),
+        "a record names a segment twice"
+    );
     for segment in segments {
         out.put_varint(segment.id);
         put_bitmap(out, &segment.deleted)?;
@@ -41,6 +45,11 @@ pub(super) fn read_segments(reader: &mut Reader<'_>) -> Result<Vec<NewSegment>> 
 pub(crate) fn put_bitmap(out: &mut Vec<u8>, bitmap: &RoaringBitmap) -> Result<()> {
     let mut bytes = Vec::with_capacity(bitmap.serialized_size());
     bitmap.serialize_into(&mut bytes).map_err(|e| Error::limit(format!("delete bitmap: {e}")))?;
+    debug_assert!(
+        RoaringBitmap::deserialize_from(&bytes[..]).is_ok_and(|read| read == *bitmap),
+        "a delete bitmap of {} rows does not read back",
+        bitmap.len()
+    );
     out.put_bytes(&bytes);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The bytes of what the log says about hash tables of indexes.
 
 use nacre_types::bytes::{Reader, Write};
-use nacre_types::{IndexId, Result};
+use nacre_types::{IndexId, Result, invariant};
 
 /// The keys that a hash table covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,7 @@ pub(crate) fn put_hash_table(out: &mut Vec<u8>, table: &NewTable) {
         KeySet::Primary => 0,
         KeySet::Index(id) => u64::from(id) + 1,
     });
+    invariant!(!table.files.is_empty(), "a hash table without files is logged");
     put_numbers(out, &table.files);
     put_numbers(out, &table.segments);
 }

@@ -41,6 +41,7 @@ pub(crate) struct NewPart {
 }
 
 pub(crate) fn put_part(out: &mut Vec<u8>, part: NewPart) {
+    debug_assert!(part.file != part.segment, "a part in its segment's file is logged");
     out.put_varint(part.segment);
     out.put_varint(part.index as u64);
     out.put_varint(part.file);

@@ -7,6 +7,23 @@ use nacre_types::{
 };
 
 pub(crate) fn put_schema(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()> {
+    let start = out.len();
+    write_schema(out, schema)?;
+    debug_assert!(
+        read_schema(&mut Reader::new(&out[start..], "schema")).is_ok_and(|read| {
+            // Defaults are left out: one that is NaN does not equal itself.
+            let columns = |schema: &TableSchema| -> Vec<_> {
+                schema.columns.iter().map(|c| (c.id, c.data_type, c.nullable)).collect()
+            };
+            read.id == schema.id && read.name == schema.name && columns(&read) == columns(schema)
+        }),
+        "the schema of table {} does not read back",
+        schema.name
+    );
+    Ok(())
+}
+
+fn write_schema(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()> {
     out.put_varint(schema.id as u64);
     out.put_bytes(schema.name.as_bytes());
     out.put_varint(schema.columns.len() as u64);
@@ -87,10 +104,16 @@ pub(crate) fn read_schema(reader: &mut Reader<'_>) -> Result<TableSchema> {
 }
 
 pub(crate) fn put_view(out: &mut Vec<u8>, view: &ViewSchema) {
+    let start = out.len();
     out.put_bytes(view.name.as_bytes());
     out.put_varint(view.columns.len() as u64);
     view.columns.iter().for_each(|name| out.put_bytes(name.as_bytes()));
     out.put_bytes(view.statement.as_bytes());
+    debug_assert!(
+        read_view(&mut Reader::new(&out[start..], "view")).is_ok_and(|read| read == *view),
+        "view {} does not read back",
+        view.name
+    );
 }
 
 pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<ViewSchema> {

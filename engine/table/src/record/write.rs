@@ -32,6 +32,7 @@ pub(crate) fn timestamp(record: &[u8]) -> Option<Timestamp> {
 }
 
 pub(crate) fn put(out: &mut Vec<u8>, place: Place, key: &[u8], row: &[u8]) {
+    debug_assert!(!key.is_empty() && !row.is_empty(), "a row or its key is empty");
     out.put_u8(tag::PUT);
     put_place(out, place);
     out.put_bytes(key);
@@ -39,6 +40,7 @@ pub(crate) fn put(out: &mut Vec<u8>, place: Place, key: &[u8], row: &[u8]) {
 }
 
 pub(crate) fn delete(out: &mut Vec<u8>, place: Place, key: &[u8]) {
+    debug_assert!(!key.is_empty(), "the key of a deleted row is empty");
     out.put_u8(tag::DELETE);
     put_place(out, place);
     out.put_bytes(key);
@@ -52,6 +54,7 @@ pub(crate) fn move_row(
     key: &[u8],
     data: &[u8],
 ) {
+    debug_assert!(!key.is_empty() && !data.is_empty(), "a moved row or its key is empty");
     out.put_u8(tag::MOVE);
     put_place(out, place);
     out.put_varint(segment);
@@ -67,6 +70,7 @@ pub(crate) fn flush(
     segments: &[NewSegment],
     except: &[Vec<u8>],
 ) -> Result<()> {
+    debug_assert!(!segments.is_empty(), "a flush into no segment");
     out.put_u8(tag::FLUSH);
     put_place(out, place);
     out.put_u64(upto);
@@ -77,6 +81,7 @@ pub(crate) fn flush(
 }
 
 pub(crate) fn add_segments(out: &mut Vec<u8>, place: Place, segments: &[NewSegment]) -> Result<()> {
+    debug_assert!(!segments.is_empty(), "a load of no segment");
     out.put_u8(tag::ADD_SEGMENTS);
     put_place(out, place);
     put_segments(out, segments)
@@ -88,6 +93,7 @@ pub(crate) fn delete_rows(
     segment: u64,
     rows: &RoaringBitmap,
 ) -> Result<()> {
+    debug_assert!(!rows.is_empty(), "no row of segment {segment} is deleted");
     out.put_u8(tag::DELETE_ROWS);
     put_place(out, place);
     out.put_varint(segment);
@@ -134,6 +140,7 @@ pub(crate) fn set_tables(
     dropped: &[u64],
     added: Option<&NewTable>,
 ) {
+    invariant!(!dropped.is_empty() || added.is_some(), "hash tables are replaced without a change");
     out.put_u8(tag::SET_TABLES);
     put_place(out, place);
     put_numbers(out, dropped);
@@ -164,6 +171,11 @@ pub(crate) fn merge(
     dropped: &[u64],
     added: &[NewSegment],
 ) -> Result<()> {
+    invariant!(!dropped.is_empty(), "a merge of no segment");
+    invariant!(
+        added.iter().all(|new| !dropped.contains(&new.id)),
+        "a merge drops a segment that it adds"
+    );
     out.put_u8(tag::MERGE);
     put_place(out, place);
     out.put_varint(dropped.len() as u64);

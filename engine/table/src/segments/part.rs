@@ -120,6 +120,7 @@ impl Part {
 
     /// The number of the row at a position in index order.
     pub fn row(&self, at: usize) -> Result<u32> {
+        debug_assert!(at < self.file.rows(), "key {at} of a part of {}", self.file.rows());
         match self.file.get(self.rows, at)? {
             Value::Int(row) if (0..self.file.rows() as i64).contains(&row) => Ok(row as u32),
             other => Err(Error::corrupt(format!(
@@ -131,6 +132,11 @@ impl Part {
 
     /// The numbers of the rows at `count` positions.
     pub fn rows(&self, start: usize, count: usize) -> Result<Vec<u32>> {
+        debug_assert!(
+            start + count <= self.file.rows(),
+            "keys {start} and {count} more of a part of {}",
+            self.file.rows()
+        );
         let bound = self.file.rows() as i64;
         let mut rows = Vec::with_capacity(count);
         let mut add = |row: i64| match (0..bound).contains(&row) {

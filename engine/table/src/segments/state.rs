@@ -62,6 +62,11 @@ impl SegmentState {
     /// Says that rows were added or changed at `content` without a rowstore node to show it, as in a
     /// bulk load.
     pub fn with_content(self, content: Timestamp) -> SegmentState {
+        invariant!(
+            content <= self.created(),
+            "content of commit {content} in a segment of commit {}",
+            self.created()
+        );
         SegmentState { content, ..self }
     }
 
@@ -191,6 +196,7 @@ impl SegmentState {
 
     /// Whether a row is deleted as seen at `at`.
     pub fn is_deleted_at(&self, row: u32, at: Timestamp) -> bool {
+        debug_assert!((row as usize) < self.segment.rows(), "row {row} of {}", self.segment.rows());
         if !self.has_deletes.load(Ordering::Acquire) {
             return false;
         }
@@ -199,6 +205,7 @@ impl SegmentState {
 
     /// Whether any commit has deleted the row.
     pub fn is_deleted(&self, row: u32) -> bool {
+        debug_assert!((row as usize) < self.segment.rows(), "row {row} of {}", self.segment.rows());
         self.deletes.read().unwrap_or_else(PoisonError::into_inner).all().contains(row)
     }
 

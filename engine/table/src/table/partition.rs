@@ -107,6 +107,11 @@ impl Partition {
             nodes.clear();
             self.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
             let Some(last) = nodes.last() else { return Ok(()) };
+            debug_assert!(
+                nodes.windows(2).all(|pair| pair[0].key() < pair[1].key()),
+                "nodes of partition {} are out of order",
+                self.number
+            );
             after = Some(last.key().clone());
             nodes.iter().try_for_each(&mut visit)?;
         }

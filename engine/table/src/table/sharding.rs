@@ -41,6 +41,7 @@ impl Sharding {
     }
 
     fn of_hash(&self, encoded: &[u8]) -> u32 {
+        debug_assert!(self.partitions > 1, "a hash decides between {} partitions", self.partitions);
         (hash_bytes(encoded) % u64::from(self.partitions)) as u32
     }
 

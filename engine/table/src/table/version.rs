@@ -271,6 +271,11 @@ impl Table {
 
     /// The partition with a number that this table gave out.
     pub(crate) fn partition(&self, number: u32) -> &Partition {
+        debug_assert!(
+            (number as usize) < self.partitions.len(),
+            "partition {number} of {}",
+            self.partitions.len()
+        );
         &self.partitions[number as usize]
     }
 

@@ -168,7 +168,7 @@ fn an_insert_does_not_believe_a_commit_that_is_refused() {
     }
 }
 
-/// What was stamped and waits for its sync is visible to whoever waits for it too.
+/// What was stamped and waits for its sync is visible to a transaction that waits for it too.
 #[test]
 fn catching_up_makes_everything_visible() {
     let (_, store, table) = open_with(&[]);

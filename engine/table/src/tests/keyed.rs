@@ -158,7 +158,7 @@ fn what_came_after_the_snapshot_is_a_conflict() {
             let error = upsert(&mut old, &table, &rows(3..6, 9)).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Conflict, "{case}: {error}");
             old.rollback_to(savepoint);
-            // Nothing is left of it: whoever begins now may.
+            // Nothing is left of it: a transaction that begins now may.
             let mut new = store.begin().unwrap();
             upsert(&mut new, &table, &rows(3..6, 9)).unwrap();
             new.commit().unwrap();
@@ -206,7 +206,7 @@ fn locks_are_given_back() {
 }
 
 #[test]
-fn locks_that_are_given_back_keep_nobody_waiting() {
+fn locks_that_are_released_keep_no_transaction_waiting() {
     let (_, store, table) = open_with(&rows(0..4, 1));
     let mut other = store.begin().unwrap();
     let mut met = None;

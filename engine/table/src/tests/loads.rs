@@ -346,7 +346,7 @@ fn check_finds_a_filter_that_leaves_out_a_key() {
 
 /// What a transaction could not move, as it has no room in a record, is not loaded.
 #[test]
-fn rows_that_nobody_could_change_are_refused() {
+fn rows_too_long_to_change_are_refused() {
     let long = Value::Text("x".repeat(limits::MAX_VALUE_BYTES));
     let column = Arc::new(Vector::constant(DataType::TEXT, &long, 2));
     let two = Batch::new(vec![column.clone(), column.clone()], 2);

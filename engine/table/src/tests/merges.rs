@@ -352,7 +352,7 @@ fn a_rowstore_that_could_not_be_emptied_is_flushed_when_it_can() {
         t
     };
     let keep_house = || while store.needs_maintenance() && store.maintain().unwrap() {};
-    // Somebody sees the rows as they were, so that flushed ones stay; then somebody writes many and takes them back.
+    // A reader sees the rows as they were, so flushed ones stay; then a writer writes many and rolls back.
     for pinned in [true, false] {
         let old = store.begin().unwrap();
         let from = if pinned { 0 } else { 2_000 };
@@ -394,7 +394,7 @@ fn a_large_rowstore_is_flushed_commit_by_commit() {
         .unwrap();
         t.commit().unwrap();
     }
-    // Somebody holds a row of the first commit.
+    // A transaction holds a row of the first commit.
     let mut holder = store.begin().unwrap();
     let (at, _) =
         holder.locate(&table, &[Value::Int(7), Value::Text(tag.clone())]).unwrap().unwrap();

@@ -26,7 +26,7 @@ fn model(body: impl Fn(&[Arc<Segment>; 2]) + Send + Sync + 'static) {
     model_with(2, body);
 }
 
-/// With so many forced switches at most.
+/// With at most this many forced switches.
 fn model_with(switches: usize, body: impl Fn(&[Arc<Segment>; 2]) + Send + Sync + 'static) {
     // Files are made once: they never change.
     let files = [file(1), file(2)];
@@ -180,8 +180,8 @@ fn deletes_and_a_merge_show_every_row_once() {
 /// Segments that were replaced, and deletes that are old, are forgotten while readers come: never what one of them
 /// sees.
 ///
-/// Planted: `oldest` answers the visible timestamp whatever the snapshots (`World::oldest`); deletes are folded whoever
-/// needs them (`World::collect`).
+/// Planted: `oldest` answers the visible timestamp whatever the snapshots (`World::oldest`); deletes are folded although
+/// a snapshot needs them (`World::collect`).
 #[test]
 fn collecting_takes_nothing_from_a_snapshot() {
     model(|[from, to]| {
@@ -253,8 +253,8 @@ fn a_flushed_row_is_seen_once() {
     });
 }
 
-/// Whoever wants the key of a row that is being flushed finds the row: in the node, or, when that says so, in a
-/// segment of the list he gets then.
+/// A transaction that wants the key of a row being flushed finds the row: in the node, or, if the node says so, in a
+/// segment of the list that it reads then.
 ///
 /// Planted: the node says that the row is in a segment before there is one (`flush`: `node.flush` before `add`).
 #[test]

@@ -27,7 +27,7 @@ fn a_merge_does_not_lose_a_column_that_came_before_its_segments() {
         load.finish().unwrap();
     }
     merge(&store, &old, &old.partitions()[0], &old.segments()).unwrap();
-    // Whoever should have merged them comes again.
+    // The merge is due again.
     assert!(store.needs_maintenance());
     store.merge_all(&newest).unwrap();
     let reader = store.begin().unwrap();
@@ -46,7 +46,7 @@ fn unique(table: &Arc<Table>) -> IndexSchema {
     IndexSchema { id: 0, name: "u".into(), columns, unique: true, kind: IndexKind::BTree }
 }
 
-/// Makes a unique index while somebody else is in the middle of a commit, which `finish` ends.
+/// Makes a unique index while another transaction is in the middle of a commit, which `finish` ends.
 #[allow(clippy::disallowed_methods)]
 fn create_beside(
     store: &Arc<Store>,
@@ -130,7 +130,7 @@ fn a_unique_index_is_not_refused_for_rows_that_were_truncated() {
     assert_eq!(kind(&store.table("t").unwrap()), None);
 }
 
-/// Whoever changes the catalog says so first, so whoever saw the changed one knows.
+/// A change of the catalog is announced first, so a reader of the changed catalog knows of it.
 #[test]
 fn a_snapshot_has_its_names_when_the_catalog_has_changed() {
     let (_, store, table) = open_with(&[]);
@@ -145,7 +145,7 @@ fn a_snapshot_has_its_names_when_the_catalog_has_changed() {
     assert!(store.table_at("t", store.visible()).is_none());
 }
 
-/// As many versions as there were changes while somebody read the oldest go at once, on a small stack.
+/// As many versions as there were changes while a reader held the oldest are dropped at once, on a small stack.
 #[test]
 #[allow(clippy::disallowed_methods)]
 fn many_versions_of_a_table_go_at_once() {
@@ -163,7 +163,7 @@ fn many_versions_of_a_table_go_at_once() {
     std::thread::Builder::new().stack_size(256 << 10).spawn(go).unwrap().join().unwrap();
 }
 
-/// An index that is dropped is there for whoever began before: as quickly, and every row once.
+/// A dropped index serves transactions that began before: as quickly, and every row once.
 #[test]
 fn a_dropped_index_serves_those_who_began_before() {
     let files = Arc::new(MemoryStore::new());

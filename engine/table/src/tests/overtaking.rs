@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 type Hook = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
-/// Files in memory; the first call for more than so many bytes of a file of this kind after the hook is set runs it.
+/// Files in memory; the first call for more than `bytes` of a file of this kind after the hook is set runs it.
 struct Hooked {
     files: Arc<MemoryStore>,
     hook: Hook,
@@ -121,7 +121,7 @@ fn an_update_does_not_overtake_the_load_that_replaces_its_row() {
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
 }
 
-/// A row that a load has replaced is moved by somebody who then changes nothing: what is in memory now is still newer
+/// A row that a load has replaced is moved by a transaction that then changes nothing: what is in memory now is still newer
 /// than the snapshot from before the load.
 #[test]
 fn a_move_does_not_make_a_loaded_row_older() {

@@ -122,6 +122,12 @@ impl Core {
             self.writes.check_tables()?;
             record::stamp(&mut payload, turn.next());
             let committed = turn.append(&payload)?;
+            debug_assert!(
+                committed.commit > self.at(),
+                "commit {} at snapshot {}",
+                committed.commit,
+                self.at()
+            );
             self.writes.stamp(committed.commit);
             committed
         };

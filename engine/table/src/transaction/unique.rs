@@ -66,6 +66,10 @@ pub(super) fn write_row(
 
 /// Claims a row's unique values and puts its entries in.
 fn index_row(core: &mut Core, table: &Arc<Table>, locked: &LockedRow, row: &Row) -> Result<()> {
+    debug_assert!(
+        locked.node.is_locked_by(core.writes().owner()),
+        "a row is indexed without its lock"
+    );
     let own = OwnRow { partition: locked.partition, key: locked.node.key() };
     for (at, index) in table.indexes().iter().enumerate() {
         let index_key = index.key_of(table.layout().rows(), row)?;

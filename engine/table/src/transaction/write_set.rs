@@ -210,6 +210,7 @@ impl WriteSet {
 
     /// Undoes all but the first `kept` steps, and releases the locks that they took.
     pub fn roll_back_to(&mut self, kept: usize) {
+        debug_assert!(kept <= self.undo.len(), "{kept} of {} steps are kept", self.undo.len());
         let mut released = false;
         while self.undo.len() > kept {
             let Some(undo) = self.undo.pop() else { break };
@@ -222,6 +223,7 @@ impl WriteSet {
 
     /// Returns whether a lock was released.
     fn undo_one(&mut self, undo: Undo) -> bool {
+        debug_assert!(undo.node.is_locked_by(&self.owner), "a write is undone without its lock");
         if let Some(hidden) = undo.hidden {
             self.hidden.remove(&undo.table, hidden);
         }
@@ -284,6 +286,10 @@ impl WriteSet {
     /// Releases all locks after a commit.
     pub fn unlock(&mut self) -> Written {
         let written: Vec<Undo> = self.undo.drain(..).filter(|undo| undo.locked).collect();
+        debug_assert!(
+            written.iter().all(|undo| undo.node.pending().is_none()),
+            "a committed row has a pending change"
+        );
         written.iter().for_each(|undo| undo.node.unlock());
         Written(written)
     }

@@ -32,8 +32,12 @@ impl IndexKind {
     /// The kind of an index that is declared without `USING`.
     pub const DEFAULT: IndexKind = IndexKind::BTree;
     /// All kinds.
-    pub const ALL: &'static [IndexKind] =
-        &[IndexKind::Hash, IndexKind::BTree, IndexKind::Companion];
+    pub const ALL: &'static [IndexKind] = &[
+        // In no particular order.
+        IndexKind::Hash,
+        IndexKind::BTree,
+        IndexKind::Companion,
+    ];
 
     /// What distinguishes the kind.
     pub const fn traits(self) -> IndexTraits {

@@ -134,7 +134,7 @@ pub(super) fn find(
     range: &KeyRange,
 ) -> Vec<(Item, RowLocator)> {
     let view = t.view(table);
-    // Companions too, which nobody else calls by their names.
+    // Companions too, which no statement can name.
     let id = table.schema().indexes.iter().find(|index| index.name == name).unwrap().id;
     let probe = view.probe_index(id, range).unwrap();
     let (rows, locators) = probe.memory(0, probe.memory_rows(), &[0, 1, 2, 3]).unwrap();
@@ -328,7 +328,7 @@ fn two_transactions_that_race_for_a_value() {
         if flush {
             store.flush(&table).unwrap();
         }
-        // Both want a value that nobody has: one waits.
+        // Both want a value that no row has: one waits.
         let (mut a, mut b) = (store.begin().unwrap(), store.begin().unwrap());
         a.insert(&table, &batch(&[item(2, 7, "x", 1)])).unwrap();
         let savepoint = b.savepoint();

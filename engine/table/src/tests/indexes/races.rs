@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 /// Numbers that rows fight for.
 const NUMBERS: u64 = 24;
 
-/// Who has which number, and the tag and number of the second key. A row is in here from after its commit until
+/// Which row has which number, and the tag and number of the second key. A row is in here from after its commit until
 /// before the commit that takes it away, so two rows of one number would meet.
 #[derive(Default)]
 struct Owners(Mutex<BTreeMap<i64, Item>>);
@@ -36,7 +36,7 @@ struct World {
     done: AtomicBool,
     inserted: AtomicU64,
     refused: AtomicU64,
-    /// Somebody was faster, or in the way.
+    /// Another transaction was faster, or holds a lock.
     again: AtomicU64,
 }
 
