@@ -16,6 +16,10 @@ pub(crate) struct BuildSides {
     at_scan: RuntimeFilters,
 }
 
+/// Makes the operators of a right side.
+pub(super) type BuildSidePlan<'a> =
+    dyn FnMut(&Plan, &RuntimeFilters) -> Result<Box<dyn Operator>> + 'a;
+
 struct Side {
     /// The join, by its address: plans stay in place while they run.
     join: usize,
@@ -35,7 +39,7 @@ impl BuildSides {
     pub fn collect(
         plan: &Plan,
         filters: &RuntimeFilters,
-        build: &mut dyn FnMut(&Plan, &RuntimeFilters) -> Result<Box<dyn Operator>>,
+        build: &mut BuildSidePlan<'_>,
         context: &Context<'_>,
     ) -> Result<BuildSides> {
         let mut sides = Vec::new();

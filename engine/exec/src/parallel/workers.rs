@@ -21,13 +21,16 @@ impl<W, E> Ended<W, E> {
     }
 }
 
+/// What a thread does with a morsel: its state, the morsel's number, the morsel, and a context.
+type Work<'a, W, E> = dyn Fn(&mut W, usize, &Morsel, &Context<'_>) -> Result<(), E> + Sync + 'a;
+
 /// Runs `work` for each of these morsels on several threads, each with a state of its own. `work`
 /// receives the morsel's number, the morsel, and a context of one thread.
 pub(super) fn for_each_morsel<W: Send, E: Send>(
     morsels: &[Morsel],
     context: &Context<'_>,
     state: &(dyn Fn() -> W + Sync),
-    work: &(dyn Fn(&mut W, usize, &Morsel, &Context<'_>) -> Result<(), E> + Sync),
+    work: &Work<'_, W, E>,
 ) -> Ended<W, E> {
     let workers = context.threads.count.min(morsels.len());
     let next = AtomicUsize::new(0);
