@@ -176,10 +176,11 @@ impl Encoded {
         read: impl Fn(&Block<'_>) -> T,
     ) -> nacre_types::Result<T> {
         let decoded = OnceLock::new();
-        let dictionary = match &self.dictionary {
-            Some((bytes, count)) => Some(Dictionary { bytes, count: *count, decoded: &decoded }),
-            None => None,
-        };
+        let dictionary = self.dictionary.as_ref().map(|(bytes, count)| Dictionary {
+            bytes,
+            count: *count,
+            decoded: &decoded,
+        });
         Ok(read(&Block::open(&self.bytes, data_type, self.encoding, rows, dictionary)?))
     }
 }
