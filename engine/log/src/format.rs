@@ -1,29 +1,30 @@
-//! The bytes of log chunks and snapshots: file names, the 64-byte file header, the 24-byte record
-//! header. `docs/FORMAT.md`, chapters "Log" and "Snapshot", is the same in words.
+//! The bytes of log chunks and snapshots: file names, the 64-byte file header, the 24-byte record header.
+//! `docs/FORMAT.md` describes them in its chapters "Log" and "Snapshot".
 //!
-//! Invariant: a header is only ever believed when its own checksum holds, and a record header's
-//! checksum covers the log position and the database, so that a record that is stale, misplaced or
-//! from another database does not validate. Does no I/O.
+//! Invariant: a header counts only if its own checksum matches. The checksum of a record header covers the log
+//! position and the database, so a record that is stale, misplaced or from another database does not validate.
+//! Does no I/O.
 
 use crate::Lsn;
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::checksum::checksum;
-use nacre_types::{Error, Result};
+use nacre_types::{Error, Result, invariant};
 
-/// The version this build writes, and the only one it reads: version 1, which named no partitions, was never released.
+/// The version that this build writes, and the only one it reads. Version 1, which named no partitions, was never
+/// released.
 pub(crate) const FORMAT_VERSION: u32 = 2;
-/// Bytes of the header of a chunk or snapshot file. The same in every version, as are the places of
-/// magic, version and header checksum: a newer version can be told from damage.
+/// Bytes of the header of a chunk or snapshot file. This size, and the offsets of magic, version and header
+/// checksum, are the same in every version, which distinguishes a newer version from damage.
 pub(crate) const FILE_HEADER_BYTES: usize = 64;
 /// Bytes of the header of a record.
 pub(crate) const RECORD_HEADER_BYTES: usize = 24;
-/// Bytes of one record's payload at most.
+/// Maximum size of a record's payload in bytes.
 pub const MAX_RECORD_BYTES: usize = 256 << 20;
 
-/// Set in a record's length field when the log itself wrote the record.
+/// Set in a record's length field if the log itself wrote the record.
 const MARK_BIT: u32 = 1 << 31;
 
-/// What a file is; decides name and magic.
+/// The kind of a file, which determines its name and magic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
     Chunk,
@@ -45,18 +46,18 @@ impl FileKind {
         }
     }
 
-    /// The file's name: the prefix and 16 lower-case hex digits of the position.
+    /// The file's name: the prefix and the position in 16 lower-case hexadecimal digits.
     pub(crate) fn name(self, lsn: Lsn) -> String {
         nacre_host::numbered_file_name(self.prefix(), lsn)
     }
 
-    /// The position in a name of this kind; `None` for every other file of the store.
+    /// The position in a name of this kind; `None` for any other file of the store.
     pub(crate) fn parse(self, name: &str) -> Option<Lsn> {
         nacre_host::number_of_file(self.prefix(), name)
     }
 }
 
-/// Whether one of these files is a log's.
+/// Whether any of these files belongs to a log.
 pub fn has_log(names: &[String]) -> bool {
     let kinds = [FileKind::Chunk, FileKind::Snapshot];
     names.iter().any(|name| kinds.iter().any(|kind| kind.parse(name).is_some()))
@@ -68,7 +69,7 @@ pub(crate) struct FileHeader {
     pub(crate) kind: FileKind,
     /// The same in all files of one database.
     pub(crate) database_id: u64,
-    /// Chunk: position of its first record. Snapshot: position it stands for.
+    /// Chunk: position of its first record. Snapshot: position that it represents.
     pub(crate) lsn: Lsn,
     /// Snapshot: bytes after the header. Chunk: zero.
     pub(crate) payload_bytes: u64,
@@ -89,11 +90,15 @@ impl FileHeader {
         out.put_u64(0);
         let sum = checksum(&out);
         out.put_u64(sum);
+        debug_assert_eq!(out.len(), FILE_HEADER_BYTES, "the header of a file has a fixed size");
         out
     }
 
-    /// Reads the first bytes of a file named `name`. `corrupt` when they are not a header of this kind
-    /// for this name, `unsupported` when they are one of a version this build does not know.
+    /// Decodes the first bytes of the file `name`.
+    ///
+    /// # Errors
+    /// `corrupt` unless they are a header of this kind for this name; `unsupported` for a version that this
+    /// build does not know.
     pub(crate) fn decode(kind: FileKind, bytes: &[u8], name: &str) -> Result<FileHeader> {
         let corrupt = |why: &str| Error::corrupt(format!("{name}: {why} at byte 0"));
         let (Some(head), Some(sum)) = (bytes.get(..56), bytes.get(56..FILE_HEADER_BYTES)) else {
@@ -125,7 +130,7 @@ impl FileHeader {
             return Err(corrupt("file header has impossible fields"));
         }
         if kind.parse(name) != Some(header.lsn) {
-            return Err(corrupt(&format!("file header is that of {}", kind.name(header.lsn))));
+            return Err(corrupt(&format!("file header belongs to {}", kind.name(header.lsn))));
         }
         Ok(header)
     }
@@ -138,16 +143,17 @@ pub(crate) struct RecordHeader {
     pub(crate) length: u32,
     /// Written by the log itself and not handed out by recovery.
     pub(crate) mark: bool,
-    /// How many bytes right before this record were not yet known to be durable when this record was written;
-    /// `u32::MAX` when that many or more.
+    /// Number of bytes right before this record that were not known to be durable when it was written, capped at
+    /// `u32::MAX`.
     pub(crate) unsynced: u32,
     /// XXH3-64 of the payload.
     pub(crate) payload_checksum: u64,
 }
 
 impl RecordHeader {
-    /// Length, unsynced and payload checksum; the last eight bytes are for [`RecordHeader::seal`].
+    /// Encodes length, unsynced and payload checksum; [`RecordHeader::seal`] fills in the last eight bytes.
     pub(crate) fn encode_unsealed(&self) -> [u8; RECORD_HEADER_BYTES] {
+        debug_assert!(self.length & MARK_BIT == 0, "a record of {} bytes", self.length);
         let mut out = [0; RECORD_HEADER_BYTES];
         let length = self.length | if self.mark { MARK_BIT } else { 0 };
         out[..4].copy_from_slice(&length.to_le_bytes());
@@ -156,22 +162,25 @@ impl RecordHeader {
         out
     }
 
-    /// Binds encoded header bytes to a position, a database and what was durable: sets `unsynced` and the header
-    /// checksum in place. Answers with the payload's length.
+    /// Binds encoded header bytes to a position, a database and the durable position: sets `unsynced` and the
+    /// header checksum in place. Returns the payload's length.
     pub(crate) fn seal(
         header: &mut [u8; RECORD_HEADER_BYTES],
         lsn: Lsn,
         durable: Lsn,
         database_id: u64,
     ) -> usize {
-        let unsynced = u32::try_from(lsn.saturating_sub(durable)).unwrap_or(u32::MAX);
+        invariant!(durable <= lsn, "a record at {lsn}, which is durable up to {durable} already");
+        // Capped: that many bytes or more.
+        let unsynced = u32::try_from(lsn - durable).unwrap_or(u32::MAX);
         header[4..8].copy_from_slice(&unsynced.to_le_bytes());
         let sum = header_checksum(header, lsn, database_id);
         header[16..].copy_from_slice(&sum.to_le_bytes());
         (u32_at(header, 0) & !MARK_BIT) as usize
     }
 
-    /// `None` unless these bytes were written as a record header at exactly this position of this database.
+    /// Decodes a record header; `None` unless these bytes were written as one at exactly this position of this
+    /// database.
     pub(crate) fn decode(
         bytes: &[u8; RECORD_HEADER_BYTES],
         lsn: Lsn,
@@ -179,7 +188,7 @@ impl RecordHeader {
     ) -> Option<RecordHeader> {
         let field = u32_at(bytes, 0);
         let length = field & !MARK_BIT;
-        // Cheap tests first: the search for records after damage asks this of every byte of a chunk.
+        // Cheap checks first: the search for records after damage tries every byte of a chunk.
         if length as usize > MAX_RECORD_BYTES || bytes[16..] == [0; 8] {
             return None;
         }
@@ -196,7 +205,7 @@ impl RecordHeader {
         })
     }
 
-    /// Everything before this position was known to be durable when the record at `lsn` was written.
+    /// The position up to which the log was known to be durable when the record at `lsn` was written.
     pub(crate) fn durable_before(&self, lsn: Lsn) -> Lsn {
         if self.unsynced == u32::MAX { 0 } else { lsn.saturating_sub(u64::from(self.unsynced)) }
     }

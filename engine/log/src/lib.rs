@@ -1,15 +1,16 @@
-//! The log: the only thing a commit must write. Redo records in chunk files, group commit, snapshots, recovery.
+//! The log: the only thing that a commit must write. Redo records in chunk files, group commit, snapshots,
+//! recovery.
 //!
 //! Invariants:
-//! - A position ([`Lsn`]) counts record bytes since the database was made; it never goes back and is never reused
-//!   for something that was once durable.
+//! - A position ([`Lsn`]) counts record bytes since the database was created. It never decreases, and a position
+//!   that was once durable is never reused.
 //! - A chunk starts only after everything before it is durable, so every chunk but the last is complete.
-//! - A snapshot is started only after the log is durable up to its position, and nothing it replaces is removed
-//!   before it is durable itself.
-//! - After a write or sync has failed, nothing is written any more and no later commit is reported as durable.
+//! - A snapshot starts only after the log is durable up to its position, and the files it replaces are removed
+//!   only after it is durable itself.
+//! - After a failed write or sync, nothing more is written and no later commit is reported as durable.
 //!
-//! Deliberately absent: what a record or snapshot means (payloads are opaque), when to sync or to snapshot (the
-//! caller decides), timers and threads. Calls block for as long as the host's file calls do.
+//! Deliberately absent: the meaning of a record or snapshot (payloads are opaque), the decision when to sync or to
+//! take a snapshot (the caller's), timers and threads. Calls block for as long as the host's file calls do.
 
 mod format;
 #[cfg(test)]
@@ -30,7 +31,7 @@ pub use format::{MAX_RECORD_BYTES, has_log};
 use format::{RECORD_HEADER_BYTES, RecordHeader};
 use nacre_host::LocalStore;
 use nacre_types::checksum::checksum;
-use nacre_types::{Error, Result};
+use nacre_types::{Error, Result, invariant};
 use snapshot::Snapshots;
 use std::sync::{Arc, PoisonError};
 use sync::{AtomicU64, Mutex, MutexGuard, Ordering};
@@ -40,17 +41,17 @@ use writer::Writer;
 /// A byte position in the logical log. Positions that callers see are always the end of a record (or zero).
 pub type Lsn = u64;
 
-/// Appends beyond this many buffered bytes are handed to the file without waiting for a sync. Small in this crate's
+/// Appended bytes beyond this number are written to the file without waiting for a sync. Small in this crate's
 /// tests, so that small logs take that path too.
 const WRITE_OUT_BYTES: usize = if cfg!(test) { 120 } else { 1 << 20 };
 
-/// How a log is kept.
+/// Settings of a log.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
-    /// A chunk that has this many bytes of records is sealed and the next one started.
+    /// Bytes of records at which a chunk is sealed and the next one started.
     pub chunk_bytes: u64,
-    /// Identity given to a database that this call makes (take it from the host's entropy). An existing
-    /// database keeps its own. It tells files of different databases apart.
+    /// Identity of a new database, from the host's entropy. An existing database keeps its own. It tells the
+    /// files of different databases apart.
     pub database_id: u64,
 }
 
@@ -65,7 +66,7 @@ pub struct Log {
     store: Arc<dyn LocalStore>,
     database_id: u64,
     is_new: bool,
-    /// Who syncs; taken before any of the locks.
+    /// Decides which caller syncs; taken before any of the locks.
     turns: Turns,
     // Lock order: snapshots, writer, pending.
     snapshots: Mutex<Snapshots>,
@@ -75,14 +76,14 @@ pub struct Log {
     snapshot_at: AtomicU64,
 }
 
-/// What was appended and not yet handed to the file.
+/// Records that were appended and not yet written to the file.
 struct Pending {
-    /// Whole records with unsealed headers; they end at `position`.
+    /// Whole records with unsealed headers, ending at `position`.
     buffer: Vec<u8>,
     position: Lsn,
-    /// End of the last mark, when nothing was appended since.
+    /// End of the last mark; equal to `position` if nothing was appended since.
     marked: Lsn,
-    /// The first failure; from then on everything is refused.
+    /// The first failure, after which everything is refused.
     failure: Option<Error>,
 }
 
@@ -91,12 +92,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Log {
-    /// Recovers: finds the newest valid snapshot and hands its payload to `snapshot` (at most once), then hands
-    /// every record after it to `record` with its end position, in order. Makes an empty log where there is none.
+    /// Opens a log and recovers it: passes the payload of the newest valid snapshot to `snapshot` (at most once),
+    /// then every record after it to `record` with its end position, in order. Creates an empty log if there is
+    /// none.
     ///
-    /// A torn tail is cut off. Damage that cannot be a torn tail is `corrupt` and names file and byte; a format
-    /// version this build does not know is `unsupported`. What was handed out is durable once this returns `Ok`,
-    /// and must be thrown away when it does not.
+    /// A torn tail is cut off. What was passed on is durable once this returns `Ok`, and must be discarded if it
+    /// fails.
+    ///
+    /// # Errors
+    /// `corrupt` for damage that cannot be a torn tail, naming file and byte; `unsupported` for a format version
+    /// that this build does not know; the errors of the host's files and of the two callbacks.
     pub fn open(
         store: Arc<dyn LocalStore>,
         options: LogOptions,
@@ -130,8 +135,8 @@ impl Log {
         })
     }
 
-    /// Whether [`Log::open`] found no log and made one. Other files of a database beside a new log mean that the
-    /// log was lost.
+    /// Whether [`Log::open`] created this log. Other files of a database next to a new log mean that the log was
+    /// lost.
     pub fn is_new(&self) -> bool {
         self.is_new
     }
@@ -141,21 +146,29 @@ impl Log {
         self.database_id
     }
 
-    /// Fails when nothing can be appended any more, because a write or a sync has failed. What was appended last may or
-    /// may not be found at the next start.
+    /// Fails if nothing can be appended any more because a write or a sync has failed. The last appended records
+    /// may or may not be recovered.
+    ///
+    /// # Errors
+    /// `io`, with the first failure.
     pub fn check_usable(&self) -> Result<()> {
         lock(&self.pending).check()
     }
 
-    /// Adds a record after all earlier ones and answers with its end position. Not durable, and after a crash
-    /// possibly gone, until [`Log::sync`] of that position. A payload past [`MAX_RECORD_BYTES`] is `limit`.
+    /// Appends a record and returns its end position. The record is not durable, and a crash may lose it, until
+    /// [`Log::sync`] of that position.
+    ///
+    /// # Errors
+    /// `limit` for a payload of more than [`MAX_RECORD_BYTES`]; `io` after a failed write or sync.
     pub fn append(&self, payload: &[u8]) -> Result<Lsn> {
         self.append_record(payload, false)
     }
 
-    /// Returns once everything up to `lsn` is durable. Callers that arrive while another one syncs are served
-    /// together by the next sync. A failure poisons the log: every later append, and every later sync of
-    /// something that did not become durable before, is an `io` error.
+    /// Returns once everything up to `lsn` is durable. Callers that arrive during a sync share the next one.
+    ///
+    /// # Errors
+    /// `io` if the sync fails, which poisons the log: every later append fails, and so does every later sync of a
+    /// position that is not durable yet.
     pub fn sync(&self, lsn: Lsn) -> Result<()> {
         if self.durable() >= lsn {
             return Ok(());
@@ -163,13 +176,14 @@ impl Log {
         let durable = || self.durable();
         let Some(mut lead) = self.turns.wait(lsn, &durable) else { return Ok(()) };
         self.write_out(&mut lock(&self.writer), Some(&mut lead))?;
+        debug_assert!(self.durable() <= self.position(), "durable beyond the end of the log");
         if self.durable() < lsn {
             return Err(Error::io(format!("log position {lsn} was never appended")));
         }
         Ok(())
     }
 
-    /// Everything before this position survives a crash.
+    /// The position up to which everything survives a crash.
     pub fn durable(&self) -> Lsn {
         self.durable.load(Ordering::Acquire)
     }
@@ -179,25 +193,26 @@ impl Log {
         lock(&self.pending).position
     }
 
-    /// Bytes of records after the newest snapshot: what recovery would replay.
+    /// Bytes of records after the newest snapshot, which recovery would replay.
     pub fn bytes_since_snapshot(&self) -> u64 {
         self.position().saturating_sub(self.snapshot_at.load(Ordering::Acquire))
     }
 
-    /// Makes a snapshot that stands for everything up to `at`, which must be a position that `append` or
-    /// `position` answered with. First makes the log durable up to `at`, then writes and syncs the snapshot in a
-    /// file of its own, then removes the chunks and snapshots that are no longer needed (what cannot be removed
-    /// is tried again next time). Appends and syncs go on meanwhile. When there is a snapshot at or after `at`
-    /// already, does nothing.
+    /// Writes a snapshot that represents everything up to `at`, a position returned by `append` or `position`.
+    /// It makes the log durable up to `at`, writes and syncs the snapshot in a file of its own, and then removes
+    /// the chunks and snapshots that are no longer needed (a failed removal is retried next time). Appends and
+    /// syncs proceed meanwhile. Does nothing if there is a snapshot at or after `at`.
     ///
-    /// A failure leaves earlier snapshots and the log as they were; it poisons the log only if the log itself
-    /// could not be synced.
+    /// # Errors
+    /// A failure leaves earlier snapshots and the log unchanged. It poisons the log only if the log itself could
+    /// not be synced.
     pub fn write_snapshot(&self, at: Lsn, payload: &[u8]) -> Result<()> {
         self.sync(at)?;
         let mut snapshots = lock(&self.snapshots);
         if snapshots.newest.is_some_and(|newest| newest >= at) {
             return Ok(());
         }
+        invariant!(self.durable() >= at, "a snapshot at {at}, before the log is durable there");
         snapshots.write(self.store.as_ref(), self.database_id, at, payload)?;
         self.snapshot_at.store(at, Ordering::Release);
         let sealed = lock(&self.writer).forget_before(at);
@@ -206,8 +221,8 @@ impl Log {
         Ok(())
     }
 
-    /// Makes everything durable and leaves a mark behind it, so that damage to the last records of a log that
-    /// was closed is told from a torn tail. The log stays usable. Without it nothing durable is lost.
+    /// Makes everything durable and appends a mark, which distinguishes damage to the last records of a closed log
+    /// from a torn tail. The log stays usable. Nothing durable is lost without this call.
     pub fn close(&self) -> Result<()> {
         let position = self.position();
         self.sync(position)?;
@@ -236,7 +251,9 @@ impl Log {
             pending.check()?;
             pending.buffer.extend_from_slice(&header);
             pending.buffer.extend_from_slice(payload);
-            pending.position += (RECORD_HEADER_BYTES + payload.len()) as u64;
+            let end = pending.position + (RECORD_HEADER_BYTES + payload.len()) as u64;
+            invariant!(end > pending.position, "log position {} overflows", pending.position);
+            pending.position = end;
             if mark {
                 pending.marked = pending.position;
             }
@@ -248,7 +265,7 @@ impl Log {
         Ok(position)
     }
 
-    /// Hands what is pending to the file, and syncs for who leads. Any failure poisons the log.
+    /// Writes pending records to the file and, for a leader, syncs. Any failure poisons the log.
     fn write_out(&self, writer: &mut Writer, lead: Option<&mut Lead<'_>>) -> Result<()> {
         let mut buffer = {
             let mut pending = lock(&self.pending);
@@ -268,11 +285,14 @@ impl Log {
     }
 }
 
-/// `limit` for a record of more bytes than [`MAX_RECORD_BYTES`].
+/// Checks the length of a record's payload.
+///
+/// # Errors
+/// `limit` for more than [`MAX_RECORD_BYTES`].
 pub fn check_length(bytes: usize) -> Result<()> {
     match bytes > MAX_RECORD_BYTES {
         true => Err(Error::limit(format!(
-            "a log record of {bytes} bytes; at most {MAX_RECORD_BYTES} are possible"
+            "a log record of {bytes} bytes exceeds the limit of {MAX_RECORD_BYTES}"
         ))),
         false => Ok(()),
     }
@@ -283,7 +303,7 @@ impl Pending {
         match &self.failure {
             None => Ok(()),
             Some(first) => Err(Error::io(format!(
-                "nothing more can be committed until the database is reopened, because a write to the log failed: {}",
+                "no commit is possible until the database is reopened, because a write to the log failed: {}",
                 first.message()
             ))),
         }

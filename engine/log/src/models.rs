@@ -1,5 +1,5 @@
-//! Group commit under `loom`: every interleaving of few committers, on a disk that keeps what was synced apart from
-//! what was only written. Run with `cargo test -p nacre-log --features loom`; see `docs/TESTING.md`.
+//! Group commit under `loom`: every interleaving of a few committers, on a disk that distinguishes synced from
+//! merely written bytes. Run with `cargo test -p nacre-log --features loom`; see `docs/TESTING.md`.
 
 use super::*;
 use loom::thread;
@@ -7,11 +7,11 @@ use nacre_host::{LocalFile, ReadRange};
 use std::sync::Mutex as RealMutex;
 use std::sync::atomic::{AtomicBool, AtomicU64 as RealU64};
 
-/// A disk of one file after another. Only `loom` switches threads, so its own locks are never waited for.
+/// A disk with a list of files. Only `loom` switches threads, so its own locks never block.
 #[derive(Default)]
 struct Disk {
     files: RealMutex<Vec<(String, Arc<DiskFile>)>>,
-    /// The next sync fails, and what it should have made durable is lost, as with a real disk.
+    /// The next sync fails and loses the bytes that it should have made durable, as a real disk may.
     fail: Arc<AtomicBool>,
     /// Syncs so far.
     syncs: Arc<RealU64>,
@@ -94,7 +94,7 @@ impl LocalFile for DiskFile {
     fn sync(&self) -> Result<()> {
         self.syncs.fetch_add(1, Ordering::Relaxed);
         let covered = self.written.lock().unwrap().clone();
-        // What comes from here on is not covered.
+        // Writes from here on are not covered.
         thread::yield_now();
         if self.fail.swap(false, Ordering::Relaxed) {
             let synced = self.synced.lock().unwrap().clone();
@@ -117,7 +117,7 @@ fn open(disk: &Arc<Disk>) -> Arc<Log> {
     Arc::new(Log::open(disk.clone(), options, &mut |_| Ok(()), &mut |_, _| Ok(())).unwrap())
 }
 
-/// Appends and syncs; the payload is found nowhere else.
+/// Appends and syncs a payload that is unique on the disk.
 fn commit(log: &Log, disk: &Disk, number: u8) -> bool {
     let payload = [0xc0, number, 0xde, number];
     let done = log.append(&payload).and_then(|lsn| log.sync(lsn)).is_ok();
@@ -125,10 +125,10 @@ fn commit(log: &Log, disk: &Disk, number: u8) -> bool {
     done
 }
 
-/// Three commit at the same time: each returns only when its own record is synced, all return, and nobody syncs more
-/// often than there are commits.
+/// Three threads commit at the same time: each returns only when its own record is synced, all return, and there are no
+/// more syncs than commits.
 ///
-/// Planted: `durable` set before the sync (`Writer::sync`); everybody told to be served, nobody told so, nobody told to
+/// Planted: `durable` set before the sync (`Writer::sync`); all waiters marked as served, none marked, none elected to
 /// lead (`Lead::drop`).
 #[test]
 fn a_commit_returns_when_its_bytes_are_synced() {
@@ -146,12 +146,12 @@ fn a_commit_returns_when_its_bytes_are_synced() {
     });
 }
 
-/// One sync fails: whoever is told that his commit is durable is right, and from then on nobody is told so, although
-/// the next sync would succeed.
+/// One sync fails: a commit that is acknowledged is durable, and from then on no commit is acknowledged, although the
+/// next sync would succeed.
 ///
 /// Planted: the failure is not kept (`Log::write_out`); `durable` set before the sync.
 #[test]
-fn one_failed_sync_poisons_everybody() {
+fn one_failed_sync_poisons_the_log() {
     model(|| {
         let disk = Arc::new(Disk::default());
         let log = open(&disk);

@@ -1,5 +1,5 @@
-//! Reads a file front to back through a window, so that recovery needs memory for one window or one record, never
-//! for a whole file, and never for a length that the file's size does not bear out.
+//! Reads a file front to back through a window. Recovery needs memory for one window or one record, never for a
+//! whole file, and never for a length beyond the file's size.
 
 use nacre_host::{LocalFile, ReadRange};
 use nacre_types::Result;
@@ -25,7 +25,7 @@ impl<'a> WindowReader<'a> {
         self.len
     }
 
-    /// Exactly `count` bytes at `offset`; `None`, and no memory taken, when the file ends before.
+    /// Exactly `count` bytes at `offset`; `None`, without allocating, if the file ends before.
     pub(crate) fn bytes(&mut self, offset: u64, count: usize) -> Result<Option<&[u8]>> {
         match offset.checked_add(count as u64) {
             Some(end) if end <= self.len => {}
@@ -35,7 +35,7 @@ impl<'a> WindowReader<'a> {
         Ok(available.get(..count))
     }
 
-    /// The bytes in memory from `offset` on: at least `count`, or all up to the end of the file.
+    /// The buffered bytes from `offset` on: at least `count`, or all up to the end of the file.
     pub(crate) fn at_least(&mut self, offset: u64, count: usize) -> Result<&[u8]> {
         let left = self.len.saturating_sub(offset);
         let wanted = left.min(count as u64) as usize;
@@ -52,10 +52,11 @@ impl<'a> WindowReader<'a> {
                 0
             }
         };
-        Ok(self.window.get(skip..).unwrap_or_default())
+        debug_assert!(skip + wanted <= self.window.len(), "the window ends before the request");
+        Ok(&self.window[skip..])
     }
 
-    /// Whether every byte from `offset` on is zero (true when there is none).
+    /// Whether every byte from `offset` on is zero (true at the end of the file).
     pub(crate) fn is_zero_from(&mut self, mut offset: u64) -> Result<bool> {
         while offset < self.len {
             let bytes = self.at_least(offset, 1)?;

@@ -1,14 +1,14 @@
 //! Recovery: newest valid snapshot, the records after it, the end of the log.
 //!
-//! What is damage and what is a torn tail. Bytes are *known durable* when they lie before the start of the last
-//! chunk, before the position of any snapshot file (even a damaged one), or before the durable position that any
-//! later record carries in its header. A bad record among known durable bytes is `corrupt`. A bad record anywhere
-//! else can be what a crash leaves of writes that no sync had covered, which may have reached the medium in any
-//! order, and the log is cut there. What this cannot tell apart: damage done later to the records of the very last
-//! sync looks like a torn tail, unless the log was closed (`Log::close` leaves a mark) or has a snapshot after it.
+//! Damage and torn tails. Bytes are *known durable* if they lie before the start of the last chunk, before the
+//! position of any snapshot file (even a damaged one), or before the durable position in the header of any later
+//! record. A bad record among known durable bytes is `corrupt`. A bad record anywhere else may be the remains of
+//! writes that no sync covered, which may have reached the medium in any order, and the log is cut there. One case
+//! cannot be distinguished: later damage to the records of the very last sync looks like a torn tail, unless the log
+//! was closed (`Log::close` appends a mark) or a snapshot follows it.
 //!
-//! The cut is made by truncation and synced before anything is appended, so what lay behind it can never be read
-//! as a record again. Nothing is written before everything was read and found sound.
+//! The cut is a truncation, synced before anything is appended, so the bytes behind it can never be read as a record
+//! again. Nothing is written before everything has been read and verified.
 
 use crate::Lsn;
 use crate::format::{FILE_HEADER_BYTES, FileHeader, FileKind, RECORD_HEADER_BYTES, RecordHeader};
@@ -18,10 +18,10 @@ use crate::writer::{create_chunk, write_chunk_header};
 use nacre_host::{LocalFile, LocalStore, ReadRange};
 use nacre_types::checksum::checksum;
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Error, ErrorKind, Result};
+use nacre_types::{Error, ErrorKind, Result, invariant};
 use std::sync::Arc;
 
-/// A log that was read completely and is ready for the next record.
+/// A log that has been read completely and is ready for the next record.
 pub(crate) struct Recovered {
     pub(crate) database_id: u64,
     pub(crate) is_new: bool,
@@ -36,7 +36,7 @@ pub(crate) struct Recovered {
     pub(crate) snapshots: Snapshots,
 }
 
-/// Bytes that are written again at once.
+/// Bytes rewritten at a time.
 const REWRITE_BYTES: u64 = 1 << 20;
 
 type OnRecord<'a> = &'a mut dyn FnMut(Lsn, &[u8]) -> Result<()>;
@@ -95,6 +95,7 @@ pub(crate) fn recover(
         on_snapshot(payload)?;
     }
 
+    // Without a snapshot nothing is known yet.
     let known_durable = snapshot_files.last().copied().unwrap_or(0);
     let mut tail = None;
     let mut at = from;
@@ -105,6 +106,7 @@ pub(crate) fn recover(
         let id = *database_id.get_or_insert(new_database_id);
         let replay = chunk.replay(id, at.max(start), known_durable, on_record)?;
         at = replay.end;
+        debug_assert!(replay.end >= at.max(start), "replay went back");
         proved = replay.proved;
         marked = if replay.ends_in_mark { at } else { marked };
         tail = Some((chunk, id));
@@ -115,7 +117,7 @@ pub(crate) fn recover(
     if let Some((header, payload)) = newest
         && snapshots.has_garbage()
     {
-        // What it replaces is about to go, so that it must be durable by more than its last writer's word.
+        // The files it replaces are about to be removed, so it must be durable for certain.
         snapshot::write_again(store, &header, &payload)?;
     }
     let active = chunk.finish(id, proved, at)?;
@@ -124,7 +126,7 @@ pub(crate) fn recover(
 
 type Loaded = (FileHeader, Vec<u8>);
 
-/// The newest snapshot that is what was written, and what is wrong with the first newer one that is not.
+/// The newest valid snapshot, and the error of the newest damaged one after it.
 fn newest_snapshot(
     store: &dyn LocalStore,
     files: &[Lsn],
@@ -133,7 +135,7 @@ fn newest_snapshot(
     for at in files.iter().rev() {
         match snapshot::load(store, *at) {
             Ok(found) => return Ok((Some(found), damaged)),
-            // Never finished, or damaged later. Either way the log since the one before is as good, if it is there.
+            // Never finished, or damaged later. The log since the snapshot before is as good, if it exists.
             Err(error) if error.kind() == ErrorKind::Corrupt => damaged = damaged.or(Some(error)),
             Err(error) => return Err(error),
         }
@@ -145,21 +147,21 @@ struct Chunk {
     name: String,
     file: Arc<dyn LocalFile>,
     start: Lsn,
-    /// Start of the chunk after this one, where this one must end.
+    /// Start of the next chunk, where this one must end.
     next: Option<Lsn>,
-    /// The header never became durable; then there are no records either.
+    /// The header never became durable, so there are no records either.
     headless: bool,
 }
 
 struct Replay {
     end: Lsn,
-    /// Everything before this is durable, by what the records say.
+    /// The records prove that everything before this position is durable.
     proved: Lsn,
     ends_in_mark: bool,
 }
 
 impl Chunk {
-    /// Opens a chunk and checks its header; learns the database's identity from it if that is not known yet.
+    /// Opens a chunk and checks its header, which also supplies the database's identity if that is unknown.
     fn open(
         store: &dyn LocalStore,
         start: Lsn,
@@ -179,7 +181,7 @@ impl Chunk {
             }
             Ok(_) => false,
             // The header is synced before the first record is written. So a last chunk with a bad header and
-            // nothing behind it was being made when the crash came; with something behind it, it is damaged.
+            // nothing behind it was being created when the crash came; with bytes behind it, it is damaged.
             Err(error) if error.kind() == ErrorKind::Corrupt => {
                 if next.is_some() || !reader.is_zero_from(FILE_HEADER_BYTES as u64)? {
                     return Err(error);
@@ -191,7 +193,9 @@ impl Chunk {
         Ok(Chunk { name, file, start, next, headless })
     }
 
+    /// Offset in the file of a log position.
     fn offset(&self, lsn: Lsn) -> u64 {
+        invariant!(lsn >= self.start, "position {lsn} lies before the chunk at {}", self.start);
         FILE_HEADER_BYTES as u64 + (lsn - self.start)
     }
 
@@ -204,7 +208,7 @@ impl Chunk {
         ))
     }
 
-    /// Hands out the records from position `from` on, up to the end of the chunk or of the log.
+    /// Passes on the records from position `from`, up to the end of the chunk or of the log.
     fn replay(
         &self,
         id: u64,
@@ -214,7 +218,7 @@ impl Chunk {
     ) -> Result<Replay> {
         let mut replay = Replay { end: from, proved: known_durable, ends_in_mark: false };
         if self.headless {
-            // What a snapshot stands for was behind the header once.
+            // The records that a snapshot represents once followed the header.
             let ends_early = from < known_durable || from > self.start;
             return if ends_early {
                 Err(self.corrupt(from, "the log ends early"))
@@ -285,7 +289,7 @@ impl Chunk {
             {
                 Ok(Found::Record(header, payload))
             }
-            // The length is right, so the search need not look for headers inside the payload.
+            // The length is right, so the search need not try offsets inside the payload.
             _ => Ok(Found::Nothing {
                 why: "record checksum does not match",
                 search_from: body + length as u64,
@@ -293,7 +297,10 @@ impl Chunk {
         }
     }
 
-    /// Fails unless a crash can explain that there is no valid record at `lsn`.
+    /// Fails unless a crash explains the lack of a valid record at `lsn`.
+    ///
+    /// # Errors
+    /// `corrupt` if the bytes at `lsn` are known to have been durable.
     fn check_torn(
         &self,
         reader: &mut WindowReader<'_>,
@@ -320,7 +327,7 @@ impl Chunk {
             }
             let mut next = 0;
             while let Some(head) = bytes.get(next..).and_then(<[u8]>::first_chunk) {
-                // Most of what is searched is zeroes that were written ahead of the records.
+                // Most of the searched bytes are zeroes that reserved space ahead of the records.
                 if *head == [0; RECORD_HEADER_BYTES] {
                     let zeroes = bytes[next..].iter().take_while(|byte| **byte == 0).count();
                     next += zeroes + 1 - RECORD_HEADER_BYTES;
@@ -332,7 +339,7 @@ impl Chunk {
                 let header = RecordHeader::decode(head, found, id);
                 if header.is_some_and(|header| header.durable_before(found) > lsn) {
                     let why = format!(
-                        "{why}, though the record at byte {at} was written after it was durable,"
+                        "{why}, alalthough the record at byte {at} was written after it was durable,"
                     );
                     return Err(self.corrupt(lsn, &why));
                 }
@@ -341,10 +348,11 @@ impl Chunk {
         }
     }
 
-    /// Cuts the file at the end of the log and makes it durable. What no record proves to be durable is written
-    /// again: if its sync has failed in the process before this one, a sync alone need not bring it to the medium.
+    /// Cuts the file at the end of the log and makes it durable. Records not proved durable are rewritten: if their
+    /// sync failed in the previous process, another sync alone may not bring them to the medium.
     fn finish(self, id: u64, proved: Lsn, end: Lsn) -> Result<Arc<dyn LocalFile>> {
         let cut = self.offset(end);
+        debug_assert!(self.next.is_none(), "only the last chunk is cut");
         let mend = || {
             if self.file.len()? > cut {
                 self.file.truncate(cut)?;
@@ -364,7 +372,7 @@ impl Chunk {
 }
 
 impl Chunk {
-    /// Writes bytes of the file over themselves.
+    /// Rewrites bytes of the file in place.
     fn write_again(&self, mut from: u64, to: u64) -> Result<()> {
         let mut buffer = vec![0; to.saturating_sub(from).min(REWRITE_BYTES) as usize];
         while from < to {
@@ -380,7 +388,7 @@ impl Chunk {
 
 enum Found<'a> {
     Record(RecordHeader, &'a [u8]),
-    /// No valid record here. `search_from` is the first byte of the file where evidence of later records may be.
+    /// No valid record here. `search_from` is the first byte of the file that may be evidence of later records.
     Nothing {
         why: &'static str,
         search_from: u64,

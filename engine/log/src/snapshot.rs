@@ -1,30 +1,30 @@
-//! Snapshot files: written whole and synced before anything they replace is removed; read whole and checked before
-//! a byte of them is handed out. Also keeps the list of files that are no longer needed.
+//! Snapshot files: written whole and synced before the files they replace are removed; read whole and verified before
+//! a byte of them is passed on. Also keeps the list of files that are no longer needed.
 //!
-//! Does not know what a payload means, nor which chunks exist.
+//! Knows neither the meaning of a payload nor which chunks exist.
 
 use crate::Lsn;
 use crate::format::{FILE_HEADER_BYTES, FileHeader, FileKind};
 use nacre_host::{LocalStore, ReadRange};
 use nacre_types::checksum::checksum;
-use nacre_types::{Error, ErrorKind, Result};
+use nacre_types::{Error, ErrorKind, Result, invariant};
 
-/// What is known about snapshots and about files that may go.
+/// The newest snapshot and the files to remove.
 pub(crate) struct Snapshots {
-    /// Position of the newest valid one.
+    /// Position of the newest valid snapshot.
     pub(crate) newest: Option<Lsn>,
-    /// Names of files that nothing needs any more.
+    /// Names of files that are no longer needed.
     garbage: Vec<String>,
 }
 
 impl Snapshots {
-    /// Nothing to remove, and perhaps a snapshot.
+    /// No files to remove, and the newest snapshot if there is one.
     pub(crate) fn new(newest: Option<Lsn>) -> Snapshots {
         Snapshots { newest, garbage: Vec::new() }
     }
 
-    /// Writes and syncs a snapshot, then counts its predecessor as garbage. After a failure the predecessor stays
-    /// the newest and the failed file is garbage.
+    /// Writes and syncs a snapshot; its predecessor becomes garbage. After a failure the predecessor stays the newest
+    /// and the failed file becomes garbage.
     pub(crate) fn write(
         &mut self,
         store: &dyn LocalStore,
@@ -40,6 +40,7 @@ impl Snapshots {
         }
         self.garbage.retain(|old| *old != name);
         if let Some(old) = self.newest.replace(at) {
+            invariant!(old < at, "a snapshot at {at} replaces a newer one at {old}");
             self.discard(FileKind::Snapshot.name(old));
         }
         Ok(())
@@ -62,7 +63,7 @@ impl Snapshots {
         }
     }
 
-    /// Removes what can be removed. The rest is kept for the next time: a file too many does no harm.
+    /// Removes unneeded files. Failed removals are retried next time: a leftover file does no harm.
     pub(crate) fn remove_garbage(&mut self, store: &dyn LocalStore) {
         self.garbage.retain(|name| match store.remove(name) {
             Ok(()) => false,
@@ -79,7 +80,7 @@ fn write_file(
     payload: &[u8],
 ) -> Result<()> {
     let file = match store.create(name) {
-        // Left by an attempt that failed or crashed; a valid one would be the newest, and is never written again.
+        // Left by an attempt that failed or crashed; a valid one would be the newest and is never rewritten.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             store.remove(name)?;
             store.create(name)?
@@ -98,7 +99,7 @@ fn write_file(
     file.sync()
 }
 
-/// Writes a snapshot that was read over itself and syncs it: its own sync may have failed in the process before.
+/// Rewrites a recovered snapshot in place and syncs it: its sync may have failed in the previous process.
 pub(crate) fn write_again(
     store: &dyn LocalStore,
     header: &FileHeader,
@@ -114,7 +115,10 @@ pub(crate) fn write_again(
     write().map_err(|e| e.context(&name))
 }
 
-/// Reads and checks a snapshot. `corrupt` when it is not exactly what was written.
+/// Reads and verifies a snapshot.
+///
+/// # Errors
+/// `corrupt` unless it is exactly what was written; `limit` if it does not fit in memory.
 pub(crate) fn load(store: &dyn LocalStore, at: Lsn) -> Result<(FileHeader, Vec<u8>)> {
     let name = FileKind::Snapshot.name(at);
     let file = store.open(&name)?;
@@ -127,12 +131,12 @@ pub(crate) fn load(store: &dyn LocalStore, at: Lsn) -> Result<(FileHeader, Vec<u
     let header = FileHeader::decode(FileKind::Snapshot, &head, &name)?;
     if header.payload_bytes != len - FILE_HEADER_BYTES as u64 {
         return Err(Error::corrupt(format!(
-            "{name}: {len} bytes long, but its header announces {} after byte {FILE_HEADER_BYTES}",
+            "{name}: {len} bytes long, but its header declares {} after byte {FILE_HEADER_BYTES}",
             header.payload_bytes
         )));
     }
     let size = usize::try_from(header.payload_bytes).map_err(|_| {
-        Error::limit(format!("{name}: a snapshot of {} bytes does not fit memory", len))
+        Error::limit(format!("{name}: a snapshot of {} bytes does not fit in memory", len))
     })?;
     let mut payload = Vec::new();
     payload

@@ -1,30 +1,30 @@
-//! Who syncs next, and who waits for it: the meeting place of group commit.
+//! Group commit: elects the caller that syncs next and wakes the callers that a sync has served.
 //!
-//! At most one caller at a time *leads*: it takes what everybody appended so far, writes and syncs it. Callers that
-//! come meanwhile join the open *group*. When a leader takes, it closes the group: what those in it appended is part
-//! of what it takes, so that they are served together, and all woken by one signal, when its sync is done. Just
-//! before, one of the group that was opened since is told to lead: the next sync starts at once and covers all that
-//! was appended during this one.
+//! At most one caller at a time *leads*: it takes all records appended so far, writes and syncs them. Callers that
+//! arrive meanwhile join the open *group*. When a leader takes the records it closes the group: the records of its
+//! members are among those taken, so one sync serves them all, and one signal wakes them. Just before that, one
+//! member of the group opened since is elected leader: the next sync starts at once and covers everything appended
+//! during this one.
 //!
-//! Invariants: leading ends by dropping [`Lead`], also by a panic, and never leaves somebody in the open group
-//! without a leader. Who is woken and neither served nor told to lead (a sync failed, or it joined between a
-//! leader's taking and its closing of the group) begins anew. Knows nothing of files.
+//! Invariants: leading ends when [`Lead`] is dropped, even by a panic, and never leaves the open group without a
+//! leader. A caller that is woken but neither served nor elected (a sync failed, or the caller joined between a
+//! leader's taking and its closing of the group) starts over. Knows nothing of files.
 
 use crate::sync::{Condvar, Mutex};
 use crate::{Lsn, lock};
 use std::sync::{Arc, PoisonError};
 
-/// The meeting place.
+/// The election of leaders and the groups of waiting callers.
 #[derive(Default)]
 pub(crate) struct Turns(Mutex<Queue>);
 
 #[derive(Default)]
 struct Queue {
-    /// Whether somebody leads, or was told to.
+    /// Whether a caller leads or was elected to.
     led: bool,
     /// The open group.
     open: Arc<Group>,
-    /// How many joined it.
+    /// Number of callers in it.
     joined: usize,
 }
 
@@ -37,14 +37,14 @@ struct Group {
 
 #[derive(Default)]
 struct Told {
-    /// One of the group is to lead.
+    /// One member of the group is elected leader.
     lead: bool,
     /// The leader that closed this group is done.
     done: bool,
 }
 
 impl Group {
-    /// Waits; whether the caller is the one to lead.
+    /// Waits. Returns whether the caller is elected leader.
     fn wait(&self) -> bool {
         let mut told = lock(&self.told);
         loop {
@@ -61,13 +61,14 @@ impl Group {
 }
 
 impl Turns {
-    /// Waits until either `lsn` is durable, answered with `None`, or it is the caller's turn to make it so.
-    /// `durable` answers how far the log is durable; what a leader did shows in it before the leader ends.
+    /// Waits until `lsn` is durable (`None`) or the caller is elected to make it durable. `durable` returns the
+    /// durable position, which includes a leader's sync before that leader ends.
     pub(crate) fn wait(&self, lsn: Lsn, durable: &dyn Fn() -> Lsn) -> Option<Lead<'_>> {
         loop {
             let group = {
                 let mut queue = lock(&self.0);
-                // Looked at under the lock: a leader that ended before has shown its work, a later one will see us.
+                // Checked under the lock: a leader that ended before has published its sync, and a later
+                // leader will see this caller.
                 if durable() >= lsn {
                     return None;
                 }
@@ -91,22 +92,25 @@ impl Turns {
 #[cfg(test)]
 #[cfg(not(feature = "loom"))]
 impl Turns {
-    /// How many callers are in the open group.
+    /// Number of callers in the open group.
     pub(crate) fn waiting(&self) -> usize {
         lock(&self.0).joined
     }
 }
 
-/// The right to sync, for as long as it lives.
+/// The right to sync, held while it lives.
 pub(crate) struct Lead<'t> {
     turns: &'t Turns,
     closed: Option<Arc<Group>>,
 }
 
 impl Lead<'_> {
-    /// Closes the open group. Called once what is appended has been taken: the group waits for its sync.
+    /// Closes the open group, whose members wait for this leader's sync. Called once the appended records have
+    /// been taken.
     pub(crate) fn taken(&mut self) {
         let mut queue = lock(&self.turns.0);
+        debug_assert!(queue.led, "a group is closed without a leader");
+        debug_assert!(self.closed.is_none(), "a leader takes once");
         queue.joined = 0;
         self.closed = Some(std::mem::take(&mut queue.open));
     }
@@ -116,6 +120,7 @@ impl Drop for Lead<'_> {
     fn drop(&mut self) {
         let next = {
             let mut queue = lock(&self.turns.0);
+            debug_assert!(queue.led, "a leader ends that did not lead");
             queue.led = queue.joined > 0;
             queue.led.then(|| queue.open.clone())
         };
@@ -139,7 +144,7 @@ mod tests {
     use std::sync::mpsc;
     use std::thread;
 
-    /// Who is served ends nobody's lead: while one leads, whoever comes waits.
+    /// A caller that was served does not end another's lead: while one leads, later callers wait.
     #[test]
     fn one_leads_at_a_time() {
         let (turns, durable) = (Turns::default(), AtomicU64::new(0));
@@ -166,19 +171,19 @@ mod tests {
             waiting(1);
             durable.store(2, Ordering::SeqCst);
             drop(first);
-            assert!(served.join().unwrap(), "what it needs is durable");
-            assert!(told.recv().unwrap(), "the next in line leads");
+            assert!(served.join().unwrap(), "its position is durable");
+            assert!(told.recv().unwrap(), "the next caller leads");
             let late = scope.spawn(|| turns.wait(4, &durable_now).is_some());
             thread::sleep(std::time::Duration::from_millis(20));
-            assert_eq!(turns.waiting(), 1, "somebody leads already");
+            assert_eq!(turns.waiting(), 1, "another caller leads");
             durable.store(3, Ordering::SeqCst);
             end.send(()).unwrap();
-            assert!(late.join().unwrap(), "and then it is the late one's turn");
+            assert!(late.join().unwrap(), "then the late caller leads");
         });
     }
 
-    /// A leader that fails before it takes anything leaves the lead to the group that waits; the last of them leaves
-    /// it to whoever comes.
+    /// A leader that fails before it takes anything passes the lead to the waiting group; the last of them leaves it
+    /// to the next caller.
     #[test]
     fn a_lead_without_success_passes_on() {
         let turns = Turns::default();

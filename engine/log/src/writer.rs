@@ -1,37 +1,37 @@
 //! The file at the end of the log: writes batches of records, syncs, seals a full chunk and starts the next.
 //!
-//! Invariants: one batch is written at a time and in order; a new chunk is created only after the one before it is
-//! synced, and gets records only after its header is synced. Knows nothing of pending appends or of poisoning: after
-//! any error the caller must not use it again.
+//! Invariants: batches are written one at a time and in order. A chunk is created only after the one before it is
+//! synced, and receives records only after its header is synced. Knows nothing of pending appends or of poisoning:
+//! after any error the caller must not use it again.
 //!
-//! Where no further file can be made for now, a chunk takes more than it should: that is no failure of the records.
+//! If no further file can be created for now, a chunk grows beyond its size: that is no failure of the records.
 //!
 //! Space is reserved ahead of the records by writing zeroes, which recovery reads as the end of the log: a sync that
-//! does not have to record a new file length or new blocks is about a third faster on common file systems.
+//! need not record a new file length or new blocks is about a third faster on common file systems.
 
 use crate::Lsn;
 use crate::format::{FILE_HEADER_BYTES, FileHeader, FileKind, RECORD_HEADER_BYTES, RecordHeader};
 use crate::sync::{AtomicU64, Ordering};
 use nacre_host::{LocalFile, LocalStore};
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Error, ErrorKind, Result};
+use nacre_types::{Error, ErrorKind, Result, invariant};
 use std::sync::Arc;
 
-/// A buffer that grew larger than this for one big record is not kept.
+/// A buffer that grew beyond this for one big record is not reused.
 const SPARE_BYTES: usize = 4 << 20;
 
-/// Bytes reserved at once. Small in this crate's tests, so that small logs have all cases.
+/// Bytes reserved at a time. Small in this crate's tests, so that small logs cover all cases.
 const RESERVE_BYTES: u64 = if cfg!(test) { 48 } else { 256 << 10 };
 
 pub(crate) struct Writer {
     file: Arc<dyn LocalFile>,
     /// Start positions of all chunks, ascending; the last one is `file`.
     chunks: Vec<Lsn>,
-    /// End of what was handed to the file.
+    /// End of the records written to the file.
     written: Lsn,
     /// Offset in the file up to which space is reserved.
     reserved: u64,
-    /// Whether something was written since the last sync.
+    /// Whether records were written since the last sync.
     dirty: bool,
     chunk_bytes: u64,
     database_id: u64,
@@ -58,12 +58,14 @@ impl Writer {
         }
     }
 
+    /// Start of the chunk being written.
     fn start(&self) -> Lsn {
-        self.chunks.last().copied().unwrap_or(0)
+        invariant!(!self.chunks.is_empty(), "the log always has a chunk");
+        self.chunks[self.chunks.len() - 1]
     }
 
-    /// Seals the headers of whole records and writes them after everything earlier; makes everything durable if
-    /// asked.
+    /// Seals the headers of whole records and writes them after all earlier ones; with `sync`, makes everything
+    /// durable.
     pub(crate) fn write(
         &mut self,
         store: &dyn LocalStore,
@@ -79,7 +81,7 @@ impl Writer {
             let offset = FILE_HEADER_BYTES as u64 + (self.written - self.start());
             let end = offset + records.len() as u64;
             let failed = |e: Error| e.context(FileKind::Chunk.name(self.start()));
-            // Zeroes to be reserved must be written before the sync; most of the time there are none.
+            // Zeroes that reserve space must be written before the sync; usually there are none.
             let together =
                 sync && end <= self.reserved && !loses_sync(self.written + records.len() as u64);
             if together {
@@ -87,6 +89,7 @@ impl Writer {
             } else {
                 self.file.write(offset, records).map_err(failed)?;
                 self.reserve(end);
+                debug_assert!(self.reserved >= end, "records end after the reserved space");
             }
             self.dirty = !together;
             self.written += records.len() as u64;
@@ -94,7 +97,7 @@ impl Writer {
         if sync { self.sync(durable) } else { Ok(()) }
     }
 
-    /// Reserves space from the end of the records on, unless there is some left; never past the size of a chunk.
+    /// Reserves space after the records unless some is left; never past the size of a chunk.
     fn reserve(&mut self, end: u64) {
         if end <= self.reserved {
             return;
@@ -102,8 +105,8 @@ impl Writer {
         let limit = self.chunk_bytes.saturating_add(FILE_HEADER_BYTES as u64);
         self.reserved = end.max(limit.min(end + RESERVE_BYTES));
         let zeroes = vec![0; (self.reserved - end) as usize];
-        // No room for zeroes is no failure of the records, which are written. If the device is at fault the sync
-        // will say so.
+        // A failure to write zeroes is not a failure of the records, which are written. If the device is at
+        // fault, the sync reports it.
         if !zeroes.is_empty() && self.file.write(end, &zeroes).is_err() {
             self.reserved = u64::MAX;
         }
@@ -115,6 +118,10 @@ impl Writer {
             self.file.sync().map_err(|e| e.context(FileKind::Chunk.name(self.start())))?;
             self.dirty = false;
         }
+        debug_assert!(
+            durable.load(Ordering::Relaxed) <= self.written,
+            "the log was durable further"
+        );
         durable.store(self.written, Ordering::Release);
         Ok(())
     }
@@ -125,34 +132,38 @@ impl Writer {
         while let Some((header, after)) = rest.split_first_chunk_mut::<RECORD_HEADER_BYTES>() {
             let length = RecordHeader::seal(header, lsn, durable, self.database_id);
             lsn += (RECORD_HEADER_BYTES + length) as u64;
-            rest = after.get_mut(length..).unwrap_or_default();
+            invariant!(length <= after.len(), "a record of {length} bytes ends after its batch");
+            rest = &mut after[length..];
         }
     }
 
     fn rotate(&mut self, store: &dyn LocalStore, durable: &AtomicU64) -> Result<()> {
         self.sync(durable)?;
         self.file = match create_chunk(store, self.database_id, self.written) {
-            // There is no file, and this one goes on.
+            // No file is available: the present chunk goes on.
             Err(NoChunk::Create(error)) if error.kind() == ErrorKind::Limit => return Ok(()),
             made => made?,
         };
+        debug_assert!(self.start() < self.written, "a chunk follows one without records");
         self.chunks.push(self.written);
         self.reserved = 0;
         Ok(())
     }
 
-    /// Takes the chunks out of the list that end at or before `lsn`; never the one being written.
+    /// Removes the chunks that end at or before `lsn` from the list and returns them; never the one being written.
     pub(crate) fn forget_before(&mut self, lsn: Lsn) -> Vec<Lsn> {
+        debug_assert!(self.chunks.is_sorted(), "chunks must ascend");
+        // None starts at or before `lsn`: all are needed.
         let keep_from = self.chunks.iter().rposition(|start| *start <= lsn).unwrap_or(0);
         self.chunks.drain(..keep_from).collect()
     }
 
-    /// An empty buffer to collect the next records in.
+    /// An empty buffer for the next records.
     pub(crate) fn take_spare(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.spare)
     }
 
-    /// Gives a used buffer back.
+    /// Returns a used buffer.
     pub(crate) fn recycle(&mut self, mut buffer: Vec<u8>) {
         if buffer.capacity() <= SPARE_BYTES {
             buffer.clear();
@@ -161,16 +172,16 @@ impl Writer {
     }
 }
 
-/// Whether the sync at this position is one that a planted bug leaves out.
+/// Whether a planted bug skips the sync at this position.
 fn loses_sync(at: Lsn) -> bool {
     plant::is(Bug::LostSync) && at.is_multiple_of(4)
 }
 
-/// Why there is no further chunk.
+/// Why a chunk could not be created.
 pub(crate) enum NoChunk {
-    /// There is no file.
+    /// The file could not be created.
     Create(Error),
-    /// There is one, and nothing is known of what is in it.
+    /// The file exists, and its contents are unknown.
     Header(Error),
 }
 
@@ -182,7 +193,7 @@ impl From<NoChunk> for Error {
     }
 }
 
-/// Makes a chunk file with a durable header and no records.
+/// Creates a chunk file with a durable header and no records.
 pub(crate) fn create_chunk(
     store: &dyn LocalStore,
     database_id: u64,

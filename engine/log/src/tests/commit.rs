@@ -49,7 +49,7 @@ fn many_threads_share_syncs_and_lose_nothing() {
     let (log, replayed) = open_with(&store, 5_000, 1).unwrap();
     assert_eq!(log.position(), last);
     let at = Lsn::from_le_bytes(replayed.snapshot.unwrap().try_into().unwrap());
-    // All records have one length, so the snapshot's position says how many it stands for.
+    // All records have one length, so the snapshot's position tells how many it represents.
     assert_eq!(at / 40 + replayed.records.len() as u64, THREADS * COMMITS);
     let mut next = [None; THREADS as usize];
     for (_, payload) in &replayed.records {
@@ -64,7 +64,7 @@ fn many_threads_share_syncs_and_lose_nothing() {
     assert!(next.iter().all(|next| next.is_none_or(|next| next == COMMITS)));
 }
 
-/// Waits until so many callers stand in line.
+/// Waits until this number of callers is waiting.
 fn until_waiting(log: &Log, count: usize) {
     while log.turns.waiting() < count {
         std::thread::yield_now();
@@ -78,7 +78,7 @@ fn one_sync_serves_everybody_who_came_during_the_one_before() {
     let before = faults.syncs();
     let nothing = || 0;
     let lead = log.turns.wait(1, &nothing);
-    assert!(lead.is_some(), "nobody leads a new log");
+    assert!(lead.is_some(), "a new log has no leader");
     std::thread::scope(|scope| {
         for thread in 0..8 {
             let log = &log;
@@ -122,7 +122,7 @@ fn a_leader_passes_its_turn_to_one_it_does_not_serve() {
     });
     let led = led.load(Ordering::Relaxed);
     assert!(led == 40 || led == 70, "40, perhaps after 30, leads; 10 and 20 are served: {led}");
-    assert!(log.turns.wait(41, &how_far).is_some(), "nobody leads any more");
+    assert!(log.turns.wait(41, &how_far).is_some(), "the lead is free again");
 }
 
 #[track_caller]

@@ -1,9 +1,9 @@
-//! Power cuts at every step of a workload, again and again on what the one before left.
+//! Power cuts at every step of a workload, each on the state that the one before left.
 
 use super::*;
 use nacre_testing::{FaultStore, Random};
 
-/// What the world was promised.
+/// What the log has promised its callers.
 #[derive(Clone, Copy, Debug)]
 struct Promise {
     /// Records whose sync succeeded.
@@ -51,7 +51,7 @@ fn work(store: &Arc<dyn LocalStore>, promise: &mut Promise, random: &mut Random)
     Ok(())
 }
 
-/// Recovers and checks that what is there is everything promised and nothing else.
+/// Recovers and checks that the log has everything promised and nothing else.
 #[track_caller]
 fn check(store: &Arc<dyn LocalStore>, promise: &mut Promise, case: &str) {
     let (_, replayed) = open_with(store, 150, 1).unwrap_or_else(|e| panic!("{case}: {e}"));
@@ -62,7 +62,7 @@ fn check(store: &Arc<dyn LocalStore>, promise: &mut Promise, case: &str) {
     }
     assert!(next >= promise.acknowledged, "{case}: {next} records recovered of {promise:?}");
     assert!(next <= promise.appended, "{case}: {next} records recovered of {promise:?}");
-    // What recovery showed is a promise too: it must still be there next time.
+    // Recovered records are a promise too: the next recovery must find them.
     *promise = Promise { acknowledged: next, appended: next };
 }
 
@@ -78,7 +78,7 @@ fn a_crash_at_every_step_loses_nothing_acknowledged() {
             faults.fail_after(step);
             let store: Arc<dyn LocalStore> = Arc::new(faults.clone());
             let crashed = work(&store, &mut promise, &mut random).is_err();
-            // The images of one crash differ; each must do.
+            // The possible images of one crash differ; each must recover.
             for image in 0..3u64 {
                 let case = format!("seed {seed}, step {step}, image {image}");
                 let left = faults.after_crash(&mut Random::new(
@@ -160,8 +160,8 @@ fn a_crash_at_every_step_of_a_snapshot_keeps_the_state() {
     assert!(step > 6, "a snapshot has only {step} steps");
 }
 
-/// A failed sync may leave bytes that the next process can read and that no later sync brings to the medium. What
-/// recovery hands out of them must be durable all the same.
+/// A failed sync may leave bytes that the next process can read and that no later sync brings to the medium. Records
+/// that recovery passes on must be durable all the same.
 #[test]
 fn what_a_failed_sync_left_is_durable_once_it_is_recovered() {
     for synced in 0..3 {
@@ -178,7 +178,7 @@ fn what_a_failed_sync_left_is_durable_once_it_is_recovered() {
             log.sync(log.position()).unwrap_err();
             drop(log);
 
-            // The process starts again, the machine does not.
+            // The process restarts, the machine does not.
             let (log, replayed) = open(&store).unwrap();
             let recovered = replayed.records.len() as u64;
             log.append(&payload(recovered)).unwrap();

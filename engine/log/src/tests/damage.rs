@@ -34,7 +34,7 @@ fn truncation_at_every_byte_leaves_the_whole_records_before_it() {
             expected.iter().filter(|(end, _)| FILE_HEADER_BYTES as u64 + end <= cut as u64).count();
         let (log, replayed) = open(&store).unwrap_or_else(|e| panic!("cut at {cut}: {e}"));
         assert_eq!(replayed.records, expected[..whole], "cut at {cut}");
-        // What comes next must not be confused with what was cut.
+        // New records must not be confused with the cut ones.
         let end = commit(&log, b"next");
         drop(log);
         let (_, replayed) = open(&store).unwrap();
@@ -174,7 +174,7 @@ fn a_damaged_snapshot_falls_back_to_the_one_before_if_the_log_is_there() {
             std::slice::from_ref(&old),
             "the damaged one is cleared away"
         );
-        // Without any other snapshot, from the beginning of the log, which happens to be there.
+        // Without any other snapshot, from the beginning of the log, which still exists.
         let alone = copy(store.as_ref());
         put(alone.as_ref(), &new, &damaged[..at]);
         assert_eq!(open(&alone).unwrap().1.records.len(), 5);
@@ -355,7 +355,7 @@ fn an_unfinished_batch_out_of_order_is_torn_not_corrupt() {
     let torn = copy(store.as_ref());
     torn.open(FIRST).unwrap().write(start as u64, &[0; 30]).unwrap();
     assert_eq!(open(&torn).unwrap().1.records, expected);
-    // The same damage once something was written after the batch was durable.
+    // The same damage after a record was written once the batch was durable.
     expected.extend((0..3u8).map(|i| (ends[i as usize], vec![i; 50])));
     commit(&log, b"later");
     store.open(FIRST).unwrap().write(start as u64, &[0; 30]).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of the log: what it promises without faults, damaged bytes, failing and crashing stores, many threads.
+//! Tests of the log: its guarantees without faults, damaged bytes, failing and crashing stores, many threads.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -18,7 +18,7 @@ use nacre_types::{ErrorKind, Result};
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// What recovery handed out.
+/// What recovery passed on.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Replayed {
     snapshot: Option<Vec<u8>>,
