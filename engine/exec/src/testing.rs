@@ -6,7 +6,11 @@ use crate::context::statistics::Statistics;
 use crate::memory::Memory;
 use crate::operator::protocol::Operator;
 use nacre_column::{Batch, Vector};
-use nacre_function::registry::{Scalar, scalar};
+pub(crate) use nacre_function::aggregate::count::COUNT;
+pub(crate) use nacre_function::aggregate::extreme::{MAX, MIN};
+pub(crate) use nacre_function::aggregate::sum::{AVG, SUM};
+use nacre_function::entry::window::WindowFunction;
+use nacre_function::registry::{self, Scalar, scalar};
 use nacre_host::memory::MemoryStore;
 use nacre_host::{Host, LocalStore, Parallelism};
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
@@ -203,4 +207,9 @@ impl Random {
             _ => Value::Int(n - domain as i64 / 3),
         }
     }
+}
+
+/// The window function of a name.
+pub(crate) fn window_function(name: &str) -> &'static WindowFunction {
+    registry::window(name).unwrap()
 }

@@ -4,6 +4,7 @@
 //! crate, never the other way round. [`registry`] lists every function; an entry (`entry/`) holds all
 //! that anything else knows of one.
 
+pub mod aggregate;
 pub mod date_part;
 pub mod decimal_type;
 pub mod entry;
@@ -12,3 +13,4 @@ pub mod operator;
 pub mod registry;
 pub mod scalar;
 pub mod vector;
+pub mod window;

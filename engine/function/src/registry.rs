@@ -1,13 +1,19 @@
 //! The registry: every function by every name. An entry stands in one of the files listed here; adding a
 //! function adds an entry to a file.
 
+use crate::aggregate::{average, collected, count, extreme, moments, quantile, sum};
+use crate::entry::aggregate::{
+    AggregateArguments, AggregateBinding, AggregateExpression, AggregateFunction,
+};
 use crate::entry::arguments::Arguments;
 use crate::entry::binding::{Binding, Operand};
 use crate::entry::scalar::{Expression, ScalarFunction};
+use crate::entry::window::WindowFunction;
 use crate::scalar::{
     any, calendar, date_part, digest, numbers, pattern, rounding, strings, system, text,
     trigonometry,
 };
+use crate::window::{ranking, value};
 use nacre_types::Result;
 
 /// A chapter of the reference, with the functions of some files.
@@ -89,4 +95,87 @@ pub fn scalar(name: &str) -> Option<Scalar> {
 pub fn scalar_names() -> impl Iterator<Item = &'static str> {
     let functions = functions().flat_map(|function| function.names);
     functions.chain(expressions().flat_map(|expression| expression.names)).copied()
+}
+
+/// All aggregates.
+static AGGREGATES: &[&[&AggregateFunction]] = &[
+    count::FUNCTIONS,
+    sum::FUNCTIONS,
+    extreme::FUNCTIONS,
+    collected::FUNCTIONS,
+    quantile::FUNCTIONS,
+    moments::FUNCTIONS,
+];
+
+/// All names that stand for expressions over aggregates.
+static AGGREGATE_EXPRESSIONS: &[&[&AggregateExpression]] = &[
+    count::EXPRESSIONS,
+    average::EXPRESSIONS,
+    extreme::EXPRESSIONS,
+    collected::EXPRESSIONS,
+    quantile::EXPRESSIONS,
+];
+
+/// All window functions that are not aggregates.
+static WINDOWS: &[&[&WindowFunction]] = &[ranking::FUNCTIONS, value::FUNCTIONS];
+
+/// What a name of an aggregate stands for.
+#[derive(Clone, Copy)]
+pub enum Aggregate {
+    /// An aggregate.
+    Function(&'static AggregateFunction),
+    /// An expression over aggregates.
+    Expression(&'static AggregateExpression),
+}
+
+impl Aggregate {
+    /// Binds a call.
+    pub fn bind(
+        self,
+        binding: &mut dyn AggregateBinding,
+        arguments: AggregateArguments<'_>,
+    ) -> Result<Operand> {
+        match self {
+            Aggregate::Function(function) => (function.rule)(binding, arguments),
+            Aggregate::Expression(expression) => (expression.rule)(binding, arguments),
+        }
+    }
+}
+
+/// Every aggregate.
+pub fn aggregates() -> impl Iterator<Item = &'static AggregateFunction> {
+    AGGREGATES.iter().copied().flatten().copied()
+}
+
+/// Every name that stands for an expression over aggregates.
+pub fn aggregate_expressions() -> impl Iterator<Item = &'static AggregateExpression> {
+    AGGREGATE_EXPRESSIONS.iter().copied().flatten().copied()
+}
+
+/// Every window function that is not an aggregate.
+pub fn windows() -> impl Iterator<Item = &'static WindowFunction> {
+    WINDOWS.iter().copied().flatten().copied()
+}
+
+/// What a name in lower case stands for among aggregates.
+pub fn aggregate(name: &str) -> Option<Aggregate> {
+    let function = aggregates().find(|function| function.names.contains(&name));
+    let expression = || aggregate_expressions().find(|expression| expression.names.contains(&name));
+    function.map(Aggregate::Function).or_else(|| expression().map(Aggregate::Expression))
+}
+
+/// The window function of a name in lower case.
+pub fn window(name: &str) -> Option<&'static WindowFunction> {
+    windows().find(|function| function.names.contains(&name))
+}
+
+/// Every name of an aggregate.
+pub fn aggregate_names() -> impl Iterator<Item = &'static str> {
+    let functions = aggregates().flat_map(|function| function.names);
+    functions.chain(aggregate_expressions().flat_map(|expression| expression.names)).copied()
+}
+
+/// Every name of a window function that is not an aggregate.
+pub fn window_names() -> impl Iterator<Item = &'static str> {
+    windows().flat_map(|function| function.names).copied()
 }

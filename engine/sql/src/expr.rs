@@ -1,6 +1,8 @@
 //! Bound, typed expressions. The binder has resolved names, inserted casts so that operand types
 //! agree, and computed every result type; nobody downstream coerces anything.
 
+use crate::plan::SortKey;
+pub use nacre_function::entry::aggregate::AggregateFunction;
 pub use nacre_function::entry::scalar::ScalarFunction;
 pub use nacre_function::operator::BinaryOp;
 use nacre_types::{DataType, Value};
@@ -140,73 +142,30 @@ pub enum SubqueryKind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aggregate {
     /// Which function.
-    pub function: AggregateFunction,
-    /// Argument over the input row; none for `COUNT(*)`.
-    pub arg: Option<Expr>,
+    pub function: &'static AggregateFunction,
+    /// Arguments over the input row, of the types the function expects; none for `COUNT(*)`.
+    pub args: Vec<Expr>,
+    /// The order in which the function sees rows, where that matters.
+    pub order: Vec<SortKey>,
     /// `DISTINCT`.
     pub distinct: bool,
     /// `FILTER (WHERE …)`.
     pub filter: Option<Expr>,
-    /// Result type: `COUNT` is `BIGINT`; `SUM` of integers and of `DECIMAL(p,s)` is `DECIMAL(38,s)`;
-    /// `AVG` of those is `DECIMAL(38, min(s + 6, 38))` rounded half away from zero, of floats `DOUBLE`.
+    /// Result type.
     pub data_type: DataType,
 }
 
-/// Aggregate functions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum AggregateFunction {
-    /// `COUNT(*)`
-    CountStar,
-    /// `COUNT(x)`
-    Count,
-    /// `GROUPING (x, …)`, the arguments as a `Row`. Only while a statement is bound.
-    Grouping,
-    Sum,
-    Avg,
-    Min,
-    Max,
-    // From here on the argument is a `Row`: own arguments, then pairs of a sort key and how it sorts (1 descending,
-    // 2 nulls first).
-    First,
-    Last,
-    BitAnd,
-    BitOr,
-    BitXor,
-    Product,
-    /// `(text, separator)`
-    StringAgg,
-    /// `(value, fraction)`
-    Quantile {
-        /// One of the values, instead of what is between two.
-        discrete: bool,
-        /// Of the values from the greatest to the smallest.
-        descending: bool,
-    },
-    Mode,
-    /// `(value, key)`
-    ArgMin,
-    ArgMax,
-    /// `(x)` or `(x, y)`, doubles.
-    Moment(Moment),
-}
+impl Aggregate {
+    /// Its expressions: arguments, sort keys, filter.
+    pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        self.args.iter().chain(self.order.iter().map(|key| &key.expr)).chain(&self.filter)
+    }
 
-/// What is made of counts, means and sums of powers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum Moment {
-    VariancePopulation,
-    VarianceSample,
-    DeviationPopulation,
-    DeviationSample,
-    CovariancePopulation,
-    CovarianceSample,
-    Correlation,
-    Slope,
-    Intercept,
-    R2,
-    Skewness,
-    Kurtosis,
+    /// Its expressions, mutably.
+    pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        let order = self.order.iter_mut().map(|key| &mut key.expr);
+        self.args.iter_mut().chain(order).chain(&mut self.filter)
+    }
 }
 
 impl Expr {

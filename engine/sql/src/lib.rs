@@ -24,8 +24,7 @@ pub use access::{
 pub use bind::Given;
 pub use explain::{explain, explain_nodes, explain_row_nodes};
 pub use expr::{
-    Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind, Moment, ScalarFunction, Subquery,
-    SubqueryKind,
+    Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind, ScalarFunction, Subquery, SubqueryKind,
 };
 pub use parse::{Parsed, ends_transaction, parse};
 pub use plan::join_filter::{KeyUse, Wanted, key_use};

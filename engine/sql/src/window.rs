@@ -1,13 +1,14 @@
 //! Window functions as plans name them: calls, frames and bounds.
 
-use crate::expr::Expr;
+use crate::expr::{Aggregate, Expr};
+use nacre_function::entry::window::WindowFunction;
 use nacre_types::DataType;
 
 /// A call of a window function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowCall {
     /// Which.
-    pub function: WindowFunction,
+    pub function: Windowed,
     /// Arguments over the input row; those of an aggregate are its own.
     pub args: Vec<Expr>,
     /// Rows it looks at, where that matters.
@@ -16,24 +17,13 @@ pub struct WindowCall {
     pub data_type: DataType,
 }
 
-/// Window functions.
+/// What a call over a window computes.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
-pub enum WindowFunction {
-    RowNumber,
-    Rank,
-    DenseRank,
-    PercentRank,
-    CumeDist,
-    Ntile,
-    /// `(value[, offset[, default]])`, as is `Lead`.
-    Lag,
-    Lead,
-    FirstValue,
-    LastValue,
-    NthValue,
+pub enum Windowed {
+    /// A window function.
+    Function(&'static WindowFunction),
     /// An aggregate over the frame.
-    Aggregate(Box<crate::expr::Aggregate>),
+    Aggregate(Box<Aggregate>),
 }
 
 /// What the bounds of a frame count.
@@ -50,11 +40,11 @@ pub enum FrameUnit {
 pub enum Bound {
     /// Start of the partition.
     UnboundedPreceding,
-    /// So many rows or groups before; of `Range` the key to reach, over the input row.
+    /// This many rows or groups before; of `Range` the key to reach, over the input row.
     Preceding(Expr),
     /// The row, or with `Range` and `Groups` its peers.
     CurrentRow,
-    /// So many rows or groups after; of `Range` the key to reach.
+    /// This many rows or groups after; of `Range` the key to reach.
     Following(Expr),
     /// End of the partition.
     UnboundedFollowing,
@@ -91,24 +81,12 @@ impl Default for Frame {
     }
 }
 
-impl WindowFunction {
+impl Windowed {
     /// Its name.
     pub fn name(&self) -> &'static str {
         match self {
-            WindowFunction::RowNumber => "row_number",
-            WindowFunction::Rank => "rank",
-            WindowFunction::DenseRank => "dense_rank",
-            WindowFunction::PercentRank => "percent_rank",
-            WindowFunction::CumeDist => "cume_dist",
-            WindowFunction::Ntile => "ntile",
-            WindowFunction::Lag => "lag",
-            WindowFunction::Lead => "lead",
-            WindowFunction::FirstValue => "first_value",
-            WindowFunction::LastValue => "last_value",
-            WindowFunction::NthValue => "nth_value",
-            WindowFunction::Aggregate(aggregate) => {
-                crate::explain::aggregate_name(aggregate.function)
-            }
+            Windowed::Function(function) => function.name(),
+            Windowed::Aggregate(aggregate) => aggregate.function.name(),
         }
     }
 }
@@ -117,8 +95,8 @@ impl WindowCall {
     /// Calls `f` on each of its expressions.
     pub fn for_each_expr<'c>(&'c self, f: &mut dyn FnMut(&'c Expr)) {
         self.args.iter().for_each(&mut *f);
-        if let WindowFunction::Aggregate(aggregate) = &self.function {
-            aggregate.arg.iter().chain(&aggregate.filter).for_each(&mut *f);
+        if let Windowed::Aggregate(aggregate) = &self.function {
+            aggregate.exprs().for_each(&mut *f);
         }
         for bound in [&self.frame.start, &self.frame.end] {
             if let Bound::Preceding(e) | Bound::Following(e) = bound {
@@ -130,8 +108,8 @@ impl WindowCall {
     /// Calls `f` on each of its expressions, mutably.
     pub fn for_each_expr_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         self.args.iter_mut().for_each(&mut *f);
-        if let WindowFunction::Aggregate(aggregate) = &mut self.function {
-            aggregate.arg.iter_mut().chain(&mut aggregate.filter).for_each(&mut *f);
+        if let Windowed::Aggregate(aggregate) = &mut self.function {
+            aggregate.exprs_mut().for_each(&mut *f);
         }
         for bound in [&mut self.frame.start, &mut self.frame.end] {
             if let Bound::Preceding(e) | Bound::Following(e) = bound {

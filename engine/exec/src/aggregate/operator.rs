@@ -1,11 +1,10 @@
-//! `GROUP BY` and aggregates: group ids from a [`Grouper`], states from [`super::accumulate`].
+//! `GROUP BY` and aggregates: group ids from a [`Grouper`], accumulators from [`super::accumulator`].
 //!
 //! Once no further group can be held, those that are known stay, and take in their rows as before. Rows of others are
 //! put aside in partitions (`spill`), each of which is grouped by itself afterwards, in the same way. So the rows of a
 //! group are always taken in in the order they came.
 
-use super::accumulate::{Accumulator, Groups};
-use super::collect::{self, Collected};
+use super::accumulator::{Accumulator, inputs};
 use crate::buffer::limits::NO_ROW;
 use crate::context::Context;
 use crate::expr::{self, ActiveRows};
@@ -14,6 +13,7 @@ use crate::memory::Reservation;
 use crate::operator::protocol::Operator;
 use crate::spill::{Partitions, SpillScan, SpilledPartition};
 use nacre_column::{Batch, Values, Vector};
+use nacre_function::vector::groups::Groups;
 use nacre_sql::expr::{Aggregate, Expr};
 use nacre_types::{DataType, Result, limits};
 use std::sync::Arc;
@@ -26,12 +26,6 @@ struct State {
     accumulator: Accumulator,
     /// For `DISTINCT`: the group and arguments of what was counted already.
     distinct: Option<Grouper>,
-}
-
-impl State {
-    fn argument(&self) -> DataType {
-        self.spec.arg.as_ref().map_or(DataType::Int64, |arg| arg.data_type)
-    }
 }
 
 /// Groups and what was accumulated for them.
@@ -135,18 +129,13 @@ impl Aggregation {
         let states = aggregates
             .into_iter()
             .map(|spec| {
-                let argument = spec.arg.as_ref().map_or(DataType::Int64, |arg| arg.data_type);
-                let (accumulator, arguments): (_, Vec<_>) = match collect::arguments(&spec) {
-                    Some(args) => {
-                        let own = collect::own_arguments(spec.function).min(args.len());
-                        let types = args[..own].iter().map(|arg| arg.data_type).collect();
-                        (Accumulator::Collected(Collected::new(&spec, args)), types)
-                    }
-                    None => (Accumulator::new(spec.function, argument)?, vec![argument]),
-                };
-                let distinct = spec
-                    .distinct
-                    .then(|| Grouper::new(&[&[DataType::UInt32], &arguments[..]].concat()));
+                let accumulator = Accumulator::new(&spec)?;
+                let distinct = spec.distinct.then(|| {
+                    let arguments = spec.args.iter().map(|arg| arg.data_type);
+                    Grouper::new(
+                        &[DataType::UInt32].into_iter().chain(arguments).collect::<Vec<_>>(),
+                    )
+                });
                 Ok(State { spec, accumulator, distinct })
             })
             .collect::<Result<_>>()?;
@@ -174,7 +163,7 @@ impl Aggregation {
         let count = self.groups();
         for (state, other) in self.states.iter_mut().zip(&other.states) {
             state.accumulator.resize(count);
-            state.accumulator.absorb(&other.accumulator, from, &ids)?;
+            state.accumulator.merge(&other.accumulator, from, &ids)?;
         }
         Ok(())
     }
@@ -254,9 +243,7 @@ impl Aggregation {
         for state in &mut self.states {
             // An input without rows never made room for the one group.
             state.accumulator.resize(total);
-            let (spec, argument) = (&state.spec, state.argument());
-            let column =
-                state.accumulator.finish(spec.function, argument, spec.data_type, from, to)?;
+            let column = state.accumulator.finish(from..to)?;
             columns.push(Arc::new(column));
         }
         Ok(Some(Batch::new(columns, to - from)))
@@ -287,34 +274,16 @@ fn update(
     if rows.is_empty() {
         return Ok(());
     }
-    let Some(arg) = &state.spec.arg else {
-        state.accumulator.count_rows(rows, groups);
-        return Ok(());
-    };
-    if let (Some(args), Accumulator::Collected(collected)) =
-        (collect::arguments(&state.spec), &mut state.accumulator)
-    {
-        let evaluator = expr::Evaluator { batch, context };
-        let args = args.iter().map(|e| evaluator.eval(e, rows)).collect::<Result<Vec<_>>>()?;
-        return match &mut state.distinct {
-            None => collected.update(&args, rows, groups),
-            Some(distinct) => {
-                let own = collect::own_arguments(state.spec.function).min(args.len());
-                let fresh = first_seen(distinct, &args[..own], rows, groups)?;
-                collected.update(&args, rows.narrowed(&fresh), groups)
-            }
-        };
-    }
-    // Only over the rows the filter left: the argument must not fail on the others.
-    let vector = expr::Evaluator { batch, context }.eval(arg, rows)?;
+    // Only over the rows the filter left: an argument must not fail on the others.
+    let inputs = inputs(&state.spec, batch, rows, context)?;
     let Some(distinct) = &mut state.distinct else {
-        return state.accumulator.update(&vector, rows, groups);
+        return state.accumulator.update(&inputs, rows, groups);
     };
-    let fresh = first_seen(distinct, std::slice::from_ref(&vector), rows, groups)?;
-    state.accumulator.update(&vector, rows.narrowed(&fresh), groups)
+    let fresh = first_seen(distinct, &inputs[..state.spec.args.len()], rows, groups)?;
+    state.accumulator.update(&inputs, rows.narrowed(&fresh), groups)
 }
 
-/// Rows whose group and arguments were not there together before; what nulls among them mean is the aggregate's.
+/// Rows whose combination of group and arguments is new; the aggregate decides what nulls among them mean.
 fn first_seen(
     distinct: &mut Grouper,
     args: &[Arc<Vector>],

@@ -141,7 +141,7 @@ impl Builder {
         site: Site<'_>,
     ) -> Result<Box<dyn Operator>> {
         let filters = site.filters.below(plan);
-        let of_aggregates = aggregates.iter().flat_map(|a| a.arg.iter().chain(&a.filter));
+        let of_aggregates = aggregates.iter().flat_map(nacre_sql::Aggregate::exprs);
         let readers: Vec<&Expr> = of_aggregates.chain(groups).collect();
         let rows = self.build_read(input, &readers, site.with_filters(&filters))?;
         boxed_aggregate(rows, input, groups, aggregates)

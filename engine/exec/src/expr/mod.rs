@@ -17,8 +17,7 @@ pub use nacre_function::kernel::cast::cast_value;
 
 pub(crate) use filter::{filter_rows, truths};
 pub(crate) use nacre_function::kernel::cast::cast_vector;
-pub(crate) use nacre_function::kernel::double::doubles as doubles_of;
-pub(crate) use nacre_function::kernel::order::{compare_values, packed_length};
+pub(crate) use nacre_function::kernel::order::compare_values;
 pub(crate) use nacre_function::vector::rows::ActiveRows;
 
 use crate::Context;

@@ -78,12 +78,19 @@ fn sorted(mut rows: Vec<Vec<Value>>) -> Vec<Vec<Value>> {
 }
 
 fn aggregate(
-    function: AggregateFunction,
+    function: &'static AggregateFunction,
     arg: Option<Expr>,
     distinct: bool,
     data_type: DataType,
 ) -> Aggregate {
-    Aggregate { function, arg, distinct, filter: None, data_type }
+    Aggregate {
+        function,
+        args: arg.into_iter().collect(),
+        order: Vec::new(),
+        distinct,
+        filter: None,
+        data_type,
+    }
 }
 
 /// What the aggregates below must return for the rows of one group, whose columns are
@@ -121,22 +128,21 @@ fn model(rows: &[&Vec<Value>], x: usize) -> Vec<Value> {
 }
 
 fn aggregates(x: usize) -> Vec<Aggregate> {
-    use AggregateFunction::*;
     let (arg, text, float) = (
         || Some(col(x, I64)),
         Some(col(x + 1, DataType::TEXT)),
         Some(col(x + 2, DataType::Float64)),
     );
     vec![
-        aggregate(CountStar, None, false, I64),
-        aggregate(Count, arg(), false, I64),
-        aggregate(Sum, arg(), false, decimal(38, 0)),
-        aggregate(Avg, arg(), false, decimal(38, 6)),
-        aggregate(Min, arg(), false, I64),
-        aggregate(Max, text, false, DataType::TEXT),
-        aggregate(Min, float, false, DataType::Float64),
-        aggregate(Count, arg(), true, I64),
-        aggregate(Sum, arg(), true, decimal(38, 0)),
+        aggregate(&COUNT, None, false, I64),
+        aggregate(&COUNT, arg(), false, I64),
+        aggregate(&SUM, arg(), false, decimal(38, 0)),
+        aggregate(&AVG, arg(), false, decimal(38, 6)),
+        aggregate(&MIN, arg(), false, I64),
+        aggregate(&MAX, text, false, DataType::TEXT),
+        aggregate(&MIN, float, false, DataType::Float64),
+        aggregate(&COUNT, arg(), true, I64),
+        aggregate(&SUM, arg(), true, decimal(38, 0)),
     ]
 }
 
@@ -191,7 +197,7 @@ fn aggregate_filters_come_before_their_arguments() {
     let fixture = Fixture::new();
     let source = batch(&[(I64, vec![int(0), int(2), int(5)])]);
     let inverse = binary(BinaryOp::IntegerDivide, lit(int(10), I64), col(0, I64), I64);
-    let mut spec = aggregate(AggregateFunction::Sum, Some(inverse), false, decimal(38, 0));
+    let mut spec = aggregate(&SUM, Some(inverse), false, decimal(38, 0));
     spec.filter = Some(compare(BinaryOp::NotEqual, col(0, I64), lit(int(0), I64)));
     let source = Box::new(Batches(vec![source].into_iter()));
     let mut operator =
@@ -203,8 +209,7 @@ fn aggregate_filters_come_before_their_arguments() {
 fn sums_do_not_wrap() {
     let fixture = Fixture::new();
     let sum = |data_type, values: Vec<Value>| {
-        let spec =
-            aggregate(AggregateFunction::Sum, Some(col(0, data_type)), false, decimal(38, 0));
+        let spec = aggregate(&SUM, Some(col(0, data_type)), false, decimal(38, 0));
         let source = Box::new(Batches(vec![batch(&[(data_type, values)])].into_iter()));
         run(
             &mut crate::aggregate::HashAggregate::new(

@@ -29,7 +29,7 @@ impl AggregateSpec {
 
     /// The expressions that read the input.
     fn readers(&self) -> Vec<&Expr> {
-        let of_aggregates = self.aggregates.iter().flat_map(|a| a.arg.iter().chain(&a.filter));
+        let of_aggregates = self.aggregates.iter().flat_map(Aggregate::exprs);
         of_aggregates.chain(&self.groups).collect()
     }
 }

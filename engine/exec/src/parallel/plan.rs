@@ -2,7 +2,7 @@
 
 use super::aggregate::AggregateSpec;
 use super::pipeline::{scan_of, split_pipeline};
-use crate::aggregate::may_absorb;
+use crate::aggregate::accumulator::may_merge;
 use crate::context::Context;
 use crate::join_filter::RuntimeFilters;
 use crate::scan::SplitScan;
@@ -29,7 +29,7 @@ pub(crate) fn plan_of<'p>(
         return Ok(None);
     }
     Ok(match plan {
-        Plan::Aggregate { input, groups, aggregates, .. } if aggregates.iter().all(may_absorb) => {
+        Plan::Aggregate { input, groups, aggregates, .. } if aggregates.iter().all(may_merge) => {
             // Right rows that a join returns at its end belong to no morsel.
             if scan_of(input).is_none() {
                 return Ok(None);

@@ -124,13 +124,14 @@ fn same(fixture: &Fixture, plan: &Plan) -> Vec<Vec<Value>> {
 pub(crate) fn aggregate(
     input: Plan,
     groups: &[usize],
-    functions: &[(AggregateFunction, Option<usize>, DataType)],
+    functions: &[(&'static AggregateFunction, Option<usize>, DataType)],
 ) -> Plan {
     let aggregates = functions
         .iter()
         .map(|(function, arg, data_type)| Aggregate {
             function: *function,
-            arg: arg.map(column),
+            args: arg.map(column).into_iter().collect(),
+            order: Vec::new(),
             distinct: false,
             filter: None,
             data_type: *data_type,
@@ -170,23 +171,22 @@ fn rows_come_in_the_order_of_one_thread() {
 
 #[test]
 fn groups_and_their_order_are_those_of_one_thread() {
-    use AggregateFunction::{Avg, Count, CountStar, Max, Min, Sum};
     let functions = [
-        (CountStar, None, I64),
-        (Count, Some(1), I64),
-        (Sum, Some(2), decimal(38, 2)),
-        (Avg, Some(2), decimal(38, 8)),
-        (Sum, Some(3), DataType::Float64),
-        (Sum, Some(4), decimal(38, 2)),
-        (Min, Some(1), DataType::TEXT),
-        (Max, Some(1), DataType::TEXT),
-        (Min, Some(3), DataType::Float64),
-        (Max, Some(4), decimal(30, 2)),
-        (Min, Some(4), decimal(30, 2)),
-        (Min, Some(0), I64),
-        (Max, Some(0), I64),
-        (Min, Some(5), DataType::Boolean),
-        (Max, Some(5), DataType::Boolean),
+        (&COUNT, None, I64),
+        (&COUNT, Some(1), I64),
+        (&SUM, Some(2), decimal(38, 2)),
+        (&AVG, Some(2), decimal(38, 8)),
+        (&SUM, Some(3), DataType::Float64),
+        (&SUM, Some(4), decimal(38, 2)),
+        (&MIN, Some(1), DataType::TEXT),
+        (&MAX, Some(1), DataType::TEXT),
+        (&MIN, Some(3), DataType::Float64),
+        (&MAX, Some(4), decimal(30, 2)),
+        (&MIN, Some(4), decimal(30, 2)),
+        (&MIN, Some(0), I64),
+        (&MAX, Some(0), I64),
+        (&MIN, Some(5), DataType::Boolean),
+        (&MAX, Some(5), DataType::Boolean),
     ];
     for shard_key in [None, Some(ShardKey { columns: vec![0], partitions: 3 })] {
         let (fixture, table) = fixture(shard_key);
@@ -226,8 +226,7 @@ fn the_first_error_is_that_of_one_thread() {
 #[test]
 fn too_many_groups_for_several_threads_are_grouped_by_one() {
     let (mut fixture, table) = fixture(None);
-    let plan =
-        aggregate(scan(&table, Vec::new()), &[2], &[(AggregateFunction::CountStar, None, I64)]);
+    let plan = aggregate(scan(&table, Vec::new()), &[2], &[(&COUNT, None, I64)]);
     let expected = rows_with(&fixture, &plan, 1).unwrap();
     // Enough for all groups once; but each of four threads meets most groups, and has a quarter of the
     // memory.
@@ -291,7 +290,7 @@ fn joins_return_the_rows_of_one_thread_in_their_order() {
         let grouped = aggregate(
             join(all(), few(120), kind, by_text.clone(), None),
             &[1],
-            &[(AggregateFunction::CountStar, None, I64), (AggregateFunction::Max, Some(0), I64)],
+            &[(&COUNT, None, I64), (&MAX, Some(0), I64)],
         );
         same(&fixture, &grouped);
     }
@@ -299,10 +298,7 @@ fn joins_return_the_rows_of_one_thread_in_their_order() {
     let inner = join(all(), few(3_000), Inner, by_number.clone(), None);
     let outer = join(inner, few(40), Left, by_text.clone(), None);
     assert!(same(&fixture, &outer).len() > 3_000);
-    assert!(
-        !same(&fixture, &aggregate(outer, &[1], &[(AggregateFunction::CountStar, None, I64)]))
-            .is_empty()
-    );
+    assert!(!same(&fixture, &aggregate(outer, &[1], &[(&COUNT, None, I64)])).is_empty());
 }
 
 #[test]
@@ -315,7 +311,7 @@ fn a_scan_reads_the_blocks_that_a_join_above_has_keys_for() {
     let inner = join(all(), few(), JoinKind::Inner, by_id(), None);
     // Through groups, projections and the other side of a join.
     let grouped = join(
-        aggregate(all(), &[0], &[(AggregateFunction::Max, Some(0), I64)]),
+        aggregate(all(), &[0], &[(&MAX, Some(0), I64)]),
         few(),
         JoinKind::Inner,
         by_id(),
@@ -379,7 +375,7 @@ fn union(inputs: Vec<Plan>) -> Plan {
 
 /// The sums of the doubles of each tag.
 fn sums(input: Plan) -> Plan {
-    aggregate(input, &[1], &[(AggregateFunction::Sum, Some(3), DataType::Float64)])
+    aggregate(input, &[1], &[(&SUM, Some(3), DataType::Float64)])
 }
 
 /// Joined with another plan whose first column is a tag.
@@ -404,7 +400,7 @@ fn shared_rows_are_computed_once_for_all_pipelines() {
     let all = || scan(&table, Vec::new());
     let once = shared(1, sums(all()));
     let twice = with_tags(with_tags(all(), once.clone()), once.clone());
-    let count = |plan| aggregate(plan, &[1], &[(AggregateFunction::CountStar, None, I64)]);
+    let count = |plan| aggregate(plan, &[1], &[(&COUNT, None, I64)]);
     // The table is read three times where each level computes the one below it once, 2^6 times where it
     // does not.
     let levels = (2..8).fold(once.clone(), |below, id| {

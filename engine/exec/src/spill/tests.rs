@@ -6,9 +6,9 @@ use crate::parallel::tests::{aggregate, column, fixture_in, join, rows_with, sca
 use crate::testing::*;
 use nacre_host::memory::MemoryStore;
 use nacre_host::{Error, LocalFile, LocalStore, ReadRange, Result};
-use nacre_sql::expr::{AggregateFunction, BinaryOp};
+use nacre_sql::expr::BinaryOp;
 use nacre_sql::plan::node;
-use nacre_sql::plan::{Field, JoinKind, Plan, SortKey, WindowCall, WindowFunction};
+use nacre_sql::plan::{Field, JoinKind, Plan, SortKey, WindowCall, Windowed};
 use nacre_table::Table;
 use nacre_types::{DataType, ErrorKind, Value};
 use std::sync::Arc;
@@ -132,13 +132,12 @@ fn all(table: &Table) -> Plan {
 
 #[test]
 fn groups() {
-    use AggregateFunction::{CountStar, Max, Min, Sum};
     let table = begin();
     let functions = [
-        (CountStar, None, I64),
-        (Sum, Some(3), DataType::Float64),
-        (Min, Some(1), DataType::TEXT),
-        (Max, Some(4), decimal(30, 2)),
+        (&COUNT, None, I64),
+        (&SUM, Some(3), DataType::Float64),
+        (&MIN, Some(1), DataType::TEXT),
+        (&MAX, Some(4), decimal(30, 2)),
     ];
     for keys in [&[0][..], &[2, 1], &[4], &[1, 3, 4]] {
         same_spilled(&aggregate(all(&table), keys, &functions), false);
@@ -233,7 +232,10 @@ fn windows() {
             input: all(&table),
             partition,
             order: order.clone(),
-            calls: vec![call(WindowFunction::RowNumber), call(WindowFunction::Rank)],
+            calls: vec![
+                call(Windowed::Function(window_function("row_number"))),
+                call(Windowed::Function(window_function("rank"))),
+            ],
             fields: all(&table).fields().into_iter().chain([field(), field()]).collect(),
         }));
         same_spilled(&plan, true);
@@ -266,7 +268,7 @@ fn windows_whose_results_are_longer_than_their_rows() {
         input,
         partition: vec![column(0)],
         order: Vec::new(),
-        calls: vec![longest(WindowFunction::FirstValue); 6],
+        calls: vec![longest(Windowed::Function(window_function("first_value"))); 6],
     }));
     same_spilled(&plan, true);
 }
@@ -274,7 +276,7 @@ fn windows_whose_results_are_longer_than_their_rows() {
 #[test]
 fn groups_that_keep_long_texts() {
     let table = begin();
-    for function in [AggregateFunction::Min, AggregateFunction::Max] {
+    for function in [&MIN, &MAX] {
         let longest = [(function, Some(1), DataType::TEXT)];
         same_spilled(&aggregate(long_texts(&table, 600, 100), &[0], &longest), false);
     }

@@ -8,9 +8,7 @@
 use super::bounds::{Bounds, Offset, is_beyond};
 use super::results::Results;
 use super::summaries::{Summaries, WIDE};
-use crate::aggregate::absorb::may_absorb;
-use crate::aggregate::accumulate::{Accumulator, Groups};
-use crate::aggregate::collect::{self, Collected};
+use crate::aggregate::accumulator::{Accumulator, inputs, may_merge};
 use crate::buffer::{RowBuffer, pieces};
 use crate::context::Context;
 use crate::expr::{self, ActiveRows, compare_values};
@@ -19,10 +17,12 @@ use crate::operator::inputs::{Inputs, exactly};
 use crate::operator::protocol::Operator;
 use crate::sort::{Merge, Runs, SortKeys};
 use nacre_column::{Batch, Vector, VectorBuilder};
+use nacre_function::entry::window::WindowRow;
+use nacre_function::vector::groups::Groups;
 use nacre_sql::plan::node::window as node;
-use nacre_sql::plan::{Bound, Frame, FrameUnit, SortKey, WindowCall, WindowFunction};
+use nacre_sql::plan::{Bound, Frame, FrameUnit, SortKey, WindowCall, Windowed};
 use nacre_sql::{Aggregate, Expr};
-use nacre_types::{DataType, Error, Result, Value, limits};
+use nacre_types::{DataType, Result, Value, limits};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -293,9 +293,10 @@ pub(super) struct Run<'a> {
 
 impl Run<'_> {
     fn run(&self, results: &mut Results<'_>) -> Result<Vector> {
-        if let WindowFunction::Aggregate(aggregate) = &self.call.function {
-            return self.aggregate(aggregate, results);
-        }
+        let function = match &self.call.function {
+            Windowed::Aggregate(aggregate) => return self.aggregate(aggregate, results),
+            Windowed::Function(function) => function,
+        };
         let args = self.call.args.iter().map(|e| self.eval(e)).collect::<Result<Vec<_>>>()?;
         let bounds = Bounds::new(self)?;
         let mut out = VectorBuilder::new(self.call.data_type);
@@ -305,11 +306,15 @@ impl Run<'_> {
                 self.check_cancelled(row)?;
                 let peers = &self.places.peers[row];
                 dense += i64::from(peers.start == row);
-                results.push(
-                    &mut out,
-                    &self.value(&args, &bounds, partition, row, dense)?,
-                    self.context,
-                )?;
+                let value = (function.value)(&WindowRow {
+                    args: &args,
+                    row,
+                    partition: partition.clone(),
+                    peers: peers.clone(),
+                    dense_rank: dense,
+                    frame: &|| self.frame(&bounds, partition, row),
+                })?;
+                results.push(&mut out, &value, self.context)?;
             }
         }
         Ok(out.finish())
@@ -340,90 +345,6 @@ impl Run<'_> {
             }
         }
         Ok(Arc::new(out.finish()))
-    }
-
-    fn value(
-        &self,
-        args: &[Arc<Vector>],
-        bounds: &Bounds,
-        partition: &Range<usize>,
-        row: usize,
-        dense: i64,
-    ) -> Result<Value> {
-        use WindowFunction as W;
-        let peers = &self.places.peers[row];
-        let (at, size) = (row - partition.start, partition.len());
-        let int = |v: usize| Value::Int(v as i64);
-        let argument = |n: usize| args.get(n).map(|arg| arg.value(row));
-        Ok(match &self.call.function {
-            W::RowNumber => int(at + 1),
-            W::Rank => int(peers.start - partition.start + 1),
-            W::DenseRank => Value::Int(dense),
-            W::PercentRank if size == 1 => Value::Float(0.0),
-            W::PercentRank => {
-                Value::Float((peers.start - partition.start) as f64 / (size - 1) as f64)
-            }
-            W::CumeDist => Value::Float((peers.end - partition.start) as f64 / size as f64),
-            W::Ntile => match argument(0) {
-                Some(Value::Int(buckets)) if buckets > 0 => {
-                    let buckets = usize::try_from(buckets).unwrap_or(usize::MAX);
-                    let (small, larger) = (size / buckets, size % buckets);
-                    // The first buckets have one row more.
-                    let boundary = larger * (small + 1);
-                    let bucket = if at < boundary {
-                        at / (small + 1)
-                    } else {
-                        larger + (at - boundary) / small.max(1)
-                    };
-                    int(bucket + 1)
-                }
-                Some(Value::Null) => Value::Null,
-                _ => {
-                    return Err(
-                        Error::type_error("ntile takes a positive number").with_sqlstate("22014")
-                    );
-                }
-            },
-            W::Lag | W::Lead => {
-                let offset = match argument(1) {
-                    None => 1,
-                    Some(Value::Int(v)) => v,
-                    Some(_) => return Ok(Value::Null),
-                };
-                let offset = if matches!(self.call.function, W::Lag) {
-                    offset.checked_neg()
-                } else {
-                    Some(offset)
-                };
-                let target = offset
-                    .and_then(|o| (row as i64).checked_add(o))
-                    .and_then(|t| usize::try_from(t).ok());
-                match target.filter(|t| partition.contains(t)) {
-                    Some(target) => args[0].value(target),
-                    None => argument(2).unwrap_or(Value::Null),
-                }
-            }
-            W::FirstValue | W::LastValue | W::NthValue => {
-                let frame = self.frame(bounds, partition, row);
-                let wanted = match &self.call.function {
-                    W::FirstValue => Some(frame.start),
-                    W::LastValue => frame.end.checked_sub(1),
-                    _ => match argument(1) {
-                        Some(Value::Int(n)) if n > 0 => {
-                            usize::try_from(n - 1).ok().and_then(|n| frame.start.checked_add(n))
-                        }
-                        Some(Value::Null) => None,
-                        _ => {
-                            return Err(
-                                Error::type_error("nth_value counts from 1").with_sqlstate("22016")
-                            );
-                        }
-                    },
-                };
-                wanted.filter(|at| frame.contains(at)).map_or(Value::Null, |at| args[0].value(at))
-            }
-            W::Aggregate(_) => Value::Null,
-        })
     }
 
     /// The rows of a row's frame.
@@ -541,32 +462,14 @@ impl Run<'_> {
         };
         // The argument must not fail on rows that the filter leaves out.
         let counted = passing.as_ref().map_or(rows, |(kept, _)| rows.narrowed(kept));
-        let evaluator = expr::Evaluator { batch: self.batch, context: self.context };
-        let several = collect::arguments(spec);
-        let args = match (several, &spec.arg) {
-            (Some(args), _) => {
-                args.iter().map(|e| evaluator.eval(e, counted)).collect::<Result<Vec<_>>>()?
-            }
-            (None, Some(arg)) => vec![evaluator.eval(arg, counted)?],
-            (None, None) => Vec::new(),
-        };
-        let argument = spec.arg.as_ref().map_or(DataType::Int64, |arg| arg.data_type);
+        let inputs = inputs(spec, self.batch, counted, self.context)?;
         let fresh = || -> Result<Accumulator> {
-            let mut accumulator = match several {
-                Some(args) => Accumulator::Collected(Collected::new(spec, args)),
-                None => Accumulator::new(spec.function, argument)?,
-            };
+            let mut accumulator = Accumulator::new(spec)?;
             accumulator.resize(1);
             Ok(accumulator)
         };
         let update = |accumulator: &mut Accumulator, rows: ActiveRows<'_>, groups: Groups<'_>| {
-            match (accumulator, args.first()) {
-                _ if rows.is_empty() => {}
-                (Accumulator::Collected(collected), _) => collected.update(&args, rows, groups)?,
-                (accumulator, None) => accumulator.count_rows(rows, groups),
-                (accumulator, Some(arg)) => accumulator.update(arg, rows, groups)?,
-            }
-            Ok(())
+            if rows.is_empty() { Ok(()) } else { accumulator.update(&inputs, rows, groups) }
         };
         let add = |accumulator: &mut Accumulator, range: Range<usize>| {
             let passes = |at: &usize| passing.as_ref().is_none_or(|(_, passing)| passing[*at]);
@@ -580,7 +483,7 @@ impl Run<'_> {
         // Frames that all end with their partition grow from its last row back.
         let backwards = matches!(self.call.frame.end, Bound::UnboundedFollowing)
             && !matches!(self.call.frame.start, Bound::UnboundedPreceding)
-            && fresh()?.is_of_any_order();
+            && fresh()?.is_order_free();
         let in_order = |len: usize, at: usize| if backwards { len - 1 - at } else { at };
         let partitions = &self.places.partitions;
         for partition in (0..partitions.len()).map(|at| &partitions[in_order(partitions.len(), at)])
@@ -610,7 +513,7 @@ impl Run<'_> {
                     held = none..none;
                 }
                 let added = if backwards { frame.start..held.start } else { held.end..frame.end };
-                if slides && added.len() >= WIDE && may_absorb(spec) {
+                if slides && added.len() >= WIDE && may_merge(spec) {
                     let of_all = || {
                         Summaries::new(self.batch.rows, fresh, |level, groups| {
                             update(level, counted, groups)
@@ -625,8 +528,7 @@ impl Run<'_> {
                     add(&mut accumulator, added)?;
                 }
                 held = frame;
-                let result =
-                    accumulator.finish(spec.function, argument, spec.data_type, 0, 1)?.value(0);
+                let result = accumulator.finish(0..1)?.value(0);
                 results.push(&mut out, &result, self.context)?;
                 value = Some(result);
             }

@@ -6,7 +6,8 @@
 //! taken from left to right, so that of equal values the first is kept, and its sums pass over the values they would
 //! have row by row.
 
-use crate::aggregate::accumulate::{Accumulator, Groups};
+use crate::aggregate::accumulator::Accumulator;
+use nacre_function::vector::groups::Groups;
 use nacre_types::Result;
 use std::ops::Range;
 
@@ -44,7 +45,7 @@ impl Summaries {
             count = count.div_ceil(FANOUT);
             let mut level = fresh()?;
             level.resize(count);
-            levels.last().map_or(Ok(()), |below| level.absorb(below, 0, &ids))?;
+            levels.last().map_or(Ok(()), |below| level.merge(below, 0, &ids))?;
             levels.push(level);
         }
         Ok(Summaries { levels })
@@ -60,7 +61,7 @@ impl Summaries {
         parts(rows, self.levels.len()).try_for_each(|part| match part {
             Part::Rows(rows) => add(to, rows),
             Part::Level(level, groups) => {
-                to.absorb(&self.levels[level], groups.start, &[0; FANOUT][..groups.len()])
+                to.merge(&self.levels[level], groups.start, &[0; FANOUT][..groups.len()])
             }
         })
     }

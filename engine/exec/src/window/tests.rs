@@ -9,7 +9,7 @@ use nacre_column::Batch;
 use nacre_sql::Aggregate;
 use nacre_sql::expr::AggregateFunction;
 use nacre_sql::plan::node::window as node;
-use nacre_sql::plan::{Bound, Field, Frame, FrameUnit, Plan, SortKey, WindowCall, WindowFunction};
+use nacre_sql::plan::{Bound, Field, Frame, FrameUnit, Plan, SortKey, WindowCall, Windowed};
 use nacre_types::{DataType, ErrorKind, Result, Value};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -38,15 +38,22 @@ fn rows_frame(start: Bound, end: Bound) -> Frame {
 }
 
 fn over(
-    function: AggregateFunction,
+    function: &'static AggregateFunction,
     column: usize,
     data_type: DataType,
     frame: Frame,
 ) -> WindowCall {
     let arg = Some(col(column, if column == 0 { I64 } else { DataType::TEXT }));
-    let aggregate = Aggregate { function, arg, distinct: false, filter: None, data_type };
+    let aggregate = Aggregate {
+        function,
+        args: arg.into_iter().collect(),
+        order: Vec::new(),
+        distinct: false,
+        filter: None,
+        data_type,
+    };
     WindowCall {
-        function: WindowFunction::Aggregate(Box::new(aggregate)),
+        function: Windowed::Aggregate(Box::new(aggregate)),
         args: Vec::new(),
         frame,
         data_type,
@@ -59,9 +66,9 @@ fn texts_of_results_are_held() {
     fixture.memory_limit = 1 << 20;
     let context = fixture.context();
     let growing = rows_frame(Bound::UnboundedPreceding, Bound::CurrentRow);
-    let longest = over(AggregateFunction::Max, 1, DataType::TEXT, growing.clone());
+    let longest = over(&MAX, 1, DataType::TEXT, growing.clone());
     let first = WindowCall {
-        function: WindowFunction::FirstValue,
+        function: Windowed::Function(window_function("first_value")),
         args: vec![col(1, DataType::TEXT)],
         frame: growing,
         data_type: DataType::TEXT,
@@ -89,7 +96,7 @@ fn calls_over_many_rows_can_be_cancelled() {
     let asked = |calls: usize| {
         let rows = (0..9000).map(|n| vec![int(n), text("x")]).collect();
         let call = WindowCall {
-            function: WindowFunction::RowNumber,
+            function: Windowed::Function(window_function("row_number")),
             args: Vec::new(),
             frame: Frame::default(),
             data_type: I64,
@@ -109,7 +116,6 @@ fn calls_over_many_rows_can_be_cancelled() {
 fn frames_that_end_with_the_partition_grow_from_its_end() {
     let fixture = Fixture::new();
     let context = fixture.context();
-    use AggregateFunction::{Count, Max, Min, Sum};
     // Rows 20 to 29 have no text; of the others those before and behind have each their own.
     let texts =
         |n: i64| if n / 10 == 2 { Value::Null } else { text(&format!("{:02}", n * 37 % 100)) };
@@ -123,10 +129,10 @@ fn frames_that_end_with_the_partition_grow_from_its_end() {
     ] {
         let frame = || rows_frame(start.clone(), Bound::UnboundedFollowing);
         let calls = vec![
-            over(Sum, 0, decimal(38, 0), frame()),
-            over(Count, 1, I64, frame()),
-            over(Min, 1, DataType::TEXT, frame()),
-            over(Max, 1, DataType::TEXT, frame()),
+            over(&SUM, 0, decimal(38, 0), frame()),
+            over(&COUNT, 1, I64, frame()),
+            over(&MIN, 1, DataType::TEXT, frame()),
+            over(&MAX, 1, DataType::TEXT, frame()),
         ];
         let found =
             run(&mut *build(&window(rows.clone(), calls), &context).unwrap(), &context).unwrap();
@@ -150,7 +156,6 @@ fn frames_that_end_with_the_partition_grow_from_its_end() {
 fn frames_that_slide_are_what_their_rows_are() {
     let fixture = Fixture::new();
     let context = fixture.context();
-    use AggregateFunction::{Count, CountStar, Max, Min, Sum};
     let count = 9_000i64;
     let texts =
         |n: i64| if n % 11 < 3 { Value::Null } else { text(&format!("{:04}", n * 7_919 % 10_007)) };
@@ -164,16 +169,14 @@ fn frames_that_slide_are_what_their_rows_are() {
     {
         let frame = || rows_frame(bound(from), bound(to));
         let mut calls = vec![
-            over(Sum, 0, decimal(38, 0), frame()),
-            over(Count, 1, I64, frame()),
-            over(Min, 1, DataType::TEXT, frame()),
-            over(Max, 1, DataType::TEXT, frame()),
-            over(CountStar, 0, I64, frame()),
+            over(&SUM, 0, decimal(38, 0), frame()),
+            over(&COUNT, 1, I64, frame()),
+            over(&MIN, 1, DataType::TEXT, frame()),
+            over(&MAX, 1, DataType::TEXT, frame()),
+            over(&COUNT, 0, I64, frame()),
         ];
-        if let Some(WindowFunction::Aggregate(all)) =
-            calls.last_mut().map(|call| &mut call.function)
-        {
-            all.arg = None;
+        if let Some(Windowed::Aggregate(all)) = calls.last_mut().map(|call| &mut call.function) {
+            all.args.clear();
         }
         let found =
             run(&mut *build(&window(rows.clone(), calls), &context).unwrap(), &context).unwrap();
@@ -206,7 +209,7 @@ fn what_is_left_of_many_rows_is_summed_up_once() {
     let batches: Vec<_> = input.chunks(2048).map(|part| batch(&[column(part)])).collect();
     let frame = rows_frame(Bound::CurrentRow, Bound::UnboundedFollowing);
     let order = [SortKey { expr: col(0, I64), descending: false, nulls_first: false }];
-    let calls = vec![over(AggregateFunction::Sum, 0, decimal(38, 0), frame)];
+    let calls = vec![over(&SUM, 0, decimal(38, 0), frame)];
     let source = Box::new(Batches(batches.into_iter()));
     let mut operator = super::operator::Window::new(source, &[I64], &[], &order, calls);
     let found = run(&mut operator, &context).unwrap();

@@ -104,14 +104,6 @@ pub static TRY_CAST: ScalarFunction = function(
 )
 .nulls(Nulls::Partial);
 
-/// Several arguments of an aggregate as one. It is never evaluated.
-pub static ROW: ScalarFunction = function(
-    &["row"],
-    Doc::new("", "", "", ""),
-    Declared(takes(&[]), DataType::Null),
-    Vectors(|call| Err(call.wrong_arguments())),
-);
-
 /// The functions of this file.
 pub(crate) static FUNCTIONS: &[&ScalarFunction] = &[&COALESCE, &NULL_IF, &GREATEST, &LEAST];
 

@@ -1,6 +1,7 @@
 //! How kernels reach rows and values: which rows to compute, nulls of several arguments together,
 //! typed views of vectors of any form, and loops that build a vector row by row.
 
+pub mod groups;
 pub mod map;
 pub mod room;
 pub mod rows;

@@ -36,7 +36,7 @@ fn node_rule(node: &Plan) -> Option<String> {
             .or_else(|| yields(exprs.iter().map(|e| e.data_type), fields, "a projection")),
         Plan::Aggregate { input, groups, aggregates, fields } => {
             let types = input.types();
-            let args = aggregates.iter().flat_map(|a| a.arg.iter().chain(&a.filter));
+            let args = aggregates.iter().flat_map(crate::expr::Aggregate::exprs);
             let yielded =
                 groups.iter().map(|g| g.data_type).chain(aggregates.iter().map(|a| a.data_type));
             reads(groups.iter().chain(args), &types, "an aggregate")

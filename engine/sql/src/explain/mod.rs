@@ -3,7 +3,7 @@
 
 pub(crate) mod text;
 
-pub(crate) use text::{aggregate_name, aggregate_text, expr_text, literal_text};
+pub(crate) use text::{aggregate_text, expr_text, literal_text};
 
 use crate::access::{access_text, index_access, probed_index};
 use crate::expr::Expr;

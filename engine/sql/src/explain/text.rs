@@ -1,9 +1,8 @@
 //! Expressions as stable text, over columns whose names are given.
 
-use crate::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind, Moment, SubqueryKind};
+use crate::expr::{Aggregate, BinaryOp, Expr, ExprKind, SubqueryKind};
 use crate::plan::tree::{Field, SortKey};
-use crate::window::{Bound, Frame, FrameUnit, WindowCall, WindowFunction};
-use nacre_function::scalar::any::ROW;
+use crate::window::{Bound, Frame, FrameUnit, WindowCall, Windowed};
 use nacre_types::{DataType, Value};
 use std::fmt::Write;
 
@@ -33,8 +32,8 @@ pub(crate) fn key_text(key: &SortKey, name: &dyn Fn(usize) -> String) -> String 
 
 pub(crate) fn window_text(call: &WindowCall, name: &dyn Fn(usize) -> String) -> String {
     let mut out = match &call.function {
-        WindowFunction::Aggregate(aggregate) => aggregate_text(aggregate, name, false),
-        function => format!(
+        Windowed::Aggregate(aggregate) => aggregate_text(aggregate, name, false),
+        Windowed::Function(function) => format!(
             "{}({})",
             function.name(),
             joined(call.args.iter().map(|e| expr_text(e, name, false)))
@@ -69,15 +68,16 @@ pub(crate) fn aggregate_text(
     name: &dyn Fn(usize) -> String,
     brief: bool,
 ) -> String {
-    let function = aggregate_name(aggregate.function);
+    let function = aggregate.function.name();
     let distinct = if aggregate.distinct { "distinct " } else { "" };
-    let arg = match aggregate.arg.as_ref() {
-        None => "*".into(),
-        Some(Expr { kind: ExprKind::Function { function, args }, .. }) if *function == &ROW => {
-            joined(args.iter().map(|a| expr_text(a, name, brief)))
-        }
-        Some(arg) => expr_text(arg, name, brief),
-    };
+    let mut parts: Vec<String> =
+        aggregate.args.iter().map(|arg| expr_text(arg, name, brief)).collect();
+    for key in &aggregate.order {
+        // 1 is descending, 2 nulls first.
+        let flags = u8::from(key.descending) | u8::from(key.nulls_first) << 1;
+        parts.extend([expr_text(&key.expr, name, brief), flags.to_string()]);
+    }
+    let arg = if parts.is_empty() { "*".into() } else { joined(parts.into_iter()) };
     let mut out = format!("{function}({distinct}{arg})");
     if let Some(filter) = &aggregate.filter {
         out += " filter (where ";
@@ -85,48 +85,6 @@ pub(crate) fn aggregate_text(
         out.push(')');
     }
     out
-}
-
-/// The name of an aggregate.
-pub(crate) fn aggregate_name(function: AggregateFunction) -> &'static str {
-    match function {
-        AggregateFunction::CountStar | AggregateFunction::Count => "count",
-        AggregateFunction::Grouping => "grouping",
-        AggregateFunction::Sum => "sum",
-        AggregateFunction::Avg => "avg",
-        AggregateFunction::Min => "min",
-        AggregateFunction::Max => "max",
-        AggregateFunction::First => "first",
-        AggregateFunction::Last => "last",
-        AggregateFunction::BitAnd => "bit_and",
-        AggregateFunction::BitOr => "bit_or",
-        AggregateFunction::BitXor => "bit_xor",
-        AggregateFunction::Product => "product",
-        AggregateFunction::StringAgg => "string_agg",
-        AggregateFunction::Quantile { discrete: true, .. } => "quantile_disc",
-        AggregateFunction::Quantile { discrete: false, .. } => "quantile_cont",
-        AggregateFunction::Mode => "mode",
-        AggregateFunction::ArgMin => "arg_min",
-        AggregateFunction::ArgMax => "arg_max",
-        AggregateFunction::Moment(moment) => moment_name(moment),
-    }
-}
-
-fn moment_name(moment: Moment) -> &'static str {
-    match moment {
-        Moment::VariancePopulation => "var_pop",
-        Moment::VarianceSample => "var_samp",
-        Moment::DeviationPopulation => "stddev_pop",
-        Moment::DeviationSample => "stddev_samp",
-        Moment::CovariancePopulation => "covar_pop",
-        Moment::CovarianceSample => "covar_samp",
-        Moment::Correlation => "corr",
-        Moment::Slope => "regr_slope",
-        Moment::Intercept => "regr_intercept",
-        Moment::R2 => "regr_r2",
-        Moment::Skewness => "skewness",
-        Moment::Kurtosis => "kurtosis",
-    }
 }
 
 /// How tightly an expression binds; what binds looser than its place gets parentheses.

@@ -1,8 +1,9 @@
 //! Groups that follow from other groups: whoever groups by a customer's key and name needs not compare names. A text
 //! that the other groups determine is taken from the group's rows as their least, which is as good as any.
 
-use crate::expr::{Aggregate, AggregateFunction, Expr, ExprKind};
+use crate::expr::{Aggregate, Expr, ExprKind};
 use crate::plan::{Field, JoinKind, Plan};
+use nacre_function::aggregate::extreme::MIN;
 use nacre_types::{DataType, PhysicalType};
 
 /// Takes texts that follow from other groups out of the groups, everywhere in a plan.
@@ -42,10 +43,11 @@ pub(super) fn reduce(plan: &mut Plan) {
             group_fields.push(field.clone());
         } else {
             places.push((false, least.len()));
-            let (function, data_type) = (AggregateFunction::Min, group.data_type);
+            let (function, data_type) = (&MIN, group.data_type);
             least.push(Aggregate {
                 function,
-                arg: Some(group),
+                args: vec![group],
+                order: Vec::new(),
                 distinct: false,
                 filter: None,
                 data_type,

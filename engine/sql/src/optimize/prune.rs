@@ -166,16 +166,12 @@ fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, ColumnMap) {
                 aggregates.into_iter().zip(needed.iter().skip(groups.len())).filter(|(_, n)| **n);
             let mut aggregates: Vec<_> = kept.map(|(a, _)| a).collect();
             for aggregate in &aggregates {
-                aggregate.arg.iter().chain(&aggregate.filter).for_each(|e| mark(e, &mut below));
+                aggregate.exprs().for_each(|e| mark(e, &mut below));
             }
             let (input, input_map) = prune(*input, below);
             groups.iter_mut().for_each(|g| moved(g, &input_map));
             for aggregate in &mut aggregates {
-                aggregate
-                    .arg
-                    .iter_mut()
-                    .chain(&mut aggregate.filter)
-                    .for_each(|e| moved(e, &input_map));
+                aggregate.exprs_mut().for_each(|e| moved(e, &input_map));
             }
             let fields =
                 fields.into_iter().zip(&needed).filter(|(_, n)| **n).map(|(f, _)| f).collect();

@@ -1,6 +1,6 @@
 //! What every part of the engine asks of a plan: its columns, inputs and expressions.
 
-use crate::expr::Expr;
+use crate::expr::{Aggregate, Expr};
 use crate::plan::tree::{Field, JoinKind, Plan, PlanNode};
 use nacre_types::DataType;
 use nacre_types::hash::Set;
@@ -157,7 +157,7 @@ impl Plan {
             Plan::Filter { predicate, .. } => f(predicate),
             Plan::Project { exprs, .. } => exprs.iter().for_each(f),
             Plan::Aggregate { groups, aggregates, .. } => {
-                let parts = aggregates.iter().flat_map(|a| a.arg.iter().chain(&a.filter));
+                let parts = aggregates.iter().flat_map(Aggregate::exprs);
                 groups.iter().chain(parts).for_each(f);
             }
             Plan::Join { keys, residual, .. } => {
@@ -200,8 +200,7 @@ impl Plan {
             Plan::Filter { predicate, .. } => f(predicate),
             Plan::Project { exprs, .. } => exprs.iter_mut().for_each(f),
             Plan::Aggregate { groups, aggregates, .. } => {
-                let parts =
-                    aggregates.iter_mut().flat_map(|a| a.arg.iter_mut().chain(&mut a.filter));
+                let parts = aggregates.iter_mut().flat_map(Aggregate::exprs_mut);
                 groups.iter_mut().chain(parts).for_each(f);
             }
             Plan::Join { keys, residual, .. } => {

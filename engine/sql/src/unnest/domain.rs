@@ -7,7 +7,7 @@ use super::tools::{columns_of, compare, empty_value, or_else, same};
 use super::unnester::Unnester;
 use crate::analysis::columns::{all, shift_columns};
 use crate::analysis::subqueries::{correlated, is_outer};
-use crate::expr::{BinaryOp, Expr, ExprKind};
+use crate::expr::{Aggregate, BinaryOp, Expr, ExprKind};
 use crate::plan::node::limit_by::LimitBy;
 use crate::plan::{Domain, Field, JoinKind, Plan, PlanNode};
 use nacre_types::{DataType, Error, Result, Value};
@@ -151,7 +151,7 @@ impl Unnester<'_> {
         };
         let base = input.fields().len();
         let input = Box::new(self.spread(*input, d)?);
-        let parts = aggregates.iter_mut().flat_map(|a| a.arg.iter_mut().chain(&mut a.filter));
+        let parts = aggregates.iter_mut().flat_map(Aggregate::exprs_mut);
         groups.iter_mut().chain(parts).for_each(|e| d.domain.settle(e, base));
         let (count, added) = (groups.len(), d.domain.fields.len());
         groups.extend(d.domain.columns(base));

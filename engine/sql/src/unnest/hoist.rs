@@ -5,7 +5,7 @@ use super::unnester::Unnester;
 use crate::analysis::columns::{conjuncts, shift_columns, substitute};
 use crate::analysis::conditions::filter;
 use crate::analysis::subqueries::{correlated, has_column, is_outer};
-use crate::expr::{BinaryOp, Expr, ExprKind};
+use crate::expr::{Aggregate, BinaryOp, Expr, ExprKind};
 use crate::plan::node::limit_by::LimitBy;
 use crate::plan::{Field, JoinKind, Plan, SortKey};
 
@@ -204,7 +204,7 @@ impl Unnester<'_> {
             .cloned()
             .partition(|c| inner_key(c, frame).is_some() && h.keeps_outputs_inside(frame));
         let input = Box::new(filter(h.plan, below));
-        let parts = aggregates.iter_mut().flat_map(|a| a.arg.iter_mut().chain(&mut a.filter));
+        let parts = aggregates.iter_mut().flat_map(Aggregate::exprs_mut);
         groups.iter_mut().chain(parts).for_each(|e| substitute(e, &h.outputs));
         let (count, total) = (groups.len(), groups.len() + aggregates.len());
         let mut new_fields = fields;

@@ -16,7 +16,7 @@ use crate::analysis::columns::{all, shift_columns};
 use crate::analysis::conditions::{filter, key};
 use crate::analysis::may_fail::expr_may_fail;
 use crate::analysis::subqueries::has_subquery;
-use crate::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind};
+use crate::expr::{Aggregate, BinaryOp, Expr, ExprKind};
 use crate::plan::{JoinKind, Plan};
 use nacre_function::scalar::any::COALESCE;
 use nacre_types::{DataType, Result, Value};
@@ -172,14 +172,6 @@ fn node_may_fail(node: &Plan) -> bool {
 }
 
 fn aggregate_may_fail(aggregate: &Aggregate) -> bool {
-    use AggregateFunction::{Avg, Count, CountStar, Max, Min, Sum};
-    match aggregate.function {
-        CountStar | Count | Min | Max => false,
-        // More rows than there can be, or more digits than money has.
-        Sum | Avg => aggregate.arg.as_ref().is_none_or(|arg| match arg.data_type {
-            DataType::Decimal { precision, .. } => precision > 28,
-            other => !other.is_integer(),
-        }),
-        _ => true,
-    }
+    let types: Vec<DataType> = aggregate.args.iter().map(|arg| arg.data_type).collect();
+    (aggregate.function.may_fail)(&types)
 }

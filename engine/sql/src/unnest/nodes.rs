@@ -39,7 +39,7 @@ impl Unnester<'_> {
                     self.extract(&mut input, expr)?;
                 }
                 for aggregate in &mut aggregates {
-                    for expr in aggregate.arg.iter_mut().chain(&mut aggregate.filter) {
+                    for expr in aggregate.exprs_mut() {
                         self.extract(&mut input, expr)?;
                     }
                 }

@@ -1,8 +1,9 @@
 //! Questions about plans and expressions that unnesting asks, and the small rewrites it is made of.
 
-use crate::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind};
+use crate::expr::{Aggregate, BinaryOp, Expr, ExprKind};
 use crate::plan::node::limit_by::LimitBy;
 use crate::plan::{Field, JoinKind, Plan};
+use nacre_function::entry::aggregate::OverNothing;
 use nacre_function::scalar::any::COALESCE;
 use nacre_types::hash::Set;
 use nacre_types::{DataType, Value};
@@ -61,9 +62,9 @@ pub(super) fn over_one_row(plan: &Plan) -> bool {
 
 /// What an aggregate is over no rows.
 pub(super) fn empty_value(aggregate: &Aggregate) -> Expr {
-    let value = match aggregate.function {
-        AggregateFunction::Count | AggregateFunction::CountStar => Value::Int(0),
-        _ => Value::Null,
+    let value = match aggregate.function.over_nothing {
+        OverNothing::Zero => Value::Int(0),
+        OverNothing::Null => Value::Null,
     };
     Expr::literal(value, aggregate.data_type)
 }

@@ -154,10 +154,8 @@ impl<'a> Binder<'a> {
         filter: Option<&'a ast::ShowStatementFilter>,
     ) -> Result<Statement> {
         let scalar = nacre_function::registry::scalar_names().map(|name| (name, "scalar"));
-        let aggregate =
-            crate::bind::expression::function::aggregate::names().map(|name| (name, "aggregate"));
-        let window =
-            crate::bind::expression::function::window::names().map(|name| (name, "window"));
+        let aggregate = nacre_function::registry::aggregate_names().map(|name| (name, "aggregate"));
+        let window = nacre_function::registry::window_names().map(|name| (name, "window"));
         let mut all: Vec<(&str, &str)> = scalar.chain(aggregate).chain(window).collect();
         all.sort_unstable();
         all.dedup();

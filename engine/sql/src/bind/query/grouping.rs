@@ -8,9 +8,9 @@ use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
 use crate::bind::names::{place, unsupported};
 use crate::bind::scope::Scope;
-use crate::expr::{Aggregate, AggregateFunction, Expr, ExprKind};
+use crate::expr::{Aggregate, Expr, ExprKind};
 use crate::plan::{Field, Plan};
-use nacre_function::scalar::any::ROW;
+use nacre_function::aggregate::count::GROUPING;
 use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast;
 use std::sync::Arc;
@@ -216,12 +216,12 @@ impl<'a> Binder<'a> {
             bound.push(self.typed(e, env).map_err(|error| error.at(place(e)))?);
         }
         env.in_aggregate = false;
-        let row = Expr::call(&ROW, bound, DataType::Null);
-        Ok(crate::bind::expression::function::aggregate::push(
-            env,
+        Ok(crate::bind::expression::function::operands::push(
+            env.aggregates.get_or_insert_default(),
             Aggregate {
-                function: AggregateFunction::Grouping,
-                arg: Some(row),
+                function: &GROUPING,
+                args: bound,
+                order: Vec::new(),
                 distinct: false,
                 filter: None,
                 data_type: DataType::Int64,
@@ -239,7 +239,7 @@ impl<'a> Binder<'a> {
         fields: Vec<Field>,
     ) -> Result<Plan> {
         let Groups { exprs: groups, sets } = groups;
-        let is_plain = |a: &Aggregate| a.function != AggregateFunction::Grouping;
+        let is_plain = |a: &Aggregate| a.function != &GROUPING;
         let all_plain = aggregates.iter().all(is_plain);
         if let ([set], true) = (sets.as_slice(), all_plain)
             && set.len() == groups.len()
@@ -297,12 +297,8 @@ fn unnamed(data_type: DataType) -> Field {
 
 /// One bit an argument, the last one the lowest: whether the set does without it.
 fn bits(grouping: &Aggregate, groups: &[Expr], set: &[usize]) -> Result<i64> {
-    let args: &[Expr] = match grouping.arg.as_ref().map(|arg| &arg.kind) {
-        Some(ExprKind::Function { args, .. }) => args,
-        _ => &[],
-    };
     let mut bits = 0;
-    for arg in args {
+    for arg in &grouping.args {
         let Some(at) = groups.iter().position(|g| g == arg) else {
             return Err(
                 Error::type_error("GROUPING takes expressions of GROUP BY").with_sqlstate("42803")

@@ -14,10 +14,11 @@ use crate::bind::query::grouping::Groups;
 use crate::bind::query::query_expression::{order_items, output_position, sort_key};
 use crate::bind::scope::Scope;
 use crate::explain;
-use crate::expr::{Aggregate, AggregateFunction, Expr, ExprKind};
+use crate::expr::{Aggregate, Expr, ExprKind};
 use crate::parse::position;
 use crate::plan::node::limit_by::LimitBy;
 use crate::plan::{Field, Plan, SortKey};
+use nacre_function::entry::aggregate::OverNothing;
 use nacre_types::{DataType, Error, Position, Result, Value};
 use sqlparser::ast::{self, SelectItem};
 
@@ -465,7 +466,7 @@ fn group_fields(
     let aggregate = |a: &Aggregate| Field {
         name: explain::aggregate_text(a, &name, true),
         data_type: a.data_type,
-        nullable: !matches!(a.function, AggregateFunction::Count | AggregateFunction::CountStar),
+        nullable: a.function.over_nothing == OverNothing::Null,
     };
     groups.iter().map(group).chain(aggregates.iter().map(aggregate)).collect()
 }

@@ -3,7 +3,6 @@
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
 use crate::bind::expression::cast::is_null;
-use crate::bind::expression::function::aggregate::{self, aggregate_function};
 use crate::bind::expression::function::window;
 use crate::bind::expression::operator::aggregates_not_allowed;
 use crate::bind::names::{table_name, unsupported};
@@ -27,7 +26,7 @@ impl<'a> Binder<'a> {
         if f.over.is_some() {
             return self.window(&name, f, env).map_err(|e| e.at(at));
         }
-        if window::is_window_only(&name) {
+        if registry::window(&name).is_some() {
             return Err(window::needs_over(&name).at(at));
         }
         if let Some(aggregate) = self.aggregate_call(&name, f, env).map_err(|e| e.at(at))? {
@@ -89,7 +88,7 @@ impl<'a> Binder<'a> {
             return Err(with_suggestion(
                 error,
                 written,
-                registry::scalar_names().chain(aggregate::names()),
+                registry::scalar_names().chain(registry::aggregate_names()),
             ));
         };
         self.by_rule(args, |binding, operands| {
@@ -104,15 +103,6 @@ impl<'a> Binder<'a> {
         f: &'a ast::Function,
         env: &mut Env<'_>,
     ) -> Result<Option<Expr>> {
-        let known = aggregate::is_aggregate(name) || aggregate_function(name).is_some();
-        if known && env.in_aggregate && env.outer_aggregates.is_some() {
-            let own = std::mem::replace(&mut env.aggregates, env.outer_aggregates.take());
-            env.in_aggregate = false;
-            let result = self.aggregate_call(name, f, env);
-            env.in_aggregate = true;
-            env.outer_aggregates = std::mem::replace(&mut env.aggregates, own);
-            return result;
-        }
         if name == "grouping" || name == "grouping_id" {
             let (args, _) = arguments(&f.args)?;
             return match env.in_aggregate || env.aggregates.is_none() {
@@ -120,16 +110,22 @@ impl<'a> Binder<'a> {
                 false => self.grouping_call(args, env).map(Some),
             };
         }
-        if aggregate::is_aggregate(name) {
-            return self.other_aggregate(name, f, env).map(Some);
+        let known = registry::aggregate(name);
+        if known.is_some() && env.in_aggregate && env.outer_aggregates.is_some() {
+            let own = std::mem::replace(&mut env.aggregates, env.outer_aggregates.take());
+            env.in_aggregate = false;
+            let result = self.aggregate_call(name, f, env);
+            env.in_aggregate = true;
+            env.outer_aggregates = std::mem::replace(&mut env.aggregates, own);
+            return result;
         }
-        let Some(function) = aggregate_function(name) else { return Ok(None) };
-        let (args, distinct) = arguments(&f.args)?;
+        let Some(entry) = known else { return Ok(None) };
         // With several arguments SQLite's `min` and `max` are `least` and `greatest`.
-        if args.len() > 1 && matches!(name, "min" | "max") {
+        let several = matches!(&f.args, ast::FunctionArguments::List(list) if list.args.len() > 1);
+        if several && matches!(name, "min" | "max") {
             return Ok(None);
         }
-        self.aggregate(function, name, args, distinct, f.filter.as_deref(), env).map(Some)
+        self.aggregate(entry, name, f, env).map(Some)
     }
 
     /// `EXTRACT(field FROM arg)`.

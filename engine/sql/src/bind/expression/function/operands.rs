@@ -1,18 +1,37 @@
 //! The binder as typing rules of the function registry see it: expressions stand behind numbers.
 
 use crate::bind::binder::Binder;
+use crate::bind::environment::AGGREGATE_BASE;
 use crate::bind::expression::cast::{cast, explicit_cast};
-use crate::expr::{BinaryOp, Expr, ExprKind};
+use crate::bind::expression::function::aggregate::Parts;
+use crate::bind::expression::operator::connect;
+use crate::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind};
+use crate::plan::SortKey;
+use nacre_function::entry::aggregate::{AggregateArguments, AggregateBinding, Key};
 use nacre_function::entry::arguments::Arguments;
 use nacre_function::entry::binding::{Binding, Operand};
 use nacre_function::entry::coerce;
 use nacre_function::entry::scalar::ScalarFunction;
+use nacre_function::entry::window::WindowFunction;
+use nacre_function::registry;
 use nacre_types::{DataType, Result, Value, invariant};
 
 /// The expressions that the operands of one call stand for.
 struct Operands<'b, 'a> {
     binder: &'b mut Binder<'a>,
     exprs: Vec<Option<Expr>>,
+    /// Aggregates of the query; none of them for a scalar call.
+    aggregates: Vec<Aggregate>,
+}
+
+/// The column an aggregate will be; equal aggregates are computed once.
+pub(crate) fn push(list: &mut Vec<Aggregate>, aggregate: Aggregate) -> Expr {
+    let data_type = aggregate.data_type;
+    let at = list.iter().position(|known| *known == aggregate).unwrap_or_else(|| {
+        list.push(aggregate);
+        list.len() - 1
+    });
+    Expr::column(AGGREGATE_BASE + at, data_type)
 }
 
 impl Operands<'_, '_> {
@@ -41,6 +60,16 @@ impl Operands<'_, '_> {
     }
 }
 
+impl<'b, 'a> Operands<'b, 'a> {
+    fn new(binder: &'b mut Binder<'a>) -> Operands<'b, 'a> {
+        Operands { binder, exprs: Vec::new(), aggregates: Vec::new() }
+    }
+
+    fn add_all(&mut self, exprs: Vec<Expr>) -> Vec<Operand> {
+        exprs.into_iter().map(|expr| self.add(expr)).collect()
+    }
+}
+
 impl<'a> Binder<'a> {
     /// Runs a rule of the registry over expressions.
     pub(crate) fn by_rule(
@@ -48,37 +77,61 @@ impl<'a> Binder<'a> {
         exprs: Vec<Expr>,
         rule: impl FnOnce(&mut dyn Binding, Vec<Operand>) -> Result<Operand>,
     ) -> Result<Expr> {
-        let numbers = (0..exprs.len()).map(Operand::new).collect();
-        let mut operands = Operands { binder: self, exprs: exprs.into_iter().map(Some).collect() };
-        let result = rule(&mut operands, numbers)?;
+        let mut operands = Operands::new(self);
+        let arguments = operands.add_all(exprs);
+        let result = rule(&mut operands, arguments)?;
         Ok(operands.take(result))
     }
-}
 
-impl Binder<'_> {
-    /// See [`coerce::double`].
-    pub(crate) fn double(&mut self, expr: Expr) -> Result<Expr> {
-        self.each(expr, coerce::double)
+    /// Runs the rule of an aggregate. What it needs joins the aggregates of the query.
+    pub(crate) fn by_aggregate_rule(
+        &mut self,
+        entry: registry::Aggregate,
+        name: &str,
+        parts: Parts,
+        aggregates: &mut Vec<Aggregate>,
+    ) -> Result<Expr> {
+        let mut operands = Operands::new(self);
+        operands.aggregates = std::mem::take(aggregates);
+        let order = parts.order.into_iter().map(|key| Key {
+            operand: operands.add(key.expr),
+            descending: key.descending,
+            nulls_first: key.nulls_first,
+        });
+        let order = order.collect();
+        let arguments = AggregateArguments {
+            name,
+            order,
+            operands: operands.add_all(parts.args),
+            within_group: parts.within_group,
+            distinct: parts.distinct,
+            filter: parts.filter.map(|filter| operands.add(filter)),
+        };
+        let result = entry.bind(&mut operands, arguments);
+        let result = result.map(|result| operands.take(result));
+        *aggregates = operands.aggregates;
+        result
+    }
+
+    /// Types a call of a window function.
+    pub(crate) fn by_window_rule(
+        &mut self,
+        function: &WindowFunction,
+        name: &str,
+        args: Vec<Expr>,
+        is_ordered: bool,
+    ) -> Result<(Vec<Expr>, DataType)> {
+        let mut operands = Operands::new(self);
+        let arguments = Arguments { name, operands: operands.add_all(args) };
+        let (typed, data_type) = function.bind(&mut operands, arguments, is_ordered)?;
+        Ok((typed.into_iter().map(|operand| operands.take(operand)).collect(), data_type))
     }
 
     /// See [`coerce::integer`].
     pub(crate) fn integer(&mut self, expr: Expr, name: &str) -> Result<Expr> {
-        self.each(expr, |binding, operand| coerce::integer(binding, operand, name))
-    }
-
-    /// See [`coerce::number`].
-    pub(crate) fn number(&mut self, expr: Expr, name: &str) -> Result<Expr> {
-        self.each(expr, |binding, operand| coerce::number(binding, operand, name))
-    }
-
-    fn each(
-        &mut self,
-        expr: Expr,
-        rule: impl Fn(&mut dyn Binding, Operand) -> Result<Operand>,
-    ) -> Result<Expr> {
         self.by_rule(vec![expr], |binding, operands| {
-            let [operand] = Arguments { name: "", operands }.exactly()?;
-            rule(binding, operand)
+            let [operand] = Arguments { name, operands }.exactly()?;
+            coerce::integer(binding, operand, name)
         })
     }
 }
@@ -184,5 +237,32 @@ impl Binding for Operands<'_, '_> {
     ) -> Operand {
         let args = arguments.into_iter().map(|operand| self.take(operand)).collect();
         self.add(Expr::call(function, args, data_type))
+    }
+}
+
+impl AggregateBinding for Operands<'_, '_> {
+    fn aggregate(
+        &mut self,
+        function: &'static AggregateFunction,
+        arguments: AggregateArguments<'_>,
+        data_type: DataType,
+    ) -> Operand {
+        let args = arguments.operands.into_iter().map(|operand| self.take(operand)).collect();
+        let order = arguments.order.into_iter().map(|key| SortKey {
+            expr: self.take(key.operand),
+            descending: key.descending,
+            nulls_first: key.nulls_first,
+        });
+        let order = order.collect();
+        let filter = arguments.filter.map(|filter| self.take(filter));
+        let distinct = arguments.distinct;
+        let aggregate = Aggregate { function, args, order, distinct, filter, data_type };
+        let column = push(&mut self.aggregates, aggregate);
+        self.add(column)
+    }
+
+    fn all_of(&mut self, conditions: Vec<Operand>) -> Operand {
+        let conditions = conditions.into_iter().map(|condition| self.take(condition)).collect();
+        self.add(connect(true, conditions))
     }
 }

@@ -10,35 +10,13 @@ use crate::bind::query::query_expression::sort_key;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::parse::position;
 use crate::plan::node;
-use crate::plan::{Bound, Field, Frame, FrameUnit, Plan, SortKey, WindowCall, WindowFunction};
-use nacre_types::{DataType, Error, Result, Value};
+use crate::plan::{Bound, Field, Frame, FrameUnit, Plan, SortKey, WindowCall, Windowed};
+use nacre_function::entry::window::WindowFunction;
+use nacre_function::registry;
+use nacre_types::{DataType, Error, Result};
 use sqlparser::ast;
 
 const INT: DataType = DataType::Int64;
-
-/// Functions that only make sense in a window, with the least and most arguments.
-const FUNCTIONS: &[(&str, WindowFunction, usize, usize)] = &[
-    ("row_number", WindowFunction::RowNumber, 0, 0),
-    ("rank", WindowFunction::Rank, 0, 0),
-    ("dense_rank", WindowFunction::DenseRank, 0, 0),
-    ("percent_rank", WindowFunction::PercentRank, 0, 0),
-    ("cume_dist", WindowFunction::CumeDist, 0, 0),
-    ("ntile", WindowFunction::Ntile, 1, 1),
-    ("lag", WindowFunction::Lag, 1, 3),
-    ("lead", WindowFunction::Lead, 1, 3),
-    ("first_value", WindowFunction::FirstValue, 1, 1),
-    ("last_value", WindowFunction::LastValue, 1, 1),
-    ("nth_value", WindowFunction::NthValue, 2, 2),
-];
-
-/// Every name.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    FUNCTIONS.iter().map(|(name, ..)| *name)
-}
-
-pub(crate) fn is_window_only(name: &str) -> bool {
-    names().any(|known| known == name)
-}
 
 impl<'a> Binder<'a> {
     /// A call with `OVER`.
@@ -130,10 +108,9 @@ impl<'a> Binder<'a> {
             let expr = self.typed(&item.expr, env)?;
             order.push(sort_key(expr, item)?);
         }
-        let known = FUNCTIONS.iter().find(|(known, ..)| *known == name);
-        let (call, wrapped) = match known {
-            Some((_, function, min, max)) => {
-                let call = self.ranking(name, function.clone(), (*min, *max), f, &order, env)?;
+        let (call, wrapped) = match registry::window(name) {
+            Some(function) => {
+                let call = self.window_function(function, name, f, &order, env)?;
                 let column = Expr::column(AGGREGATE_BASE, call.data_type);
                 (call, column)
             }
@@ -152,7 +129,7 @@ impl<'a> Binder<'a> {
                 }
                 let data_type = aggregate.data_type;
                 let call = WindowCall {
-                    function: WindowFunction::Aggregate(Box::new(aggregate)),
+                    function: Windowed::Aggregate(Box::new(aggregate)),
                     args: Vec::new(),
                     frame: Frame::default(),
                     data_type,
@@ -182,11 +159,10 @@ impl<'a> Binder<'a> {
         })
     }
 
-    fn ranking(
+    fn window_function(
         &mut self,
+        function: &'static WindowFunction,
         name: &str,
-        function: WindowFunction,
-        (min, max): (usize, usize),
         f: &'a ast::Function,
         order: &[SortKey],
         env: &mut Env<'_>,
@@ -205,44 +181,8 @@ impl<'a> Binder<'a> {
                 }
             }
         }
-        if args.len() < min || args.len() > max {
-            let message =
-                format!("function {name} takes {min} to {max} arguments, not {}", args.len());
-            return Err(Error::type_error(message).with_sqlstate("42883"));
-        }
-        use WindowFunction as W;
-        let needs_order = matches!(function, W::Rank | W::DenseRank | W::PercentRank | W::CumeDist);
-        if needs_order && order.is_empty() {
-            return Err(Error::type_error(format!("{name} needs ORDER BY in its window"))
-                .with_sqlstate("42P20"));
-        }
-        let count = if matches!(function, W::Ntile) { Some(0) } else { Some(1) };
-        if let Some(at) = count
-            && at < args.len()
-        {
-            let arg = args.remove(at);
-            args.insert(at, cast(self.integer(arg, name)?, INT)?);
-        }
-        let data_type = match function {
-            W::PercentRank | W::CumeDist => DataType::Float64,
-            W::Lag | W::Lead if args.len() == 3 => {
-                let default =
-                    args.pop().unwrap_or_else(|| Expr::literal(Value::Null, DataType::Null));
-                let value = args.remove(0);
-                let (mut both, t) = self.unify_all(vec![value, default], name)?;
-                let default = both.pop().unwrap_or_else(|| Expr::literal(Value::Null, t));
-                args.insert(
-                    0,
-                    cast(both.pop().unwrap_or_else(|| Expr::literal(Value::Null, t)), t)?,
-                );
-                args.push(cast(default, t)?);
-                t
-            }
-            W::Lag | W::Lead | W::FirstValue | W::LastValue | W::NthValue => {
-                args.first().map_or(DataType::Null, |a| a.data_type)
-            }
-            _ => INT,
-        };
+        let (args, data_type) = self.by_window_rule(function, name, args, !order.is_empty())?;
+        let function = Windowed::Function(function);
         Ok(WindowCall { function, args, frame: Frame::default(), data_type })
     }
 

@@ -1,0 +1,116 @@
+//! What one aggregate accumulates for all groups: states of its own, or its rows.
+
+use super::collected::Collected;
+use crate::buffer::limits::MOST_TEXT_BYTES;
+use crate::context::Context;
+use crate::expr::Evaluator;
+use nacre_column::{Batch, Vector};
+use nacre_function::entry::aggregate::{Accumulation, State, Types};
+use nacre_function::vector::groups::Groups;
+use nacre_function::vector::room::Room;
+use nacre_function::vector::rows::ActiveRows;
+use nacre_sql::expr::Aggregate;
+use nacre_types::{DataType, Result};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What one aggregate accumulates.
+pub(crate) enum Accumulator {
+    /// A state a group.
+    States(Box<dyn State>),
+    /// All rows.
+    Collected(Collected),
+}
+
+/// Whether parts of an aggregate can be accumulated apart and merged. Distinct values cannot: each part would
+/// count its own.
+pub(crate) fn may_merge(aggregate: &Aggregate) -> bool {
+    !aggregate.distinct && aggregate.function.is_made_of_parts()
+}
+
+/// The vectors an accumulator takes in: the arguments of an aggregate, and what it collects to sort by.
+pub(crate) fn inputs(
+    spec: &Aggregate,
+    batch: &Batch,
+    rows: ActiveRows<'_>,
+    context: &Context<'_>,
+) -> Result<Vec<Arc<Vector>>> {
+    let evaluator = Evaluator { batch, context };
+    let is_collected = matches!(spec.function.accumulation, Accumulation::Collected { .. });
+    let keys = spec.order.iter().filter(|_| is_collected).map(|key| &key.expr);
+    spec.args.iter().chain(keys).map(|expr| evaluator.eval(expr, rows)).collect()
+}
+
+impl Accumulator {
+    /// Nothing accumulated yet.
+    pub fn new(spec: &Aggregate) -> Result<Accumulator> {
+        let arguments: Vec<DataType> = spec.args.iter().map(|arg| arg.data_type).collect();
+        let types = Types { arguments: &arguments, result: spec.data_type };
+        Ok(match &spec.function.accumulation {
+            Accumulation::Parts(new) | Accumulation::Stream(new) => {
+                Accumulator::States(new(&types)?)
+            }
+            Accumulation::Collected { deciding, compute } => {
+                Accumulator::Collected(Collected::new(spec, *deciding, *compute))
+            }
+        })
+    }
+
+    /// Whether the result does not depend on the order of rows.
+    pub fn is_order_free(&self) -> bool {
+        match self {
+            Accumulator::States(states) => states.is_order_free(),
+            Accumulator::Collected(_) => false,
+        }
+    }
+
+    /// Makes room for this many groups.
+    pub fn resize(&mut self, groups: usize) {
+        if let Accumulator::States(states) = self {
+            states.resize(groups);
+        }
+    }
+
+    /// Estimated bytes held.
+    pub fn memory_bytes(&self) -> usize {
+        match self {
+            Accumulator::States(states) => states.memory_bytes(),
+            Accumulator::Collected(collected) => collected.memory_bytes(),
+        }
+    }
+
+    /// Takes in rows of [`inputs`].
+    pub fn update(
+        &mut self,
+        inputs: &[Arc<Vector>],
+        rows: ActiveRows<'_>,
+        groups: Groups<'_>,
+    ) -> Result<()> {
+        match self {
+            Accumulator::States(states) => states.update(inputs, rows, groups),
+            Accumulator::Collected(collected) => collected.update(inputs, rows, groups),
+        }
+    }
+
+    /// Adds groups of another accumulator of the same aggregate, from `from` on, to the groups `ids` here, for
+    /// which room was made.
+    pub fn merge(&mut self, other: &Accumulator, from: usize, ids: &[u32]) -> Result<()> {
+        match (self, other) {
+            (Accumulator::States(own), Accumulator::States(other)) => {
+                own.merge(&**other, from, ids)
+            }
+            _ => {
+                debug_assert!(false, "only aggregates that may be merged are");
+                Ok(())
+            }
+        }
+    }
+
+    /// The results of some groups.
+    pub fn finish(&self, groups: Range<usize>) -> Result<Vector> {
+        match self {
+            Accumulator::States(states) => states.finish(groups, Room::new(MOST_TEXT_BYTES)),
+            Accumulator::Collected(collected) => collected.finish(groups),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Counting rows.
+
+use super::rows::{not_null, state, unlike};
+use crate::entry::aggregate::{
+    Accumulation, AggregateArguments, AggregateBinding, AggregateExpression, AggregateFunction,
+    OverNothing, State, never,
+};
+use crate::entry::arguments::Arity;
+use crate::entry::binding::Operand;
+use crate::entry::doc::Doc;
+use crate::vector::groups::Groups;
+use crate::vector::room::Room;
+use crate::vector::rows::ActiveRows;
+use nacre_column::{Values, Vector};
+use nacre_types::{DataType, Result, Value};
+use std::any::Any;
+use std::ops::Range;
+use std::sync::Arc;
+
+const INT: DataType = DataType::Int64;
+
+/// Rows; with an argument, rows at which it is not null.
+pub static COUNT: AggregateFunction = AggregateFunction {
+    names: &["count"],
+    doc: Doc::new(
+        "count(*), count(x)",
+        "Rows; with an argument, rows at which it is not null.",
+        "count(*) - count(x) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
+        "1",
+    ),
+    rule: |binding, arguments| {
+        arguments.refuse_order()?;
+        match arguments.operands.len() {
+            0 if arguments.distinct => Err(Arity::exactly(1).wrong(arguments.name, 0)),
+            0 | 1 => {
+                arguments.refuse_intervals(binding)?;
+                Ok(binding.aggregate(&COUNT, arguments, INT))
+            }
+            count => Err(Arity::between(0, 1).wrong(arguments.name, count)),
+        }
+    },
+    over_nothing: OverNothing::Zero,
+    may_fail: never,
+    accumulation: Accumulation::Parts(|_| Ok(Box::new(Counts(Vec::new())))),
+};
+
+/// Which group expressions a grouping set leaves out. Binding replaces it by a constant of each set, so that
+/// plans never contain it; over plain groups it is 0.
+pub static GROUPING: AggregateFunction = AggregateFunction {
+    names: &["grouping", "grouping_id"],
+    doc: Doc::new(
+        "grouping(x, …), grouping_id",
+        "A bit an argument: whether the row's grouping set leaves it out.",
+        "grouping(x) from (values (1)) as t(x) group by rollup (x) order by 1 desc",
+        "1",
+    ),
+    rule: |binding, arguments| Ok(binding.aggregate(&GROUPING, arguments, INT)),
+    over_nothing: OverNothing::Null,
+    may_fail: never,
+    accumulation: Accumulation::Collected { deciding: 0, compute: |_| Ok(Value::Int(0)) },
+};
+
+/// The functions of this file.
+pub(crate) static FUNCTIONS: &[&AggregateFunction] = &[&COUNT, &GROUPING];
+
+/// The names of this file that stand for expressions.
+pub(crate) static EXPRESSIONS: &[&AggregateExpression] = &[
+    &AggregateExpression {
+        names: &["count_if", "countif"],
+        doc: Doc::new(
+            "count_if(test), countif",
+            "Rows for which the test is true.",
+            "count_if(x > 1) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
+            "2",
+        ),
+        rule: |binding, mut arguments| {
+            let name = arguments.name;
+            let [test] = arguments.take()?;
+            arguments.refuse_distinct()?;
+            let test = binding.condition(test, name)?;
+            count_where(binding, arguments, vec![test])
+        },
+    },
+    &AggregateExpression {
+        names: &["approx_count_distinct"],
+        doc: Doc::new(
+            "approx_count_distinct(x)",
+            "Distinct values; the count is exact.",
+            "approx_count_distinct(s) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
+            "2",
+        ),
+        rule: |binding, mut arguments| {
+            arguments.distinct = true;
+            arguments.refuse_intervals(binding)?;
+            let [value] = arguments.take()?;
+            let arguments = arguments.unordered().with(vec![value]);
+            Ok(binding.aggregate(&COUNT, arguments, INT))
+        },
+    },
+    &AggregateExpression {
+        names: &["regr_count"],
+        doc: Doc::new(
+            "regr_count(y, x)",
+            "Rows at which neither argument is null.",
+            "regr_count(x, x) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
+            "3",
+        ),
+        rule: |binding, mut arguments| {
+            let [y, x] = arguments.take()?;
+            arguments.refuse_distinct()?;
+            let present = vec![binding.null_test(y, true), binding.null_test(x, true)];
+            count_where(binding, arguments, present)
+        },
+    },
+];
+
+fn count_where(
+    binding: &mut dyn AggregateBinding,
+    arguments: AggregateArguments<'_>,
+    conditions: Vec<Operand>,
+) -> Result<Operand> {
+    let condition = binding.all_of(conditions);
+    let arguments = arguments.unordered().only(binding, condition);
+    Ok(binding.aggregate(&COUNT, arguments, INT))
+}
+
+/// A count a group.
+struct Counts(Vec<i64>);
+
+impl State for Counts {
+    fn resize(&mut self, groups: usize) {
+        self.0.resize(groups, 0);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.capacity() * 8
+    }
+
+    fn update(
+        &mut self,
+        args: &[Arc<Vector>],
+        rows: ActiveRows<'_>,
+        groups: Groups<'_>,
+    ) -> Result<()> {
+        let mut selection = Vec::new();
+        let rows = args.first().map_or(rows, |arg| not_null(arg, rows, &mut selection));
+        match groups {
+            Groups::One => self.0[0] += rows.count() as i64,
+            Groups::Each(groups) => match rows.selection {
+                None => groups.iter().for_each(|group| self.0[*group as usize] += 1),
+                Some(selection) => {
+                    selection.iter().for_each(|row| self.0[groups[*row as usize] as usize] += 1)
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn merge(&mut self, other: &dyn State, from: usize, ids: &[u32]) -> Result<()> {
+        let Some(other) = other.as_any().downcast_ref::<Counts>() else { return Err(unlike()) };
+        for (at, id) in ids.iter().enumerate() {
+            self.0[*id as usize] += state(&other.0, from + at);
+        }
+        Ok(())
+    }
+
+    fn finish(&self, groups: Range<usize>, _: Room) -> Result<Vector> {
+        Ok(Vector::new(INT, Values::I64(self.0[groups].to_vec()), None))
+    }
+
+    fn is_order_free(&self) -> bool {
+        true
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,10 @@
+//! The aggregates, one entry each.
+
+pub mod average;
+pub mod collected;
+pub mod count;
+pub mod extreme;
+pub mod moments;
+pub mod quantile;
+mod rows;
+pub mod sum;

@@ -1,0 +1,291 @@
+//! Sums and averages: exact of integers and decimals, in doubles of doubles.
+
+use super::rows::{not_null, state, unlike, validity, wrong};
+use crate::decimal_type::{decimal, decimal_shape};
+use crate::entry::aggregate::{
+    Accumulation, AggregateArguments, AggregateBinding, AggregateFunction, OverNothing, State,
+    Types,
+};
+use crate::entry::binding::Operand;
+use crate::entry::doc::Doc;
+use crate::kernel::decimals;
+use crate::vector::groups::Groups;
+use crate::vector::room::Room;
+use crate::vector::rows::ActiveRows;
+use crate::vector::view::{self, View, Wide};
+use nacre_column::{Values, Vector};
+use nacre_types::{DataType, Error, PhysicalType, Result, decimal as exact};
+use std::any::Any;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Sum.
+pub static SUM: AggregateFunction = AggregateFunction {
+    names: &["sum"],
+    doc: Doc::new(
+        "sum(x)",
+        "The sum.",
+        "sum(x) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
+        "7",
+    ),
+    rule: |binding, arguments| total(&SUM, 0, binding, arguments),
+    over_nothing: OverNothing::Null,
+    may_fail,
+    accumulation: Accumulation::Parts(|types| states(types, Total::Sum)),
+};
+
+/// Average.
+pub static AVG: AggregateFunction = AggregateFunction {
+    names: &["avg", "mean"],
+    doc: Doc::new(
+        "avg(x), mean",
+        "The average.",
+        "avg(x) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
+        "2.333333",
+    ),
+    rule: |binding, arguments| total(&AVG, 6, binding, arguments),
+    over_nothing: OverNothing::Null,
+    may_fail,
+    accumulation: Accumulation::Parts(|types| states(types, Total::Average)),
+};
+
+/// The functions of this file.
+pub(crate) static FUNCTIONS: &[&AggregateFunction] = &[&SUM, &AVG];
+
+/// The sum of integers and decimals is `DECIMAL(38,s)`; an average has some digits more.
+fn total(
+    function: &'static AggregateFunction,
+    more_digits: u32,
+    binding: &mut dyn AggregateBinding,
+    mut arguments: AggregateArguments<'_>,
+) -> Result<Operand> {
+    arguments.refuse_order()?;
+    let [value] = arguments.take()?;
+    let (value, data_type) = match binding.data_type(&value) {
+        DataType::Null => (binding.cast(value, DataType::Float64)?, DataType::Float64),
+        t => match decimal_shape(t) {
+            Some((_, scale)) => (value, decimal(38, (scale as u32 + more_digits).min(38))),
+            None if t.is_float() => (value, DataType::Float64),
+            None => {
+                let message = format!("no aggregate {} for {t}", arguments.name);
+                return Err(Error::type_error(message).with_sqlstate("42883"));
+            }
+        },
+    };
+    Ok(binding.aggregate(function, arguments.with(vec![value]), data_type))
+}
+
+/// Exact sums overflow with more rows than there can be, or with more digits than money has.
+fn may_fail(arguments: &[DataType]) -> bool {
+    match arguments.first() {
+        Some(DataType::Decimal { precision, .. }) => *precision > 28,
+        Some(other) => !other.is_integer(),
+        None => true,
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Total {
+    Sum,
+    Average,
+}
+
+fn states(types: &Types<'_>, total: Total) -> Result<Box<dyn State>> {
+    let (argument, result) = (types.first(), types.result);
+    if argument.is_float() {
+        return Ok(Box::new(FloatSums { total, sums: Vec::new(), counts: Vec::new() }));
+    }
+    if argument.is_numeric() || argument == DataType::Null {
+        let (sums, counts) = (Vec::new(), Vec::new());
+        return Ok(Box::new(ExactSums { total, argument, result, sums, counts }));
+    }
+    Err(Error::type_error(format!("no SUM or AVG of {argument}")).with_sqlstate("42883"))
+}
+
+/// An exact sum a group, and how many values it has.
+struct ExactSums {
+    total: Total,
+    argument: DataType,
+    result: DataType,
+    sums: Vec<i128>,
+    counts: Vec<u64>,
+}
+
+impl State for ExactSums {
+    fn resize(&mut self, groups: usize) {
+        self.sums.resize(groups, 0);
+        self.counts.resize(groups, 0);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.sums.capacity() * 16 + self.counts.capacity() * 8
+    }
+
+    fn update(
+        &mut self,
+        args: &[Arc<Vector>],
+        rows: ActiveRows<'_>,
+        groups: Groups<'_>,
+    ) -> Result<()> {
+        let Some(arg) = args.first().filter(|arg| arg.data_type() != DataType::Null) else {
+            return Ok(());
+        };
+        let mut selection = Vec::new();
+        let rows = not_null(arg, rows, &mut selection);
+        let values = view::wide(arg).ok_or_else(|| wrong(arg.data_type()))?;
+        add_exact(&values, rows, groups, &mut self.sums, &mut self.counts)
+    }
+
+    fn merge(&mut self, other: &dyn State, from: usize, ids: &[u32]) -> Result<()> {
+        let Some(other) = other.as_any().downcast_ref::<ExactSums>() else { return Err(unlike()) };
+        for (at, id) in ids.iter().enumerate() {
+            let id = *id as usize;
+            let sum = self.sums[id].checked_add(state(&other.sums, from + at));
+            self.sums[id] = sum.ok_or_else(too_large)?;
+            self.counts[id] += state(&other.counts, from + at);
+        }
+        Ok(())
+    }
+
+    fn finish(&self, groups: Range<usize>, _: Room) -> Result<Vector> {
+        let (from, to) = (self.argument.scale(), self.result.scale());
+        let counts = &self.counts[groups.clone()];
+        let mut out = Vec::with_capacity(groups.len());
+        for (sum, count) in self.sums[groups].iter().zip(counts) {
+            let (value, name) = match self.total {
+                _ if *count == 0 => (Some(0), ""),
+                Total::Average => {
+                    (decimals::divide(*sum, *count as i128, to as i32 - from as i32), "AVG")
+                }
+                Total::Sum => (exact::rescale(*sum, from, to), "SUM"),
+            };
+            out.push(decimals::fit(value, self.result).map_err(|error| error.context(name))?);
+        }
+        let values = match self.result.physical() {
+            PhysicalType::I64 => Values::I64(out.iter().map(|v| *v as i64).collect()),
+            PhysicalType::F64 => Values::F64(out.iter().map(|v| exact::to_f64(*v, from)).collect()),
+            _ => Values::I128(out),
+        };
+        Ok(Vector::new(self.result, values, validity(counts.iter().map(|count| *count > 0))))
+    }
+
+    fn is_order_free(&self) -> bool {
+        true
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// A sum of doubles a group, and how many values it has.
+struct FloatSums {
+    total: Total,
+    sums: Vec<f64>,
+    counts: Vec<u64>,
+}
+
+impl State for FloatSums {
+    fn resize(&mut self, groups: usize) {
+        self.sums.resize(groups, 0.0);
+        self.counts.resize(groups, 0);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.sums.capacity() * 8 + self.counts.capacity() * 8
+    }
+
+    fn update(
+        &mut self,
+        args: &[Arc<Vector>],
+        rows: ActiveRows<'_>,
+        groups: Groups<'_>,
+    ) -> Result<()> {
+        let Some(arg) = args.first().filter(|arg| arg.data_type() != DataType::Null) else {
+            return Ok(());
+        };
+        let mut selection = Vec::new();
+        let rows = not_null(arg, rows, &mut selection);
+        let values = view::f64s(arg).ok_or_else(|| wrong(arg.data_type()))?;
+        for row in rows.iter() {
+            let group = groups.of(row);
+            self.sums[group] += values.get(row);
+            self.counts[group] += 1;
+        }
+        Ok(())
+    }
+
+    fn merge(&mut self, other: &dyn State, from: usize, ids: &[u32]) -> Result<()> {
+        let Some(other) = other.as_any().downcast_ref::<FloatSums>() else { return Err(unlike()) };
+        for (at, id) in ids.iter().enumerate() {
+            self.sums[*id as usize] += state(&other.sums, from + at);
+            self.counts[*id as usize] += state(&other.counts, from + at);
+        }
+        Ok(())
+    }
+
+    fn finish(&self, groups: Range<usize>, _: Room) -> Result<Vector> {
+        let counts = &self.counts[groups.clone()];
+        let out = self.sums[groups].iter().zip(counts).map(|(sum, count)| match self.total {
+            Total::Average if *count > 0 => sum / *count as f64,
+            _ => *sum,
+        });
+        let valid = validity(counts.iter().map(|count| *count > 0));
+        Ok(Vector::new(DataType::Float64, Values::F64(out.collect()), valid))
+    }
+
+    /// Every addition rounds.
+    fn is_order_free(&self) -> bool {
+        false
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+#[cold]
+fn too_large() -> Error {
+    Error::out_of_range("SUM out of range")
+}
+
+fn add_exact(
+    values: &Wide<'_>,
+    rows: ActiveRows<'_>,
+    groups: Groups<'_>,
+    sums: &mut [i128],
+    counts: &mut [u64],
+) -> Result<()> {
+    if let Groups::One = groups {
+        counts[0] += rows.count() as u64;
+        let sum = match (values, rows.selection) {
+            (Wide::Narrow(View::Rows(v)), None) => sum_block(v),
+            (Wide::Narrow(v), _) => rows.iter().map(|row| v.get(row) as i128).sum(),
+            (Wide::Full(v), _) => {
+                let mut sum = 0i128;
+                for row in rows.iter() {
+                    sum = sum.checked_add(v.get(row)).ok_or_else(too_large)?;
+                }
+                sum
+            }
+        };
+        sums[0] = sums[0].checked_add(sum).ok_or_else(too_large)?;
+        return Ok(());
+    }
+    for row in rows.iter() {
+        let group = groups.of(row);
+        counts[group] += 1;
+        sums[group] = sums[group].checked_add(values.get(row)).ok_or_else(too_large)?;
+    }
+    Ok(())
+}
+
+/// The sum of at most 2^31 values: halves are summed apart in 64 bits, which vectorises.
+fn sum_block(values: &[i64]) -> i128 {
+    let (mut low, mut high) = (0u64, 0i64);
+    for v in values {
+        low += (*v as u64) & 0xffff_ffff;
+        high += *v >> 32;
+    }
+    ((high as i128) << 32) + low as i128
+}

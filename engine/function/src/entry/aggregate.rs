@@ -1,0 +1,299 @@
+//! An entry of an aggregate.
+
+use super::arguments::Arity;
+use super::binding::{Binding, Operand};
+use super::coerce;
+use super::doc::Doc;
+use crate::vector::groups::Groups;
+use crate::vector::room::Room;
+use crate::vector::rows::ActiveRows;
+use nacre_column::Vector;
+use nacre_types::{DataType, Error, Result, Value};
+use std::any::Any;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// An aggregate: all that the binder, the executor and the reference know of it. Plans refer to the entry
+/// itself.
+pub struct AggregateFunction {
+    /// Its names in lower case; the first is the one `EXPLAIN` shows.
+    pub names: &'static [&'static str],
+    /// Reference text.
+    pub doc: Doc,
+    /// Binds a call.
+    pub rule: AggregateRule,
+    /// Its value over no rows.
+    pub over_nothing: OverNothing,
+    /// Whether it may fail over arguments of these types.
+    pub may_fail: fn(&[DataType]) -> bool,
+    /// How it is computed.
+    pub accumulation: Accumulation,
+}
+
+/// A name that stands for an expression over other aggregates.
+pub struct AggregateExpression {
+    /// Its names in lower case.
+    pub names: &'static [&'static str],
+    /// Reference text.
+    pub doc: Doc,
+    /// The expression.
+    pub rule: AggregateRule,
+}
+
+/// Turns a call into an expression over aggregates.
+pub type AggregateRule = fn(&mut dyn AggregateBinding, AggregateArguments<'_>) -> Result<Operand>;
+
+/// The value of an aggregate over no rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OverNothing {
+    /// Null.
+    Null,
+    /// The integer 0.
+    Zero,
+}
+
+/// How an aggregate is computed.
+pub enum Accumulation {
+    /// A state a group, which may be made of parts: threads accumulate apart, windows put frames
+    /// together.
+    Parts(fn(&Types<'_>) -> Result<Box<dyn State>>),
+    /// A state a group, which takes in all rows in their order.
+    Stream(fn(&Types<'_>) -> Result<Box<dyn State>>),
+    /// The rows of a group are collected, sorted, and looked at together.
+    Collected {
+        /// The argument without which a row does not count.
+        deciding: usize,
+        /// The result over the rows of one group.
+        compute: fn(&Collection<'_>) -> Result<Value>,
+    },
+}
+
+/// The types of a call.
+pub struct Types<'a> {
+    /// Types of the arguments.
+    pub arguments: &'a [DataType],
+    /// Result type.
+    pub result: DataType,
+}
+
+impl Types<'_> {
+    /// The type of the first argument; that of a count without one.
+    pub fn first(&self) -> DataType {
+        self.arguments.first().copied().unwrap_or(DataType::Int64)
+    }
+}
+
+/// The states of one aggregate for all groups.
+pub trait State: Send + Sync {
+    /// Makes room for this many groups.
+    fn resize(&mut self, groups: usize);
+    /// Estimated bytes held.
+    fn memory_bytes(&self) -> usize;
+    /// Takes in rows. Arguments are vectors over the same rows.
+    fn update(
+        &mut self,
+        args: &[Arc<Vector>],
+        rows: ActiveRows<'_>,
+        groups: Groups<'_>,
+    ) -> Result<()>;
+    /// Adds groups `from..` of states of the same aggregate to the groups `ids` of these, for which room
+    /// was made. The other states may have fewer groups: those no row came for.
+    fn merge(&mut self, other: &dyn State, from: usize, ids: &[u32]) -> Result<()>;
+    /// The results of some groups; texts take no more than `room`.
+    fn finish(&self, groups: Range<usize>, room: Room) -> Result<Vector>;
+    /// Whether the result does not depend on the order of rows.
+    fn is_order_free(&self) -> bool;
+    /// These states, for [`State::merge`] to find its own kind.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// The rows of one group, of which there is at least one.
+pub struct Collection<'a> {
+    /// The arguments, in the order rows came.
+    pub args: &'a [Vector],
+    /// Positions of rows in the order the call asks for.
+    pub order: &'a [u32],
+    /// Result type.
+    pub data_type: DataType,
+}
+
+impl Collection<'_> {
+    /// An argument at a row.
+    pub fn argument(&self, at: usize, row: u32) -> Value {
+        self.args.get(at).map_or(Value::Null, |arg| arg.value(row as usize))
+    }
+
+    /// The first argument, row by row, in order.
+    pub fn values(&self) -> impl Iterator<Item = Value> {
+        self.order.iter().map(|row| self.argument(0, *row))
+    }
+}
+
+/// A sort key inside a call.
+pub struct Key {
+    /// What is sorted by.
+    pub operand: Operand,
+    /// From the greatest to the least.
+    pub descending: bool,
+    /// Nulls come first.
+    pub nulls_first: bool,
+}
+
+/// A call of an aggregate that is being bound.
+pub struct AggregateArguments<'a> {
+    /// The name as the statement spells it, for messages.
+    pub name: &'a str,
+    /// The bound arguments; none for `*`.
+    pub operands: Vec<Operand>,
+    /// `ORDER BY` inside the call, or `WITHIN GROUP (ORDER BY …)`.
+    pub order: Vec<Key>,
+    /// Whether the order was written as `WITHIN GROUP`.
+    pub within_group: bool,
+    /// `DISTINCT`.
+    pub distinct: bool,
+    /// `FILTER (WHERE …)`.
+    pub filter: Option<Operand>,
+}
+
+/// The binder, as rules of aggregates see it.
+pub trait AggregateBinding: Binding {
+    /// An aggregate over the rows of the query.
+    fn aggregate(
+        &mut self,
+        function: &'static AggregateFunction,
+        arguments: AggregateArguments<'_>,
+        data_type: DataType,
+    ) -> Operand;
+    /// Whether all conditions hold.
+    fn all_of(&mut self, conditions: Vec<Operand>) -> Operand;
+}
+
+impl<'a> AggregateArguments<'a> {
+    /// Takes the operands of a call with exactly `N`; `42883` for another number.
+    pub fn take<const N: usize>(&mut self) -> Result<[Operand; N]> {
+        let operands = std::mem::take(&mut self.operands);
+        let count = operands.len();
+        operands.try_into().map_err(|_| Arity::exactly(N).wrong(self.name, count))
+    }
+
+    /// The call with other operands.
+    pub fn with(self, operands: Vec<Operand>) -> AggregateArguments<'a> {
+        AggregateArguments { operands, ..self }
+    }
+
+    /// The call without an order, which makes no difference.
+    pub fn unordered(self) -> AggregateArguments<'a> {
+        AggregateArguments { order: Vec::new(), ..self }
+    }
+
+    /// The call only over rows for which a condition holds, too.
+    pub fn only(
+        mut self,
+        binding: &mut dyn AggregateBinding,
+        condition: Operand,
+    ) -> AggregateArguments<'a> {
+        let both = self.filter.take().into_iter().chain([condition]).collect();
+        self.filter = Some(binding.all_of(both));
+        self
+    }
+
+    /// Refuses an order inside the call of an aggregate that has none.
+    pub fn refuse_order(&self) -> Result<()> {
+        match self.order.is_empty() {
+            true => Ok(()),
+            false => Err(Error::unsupported("a clause inside a function call is not supported")),
+        }
+    }
+
+    /// Refuses `DISTINCT`.
+    pub fn refuse_distinct(&self) -> Result<()> {
+        match self.distinct {
+            true => Err(Error::unsupported(format!("DISTINCT in {} is not supported", self.name))),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses `DISTINCT` of intervals, which may be equal without being alike.
+    pub fn refuse_intervals(&self, binding: &dyn Binding) -> Result<()> {
+        let first = self.operands.first().map(|operand| binding.data_type(operand));
+        match self.distinct && first == Some(DataType::Interval) {
+            true => Err(Error::unsupported("DISTINCT of an INTERVAL is not supported")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// A rule: one argument of any type, to that type.
+pub fn same_type(
+    function: &'static AggregateFunction,
+    binding: &mut dyn AggregateBinding,
+    mut arguments: AggregateArguments<'_>,
+) -> Result<Operand> {
+    arguments.refuse_intervals(binding)?;
+    let [value] = arguments.take()?;
+    let data_type = binding.data_type(&value);
+    Ok(binding.aggregate(function, arguments.with(vec![value]), data_type))
+}
+
+/// A rule: one double to a double.
+pub fn double(
+    function: &'static AggregateFunction,
+    binding: &mut dyn AggregateBinding,
+    mut arguments: AggregateArguments<'_>,
+) -> Result<Operand> {
+    arguments.refuse_intervals(binding)?;
+    let [x] = arguments.take()?;
+    let x = coerce::double(binding, x)?;
+    Ok(binding.aggregate(function, arguments.with(vec![x]), DataType::Float64))
+}
+
+/// A rule: the dependent double `y` and the independent `x`, in this order, to a double. Kernels take
+/// `x` first.
+pub fn double_pair(
+    function: &'static AggregateFunction,
+    binding: &mut dyn AggregateBinding,
+    mut arguments: AggregateArguments<'_>,
+) -> Result<Operand> {
+    arguments.refuse_intervals(binding)?;
+    let [y, x] = arguments.take()?;
+    let y = coerce::double(binding, y)?;
+    let x = coerce::double(binding, x)?;
+    Ok(binding.aggregate(function, arguments.with(vec![x, y]), DataType::Float64))
+}
+
+/// For aggregates that fail over no arguments.
+pub fn never(_: &[DataType]) -> bool {
+    false
+}
+
+/// For aggregates that may fail.
+pub fn possibly(_: &[DataType]) -> bool {
+    true
+}
+
+impl AggregateFunction {
+    /// The name that `EXPLAIN` shows.
+    pub fn name(&self) -> &'static str {
+        self.names.first().copied().unwrap_or_default()
+    }
+
+    /// Whether parts may be accumulated apart and merged.
+    pub fn is_made_of_parts(&self) -> bool {
+        matches!(self.accumulation, Accumulation::Parts(_))
+    }
+}
+
+impl PartialEq for AggregateFunction {
+    fn eq(&self, other: &AggregateFunction) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for AggregateFunction {}
+
+impl fmt::Debug for AggregateFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,108 @@
+//! An entry of a window function. Aggregates over a window have their own entries.
+
+use super::arguments::{Arguments, Arity};
+use super::binding::{Binding, Operand};
+use super::doc::Doc;
+use nacre_column::Vector;
+use nacre_types::{DataType, Error, Result, Value};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A window function: all that the binder, the executor and the reference know of it. Plans refer to the
+/// entry itself.
+pub struct WindowFunction {
+    /// Its names in lower case; the first is the one `EXPLAIN` shows.
+    pub names: &'static [&'static str],
+    /// Reference text.
+    pub doc: Doc,
+    /// How many arguments it takes.
+    pub arity: Arity,
+    /// Whether its window needs an order.
+    pub order: Order,
+    /// Types of the arguments and of the result.
+    pub typing: WindowTyping,
+    /// The result at one row.
+    pub value: fn(&WindowRow<'_>) -> Result<Value>,
+}
+
+/// Brings the arguments of a call to the types the function expects, and gives the result type.
+pub type WindowTyping = fn(&mut dyn Binding, Arguments<'_>) -> Result<(Vec<Operand>, DataType)>;
+
+/// Whether a window needs `ORDER BY`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Without one, the function means nothing.
+    Needed,
+    /// The order of the input will do.
+    Optional,
+}
+
+/// A row of a window, as functions see it. Positions count the sorted rows of all partitions.
+pub struct WindowRow<'a> {
+    /// The arguments, over all rows.
+    pub args: &'a [Arc<Vector>],
+    /// Position of the row.
+    pub row: usize,
+    /// Rows of its partition.
+    pub partition: Range<usize>,
+    /// Rows that are equal in order, itself among them.
+    pub peers: Range<usize>,
+    /// Its number among the distinct orders of the partition, from 1.
+    pub dense_rank: i64,
+    /// Computes the rows of its frame.
+    pub frame: &'a dyn Fn() -> Range<usize>,
+}
+
+impl WindowRow<'_> {
+    /// An argument at this row; `None` when it was not written.
+    pub fn argument(&self, at: usize) -> Option<Value> {
+        self.args.get(at).map(|arg| arg.value(self.row))
+    }
+
+    /// The first argument at another row.
+    pub fn value_at(&self, row: usize) -> Value {
+        self.args.first().map_or(Value::Null, |arg| arg.value(row))
+    }
+
+    /// Rows of the partition before this one.
+    pub fn before(&self) -> usize {
+        self.row - self.partition.start
+    }
+}
+
+impl WindowFunction {
+    /// The name that `EXPLAIN` shows.
+    pub fn name(&self) -> &'static str {
+        self.names.first().copied().unwrap_or_default()
+    }
+
+    /// Types a call; `42883` for another number of arguments, `42P20` without an order it needs.
+    pub fn bind(
+        &self,
+        binding: &mut dyn Binding,
+        arguments: Arguments<'_>,
+        is_ordered: bool,
+    ) -> Result<(Vec<Operand>, DataType)> {
+        self.arity.check(arguments.name, arguments.operands.len())?;
+        if self.order == Order::Needed && !is_ordered {
+            let message = format!("{} needs ORDER BY in its window", arguments.name);
+            return Err(Error::type_error(message).with_sqlstate("42P20"));
+        }
+        (self.typing)(binding, arguments)
+    }
+}
+
+impl PartialEq for WindowFunction {
+    fn eq(&self, other: &WindowFunction) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for WindowFunction {}
+
+impl fmt::Debug for WindowFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

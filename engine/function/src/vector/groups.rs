@@ -1,0 +1,21 @@
+//! The group of each row.
+
+/// The group of each row.
+#[derive(Clone, Copy)]
+pub enum Groups<'a> {
+    /// All rows are of group 0.
+    One,
+    /// By row position.
+    Each(&'a [u32]),
+}
+
+impl Groups<'_> {
+    /// The group of a row.
+    #[inline]
+    pub fn of(self, row: usize) -> usize {
+        match self {
+            Groups::One => 0,
+            Groups::Each(groups) => groups[row] as usize,
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! The window functions, one entry each.
+
+pub mod ranking;
+pub mod value;
