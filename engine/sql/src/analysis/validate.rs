@@ -2,6 +2,7 @@
 //! `debug_assert!` does: in tests, the simulation and the fuzzers.
 
 use crate::analysis::columns::columns;
+use crate::bind::expression::types::meets;
 use crate::expr::{Expr, ExprKind};
 use crate::plan::{Field, Plan};
 use nacre_types::DataType;
@@ -45,7 +46,7 @@ fn node_rule(node: &Plan) -> Option<String> {
         Plan::Join { left, right, keys, residual, .. } => {
             let (mut left, mut right) = (left.types(), right.types());
             for (l, r) in keys {
-                if l.data_type != r.data_type {
+                if !meets(l.data_type, r.data_type) {
                     let (l, r) = (l.data_type, r.data_type);
                     return Some(format!(
                         "a join has a key of {l} on the left and {r} on the right"

@@ -7,7 +7,7 @@
 mod binder;
 mod catalog;
 mod environment;
-mod expression;
+pub(crate) mod expression;
 mod given;
 mod names;
 mod query;

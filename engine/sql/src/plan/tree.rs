@@ -125,7 +125,8 @@ pub enum Plan {
         right: Box<Plan>,
         /// Kind.
         kind: JoinKind,
-        /// Equality keys: the first over the left row, the second over the right row, of one type.
+        /// Equality keys: the first over the left row, the second over the right row. Their types compare without a cast:
+        /// they have one representation and scale, as integers of two widths have.
         keys: Vec<(Expr, Expr)>,
         /// Further condition over left columns then right columns; part of the join, not a filter after it.
         residual: Option<Expr>,

@@ -9,4 +9,4 @@ pub(super) mod predicate;
 pub(super) mod row_value;
 pub(super) mod subquery;
 mod temporal;
-pub(super) mod types;
+pub(crate) mod types;
