@@ -2,6 +2,8 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use nacredb::OnDuplicate;
+use std::convert::Infallible;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 const URLS: &str = "A database is named by `memory://`, a path, or `file:///path`.";
@@ -12,6 +14,44 @@ const URLS: &str = "A database is named by `memory://`, a path, or `file:///path
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// Parses a command line that begins with the program's name. Unlike `try_parse_from`, accepts
+    /// SQL that begins with a comment (`-- …`), which clap reads as an unknown option.
+    ///
+    /// `allow_hyphen_values` on the SQL arguments is no alternative: clap then reads every option
+    /// after the first statement as another statement.
+    pub fn from_arguments(
+        arguments: impl IntoIterator<Item = OsString>,
+    ) -> Result<Cli, clap::Error> {
+        let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+        if arguments.get(1).is_some_and(|command| command == "sql" || command == "export") {
+            arguments.iter_mut().skip(2).filter(|text| is_hyphenated_sql(text)).for_each(|text| {
+                let mut marked = OsString::from(SQL_MARK);
+                marked.push(&*text);
+                *text = marked;
+            });
+        }
+        Cli::try_parse_from(arguments)
+    }
+}
+
+/// Hides the hyphen of SQL that begins with a comment from clap. Unambiguous: the operating system
+/// cannot pass an argument that contains this character.
+const SQL_MARK: &str = "\0";
+
+/// Whether an argument begins like an option but is SQL: no option contains white space, except in
+/// a value attached to its name.
+fn is_hyphenated_sql(argument: &OsStr) -> bool {
+    let text = argument.to_string_lossy();
+    let has_value = ["--param=", "--format="].iter().any(|option| text.starts_with(option));
+    text.starts_with('-') && text.contains(char::is_whitespace) && !has_value
+}
+
+/// Value parser that removes [`SQL_MARK`].
+fn unmarked(text: &str) -> Result<String, Infallible> {
+    Ok(text.strip_prefix(SQL_MARK).unwrap_or(text).to_owned())
 }
 
 #[derive(Subcommand, Debug)]
@@ -44,13 +84,13 @@ pub struct SqlArgs {
     /// Database; created when it does not exist
     pub url: String,
     /// Statements, run in order; `-` reads them from standard input
-    #[arg(required = true, value_name = "SQL")]
+    #[arg(required = true, value_name = "SQL", value_parser = unmarked)]
     pub sql: Vec<String>,
     /// How the last result is printed
     #[arg(long, value_enum, default_value = "table")]
     pub format: OutputFormat,
     /// Value of the next parameter of the last SQL argument: a number, true, false, null, or text (quote it with ' to force text)
-    #[arg(long = "param", value_name = "VALUE", allow_hyphen_values = true)]
+    #[arg(long = "param", value_name = "VALUE", allow_hyphen_values = true, value_parser = unmarked)]
     pub parameters: Vec<String>,
 }
 
@@ -143,6 +183,7 @@ pub struct ExportArgs {
     /// Database
     pub url: String,
     /// A table's name or a query
+    #[arg(value_parser = unmarked)]
     pub source: String,
     /// File to write; replaced when it exists, unless it is a pipe or a device, which is written to
     pub file: PathBuf,
@@ -205,5 +246,42 @@ mod tests {
             .unwrap();
         let Command::Sql(sql) = cli.command else { panic!("not sql") };
         assert_eq!(sql.parameters, ["-1"]);
+    }
+
+    fn parse(arguments: &[&str]) -> Result<Cli, clap::Error> {
+        Cli::from_arguments(["nacre"].iter().chain(arguments).map(OsString::from))
+    }
+
+    #[test]
+    fn sql_may_begin_with_a_comment() {
+        let sql = ["-- one\nselect 1", "select 2", "--three\nselect ?, ?"];
+        let arguments = [
+            &["sql", "memory://", "--param=a b"],
+            &sql[..],
+            &["--format", "csv", "--param", "-- b c"],
+        ];
+        let Command::Sql(parsed) = parse(&arguments.concat()).unwrap().command else {
+            panic!("not sql")
+        };
+        assert_eq!(parsed.sql, sql);
+        assert_eq!(parsed.format, OutputFormat::Csv);
+        assert_eq!(parsed.parameters, ["a b", "-- b c"]);
+
+        let arguments = ["export", "d", sql[0], "t.csv", "--format", "tsv"];
+        let Command::Export(parsed) = parse(&arguments).unwrap().command else {
+            panic!("not export")
+        };
+        assert_eq!((parsed.source.as_str(), parsed.format), (sql[0], Some(FileFormat::Tsv)));
+    }
+
+    #[test]
+    fn misspelt_options_are_not_sql() {
+        for arguments in [
+            &["sql", "memory://", "select 1", "--fromat", "csv"][..],
+            &["sql", "memory://", "--fromat=csv", "select 1"],
+            &["import", "d", "t", "-- a file"],
+        ] {
+            assert!(parse(arguments).is_err(), "{arguments:?}");
+        }
     }
 }

@@ -25,7 +25,6 @@ mod terminal;
 mod tpch;
 
 use args::{Cli, Command};
-use clap::Parser;
 use failure::Outcome;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
@@ -33,7 +32,7 @@ use std::process::ExitCode;
 /// Does what the command line says.
 pub fn main() -> ExitCode {
     // Prints usage errors and ends with 2, help and version with 0.
-    let cli = Cli::parse();
+    let cli = Cli::from_arguments(std::env::args_os()).unwrap_or_else(|error| error.exit());
     raise_file_limit();
     match run(&cli.command) {
         Ok(()) => ExitCode::SUCCESS,

@@ -33,6 +33,9 @@ fn exit_codes_and_formats() {
         error.starts_with("error[not_found]: ") && error.contains("\n2 | from nope\n  |      ^\n"),
         "{error}"
     );
+    let commented = "-- one\nselect 1 as a";
+    assert_eq!(folder.csv("memory://", commented), "a\n1\n");
+    folder.ok(&["export", "d", commented, "commented.csv"]);
     assert_eq!(folder.nacre(&["sql", "d"]).0, 2);
     assert_eq!(folder.nacre(&["nonsense"]).0, 2);
     assert_eq!(folder.nacre(&["tpch", "d", "--scale", "-1"]).0, 2);
