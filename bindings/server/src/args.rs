@@ -1,4 +1,4 @@
-//! The command line as data. Parsing only: nothing here opens a file or a database.
+//! Defines the command line. Only parses: opens no files and no databases.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use nacredb::OnDuplicate;
@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-const URLS: &str = "A database is named by `memory://`, a path, or `file:///path`.";
+const URLS: &str = "A database URL is `memory://`, a path, or `file:///path`.";
 
 /// One table for transactions and analytics.
 #[derive(Parser, Debug)]
@@ -56,19 +56,19 @@ fn unmarked(text: &str) -> Result<String, Infallible> {
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Interactive SQL
+    /// Starts an interactive SQL shell
     Shell(ShellArgs),
     /// Runs statements and prints the last result
     Sql(SqlArgs),
-    /// Loads files into a table, all or nothing per file
+    /// Loads files into a table; each file loads completely or not at all
     Import(ImportArgs),
-    /// Writes a table or the result of a query to a file
+    /// Writes a table or a query result to a file
     Export(ExportArgs),
-    /// Makes the eight TPC-H tables, with their keys
+    /// Generates the eight TPC-H tables and their primary keys
     Tpch(TpchArgs),
-    /// Shows segments, rows, deleted rows, encodings and bytes
+    /// Shows each table's segments, rows, deleted rows, encodings and size
     Inspect(InspectArgs),
-    /// Reads everything and verifies it
+    /// Reads and verifies the whole database
     Check(CheckArgs),
 }
 
@@ -83,62 +83,63 @@ pub struct ShellArgs {
 pub struct SqlArgs {
     /// Database; created when it does not exist
     pub url: String,
-    /// Statements, run in order; `-` reads them from standard input
+    /// SQL statements, run in order; `-` reads them from standard input
     #[arg(required = true, value_name = "SQL", value_parser = unmarked)]
     pub sql: Vec<String>,
-    /// How the last result is printed
+    /// Output format of the last result
     #[arg(long, value_enum, default_value = "table")]
     pub format: OutputFormat,
-    /// Value of the next parameter of the last SQL argument: a number, true, false, null, or text (quote it with ' to force text)
+    /// Value of the next parameter of the last SQL argument: a number, true, false, null or text
+    /// (single quotes force text)
     #[arg(long = "param", value_name = "VALUE", allow_hyphen_values = true, value_parser = unmarked)]
     pub parameters: Vec<String>,
 }
 
-/// How a result is printed.
+/// Output format of a result.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputFormat {
-    /// For people
+    /// Aligned columns for reading
     Table,
-    /// For people: a block of lines for each row
+    /// One line per column, one block per row
     Line,
-    /// With a header line
+    /// Comma-separated, with a header line
     Csv,
     /// Tab-separated, with a header line
     Tsv,
     /// One array of objects
     Json,
-    /// One object a line
+    /// One object per line
     #[value(alias = "jsonl")]
     Ndjson,
     /// Arrow IPC stream
     Arrow,
 }
 
-/// Formats of files.
+/// File format of an import or export.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileFormat {
     /// Comma-separated, with a header line
     Csv,
     /// Tab-separated, with a header line
     Tsv,
-    /// Pipe-separated without a header, as TPC's generators write it
+    /// Pipe-separated, without a header, as written by the TPC generators
     Tbl,
     /// Apache Parquet
     Parquet,
-    /// One JSON object a line
+    /// One JSON object per line
     Ndjson,
-    /// Arrow IPC, file or stream
+    /// Arrow IPC file; imports also read Arrow IPC streams
     Arrow,
 }
 
-/// What happens to a row whose key exists.
+/// What an import does with a row whose primary key is already in the table.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DuplicatePolicy {
-    /// The file is not loaded
+    /// Reject the file
     Error,
-    /// The row in the table stays
+    /// Keep the existing row
     Skip,
-    /// The new row takes its place
+    /// Replace the existing row
     Replace,
 }
 
@@ -156,24 +157,25 @@ impl From<DuplicatePolicy> for OnDuplicate {
 pub struct ImportArgs {
     /// Database; created when it does not exist
     pub url: String,
-    /// Table; created from the first file when it does not exist
+    /// Table; created with the columns of the first file when it does not exist
     pub table: String,
-    /// Files, pipes too; the format follows the name unless --format says otherwise. `-` reads standard input
+    /// Files or pipes, or `-` for standard input; the file extension gives the format unless
+    /// --format is set
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Format of all files
+    /// Format of all the files
     #[arg(long, value_enum)]
     pub format: Option<FileFormat>,
-    /// What happens to a row whose key exists
+    /// What to do with a row whose primary key is already in the table
     #[arg(long, value_enum, default_value = "error")]
     pub on_duplicate: DuplicatePolicy,
-    /// Primary key of the table when it is created, as column names
+    /// Columns of the primary key, if the table is created
     #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
     pub primary_key: Vec<String>,
-    /// CSV and TSV: the first line is data, not names
+    /// CSV and TSV: the first line is data, not column names
     #[arg(long)]
     pub no_header: bool,
-    /// CSV, TSV and TBL: an unquoted field of exactly this text is null, as the empty one is
+    /// CSV, TSV and TBL: also read an unquoted field with exactly this text as null
     #[arg(long, value_name = "TEXT")]
     pub null: Option<String>,
 }
@@ -182,12 +184,12 @@ pub struct ImportArgs {
 pub struct ExportArgs {
     /// Database
     pub url: String,
-    /// A table's name or a query
+    /// Table name or query
     #[arg(value_parser = unmarked)]
     pub source: String,
-    /// File to write; replaced when it exists, unless it is a pipe or a device, which is written to
+    /// File to write; an existing file is replaced, a pipe or device is written to
     pub file: PathBuf,
-    /// Format; follows the file's name otherwise
+    /// File format; by default, the file extension gives it
     #[arg(long, value_enum)]
     pub format: Option<FileFormat>,
 }
@@ -196,7 +198,7 @@ pub struct ExportArgs {
 pub struct TpchArgs {
     /// Database; created when it does not exist
     pub url: String,
-    /// Scale factor: 1 is about 8.7 million rows
+    /// Scale factor; 1 generates about 8.7 million rows
     #[arg(long, value_name = "F", value_parser = scale)]
     pub scale: f64,
 }
@@ -204,7 +206,7 @@ pub struct TpchArgs {
 fn scale(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(scale) if scale.is_finite() && scale > 0.0 && scale <= 10_000.0 => Ok(scale),
-        _ => Err("a scale factor is a number above 0, up to 10000".into()),
+        _ => Err("the scale factor must be greater than 0 and at most 10000".into()),
     }
 }
 
@@ -212,7 +214,7 @@ fn scale(text: &str) -> Result<f64, String> {
 pub struct InspectArgs {
     /// Database
     pub url: String,
-    /// Only this table, with its segments and columns
+    /// Show the columns and segments of this table only
     pub table: Option<String>,
 }
 
@@ -228,12 +230,12 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn commands_are_consistent() {
+    fn command_definitions_are_valid() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn scale_is_checked() {
+    fn scale_factor_is_validated() {
         assert_eq!(scale("0.01"), Ok(0.01));
         for bad in ["0", "-1", "nan", "inf", "x", ""] {
             assert!(scale(bad).is_err(), "{bad}");
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn negative_parameters_are_values() {
+    fn parameters_may_be_negative_numbers() {
         let cli = Cli::try_parse_from(["nacre", "sql", "memory://", "select ?", "--param", "-1"])
             .unwrap();
         let Command::Sql(sql) = cli.command else { panic!("not sql") };

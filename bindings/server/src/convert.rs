@@ -1,8 +1,9 @@
-//! Text to values of a column's type: what CSV, TBL and NDJSON have in common.
+//! Converts text to values of a column's type, for CSV, TBL and NDJSON.
 
 use nacredb::{DataType, PhysicalType, VectorBuilder, decimal, temporal};
 
-/// Appends a text as a value of the type. The error is the rest of a sentence that starts with the text.
+/// Parses text as a value of the type and appends it. The error is a predicate that completes a
+/// sentence whose subject is the text ("is not a BIGINT").
 pub fn push_text(
     builder: &mut VectorBuilder,
     data_type: DataType,
@@ -17,7 +18,8 @@ pub fn push_text(
             let parsed: f64 = text.parse().map_err(|_| not())?;
             let value =
                 if data_type == DataType::Float32 { f64::from(parsed as f32) } else { parsed };
-            // As a cast does: the text of an infinity is one, digits that overflow to one are not.
+            // Same rule as CAST: the word `infinity` is infinite, digits that overflow are an
+            // error.
             let spelled = text.trim_start_matches(['-', '+']).starts_with(['i', 'I']);
             if value.is_infinite() && !spelled {
                 return Err(format!("does not fit {data_type}"));
@@ -88,7 +90,8 @@ fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// `\x` and hexadecimal digits, as it is printed; anything else stands for its own bytes.
+/// Decodes `\x` followed by hexadecimal digits, the format in which binary values are printed; any
+/// other text yields its own bytes.
 fn binary(text: &str) -> Option<Vec<u8>> {
     let Some(digits) = text.strip_prefix("\\x") else { return Some(text.as_bytes().to_vec()) };
     let (pairs, []) = digits.as_bytes().as_chunks::<2>() else { return None };
@@ -111,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_reads_its_text() {
+    fn parses_every_type() {
         let money = DataType::Decimal { precision: 15, scale: 2 };
         let wide = DataType::Decimal { precision: 38, scale: 0 };
         let digits = "9".repeat(38);
@@ -143,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn rejects_values_outside_the_type() {
         for (data_type, text) in [
             (DataType::Int8, "128"),
             (DataType::Int32, "1.0"),

@@ -1,4 +1,4 @@
-//! From a URL to an open database.
+//! Opens and closes the database of a command, and runs statements in it.
 
 use crate::failure::{Failure, Outcome};
 use arrow_array::RecordBatch;
@@ -6,22 +6,22 @@ use nacre_native::block_on;
 use nacredb::{Batch, Budget, Database, Error, Options, QueryResult, Rows, Session, Value};
 use std::ops::Deref;
 
-/// What to do when there is no database at a URL.
+/// What to do when a URL names no database.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
-    /// Make one.
+    /// Create one.
     Create,
-    /// `not_found`
+    /// Fail with `not_found`.
     Refuse,
 }
 
-/// A database that a command has opened.
+/// A database opened by a command.
 pub struct Opened {
     database: Database,
-    /// Whether it is in a folder, and stays.
-    stays: bool,
-    /// Where the log ended when it was opened.
-    began: u64,
+    /// Whether the database is stored in a folder rather than in memory.
+    persistent: bool,
+    /// Log position when the database was opened.
+    opened_at: u64,
 }
 
 impl Deref for Opened {
@@ -33,54 +33,58 @@ impl Deref for Opened {
 }
 
 impl Opened {
-    /// Does the house-keeping that the command's writes have made due: many short commands would leave as many small
-    /// segments behind. What of it fails is not the command's failure.
-    pub fn tidy(&self) {
-        if self.stays && self.log_position() != self.began {
+    /// Runs the flushes and merges that the command's writes have made due. Without this, a series
+    /// of short commands would leave one small segment each. An error ends the maintenance but does
+    /// not fail the command.
+    pub fn run_maintenance(&self) {
+        if self.persistent && self.log_position() != self.opened_at {
             while matches!(self.maintain(Budget { steps: 16 }), Ok(true)) {}
         }
     }
 }
 
-/// Opens a database.
+/// Opens the database at a URL.
 pub fn open(url: &str, missing: Missing) -> Outcome<Opened> {
     let folder = nacre_native::folder_of(url)?;
-    // Opening would make one.
+    // `Database::open` creates a missing database.
     if let Some(folder) = &folder
         && missing == Missing::Refuse
         && !nacre_native::has_database(folder)?
     {
-        return Err(Error::not_found(format!("{url}: no database there"))
-            .with_hint("`nacre sql` makes one")
+        return Err(Error::not_found(format!("{url}: no such database"))
+            .with_hint("`nacre sql` creates a database")
             .into());
     }
     let database = block_on(Database::open(nacre_native::open_url(url)?, Options::default()))?;
-    Ok(Opened { stays: folder.is_some(), began: database.log_position(), database })
+    Ok(Opened { persistent: folder.is_some(), opened_at: database.log_position(), database })
 }
 
-/// Ends orderly: what is buffered is written before the process exits. An earlier failure wins.
+/// Writes what is buffered and closes the database. An earlier failure takes precedence over an
+/// error on close.
 pub fn close<T>(database: &Opened, outcome: Outcome<T>) -> Outcome<T> {
-    // Also what has failed may have left something to be done: rows that were to be changed are in memory, and in the log.
-    database.tidy();
+    // A failed command needs maintenance too: the rows it tried to change are in the rowstore and
+    // in the log.
+    database.run_maintenance();
     let closed = block_on(database.close());
     let value = outcome?;
     closed?;
     Ok(value)
 }
 
-/// Runs statements; an error carries its text, for the caret.
+/// Runs statements. An error carries the SQL text, to print a caret under the error position.
 pub fn execute(session: &mut Session, sql: &str, parameters: &[Value]) -> Outcome<QueryResult> {
     block_on(session.execute(sql, parameters)).map_err(|error| Failure::in_sql(error, sql))
 }
 
-/// The rows of the last of some statements, as they come. An error carries the text, for the caret.
+/// Streams the rows of the last of several statements. An error carries the SQL text, to print a
+/// caret under the error position.
 pub struct Stream {
     rows: Rows,
     sql: String,
 }
 
 impl Stream {
-    /// Runs statements and begins to answer the last one.
+    /// Runs all statements but the last and starts the last one.
     pub fn open(session: &mut Session, sql: &str, parameters: &[Value]) -> Outcome<Stream> {
         match block_on(session.stream(sql, parameters)) {
             Ok(rows) => Ok(Stream { rows, sql: sql.to_owned() }),
@@ -88,24 +92,24 @@ impl Stream {
         }
     }
 
-    /// What is known beside the rows.
+    /// Columns, statistics and kind of the result.
     pub fn rows(&self) -> &Rows {
         &self.rows
     }
 
-    /// The next rows; none at the end.
+    /// Returns the next batch, or `None` at the end.
     pub fn next(&mut self) -> Outcome<Option<Batch>> {
         block_on(self.rows.next()).map_err(|error| Failure::in_sql(error, &self.sql))
     }
 
-    /// So many of the next rows, about; none at the end.
+    /// Returns about `rows` of the next rows as an Arrow batch, or `None` at the end.
     pub fn next_record_batch(&mut self, rows: usize) -> Outcome<Option<RecordBatch>> {
         block_on(self.rows.next_record_batch(rows))
             .map_err(|error| Failure::in_sql(error, &self.sql))
     }
 }
 
-/// A name as it is written in SQL.
+/// Quotes an identifier for SQL.
 pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

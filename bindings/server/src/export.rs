@@ -1,5 +1,5 @@
-//! `nacre export`: a table or a query's result into a file, as its rows come. The file appears when it is
-//! complete; pipes and devices are written to as they are.
+//! `nacre export`: streams a table or a query result into a file. A regular file is replaced only
+//! once the new one is complete; a pipe or device is written to directly.
 
 use crate::args::{ExportArgs, FileFormat};
 use crate::database::{self, Missing, Stream, quoted};
@@ -18,9 +18,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Rows of a batch of Arrow, about.
+/// Approximate number of rows per Arrow batch.
 const ARROW_ROWS: usize = 64 << 10;
-/// A row group of Parquet is held until it is complete: it is, at the latest, at about this size.
+/// Approximate maximum size of a Parquet row group, in bytes. The writer buffers a row group in
+/// memory until it is complete.
 const ROW_GROUP_BYTES: usize = 64 << 20;
 
 /// Runs the command.
@@ -36,10 +37,7 @@ pub fn run(args: &ExportArgs, out: &mut dyn Write) -> Outcome {
     };
     let outcome = Stream::open(&mut database.session(), &sql, &[]).and_then(|mut stream| {
         if stream.rows().columns().is_empty() {
-            return Err(Error::type_error(
-                "the statement returns no rows, there is nothing to export",
-            )
-            .into());
+            return Err(Error::type_error("the statement has no result to export").into());
         }
         write_to(&target, &args.file, format, &mut stream)
     });
@@ -58,18 +56,18 @@ pub fn run(args: &ExportArgs, out: &mut dyn Write) -> Outcome {
     Ok(writeln!(out, "{}: {}{size} in {elapsed}", args.file.display(), terminal::rows(rows))?)
 }
 
-/// One word is a table's name; statements have more.
+/// Whether an export source is a table name: a single word, which no query is.
 fn is_name(source: &str) -> bool {
     !source.is_empty() && source.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// Where rows go.
+/// Destination of an export.
 enum Target {
-    /// What standard output is, which then has nothing else on it.
+    /// The file, pipe or device that is standard output; the summary line is then omitted.
     Stdout,
-    /// A pipe or a device, which stays what it is.
+    /// A pipe or a device, which is written to directly.
     Device,
-    /// A file that is replaced when the new one is complete, with the mode of the old one, if there is one.
+    /// A regular file, replaced once the new one is complete. `mode` is that of the existing file.
     File { path: PathBuf, mode: Option<u32> },
 }
 
@@ -77,22 +75,22 @@ impl Target {
     fn of(path: &Path) -> Result<Target, Error> {
         let failed = |error: io::Error| file_error(path, &error);
         let mode = match std::fs::metadata(path) {
-            Ok(there) => {
+            Ok(existing) => {
                 let stdout = stdout().and_then(|file| file.metadata());
-                if stdout
-                    .is_ok_and(|stdout| (stdout.dev(), stdout.ino()) == (there.dev(), there.ino()))
-                {
+                if stdout.is_ok_and(|stdout| {
+                    (stdout.dev(), stdout.ino()) == (existing.dev(), existing.ino())
+                }) {
                     return Ok(Target::Stdout);
                 }
-                if !there.is_file() {
+                if !existing.is_file() {
                     return Ok(Target::Device);
                 }
-                Some(there.mode() & 0o7777)
+                Some(existing.mode() & 0o7777)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(failed(error)),
         };
-        // A link stays, wherever it leads.
+        // Replace the target of a symbolic link, not the link.
         let mut path = path.to_owned();
         while let Ok(link) = std::fs::read_link(&path) {
             path = path.parent().unwrap_or(Path::new("")).join(link);
@@ -105,7 +103,7 @@ fn stdout() -> io::Result<File> {
     io::stdout().as_fd().try_clone_to_owned().map(File::from)
 }
 
-/// Writes to what the user calls `path`.
+/// Writes the rows to the target; `path` is its name in error messages.
 fn write_to(target: &Target, path: &Path, format: FileFormat, stream: &mut Stream) -> Outcome<u64> {
     match target {
         Target::Stdout => write(&stdout()?, format, stream),
@@ -113,7 +111,7 @@ fn write_to(target: &Target, path: &Path, format: FileFormat, stream: &mut Strea
             let file = File::options().write(true).open(path).map_err(|e| file_error(path, &e))?;
             write(&file, format, stream).map_err(|failure| match failure {
                 Failure::BrokenPipe => {
-                    Error::io(format!("{}: its reader has gone", path.display())).into()
+                    Error::io(format!("{}: the reader closed the pipe", path.display())).into()
                 }
                 other => other,
             })
@@ -122,7 +120,8 @@ fn write_to(target: &Target, path: &Path, format: FileFormat, stream: &mut Strea
     }
 }
 
-/// Writes beside the file, so that the rename stays on one file system.
+/// Writes a temporary file in the same folder, then renames it: a rename is atomic only within one
+/// file system.
 fn replace(
     path: &Path,
     mode: Option<u32>,
@@ -140,19 +139,19 @@ fn replace(
         .and_then(|()| write(&file, format, stream))
         .and_then(|rows| {
             file.sync_all().and_then(|()| std::fs::rename(&partial, path)).map_err(failed)?;
-            // Where a folder cannot be opened, or synced, the name is as durable as the system makes it.
+            // Best effort: some file systems cannot open or sync a folder.
             let _ = File::open(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
                 .and_then(|f| f.sync_all());
             Ok(rows)
         });
     if written.is_err() {
-        // The first error is the one to tell.
+        // Report the error of the export, not that of the clean-up.
         let _ = std::fs::remove_file(&partial);
     }
     written
 }
 
-/// Writes rows as they come; answers how many they were.
+/// Writes rows as they arrive and returns their number.
 fn write(file: &File, format: FileFormat, stream: &mut Stream) -> Outcome<u64> {
     let mut file = BufWriter::with_capacity(256 << 10, file);
     let columns = stream.rows().columns().to_vec();
@@ -205,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_told_from_statements() {
+    fn table_names_differ_from_queries() {
         assert!(is_name("lineitem"));
         assert!(is_name("été_2026"));
         assert!(!is_name("select 1"));

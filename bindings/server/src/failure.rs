@@ -1,5 +1,5 @@
-//! How a command ends badly, and what is then written to standard error: the kind, the message,
-//! advice, and for SQL the line with a caret under the place.
+//! Failures of a command and their report on standard error: error kind, message, hint, and for SQL
+//! the line with a caret under the error position.
 
 use crate::terminal;
 use nacredb::{Error, Position};
@@ -7,20 +7,21 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use unicode_width::UnicodeWidthStr;
 
-/// Why a command did not do its work.
+/// Why a command failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// The engine, a file or the input said no. The SQL text is there when the error has a place in it.
+    /// An error of the engine, a file or the input. `sql` is the text that the error position
+    /// refers to.
     Error { error: Error, sql: Option<String> },
-    /// `check` found something; it has been printed.
+    /// Problems that have already been printed, by `check` or by a script.
     Unsound,
-    /// The arguments make no sense together.
+    /// An invalid combination of arguments.
     Usage(String),
-    /// Whoever read our output has gone; nothing to report.
+    /// The reader closed standard output; there is nothing to report.
     BrokenPipe,
 }
 
-/// Shorthand for commands.
+/// Result of a command or a part of one.
 pub type Outcome<T = ()> = Result<T, Failure>;
 
 impl From<Error> for Failure {
@@ -39,15 +40,16 @@ impl From<io::Error> for Failure {
 }
 
 impl Failure {
-    /// An engine error about this SQL text.
+    /// Wraps an engine error together with the SQL text it refers to.
     pub fn in_sql(error: Error, sql: &str) -> Failure {
         Failure::Error { error, sql: Some(sql.to_owned()) }
     }
 
-    /// Tells the user and says how the process ends: 0 done, 1 failed, 2 wrong usage.
+    /// Prints the failure and returns the exit code: 0 for success, 1 for failure, 2 for wrong
+    /// usage.
     pub fn report(&self) -> ExitCode {
         let mut out = io::stderr().lock();
-        // Standard error may be closed; there is nobody left to tell.
+        // Ignore write errors: standard error may be closed.
         let code = match self {
             Failure::Error { error, sql } => {
                 let _ = out.write_all(render(error, sql.as_deref()).as_bytes());
@@ -68,7 +70,7 @@ impl Failure {
     }
 }
 
-/// An operating system's error about a path.
+/// Converts an I/O error about a path.
 pub fn file_error(path: &std::path::Path, error: &io::Error) -> Error {
     let message = format!("{}: {error}", path.display());
     match error.kind() {
@@ -78,8 +80,8 @@ pub fn file_error(path: &std::path::Path, error: &io::Error) -> Error {
     }
 }
 
-/// The whole report of an error, ending with a newline. What it quotes of files and tables does not reach the terminal
-/// as control characters.
+/// Formats the whole report of an error, with a final newline. Replaces control characters, which
+/// may come from files and tables, so that they do not reach the terminal.
 pub fn render(error: &Error, sql: Option<&str>) -> String {
     let visible = |text: &str| -> String {
         text.chars()
@@ -101,7 +103,8 @@ pub fn render(error: &Error, sql: Option<&str>) -> String {
     out
 }
 
-/// The line of the place, and a caret below it. Long lines are shown around the place only.
+/// Formats the line of an error position with a caret below it. Cuts a long line to the part around
+/// the position.
 fn excerpt(sql: &str, position: Position) -> String {
     const BEFORE: usize = 60;
     const AFTER: usize = 40;
@@ -129,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn caret_stands_under_the_place() {
+    fn caret_marks_the_error_position() {
         let error = Error::not_found("no table lineitm")
             .at(Some(Position { line: 2, column: 6 }))
             .with_hint("did you mean lineitem?");
@@ -141,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn caret_survives_wide_characters_and_long_lines() {
+    fn caret_aligns_in_wide_text_and_long_lines() {
         let error = Error::syntax("x").at(Some(Position { line: 1, column: 3 }));
         assert_eq!(render(&error, Some("日本x")), "error[syntax]: x\n  |\n1 | 日本x\n  |     ^\n");
         let sql = format!("select {}x", "1 + ".repeat(100));
@@ -153,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_do_not_drive_the_terminal() {
+    fn control_characters_in_messages_are_replaced() {
         let error =
             Error::constraint("key (a\u{1b}]0;x\u{7}\r\u{9b}2J)\n\tb").with_hint("not \u{1b}[31m");
         let text = "error[constraint]: key (a\u{fffd}]0;x\u{fffd}␍\u{fffd}2J)\n\tb\nhint: not \u{fffd}[31m\n";
@@ -161,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_outside_the_text_is_harmless() {
+    fn a_position_outside_the_text_has_no_excerpt() {
         let error = Error::syntax("x").at(Some(Position { line: 9, column: 9 }));
         assert_eq!(render(&error, Some("a")), "error[syntax]: x\n");
     }

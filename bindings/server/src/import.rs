@@ -1,5 +1,5 @@
-//! `nacre import`: files into a table. Each file is loaded whole or not at all; what an earlier
-//! file loaded stays.
+//! `nacre import`: loads files into a table. Each file loads completely or not at all; files loaded
+//! before a failing one stay loaded.
 
 use crate::args::ImportArgs;
 use crate::database::{self, Missing, Opened, quoted};
@@ -14,7 +14,7 @@ use std::time::Instant;
 
 /// Runs the command.
 pub fn run(args: &ImportArgs, out: &mut dyn Write) -> Outcome {
-    // Before the database is opened, and perhaps made: is there anything to load?
+    // Reject unreadable files before opening the database, which may create it.
     let mut files = Vec::new();
     for path in &args.files {
         let input = Input::open(path)?;
@@ -32,7 +32,8 @@ fn open(input: &Input, args: &ImportArgs) -> Result<Box<dyn Source>, Error> {
     source::open(input, format, &options)
 }
 
-/// Loads files, which are closed until it is their turn where they can be.
+/// Loads files one after the other. A file without an `Input` is reopened when its turn comes,
+/// which keeps the number of open files low.
 fn load_all(
     database: &Opened,
     args: &ImportArgs,
@@ -50,7 +51,7 @@ fn load_all(
         } else {
             format!("{} of ", terminal::grouped(changed))
         };
-        // Whether anybody reads this decides nothing about the files that are left.
+        // A closed standard output must not stop the import of the remaining files.
         let _ = writeln!(
             out,
             "{}: {of_all}{} into {} in {}, {}",
@@ -61,7 +62,7 @@ fn load_all(
             terminal::rate(rows, elapsed.as_secs_f64())
         )
         .and_then(|()| out.flush());
-        database.tidy();
+        database.run_maintenance();
     }
     Ok(())
 }
@@ -77,7 +78,7 @@ fn load(
     let progress = Progress::new(&label, source.total());
     let (appender, created) = match appender(session, args) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            progress.phase("looking at types");
+            progress.phase("inferring types");
             let columns = source.describe(&|done, rows| progress.update(done, rows))?;
             let ddl = create_table(&args.table, &columns, &args.primary_key)?;
             database::execute(session, &ddl, &[])?;
@@ -103,7 +104,8 @@ fn appender(session: &mut Session, args: &ImportArgs) -> Result<Appender, Error>
     block_on(session.appender(&args.table, args.on_duplicate.into()))
 }
 
-/// Rows of the file, and rows that the table gained or replaced.
+/// Appends the source's rows. Returns the number of rows read and the number of rows inserted or
+/// replaced.
 fn append(
     mut appender: Appender,
     source: &mut dyn Source,
@@ -120,7 +122,7 @@ fn append(
     Ok((rows, block_on(appender.finish())?))
 }
 
-/// The statement that makes a table for a file's columns.
+/// Builds the CREATE TABLE statement for a file's columns.
 fn create_table(
     table: &str,
     columns: &[FileColumn],
@@ -154,7 +156,7 @@ mod tests {
     use nacredb::DataType;
 
     #[test]
-    fn ddl_quotes_names_and_declares_keys() {
+    fn create_table_quotes_names_and_declares_the_key() {
         let columns = [
             FileColumn { name: "id".into(), data_type: DataType::Int64 },
             FileColumn {

@@ -1,14 +1,15 @@
-//! The narrowest type that holds every text of a column exactly.
+//! Infers the narrowest type that represents every text of a column exactly.
 //!
-//! Whole columns are looked at, not samples, so a file never fails to load into the table that was
-//! made from it. Digits with a leading zero (`00501`) are text: as numbers they would lose it.
+//! Examines the whole column rather than a sample, so that a file always loads into the table that
+//! was created from it. Digits with a leading zero (`00501`) stay text: a number would lose the
+//! zero.
 
 use nacredb::{DataType, temporal};
 
-/// So many significant digits every double keeps.
+/// Number of significant decimal digits that every double preserves.
 const DOUBLE_DIGITS: usize = 15;
 
-/// What is still possible for a column, and the extent of its numbers.
+/// Types still possible for a column, and the range of its numbers.
 #[derive(Clone, Debug)]
 pub struct Inference {
     boolean: bool,
@@ -19,9 +20,9 @@ pub struct Inference {
     time: bool,
     timestamp: bool,
     json: bool,
-    /// A double has all digits of every number.
+    /// Whether a double preserves all digits of every number.
     double: bool,
-    /// Digits before and after the point, at most.
+    /// Maximum number of digits before and after the decimal point.
     whole: usize,
     fraction: usize,
     low: i128,
@@ -51,7 +52,7 @@ impl Default for Inference {
 }
 
 impl Inference {
-    /// Takes one text that is not null into account.
+    /// Takes one non-null text into account.
     pub fn observe(&mut self, text: &str) {
         self.seen = true;
         self.json = false;
@@ -70,7 +71,8 @@ impl Inference {
             && has_microseconds_only(text);
     }
 
-    /// Takes a text that was written as text into account, such as a JSON string: never a number.
+    /// Takes a text into account whose format rules out numbers and booleans, such as a JSON
+    /// string.
     pub fn observe_string(&mut self, text: &str) {
         (self.boolean, self.integer, self.decimal, self.float) = (false, false, false, false);
         self.observe(text);
@@ -88,7 +90,7 @@ impl Inference {
         let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
         let all_digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
         if whole.len() > 1 && whole.starts_with('0') && all_digits(whole) {
-            // A code, not a number.
+            // A code such as a postal code, not a number.
             (self.integer, self.decimal, self.float) = (false, false, false);
             return;
         }
@@ -107,18 +109,18 @@ impl Inference {
                 self.high = self.high.max(value);
             }
         } else {
-            // Words that parse as floats ("nan", "infinity") only count beside digits.
+            // Words that parse as floats ("nan", "infinity") are not evidence of a numeric column.
             self.float = self.float
                 && text.parse::<f64>().is_ok_and(f64::is_finite)
                 && digits.starts_with(|c: char| c.is_ascii_digit());
         }
-        // An exponent says that a double is meant.
+        // A number with an exponent is meant as a double, whatever its number of digits.
         if self.double && digits.len() > DOUBLE_DIGITS && !digits.contains(['e', 'E']) {
             self.double = double_has_digits(digits);
         }
     }
 
-    /// The type. Columns of nulls only are text.
+    /// Returns the inferred type; `TEXT` if every value was null.
     pub fn data_type(&self) -> DataType {
         if !self.seen {
             return DataType::TEXT;
@@ -141,7 +143,8 @@ impl Inference {
             }
             return DataType::TEXT;
         }
-        // Few digits are amounts, which must be exact; many are measurements, unless a double would lose some.
+        // Numbers with few decimal places are amounts, which must be exact. Others are
+        // measurements, stored as doubles unless a double would lose digits.
         if self.decimal && self.fraction <= 4 && self.whole + self.fraction <= 18 {
             return DataType::Decimal { precision: 18, scale: self.fraction as u8 };
         }
@@ -165,7 +168,7 @@ impl Inference {
     }
 }
 
-/// Whether the double nearest to a number without an exponent is written with the number's digits.
+/// Whether the double nearest to a number prints with the same digits. The number has no exponent.
 fn double_has_digits(digits: &str) -> bool {
     let Ok(double) = digits.parse::<f64>() else { return false };
     let written = format!("{double:e}");
@@ -174,7 +177,8 @@ fn double_has_digits(digits: &str) -> bool {
         && significant(written.split('e').next().unwrap_or_default()) == significant(digits)
 }
 
-/// Whether a text is written like a time of day, `10:30` or `10:30:00`: `3:2` and `1:30` are rather a score and a ratio.
+/// Whether a text has the form of a time of day, `10:30` or `10:30:00`. Shorter forms such as `3:2`
+/// are more likely scores or ratios.
 fn is_clock(text: &str) -> bool {
     let digits = |list: &[u8]| list.iter().all(u8::is_ascii_digit);
     match *text.as_bytes() {
@@ -184,7 +188,7 @@ fn is_clock(text: &str) -> bool {
     }
 }
 
-/// Whether a time or timestamp says nothing that is shorter than a microsecond.
+/// Whether a time or timestamp has no digits beyond microseconds.
 fn has_microseconds_only(text: &str) -> bool {
     let beyond = text.split_once('.').and_then(|(_, fraction)| fraction.get(6..));
     beyond.is_none_or(|digits| !digits.contains(|c: char| matches!(c, '1'..='9')))
@@ -201,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn narrowest_exact_type() {
+    fn infers_the_narrowest_exact_type() {
         for (texts, data_type) in [
             (&[][..], DataType::TEXT),
             (&["1", "-2", "0"], DataType::Int64),
@@ -232,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn no_digit_is_lost() {
+    fn inferred_types_preserve_all_digits() {
         let wide = |scale| DataType::Decimal { precision: 38, scale };
         let nines = "9".repeat(38);
         let small = format!("0.{nines}");
@@ -248,7 +252,7 @@ mod tests {
             (&[&small], wide(38)),
             (&[&small, "1"], DataType::TEXT),
             (&[&nines, "0.5"], DataType::TEXT),
-            // What a double was written as: its own digits, which are up to 17.
+            // The shortest text of a double has up to 17 digits.
             (&["0.30000000000000004", "-0.8444218515250481"], DataType::Float64),
             (&["0.000012345678901234", "10000000000000000000.5"], wide(18)),
             (&["0.30000000000000004", "1e-7"], DataType::Float64),
@@ -266,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn json_beside_text_is_text() {
+    fn json_mixed_with_text_is_text() {
         let mut inference = Inference::default();
         inference.observe_json();
         inference.observe_json();

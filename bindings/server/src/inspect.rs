@@ -1,10 +1,10 @@
-//! `nacre inspect` and `nacre check`: what is stored, and whether it is sound.
+//! `nacre inspect` reports what a database stores; `nacre check` verifies it.
 
 use crate::args::{CheckArgs, InspectArgs};
 use crate::database::{self, Missing};
 use crate::failure::{Failure, Outcome};
 use crate::output::table::{Layout, Table};
-use crate::terminal::{bytes, duration, grouped, rows};
+use crate::terminal::{bytes, counted, duration, grouped, rows};
 use nacredb::{Database, Error, TableReport};
 use std::fmt::Display;
 use std::io::Write;
@@ -33,7 +33,7 @@ fn show(database: &Database, only: Option<&str>, out: &mut dyn Write) -> Outcome
                     if names.is_empty() {
                         error
                     } else {
-                        error.with_hint(format!("there are {}", names.join(", ")))
+                        error.with_hint(format!("the tables are {}", names.join(", ")))
                     }
                 })?;
             out.write_all(details(report).as_bytes())?;
@@ -54,7 +54,7 @@ fn deleted(report: &TableReport) -> u64 {
     report.segments.iter().map(|s| s.deleted).sum()
 }
 
-/// `2.5×`, how much smaller than plain values.
+/// Formats a compression ratio, as in `2.5×`; empty if nothing is stored.
 fn ratio(raw: u64, stored: u64) -> String {
     if stored == 0 { String::new() } else { format!("{:.1}×", raw as f64 / stored as f64) }
 }
@@ -67,8 +67,8 @@ fn overview(reports: &[TableReport]) -> String {
         ("segments", true),
         ("deleted", true),
         ("bytes", true),
-        ("plain", true),
-        ("smaller", true),
+        ("uncompressed", true),
+        ("ratio", true),
     ]);
     for report in reports {
         table.push([
@@ -106,8 +106,8 @@ fn details(report: &TableReport) -> String {
         ("column", false),
         ("type", false),
         ("bytes", true),
-        ("plain", true),
-        ("smaller", true),
+        ("uncompressed", true),
+        ("ratio", true),
         ("encodings", false),
     ]);
     for column in &report.columns {
@@ -137,8 +137,8 @@ fn details(report: &TableReport) -> String {
             ("rows", true),
             ("deleted", true),
             ("bytes", true),
-            ("least key", false),
-            ("greatest key", false),
+            ("min key", false),
+            ("max key", false),
         ]);
         for segment in &report.segments {
             segments.push([
@@ -171,10 +171,10 @@ fn verify(database: &Database, started: Instant, out: &mut dyn Write) -> Outcome
         let segments: u64 = reports.iter().map(|r| r.segments.len() as u64).sum();
         writeln!(
             out,
-            "ok: {} tables, {}, {} segments, {} read and verified in {}",
-            reports.len(),
+            "ok: {}, {}, {}, {} read and verified in {}",
+            counted(reports.len() as u64, "table"),
             rows(reports.iter().map(|r| r.rows).sum()),
-            grouped(segments),
+            counted(segments, "segment"),
             bytes(reports.iter().map(segment_bytes).sum()),
             duration(started.elapsed())
         )?;
@@ -183,13 +183,13 @@ fn verify(database: &Database, started: Instant, out: &mut dyn Write) -> Outcome
     Err(unsound(&problems, out))
 }
 
-/// Prints what was found; there it is, whether anybody reads all of it or not.
+/// Prints the problems found. Ignores write errors: the check has failed even if its output is not
+/// read.
 fn unsound<P: Display>(problems: &[P], out: &mut dyn Write) -> Failure {
     for problem in problems {
         let _ = writeln!(out, "{problem}");
     }
-    let count = problems.len();
-    let _ = writeln!(out, "{count} problem{} found", if count == 1 { "" } else { "s" });
+    let _ = writeln!(out, "{} found", counted(problems.len() as u64, "problem"));
     Failure::Unsound
 }
 
@@ -199,7 +199,7 @@ mod tests {
     use std::io;
 
     #[test]
-    fn problems_are_problems_when_nobody_reads_on() {
+    fn check_fails_even_if_its_output_is_closed() {
         struct Closed;
         impl Write for Closed {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {

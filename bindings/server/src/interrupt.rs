@@ -1,21 +1,21 @@
-//! Ctrl-C in the shell: it ends the statement that runs, not the shell, with its open transaction or its database in
-//! memory. Whoever presses it again because nothing happened ends the process.
+//! Ctrl-C in the shell cancels the running statement and keeps the shell, with its open transaction
+//! or in-memory database. A second Ctrl-C during the same statement ends the process.
 
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a shell says that was ended by the signal.
+/// Exit code of a process ended by SIGINT, by shell convention (128 + 2).
 const INTERRUPTED: i32 = 130;
 
-/// Flags of what runs.
+/// Cancellation flags of the running statements.
 static RUNNING: Mutex<Vec<Arc<AtomicBool>>> = Mutex::new(Vec::new());
 
 fn running() -> MutexGuard<'static, Vec<Arc<AtomicBool>>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on Ctrl-C only does what is said here. Where that cannot be had it ends the process, as ever.
+/// Installs the Ctrl-C handler. If that fails, Ctrl-C ends the process, as by default.
 pub fn listen() {
     let _ = ctrlc::set_handler(|| {
         if interrupt() {
@@ -24,19 +24,19 @@ pub fn listen() {
     });
 }
 
-/// Ends what runs; answers whether that had been done before, in vain.
+/// Cancels the running statements. Returns whether one of them had already been cancelled.
 fn interrupt() -> bool {
     let mut again = false;
     running().iter().for_each(|flag| again |= flag.swap(true, Ordering::Relaxed));
     again
 }
 
-/// Something that Ctrl-C ends while this lives.
+/// Guard that makes a statement cancellable by Ctrl-C until it is dropped.
 pub struct Interruptible(Arc<AtomicBool>);
 
 impl Interruptible {
-    /// By this flag, which is taken back first.
-    pub fn by(flag: Arc<AtomicBool>) -> Interruptible {
+    /// Clears the flag and registers it with the Ctrl-C handler.
+    pub fn new(flag: Arc<AtomicBool>) -> Interruptible {
         flag.store(false, Ordering::Relaxed);
         running().push(flag.clone());
         Interruptible(flag)
@@ -54,20 +54,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_runs_is_ended_and_nothing_else() {
+    fn cancels_running_statements_only() {
         let flags: Vec<Arc<AtomicBool>> = (0..3).map(|_| Arc::new(AtomicBool::new(true))).collect();
         let set = |flags: &[Arc<AtomicBool>]| {
             flags.iter().map(|f| f.load(Ordering::Relaxed)).collect::<Vec<_>>()
         };
-        let first = Interruptible::by(flags[0].clone());
-        let second = Interruptible::by(flags[1].clone());
+        let first = Interruptible::new(flags[0].clone());
+        let second = Interruptible::new(flags[1].clone());
         assert_eq!(set(&flags), [false, false, true]);
         drop(second);
         assert!(!interrupt());
         assert_eq!(set(&flags), [true, false, true]);
         assert!(interrupt());
         drop(first);
-        let _again = Interruptible::by(flags[0].clone());
+        let _again = Interruptible::new(flags[0].clone());
         assert!(!interrupt());
     }
 }

@@ -1,7 +1,7 @@
 //! The `nacre` command: shell, statements, import, export, benchmark data, inspection and checks
-//! over the engine's public façade. Holds no storage or SQL logic of its own.
+//! on top of the public API of the engine. Contains no storage or SQL logic of its own.
 //!
-//! Exit codes: 0 done, 1 the statement or check failed, 2 wrong usage.
+//! Exit codes: 0 for success, 1 if a statement or check failed, 2 for wrong usage.
 
 #[doc(hidden)]
 pub mod args;
@@ -29,9 +29,9 @@ use failure::Outcome;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
-/// Does what the command line says.
+/// Runs the command line and returns the exit code.
 pub fn main() -> ExitCode {
-    // Prints usage errors and ends with 2, help and version with 0.
+    // On wrong usage prints the error and exits with 2; for help and version exits with 0.
     let cli = Cli::from_arguments(std::env::args_os()).unwrap_or_else(|error| error.exit());
     raise_file_limit();
     match run(&cli.command) {
@@ -40,7 +40,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// A database may have more files open than a process usually may. Where the limit stays, opening says so.
+/// Raises the soft limit of open files to the hard limit: a database may exceed the default.
+/// Ignores failure, as opening a file reports an exceeded limit.
 fn raise_file_limit() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     let _ = getrlimit(Resource::RLIMIT_NOFILE)
@@ -58,7 +59,7 @@ fn run(command: &Command) -> Outcome {
         Command::Inspect(args) => inspect::run(args, &mut out),
         Command::Check(args) => inspect::check(args, &mut out),
     };
-    // What was printed before a failure belongs before its report.
+    // Flush before the failure is reported, so that the output precedes the report.
     let flushed = out.flush();
     outcome?;
     Ok(flushed?)

@@ -1,9 +1,10 @@
-//! The `nacre` command. All of it is in the library, where the fuzz targets reach the readers of files.
+//! The `nacre` command. The code is in the library, where fuzz targets can reach the file readers.
 
 use std::process::ExitCode;
 
-/// Rows and versions are many small pieces that live long and go together; after a flush has freed millions of them
-/// the C library's allocator searches its lists for milliseconds at a time.
+/// Rows and versions are many small, long-lived allocations that a flush frees together. After it
+/// has freed millions of them, glibc's allocator spends milliseconds at a time searching its free
+/// lists.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

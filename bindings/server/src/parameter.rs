@@ -1,9 +1,9 @@
-//! Values of parameters as they are written on the command line.
+//! Parses parameter values given on the command line.
 
 use nacredb::{Value, decimal};
 
-/// A number, `true`, `false` and `null` are what they look like; everything else is text, and so
-/// is what stands between single quotes.
+/// Parses a number, `true`, `false` or `null` as such; anything else, and anything in single
+/// quotes, is text.
 pub fn parse(text: &str) -> Value {
     if text.len() >= 2 && text.starts_with('\'') && text.ends_with('\'') {
         return Value::Text(text[1..text.len() - 1].replace("''", "'"));
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_what_they_look_like() {
+    fn parses_literals_and_text() {
         for (text, value) in [
             ("1", Value::Int(1)),
             ("-9223372036854775808", Value::Int(i64::MIN)),

@@ -1,8 +1,8 @@
-//! Where statements end in a text: semicolons outside quotes and comments. The shell needs this
-//! to know when a statement is complete, and to show the result of each.
+//! Finds where statements end in a text: at semicolons outside quotes and comments. With this the
+//! shell knows when a statement is complete, and shows the result of each statement.
 
-/// The statements of a text, without their semicolons, blank ones left out; and whether the text
-/// after the last semicolon is blank, so that nothing is waiting to be completed.
+/// Splits a text into statements, without their semicolons and without blank ones. Also returns
+/// whether the text is complete: nothing but blanks and comments follows the last semicolon.
 pub fn statements(text: &str) -> (Vec<&str>, bool) {
     let mut scanner = Scanner::default();
     let mut found = Vec::new();
@@ -11,37 +11,37 @@ pub fn statements(text: &str) -> (Vec<&str>, bool) {
     (found, scanner.is_complete())
 }
 
-/// Finds the ends of statements in a text that grows by whole lines. Each byte is looked at once.
+/// Finds the ends of statements in a text that grows by whole lines. Scans each byte once.
 #[derive(Default)]
 pub struct Scanner {
-    /// What comes before was looked at.
+    /// Position up to which the text has been scanned.
     at: usize,
-    /// Where the statement begins that has not ended.
+    /// Start of the current, unfinished statement.
     start: usize,
-    /// Whether anything but blanks and comments stands since `start`.
+    /// Whether anything but blanks and comments follows `start`.
     begun: bool,
     inside: Inside,
 }
 
-/// What a place in a text is inside of.
+/// The lexical construct that contains the current position.
 #[derive(Clone, Copy, Default)]
 enum Inside {
     #[default]
     Nothing,
-    /// Comments, which may hold others.
+    /// Nested block comments.
     Comment { depth: usize },
-    /// A text or a name, up to this quote. A doubled quote is a quote inside quotes; reading it as the end of one and
-    /// the start of another comes to the same.
+    /// A string or an identifier, up to this quote. A doubled quote, which stands for one quote,
+    /// needs no case of its own: it ends one string and begins another.
     Quotes(u8),
     /// A string with backslash escapes.
     Escapes,
-    /// Text up to the next `$tag$`; where the one before it begins, and its length.
+    /// A dollar-quoted string, up to the next `$tag$`: position and length of the opening tag.
     Dollars { tag: usize, length: usize },
 }
 
 impl Scanner {
-    /// Goes on to the end of the text, which begins with all that was scanned before; appends the statements that have
-    /// ended since.
+    /// Scans on to the end of the text, which must begin with the text scanned before. Appends the
+    /// statements that end in the new part.
     pub fn scan<'a>(&mut self, text: &'a str, found: &mut Vec<&'a str>) {
         let bytes = text.as_bytes();
         while self.at < bytes.len() {
@@ -65,12 +65,12 @@ impl Scanner {
         }
     }
 
-    /// Whether nothing is waiting to be completed.
+    /// Whether no statement or comment is unfinished.
     pub fn is_complete(&self) -> bool {
         !self.begun && !matches!(self.inside, Inside::Comment { .. })
     }
 
-    /// What is waiting to be completed, of the text that was scanned.
+    /// Returns the unfinished statement of the scanned text.
     pub fn rest<'a>(&self, text: &'a str) -> Option<&'a str> {
         (!self.is_complete()).then(|| text[self.start..].trim())
     }
@@ -125,7 +125,8 @@ impl Scanner {
         self.inside = if depth == 0 { Inside::Nothing } else { Inside::Comment { depth } };
     }
 
-    /// Goes behind the next occurrence of a mark, which lies in one line, or to the end.
+    /// Moves past the next occurrence of `mark`, or to the end of the text. A mark never spans
+    /// lines, so a scan by whole lines does not split it.
     fn leave_after(&mut self, bytes: &[u8], mark: &[u8]) {
         let end = bytes[self.at..].windows(mark.len()).position(|window| window == mark);
         if end.is_some() {
@@ -135,22 +136,23 @@ impl Scanner {
     }
 }
 
-/// The length of the `$tag$` that begins at a position; none where it is that of a parameter or of a name's inside.
+/// Returns the length of the `$tag$` at a position, or `None` if the dollar sign belongs to a
+/// parameter or an identifier.
 fn tag_length(text: &str, at: usize) -> Option<usize> {
-    if text[..at].chars().next_back().is_some_and(is_of_word) {
+    if text[..at].chars().next_back().is_some_and(is_identifier_char) {
         return None;
     }
     let tag = &text[at + 1..];
-    let end = tag.find(|c: char| c == '$' || !is_of_word(c))?;
+    let end = tag.find(|c: char| c == '$' || !is_identifier_char(c))?;
     tag[end..].starts_with('$').then_some(end + 2)
 }
 
-/// Whether a name may go on with this.
-fn is_of_word(c: char) -> bool {
+/// Whether a character can continue an identifier.
+fn is_identifier_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '$')
 }
 
-/// Whether the quote at a position is that of an `E'…'` string.
+/// Whether the quote at a position opens an `E'…'` string.
 fn has_escapes(bytes: &[u8], quote: usize) -> bool {
     let before = |distance: usize| quote.checked_sub(distance).and_then(|at| bytes.get(at));
     let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..);
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_come_later_change_nothing_before() {
+    fn scanning_line_by_line_finds_the_same_statements() {
         let text = "a; b 'x\r\n;''\n' /* c\n /* ; */\n*/ ; -- d;\nE'\\\n\\';\n' $t$\n;$t\n$t$;\n\n\"e\n;\";f\n;g\n;h";
         let (all, complete) = statements(text);
         let (mut scanner, mut found, mut end) = (Scanner::default(), Vec::new(), 0);

@@ -1,4 +1,4 @@
-//! New files under names that nothing else has: copies of pipes, and exports until they are complete.
+//! Creates temporary files: copies of pipes, and exports until they are complete.
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -7,8 +7,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process;
 
-/// Makes a file in a folder, to be read and written; its name begins with `stem`. The mode is less what the process's
-/// mask takes from it.
+/// Creates a file with a unique name that begins with `stem`, open for reading and writing. The
+/// process's umask applies to `mode`.
 pub fn create(folder: &Path, stem: &OsStr, mode: u32) -> io::Result<(PathBuf, File)> {
     let mut number = 0u64;
     loop {
@@ -16,7 +16,7 @@ pub fn create(folder: &Path, stem: &OsStr, mode: u32) -> io::Result<(PathBuf, Fi
         name.push(format!(".{}-{number}.partial", process::id()));
         let path = folder.join(name);
         match OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(&path) {
-            // Another thread's, or that of a process which had our id and was killed.
+            // Belongs to another thread, or is left from a killed process that had the same id.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
             opened => return opened.map(|file| (path, file)),
         }
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_file_is_taken_from_another() {
+    fn existing_files_are_not_overwritten() {
         let make = || create(&std::env::temp_dir(), OsStr::new("nacre-scratch"), 0o600).unwrap();
         let (first, _) = make();
         std::fs::write(&first, "mine").unwrap();

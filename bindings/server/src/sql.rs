@@ -1,4 +1,4 @@
-//! `nacre sql`: statements in, the last result out, row by row as it is computed.
+//! `nacre sql`: runs statements and streams the result of the last one.
 
 use crate::args::{OutputFormat, SqlArgs};
 use crate::database::{self, Missing, Stream};
@@ -10,13 +10,15 @@ use arrow_ipc::writer::StreamWriter;
 use nacredb::{Database, Error, ResultKind, Rows, Value};
 use std::io::{Read, Write};
 
-/// Rows of a batch of Arrow, about: whoever reads them waits for one.
+/// Approximate number of rows per Arrow batch. Small, as a reader waits for a whole batch.
 const ARROW_ROWS: usize = 8 << 10;
 
 /// Runs the command.
 pub fn run(args: &SqlArgs, out: &mut dyn Write) -> Outcome {
     if args.format == OutputFormat::Arrow && terminal::stdout_is_terminal() {
-        return Err(Failure::Usage("Arrow is binary: send it to a file or a program".into()));
+        return Err(Failure::Usage(
+            "Arrow output is binary; redirect it to a file or a program".into(),
+        ));
     }
     let database = database::open(&args.url, Missing::Create)?;
     let outcome = run_all(&database, args, out);
@@ -43,7 +45,7 @@ fn read_stdin() -> Outcome<String> {
     Ok(String::from_utf8(bytes).map_err(|_| Error::syntax("standard input is not UTF-8 text"))?)
 }
 
-/// Prints rows as they come; what has come is printed when an error ends them.
+/// Prints rows as they arrive. On an error, the rows before it have been printed.
 fn print(stream: &mut Stream, format: OutputFormat, out: &mut dyn Write) -> Outcome {
     let columns = stream.rows().columns().to_vec();
     if columns.is_empty() {
@@ -51,7 +53,7 @@ fn print(stream: &mut Stream, format: OutputFormat, out: &mut dyn Write) -> Outc
             OutputFormat::Table | OutputFormat::Line => {
                 Ok(writeln!(out, "{}", outcome_of(stream.rows()))?)
             }
-            // Programs read rows; there are none.
+            // The other formats are read by programs, which expect nothing but rows.
             _ => Ok(()),
         };
     }
@@ -98,7 +100,7 @@ fn print_arrow(stream: &mut Stream, out: &mut dyn Write) -> Outcome {
     writer.finish().map_err(failed)
 }
 
-/// What a statement without rows did.
+/// Describes the effect of a statement that returns no rows.
 pub fn outcome_of(rows: &Rows) -> String {
     match rows.rows_affected() {
         0 if rows.kind() != ResultKind::Write => "ok".into(),

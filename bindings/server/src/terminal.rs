@@ -1,11 +1,11 @@
-//! What depends on a person watching: colours, widths, progress. On anything but a terminal, and
-//! under `NO_COLOR`, output is plain and nothing moves.
+//! Colours, widths, progress bars and number formats. Output to anything but a terminal is plain
+//! and without progress bars; `NO_COLOR` turns colours off.
 
 use console::{Style, Term};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
-/// A character that does nothing to the terminal: itself unless it is a control character.
+/// Replaces a control character with a visible one.
 pub fn visible(c: char) -> char {
     match c {
         '\r' => '␍',
@@ -14,17 +14,17 @@ pub fn visible(c: char) -> char {
     }
 }
 
-/// Bold red on standard error.
+/// Styles text bold red, if standard error shows colours.
 pub fn red(text: &str) -> String {
     Style::new().for_stderr().red().bold().apply_to(text).to_string()
 }
 
-/// Bold on standard error.
+/// Styles text bold, if standard error shows colours.
 pub fn bold(text: &str) -> String {
     Style::new().for_stderr().bold().apply_to(text).to_string()
 }
 
-/// Columns of the terminal that standard output is, if it is one.
+/// Returns the width of the terminal in characters, if standard output is one.
 pub fn width() -> Option<usize> {
     let term = Term::stdout();
     if !term.is_term() {
@@ -43,11 +43,11 @@ pub fn stdout_is_terminal() -> bool {
     Term::stdout().is_term()
 }
 
-/// A bar over bytes or rows, on standard error; hidden when that is not a terminal.
+/// Progress bar over bytes or rows on standard error; hidden if that is not a terminal.
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// `total` units of work; the row count is shown beside the bar.
+    /// Shows a bar over `total` units of work, with the number of rows beside it.
     pub fn new(label: &str, total: u64) -> Progress {
         let bar = ProgressBar::with_draw_target(
             Some(total.max(1)),
@@ -62,14 +62,14 @@ impl Progress {
         Progress(bar)
     }
 
-    /// Work done so far, and rows for the text.
+    /// Sets the units of work done and the number of rows.
     pub fn update(&self, done: u64, rows: u64) {
         self.0.set_position(done);
         let seconds = self.0.elapsed().as_secs_f64();
         self.0.set_message(format!("{} rows {}", grouped(rows), rate(rows, seconds)));
     }
 
-    /// What is going on now, when it is not rows being read.
+    /// Shows a text in place of the number of rows.
     pub fn phase(&self, text: &str) {
         self.0.set_message(text.to_owned());
     }
@@ -81,7 +81,7 @@ impl Drop for Progress {
     }
 }
 
-/// `1,234,567`
+/// Groups digits, as in `1,234,567`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -94,17 +94,22 @@ pub fn grouped(number: u64) -> String {
     out
 }
 
-/// `1,234,567 rows/s`
+/// Formats a rate, as in `1,234,567 rows/s`.
 pub fn rate(rows: u64, seconds: f64) -> String {
     format!("{} rows/s", grouped((rows as f64 / seconds.max(1e-6)) as u64))
 }
 
-/// `1 row`, `2 rows`
+/// Formats a number of rows, as in `1 row` and `2 rows`.
 pub fn rows(count: u64) -> String {
-    format!("{} row{}", grouped(count), if count == 1 { "" } else { "s" })
+    counted(count, "row")
 }
 
-/// `12.3 MB` (powers of ten)
+/// Formats a count of things, whose plural adds an `s`.
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
+/// Formats a size in decimal units, as in `12.3 MB`.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
     if count < 1000 {
@@ -119,7 +124,7 @@ pub fn bytes(count: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// `1.234 s`, `12.3 ms`, `45 µs`
+/// Formats a duration, as in `1.234 s`, `12.3 ms` and `45 µs`.
 pub fn duration(elapsed: Duration) -> String {
     let micros = elapsed.as_micros();
     match micros {
@@ -134,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_read_well() {
+    fn numbers_are_formatted_for_reading() {
         assert_eq!(grouped(0), "0");
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(1_000), "1,000");

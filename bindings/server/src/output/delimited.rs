@@ -1,10 +1,11 @@
-//! CSV (RFC 4180), TSV and TBL. Null is the empty field and the empty text is `""`, so that what
-//! is written reads back as it was. TBL has no quotes: a text with its delimiter cannot be written.
+//! Writes CSV (RFC 4180), TSV and TBL. Null is an empty field and the empty text is `""`, so that
+//! an import restores both. TBL has no quotes and cannot represent text that contains its
+//! delimiter.
 
 use super::{Cell, RowFormat};
 use nacredb::{Batch, Error, Field, Result};
 
-/// Fields between delimiters.
+/// Writer of delimited fields.
 pub struct Delimited {
     delimiter: char,
     header: bool,
@@ -53,7 +54,7 @@ impl Delimited {
                 return Ok(());
             }
             return Err(Error::unsupported(format!(
-                "TBL has no way to write a text with {:?} or a line break in it: {text:?}",
+                "TBL cannot represent text that contains {:?} or a line break: {text:?}",
                 self.delimiter
             ))
             .with_hint("export to CSV or Parquet"));
@@ -124,7 +125,7 @@ mod tests {
     use crate::failure::Failure;
 
     #[test]
-    fn csv_quotes_what_needs_it() {
+    fn csv_quotes_special_fields() {
         assert_eq!(
             written(&mut Delimited::csv()),
             "id,price,name,raw,ok,ratio,day,doc\n\
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn another_reader_reads_it() {
+    fn csv_crate_reads_the_output() {
         let text = written(&mut Delimited::csv());
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         assert_eq!(reader.headers().unwrap().len(), 8);
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn tbl_refuses_what_it_cannot_write() {
+    fn tbl_rejects_text_with_its_delimiter() {
         let (columns, batches) = sample();
         let (mut out, mut batches) = (Vec::new(), batches.into_iter());
         let refused =

@@ -1,61 +1,62 @@
-//! A result for people while it comes. The widths of a table's columns follow from its first rows, which are held until
-//! there are enough of them; where a later row needs more, its column is wider from there on. Nothing is cut but what
-//! the screen has no room for.
+//! Draws a result as text while it streams. The first rows are buffered to determine the column
+//! widths. If a later row needs more, its column is wider from there on. Values are truncated only
+//! where the screen is too narrow.
 
 use super::table::{Layout, Table, fitted};
 use nacredb::{Batch, Field};
 use std::io::{self, Write};
 
-/// So many rows, or bytes of text, decide on the widths at first.
+/// Number of rows, or bytes of text, buffered to determine the column widths.
 const HEAD_ROWS: usize = 1000;
 const HEAD_BYTES: usize = 1 << 20;
 
-/// How rows are drawn.
+/// Layout of the rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// A line each, below headings.
+    /// One line per row, below headings.
     Table,
-    /// A block of lines each.
+    /// One block of lines per row.
     Blocks,
 }
 
-/// See the module.
+/// A result that is being drawn.
 pub struct Drawing {
     shape: Shape,
     layout: Layout,
-    /// Rows that are not drawn yet.
+    /// Buffered rows.
     table: Table,
     bytes: usize,
-    /// What the columns need, as far as is known.
+    /// Column widths that the rows so far need, not limited to the screen.
     widths: Vec<usize>,
     headed: bool,
     drawn: u64,
 }
 
 impl Drawing {
-    /// Of a result with these columns.
+    /// Starts drawing a result with these columns.
     pub fn new(columns: &[Field], shape: Shape, layout: Layout) -> Drawing {
         let table = Table::of_columns(columns);
         Drawing { shape, layout, table, bytes: 0, widths: Vec::new(), headed: false, drawn: 0 }
     }
 
-    /// Number of rows so far.
+    /// Returns the number of rows so far.
     pub fn rows(&self) -> u64 {
         self.drawn + self.table.len() as u64
     }
 
-    /// Takes the first rows of a batch, at most so many, and draws what can be.
+    /// Adds at most `at_most` of the first rows of a batch, and draws all buffered rows once the
+    /// column widths are determined.
     pub fn add(&mut self, batch: &Batch, at_most: usize, out: &mut dyn Write) -> io::Result<()> {
         self.bytes += self.table.push_batch(batch, at_most);
-        let waits = self.shape == Shape::Table && !self.headed;
-        if waits && self.table.len() < HEAD_ROWS && self.bytes < HEAD_BYTES {
+        let buffers = self.shape == Shape::Table && !self.headed;
+        if buffers && self.table.len() < HEAD_ROWS && self.bytes < HEAD_BYTES {
             Ok(())
         } else {
             self.draw(out)
         }
     }
 
-    /// Draws what is left; the headings too when there were no rows.
+    /// Draws the remaining rows. A table without rows still gets its headings.
     pub fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.draw(out)
     }
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_head_is_held_and_no_more() {
+    fn only_the_first_rows_are_buffered() {
         let mut drawing = Drawing::new(&column(), Shape::Table, PLAIN);
         let mut out = Vec::new();
         drawing.add(&batch(0..999), usize::MAX, &mut out).unwrap();
@@ -111,7 +112,7 @@ mod tests {
             text.starts_with("    n\n─────\n    0\n") && text.ends_with("\n  999\n 1000\n"),
             "{text}"
         );
-        // Wider rows make the column wider, and nothing is cut.
+        // A wider row widens its column and is not truncated.
         drawing.add(&batch(123_456..123_457), usize::MAX, &mut out).unwrap();
         drawing.add(&batch(7..9), 1, &mut out).unwrap();
         drawing.finish(&mut out).unwrap();
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn headings_come_without_rows_too() {
+    fn an_empty_table_has_headings() {
         let mut out = Vec::new();
         Drawing::new(&column(), Shape::Table, PLAIN).finish(&mut out).unwrap();
         Drawing::new(&column(), Shape::Blocks, PLAIN).finish(&mut out).unwrap();
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_numbered_through() {
+    fn blocks_are_numbered_across_batches() {
         let mut drawing = Drawing::new(&column(), Shape::Blocks, PLAIN);
         let mut out = Vec::new();
         drawing.add(&batch(5..6), usize::MAX, &mut out).unwrap();

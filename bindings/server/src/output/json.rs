@@ -1,19 +1,19 @@
-//! JSON: one array of objects, or one object a line. Integers and decimals are written with all
-//! their digits as numbers; doubles that JSON has no number for, dates and binary are strings.
+//! Writes JSON: one array of objects, or one object per line. Integers and decimals are numbers
+//! with all their digits; dates, binary values and non-finite doubles are strings.
 
 use super::{Cell, RowFormat};
 use nacredb::{Batch, Field, Result, Value};
 
-/// How objects are put together.
+/// How the objects are joined.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum JsonShape {
     /// `[{…}, …]`
     Array,
-    /// One object a line.
+    /// One object per line.
     Lines,
 }
 
-/// Rows as objects.
+/// Writer of rows as objects.
 pub struct Json {
     shape: JsonShape,
     /// `"name":` of each column.
@@ -22,7 +22,7 @@ pub struct Json {
 }
 
 impl Json {
-    /// A writer of this shape.
+    /// Creates a writer.
     pub fn new(shape: JsonShape) -> Json {
         Json { shape, keys: Vec::new(), rows: 0 }
     }
@@ -58,7 +58,7 @@ fn cell(out: &mut String, cell: &Cell<'_>) {
     match cell {
         Cell::Null => out.push_str("null"),
         Cell::Text(text) => string(out, text),
-        // Line breaks between tokens would end the object's line.
+        // A line break between tokens would split the object over two lines.
         Cell::Json(text) => {
             out.extend(text.chars().map(|c| if matches!(c, '\n' | '\r') { ' ' } else { c }))
         }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_lines() {
+    fn each_line_is_one_object() {
         let text = written(&mut Json::new(JsonShape::Lines));
         assert_eq!(text.lines().count(), 2);
         assert!(text.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()));

@@ -1,5 +1,5 @@
-//! Results as text: tables for people, CSV, TBL and JSON for programs. One cell is looked at
-//! without copying it; formats differ only in how they write cells and rows.
+//! Writes results as text: tables for reading; CSV, TSV, TBL and JSON for programs. The formats
+//! share access to the cells, which are borrowed, and differ only in how they write cells and rows.
 
 mod delimited;
 mod drawing;
@@ -14,20 +14,20 @@ use crate::failure::Outcome;
 use nacredb::{Batch, DataType, Field, Form, Result, Value, Values, Vector, format_float32};
 use std::io;
 
-/// One cell, borrowed where its bytes are long.
+/// One cell of a result; bytes are borrowed.
 pub enum Cell<'a> {
     Null,
     Text(&'a str),
     Json(&'a str),
     Binary(&'a [u8]),
-    /// Held widened in a vector; its own text has fewer digits.
+    /// A vector stores it as a double, but its text has fewer digits than that double.
     Float32(f32),
-    /// Everything of fixed width.
+    /// A value of any other type, all of fixed width.
     Other(Value),
 }
 
 impl<'a> Cell<'a> {
-    /// The cell of a row of a vector.
+    /// Returns the cell at a row of a vector.
     pub fn of(vector: &'a Vector, row: usize) -> Cell<'a> {
         if vector.is_null(row) {
             return Cell::Null;
@@ -51,7 +51,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// Appends the cell as `CAST(… AS TEXT)` prints it; nothing for null.
+    /// Appends the cell as `CAST(… AS TEXT)` prints it, or nothing if it is null.
     pub fn push_text(&self, out: &mut String) {
         use std::fmt::Write;
         // Writing into a String cannot fail.
@@ -68,19 +68,19 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// A text format that takes a result row by row.
+/// A text format that is written row by row.
 pub trait RowFormat {
-    /// Before the first row.
+    /// Writes what precedes the first row.
     fn begin(&mut self, out: &mut String, columns: &[Field]) -> Result<()>;
-    /// One row.
+    /// Writes one row.
     fn row(&mut self, out: &mut String, columns: &[Field], batch: &Batch, row: usize)
     -> Result<()>;
-    /// After the last row.
+    /// Writes what follows the last row.
     fn end(&mut self, out: &mut String) -> Result<()>;
 }
 
-/// Writes rows in a row format as they come: what has come is flushed before the next is asked for. Answers how many
-/// they were.
+/// Writes rows as they arrive, flushing each batch before requesting the next one. Returns the
+/// number of rows.
 pub fn write_rows(
     out: &mut dyn io::Write,
     format: &mut dyn RowFormat,
@@ -118,7 +118,7 @@ pub mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn floats_are_written_as_casts_to_text_print_them() {
+    fn floats_match_cast_to_text() {
         let cells = [
             (0.1, "0.1"),
             (1.0, "1.0"),
@@ -144,7 +144,7 @@ pub mod tests {
         assert_eq!(String::from_utf8(out).unwrap(), lines);
     }
 
-    /// Two rows of many types, the second all null.
+    /// Returns two rows of many types; the second row is all null.
     pub fn sample() -> (Vec<Field>, Vec<Batch>) {
         let columns: Vec<(&str, DataType, Value)> = vec![
             ("id", DataType::Int64, Value::Int(i64::MAX)),
@@ -171,7 +171,7 @@ pub mod tests {
         (fields, vec![Batch::new(vectors, 2)])
     }
 
-    /// What a format writes for the sample.
+    /// Returns the sample as written by a format.
     pub fn written(format: &mut dyn RowFormat) -> String {
         let (columns, batches) = sample();
         let (mut out, mut batches) = (Vec::new(), batches.into_iter());

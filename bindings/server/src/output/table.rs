@@ -1,6 +1,6 @@
-//! Tables for people, fitted to a width: columns that are too wide are cut with `…`, the widest
-//! first. Control characters never reach the terminal. Null looks different from the text `NULL`
-//! where there are colours.
+//! Draws tables fitted to a screen width: the widest columns are truncated first, with `…`. Control
+//! characters never reach the terminal. With colours on, null is styled to differ from the text
+//! `NULL`.
 
 use super::Cell;
 use crate::terminal;
@@ -15,10 +15,10 @@ enum Content {
     Text(String),
 }
 
-/// Columns with headings, and rows of text.
+/// A table of text cells with headings.
 pub struct Table {
     headings: Vec<String>,
-    /// Numbers stand at the right.
+    /// Whether each column is right-aligned, as numbers are.
     right: Vec<bool>,
     rows: Vec<Vec<Content>>,
 }
@@ -26,25 +26,25 @@ pub struct Table {
 /// How a table is drawn.
 #[derive(Clone, Copy)]
 pub struct Layout {
-    /// Columns of the screen; unlimited when `None`.
+    /// Screen width in characters; `None` is unlimited.
     pub width: Option<usize>,
     /// Whether to use colours.
     pub colors: bool,
 }
 
 impl Layout {
-    /// What standard output can show.
+    /// Returns the layout that suits standard output.
     pub fn of_stdout() -> Layout {
         Layout { width: terminal::width(), colors: terminal::stdout_colors() }
     }
 }
 
 const NULL: &str = "NULL";
-/// A column is not cut below this.
+/// Minimum width to which a column is truncated.
 const NARROW: usize = 6;
 
 impl Table {
-    /// An empty table; `true` for columns of numbers.
+    /// Creates an empty table. Each heading comes with whether its column is right-aligned.
     pub fn new(headings: &[(&str, bool)]) -> Table {
         Table {
             headings: headings.iter().map(|(name, _)| clean(name)).collect(),
@@ -59,14 +59,14 @@ impl Table {
         self.rows.push(row.iter().map(|text| Content::Text(clean(text))).collect());
     }
 
-    /// An empty one for a result.
+    /// Creates an empty table for the columns of a result.
     pub fn of_columns(columns: &[Field]) -> Table {
         let headings: Vec<(&str, bool)> =
             columns.iter().map(|c| (c.name.as_str(), c.data_type.is_numeric())).collect();
         Table::new(&headings)
     }
 
-    /// Appends the first rows of a batch, at most so many; answers how many bytes of text they are.
+    /// Appends at most `at_most` of the first rows of a batch. Returns the bytes of text appended.
     pub fn push_batch(&mut self, batch: &Batch, at_most: usize) -> usize {
         let (mut text, mut bytes) = (String::new(), 0);
         for at in 0..batch.selected().min(at_most) {
@@ -85,23 +85,23 @@ impl Table {
         bytes
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Forgets the rows.
+    /// Removes all rows.
     pub fn clear(&mut self) {
         self.rows.clear();
     }
 
-    /// Draws with headings above the columns.
+    /// Draws the headings and the rows.
     pub fn draw(&self, layout: Layout) -> String {
         let widths = fitted(self.widths(Vec::new()), layout.width);
         self.draw_headings(&widths, layout) + &self.draw_rows(&widths, layout)
     }
 
-    /// The headings and the rule below them.
+    /// Draws the headings and the rule below them.
     pub fn draw_headings(&self, widths: &[usize], layout: Layout) -> String {
         let bold = Style::new().bold().force_styling(layout.colors);
         let mut out = String::new();
@@ -114,7 +114,7 @@ impl Table {
         out
     }
 
-    /// The rows, without headings.
+    /// Draws the rows, without headings.
     pub fn draw_rows(&self, widths: &[usize], layout: Layout) -> String {
         let dim = Style::new().dim().italic().force_styling(layout.colors);
         let mut out = String::new();
@@ -154,7 +154,7 @@ impl Table {
         out
     }
 
-    /// What each column needs for its heading and its rows, if it needs more than it had.
+    /// Widens the given column widths to what the headings and rows need.
     pub fn widths(&self, mut widths: Vec<usize>) -> Vec<usize> {
         widths.resize(self.headings.len(), 0);
         for (width, name) in widths.iter_mut().zip(&self.headings) {
@@ -172,12 +172,12 @@ impl Table {
     }
 }
 
-/// What the columns get of what they need, on a screen of this width.
+/// Reduces column widths to fit a screen.
 pub fn fitted(mut widths: Vec<usize>, screen: Option<usize>) -> Vec<usize> {
     let Some(screen) = screen else { return widths };
     let frame = 1 + 3 * widths.len().saturating_sub(1);
     let room = screen.saturating_sub(frame);
-    // Lowers the ceiling of the widest columns until everything fits.
+    // Reduce the widest columns to the next smaller width until everything fits.
     while widths.iter().sum::<usize>() > room {
         let widest = widths.iter().copied().max().unwrap_or(0);
         if widest <= NARROW {
@@ -192,7 +192,7 @@ pub fn fitted(mut widths: Vec<usize>, screen: Option<usize>) -> Vec<usize> {
     widths
 }
 
-/// Appends one line of cells: text, width, whether it stands at the right, style.
+/// Appends one line of cells, each given as text, width, whether it is right-aligned, and style.
 fn line(out: &mut String, cells: &mut dyn Iterator<Item = (String, usize, bool, Option<&Style>)>) {
     let mut row = String::new();
     for (text, width, right, style) in cells {
@@ -205,7 +205,7 @@ fn line(out: &mut String, cells: &mut dyn Iterator<Item = (String, usize, bool, 
     out.push('\n');
 }
 
-/// Line breaks and tabs made visible, other control characters replaced.
+/// Makes line breaks and tabs visible and replaces other control characters.
 fn clean(text: &str) -> String {
     if !text.contains(|c: char| c.is_control()) {
         return text.to_owned();
@@ -219,7 +219,7 @@ fn clean(text: &str) -> String {
         .collect()
 }
 
-/// The text, cut to a width with `…`.
+/// Truncates text to a width, with `…`.
 fn fit(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -245,7 +245,7 @@ mod tests {
     const PLAIN: Layout = Layout { width: None, colors: false };
 
     #[test]
-    fn columns_line_up() {
+    fn columns_are_aligned() {
         let mut table = Table::new(&[("name", false), ("n", true)]);
         table.push(["日本".into(), "7".into()]);
         table.push(["a".into(), "1,000".into()]);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_screen_cuts_the_widest() {
+    fn a_narrow_screen_truncates_the_widest_column() {
         let mut table = Table::new(&[("id", true), ("text", false)]);
         table.push(["1".into(), "x".repeat(100)]);
         let drawn = table.draw(Layout { width: Some(20), colors: false });
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn results_and_limits() {
+    fn push_batch_limits_rows() {
         let (columns, batches) = sample();
         let mut table = Table::of_columns(&columns);
         table.push_batch(&batches[0], 1);

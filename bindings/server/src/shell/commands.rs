@@ -1,22 +1,22 @@
-//! Backslash commands.
+//! Backslash commands of the shell.
 
 use super::{Next, Shell};
 use crate::database::quoted;
 use crate::failure::Outcome;
-use crate::terminal::grouped;
+use crate::terminal::counted;
 use nacredb::Error;
 
 const HELP: &str = "\
-  \\d          tables
-  \\d TABLE    a table's columns
-  \\x          rows as blocks of lines, on or off
-  \\timing     time of each statement, on or off
-  \\rows N     show at most N rows of a result
-  \\q          leave
-  \\?          this
+  \\d          list the tables
+  \\d TABLE    describe the columns of a table
+  \\x          turn expanded display (one block of lines per row) on or off
+  \\timing     turn the display of execution times on or off
+  \\rows N     show at most N rows of each result
+  \\q          quit
+  \\?          show this help
 
-Statements end with ; and may span lines. Tab completes, Ctrl-C cancels a line or what runs, Ctrl-D leaves.
-A star in the prompt means that a transaction is open.
+Statements end with ; and may span several lines. Tab completes words, Ctrl-C cancels the line or the
+running statement, Ctrl-D quits. A star in the prompt marks an open transaction.
 ";
 
 impl Shell<'_> {
@@ -48,13 +48,16 @@ impl Shell<'_> {
             ("rows", Some(count)) => match count.parse::<usize>() {
                 Ok(rows) if rows > 0 => {
                     self.settings.rows = rows;
-                    writeln!(self.out, "at most {} rows are shown", grouped(rows as u64))?;
+                    writeln!(self.out, "showing at most {}", counted(rows as u64, "row"))?;
                 }
-                _ => self.fail(&Error::syntax("\\rows takes a number of rows").into())?,
+                _ => self.fail(
+                    &Error::syntax("\\rows requires a number of rows greater than 0").into(),
+                )?,
             },
             _ => {
-                let error = Error::syntax(format!("no command \\{command} of that form"));
-                self.fail(&error.with_hint("\\? lists them").into())?;
+                let error =
+                    Error::syntax(format!("unknown command or wrong arguments: \\{command}"));
+                self.fail(&error.with_hint("\\? lists the commands").into())?;
             }
         }
         Ok(Next::Continue)

@@ -1,4 +1,5 @@
-//! What the line editor asks: is the text complete, and how could the word at the cursor go on.
+//! Answers the line editor: whether the text is complete, and completions of the word at the
+//! cursor.
 
 use crate::database::{self, quoted};
 use crate::scan;
@@ -9,7 +10,7 @@ use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper};
 
-/// Words of SQL worth completing.
+/// SQL keywords offered as completions.
 const KEYWORDS: &[&str] = &[
     "alter",
     "and",
@@ -94,12 +95,12 @@ const KEYWORDS: &[&str] = &[
 
 const COMMANDS: &[&str] = &["\\d", "\\x", "\\timing", "\\rows", "\\q", "\\?"];
 
-/// Names of tables and columns, as of the last look.
+/// Names of tables and columns as of the last refresh.
 #[derive(Default)]
 pub struct Names(Vec<String>);
 
 impl Names {
-    /// Looks again. Completion is a convenience: what cannot be read is left out.
+    /// Reads the names again. Completion is a convenience: names that cannot be read are omitted.
     pub fn refresh(&mut self, session: &mut Session) {
         let mut names = Vec::new();
         let Ok(tables) = database::execute(session, "show tables", &[]) else { return };
@@ -117,20 +118,20 @@ impl Names {
     }
 }
 
-/// The line editor's helper.
+/// Completion and validation for the line editor.
 #[derive(Default)]
 pub struct ShellHelper {
     words: Vec<String>,
 }
 
 impl ShellHelper {
-    /// Takes over names for completion.
+    /// Sets the names offered as completions.
     pub fn set_names(&mut self, names: &Names) {
         self.words.clone_from(&names.0);
     }
 }
 
-/// Where the word before the cursor starts, and how it could go on.
+/// Returns the start of the word before the cursor and its completions.
 fn complete(line: &str, at: usize, names: &[String]) -> (usize, Vec<String>) {
     let before = line.get(..at).unwrap_or(line);
     let in_word = |c: char| c.is_alphanumeric() || c == '_';
@@ -153,7 +154,7 @@ fn complete(line: &str, at: usize, names: &[String]) -> (usize, Vec<String>) {
         candidate.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word))
             && candidate.len() > word.len()
     };
-    // Keywords are completed in the case they were begun in.
+    // Complete a keyword in the case of its first letters.
     let upper = word.chars().all(|c| !c.is_lowercase());
     let mut found: Vec<String> = names.iter().filter(|name| begins(name)).cloned().collect();
     found.extend(
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn words_go_on() {
+    fn completes_keywords_names_and_commands() {
         assert_eq!(found("sel"), ["select"]);
         assert_eq!(found("SEL"), ["SELECT"]);
         assert_eq!(found("select * from line"), ["lineitem"]);
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_word_starts_where_it_starts() {
+    fn word_start_is_a_byte_offset() {
         assert_eq!(complete("select é,li", 12, &[]).0, 10);
     }
 }

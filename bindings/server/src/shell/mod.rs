@@ -1,5 +1,5 @@
-//! `nacre shell`: SQL until `\q`. Statements may span lines and end with `;`; commands begin with
-//! a backslash. A statement's error is shown and the shell goes on.
+//! `nacre shell`: an interactive SQL prompt. Statements may span lines and end with `;`; commands
+//! begin with a backslash. After an error the shell continues.
 
 mod commands;
 mod complete;
@@ -21,11 +21,11 @@ use std::io::{IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What the user can change while the shell runs.
+/// Settings that commands change.
 struct Settings {
     timing: bool,
     expanded: bool,
-    /// Rows of a result that are shown.
+    /// Maximum number of rows shown per result.
     rows: usize,
 }
 
@@ -35,14 +35,14 @@ struct Shell<'a> {
     settings: Settings,
     names: Names,
     interactive: bool,
-    /// A statement failed; matters when nobody watches.
+    /// Whether a statement or command has failed; decides the exit code of a script.
     failed: bool,
-    /// Nobody reads the output of the script any more.
-    unread: bool,
+    /// Whether standard output of a script has been closed by its reader.
+    output_closed: bool,
     out: &'a mut dyn Write,
 }
 
-/// Whether to read on.
+/// Whether the shell continues after a command.
 #[derive(PartialEq)]
 enum Next {
     Continue,
@@ -66,7 +66,7 @@ fn converse(database: &Database, url: &str, out: &mut dyn Write) -> Outcome {
         names: Names::default(),
         interactive,
         failed: false,
-        unread: false,
+        output_closed: false,
         out,
     };
     if !interactive {
@@ -75,7 +75,7 @@ fn converse(database: &Database, url: &str, out: &mut dyn Write) -> Outcome {
         shell.script(&text)?;
         return if shell.failed { Err(Failure::Unsound) } else { Ok(()) };
     }
-    writeln!(shell.out, "nacre {}, {url}. \\? for help, \\q to leave.", env!("CARGO_PKG_VERSION"))?;
+    writeln!(shell.out, "nacre {}, {url}. \\? for help, \\q to quit.", env!("CARGO_PKG_VERSION"))?;
     shell.read_lines()
 }
 
@@ -89,7 +89,7 @@ impl Shell<'_> {
         editor.set_helper(Some(ShellHelper::default()));
         let history = history_file();
         if let Some(path) = &history {
-            // There is none the first time.
+            // The file does not exist on the first run.
             let _ = editor.load_history(path);
         }
         self.names.refresh(&mut self.session);
@@ -104,7 +104,7 @@ impl Shell<'_> {
                 Ok(text) => {
                     let text = text.trim();
                     if !text.is_empty() {
-                        // The history is a convenience.
+                        // History is a convenience: ignore errors.
                         let _ = editor.add_history_entry(text);
                     }
                     self.enter(text)?
@@ -118,7 +118,7 @@ impl Shell<'_> {
             }
         }
         if self.session.in_transaction() {
-            writeln!(self.out, "the open transaction is rolled back")?;
+            writeln!(self.out, "open transaction rolled back")?;
         }
         if let Some(path) = &history {
             let _ = editor.save_history(path);
@@ -126,11 +126,11 @@ impl Shell<'_> {
         Ok(())
     }
 
-    /// Text that was not typed: commands on lines of their own, statements between them.
+    /// Runs a script: statements, and commands on lines of their own.
     fn script(&mut self, text: &str) -> Outcome {
         let mut scanner = Scanner::default();
         let mut statements = Vec::new();
-        // What has not run yet of the lines so far.
+        // Range of the text read so far that has not been run.
         let (mut start, mut end) = (0, 0);
         for line in text.split_inclusive('\n') {
             let command = line.trim().strip_prefix('\\').filter(|_| start == end);
@@ -138,7 +138,7 @@ impl Shell<'_> {
             if let Some(command) = command {
                 match self.command(command) {
                     Ok(Next::Quit) => return Ok(()),
-                    Err(Failure::BrokenPipe) => self.unread = true,
+                    Err(Failure::BrokenPipe) => self.output_closed = true,
                     other => _ = other?,
                 }
             } else {
@@ -163,32 +163,32 @@ impl Shell<'_> {
         }
     }
 
-    /// Runs statements up to the first that fails.
+    /// Runs statements up to the first failure.
     fn run(&mut self, statements: &[&str]) -> Outcome {
         for statement in statements {
             match self.statement(statement) {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(Failure::BrokenPipe) if !self.interactive => self.unread = true,
+                Err(Failure::BrokenPipe) if !self.interactive => self.output_closed = true,
                 Err(failure) => return Err(failure),
             }
         }
         Ok(())
     }
 
-    /// Runs a statement and shows its result or its error; false when it failed.
+    /// Runs a statement and shows its result or error. Returns whether it succeeded.
     fn statement(&mut self, sql: &str) -> Outcome<bool> {
-        if self.unread {
+        if self.output_closed {
             return Err(Error::io(
-                "standard output was closed; the statements that were left have not run",
+                "standard output was closed; the remaining statements were not run",
             )
             .into());
         }
-        let opening = Interruptible::by(self.session.cancel_flag());
+        let opening = Interruptible::new(self.session.cancel_flag());
         let opened = Stream::open(&mut self.session, sql, &[]);
         drop(opening);
         let kind = opened.and_then(|mut stream| {
-            let _reading = Interruptible::by(stream.rows().cancel_flag());
+            let _reading = Interruptible::new(stream.rows().cancel_flag());
             self.show(&mut stream)?;
             Ok(stream.rows().kind())
         });
@@ -204,7 +204,7 @@ impl Shell<'_> {
         }
     }
 
-    /// Shows why something was not done, after what was printed before.
+    /// Reports a failure, after flushing the output so that it precedes the report.
     fn fail(&mut self, failure: &Failure) -> Outcome {
         self.failed = true;
         let flushed = self.out.flush();
@@ -212,7 +212,7 @@ impl Shell<'_> {
         Ok(flushed?)
     }
 
-    /// Draws rows as they come, as many as may be shown; the others are not computed.
+    /// Draws rows as they arrive, up to the limit. Further rows are not computed.
     fn show(&mut self, stream: &mut Stream) -> Outcome {
         if stream.rows().columns().is_empty() {
             return Ok(writeln!(
@@ -247,15 +247,12 @@ impl Shell<'_> {
         let rows = terminal::rows(drawing.rows());
         let time = self.time(stream);
         match more {
-            true => Ok(writeln!(
-                self.out,
-                "(the first {rows}, there are more: \\rows N shows N{time})"
-            )?),
+            true => Ok(writeln!(self.out, "(first {rows}; use \\rows N to show up to N{time})")?),
             false => Ok(writeln!(self.out, "({rows}{time})")?),
         }
     }
 
-    /// How long the engine has worked, when that is wanted.
+    /// Formats the execution time, if timing is on.
     fn time(&self, stream: &Stream) -> String {
         if !self.settings.timing {
             return String::new();
@@ -265,7 +262,8 @@ impl Shell<'_> {
     }
 }
 
-/// In the user's state folder, as the XDG specification places it.
+/// Returns the path of the history file in the user's state folder (XDG Base Directory
+/// Specification).
 fn history_file() -> Option<PathBuf> {
     let absolute =
         |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());

@@ -1,5 +1,5 @@
-//! Parquet and Arrow IPC. Both yield Arrow record batches, whose columns are matched with the
-//! table's by name.
+//! Reads Parquet and Arrow IPC. Both yield Arrow record batches, whose columns are matched to the
+//! columns of the table by name.
 
 use super::guard::guarded;
 use super::input::Input;
@@ -20,26 +20,26 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A file of record batches.
+/// Source of a file of record batches.
 pub struct ColumnarSource {
     path: PathBuf,
     schema: SchemaRef,
     batches: Box<dyn Iterator<Item = std::result::Result<RecordBatch, ArrowError>>>,
-    /// Rows in all when the file says so.
+    /// Total number of rows; 0 if the file does not state it.
     total: u64,
     done: u64,
     target: Option<Target>,
 }
 
-/// Where the file's columns go.
+/// Table that the rows are for.
 struct Target {
     schema: Arc<TableSchema>,
-    /// For each column of the table, the file's column.
-    places: Vec<Option<usize>>,
+    /// For each column of the table, the index of the file's column.
+    file_columns: Vec<Option<usize>>,
 }
 
 impl ColumnarSource {
-    /// A Parquet file.
+    /// Opens a Parquet file.
     pub fn parquet(input: &Input) -> Result<ColumnarSource> {
         let (path, file) = (input.path(), input.file()?);
         let broken = |e: &dyn std::fmt::Display| {
@@ -63,7 +63,7 @@ impl ColumnarSource {
         })
     }
 
-    /// An Arrow IPC file, or a stream when it lacks the file's magic.
+    /// Opens Arrow IPC data, either a file (`is_file`) or a stream.
     pub fn arrow(input: &Input, is_file: bool) -> Result<ColumnarSource> {
         let path = input.path();
         let reader = BufReader::with_capacity(256 << 10, input.reader());
@@ -96,9 +96,9 @@ fn at_row(path: &Path, row: u64, error: Error) -> Error {
     error.context(format!("{}: row {row}", path.display()))
 }
 
-/// An Arrow column as a vector of the table's type. What is not of that type, or a narrower one, goes
-/// through its text, so that every value is checked.
-/// An error comes with its row in the batch.
+/// Converts an Arrow column to a vector of the table's type. Values of any type other than that
+/// type or a narrower one are converted by way of their text, which checks each of them. An error
+/// comes with its row in the batch.
 fn convert_column(
     field: &Field,
     array: &ArrayRef,
@@ -159,15 +159,15 @@ impl Source for ColumnarSource {
     fn bind(&mut self, schema: &Arc<TableSchema>) -> Result<()> {
         let names: Vec<String> = self.schema.fields().iter().map(|f| f.name().clone()).collect();
         let columns = match_names(schema, &names, &self.path)?;
-        let mut places = Vec::new();
+        let mut file_columns = Vec::new();
         for (at, column) in schema.columns.iter().enumerate() {
-            let place = columns.iter().position(|c| *c == at);
-            if place.is_none() {
+            let file_column = columns.iter().position(|c| *c == at);
+            if file_column.is_none() {
                 check_absent(schema, column, &self.path)?;
             }
-            places.push(place);
+            file_columns.push(file_column);
         }
-        self.target = Some(Target { schema: schema.clone(), places });
+        self.target = Some(Target { schema: schema.clone(), file_columns });
         Ok(())
     }
 
@@ -178,12 +178,10 @@ impl Source for ColumnarSource {
         let Some(batch) = next else { return Ok(None) };
         let batch = batch.map_err(|e| at_row(&self.path, row, Error::corrupt(e.to_string())))?;
         let rows = batch.num_rows();
-        let mut columns = Vec::with_capacity(target.places.len());
-        for (column, place) in target.schema.columns.iter().zip(&target.places) {
-            let vector = match place {
-                Some(place) => {
-                    convert_column(self.schema.field(*place), batch.column(*place), column)
-                }
+        let mut columns = Vec::with_capacity(target.file_columns.len());
+        for (column, file_column) in target.schema.columns.iter().zip(&target.file_columns) {
+            let vector = match file_column {
+                Some(at) => convert_column(self.schema.field(*at), batch.column(*at), column),
                 None => Ok(Vector::constant(column.data_type, &column.default, rows)),
             };
             let vector = vector.map_err(|(row, e)| {

@@ -1,4 +1,4 @@
-//! Calls into readers of foreign formats, which panic on some damaged files: here that is an error like any other.
+//! Turns panics of the Parquet and Arrow readers, which occur on some damaged files, into errors.
 
 use nacredb::{Error, Result};
 use std::cell::Cell;
@@ -9,7 +9,8 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does it; a panic is `corrupt`, and nothing is printed. What was being read must not be used after that.
+/// Runs `work` and turns a panic into a `corrupt` error, without printing it. After a panic the
+/// caller must not use the reader again.
 pub fn guarded<T>(work: impl FnOnce() -> T) -> Result<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -24,11 +25,11 @@ pub fn guarded<T>(work: impl FnOnce() -> T) -> Result<T> {
     let result = catch_unwind(AssertUnwindSafe(work));
     GUARDED.set(outer);
     result.map_err(|payload| {
-        let said = payload
+        let message = payload
             .downcast_ref::<String>()
             .map(String::as_str)
             .or(payload.downcast_ref::<&str>().copied());
-        Error::corrupt(format!("its structure is damaged: {}", said.unwrap_or("it cannot be read")))
+        Error::corrupt(format!("damaged structure: {}", message.unwrap_or("unreadable")))
     })
 }
 
@@ -42,7 +43,7 @@ mod tests {
     use nacredb::{DataType, Database, ErrorKind, Options};
 
     #[test]
-    fn a_panic_is_an_error_and_the_next_call_is_its_own() {
+    fn a_panic_is_an_error_and_does_not_affect_the_next_call() {
         let error = guarded(|| panic!("offset {}", 7)).unwrap_err();
         assert_eq!(
             (error.kind(), error.message().contains("offset 7")),
@@ -52,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn arrow_data_with_any_byte_damaged_is_read_or_refused() {
+    fn damaged_arrow_data_never_panics() {
         let sql =
             "select * from (values (1, 'a', 1.5), (2, null, null), (3, 'ccc', 2.5)) as t(n, s, d)";
         let db = block_on(Database::open(memory_host(), Options::default())).unwrap();

@@ -1,5 +1,5 @@
-//! The bytes of a file that is imported. They can be read from their beginning as often as wanted: what is no regular
-//! file, a pipe for one, is copied into a temporary file first.
+//! The bytes of an imported file, which can be read more than once. Anything but a regular file,
+//! such as a pipe, is first copied to a temporary file.
 
 use crate::failure::file_error;
 use crate::scratch;
@@ -35,13 +35,14 @@ impl Input {
         if metadata.is_dir() {
             return Err(Error::io(format!("{}: is a folder", path.display())));
         }
-        // Of a file on standard input, another process may have read the beginning, which is then not meant.
+        // Another process may have read the beginning of a file on standard input. The import then
+        // starts at the current position.
         let is_whole = metadata.is_file() && file.stream_position().map_err(failed)? == 0;
         if !is_whole {
             let folder = std::env::temp_dir();
             file = spool(file, &folder).map_err(|error| {
                 Error::io(format!(
-                    "{}: copying it into {}: {error}",
+                    "{}: cannot copy to {}: {error}",
                     path.display(),
                     folder.display()
                 ))
@@ -56,33 +57,33 @@ impl Input {
         })
     }
 
-    /// The name the user gave.
+    /// Returns the path as given by the user.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether opening it once more gives the same.
+    /// Whether the path can be opened again and yields the same bytes.
     pub fn can_be_reopened(&self) -> bool {
         self.reopens
     }
 
-    /// Bytes.
+    /// Returns the size in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// A reader that stands at the beginning.
+    /// Returns a new reader, positioned at the beginning.
     pub fn reader(&self) -> InputReader {
         InputReader { file: self.file.clone(), at: 0 }
     }
 
-    /// The file itself, for those that never read on from where another reader left it.
+    /// Returns the file itself, for readers that do not depend on the shared file position.
     pub fn file(&self) -> Result<File> {
         self.file.try_clone().map_err(|error| file_error(&self.path, &error))
     }
 }
 
-/// Copies all that comes into a file without a name, which goes with its last reader.
+/// Copies everything to an unlinked file, which disappears with its last reader.
 fn spool(mut from: File, folder: &Path) -> io::Result<File> {
     let (path, mut file) = scratch::create(folder, OsStr::new("nacre-import"), 0o600)?;
     std::fs::remove_file(path)?;
@@ -90,7 +91,7 @@ fn spool(mut from: File, folder: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads from a place of its own, wherever other readers of the file are.
+/// A reader with its own position, independent of other readers of the file.
 pub struct InputReader {
     file: Arc<File>,
     at: u64,
@@ -123,7 +124,7 @@ mod tests {
     use nacredb::ErrorKind;
 
     #[test]
-    fn readers_do_not_disturb_each_other() {
+    fn readers_have_independent_positions() {
         let file = temp(".txt", b"0123456789");
         let input = Input::open(&file.0).unwrap();
         let (mut one, mut other) = (input.reader(), input.reader());

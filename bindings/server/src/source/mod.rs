@@ -1,5 +1,5 @@
-//! Files as batches. Each format reads its rows into batches of the table's columns, in table
-//! order; an error names the file and the line or row. Nothing here touches a database.
+//! Reads files as batches. Each format reads its rows into batches of the table's columns, in table
+//! order; an error names the file and the line or row. Does not access a database.
 
 mod columnar;
 mod delimited;
@@ -17,44 +17,46 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Rows of a batch.
+/// Number of rows per batch.
 pub const BATCH_ROWS: usize = 8192;
 
-/// A column of a table that is made from a file.
+/// A column of a table that is created from a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileColumn {
     pub name: String,
     pub data_type: DataType,
 }
 
-/// Called now and then with units done (of [`Source::total`]) and rows.
+/// Progress callback, called with the units of work done (of [`Source::total`]) and the number of
+/// rows.
 pub type Tick<'a> = &'a dyn Fn(u64, u64);
 
 /// A file being read.
 pub trait Source {
-    /// The columns of a table that would hold the file. May read the whole file.
+    /// Returns the columns of a table that can hold the file. May read the whole file.
     fn describe(&mut self, tick: Tick<'_>) -> Result<Vec<FileColumn>>;
-    /// Says which table the rows are for. A column of the file that the table lacks is an error;
+    /// Sets the table that the rows are for. A column of the file that the table lacks is an error;
     /// a column that the file lacks takes its default.
     fn bind(&mut self, schema: &Arc<TableSchema>) -> Result<()>;
-    /// The next rows, all columns in table order; `None` at the end. After [`Source::bind`].
+    /// Returns the next rows, with all columns in table order, or `None` at the end. Requires
+    /// [`Source::bind`].
     fn next(&mut self) -> Result<Option<Batch>>;
-    /// Units of work in all: bytes or rows.
+    /// Returns the total units of work, in bytes or rows.
     fn total(&self) -> u64;
-    /// Units of work done by [`Source::next`].
+    /// Returns the units of work done by [`Source::next`].
     fn done(&self) -> u64;
 }
 
-/// How text files are read.
+/// Options for text files.
 #[derive(Clone, Debug, Default)]
 pub struct TextOptions {
-    /// The first line is data.
+    /// Whether the first line is data.
     pub no_header: bool,
-    /// An unquoted field of this text is null, as the empty one is.
+    /// Text that means null in an unquoted field, besides the empty text.
     pub null: Option<String>,
 }
 
-/// The format that a file's name says.
+/// Returns the format that a file extension stands for.
 pub fn format_of(path: &Path) -> Result<FileFormat> {
     let extension =
         path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
@@ -66,17 +68,14 @@ pub fn format_of(path: &Path) -> Result<FileFormat> {
         "ndjson" | "jsonl" | "json" => FileFormat::Ndjson,
         "arrow" | "arrows" | "ipc" | "feather" => FileFormat::Arrow,
         _ => {
-            return Err(Error::unsupported(format!(
-                "{}: no known format by that name",
-                path.display()
-            ))
-            .with_hint("say --format csv, tsv, tbl, parquet, ndjson or arrow"));
+            return Err(Error::unsupported(format!("{}: unknown file format", path.display()))
+                .with_hint("use --format csv, tsv, tbl, parquet, ndjson or arrow"));
         }
     })
 }
 
-/// Begins to read a file. The first bytes are compared with the format, so that a file that is something
-/// else is refused before anything is made of it.
+/// Opens a file. Compares its first bytes with the format, so that a file in another format is
+/// rejected before any table is created from it.
 pub fn open(input: &Input, format: FileFormat, options: &TextOptions) -> Result<Box<dyn Source>> {
     let mut head = Vec::new();
     input
@@ -87,16 +86,16 @@ pub fn open(input: &Input, format: FileFormat, options: &TextOptions) -> Result<
     let looks = looks_like(&head);
     let fits = match format {
         FileFormat::Parquet => looks == Some("Parquet"),
-        // An IPC stream has no magic of its own.
+        // An IPC stream has no magic number.
         FileFormat::Arrow => looks != Some("Parquet") && looks != Some("gzip"),
         _ => looks.is_none(),
     };
     if !fits {
-        let found = looks.map_or_else(|| "something else".into(), |l| format!("{l} data"));
+        let found = looks.map_or_else(|| "other data".into(), |l| format!("{l} data"));
         let message =
-            format!("{}: row 1: not a {} file but {found}", input.path().display(), name(format));
+            format!("{}: row 1: expected {}, found {found}", input.path().display(), name(format));
         return Err(Error::corrupt(message)
-            .with_hint("--format names the format when the file's name does not"));
+            .with_hint("--format sets the format if the file extension does not match it"));
     }
     Ok(match format {
         FileFormat::Csv => Box::new(delimited::DelimitedSource::csv(input, b',', options)?),
@@ -121,7 +120,7 @@ fn name(format: FileFormat) -> &'static str {
     }
 }
 
-/// What the first bytes of a file say it is, when they say anything but text.
+/// Detects a binary format from the first bytes of a file; `None` means text.
 fn looks_like(head: &[u8]) -> Option<&'static str> {
     let magic: [(&[u8], &str); 5] = [
         (b"PAR1", "Parquet"),
@@ -141,7 +140,7 @@ pub mod tests {
     use std::path::PathBuf;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// A file that is removed with its owner.
+    /// A file that is removed on drop.
     pub struct TempFile(pub PathBuf);
 
     impl Drop for TempFile {
@@ -150,7 +149,7 @@ pub mod tests {
         }
     }
 
-    /// A new file of these bytes; the name ends in `suffix`.
+    /// Creates a file with these bytes and a name that ends in `suffix`.
     pub fn temp(suffix: &str, bytes: &[u8]) -> TempFile {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -160,7 +159,7 @@ pub mod tests {
         TempFile(path)
     }
 
-    /// A schema without keys; a name ending in `!` is not null.
+    /// Returns a schema without keys; a `!` after the name makes the column NOT NULL.
     pub fn schema(columns: &[(&str, DataType)]) -> Arc<TableSchema> {
         let columns = columns.iter().enumerate().map(|(at, (name, data_type))| Column {
             id: at as u32,
@@ -177,7 +176,7 @@ pub mod tests {
         })
     }
 
-    /// All rows of a file.
+    /// Reads all rows of a file.
     pub fn rows(source: &mut dyn Source) -> Result<Vec<Vec<Value>>> {
         let mut out = Vec::new();
         while let Some(batch) = source.next()? {
@@ -189,7 +188,7 @@ pub mod tests {
     }
 
     #[test]
-    fn names_say_formats() {
+    fn extensions_determine_formats() {
         for (name, format) in [
             ("a.CSV", FileFormat::Csv),
             ("a.tbl", FileFormat::Tbl),
@@ -204,7 +203,7 @@ pub mod tests {
     }
 
     #[test]
-    fn a_file_that_is_something_else_is_refused() {
+    fn a_file_in_another_format_is_rejected() {
         let options = TextOptions::default();
         for (suffix, bytes) in [
             (".csv", &b"PAR1\x15\x04"[..]),

@@ -1,5 +1,5 @@
-//! One JSON object a line. Numbers keep all their digits: they are read as text. Objects and
-//! arrays inside are JSON values.
+//! Reads NDJSON, one JSON object per line. Numbers are read as text and keep all their digits.
+//! Nested objects and arrays become JSON values.
 
 use super::input::{Input, InputReader};
 use super::rows::RowBuilder;
@@ -15,7 +15,7 @@ use std::fmt;
 use std::io::{BufRead, BufReader};
 use std::sync::Arc;
 
-/// An object's members in the order of the text, values unparsed.
+/// An object's members in the order of the text, with unparsed values.
 struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
@@ -24,13 +24,13 @@ impl<'de> Deserialize<'de> for Members<'de> {
         impl<'de> Visitor<'de> for Collect {
             type Value = Members<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("one JSON object a line")
+                f.write_str("one JSON object per line")
             }
             fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Members<'de>, M::Error> {
                 let mut members = Vec::new();
                 while let Some(Name(name)) = map.next_key()? {
                     if members.iter().any(|(other, _)| *other == name) {
-                        return Err(M::Error::custom(format!("{name:?} is there twice")));
+                        return Err(M::Error::custom(format!("duplicate member {name:?}")));
                     }
                     members.push((name, map.next_value()?));
                 }
@@ -41,7 +41,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
     }
 }
 
-/// A string, borrowed when it has no escapes.
+/// A string, borrowed if it contains no escapes.
 struct Name<'a>(Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Name<'de> {
@@ -66,7 +66,7 @@ impl<'de> Deserialize<'de> for Name<'de> {
 /// A member's value.
 enum Member<'a> {
     Null,
-    /// A number or a boolean, as it is written.
+    /// The text of a number or a boolean.
     Word(&'a str),
     String(Cow<'a, str>),
     /// An object or an array.
@@ -101,7 +101,7 @@ impl Lines {
         Lines { input: input.clone(), reader, text: Vec::new(), line: 0, bytes: 0 }
     }
 
-    /// The next object's members; blank lines do not count.
+    /// Returns the next object's members, skipping blank lines, or `None` at the end.
     fn next(&mut self) -> Result<Option<Members<'_>>> {
         loop {
             self.text.clear();
@@ -120,7 +120,7 @@ impl Lines {
         }
         let members = serde_json::from_slice(self.text.trim_ascii_end()).map_err(|error| {
             let text = error.to_string();
-            // The position that is told is inside the line.
+            // Drop the position from the message: it counts within this line.
             let what = text.split(" at line ").next().unwrap_or_default();
             Error::corrupt(format!("{}: column {}: {what}", self.place(), error.column()))
         })?;
@@ -132,16 +132,16 @@ impl Lines {
     }
 }
 
-/// An NDJSON file.
+/// Source of an NDJSON file.
 pub struct NdjsonSource {
     lines: Lines,
     builder: Option<RowBuilder>,
-    /// Lower-case name to column.
+    /// Column index by lower-case name.
     columns: HashMap<String, usize>,
 }
 
 impl NdjsonSource {
-    /// Reads a file.
+    /// Creates a source that reads the input from its beginning.
     pub fn new(input: &Input) -> NdjsonSource {
         NdjsonSource { lines: Lines::of(input), builder: None, columns: HashMap::new() }
     }
@@ -157,7 +157,7 @@ fn fill_row(
         let at = columns.get(&**name).or_else(|| columns.get(&name.to_ascii_lowercase()));
         match at {
             Some(at) if found[*at].replace(*raw).is_some() => {
-                return Err(Error::corrupt(format!("{name:?} is there twice")));
+                return Err(Error::corrupt(format!("duplicate member {name:?}")));
             }
             Some(_) => {}
             None => {
@@ -228,7 +228,7 @@ impl Source for NdjsonSource {
         }
         if columns.is_empty() {
             return Err(Error::corrupt(format!(
-                "{}: line 1: no object with members",
+                "{}: line 1: the file contains no object with members",
                 self.lines.input.path().display()
             )));
         }
@@ -319,13 +319,13 @@ mod tests {
         let table = schema(&[("id!", DataType::Int64)]);
         for (text, kind, part) in [
             ("{\"id\":1}\n{\"id\":", ErrorKind::Corrupt, "line 2"),
-            ("[1]\n", ErrorKind::Corrupt, "one JSON object a line"),
+            ("[1]\n", ErrorKind::Corrupt, "one JSON object per line"),
             ("{\"id\":1}{\"id\":2}\n", ErrorKind::Corrupt, "line 1"),
             ("{\"id\":1.5}\n", ErrorKind::Type, "line 1: column id"),
             ("{\"id\":1}\n{}\n", ErrorKind::Constraint, "line 2"),
             ("{\"id\":1,\"x\":2}\n", ErrorKind::NotFound, "no column \"x\""),
-            ("{\"id\":1,\"id\":2}\n", ErrorKind::Corrupt, "twice"),
-            ("{\"id\":1,\"ID\":2}\n", ErrorKind::Corrupt, "line 1: \"ID\" is there twice"),
+            ("{\"id\":1,\"id\":2}\n", ErrorKind::Corrupt, "duplicate member"),
+            ("{\"id\":1,\"ID\":2}\n", ErrorKind::Corrupt, "line 1: duplicate member \"ID\""),
         ] {
             let mut source = source(text);
             source.bind(&table).unwrap();

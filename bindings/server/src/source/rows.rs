@@ -1,22 +1,22 @@
-//! Rows of text on their way into batches: the part that CSV, TBL and NDJSON share.
+//! Builds batches from rows of text, for CSV, TBL and NDJSON.
 
 use crate::convert;
 use nacredb::{Batch, Column, Error, Result, TableSchema, Value, Vector, VectorBuilder};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Collects values column by column, for the columns that the file has.
+/// Collects the values of the columns that the file has.
 pub struct RowBuilder {
     schema: Arc<TableSchema>,
     builders: Vec<VectorBuilder>,
-    /// Whether the file has the table's column.
+    /// For each column of the table, whether the file has it.
     present: Vec<bool>,
     rows: usize,
 }
 
 impl RowBuilder {
-    /// For these columns of a table. A column that must not be null, has no default and is not
-    /// in the file is an error.
+    /// Creates a builder for the columns of a table that are present in the file. Fails if an
+    /// absent column is NOT NULL and has no default.
     pub fn new(schema: &Arc<TableSchema>, present: Vec<bool>, path: &Path) -> Result<RowBuilder> {
         for (column, present) in schema.columns.iter().zip(&present) {
             if !present {
@@ -27,17 +27,17 @@ impl RowBuilder {
         Ok(RowBuilder { schema: schema.clone(), builders, present, rows: 0 })
     }
 
-    /// The table.
+    /// Returns the schema of the table.
     pub fn schema(&self) -> &Arc<TableSchema> {
         &self.schema
     }
 
-    /// Rows so far.
+    /// Returns the number of complete rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// A text for a column of the current row.
+    /// Parses text as the value of a column in the current row.
     pub fn text(&mut self, column: usize, text: &str) -> Result<()> {
         let definition = &self.schema.columns[column];
         convert::push_text(&mut self.builders[column], definition.data_type, text).map_err(|why| {
@@ -47,7 +47,7 @@ impl RowBuilder {
         })
     }
 
-    /// A null for a column of the current row.
+    /// Sets a column of the current row to null. Fails if the column is NOT NULL.
     pub fn null(&mut self, column: usize) -> Result<()> {
         let definition = &self.schema.columns[column];
         if !definition.nullable {
@@ -59,7 +59,7 @@ impl RowBuilder {
         Ok(())
     }
 
-    /// The default of a column of the current row.
+    /// Sets a column of the current row to its default.
     pub fn default(&mut self, column: usize) -> Result<()> {
         if self.schema.columns[column].default.is_null() {
             return self.null(column);
@@ -69,18 +69,20 @@ impl RowBuilder {
         Ok(())
     }
 
-    /// Ends the current row; every present column has got a value.
+    /// Ends the current row, in which every present column must have a value.
     pub fn end_row(&mut self) {
         self.rows += 1;
         debug_assert!(
             self.builders
                 .iter()
                 .zip(&self.present)
-                .all(|(b, p)| b.len() == if *p { self.rows } else { 0 })
+                .all(|(b, p)| b.len() == if *p { self.rows } else { 0 }),
+            "row {} lacks a value of a present column",
+            self.rows
         );
     }
 
-    /// The rows so far as a batch; `None` when there are none.
+    /// Returns the complete rows as a batch and starts anew; `None` if there are none.
     pub fn take(&mut self) -> Option<Batch> {
         if self.rows == 0 {
             return None;
@@ -99,7 +101,7 @@ impl RowBuilder {
     }
 }
 
-/// Whether a column of the table may be missing in the file: when it has a default or may be null.
+/// Checks that a file may lack a column of the table: the column is nullable or has a default.
 pub fn check_absent(schema: &TableSchema, column: &Column, path: &Path) -> Result<()> {
     if column.nullable || !column.default.is_null() {
         return Ok(());
@@ -112,7 +114,8 @@ pub fn check_absent(schema: &TableSchema, column: &Column, path: &Path) -> Resul
     Err(Error::constraint(message).with_table(schema.name.clone()).with_key(column.name.clone()))
 }
 
-/// For each name of a file, the table's column. Unknown and repeated names are errors.
+/// Returns the index of the table's column for each name in a file. Unknown and repeated names are
+/// errors.
 pub fn match_names(schema: &TableSchema, names: &[String], path: &Path) -> Result<Vec<usize>> {
     let mut matched = Vec::with_capacity(names.len());
     for name in names {
@@ -125,7 +128,7 @@ pub fn match_names(schema: &TableSchema, names: &[String], path: &Path) -> Resul
         };
         if matched.contains(&at) {
             return Err(Error::already_exists(format!(
-                "{}: column {name:?} is there twice",
+                "{}: duplicate column {name:?}",
                 path.display()
             )));
         }

@@ -1,4 +1,4 @@
-//! `nacre tpch`: the eight TPC-H tables, generated straight into the engine.
+//! `nacre tpch`: generates the eight TPC-H tables directly into the engine.
 
 mod tables;
 
@@ -23,7 +23,7 @@ fn generate(database: &Database, scale: f64, out: &mut dyn Write) -> Outcome {
     let tables = tables::all(scale);
     for table in &tables {
         if exists(&mut session, table.name) {
-            return Err(Error::already_exists(format!("table {} exists", table.name))
+            return Err(Error::already_exists(format!("table {} already exists", table.name))
                 .with_hint("generate into an empty database, or drop the table first")
                 .with_table(table.name)
                 .into());
@@ -31,7 +31,7 @@ fn generate(database: &Database, scale: f64, out: &mut dyn Write) -> Outcome {
     }
     let names: Vec<&str> = tables.iter().map(|table| table.name).collect();
     make(&mut session, tables, out).inspect_err(|_| {
-        // Some of the tables are worse than none.
+        // Leave all tables or none.
         for name in names {
             let _ = database::execute(&mut session, &format!("drop table if exists {name}"), &[]);
         }
@@ -49,7 +49,7 @@ fn make(session: &mut Session, tables: Vec<tables::Table>, out: &mut dyn Write) 
         total += loaded;
         let elapsed = one.elapsed();
         let rate = terminal::rate(loaded, elapsed.as_secs_f64());
-        // Whether anybody reads this decides nothing about the tables.
+        // A closed standard output must not stop the generation of the remaining tables.
         let _ = writeln!(
             out,
             "{name:10} {:>14} {:>10} {rate:>20}",
@@ -68,7 +68,7 @@ fn make(session: &mut Session, tables: Vec<tables::Table>, out: &mut dyn Write) 
     Ok(())
 }
 
-/// Whether a query over the table can be prepared.
+/// Whether the table exists, found by running an empty query over it.
 fn exists(session: &mut Session, table: &str) -> bool {
     database::execute(session, &format!("select 1 from {table} limit 0"), &[]).is_ok()
 }
@@ -86,9 +86,12 @@ fn load(session: &mut Session, table: tables::Table) -> Outcome<u64> {
     }
     progress.phase("writing");
     block_on(appender.finish()).map_err(|error| match error.kind() {
-        // The generator's formula for the suppliers of a part meets itself when there are few suppliers.
+        // With few suppliers, the generator's formula assigns one supplier to a part more than
+        // once.
         ErrorKind::Constraint => error
-            .with_hint("TPC-H repeats keys at some scale factors below 0.024; 0.01 is good")
+            .with_hint(
+                "TPC-H generates duplicate keys at some scale factors below 0.024; 0.01 works",
+            )
             .into(),
         _ => error.into(),
     })

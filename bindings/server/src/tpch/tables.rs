@@ -1,6 +1,5 @@
-//! The tables as the TPC-H specification types them, and their rows from the generator, column by
-//! column. Lengths of `CHAR` and `VARCHAR`, and `DECIMAL(15,2)` for every amount, are those of the
-//! specification's clause 1.4.
+//! Definitions of the TPC-H tables, and their generated rows. Lengths of `CHAR` and `VARCHAR`, and
+//! `DECIMAL(15,2)` for amounts, follow clause 1.4 of the TPC-H specification.
 
 use nacredb::{Batch, DataType, VectorBuilder};
 use std::fmt::{Display, Write};
@@ -10,27 +9,27 @@ use tpchgen::generators::{
     PartSuppGenerator, RegionGenerator, SupplierGenerator,
 };
 
-/// Rows of a batch.
+/// Number of rows per batch.
 const BATCH_ROWS: usize = 8192;
 
-/// A table to make.
+/// A table to generate.
 pub struct Table {
     pub name: &'static str,
     pub ddl: &'static str,
-    /// About how many generator steps there are, for the progress bar.
+    /// Approximate number of generator steps, for the progress bar.
     pub units: u64,
     pub batches: Box<dyn Batches>,
 }
 
-/// Some rows, and generator steps so far.
+/// A batch of rows and the number of generator steps so far.
 pub struct Produced {
     pub batch: Batch,
     pub units: u64,
 }
 
-/// Rows in batches of the given column types.
+/// Generates rows in batches.
 pub trait Batches {
-    /// The next batch; `None` at the end.
+    /// Returns the next batch, with columns of the given types, or `None` at the end.
     fn next_batch(&mut self, types: &[DataType]) -> Option<Produced>;
 }
 
@@ -54,7 +53,7 @@ impl Row<'_> {
         self
     }
 
-    /// A text that the generator knows only how to print.
+    /// Appends a value that the generator can only print.
     fn display(&mut self, value: impl Display) -> &mut Self {
         self.text.clear();
         // Writing into a String cannot fail.
@@ -65,7 +64,7 @@ impl Row<'_> {
     }
 }
 
-/// A generator's iterator and how one of its rows becomes columns.
+/// A generator's iterator and the function that writes one of its rows.
 struct Generator<I, F> {
     rows: I,
     write: F,
@@ -81,7 +80,7 @@ impl<T, I: Iterator<Item = T>, F: Fn(&T, &mut Row<'_>)> Batches for Generator<I,
         for item in self.rows.by_ref().take(BATCH_ROWS) {
             let mut row = Row { builders: &mut builders, at: 0, text: &mut text };
             (self.write)(&item, &mut row);
-            debug_assert_eq!(row.at, types.len());
+            debug_assert_eq!(row.at, types.len(), "a row has one value per column");
             rows += 1;
         }
         self.units += rows as u64;
@@ -97,7 +96,7 @@ fn batches<T: 'static>(
     Box::new(Generator { rows, write, units: 0 })
 }
 
-/// All eight, referenced tables first.
+/// Returns all eight tables, referenced tables first.
 pub fn all(scale: f64) -> Vec<Table> {
     let scaled = |base: f64| (base * scale).max(1.0) as u64;
     let table = |name, ddl, units, batches| Table { name, ddl, units, batches };
@@ -153,7 +152,7 @@ pub fn all(scale: f64) -> Vec<Table> {
         table("lineitem", LINEITEM, scaled(6.0012e6), {
             batches(LineItemGenerator::new(scale, 1, 1).iter(), |r, row| {
                 row.int(r.l_orderkey).int(r.l_partkey).int(r.l_suppkey).int(r.l_linenumber);
-                // A quantity is a whole number in a column of hundredths.
+                // The generator yields whole numbers, the column stores hundredths.
                 row.int(r.l_quantity * 100)
                     .int(r.l_extendedprice.0)
                     .int(r.l_discount.0)
@@ -255,7 +254,7 @@ const LINEITEM: &str = "create table lineitem (
 mod tests {
     use super::*;
 
-    /// The types that a table's DDL declares.
+    /// Returns the column types that a DDL statement declares.
     fn types(ddl: &str) -> Vec<DataType> {
         let lines = ddl.lines().skip(1).filter(|line| line.contains("not null"));
         let number = |text: &str| text.split(['(', ')']).nth(1).and_then(|n| n.parse().ok());
@@ -271,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_what_the_generator_prints() {
+    fn rows_match_the_printed_form() {
         let printed: Vec<Vec<String>> = vec![
             RegionGenerator::new(0.001, 1, 1).iter().map(|r| r.to_string()).collect(),
             NationGenerator::new(0.001, 1, 1).iter().map(|r| r.to_string()).collect(),
@@ -295,7 +294,7 @@ mod tests {
             }
             assert_eq!(rows.len(), printed.len(), "{}", table.name);
             for (row, printed) in rows.iter().zip(&printed) {
-                // The quantity is the one column that the generator prints without its hundredths.
+                // Quantity is the only amount that the generator prints without hundredths.
                 let row = match table.name {
                     "lineitem" => row.replacen(".00|", "|", 1),
                     _ => row.clone(),

@@ -1,43 +1,52 @@
-//! Databases: missing, damaged, generated, in use; and commands whose output is not read.
+//! Missing, generated, damaged and locked databases, and commands with closed standard output.
 
 use crate::folder::{Folder, segments};
 use std::process::Stdio;
 
 #[test]
-fn work_is_done_whether_its_report_is_read_or_not() {
+fn closed_output_does_not_stop_the_work() {
     let folder = Folder::new();
     for name in ["a.csv", "b.csv", "c.csv"] {
         folder.file(name, b"id\n1\n");
     }
     assert_eq!(
-        folder.unread(&["import", "d", "t", "a.csv", "b.csv", "c.csv"], ""),
+        folder.with_closed_output(&["import", "d", "t", "a.csv", "b.csv", "c.csv"], ""),
         (0, String::new())
     );
     assert_eq!(folder.csv("d", "select count(*) as n from t"), "n\n3\n");
-    assert_eq!(folder.unread(&["tpch", "h", "--scale", "0.01"], ""), (0, String::new()));
+    assert_eq!(
+        folder.with_closed_output(&["tpch", "h", "--scale", "0.01"], ""),
+        (0, String::new())
+    );
     assert!(folder.ok(&["check", "h"]).starts_with("ok: 8 tables"));
 
-    // A script ends where the next statement would run, and says so.
-    let (code, error) = folder.unread(
+    // A script ends with an error before the next statement.
+    let (code, error) = folder.with_closed_output(
         &["shell", "d"],
         "create table u (a int);\nselect id from t;\ninsert into u values (1);\n",
     );
     assert_eq!(code, 1);
     assert!(error.starts_with("error[io]: standard output was closed"), "{error}");
     assert_eq!(folder.csv("d", "select count(*) as n from u"), "n\n0\n");
-    let same_line = folder.unread(&["shell", "d"], "select id from t; insert into u values (1);");
+    let same_line =
+        folder.with_closed_output(&["shell", "d"], "select id from t; insert into u values (1);");
     assert_eq!(
         (same_line.0, folder.csv("d", "select count(*) as n from u").as_str()),
         (1, "n\n0\n")
     );
-    let (code, error) =
-        folder.unread(&["shell", "d"], "insert into u values (1);\nselect id from t;\n\\x\n\\q\n");
+    let (code, error) = folder.with_closed_output(
+        &["shell", "d"],
+        "insert into u values (1);\nselect id from t;\n\\x\n\\q\n",
+    );
     assert_eq!((code, error.as_str()), (0, ""));
-    assert_eq!(folder.unread(&["sql", "d", "select id from t"], ""), (0, String::new()));
+    assert_eq!(
+        folder.with_closed_output(&["sql", "d", "select id from t"], ""),
+        (0, String::new())
+    );
 }
 
 #[test]
-fn databases_that_are_not_there() {
+fn missing_databases() {
     let folder = Folder::new();
     let url = format!("file://{}/none", folder.0.display());
     for arguments in [
@@ -51,7 +60,7 @@ fn databases_that_are_not_there() {
         assert!(error.starts_with("error[not_found]"), "{error}");
     }
     assert!(!folder.0.join("none").exists() && !folder.0.join("t.csv").exists());
-    // Nothing is made in a folder of other things.
+    // No database is created in a folder with other files.
     std::fs::create_dir(folder.0.join("other")).unwrap();
     folder.file("other/notes.txt", b"");
     for arguments in
@@ -62,7 +71,7 @@ fn databases_that_are_not_there() {
         assert!(error.starts_with("error[not_found]"), "{error}");
     }
     assert_eq!(std::fs::read_dir(folder.0.join("other")).unwrap().count(), 1);
-    // Other programs' ways to write a URL are not names of folders.
+    // URLs in the style of other programs are not taken as folder names.
     for url in [":memory:", "file:/tmp/nacre"] {
         let (code, _, error) = folder.nacre(&["sql", url, "select 1"]);
         assert_eq!(code, 1);
@@ -75,7 +84,7 @@ fn databases_that_are_not_there() {
 }
 
 #[test]
-fn tpch_and_damage() {
+fn check_finds_damage_in_generated_tables() {
     let folder = Folder::new();
     folder.ok(&["tpch", "d", "--scale", "0.01"]);
     assert_eq!(folder.csv("d", "select count(*) as n from lineitem"), "n\n60175\n");
@@ -105,7 +114,7 @@ fn tpch_and_damage() {
 }
 
 #[test]
-fn one_process_at_a_time() {
+fn a_database_is_open_in_one_process_at_a_time() {
     let folder = Folder::new();
     folder.ok(&["sql", "d", "create table t (a int)"]);
     let hold = || {
@@ -114,12 +123,12 @@ fn one_process_at_a_time() {
     let mut holder = hold();
     let mut error = String::new();
     for _ in 0..500 {
-        let (code, _, told) = folder.nacre(&["sql", "d", "select 1"]);
-        error = told;
+        let (code, _, report) = folder.nacre(&["sql", "d", "select 1"]);
+        error = report;
         if code == 1 {
             break;
         }
-        // It may have come while we had the database open, and left.
+        // The shell exits if it starts while the command above has the database open.
         if holder.try_wait().unwrap().is_some() {
             holder = hold();
         }

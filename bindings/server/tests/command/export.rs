@@ -1,10 +1,10 @@
-//! `nacre export`, and that `nacre import` reads its files.
+//! `nacre export`, and importing its files again.
 
 use crate::folder::Folder;
 use std::process::Command;
 
 #[test]
-fn what_is_exported_comes_back() {
+fn exported_files_can_be_imported() {
     let folder = Folder::new();
     folder.ok(&[
         "sql",
@@ -25,9 +25,9 @@ fn what_is_exported_comes_back() {
         let out = folder.ok(&["import", &url, "t", &file, "--primary-key", "id"]);
         assert!(out.contains("3 rows into t"), "{out}");
         assert_eq!(folder.csv(&url, all), expected, "{format}");
-        assert!(folder.ok(&["check", &url]).starts_with("ok: 1 tables, 3 rows"));
+        assert!(folder.ok(&["check", &url]).starts_with("ok: 1 table, 3 rows"));
     }
-    // The empty text and null stay two things, where a format can tell them apart.
+    // The empty text and null stay distinct in formats that distinguish them.
     folder.ok(&[
         "sql",
         "e",
@@ -41,7 +41,7 @@ fn what_is_exported_comes_back() {
 }
 
 #[test]
-fn a_float_is_no_wider_where_it_becomes_text() {
+fn a_float_converted_to_text_gains_no_digits() {
     let folder = Folder::new();
     folder.ok(&["sql", "d", "create table t (f float)", "insert into t values (0.1)"]);
     folder.ok(&["export", "d", "t", "t.parquet"]);
@@ -59,13 +59,14 @@ fn a_float_is_no_wider_where_it_becomes_text() {
 }
 
 #[test]
-fn exports_replace_the_contents_of_files_only() {
+fn exports_replace_regular_files_only() {
     use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
     let folder = Folder::new();
     folder.ok(&["sql", "d", "create table t (id int)", "insert into t values (1), (2)"]);
     let (rows, path) = ("id\n1\n2\n", |name: &str| folder.0.join(name));
     let read = |name: &str| std::fs::read_to_string(path(name)).unwrap();
-    // Standard output has the rows alone, wherever it goes. By a link, lest a mistake replaces the system's own.
+    // An export to standard output prints nothing but the rows. A link keeps a defect from
+    // replacing the system's /dev/stdout.
     symlink("/dev/stdout", path("rows.csv")).unwrap();
     assert_eq!(folder.ok(&["export", "d", "t", "rows.csv"]), rows);
     let out = std::fs::File::options().append(true).create(true).open(path("out.csv")).unwrap();
@@ -74,14 +75,14 @@ fn exports_replace_the_contents_of_files_only() {
         assert!(command.stdout(out.try_clone().unwrap()).status().unwrap().success());
     }
     assert_eq!(read("out.csv"), rows.repeat(2));
-    // What is no file is written to.
+    // A pipe is written to, not replaced.
     assert!(Command::new("mkfifo").arg(path("pipe.csv")).status().unwrap().success());
     let pipe = path("pipe.csv");
     let reader = std::thread::spawn(move || std::fs::read_to_string(pipe).unwrap());
     assert!(folder.ok(&["export", "d", "t", "pipe.csv"]).starts_with("pipe.csv: 2 rows in "));
     assert!(path("pipe.csv").metadata().unwrap().file_type().is_fifo());
     assert_eq!(reader.join().unwrap(), rows);
-    // Links lead to the file, whether it exists or not; the mode stays.
+    // Symbolic links are followed, even to a missing file; the mode of the file stays.
     std::fs::create_dir(path("old")).unwrap();
     let target = folder.file("old/target.csv", b"old");
     std::fs::set_permissions(&target, PermissionsExt::from_mode(0o600)).unwrap();
@@ -95,7 +96,7 @@ fn exports_replace_the_contents_of_files_only() {
         assert!(path(link).is_symlink(), "{link}");
     }
     assert_eq!(target.metadata().unwrap().mode() & 0o777, 0o600);
-    // Nobody else's file is written on the way, and none is left.
+    // An export overwrites no other file and leaves no temporary file.
     folder.file("x.csv.partial", b"mine");
     folder.ok(&["export", "d", "t", "x.csv"]);
     assert_eq!((read("x.csv").as_str(), read("x.csv.partial").as_str()), (rows, "mine"));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A folder that is removed with its owner.
+/// A temporary folder that is removed on drop.
 pub struct Folder(pub PathBuf);
 
 impl Folder {
@@ -29,12 +29,12 @@ impl Folder {
         command
     }
 
-    /// Exit code, standard output, standard error.
+    /// Runs the command. Returns exit code, standard output and standard error.
     pub fn nacre(&self, arguments: &[&str]) -> (i32, String, String) {
-        told(&self.command(arguments).output().unwrap())
+        outcome(&self.command(arguments).output().unwrap())
     }
 
-    /// The same, with this on standard input, through a pipe.
+    /// Like [`Folder::nacre`], with the input piped to standard input.
     pub fn piped(&self, arguments: &[&str], input: &[u8]) -> (i32, String, String) {
         use std::io::Write;
         let mut command = self.command(arguments);
@@ -45,29 +45,31 @@ impl Folder {
             .spawn()
             .unwrap();
         let mut pipe = child.stdin.take().unwrap();
-        // Whoever has seen enough closes it.
+        // The command may close its standard input early.
         let _ = pipe.write_all(input);
         drop(pipe);
-        told(&child.wait_with_output().unwrap())
+        outcome(&child.wait_with_output().unwrap())
     }
 
-    /// Exit code and standard error of a run whose standard output nobody reads, with this on standard input.
-    pub fn unread(&self, arguments: &[&str], input: &str) -> (i32, String) {
+    /// Runs the command with closed standard output and the input as a file on standard input.
+    /// Returns exit code and standard error.
+    pub fn with_closed_output(&self, arguments: &[&str], input: &str) -> (i32, String) {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let input = std::fs::File::open(self.file("input", input.as_bytes())).unwrap();
         let mut command = self.command(arguments);
-        let (code, _, error) = told(&command.stdin(input).stdout(writer).output().unwrap());
+        let (code, _, error) = outcome(&command.stdin(input).stdout(writer).output().unwrap());
         (code, error)
     }
 
-    /// Standard output of a run that must succeed.
+    /// Runs a command that must succeed. Returns its standard output.
     pub fn ok(&self, arguments: &[&str]) -> String {
         let (code, out, error) = self.nacre(arguments);
         assert_eq!(code, 0, "{arguments:?}: {error}");
         out
     }
 
+    /// Runs SQL that must succeed. Returns the result as CSV.
     pub fn csv(&self, url: &str, sql: &str) -> String {
         self.ok(&["sql", url, sql, "--format", "csv"])
     }
@@ -79,11 +81,13 @@ impl Drop for Folder {
     }
 }
 
-pub fn told(output: &Output) -> (i32, String, String) {
+/// Returns exit code, standard output and standard error of a finished process.
+pub fn outcome(output: &Output) -> (i32, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
 }
 
+/// Lists the segment files of a database.
 pub fn segments(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
     let mut found: Vec<PathBuf> =

@@ -1,11 +1,11 @@
 //! `nacre import`: pipes, many files, damaged files, duplicate keys.
 
-use crate::folder::{Folder, segments, told};
+use crate::folder::{Folder, outcome, segments};
 use std::process::{Command, Stdio};
 
-/// Each command does the house-keeping for what it has written.
+/// Each command runs the maintenance that its writes have made due.
 #[test]
-fn many_small_imports_do_not_leave_as_many_segments() {
+fn many_small_imports_leave_few_segments() {
     let folder = Folder::new();
     for number in 0..12 {
         folder.file("rows.csv", format!("id,v\n{number},x\n").as_bytes());
@@ -17,7 +17,7 @@ fn many_small_imports_do_not_leave_as_many_segments() {
 }
 
 #[test]
-fn pipes_are_imported_whole() {
+fn pipes_are_imported_completely() {
     let folder = Folder::new();
     let rows: String = (0..20_000).map(|id| format!("{id},row {id}\n")).collect();
     folder.file("rows.csv", format!("id,s\n{rows}").as_bytes());
@@ -46,15 +46,15 @@ fn pipes_are_imported_whole() {
     let twice = ["import", "k", "t", "-", "--format", "csv", "--primary-key", "id"];
     let (code, _, error) = folder.piped(&twice, b"id\na-b\na-b\n");
     assert_eq!((code, error.starts_with("error[constraint]: -: ")), (1, true), "{error}");
-    // What a redirection opens is a file; somebody may have read of it.
+    // Redirected standard input is a file, whose beginning another process may have read.
     let script = "\"$0\" import r t - --format tbl < t.tbl && (read line && \"$0\" import r t - --format tbl) < t.tbl";
     folder.ok(&["sql", "r", "create table t (id int, s text)"]);
     let mut shell = Command::new("sh");
     shell.args(["-c", script, env!("CARGO_BIN_EXE_nacre")]).current_dir(&folder.0);
-    assert_eq!(told(&shell.output().unwrap()).0, 0);
+    assert_eq!(outcome(&shell.output().unwrap()).0, 0);
     let count = "select count(*) as n, count(distinct id) as m from t";
     assert_eq!(folder.csv("r", count), "n,m\n39999,20000\n");
-    // A pipe with a name can be opened once only.
+    // A named pipe can be opened only once.
     assert!(Command::new("mkfifo").arg(folder.0.join("pipe.csv")).status().unwrap().success());
     let (pipe, bytes) = (folder.0.join("pipe.csv"), std::fs::read(folder.0.join("t.csv")).unwrap());
     let writer = std::thread::spawn(move || std::fs::write(pipe, bytes).unwrap());
@@ -62,12 +62,12 @@ fn pipes_are_imported_whole() {
         folder.ok(&["import", "p", "t", "pipe.csv"]).starts_with("pipe.csv: 20,000 rows into t")
     );
     writer.join().unwrap();
-    // No name says a format here.
+    // `-` has no extension that gives the format.
     assert!(folder.nacre(&["import", "p", "t", "-"]).2.starts_with("error[unsupported]: -: "));
 }
 
 #[test]
-fn files_may_be_more_than_can_be_open() {
+fn imports_may_exceed_the_open_file_limit() {
     let folder = Folder::new();
     let names: Vec<String> = (0..200).map(|number| format!("part-{number}.csv")).collect();
     names.iter().for_each(|name| drop(folder.file(name, b"id\n")));
@@ -80,12 +80,12 @@ fn files_may_be_more_than_can_be_open() {
             env!("CARGO_BIN_EXE_nacre"),
         ]);
         shell.args(arguments).current_dir(&folder.0).stdin(Stdio::piped());
-        told(&shell.output().unwrap())
+        outcome(&shell.output().unwrap())
     };
     let files: Vec<&str> = names.iter().map(String::as_str).collect();
     let (code, out, error) = limited("-n 64", &[&["import", "d", "t"], &files[..]].concat());
     assert_eq!((code, error.as_str(), out.lines().count()), (0, "", 200));
-    // What has to stay open may be as much as the system allows.
+    // Inputs that must stay open may reach the hard limit.
     let (code, _, error) = limited(
         "-S -n 64",
         &[&["import", "d", "t", "--format", "ndjson"], &["-"; 200][..]].concat(),
@@ -122,7 +122,7 @@ fn a_bad_file_changes_nothing() {
         assert_eq!(code, 1, "{name}");
         assert!(error.starts_with(&format!("error[{kind}]: ")) && error.contains(part), "{error}");
         assert_eq!(folder.csv("d", "select * from t"), "id,day\n1,2026-01-01\n", "{name}");
-        // And no table is left behind where there was none.
+        // A failed import does not leave behind the table it created.
         if name != "h.csv" && name != "g.tbl" && name != "a.csv" && name != "b.csv" {
             assert_eq!(folder.nacre(&["import", "d", "new", name]).0, 1, "{name}");
             assert_eq!(folder.csv("d", "show tables"), "table_name\nt\n", "{name}");
@@ -135,7 +135,7 @@ fn a_bad_file_changes_nothing() {
 }
 
 #[test]
-fn duplicates_by_policy() {
+fn duplicate_policies() {
     let folder = Folder::new();
     folder.ok(&[
         "sql",

@@ -1,6 +1,6 @@
 //! `nacre sql` and `nacre shell`: statements, formats, scripts.
 
-use crate::folder::{Folder, told};
+use crate::folder::{Folder, outcome};
 use std::process::Stdio;
 
 #[test]
@@ -43,12 +43,12 @@ fn exit_codes_and_formats() {
 }
 
 #[test]
-fn rows_come_before_the_query_ends() {
+fn rows_are_printed_before_the_query_ends() {
     use std::io::{BufRead, BufReader};
     let folder = Folder::new();
     folder.ok(&["tpch", "d", "--scale", "0.01"]);
     let sql = "select l_orderkey, case when l_orderkey > 50000 then cast(l_orderkey as tinyint) end as x from lineitem";
-    // What came before an error was printed.
+    // Rows before an error are printed.
     for format in ["csv", "ndjson", "json", "table", "line"] {
         let (code, out, error) = folder.nacre(&["sql", "d", sql, "--format", format]);
         assert_eq!(code, 1);
@@ -59,17 +59,17 @@ fn rows_come_before_the_query_ends() {
         );
         assert!(error.starts_with("error[type]: TINYINT out of range"), "{error}");
     }
-    // Whoever has seen enough does not wait for the rest, which here would be an error.
+    // The command ends when its reader does, before the rest of the rows, which would be an error.
     for format in ["csv", "table", "arrow"] {
         let mut command = folder.command(&["sql", "d", sql, "--format", format]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut reader = BufReader::new(child.stdout.take().unwrap());
         assert!(!reader.fill_buf().unwrap().is_empty());
         drop(reader);
-        let (code, _, error) = told(&child.wait_with_output().unwrap());
+        let (code, _, error) = outcome(&child.wait_with_output().unwrap());
         assert_eq!((code, error.as_str()), (0, ""), "{format}");
     }
-    // The memory limit is for what has to be held.
+    // Streamed rows do not count towards the memory limit.
     let small = |arguments: &[&str]| {
         folder.nacre(
             &[
@@ -106,7 +106,7 @@ fn statements_from_standard_input() {
 }
 
 #[test]
-fn scripts_are_run_as_they_are_written() {
+fn scripts_run_verbatim() {
     let folder = Folder::new();
     let shell = |url: &str, text: &str| folder.piped(&["shell", url], text.as_bytes());
     let text = "create table t (s text);\r\ninsert into t values ('a\r\nb'), ('c\nd'), ($$e;\nf$$);\r\n\\d t\r\n";
@@ -114,13 +114,13 @@ fn scripts_are_run_as_they_are_written() {
     assert_eq!((code, error.as_str()), (0, ""), "{out}");
     let rows = "{\"s\":\"a\\r\\nb\"}\n{\"s\":\"c\\nd\"}\n{\"s\":\"e;\\nf\"}\n";
     assert_eq!(folder.ok(&["sql", "d", "select s from t order by s", "--format", "ndjson"]), rows);
-    // What is no command is an error, and the statements after it run.
+    // An invalid command is an error; the statements after it run.
     for line in ["\\nonsense", "\\rows many", "\\x now"] {
         let (code, out, error) = shell("memory://", &format!("{line}\nselect 1 as a;\n"));
         assert_eq!((code, out.as_str()), (1, " a\n──\n 1\n(1 row)\n"), "{line}");
         assert!(error.starts_with("error[syntax]: "), "{error}");
     }
-    // A line is not looked at again when the next one comes.
+    // Each line is scanned once, so a long script takes linear time.
     let rows: String = (0..200_000).map(|n| format!("({n}, 'row'),\n")).collect();
     let (code, _, error) = shell(
         "m",

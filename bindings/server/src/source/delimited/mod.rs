@@ -1,5 +1,5 @@
-//! CSV, TSV and TBL. Quoting is known to the reader of a field, because an empty field is null
-//! and a quoted empty field is the empty text.
+//! Reads CSV, TSV and TBL. Tracks whether each field was quoted: an empty field is null, a quoted
+//! empty field is the empty text.
 
 mod reader;
 
@@ -12,29 +12,29 @@ use reader::{Reader, Record};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A CSV, TSV or TBL file.
+/// Source of a CSV, TSV or TBL file.
 pub struct DelimitedSource {
     input: Input,
     reader: Reader<InputReader>,
     delimiter: u8,
     tbl: bool,
     null: Option<String>,
-    /// Names of the header.
+    /// Column names of the header line.
     names: Option<Vec<String>>,
-    /// Fields of every record; zero for an empty file.
+    /// Number of fields per record; 0 for an empty file.
     width: usize,
-    /// The first record, when it is data.
+    /// The first record, if it is data and has not been returned yet.
     first: Option<Record>,
     target: Option<(RowBuilder, Vec<usize>)>,
 }
 
 impl DelimitedSource {
-    /// With quotes, and a header unless the options say otherwise.
+    /// Opens a file with quoting, and with a header line unless the options exclude it.
     pub fn csv(input: &Input, delimiter: u8, options: &TextOptions) -> Result<DelimitedSource> {
         DelimitedSource::open(input, delimiter, false, options)
     }
 
-    /// Pipe-separated, one more pipe at the end of a line, no header.
+    /// Opens a pipe-separated file, in which a pipe may end each line, without a header.
     pub fn tbl(input: &Input, options: &TextOptions) -> Result<DelimitedSource> {
         DelimitedSource::open(input, b'|', true, options)
     }
@@ -63,7 +63,7 @@ impl DelimitedSource {
             return match tbl || options.no_header {
                 true => Ok(source),
                 false => Err(Error::corrupt(format!(
-                    "{}: line 1: no header, the file is empty",
+                    "{}: line 1: the file is empty and has no header",
                     path.display()
                 ))),
             };
@@ -81,7 +81,8 @@ impl DelimitedSource {
         Ok(source)
     }
 
-    /// The next record that counts, with the right number of fields.
+    /// Reads the next record that is not blank and checks its number of fields. Returns false at
+    /// the end.
     fn record(&mut self, record: &mut Record) -> Result<bool> {
         if let Some(first) = self.first.take() {
             *record = first;
@@ -100,7 +101,8 @@ impl DelimitedSource {
                 record.fields.pop();
                 return Ok(true);
             }
-            // A blank line is no record where a record has several fields.
+            // Skip a blank line. With one field per record it would be a null, and was returned
+            // above.
             if fields == 1 && record.data.is_empty() {
                 continue;
             }
@@ -139,7 +141,7 @@ fn at_line(path: &Path, line: u64, error: Error) -> Error {
 
 impl Source for DelimitedSource {
     fn describe(&mut self, tick: Tick<'_>) -> Result<Vec<FileColumn>> {
-        // A reader of its own: this one stands where the rows begin.
+        // Use a separate reader: `self` stays at the first row.
         let options = TextOptions { no_header: self.names.is_none(), null: self.null.clone() };
         let mut pass = DelimitedSource::open(&self.input, self.delimiter, self.tbl, &options)?;
         let mut columns = vec![Inference::default(); self.width];

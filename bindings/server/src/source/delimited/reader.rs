@@ -1,22 +1,25 @@
-//! Bytes to records: quotes, doubled quotes, line ends, the mark of byte order. Knows no types.
+//! Splits bytes into records: handles quotes, doubled quotes, line ends and the byte order mark,
+//! but no types.
 //!
-//! A reader of our own because it must tell whether a field was quoted: that is the difference between
-//! null and the empty text, and the `csv` crate does not pass it on. The tests hold it against that crate.
+//! The `csv` crate does not report whether a field was quoted, which distinguishes the empty text
+//! from null. The tests compare this reader with that crate.
 
 use nacredb::{Error, Result};
 use std::io::Read;
 
-/// One record: its fields end to end, where each ends, and whether it was quoted.
+/// One record.
 #[derive(Default)]
 pub struct Record {
+    /// The fields' bytes, concatenated.
     pub data: Vec<u8>,
+    /// End of each field in `data`, and whether the field was quoted.
     pub fields: Vec<(usize, bool)>,
-    /// Line on which it begins, from 1.
+    /// Line on which the record begins, from 1.
     pub line: u64,
 }
 
 impl Record {
-    /// Whether the last field has no text.
+    /// Whether the last field is empty.
     pub fn is_last_empty(&self) -> bool {
         let before = self.fields.iter().rev().nth(1).map_or(0, |(end, _)| *end);
         self.data.len() == before
@@ -26,7 +29,7 @@ impl Record {
         self.fields.push((self.data.len(), quoted));
     }
 
-    /// The fields as text; an error when the bytes are not UTF-8.
+    /// Returns each field's text and whether it was quoted. Fails if the bytes are not UTF-8.
     pub fn texts(&self) -> Result<impl ExactSizeIterator<Item = (&str, bool)>> {
         let invalid = || Error::corrupt("not UTF-8 text");
         let data = std::str::from_utf8(&self.data).map_err(|_| invalid())?;
@@ -51,7 +54,7 @@ pub struct Reader<R> {
     quotes: bool,
     /// Line of the next record, from 1.
     pub line: u64,
-    /// Bytes taken from the input.
+    /// Number of bytes read from the input.
     pub bytes: u64,
 }
 
@@ -60,19 +63,19 @@ enum State {
     FieldStart,
     Plain,
     Quoted,
-    /// After a quote inside a quoted field: its end, or the first half of a doubled quote.
+    /// After a quote in a quoted field: either the closing quote or the first of a doubled quote.
     Quote,
 }
 
 impl<R: Read> Reader<R> {
     const BUFFER: usize = 256 << 10;
 
-    /// Records of fields between delimiters, with or without quotes.
+    /// Creates a reader of delimited fields, with or without quoting.
     pub fn new(input: R, delimiter: u8, quotes: bool) -> Reader<R> {
         Reader { input, buffer: Vec::new(), at: 0, delimiter, quotes, line: 1, bytes: 0 }
     }
 
-    /// Refills the empty buffer; false at the end.
+    /// Refills the buffer, all of which has been consumed. Returns false at the end of the input.
     fn fill(&mut self) -> std::io::Result<bool> {
         self.at = 0;
         self.buffer.resize(Self::BUFFER, 0);
@@ -83,7 +86,7 @@ impl<R: Read> Reader<R> {
             }
         };
         self.buffer.truncate(read);
-        // A mark of byte order in front of everything is not data.
+        // Skip a byte order mark at the start of the input.
         if self.bytes == 0 && self.buffer.starts_with(b"\xef\xbb\xbf") {
             self.at = 3;
         }
@@ -91,7 +94,7 @@ impl<R: Read> Reader<R> {
         Ok(read > 0)
     }
 
-    /// Reads the next record; false at the end of the input.
+    /// Reads the next record. Returns false at the end of the input.
     pub fn read(&mut self, record: &mut Record) -> Result<bool> {
         record.data.clear();
         record.fields.clear();
@@ -125,7 +128,7 @@ impl<R: Read> Reader<R> {
                     self.at += length + 1;
                     if stop == b'\n' {
                         self.line += 1;
-                        drop_return(record);
+                        drop_carriage_return(record);
                         record.end_field(quoted);
                         return Ok(true);
                     }
@@ -171,11 +174,11 @@ impl<R: Read> Reader<R> {
 
     fn end(&self, record: &mut Record, state: State, quoted: bool) -> Result<bool> {
         match state {
-            State::Quoted => Err(Error::corrupt("a quote is opened and never closed")),
+            State::Quoted => Err(Error::corrupt("unterminated quoted field")),
             State::FieldStart if record.fields.is_empty() => Ok(false),
             _ => {
                 if state == State::Plain {
-                    drop_return(record);
+                    drop_carriage_return(record);
                 }
                 record.end_field(quoted);
                 Ok(true)
@@ -184,8 +187,8 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// Lines may end in CR LF.
-fn drop_return(record: &mut Record) {
+/// Removes the CR of a CR LF line end from the last field.
+fn drop_carriage_return(record: &mut Record) {
     let start = record.fields.last().map_or(0, |(end, _)| *end);
     if record.data.len() > start && record.data.last() == Some(&b'\r') {
         record.data.pop();

@@ -1,4 +1,4 @@
-//! CSV, TSV and TBL, well and badly formed.
+//! Tests of the CSV, TSV and TBL reader with well-formed and malformed files.
 
 use super::super::tests::{rows, schema, temp};
 use super::super::{Input, TextOptions, open};
@@ -8,7 +8,7 @@ use nacredb::{ErrorKind, Value};
 use std::io::Read;
 
 fn records(text: &str) -> Result<Vec<Vec<String>>> {
-    // One byte at a time: every state is crossed by a refill.
+    // Supplies one byte at a time, so that the buffer is refilled in every state.
     struct Trickle<'a>(&'a [u8]);
     impl Read for Trickle<'_> {
         fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
@@ -68,7 +68,7 @@ fn load(format: FileFormat, text: &[u8], table: &[(&str, DataType)]) -> Result<V
 }
 
 #[test]
-fn columns_go_by_name() {
+fn columns_are_matched_by_name() {
     let table = [("id", DataType::Int64), ("name", DataType::TEXT), ("extra", DataType::Int32)];
     let text = b"\xef\xbb\xbfNAME,id\nx,1\n\"\",2\n,3\n\n";
     let rows = load(FileFormat::Csv, text, &table).unwrap();
@@ -81,7 +81,7 @@ fn columns_go_by_name() {
 }
 
 #[test]
-fn tbl_has_a_pipe_more() {
+fn tbl_lines_may_end_with_a_pipe() {
     let table = [("id", DataType::Int64), ("t!", DataType::TEXT)];
     let expected =
         [[Value::Int(1), Value::Text("a\"b".into())], [Value::Int(2), Value::Text("".into())]];
@@ -100,10 +100,10 @@ fn errors_name_file_line_and_column() {
         ),
         (b"id,day\n\"1\",\n\n\n,\n", ErrorKind::Constraint, "line 5: column id must not be null"),
         (b"id,day\n1,2026-01-01,x\n", ErrorKind::Corrupt, "line 2: 3 fields where line 1 has 2"),
-        (b"id,day\n1,\"2026\n", ErrorKind::Corrupt, "line 2: a quote is opened"),
+        (b"id,day\n1,\"2026\n", ErrorKind::Corrupt, "line 2: unterminated quoted field"),
         (b"id,day\n1,\xff\n", ErrorKind::Corrupt, "line 2: not UTF-8"),
         (b"id,month\n", ErrorKind::NotFound, "no column \"month\""),
-        (b"id,ID\n", ErrorKind::AlreadyExists, "twice"),
+        (b"id,ID\n", ErrorKind::AlreadyExists, "duplicate column"),
         (b"day\n", ErrorKind::Constraint, "no column id"),
         (b"", ErrorKind::Corrupt, "line 1"),
     ] {
@@ -137,9 +137,9 @@ fn types_are_inferred_from_every_row() {
     assert_eq!(rows(&mut *source).unwrap().len(), 20_001);
 }
 
-/// Whatever the `csv` crate writes, in every style of quotes and line ends, is read as it was.
+/// Reads back what the `csv` crate writes, in each style of quotes and line ends.
 #[test]
-fn reads_what_another_writer_wrote() {
+fn reads_output_of_the_csv_crate() {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut random = move |below: u64| {
         state ^= state << 13;
