@@ -91,7 +91,12 @@ pub struct SqlArgs {
     pub format: OutputFormat,
     /// Value of the next parameter of the last SQL argument: a number, true, false, null or text
     /// (single quotes force text)
-    #[arg(long = "param", value_name = "VALUE", allow_hyphen_values = true, value_parser = unmarked)]
+    #[arg(
+        long = "param",
+        value_name = "VALUE",
+        allow_hyphen_values = true,
+        value_parser = unmarked
+    )]
     pub parameters: Vec<String>,
 }
 
@@ -167,7 +172,7 @@ pub struct ImportArgs {
     #[arg(long, value_enum)]
     pub format: Option<FileFormat>,
     /// What to do with a row whose primary key is already in the table
-    #[arg(long, value_enum, default_value = "error")]
+    #[arg(long, value_enum, value_name = "POLICY", default_value = "error")]
     pub on_duplicate: DuplicatePolicy,
     /// Columns of the primary key, if the table is created
     #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]

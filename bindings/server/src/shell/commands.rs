@@ -6,8 +6,7 @@ use crate::failure::Outcome;
 use crate::terminal::counted;
 use nacredb::Error;
 
-const HELP: &str = "\
-  \\d          list the tables
+const HELP: &str = "  \\d          list the tables
   \\d TABLE    describe the columns of a table
   \\x          turn expanded display (one block of lines per row) on or off
   \\timing     turn the display of execution times on or off

@@ -247,7 +247,7 @@ impl Shell<'_> {
         let rows = terminal::rows(drawing.rows());
         let time = self.time(stream);
         match more {
-            true => Ok(writeln!(self.out, "(first {rows}; use \\rows N to show up to N{time})")?),
+            true => Ok(writeln!(self.out, "(first {rows}; use \\rows N to show more{time})")?),
             false => Ok(writeln!(self.out, "({rows}{time})")?),
         }
     }

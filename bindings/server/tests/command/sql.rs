@@ -120,6 +120,9 @@ fn scripts_run_verbatim() {
         assert_eq!((code, out.as_str()), (1, " a\n──\n 1\n(1 row)\n"), "{line}");
         assert!(error.starts_with("error[syntax]: "), "{error}");
     }
+    // The help is a table, whose first line is indented like the others.
+    let (_, help, _) = shell("memory://", "\\?\n");
+    assert!(help.starts_with("  \\d  ") && help.contains("\n  \\x  "), "{help}");
     // Each line is scanned once, so a long script takes linear time.
     let rows: String = (0..200_000).map(|n| format!("({n}, 'row'),\n")).collect();
     let (code, _, error) = shell(
