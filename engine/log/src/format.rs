@@ -5,7 +5,7 @@
 //! position and the database, so a record that is stale, misplaced or from another database does not validate.
 //! Does no I/O.
 
-use crate::Lsn;
+use crate::position::Lsn;
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::checksum::checksum;
 use nacre_types::{Error, Result, invariant};

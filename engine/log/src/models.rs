@@ -2,8 +2,12 @@
 //! merely written bytes. Run with `cargo test -p nacre-log --features loom`; see `docs/TESTING.md`.
 
 use super::*;
+use crate::sync::Ordering;
 use loom::thread;
+use nacre_host::LocalStore;
 use nacre_host::{LocalFile, ReadRange};
+use nacre_types::{Error, Result};
+use std::sync::Arc;
 use std::sync::Mutex as RealMutex;
 use std::sync::atomic::{AtomicBool, AtomicU64 as RealU64};
 

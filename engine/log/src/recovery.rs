@@ -10,8 +10,8 @@
 //! The cut is a truncation, synced before anything is appended, so the bytes behind it can never be read as a record
 //! again. Nothing is written before everything has been read and verified.
 
-use crate::Lsn;
 use crate::format::{FILE_HEADER_BYTES, FileHeader, FileKind, RECORD_HEADER_BYTES, RecordHeader};
+use crate::position::Lsn;
 use crate::reader::WindowReader;
 use crate::snapshot::{self, Snapshots};
 use crate::writer::{create_chunk, write_chunk_header};

@@ -3,8 +3,8 @@
 //!
 //! Knows neither the meaning of a payload nor which chunks exist.
 
-use crate::Lsn;
 use crate::format::{FILE_HEADER_BYTES, FileHeader, FileKind};
+use crate::position::Lsn;
 use nacre_host::{LocalStore, ReadRange};
 use nacre_types::checksum::checksum;
 use nacre_types::{Error, ErrorKind, Result, invariant};

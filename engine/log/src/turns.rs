@@ -10,8 +10,8 @@
 //! leader. A caller that is woken but neither served nor elected (a sync failed, or the caller joined between a
 //! leader's taking and its closing of the group) starts over. Knows nothing of files.
 
-use crate::sync::{Condvar, Mutex};
-use crate::{Lsn, lock};
+use crate::position::Lsn;
+use crate::sync::{Condvar, Mutex, lock};
 use std::sync::{Arc, PoisonError};
 
 /// The election of leaders and the groups of waiting callers.

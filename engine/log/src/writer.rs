@@ -9,8 +9,8 @@
 //! Space is reserved ahead of the records by writing zeroes, which recovery reads as the end of the log: a sync that
 //! need not record a new file length or new blocks is about a third faster on common file systems.
 
-use crate::Lsn;
 use crate::format::{FILE_HEADER_BYTES, FileHeader, FileKind, RECORD_HEADER_BYTES, RecordHeader};
+use crate::position::Lsn;
 use crate::sync::{AtomicU64, Ordering};
 use nacre_host::{LocalFile, LocalStore};
 use nacre_types::plant::{self, Bug};

@@ -1,6 +1,5 @@
 //! A database: opening, closing, maintenance, and the sessions on it.
 
-use crate::session::Session;
 use nacre_exec::Threads;
 use nacre_host::Host;
 use nacre_session::{ConnectionDefaults, Engine};
@@ -139,26 +138,6 @@ impl Database {
             lock_timeout_ms: options.lock_timeout_ms,
         };
         Ok(Database(Arc::new(Engine::new(store, host, defaults))))
-    }
-
-    /// A new connection. Sessions are independent: each has its own transaction.
-    ///
-    /// ```
-    /// # use nacre_native::{block_on, memory_host};
-    /// # use nacredb::{Database, Options};
-    /// # block_on(async {
-    /// # let db = Database::open(memory_host(), Options::default()).await?;
-    /// # let mut session = db.session();
-    /// let mut writer = db.session();
-    /// let mut reader = db.session();
-    /// writer.execute("begin", &[]).await?;
-    /// assert!(writer.in_transaction() && !reader.in_transaction());
-    /// reader.execute("select 1", &[]).await?;
-    /// # Ok::<(), nacredb::Error>(())
-    /// # }).unwrap();
-    /// ```
-    pub fn session(&self) -> Session {
-        Session::new(self.clone())
     }
 
     /// End of the log, in bytes since the database was made.

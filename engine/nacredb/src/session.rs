@@ -38,6 +38,28 @@ pub struct Session {
     connection: Connection,
 }
 
+impl Database {
+    /// A new connection. Sessions are independent: each has its own transaction.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// let mut writer = db.session();
+    /// let mut reader = db.session();
+    /// writer.execute("begin", &[]).await?;
+    /// assert!(writer.in_transaction() && !reader.in_transaction());
+    /// reader.execute("select 1", &[]).await?;
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn session(&self) -> Session {
+        Session::new(self.clone())
+    }
+}
+
 impl Session {
     pub(crate) fn new(database: Database) -> Session {
         let connection = Connection::new(database.engine().clone());

@@ -9,9 +9,9 @@
 
 #![allow(unsafe_code)]
 
-use crate::node::Change;
 use crate::reclaim::{Pin, pin};
 use crate::sync::{AtomicPtr, AtomicU64, Ordering, Published};
+use crate::version::Change;
 use nacre_types::Timestamp;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};

@@ -206,5 +206,5 @@ impl Drop for Latch<'_> {
 const _: () = {
     const fn is_shared<T: Send + Sync>() {}
     is_shared::<Owner>();
-    is_shared::<crate::node::Version>();
+    is_shared::<crate::version::Version>();
 };

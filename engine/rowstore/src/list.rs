@@ -4,7 +4,7 @@
 //! The interface with reference counts leaks every removed node that a range has visited (crossbeam's issue
 //! 1178, in all of 0.1), and readers that scan in parallel contend for the counts.
 
-use crate::Key;
+use crate::encoded::Key;
 use crossbeam_epoch::{default_collector, pin};
 use crossbeam_skiplist::SkipList;
 use std::ops::Bound;

@@ -9,7 +9,10 @@ use super::*;
 
 use crate::sync::AtomicU64;
 use loom::thread;
+use nacre_types::Timestamp;
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::task::{Context, Poll, Waker};
 

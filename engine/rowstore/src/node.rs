@@ -5,47 +5,14 @@
 //! stamps and links it.
 
 use crate::chain::{Detached, Link, Record, SHARED_HEADER_BYTES};
+use crate::encoded::{Key, Row};
 use crate::holder::Holder;
-use crate::lock::{Blocker, LockError};
+use crate::lock::{Blocker, LockError, Owner};
 use crate::reclaim::{Pin, pin};
-use crate::{Key, Owner, Row};
+use crate::version::{Change, Version, Visible};
 use nacre_types::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// What a version says about the key from its timestamp on.
-#[derive(Clone, Debug)]
-pub enum Change {
-    /// The row is this.
-    Put(Row),
-    /// There is no row.
-    Delete,
-    /// The row is in a segment from here on.
-    Flushed,
-}
-
-/// A committed change.
-#[derive(Clone, Debug)]
-pub struct Version {
-    /// The commit from which it is valid.
-    pub commit: Timestamp,
-    /// The commit that last changed the row's content. It differs from `commit` for versions that only
-    /// moved the row between rowstore and segments: a move conflicts with no transaction.
-    pub content: Timestamp,
-    /// The change.
-    pub change: Change,
-}
-
-/// What a reader sees at a node.
-#[derive(Clone, Debug)]
-pub enum Visible {
-    /// This row.
-    Row(Row),
-    /// No row, neither here nor in a segment.
-    Deleted,
-    /// No version here; the row, if there is one, is in a segment.
-    Elsewhere,
-}
 
 /// A node of the skiplist.
 pub struct Node {

@@ -14,7 +14,7 @@
 
 mod packed;
 
-use crate::Key;
+use crate::encoded::Key;
 use crate::list::List;
 use nacre_types::{Error, Result};
 use packed::{Packed, Pair};

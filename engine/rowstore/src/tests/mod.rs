@@ -3,6 +3,9 @@
 mod nodes;
 
 use super::*;
+use nacre_types::Timestamp;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn row(text: &str) -> Row {
     text.as_bytes().into()

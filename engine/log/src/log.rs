@@ -1,0 +1,280 @@
+//! The open log: appends, group commit and snapshots over the file at its end.
+//!
+//! Locks are taken in the order snapshots, writer, pending. Any failed write or sync poisons the log.
+
+use crate::format::{MAX_RECORD_BYTES, RECORD_HEADER_BYTES, RecordHeader};
+use crate::position::Lsn;
+use crate::recovery;
+use crate::snapshot::Snapshots;
+use crate::sync::{AtomicU64, Mutex, Ordering, lock};
+use crate::turns::{Lead, Turns};
+use crate::writer::Writer;
+use nacre_host::LocalStore;
+use nacre_types::checksum::checksum;
+use nacre_types::{Error, Result, invariant};
+use std::sync::Arc;
+
+/// Appended bytes beyond this number are written to the file without waiting for a sync. Small in this crate's
+/// tests, so that small logs take that path too.
+const WRITE_OUT_BYTES: usize = if cfg!(test) { 120 } else { 1 << 20 };
+
+/// Settings of a log.
+#[derive(Clone, Debug)]
+pub struct LogOptions {
+    /// Bytes of records at which a chunk is sealed and the next one started.
+    pub chunk_bytes: u64,
+    /// Identity of a new database, from the host's entropy. An existing database keeps its own. It tells the
+    /// files of different databases apart.
+    pub database_id: u64,
+}
+
+impl Default for LogOptions {
+    fn default() -> LogOptions {
+        LogOptions { chunk_bytes: 64 << 20, database_id: 0 }
+    }
+}
+
+/// An open log. Shared between threads.
+pub struct Log {
+    store: Arc<dyn LocalStore>,
+    database_id: u64,
+    is_new: bool,
+    /// Decides which caller syncs; taken before any of the locks.
+    pub(crate) turns: Turns,
+    // Lock order: snapshots, writer, pending.
+    snapshots: Mutex<Snapshots>,
+    writer: Mutex<Writer>,
+    pending: Mutex<Pending>,
+    durable: AtomicU64,
+    snapshot_at: AtomicU64,
+}
+
+/// Records that were appended and not yet written to the file.
+struct Pending {
+    /// Whole records with unsealed headers, ending at `position`.
+    buffer: Vec<u8>,
+    position: Lsn,
+    /// End of the last mark; equal to `position` if nothing was appended since.
+    marked: Lsn,
+    /// The first failure, after which everything is refused.
+    failure: Option<Error>,
+}
+
+impl Log {
+    /// Opens a log and recovers it: passes the payload of the newest valid snapshot to `snapshot` (at most once),
+    /// then every record after it to `record` with its end position, in order. Creates an empty log if there is
+    /// none.
+    ///
+    /// A torn tail is cut off. What was passed on is durable once this returns `Ok`, and must be discarded if it
+    /// fails.
+    ///
+    /// # Errors
+    /// `corrupt` for damage that cannot be a torn tail, naming file and byte; `unsupported` for a format version
+    /// that this build does not know; the errors of the host's files and of the two callbacks.
+    pub fn open(
+        store: Arc<dyn LocalStore>,
+        options: LogOptions,
+        snapshot: &mut dyn FnMut(&[u8]) -> Result<()>,
+        record: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
+    ) -> Result<Log> {
+        let recovered = recovery::recover(store.as_ref(), options.database_id, snapshot, record)?;
+        let mut snapshots = recovered.snapshots;
+        snapshots.remove_garbage(store.as_ref());
+        Ok(Log {
+            database_id: recovered.database_id,
+            is_new: recovered.is_new,
+            durable: AtomicU64::new(recovered.end),
+            snapshot_at: AtomicU64::new(snapshots.newest.unwrap_or(0)),
+            turns: Turns::default(),
+            pending: Mutex::new(Pending {
+                buffer: Vec::new(),
+                position: recovered.end,
+                marked: recovered.marked,
+                failure: None,
+            }),
+            writer: Mutex::new(Writer::new(
+                recovered.active,
+                recovered.chunks,
+                recovered.end,
+                options.chunk_bytes,
+                recovered.database_id,
+            )),
+            snapshots: Mutex::new(snapshots),
+            store,
+        })
+    }
+
+    /// Whether [`Log::open`] created this log. Other files of a database next to a new log mean that the log was
+    /// lost.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// The identity in all files of this log.
+    pub fn database_id(&self) -> u64 {
+        self.database_id
+    }
+
+    /// Fails if nothing can be appended any more because a write or a sync has failed. The last appended records
+    /// may or may not be recovered.
+    ///
+    /// # Errors
+    /// `io`, with the first failure.
+    pub fn check_usable(&self) -> Result<()> {
+        lock(&self.pending).check()
+    }
+
+    /// Appends a record and returns its end position. The record is not durable, and a crash may lose it, until
+    /// [`Log::sync`] of that position.
+    ///
+    /// # Errors
+    /// `limit` for a payload of more than [`MAX_RECORD_BYTES`]; `io` after a failed write or sync.
+    pub fn append(&self, payload: &[u8]) -> Result<Lsn> {
+        self.append_record(payload, false)
+    }
+
+    /// Returns once everything up to `lsn` is durable. Callers that arrive during a sync share the next one.
+    ///
+    /// # Errors
+    /// `io` if the sync fails, which poisons the log: every later append fails, and so does every later sync of a
+    /// position that is not durable yet.
+    pub fn sync(&self, lsn: Lsn) -> Result<()> {
+        if self.durable() >= lsn {
+            return Ok(());
+        }
+        let durable = || self.durable();
+        let Some(mut lead) = self.turns.wait(lsn, &durable) else { return Ok(()) };
+        self.write_out(&mut lock(&self.writer), Some(&mut lead))?;
+        debug_assert!(self.durable() <= self.position(), "durable beyond the end of the log");
+        if self.durable() < lsn {
+            return Err(Error::io(format!("log position {lsn} was never appended")));
+        }
+        Ok(())
+    }
+
+    /// The position up to which everything survives a crash.
+    pub fn durable(&self) -> Lsn {
+        self.durable.load(Ordering::Acquire)
+    }
+
+    /// End of the last appended record.
+    pub fn position(&self) -> Lsn {
+        lock(&self.pending).position
+    }
+
+    /// Bytes of records after the newest snapshot, which recovery would replay.
+    pub fn bytes_since_snapshot(&self) -> u64 {
+        self.position().saturating_sub(self.snapshot_at.load(Ordering::Acquire))
+    }
+
+    /// Writes a snapshot that represents everything up to `at`, a position returned by `append` or `position`.
+    /// It makes the log durable up to `at`, writes and syncs the snapshot in a file of its own, and then removes
+    /// the chunks and snapshots that are no longer needed (a failed removal is retried next time). Appends and
+    /// syncs proceed meanwhile. Does nothing if there is a snapshot at or after `at`.
+    ///
+    /// # Errors
+    /// A failure leaves earlier snapshots and the log unchanged. It poisons the log only if the log itself could
+    /// not be synced.
+    pub fn write_snapshot(&self, at: Lsn, payload: &[u8]) -> Result<()> {
+        self.sync(at)?;
+        let mut snapshots = lock(&self.snapshots);
+        if snapshots.newest.is_some_and(|newest| newest >= at) {
+            return Ok(());
+        }
+        invariant!(self.durable() >= at, "a snapshot at {at}, before the log is durable there");
+        snapshots.write(self.store.as_ref(), self.database_id, at, payload)?;
+        self.snapshot_at.store(at, Ordering::Release);
+        let sealed = lock(&self.writer).forget_before(at);
+        snapshots.discard_chunks(sealed);
+        snapshots.remove_garbage(self.store.as_ref());
+        Ok(())
+    }
+
+    /// Makes everything durable and appends a mark, which distinguishes damage to the last records of a closed log
+    /// from a torn tail. The log stays usable. Nothing durable is lost without this call.
+    pub fn close(&self) -> Result<()> {
+        let position = self.position();
+        self.sync(position)?;
+        {
+            let pending = lock(&self.pending);
+            pending.check()?;
+            if pending.marked == pending.position {
+                return Ok(());
+            }
+        }
+        let lsn = self.append_record(&[], true)?;
+        self.sync(lsn)
+    }
+
+    fn append_record(&self, payload: &[u8], mark: bool) -> Result<Lsn> {
+        check_length(payload.len())?;
+        let header = RecordHeader {
+            length: payload.len() as u32,
+            mark,
+            unsynced: u32::MAX,
+            payload_checksum: checksum(payload),
+        };
+        let header = header.encode_unsealed();
+        let (position, buffered) = {
+            let mut pending = lock(&self.pending);
+            pending.check()?;
+            pending.buffer.extend_from_slice(&header);
+            pending.buffer.extend_from_slice(payload);
+            let end = pending.position + (RECORD_HEADER_BYTES + payload.len()) as u64;
+            invariant!(end > pending.position, "log position {} overflows", pending.position);
+            pending.position = end;
+            if mark {
+                pending.marked = pending.position;
+            }
+            (pending.position, pending.buffer.len())
+        };
+        if buffered >= WRITE_OUT_BYTES {
+            self.write_out(&mut lock(&self.writer), None)?;
+        }
+        Ok(position)
+    }
+
+    /// Writes pending records to the file and, for a leader, syncs. Any failure poisons the log.
+    fn write_out(&self, writer: &mut Writer, lead: Option<&mut Lead<'_>>) -> Result<()> {
+        let mut buffer = {
+            let mut pending = lock(&self.pending);
+            pending.check()?;
+            std::mem::replace(&mut pending.buffer, writer.take_spare())
+        };
+        let sync = lead.is_some();
+        if let Some(lead) = lead {
+            lead.taken();
+        }
+        let result = writer.write(self.store.as_ref(), &mut buffer, &self.durable, sync);
+        writer.recycle(buffer);
+        if let Err(error) = &result {
+            lock(&self.pending).failure.get_or_insert_with(|| error.clone());
+        }
+        result
+    }
+}
+
+/// Checks the length of a record's payload.
+///
+/// # Errors
+/// `limit` for more than [`MAX_RECORD_BYTES`].
+pub fn check_length(bytes: usize) -> Result<()> {
+    match bytes > MAX_RECORD_BYTES {
+        true => Err(Error::limit(format!(
+            "a log record of {bytes} bytes exceeds the limit of {MAX_RECORD_BYTES}"
+        ))),
+        false => Ok(()),
+    }
+}
+
+impl Pending {
+    fn check(&self) -> Result<()> {
+        match &self.failure {
+            None => Ok(()),
+            Some(first) => Err(Error::io(format!(
+                "no commit is possible until the database is reopened, because a write to the log failed: {}",
+                first.message()
+            ))),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The rowstore: finds, creates, scans and unlinks nodes.
+//!
+//! Memory is accounted for exactly once: by the thread whose insertion or removal took effect.
+
+use crate::encoded::Key;
+use crate::list::List;
+use crate::node::Node;
+use crate::reclaim::pin;
+use nacre_types::Timestamp;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The rows of a partition that are in memory: in no segment yet, or changed since.
+#[derive(Default)]
+pub struct Rowstore {
+    nodes: List<Arc<Node>>,
+    /// Memory of everything reachable from here, in bytes. Nodes account for their own records.
+    bytes: Arc<AtomicUsize>,
+}
+
+impl Rowstore {
+    /// An empty rowstore.
+    pub fn new() -> Rowstore {
+        Rowstore::default()
+    }
+
+    /// Number of nodes, including those that only hold old versions or tombstones.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there are no nodes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Memory of nodes, keys, versions and rows, in bytes; exact except for the height of each node
+    /// in the skiplist. Removed nodes and versions do not count, although a reader may keep them
+    /// alive for a moment.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The node of a key.
+    pub fn get(&self, key: &[u8]) -> Option<Arc<Node>> {
+        self.nodes.get(key)
+    }
+
+    /// The node of a key, created if there is none. It was alive when this call looked.
+    pub fn get_or_insert(&self, key: &[u8]) -> Arc<Node> {
+        loop {
+            let node = self.insert(key.into());
+            if !node.is_dead() {
+                return node;
+            }
+            // The thread that killed it has not unlinked it yet; unlink it here rather than wait.
+            self.unlink(&node);
+        }
+    }
+
+    /// Finds or creates the node of a key with one search.
+    fn insert(&self, key: Key) -> Arc<Node> {
+        let make = || Arc::new(Node::new(key.clone(), self.bytes.clone()));
+        let (node, is_new) = self.nodes.get_or_insert_with(&key, make);
+        if is_new {
+            self.bytes.fetch_add(node.own_bytes(), Ordering::Relaxed);
+        }
+        node
+    }
+
+    /// Removes a dead node; does nothing if another thread already has.
+    fn unlink(&self, node: &Node) {
+        if self.nodes.remove_if(node.key(), |other| std::ptr::eq(Arc::as_ptr(other), node)) {
+            self.bytes.fetch_sub(node.own_bytes(), Ordering::Relaxed);
+        }
+    }
+
+    /// Appends up to `limit` nodes with keys after `after` (from the start if `None`) to `out`, in
+    /// key order. Scanning in such runs keeps nothing pinned while the caller works.
+    pub fn range_after(&self, after: Option<&[u8]>, limit: usize, out: &mut Vec<Arc<Node>>) {
+        self.visit_after(after, limit, |node| {
+            out.push(node.clone());
+            true
+        });
+    }
+
+    /// Visits up to `limit` nodes with keys after `after`, in key order, until `visit` returns
+    /// `false`. Returns the last key if there may be more.
+    ///
+    /// It counts no references, for which several scanners of the same rows would contend. The
+    /// epoch stays pinned meanwhile, so `visit` must be short.
+    pub fn visit_after(
+        &self,
+        after: Option<&[u8]>,
+        limit: usize,
+        mut visit: impl FnMut(&Arc<Node>) -> bool,
+    ) -> Option<Key> {
+        // The list pins its own nodes; the records behind them need this crate's pin, which a
+        // model checker can see.
+        let _pin = pin();
+        let from = match after {
+            Some(key) => Bound::Excluded(key),
+            None => Bound::Unbounded,
+        };
+        self.nodes.visit(from, Bound::Unbounded, limit, |_, node| visit(node))
+    }
+
+    /// Frees versions that no snapshot at or after `oldest` can see, and unlinks the node if nothing
+    /// is left of it and it is not locked. With `oldest` 0, that is a node without any version.
+    pub fn collect(&self, node: &Node, oldest: Timestamp) {
+        if node.collect(oldest) {
+            self.unlink(node);
+        }
+    }
+}
