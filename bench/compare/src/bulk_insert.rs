@@ -1,5 +1,6 @@
-//! Rows a second into a new table with a primary key, in an order that is not the key's, durable at the end: Nacre's
-//! appender, DuckDB's appender, SQLite in one transaction with a prepared statement.
+//! Rows per second inserted into a new table with a primary key, in random key order and durable at
+//! the end: Nacre's appender, DuckDB's appender, and SQLite with a prepared statement in one
+//! transaction.
 
 use crate::duckdb::{self, DuckDb};
 use crate::measure::{Folder, Outcome, check, folder_bytes, median, open, open_sqlite, seconds};
@@ -13,7 +14,7 @@ pub fn run(options: &Options) -> Outcome<()> {
     let rounds: usize = options.get("rounds", 3)?;
     println!("{rows} rows into Nacre, DuckDB {} and SQLite, {rounds} rounds", duckdb::version()?);
     let ids: Vec<i64> = shuffled(rows);
-    // Made once: what is measured is the engines, not the making of rows.
+    // Generate the rows once, outside the measured time.
     let batches: Vec<Batch> = ids
         .chunks(8_192)
         .map(|ids| people::batch(ids.iter().copied(), rows, &people::TYPES))
@@ -70,7 +71,7 @@ pub fn run(options: &Options) -> Outcome<()> {
     Ok(())
 }
 
-/// All ids in an order that jumps about and is the same in every run.
+/// Returns all ids in a scattered order that is the same in every run.
 pub fn shuffled(rows: i64) -> Vec<i64> {
     let mut ids: Vec<i64> = (0..rows).collect();
     ids.sort_by_cached_key(|id| nacredb::hash::hash_u64(*id as u64));

@@ -1,4 +1,5 @@
-//! Durable single-row commits a second, with 1 and 16 clients, against SQLite (WAL, `synchronous=FULL`).
+//! Durable single-row commits per second, with 1 and 16 clients, against SQLite (WAL,
+//! `synchronous=FULL`).
 
 use crate::measure::{Folder, Outcome, check, median, open, open_sqlite};
 use nacre_native::block_on;
@@ -58,7 +59,7 @@ fn sqlite_writer(path: &Path) -> Outcome<impl FnMut(i64) -> Outcome<()>> {
     })
 }
 
-/// Commits a second over all clients, each a thread with a connection of its own.
+/// Returns the commits per second of all clients together, each a thread with its own connection.
 pub fn rate<W: FnMut(i64) -> Outcome<()>>(
     clients: usize,
     connect: impl Fn() -> Outcome<W> + Sync,

@@ -1,8 +1,10 @@
-//! Bytes on disk of the eight TPC-H tables, beside DuckDB's file made in the same run from the same rows.
+//! Bytes on disk of the eight TPC-H tables, compared with DuckDB's file of the same rows, written
+//! in the same run.
 //!
-//! Nacre: segment files after `OPTIMIZE TABLE … FULL` of each table, with their primary keys; the total is the whole
-//! folder, log and snapshot included. DuckDB: the file after `CHECKPOINT`, tables without primary keys, because
-//! DuckDB stores an index for each and the target is its file without them.
+//! Nacre: segment files after `OPTIMIZE TABLE … FULL` of each table, with their primary keys; the
+//! total is the whole folder, log and snapshot included. DuckDB: the file after `CHECKPOINT`,
+//! tables without primary keys, because DuckDB stores an index for each and the target is its file
+//! without them.
 
 use crate::duckdb::{self, DuckDb};
 use crate::measure::{Folder, Outcome, check, folder_bytes, open};
@@ -30,7 +32,7 @@ pub fn run(options: &Options) -> Outcome<()> {
         connection.execute("checkpoint")?;
         per_table = duckdb_blocks(&connection, &loaded)?;
     }
-    // Let the log be cut: what a snapshot has is not needed twice.
+    // Take a snapshot, after which the log is truncated.
     db.flush()?;
     while db.maintain(nacredb::Budget { steps: 16 })? {}
     check(&db)?;
@@ -61,7 +63,8 @@ pub fn run(options: &Options) -> Outcome<()> {
     Ok(())
 }
 
-/// Bytes of the blocks that each table's columns use, as DuckDB tells; a block is shared by small tables.
+/// Returns the bytes of the blocks used by each table's columns, as reported by DuckDB. Small
+/// tables share a block.
 fn duckdb_blocks(
     connection: &duckdb::Connection,
     tables: &[(&'static str, u64)],

@@ -1,6 +1,6 @@
-//! io_uring beside plain calls, on the same files: cold random reads in batches through `LocalFile::read`, and durable
-//! single-row commits with 1 and 16 clients. Ratios above 1 mean that the ring is faster;
-//! a batch of one is a plain call on both sides and shows the noise.
+//! io_uring compared with plain calls, on the same files: cold random reads in batches through
+//! `LocalFile::read`, and durable single-row commits with 1 and 16 clients. Ratios above 1 mean
+//! that the ring is faster; a batch of one is a plain call on both sides and shows the noise.
 
 use crate::commit;
 use crate::measure::{Folder, Outcome, Random, check, forget_cached, median, seconds};
@@ -76,7 +76,7 @@ fn make_file(folder: &Path) -> Outcome<()> {
     Ok(file.sync()?)
 }
 
-/// Seconds for all reads of a round; none of what is read is in memory before.
+/// Returns the seconds that all reads of a round take, with nothing cached before.
 fn cold_reads(folder: &Path, io: FileIo, batch: usize, seed: u64) -> Outcome<f64> {
     forget_cached(&folder.join("data"))?;
     let store = FolderStore::open_with(folder, io)?;

@@ -1,5 +1,6 @@
-//! `npm run bench -- NAME [--option value]…`: one workload, interleaved with its peers, and as the last line
-//! `NAME: figure=number …`. The only place of the project that may depend on other engines.
+//! `npm run bench -- NAME [--option value]…`: one workload, interleaved with its peers, and as the
+//! last line `NAME: figure=number …`. The only place of the project that may depend on other
+//! engines.
 //!
 //! Medians of interleaved rounds are compared, never one absolute time. Nothing here is a test.
 
@@ -29,7 +30,7 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// A workload: its name and what runs it.
+/// A workload: its name and its function.
 type Workload = (&'static str, fn(&Options) -> Outcome<()>);
 
 const WORKLOADS: [Workload; 11] = [

@@ -1,17 +1,17 @@
-//! What the workloads share: folders, medians, random keys, opening both engines.
+//! Shared by the workloads: temporary folders, medians, random keys, opening Nacre and SQLite.
 
 use nacredb::{Database, Options};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A result whose error is only shown.
+/// A result whose error is only printed.
 pub type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// A folder of its own, removed at the end.
+/// A temporary folder that is removed on drop.
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// An empty folder.
+    /// Creates an empty folder.
     pub fn new(name: &str) -> Outcome<Folder> {
         let path = std::env::temp_dir().join(format!("nacre-bench-{name}-{}", std::process::id()));
         if path.exists() {
@@ -21,7 +21,7 @@ impl Folder {
         Ok(Folder(path))
     }
 
-    /// A path inside it.
+    /// Returns a path inside the folder.
     pub fn join(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
@@ -47,16 +47,18 @@ pub fn open_sqlite(path: &Path) -> Outcome<rusqlite::Connection> {
     Ok(connection)
 }
 
-/// Reads and verifies everything; a workload whose database has a problem has failed.
+/// Reads and verifies the whole database. Fails the workload on any problem.
 pub fn check(db: &Database) -> Outcome<()> {
     let problems = db.check()?;
     if problems.is_empty() { Ok(()) } else { Err(format!("check: {problems:?}").into()) }
 }
 
-/// Seconds of processor time this process has used, in all its threads; 0 where the system does not tell.
+/// Returns the processor time of this process in seconds, over all its threads; 0 where the system
+/// does not report it.
 pub fn processor_time() -> Outcome<f64> {
     let Ok(text) = std::fs::read_to_string("/proc/self/stat") else { return Ok(0.0) };
-    // After the name in parentheses: user and system time are the 12th and 13th field, in hundredths of a second.
+    // After the name in parentheses: user and system time are the 12th and 13th field, in
+    // hundredths of a second.
     let fields = text.rsplit(')').next().unwrap_or_default();
     let ticks: u64 = fields
         .split_whitespace()
@@ -67,7 +69,7 @@ pub fn processor_time() -> Outcome<f64> {
     Ok(ticks as f64 / 100.0)
 }
 
-/// Bytes of all files in a folder.
+/// Returns the bytes of all files in a folder.
 pub fn folder_bytes(path: &Path) -> Outcome<u64> {
     let mut total = 0;
     for entry in std::fs::read_dir(path)? {
@@ -76,7 +78,7 @@ pub fn folder_bytes(path: &Path) -> Outcome<u64> {
     Ok(total)
 }
 
-/// Drops what the system keeps in memory of a file that is synced.
+/// Evicts a synced file from the page cache of the operating system.
 #[allow(unsafe_code, reason = "a system call")]
 pub fn forget_cached(path: &Path) -> Outcome<()> {
     use std::os::fd::AsRawFd;
@@ -88,20 +90,20 @@ pub fn forget_cached(path: &Path) -> Outcome<()> {
     }
 }
 
-/// The middle value.
+/// Returns the median.
 pub fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Seconds that `work` takes.
+/// Returns the seconds that `work` takes.
 pub fn seconds(work: impl FnOnce() -> Outcome<()>) -> Outcome<f64> {
     let started = Instant::now();
     work()?;
     Ok(started.elapsed().as_secs_f64())
 }
 
-/// What `work` answers, and the seconds it takes.
+/// Returns the result of `work` and the seconds it takes.
 pub fn timed<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(T, f64)> {
     let started = Instant::now();
     let answer = work()?;
@@ -112,7 +114,7 @@ pub fn timed<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(T, f64)> {
 pub struct Random(pub u64);
 
 impl Random {
-    /// A number below `n`.
+    /// Returns a number below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         nacredb::hash::hash_u64(self.0) % n

@@ -1,9 +1,10 @@
-//! The other way to keep keys unique, for comparison: nothing is looked up when rows are written, and a reader merges
-//! all versions of all rows by key and keeps the newest (seed `003`'s merge-on-read).
+//! Merge-on-read, the alternative way to keep keys unique, for comparison: a write looks nothing
+//! up, and a reader merges all versions of all rows by key and keeps the newest.
 //!
-//! It is made of the engine's own parts: every load is a segment, sorted by key, with the same encodings, and a reader
-//! decodes the same vectors. It does as little as it can: a segment is opened only when the merge comes to its
-//! smallest key, so that loads of different key ranges do not slow each other down.
+//! It consists of the engine's own parts: every load is a segment, sorted by key, with the same
+//! encodings, and a reader decodes the same vectors. It does as little as possible: a segment is
+//! opened only when the merge reaches its smallest key, so that loads of different key ranges do
+//! not slow each other down.
 
 use crate::measure::Outcome;
 use nacre_segment::{BlockCache, ColumnSpec, Segment, SegmentBuilder};
@@ -13,10 +14,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// Rows of a segment that a reader decodes at once.
+/// Number of rows of a segment that a reader decodes at once.
 const STEP: usize = 2_048;
 
-/// The loads of one table whose columns are a key of two integers and one more integer; oldest first.
+/// The loads of one table whose columns are a key of two integers and one more integer; oldest
+/// first.
 pub struct MergeOnRead {
     store: Arc<dyn LocalStore>,
     cache: Arc<BlockCache>,
@@ -28,7 +30,7 @@ struct Load {
     segment: Arc<Segment>,
 }
 
-/// What was asked for.
+/// Result of a query.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
     pub rows: u64,
@@ -36,7 +38,7 @@ pub struct Answer {
 }
 
 impl MergeOnRead {
-    /// A table without loads.
+    /// Creates a table without loads.
     pub fn new(store: Arc<dyn LocalStore>, cache_bytes: usize) -> MergeOnRead {
         MergeOnRead { store, cache: BlockCache::new(cache_bytes), loads: Vec::new() }
     }
@@ -64,12 +66,13 @@ impl MergeOnRead {
         Ok(())
     }
 
-    /// Versions in all loads.
+    /// Returns the number of row versions in all loads.
     pub fn versions(&self) -> usize {
         self.loads.iter().map(|load| load.segment.rows()).sum()
     }
 
-    /// Number of rows and, if asked for, the sum of the third column, over the newest versions.
+    /// Returns the number of rows and, if requested, the sum of the third column, over the newest
+    /// versions.
     pub fn aggregate(&self, sum: bool) -> Outcome<Answer> {
         let mut closed: Vec<(usize, &Load)> = self.loads.iter().enumerate().collect();
         closed.sort_by_key(|(_, load)| Reverse(load.smallest));
@@ -78,7 +81,7 @@ impl MergeOnRead {
         let mut answer = Answer { rows: 0, sum: 0 };
         let mut last = None;
         loop {
-            // Every load that may have the next key takes part.
+            // Include every load that may contain the next key.
             let next: Option<(i64, i64)> = heap.peek().map(|Reverse((key, _, _))| *key);
             if let Some((age, load)) =
                 closed.pop_if(|(_, load)| next.is_none_or(|next| load.smallest <= next))
@@ -108,7 +111,7 @@ impl MergeOnRead {
     }
 }
 
-/// A place in one segment, with some rows decoded around it.
+/// A position in one segment, with the decoded rows around it.
 struct Cursor {
     segment: Arc<Segment>,
     with_values: bool,
@@ -137,7 +140,7 @@ impl Cursor {
         }
     }
 
-    /// Decodes the next rows; `false` at the end.
+    /// Decodes the next rows. Returns false at the end.
     fn fill(&mut self) -> Outcome<bool> {
         self.start += self.keys[0].len();
         self.row = 0;

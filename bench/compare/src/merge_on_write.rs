@@ -1,7 +1,8 @@
-//! `lineitem` in 100 parts, three times over, so that every row is replaced twice; then `count(*)` and a sum. Once with
-//! the engine, which finds the rows that a load replaces while it writes, marks them in delete bitmaps and lets its
-//! house-keeping merge as always; once with [`MergeOnRead`], which keeps all three versions of every row until it
-//! reads. Warm: both have everything in their block caches.
+//! `lineitem` in 100 parts, three times over, so that every row is replaced twice; then `count(*)`
+//! and a sum. Once with the engine, which finds the rows that a load replaces while it writes,
+//! marks them in delete bitmaps and lets its maintenance merge as always; once with
+//! [`MergeOnRead`], which keeps all three versions of every row until it reads. Warm: both have
+//! everything in their block caches.
 
 use crate::measure::{Folder, Outcome, check, median, open, timed};
 use crate::merge_on_read::{Answer, MergeOnRead};
@@ -13,9 +14,10 @@ use std::sync::Arc;
 
 const PARTS: usize = 100;
 const TIMES: i64 = 3;
-/// Order key, line number and quantity: what the queries read, and all that the other reader is given.
+/// Order key, line number and quantity: the columns that the queries read, and all that
+/// merge-on-read stores.
 const NEEDED: [usize; 3] = [0, 3, QUANTITY];
-/// The column that is summed and that every replacement changes.
+/// The summed column, which every replacement changes.
 const QUANTITY: usize = 4;
 const COUNT: &str = "select count(*) from lineitem";
 const SUM: &str = "select sum(l_quantity) from lineitem";
@@ -65,12 +67,13 @@ pub fn run(options: &Options) -> Outcome<()> {
     Ok(())
 }
 
-/// Hundredths as the engine prints them.
+/// Formats hundredths as the engine prints them.
 fn decimal(hundredths: i128) -> String {
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
-/// Loads the parts; every time the quantity of each row is one more. Answers with the number of rows.
+/// Loads the parts several times, each time with every quantity increased by one. Returns the
+/// number of rows.
 fn load(db: &Database, other: &mut MergeOnRead, scale: f64) -> Outcome<u64> {
     let mut session = db.session();
     let mut rows = 0;
@@ -95,12 +98,12 @@ fn load(db: &Database, other: &mut MergeOnRead, scale: f64) -> Outcome<u64> {
         load_part(&mut session, other, &part)?;
         rows = loaded;
     }
-    // What is due now would otherwise run between the measurements.
+    // Run the maintenance that is due, which would otherwise run between the measurements.
     while db.maintain(nacredb::Budget { steps: 16 })? {}
     Ok(rows)
 }
 
-/// The same rows into both. The generator makes them in the order of their key.
+/// Loads the same rows into both. The generator yields them in key order.
 fn load_part(session: &mut Session, other: &mut MergeOnRead, part: &[Batch]) -> Outcome<()> {
     let mut appender = block_on(session.appender("lineitem", OnDuplicate::Replace))?;
     part.iter().try_for_each(|batch| appender.append(batch))?;
@@ -110,7 +113,7 @@ fn load_part(session: &mut Session, other: &mut MergeOnRead, part: &[Batch]) -> 
     other.load(&part.iter().map(needed).collect::<Vec<_>>())
 }
 
-/// The batch with this many hundredths more in every quantity.
+/// Returns the batch with this many hundredths added to every quantity.
 fn more(batch: &Batch, hundredths: i64) -> Batch {
     let quantity = &batch.columns[QUANTITY];
     let mut builder = VectorBuilder::new(quantity.data_type());

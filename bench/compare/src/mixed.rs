@@ -1,10 +1,11 @@
 //! 50 writers and 2 scanners on one table, each side alone and both together.
 //!
-//! A writer is a client in a closed loop, without thinking time: one durable single-row statement after the other,
-//! in turn an update of a random row that lives in a segment and an insert of a new one. A scanner repeats an
-//! aggregate by group over the whole table. Rounds of the three cases alternate; a side *keeps* the part of its rate
-//! alone that it has together with the other, in the same round. Both sides are given the machine's whole width when
-//! alone, so on a machine where both use all cores alone the parts cannot add up to more than one.
+//! A writer is a client in a closed loop, without thinking time: one durable single-row statement
+//! after the other, in turn an update of a random row that lives in a segment and an insert of a
+//! new one. A scanner repeats an aggregate by group over the whole table. Rounds of the three cases
+//! alternate; a side *keeps* the fraction of its rate alone that it achieves together with the
+//! other, in the same round. Each side alone may use all cores; if it does, the two fractions
+//! cannot add up to more than one.
 
 use crate::measure::{Folder, Outcome, Random, check, median, open, processor_time};
 use crate::options::Options;
@@ -90,17 +91,17 @@ fn fill(db: &Database, rows: i64) -> Outcome<()> {
     Ok(())
 }
 
-/// What happened in one case.
+/// Measurements of one case.
 struct Rates {
-    /// Commits a second.
+    /// Commits per second.
     commits: f64,
-    /// Scans a second.
+    /// Scans per second.
     scans: f64,
-    /// Processors this process kept busy, house-keeping included.
+    /// Number of processors this process kept busy, maintenance included.
     cores: f64,
 }
 
-/// Runs this many clients of each kind for some time, beginning with all rows in segments.
+/// Runs this many clients of each kind for some time, starting with all rows in segments.
 fn case(
     db: &Database,
     rows: i64,

@@ -1,4 +1,5 @@
-//! What can be asked of a workload: `--name value` pairs, each with a default that the published figures use.
+//! Options of the workloads: `--name value` pairs, each with a default that the published figures
+//! use.
 
 use crate::measure::Outcome;
 use std::str::FromStr;
@@ -6,7 +7,7 @@ use std::str::FromStr;
 /// The pairs given on the command line.
 pub struct Options(Vec<(String, String)>);
 
-/// The names that some workload knows.
+/// The option names of all workloads.
 const KNOWN: [&str; 6] = ["io", "queries", "rounds", "rows", "scale", "seconds"];
 
 impl Options {
@@ -26,7 +27,7 @@ impl Options {
         Ok(Options(pairs))
     }
 
-    /// The option's value, or the default.
+    /// Returns the option's value, or the default.
     pub fn get<T: FromStr>(&self, name: &str, default: T) -> Outcome<T> {
         match self.text(name) {
             None => Ok(default),
@@ -36,7 +37,7 @@ impl Options {
         }
     }
 
-    /// The option's value as it was written.
+    /// Returns the text of the option's value.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }

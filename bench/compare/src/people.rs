@@ -1,13 +1,14 @@
-//! The table of the key-value workloads: its rows are computed from their number, so that every engine gets the same.
+//! The table of the key-value workloads. Each row is computed from its number, so that every engine
+//! gets the same rows.
 
 use crate::measure::Outcome;
 use nacredb::{Batch, DataType, VectorBuilder};
 use std::sync::Arc;
 
-/// Understood alike by all engines; SQLite stores `id` as its row id.
+/// Has the same meaning in all engines; SQLite stores `id` as its row id.
 pub const CREATE: &str =
     "create table t (id bigint primary key, name text, n int, price double, note text)";
-/// The same for SQLite, where only this spelling makes the key the table's own tree.
+/// The same table for SQLite, where only this spelling makes the key the table's own tree.
 pub const CREATE_SQLITE: &str =
     "create table t (id integer primary key, name text, n int, price double, note text)";
 
@@ -20,7 +21,7 @@ pub struct Person {
     pub note: String,
 }
 
-/// The row of a number. About ten rows share a name when there are `rows` of them.
+/// Returns the row with a number. Out of `rows` rows, about ten share a name.
 pub fn person(id: i64, rows: i64) -> Person {
     Person {
         id,
@@ -31,7 +32,7 @@ pub fn person(id: i64, rows: i64) -> Person {
     }
 }
 
-/// The rows of a range as one batch of the table's types.
+/// Returns the rows of a range as one batch of the table's types.
 pub fn batch(ids: impl ExactSizeIterator<Item = i64>, rows: i64, types: &[DataType]) -> Batch {
     let count = ids.len();
     let mut columns: Vec<VectorBuilder> = types.iter().map(|t| VectorBuilder::new(*t)).collect();

@@ -1,5 +1,6 @@
-//! Prepared select of a full row by primary key, rows in segments, warm, against SQLite and, as the floor below any
-//! SQL, redb, on the same rows; with one thread and with two.
+//! Prepared select of a full row by primary key, with rows in segments and caches warm, against
+//! SQLite and, as the lower bound without any SQL, redb; on the same rows, with one thread and with
+//! two.
 
 use crate::measure::{Folder, Outcome, Random, check, median, open, open_sqlite};
 use crate::options::Options;
@@ -19,7 +20,7 @@ pub fn run(options: &Options) -> Outcome<()> {
     let rounds: usize = options.get("rounds", 7)?;
     let folder = Folder::new("point-select")?;
     println!("loading {rows} rows into Nacre, SQLite and redb");
-    // Larger than the table: warm means in memory, for everybody.
+    // Larger than the table, so that it is in memory in every engine once it is warm.
     let settings = nacredb::Options { cache_bytes: 4 << 30, ..nacredb::Options::default() };
     let db = open(&folder.join("nacre"), settings)?;
     let sqlite = folder.join("sqlite.db");
@@ -91,7 +92,8 @@ fn fill(db: &Database, sqlite: &Path, redb: &redb::Database, rows: i64) -> Outco
     Ok(())
 }
 
-/// The row as a program would store it by hand: fixed fields first, then the two texts with a length.
+/// Encodes the row as a program without SQL would: the fixed fields, then the two texts with their
+/// lengths.
 fn encode(id: i64, rows: i64, out: &mut Vec<u8>) {
     let p = person(id, rows);
     out.clear();
@@ -102,7 +104,7 @@ fn encode(id: i64, rows: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(p.note.as_bytes());
 }
 
-/// Reads a second over all threads, each with a reader of its own.
+/// Returns the reads per second of all threads together, each with its own reader.
 fn rate<R: FnMut(i64) -> Outcome<()>>(
     threads: usize,
     seed: u64,

@@ -1,5 +1,5 @@
-//! Select by a string key that about ten rows share, and by two indexed columns together, rows in segments, warm,
-//! against SQLite with the same indexes on the same rows.
+//! Select by a string key that about ten rows share, and by two indexed columns together, rows in
+//! segments, warm, against SQLite with the same indexes on the same rows.
 
 use crate::measure::{Folder, Outcome, Random, check, median, open, open_sqlite, seconds};
 use crate::options::Options;

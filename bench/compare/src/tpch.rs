@@ -1,5 +1,6 @@
-//! The 22 queries of TPC-H on the same data as DuckDB, interleaved, with one thread and with two. A query that does
-//! not run yet is named and left out of the means; how many ran is said.
+//! The 22 queries of TPC-H on the same data as DuckDB, interleaved, with one thread and with two. A
+//! query that does not run is named and omitted from the means; the number of queries that ran is
+//! printed.
 
 use crate::duckdb::{self, DuckDb};
 use crate::measure::{Folder, Outcome, check, median, timed};
@@ -17,7 +18,8 @@ pub fn run(options: &Options) -> Outcome<()> {
     ))?;
     let folder = Folder::new("tpch")?;
     let host = nacre_native::open_folder(&folder.join("nacre"))?;
-    // Warm means in memory for both; DuckDB may use most of the machine's.
+    // Large enough to keep the data in memory once it is warm; DuckDB may use most of the
+    // machine's.
     let settings = nacredb::Options { cache_bytes: 4 << 30, ..nacredb::Options::default() };
     let db = block_on(Database::open(host, settings))?;
     let mut session = db.session();
@@ -90,7 +92,7 @@ fn geomean(ratios: &[f64]) -> f64 {
     (ratios.iter().map(|r| r.ln()).sum::<f64>() / ratios.len() as f64).exp()
 }
 
-/// Every `.sql` file of a folder, by name.
+/// Returns every `.sql` file of a folder, in order of name.
 fn read_queries(folder: &Path) -> Outcome<Vec<(String, String)>> {
     let entries =
         std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;

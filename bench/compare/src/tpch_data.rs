@@ -1,4 +1,5 @@
-//! TPC-H data for the workloads: the tables and generator of the `nacre tpch` command, loaded into Nacre and DuckDB.
+//! TPC-H data for the workloads: the tables and generator of the `nacre tpch` command, loaded into
+//! Nacre and DuckDB.
 
 #[allow(dead_code, reason = "the command shows progress, the workloads do not")]
 #[path = "../../../bindings/server/src/tpch/tables.rs"]
@@ -18,7 +19,7 @@ pub fn table(name: &str, scale: f64) -> Outcome<Table> {
         .ok_or_else(|| format!("TPC-H has no table {name}").into())
 }
 
-/// The same table without its primary key, for a peer that keeps a separate index for one.
+/// Returns the table without its primary key, for a peer that stores a separate index for it.
 pub fn ddl_without_key(ddl: &str) -> String {
     match ddl.find(",\n  primary key") {
         Some(at) => format!("{})", &ddl[..at]),
@@ -26,7 +27,7 @@ pub fn ddl_without_key(ddl: &str) -> String {
     }
 }
 
-/// Hands every batch of a table to `take`, in the generator's order; answers with the number of rows.
+/// Passes every batch of a table to `take`, in the generator's order. Returns the number of rows.
 pub fn each_batch(
     table: Table,
     types: &[DataType],
@@ -41,8 +42,8 @@ pub fn each_batch(
     Ok(rows)
 }
 
-/// Makes all eight tables in Nacre and, from the same batches, in DuckDB (there without keys), and answers with
-/// their names and rows.
+/// Creates all eight tables in Nacre and, from the same batches but without keys, in DuckDB.
+/// Returns their names and numbers of rows.
 pub fn load_both(
     scale: f64,
     session: &mut Session,

@@ -1,6 +1,6 @@
-//! Updating and deleting one random row by key in a table of a million rows in segments, and the same in a
-//! table of a thousand. Both are warm. Relaxed durability, so that the engine is measured and not the
-//! drive.
+//! Updating and deleting one random row by key in a table of a million rows in segments, and the
+//! same in a table of a thousand. Both are warm. Durability is relaxed, to measure the engine and
+//! not the drive.
 
 use crate::measure::{Folder, Outcome, Random, check, median, open, seconds};
 use nacre_native::block_on;
@@ -8,7 +8,8 @@ use nacredb::{Database, Durability, Options, Prepared, Session, Value};
 use std::time::Duration;
 
 const ROUNDS: usize = 7;
-/// Rows changed in a round; few enough that most of the small table stays in its segment.
+/// Number of rows changed in a round; small enough that most of the small table stays in its
+/// segment.
 const CHANGES: usize = 100;
 
 pub fn run(_: &crate::options::Options) -> Outcome<()> {
@@ -54,8 +55,9 @@ pub fn run(_: &crate::options::Options) -> Outcome<()> {
     Ok(())
 }
 
-/// Filling up takes seconds: the sync that has come due meanwhile, and the processor time this thread owes to others,
-/// would otherwise fall on the changes.
+/// Waits for the work that filling the table leaves behind. Filling takes seconds; a sync that has
+/// become due and processor time owed to other threads would otherwise count as part of the
+/// changes.
 fn settle(db: &Database) -> Outcome<()> {
     db.flush()?;
     std::thread::sleep(Duration::from_millis(100));
@@ -80,7 +82,8 @@ fn fill(session: &mut Session, name: &str, rows: u64) -> Outcome<()> {
     Ok(())
 }
 
-/// Brings deleted rows back and everything into one segment, and reads it, so that every round starts alike.
+/// Restores deleted rows, merges everything into one segment and reads it, so that every round
+/// starts from the same state.
 fn fill_up(session: &mut Session, name: &str, rows: u64) -> Outcome<()> {
     let count = block_on(session.execute(&format!("select count(*) from {name}"), &[]))?.row(0);
     if count != [Value::Int(rows as i64)] {

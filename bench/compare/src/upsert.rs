@@ -1,5 +1,5 @@
-//! Upserts of which half meet a row that is there, in statements of a thousand rows, each a durable transaction. The
-//! text of the statements is the same for all three engines.
+//! Upserts, half of them of existing rows, in statements of a thousand rows, each a durable
+//! transaction. All three engines run the same statements.
 
 use crate::duckdb::{self, DuckDb};
 use crate::measure::{Folder, Outcome, check, open, open_sqlite, seconds};
@@ -38,7 +38,7 @@ pub fn run(options: &Options) -> Outcome<()> {
     sqlite.execute(people::CREATE_SQLITE, [])?;
     people::insert_sqlite(&mut sqlite, there.iter().copied(), rows)?;
 
-    // Interleaved in slices of the work, so that noise meets all three.
+    // Interleave slices of the work, so that noise affects all three engines.
     let (mut ours, mut theirs, mut lite) = (0.0, 0.0, 0.0);
     for slice in statements.chunks(statements.len().div_ceil(10).max(1)) {
         ours += seconds(|| {

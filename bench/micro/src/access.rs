@@ -1,6 +1,6 @@
-//! Rows picked by an index against scanning the table, by the share of its rows, by the number of keys, and by the number
-//! of keys of a join: the same queries on a table with an index and on one without. Where the index is worth it, the
-//! ratio is above 1; where it is not used, it is 1.
+//! Index access compared with a scan, by selectivity, by number of keys in a list and by number of
+//! keys of a join: the same queries on a table with an index and on one without. The ratio is above
+//! 1 where the index pays off, and 1 where it is not used.
 
 use crate::measure::{Random, Work, interleaved};
 use nacre_native::{block_on, memory_host};

@@ -1,4 +1,4 @@
-//! The integer codecs side by side: bytes and speed on what keys and postings look like.
+//! Compares the integer codecs: size and speed on typical keys and postings.
 
 use crate::measure::{Random, Work, interleaved};
 use nacre_column::codec::postings::{Postings, encode};
@@ -7,7 +7,7 @@ use std::hint::black_box;
 
 const VALUES: usize = 1 << 16;
 
-/// Ascending numbers: the greatest is about `VALUES * spread`.
+/// Returns ascending numbers; the greatest is about `VALUES * spread`.
 fn ascending(spread: u64, seed: u64) -> Vec<u32> {
     let mut random = Random(seed);
     let mut value = 0u64;
@@ -111,7 +111,7 @@ fn works<'a>(codec: &'a dyn Codec, values: &'a [u32], blocks: &'a [Vec<u8>]) -> 
             for chunk in values.chunks(codec.capacity()).take(16) {
                 let mut block = codec.compress(&[]);
                 for at in 0..chunk.len() {
-                    // Every other first, then those between.
+                    // Append every other value first, then insert those between.
                     let at = if at * 2 < chunk.len() { at * 2 } else { (at * 2 - chunk.len()) | 1 };
                     codec.insert(&mut block, chunk[at], usize::MAX).expect("a good block");
                 }
@@ -154,7 +154,7 @@ pub fn run() {
     println!("\ncodecs: codecs={} datasets={}", CODECS.len(), data.len());
 }
 
-/// The list of the values as postings: bytes, walking, and skipping to every 1,000th row.
+/// Measures the values as a posting list: bytes, walking it, and skipping to every 1,000th row.
 fn postings(values: &[u32]) {
     let mut rows = values.to_vec();
     rows.dedup();

@@ -1,4 +1,4 @@
-//! Columns that each encoding is for, as blocks of a segment, with and without it.
+//! Columns that suit each encoding, as blocks of a segment, encoded and plain.
 
 use crate::measure::Random;
 use nacre_column::block::{Block, ColumnPlan, encode, encode_block};
@@ -68,7 +68,7 @@ impl Column {
             .expect("a good block")
     }
 
-    /// Bytes of all blocks and the dictionary.
+    /// Returns the bytes of all blocks and the dictionary.
     pub fn bytes(&self) -> usize {
         self.blocks.iter().map(Vec::len).sum::<usize>()
             + self.dictionary.as_ref().map_or(0, |(bytes, _)| bytes.len())
@@ -99,7 +99,7 @@ fn texts(mut value: impl FnMut(usize) -> String) -> Vec<Values> {
     })
 }
 
-/// Each encoding's column, followed by the same values plain.
+/// Returns each encoding's column, followed by the same values plain.
 pub fn pairs() -> Vec<(Column, Column)> {
     let mut random = Random(99);
     let words = [

@@ -1,4 +1,4 @@
-//! Filtering a block where it is encoded, beside decoding it and filtering the values.
+//! Filtering an encoded block, compared with decoding it and filtering the values.
 
 use crate::data::{Column, pairs};
 use crate::measure::{Work, interleaved};
@@ -8,7 +8,7 @@ use nacre_types::Value;
 use nacre_types::limits::{BLOCK_ROWS, VECTOR_ROWS};
 use std::hint::black_box;
 
-/// Below a value of the column: some pass, some do not.
+/// Returns a filter `< value`, with a value of the column that some rows pass and others do not.
 fn predicate(column: &Column) -> Predicate {
     let value = match &column.values[0] {
         Values::I64(v) => Value::Int(v[v.len() / 3]),

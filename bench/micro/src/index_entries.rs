@@ -1,5 +1,6 @@
-//! What an ordered index over one integer is kept in: entries of rows in memory, packed in blocks or as nodes of a
-//! skiplist; and the sorted keys of a segment's part, in the encodings of columns or in BP128 blocks.
+//! Structures of an ordered index over one integer: the entries of rows in memory, packed in blocks
+//! or as skiplist nodes; and the sorted keys of a segment's index part, as an encoded column or as
+//! BP128 blocks.
 
 use crate::measure::{Random, Work, interleaved};
 use nacre_column::Scalar;
@@ -27,7 +28,7 @@ fn integer(value: i64) -> Vec<u8> {
 /// An index key and a row key.
 type Pair = (Vec<u8>, Vec<u8>);
 
-/// Pairs in the order in which they come.
+/// Pairs in order of insertion.
 fn shapes() -> Vec<(&'static str, Vec<Pair>)> {
     let shape = |key: &dyn Fn(&mut Random, i64) -> i64| {
         let mut random = Random(17);
@@ -41,7 +42,7 @@ fn shapes() -> Vec<(&'static str, Vec<Pair>)> {
     ]
 }
 
-/// Keys are of the entries' kind, so this cannot fail.
+/// Cannot fail: the keys have the type of the entries.
 fn put(entries: &Entries, index: &[u8], row: &[u8]) {
     entries.insert(index, row).unwrap_or_else(|error| unreachable!("{error}"));
 }
@@ -72,7 +73,7 @@ fn of_entries<'a>(name: &str, new: fn() -> Entries, pairs: &'a [Pair]) -> [Work<
         }
         places.len()
     };
-    // Out and in again, so that each round finds what the one before did.
+    // Remove and insert again, so that each round starts from the same state.
     let changed = filled(new, pairs);
     let change = move || {
         for (index, row) in pairs.iter().step_by(7) {
@@ -90,7 +91,7 @@ fn of_entries<'a>(name: &str, new: fn() -> Entries, pairs: &'a [Pair]) -> [Work<
     ]
 }
 
-/// The sorted keys of a part, as a column and as BP128 blocks.
+/// The sorted keys of an index part, as a column and as BP128 blocks.
 struct Part {
     values: Vec<Values>,
     blocks: Vec<EncodedBlock>,
@@ -129,7 +130,7 @@ impl Part {
         }
     }
 
-    /// The first position of a key, searched for in the block it is in.
+    /// Returns the first position of a key, by searching the block that contains it.
     fn search_column(&self, block: usize, key: i64) -> usize {
         let dictionary = self.dictionary.as_ref().map(|(bytes, count)| Dictionary {
             bytes,

@@ -1,10 +1,11 @@
-//! What it costs to find the segments of a key: Bloom filters behind an interval tree over key ranges, hash tables over
-//! all segments, or a search in each segment, with few and many segments, whose keys ascend or are scattered.
+//! The cost of finding the segments that contain a key: Bloom filters behind an interval tree over
+//! key ranges, hash tables over all segments, or a search in each segment, with few and many
+//! segments, whose keys ascend or are scattered.
 //!
-//! The data is in memory and so are all blocks once they were read. A table has one index and no primary key, so that
-//! loading compares nothing. "Searched" is the same look written as a range from the key to itself, which uses neither
-//! filters nor tables. Rows of a segment are few, so that a thousand segments fit; of a search inside a segment more rows
-//! cost one or two steps more.
+//! The data is in memory, as are all blocks after their first read. A table has one index and no
+//! primary key, so that a load looks up no keys. "Searched" is the same lookup as a range from the
+//! key to itself, which uses neither filters nor hash tables. Segments are small, so that a
+//! thousand of them fit in memory; more rows would add one or two steps to the search in a segment.
 
 use crate::measure::{Random, Work, interleaved};
 use nacre_column::{Batch, Values, Vector};
@@ -23,7 +24,7 @@ use std::time::Instant;
 const ROWS: usize = 8_192;
 const PROBES: usize = 512;
 
-/// A host without time, chance and threads.
+/// A host without clock, randomness and threads.
 struct Still;
 
 impl Clock for Still {
@@ -53,13 +54,13 @@ impl Parallelism for Still {
     }
 }
 
-/// A host with these files and nothing else.
+/// Returns a host with these files and nothing else.
 pub fn host(files: Arc<MemoryStore>) -> Host {
     let still = Arc::new(Still);
     Host { store: files, clock: still.clone(), entropy: still.clone(), parallelism: still }
 }
 
-/// A table of this many segments, and the time to make it.
+/// A table of this many segments, and the time to build it.
 struct Subject {
     files: Arc<MemoryStore>,
     store: Arc<Store>,
@@ -71,7 +72,7 @@ struct Subject {
 }
 
 fn key(scattered: bool, n: usize) -> i64 {
-    // Every other number is taken.
+    // Every other number is a key.
     if scattered { (hash_u64(n as u64) >> 1) as i64 } else { 2 * n as i64 }
 }
 
@@ -115,7 +116,7 @@ impl Subject {
         }
         let load_ns = started.elapsed().as_nanos() as f64;
         let started = Instant::now();
-        while store.maintain().expect("house-keeping") {}
+        while store.maintain().expect("maintenance") {}
         let hash_ns = started.elapsed().as_nanos() as f64;
         let transaction = store.begin().expect("a transaction");
         let view = transaction.view(&table);
@@ -131,7 +132,7 @@ impl Subject {
         names.iter().filter(|name| name.starts_with(prefix)).map(length).sum()
     }
 
-    /// Looks of keys that are there, or of those beside them.
+    /// Looks up keys that are present, or absent keys next to them.
     fn looks(&self, name: &str, scattered: bool, present: bool, as_range: bool) -> Work<'_> {
         let mut random = Random(11);
         let rows = (self.view.segments.len() * ROWS) as u64;
@@ -183,7 +184,7 @@ pub fn run() {
     for scattered in [false, true] {
         for segments in [1, 10, 100, 1_000] {
             let filtered = Subject::new(segments, scattered, f64::MAX);
-            // The hidden row numbers ascend in both, and are to have tables in neither.
+            // The hidden row numbers ascend in both tables and must have hash tables in neither.
             let from = if scattered && segments > 1 { 1.5 } else { 0.0 };
             let hashed = Subject::new(segments, scattered, from);
             let table_sets = if from > 0.0 { 1.0 } else { 2.0 };

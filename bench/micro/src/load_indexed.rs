@@ -1,5 +1,6 @@
-//! What an index adds to loading rows in bulk, and making it on a full table: one over text that ten rows share, one over
-//! an integer, one over a double; everything in memory. `none` is the load without an index.
+//! The cost that an index adds to a bulk load, and of creating it on a full table: an index over
+//! text that ten rows share, over an integer, and over a double; everything in memory. `none` is
+//! the load without an index.
 
 use crate::measure::cpu_ns;
 use nacre_native::{block_on, memory_host};
@@ -69,12 +70,10 @@ pub fn run() {
                 let make = format!("create {unique}index i on t ({column})");
                 makes
                     .push(spent(|| drop(block_on(session.execute(&make, &[])).expect("an index"))));
-                // What house-keeping does later is part of it.
+                // Include the maintenance that runs later.
                 if let Some(last) = makes.last_mut() {
                     *last +=
-                        spent(
-                            || while db.maintain(Budget { steps: 64 }).expect("house-keeping") {},
-                        );
+                        spent(|| while db.maintain(Budget { steps: 64 }).expect("maintenance") {});
                 }
             }
         }

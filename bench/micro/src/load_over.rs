@@ -1,8 +1,10 @@
-//! What a bulk load costs when a table with a primary key has segments already, and finding rows by that key in them:
-//! keys scattered or ascending, all new or half of them there, loads of a segment's size and small ones.
+//! The cost of a bulk load into a table with a primary key that already has segments, and of
+//! finding rows by that key: scattered or ascending keys, all new or half of them present, in small
+//! loads and loads of a segment's size.
 //!
-//! Everything is in memory. `build` is a load into an empty table, so what a load costs above it is looking for its keys.
-//! Keys of segments are scattered over all 64 bits, so that a key is in the range of every segment.
+//! Everything is in memory. `build` is a load into an empty table; the cost above it is that of
+//! looking up the keys. Keys of segments are scattered over all 64 bits, so that a key is in the
+//! range of every segment.
 
 use crate::index_probe::host;
 use crate::measure::{Random, cpu_ns};
@@ -17,7 +19,7 @@ use std::sync::Arc;
 const ROUNDS: usize = 5;
 const LOOKS: usize = 20_000;
 
-/// Key `n` of those that are scattered.
+/// Returns the `n`th scattered key.
 fn scattered(n: usize) -> i64 {
     hash_u64(n as u64) as i64
 }
@@ -56,7 +58,7 @@ fn batches(keys: &[i64], text: bool) -> Vec<Batch> {
     keys.chunks(8_192).map(batch).collect()
 }
 
-/// Loads rows, and answers the nanoseconds it took.
+/// Loads rows and returns the nanoseconds taken.
 #[inline(never)]
 fn measured_load(
     store: &Arc<Store>,
@@ -86,7 +88,7 @@ fn median(times: &mut [f64]) -> f64 {
     times[times.len() / 2]
 }
 
-/// `rows` a segment; the table has `segments`.
+/// Measures a table of `segments` segments with `rows` rows each.
 fn measure(
     name: &str,
     rows: usize,
@@ -113,9 +115,9 @@ fn measure(
     };
     let table = made("t");
     if hash_from < f64::MAX {
-        while store.maintain().expect("house-keeping") {}
+        while store.maintain().expect("maintenance") {}
     }
-    // Keys of each round are new ones, and what it loaded is there in the next one: one segment more of twelve.
+    // Each round loads new keys, which stay for the next round: one more segment beside twelve.
     let mut next = segments * rows;
     let mut fresh = |count: usize| -> Vec<i64> {
         next += count;

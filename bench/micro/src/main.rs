@@ -1,6 +1,7 @@
-//! `npm run bench -- access | codecs | filter | index-entries | index-probe | load-indexed | load-over | seek`: what
-//! single parts of the engine cost, in memory, and but for `access` and `load-indexed` without a database. Nothing but
-//! the engine's own crates is needed, so this builds in a minute or two.
+//! `npm run bench -- access | codecs | filter | index-entries | index-probe | load-indexed |
+//! load-over | seek`: the cost of single parts of the engine, in memory, and without a database
+//! except in `access` and `load-indexed`. Depends on the engine's crates only and builds in a
+//! minute or two.
 //!
 //! Every figure is the median of interleaved rounds. Nothing here is a test.
 

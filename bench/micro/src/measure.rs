@@ -5,10 +5,11 @@ use std::time::Instant;
 
 const ROUNDS: usize = 15;
 
-/// A named piece of work; answers how many units it did.
+/// A named piece of work that returns the number of units done.
 pub type Work<'a> = (String, Box<dyn FnMut() -> usize + 'a>);
 
-/// Nanoseconds a unit of each piece of work: medians over rounds in which each runs once.
+/// Returns the nanoseconds per unit of each piece of work: medians over rounds in which each runs
+/// once.
 pub fn interleaved(mut works: Vec<Work<'_>>) -> Vec<(String, f64)> {
     let mut times: Vec<Vec<f64>> = works.iter().map(|_| Vec::new()).collect();
     for round in 0..=ROUNDS {
@@ -29,8 +30,8 @@ pub fn interleaved(mut works: Vec<Work<'_>>) -> Vec<(String, f64)> {
     works.into_iter().zip(&mut times).map(|((name, _), times)| (name, median(times))).collect()
 }
 
-/// Nanoseconds that this thread has been running, where the system tells, else that have passed: for work that is too
-/// long for rounds.
+/// Returns the processor time of this thread in nanoseconds, or elapsed time where the system does
+/// not report it. For work that is too long for rounds.
 pub fn cpu_ns() -> u64 {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     let ran = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
@@ -42,7 +43,7 @@ pub fn cpu_ns() -> u64 {
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -50,7 +51,7 @@ impl Random {
         self.0
     }
 
-    /// A number below `n`.
+    /// Returns a number below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
         self.next() % n
     }

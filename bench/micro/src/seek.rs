@@ -1,6 +1,7 @@
-//! What one random `get` and decoding a full block cost, per encoding, beside the same values plain.
+//! The cost of one random `get` and of decoding a full block, per encoding, compared with the same
+//! values plain.
 //!
-//! Blocks are in memory and opened for every access, as a point read does it.
+//! Blocks are in memory and are opened for every access, as in a point read.
 
 use crate::data::{Column, pairs};
 use crate::measure::{Random, Work, interleaved};

@@ -1,16 +1,17 @@
-//! DuckDB's C interface, as far as the workloads need it, from a shared library that is opened when the program runs.
+//! The part of DuckDB's C interface that the workloads use, loaded from a shared library at run
+//! time.
 //!
-//! The declarations follow `duckdb.h` of 1.5 and 2.0. Handles are opaque pointers that only [`super`] holds. Nothing
-//! here is linked: building and checking this crate needs no DuckDB.
+//! The declarations follow `duckdb.h` of 1.5 and 2.0. Handles are opaque pointers that only
+//! [`super`] holds. Nothing here is linked: building and checking this crate needs no DuckDB.
 
 use crate::measure::Outcome;
 use libloading::Library;
 use std::ffi::{c_char, c_void};
 use std::path::Path;
 
-/// A handle of DuckDB's; what it is follows from where it came from.
+/// An opaque DuckDB handle. Its type follows from the function that returned it.
 pub type Handle = *mut c_void;
-/// Zero is success.
+/// Status of a call; zero is success.
 pub type State = u32;
 
 /// `duckdb_result`: passed around by address, read only through functions.
@@ -37,19 +38,20 @@ impl RawResult {
     }
 }
 
-/// Declares the table of functions and how it is filled from a library.
+/// Declares the table of functions and a function that loads it from a library.
 macro_rules! functions {
     ($($field:ident = $symbol:literal: fn($($argument:ty),*) $(-> $answer:ty)?;)*) => {
-        /// The functions, by their names without the prefix.
+        /// The functions, named without their prefix.
         pub struct Api {
             $(pub $field: unsafe extern "C" fn($($argument),*) $(-> $answer)?,)*
         }
 
         impl Api {
-            /// Opens the library and finds every function. It stays open until the program ends.
+            /// Opens the library and looks up every function. The library stays open until the
+            /// program ends.
             pub fn load(path: &Path) -> Outcome<Api> {
-                // SAFETY: the library is DuckDB, whose initialisers have no requirements; the types are those of its
-                // header.
+                // SAFETY: the library is DuckDB, whose initialisers have no requirements; the types
+                // are those of its header.
                 unsafe {
                     let library: &'static Library = Box::leak(Box::new(Library::new(path)?));
                     Ok(Api { $($field: *library.get(concat!($symbol, "\0"))?,)* })

@@ -1,7 +1,8 @@
-//! DuckDB as a peer: a database in a file, connections, queries as text, and its appender fed with our batches.
+//! DuckDB as a peer: a database file, connections, queries as text, and its appender fed with
+//! batches of Nacre.
 //!
-//! The library is the file that `NACRE_DUCKDB` names; `npm run bench` fetches one. A [`Connection`] is used by one
-//! thread at a time, like DuckDB's own.
+//! The library is the file that `NACRE_DUCKDB` names; `npm run bench` fetches one. A [`Connection`]
+//! is used by one thread at a time, like DuckDB's own.
 #![allow(unsafe_code, reason = "a C interface")]
 
 mod api;
@@ -36,23 +37,23 @@ fn api() -> Outcome<&'static Api> {
     loaded.as_ref().map_err(|error| error.clone().into())
 }
 
-/// What DuckDB says of an error, or a word in its place.
+/// Returns the text of a DuckDB error, or a placeholder if there is none.
 fn text(message: *const c_char) -> String {
     if message.is_null() {
         return "no reason given".to_string();
     }
-    // SAFETY: DuckDB's messages end with a zero and live as long as what they belong to.
+    // SAFETY: DuckDB's messages are null-terminated and live as long as the object they belong to.
     unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned()
 }
 
-/// The version of the library.
+/// Returns the version of the library.
 pub fn version() -> Outcome<String> {
-    // SAFETY: no arguments; answers with a constant.
+    // SAFETY: takes no arguments and returns a constant.
     Ok(text(unsafe { (api()?.library_version)() }))
 }
 
 impl DuckDb {
-    /// Opens or makes a database that uses this many threads.
+    /// Opens or creates a database that uses this many threads.
     pub fn open(path: &Path, threads: usize) -> Outcome<Arc<DuckDb>> {
         let api = api()?;
         let path = CString::new(path.to_string_lossy().as_bytes())?;
@@ -73,7 +74,7 @@ impl DuckDb {
         Ok(Arc::new(DuckDb { api, handle }))
     }
 
-    /// A new connection.
+    /// Opens a connection.
     pub fn connect(self: &Arc<DuckDb>) -> Outcome<Connection> {
         let mut handle = null_mut();
         // SAFETY: the database is open.
@@ -129,14 +130,14 @@ impl Connection {
         }
     }
 
-    /// Runs one or more statements and answers with the number of rows of the last.
+    /// Runs one or more statements and returns the number of rows of the last.
     pub fn execute(&self, sql: &str) -> Outcome<u64> {
         let mut answer = self.query(sql)?;
         // SAFETY: a result of a query.
         Ok(unsafe { (answer.api.row_count)(&mut answer.raw) })
     }
 
-    /// Runs a query and answers with its values as text; null is `None`.
+    /// Runs a query and returns its values as text; null is `None`.
     pub fn rows(&self, sql: &str) -> Outcome<Vec<Vec<Option<String>>>> {
         let mut answer = self.query(sql)?;
         let api = answer.api;
@@ -144,7 +145,7 @@ impl Connection {
         // SAFETY: a result of a query.
         let (rows, columns) = unsafe { ((api.row_count)(raw), (api.column_count)(raw)) };
         let mut value = |column, row| {
-            // SAFETY: the position is inside the result; the text is ours and given back.
+            // SAFETY: the position is inside the result; the text is owned here and freed.
             unsafe {
                 let value = (api.value_varchar)(raw, column, row);
                 let found = (!value.is_null()).then(|| text(value));
@@ -188,7 +189,7 @@ impl Drop for Connection {
     }
 }
 
-/// DuckDB's type for one of ours.
+/// Returns the DuckDB type that corresponds to a Nacre type.
 fn logical_type(api: &Api, data_type: DataType) -> Outcome<Handle> {
     // The numbers are DuckDB's `duckdb_type`.
     let number = match data_type {
@@ -207,7 +208,7 @@ fn logical_type(api: &Api, data_type: DataType) -> Outcome<Handle> {
     Ok(unsafe { (api.create_logical_type)(number) })
 }
 
-/// Rows on their way into a table. Without [`Appender::finish`] what was not handed over yet may be lost.
+/// Bulk loader of a table. Without [`Appender::finish`], rows that are still buffered may be lost.
 pub struct Appender<'c> {
     api: &'static Api,
     handle: Handle,
@@ -217,18 +218,19 @@ pub struct Appender<'c> {
 
 impl Appender<'_> {
     fn error(&self) -> Box<dyn std::error::Error + Send + Sync> {
-        // SAFETY: the appender exists, even when it could not be made.
+        // SAFETY: the handle is valid even if creating the appender failed.
         format!("DuckDB's appender: {}", text(unsafe { (self.api.appender_error)(self.handle) }))
             .into()
     }
 
-    /// Adds rows without nulls: one vector a column, of the types given at the start.
+    /// Appends rows without nulls: one vector per column, of the types given at the start.
     pub fn append(&mut self, batch: &Batch) -> Outcome<()> {
         // SAFETY: no arguments.
         let step = unsafe { (self.api.vector_size)() } as usize;
         for start in (0..batch.rows).step_by(step) {
             let rows = start..(start + step).min(batch.rows);
-            // SAFETY: the chunk is ours; at most a vector's worth of rows is written to each of its vectors.
+            // SAFETY: the chunk is ours; at most a vector's worth of rows is written to each of its
+            // vectors.
             unsafe {
                 (self.api.data_chunk_reset)(self.chunk);
                 for (at, column) in batch.columns.iter().enumerate() {
@@ -300,7 +302,7 @@ impl Appender<'_> {
         Ok(())
     }
 
-    /// Hands everything over.
+    /// Writes all buffered rows.
     pub fn finish(self) -> Outcome<()> {
         // SAFETY: open.
         match unsafe { (self.api.appender_close)(self.handle) } {
