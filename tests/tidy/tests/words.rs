@@ -46,11 +46,11 @@ fn a_public_type_name_means_one_thing_in_the_engine() {
 
 /// Where people read prose, and how many lines there may have a banned phrase: numbers only fall.
 const RATCHET: &[(&str, usize)] = &[
-    ("engine/", 273),
-    ("bindings/", 37),
+    ("engine/", 22),
+    ("bindings/", 0),
     ("worker/", 0),
     ("web/", 0),
-    ("docs/", 31),
+    ("docs/", 0),
     ("README.md", 0),
     ("examples/", 0),
     ("tests/", 0),

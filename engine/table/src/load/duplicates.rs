@@ -131,7 +131,7 @@ fn resolve_segments(
         }
         Ok(())
     };
-    // Segments with so many rows that each of the load's keys is looked up by itself.
+    // Segments large enough that each of the load's keys is looked up individually.
     let mut large = vec![false; list.len()];
     for (place, state) in list.iter().enumerate() {
         if !state.is_current() || own.contains(&state.id()) {

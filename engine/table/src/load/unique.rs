@@ -114,7 +114,7 @@ fn check_file(
     let new = new_part.sorted_keys();
     let duplicate =
         |at: usize| Err(index.duplicate(&table.schema().name, &index.encode(&new.at(at)?)?));
-    // Segments with so many rows that each of the load's keys is looked up by itself.
+    // Segments large enough that each of the load's keys is looked up individually.
     let mut large = vec![false; list.len()];
     for (place, state) in
         list.iter().enumerate().filter(|(_, state)| state.is_current() && !is_own(state))
