@@ -76,7 +76,7 @@ impl TestDatabase {
     }
 
     fn disturb(&mut self) -> Result<()> {
-        // Neither may happen in the middle of somebody's transaction.
+        // Neither may happen while a session has a transaction open.
         if self.sessions.values().any(Session::in_transaction) {
             return Ok(());
         }

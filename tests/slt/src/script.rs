@@ -13,8 +13,8 @@ use std::fmt;
 
 /// The name that `onlyif` and `skipif` know us by.
 pub const ENGINE: &str = "nacre";
-/// What SQLite's corpus writes for MySQL only (`DIV`, `CAST(… AS SIGNED)`) is ours too, and so is what it writes
-/// for everybody else (`/` of integers is an integer). A record is run when it is meant for one of these names.
+/// The names that the conditions of SQLite's corpus may use for this engine. Records for MySQL only (`DIV`,
+/// `CAST(… AS SIGNED)`) run here, and so do records for all engines but MySQL (`/` of integers is an integer).
 pub const CORPUS_NAMES: [&str; 2] = [ENGINE, "mysql"];
 
 /// How a script is run.
@@ -170,7 +170,7 @@ struct Runner<'a> {
     missing: skip::Missing,
 }
 
-/// Whether the corpus has the query in another form for everybody else.
+/// Whether the corpus has the query in another form for the other engines.
 fn is_for_mysql(conditions: &[Condition]) -> bool {
     matches!(conditions, [Condition::OnlyIf { label }] if label == "mysql")
 }

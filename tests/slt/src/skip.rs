@@ -30,7 +30,7 @@ pub const TWIN: &str =
 pub const CUT: &str =
     "a fraction cast to an integer is rounded, unlike in SQLite; right with TRUNC";
 
-/// What the corpus has for MySQL only, where the same table is made for everybody else.
+/// Records for MySQL only whose table the corpus also creates in another form for the other engines.
 const PREFIX: &str = "a key over the first characters of a column is MySQL's own";
 
 /// What the skipped records of a script leave behind.

@@ -6,7 +6,7 @@ use crate::expr::{Expr, ExprKind};
 /// By how many nodes an expression may grow when its columns are replaced.
 pub(crate) const MAX_GROWTH: usize = 256;
 
-/// Nodes of an expression whose columns are replaced by expressions of so many nodes.
+/// Counts the nodes of an expression after replacing each column by an expression of `by(column)` nodes.
 pub(crate) fn replaced(expr: &Expr, by: &dyn Fn(usize) -> usize) -> usize {
     let mut nodes = match expr.kind {
         ExprKind::Column(at) => by(at),

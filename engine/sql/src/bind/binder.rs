@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 /// Levels of expressions and subqueries at most.
 pub(super) const MAX_DEPTH: usize = 420;
-/// Levels that a query inside another takes: binding it needs so much more of the stack than an expression does.
+/// Levels that a nested query counts for: binding it takes about this many times the stack of an expression.
 pub(super) const QUERY_LEVELS: usize = 7;
 /// Subqueries, common table expressions included, that one statement may expand to. Each may become a join below the
-/// others, and who walks a plan needs stack for each.
+/// others, and walking a plan takes stack for each.
 pub(super) const MAX_QUERIES: usize = 160;
 /// Parts of expressions that may stand once in a statement and are needed several times.
 pub(super) const MAX_COPIED: usize = 1 << 18;

@@ -79,7 +79,7 @@ pub(crate) struct Cte<'a> {
     pub cte: &'a ast::Cte,
     /// How many enclosing rows its body sees.
     pub frames: usize,
-    /// Its number and plan, once somebody used it.
+    /// Its number and plan, from its first use on.
     pub bound: Option<(u32, Arc<Plan>)>,
     /// Which `WITH RECURSIVE` it belongs to, if any.
     pub recursive: Option<u32>,

@@ -5,7 +5,7 @@ use crate::plan::Field;
 use nacre_types::{DataType, Error, Result};
 use std::ops::Range;
 
-/// The name of a column that nobody can name: the number of a row that a statement changes.
+/// The name of a column that no query can name: the number of a row that a statement changes.
 pub(crate) const ROW_NUMBER: &str = "\0row";
 
 /// A column that can be named.

@@ -44,7 +44,7 @@ pub(crate) struct Estimate {
     origins: Rc<[Option<Origin>]>,
 }
 
-/// Where a column comes from. The catalog is asked when somebody asks for the column.
+/// Where a column comes from. The catalog is asked when the column is.
 #[derive(Clone)]
 struct Origin {
     /// A column of a table.

@@ -1,5 +1,5 @@
-//! Groups that follow from other groups: whoever groups by a customer's key and name needs not compare names. A text
-//! that the other groups determine is taken from the group's rows as their least, which is as good as any.
+//! Group keys that other group keys determine: grouping by a customer's key and name need not compare names. A text
+//! that the other keys determine becomes the minimum over the group's rows, which all have the same text.
 
 use crate::expr::{Aggregate, Expr, ExprKind};
 use crate::plan::{Field, JoinKind, Plan};

@@ -10,6 +10,7 @@ use crate::analysis::may_fail::expr_may_fail;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::{JoinKind, Plan};
 use nacre_types::DataType;
+use nacre_types::invariant::broken;
 
 /// Relations that are ordered together at most: sets of them are bits of a word.
 const MAX_RELATIONS: usize = u64::BITS as usize;
@@ -78,7 +79,7 @@ pub(crate) fn order(
     }
     let mut exprs = Vec::with_capacity(fields.len());
     for (at, field) in fields.iter().enumerate() {
-        let position = yields.iter().position(|c| *c == at).unwrap_or(at);
+        let position = position(&yields, at);
         exprs.push(Expr::column(position, field.data_type));
     }
     Plan::Project { input: Box::new(plan), exprs, fields }
@@ -95,7 +96,9 @@ fn assemble(
     let (left, right) = match tree {
         Tree::Relation(at) => {
             let relation = &graph.relations[*at];
-            let plan = plans[*at].take().unwrap_or_else(Plan::nothing);
+            let plan = plans[*at]
+                .take()
+                .unwrap_or_else(|| broken(format_args!("relation {at} is joined twice")));
             return (plan, (relation.start..relation.start + relation.width).collect());
         }
         Tree::Join(left, right) => (left, right),
@@ -103,8 +106,6 @@ fn assemble(
     let (l, r) = (left.relations(), right.relations());
     let (left, mut yields) = assemble(left, plans, graph, types);
     let (right, others) = assemble(right, plans, graph, types);
-    let position =
-        |list: &[usize], column: usize| list.iter().position(|c| *c == column).unwrap_or_default();
     let side = |list: &[usize], column: usize| Expr::column(position(list, column), types[column]);
     let mut keys: Vec<(Expr, Expr)> =
         graph.keys(l, r).into_iter().map(|(a, b)| (side(&yields, a), side(&others, b))).collect();
@@ -129,6 +130,13 @@ fn assemble(
     let residual = if residual.is_empty() { None } else { Some(all(residual)) };
     let (left, right) = (Box::new(left), Box::new(right));
     (Plan::Join { left, right, kind: JoinKind::Inner, keys, residual }, yields)
+}
+
+/// Where a list of columns has one of them.
+fn position(list: &[usize], column: usize) -> usize {
+    list.iter().position(|c| *c == column).unwrap_or_else(|| {
+        broken(format_args!("a condition reads column {column}, which its join does not have"))
+    })
 }
 
 /// What an `OR` over several relations says about one: `(a = 1 and b = 2) or (a = 3 and b = 4)` implies

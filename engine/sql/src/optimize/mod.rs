@@ -1,5 +1,5 @@
 //! Rules on bound plans: conditions move down to where they cost least, joins are reordered and find
-//! their keys, columns nobody reads are dropped, limits reach the sorts below them.
+//! their keys, unread columns are dropped, limits reach the sorts below them.
 //!
 //! Invariants: a plan's fields and rows never change; conditions of outer joins stay where they mean the
 //! same; errors that a row may raise are left to run time.

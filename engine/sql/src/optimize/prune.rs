@@ -1,9 +1,10 @@
-//! Projection pruning: every node yields only columns somebody above reads. Projections that only move
-//! columns disappear; where columns went is told upwards as a map.
+//! Projection pruning: every node yields only columns that a node above reads. Projections that only move
+//! columns disappear; a map tells the node above where its columns went.
 
 use crate::analysis::columns::{mark, moved};
 use crate::expr::{Expr, ExprKind};
 use crate::plan::{ColumnMap, Field, Plan, Pruning};
+use nacre_types::invariant::broken;
 
 /// Prunes below, keeping the plan's own fields as they are.
 pub(crate) fn prune_root(plan: Plan) -> Plan {
@@ -19,7 +20,11 @@ pub(crate) fn prune_root(plan: Plan) -> Plan {
     let exprs: Vec<Expr> = fields
         .iter()
         .zip(&map)
-        .map(|(f, to)| Expr::column(to.unwrap_or_default(), f.data_type))
+        .enumerate()
+        .map(|(at, (f, to))| match to {
+            Some(to) => Expr::column(*to, f.data_type),
+            None => broken(format_args!("output column {at} was pruned")),
+        })
         .collect();
     project(plan, exprs, fields)
 }
@@ -155,7 +160,7 @@ fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, ColumnMap) {
             (project(input, new_exprs, new_fields), map)
         }
         Plan::Aggregate { input, mut groups, aggregates, fields } => {
-            // Groups decide the rows; aggregates nobody reads can go.
+            // Groups decide the rows; unread aggregates can go.
             for slot in needed.iter_mut().take(groups.len()) {
                 *slot = true;
             }

@@ -2,7 +2,7 @@
 //! thousand rows costs more than writing them.
 //!
 //! [`find`] cuts them out before the text is tokenized, conservatively: what is not obviously a row of numbers, texts,
-//! booleans and nulls, and everything after it, stays for the parser. Whoever parses what is left makes sure that the
+//! booleans and nulls, and everything after it, stays for the parser. The parser of what is left makes sure that the
 //! parser saw the row before the cut end where the cut begins, and parses the whole text where it did not; so this
 //! scanner need not know all of the language, only what a row of literals is.
 

@@ -85,7 +85,7 @@ impl<F: Clone> Wanted<F> {
         }
     }
 
-    /// For the sides of a join whose left side has so many columns. `own` are the filters that it fills itself.
+    /// For the sides of a join whose left side has `width` columns. `own` are the filters that the join itself fills.
     pub fn sides(
         &self,
         kind: JoinKind,
@@ -116,7 +116,7 @@ impl<F: Clone> Wanted<F> {
                 from.moved(|at| (at == key).then_some(other))
             };
             left.0.append(&mut to(&from_right, r, l).0);
-            // The second partner of a scalar subquery is an error, whoever asks.
+            // A second partner in a scalar subquery is an error even if the row is filtered out above.
             right.0.append(&mut to(&from_left, l, r).0);
         }
         for ((l, _), filter) in keys.iter().zip(own) {

@@ -49,7 +49,7 @@ impl Unnester<'_> {
             true => Hoisted::plain(right),
             false => {
                 let hoisted = self.hoist(right.clone(), frame);
-                // What may fail is computed for nobody but those who ask. And where something of the left row stays
+                // What may fail is computed only for the rows that need it. And where something of the left row stays
                 // below, all of it does: the keys among it say which few inner rows each of them meets.
                 let stays = correlated(&hoisted.plan, frame);
                 if stays || !reached.is_empty() && lazy::may_fail(&hoisted.plan) {

@@ -219,7 +219,7 @@ impl Unnester<'_> {
         let in_condition = conditions.iter().any(|c| is_outer(c, d.domain.frame));
         let (on_left, on_right) =
             (correlated(&left, d.domain.frame), correlated(&right, d.domain.frame));
-        // Whose rows are kept needs the domain; else whoever looks at it does.
+        // The side whose rows are kept needs the domain; otherwise the side that refers to it does.
         let (to_left, to_right) = match kind {
             JoinKind::Inner => (on_left || (in_condition && !on_right), on_right),
             JoinKind::Right => (on_left, true),
@@ -244,9 +244,7 @@ impl Unnester<'_> {
         let joined =
             Plan::Join { left: Box::new(left), right: Box::new(right), kind, keys, residual };
         let types: Vec<DataType> = fields.iter().map(|f| f.data_type).collect();
-        let column = |at: usize, to: usize| {
-            Expr::column(to, types.get(at).copied().unwrap_or(DataType::Null))
-        };
+        let column = |at: usize, to: usize| Expr::column(to, types[at]);
         let mut exprs: Vec<Expr> = (0..l).map(|at| column(at, at)).collect();
         match kind.sides() {
             (true, true) => {

@@ -46,7 +46,7 @@ impl<'a> Binder<'a> {
         let mut fields = table_fields(&table);
         fields.push(Field { name: "row".into(), data_type: DataType::Int64, nullable: false });
         let mut rows = Plan::Given { id, fields };
-        // Whoever comes after the target's columns in a row comes after its number.
+        // The row number comes right after the target's columns; columns of other tables follow it.
         scope.columns.push(ScopeColumn {
             table: String::new(),
             name: ROW_NUMBER.into(),

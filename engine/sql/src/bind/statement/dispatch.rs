@@ -146,7 +146,7 @@ fn statement_name(statement: &ast::Statement) -> &'static str {
     }
 }
 
-/// Transactions read and write, on a snapshot: what asks for more, or for less that somebody may rely on, is refused.
+/// Checks a transaction mode. Transactions read and write under snapshot isolation; other modes are unsupported.
 fn transaction_mode(mode: &ast::TransactionMode) -> Result<()> {
     use ast::{
         TransactionAccessMode as Access, TransactionIsolationLevel as Level,

@@ -51,7 +51,7 @@ impl Binder<'_> {
                 frame.args.get(index).map(|(arg, _)| arg.clone())
             });
         }
-        // What only the arguments asked for is asked by nobody now.
+        // Arguments that only the aggregate's arguments needed are not needed any more.
         frame.args.truncate(asked.get(at).copied().unwrap_or_default());
         Ok(Some(at))
     }
