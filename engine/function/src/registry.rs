@@ -5,9 +5,9 @@ use crate::aggregate::{average, collected, count, extreme, moments, quantile, su
 use crate::entry::aggregate::{
     AggregateArguments, AggregateBinding, AggregateExpression, AggregateFunction,
 };
-use crate::entry::arguments::Arguments;
-use crate::entry::binding::{Binding, Operand};
-use crate::entry::scalar::{Expression, ScalarFunction};
+use crate::entry::definition::Arguments;
+use crate::entry::definition::{Binding, Operand};
+use crate::entry::definition::{Expression, ScalarFunction};
 use crate::entry::window::WindowFunction;
 use crate::scalar::{
     any, calendar, date_part, digest, numbers, pattern, rounding, strings, system, text,

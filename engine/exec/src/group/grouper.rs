@@ -14,10 +14,10 @@ use nacre_types::hash::{combine, hash_u64};
 use nacre_types::{DataType, Error, PhysicalType, Result};
 use std::sync::Arc;
 
-/// A dense table may always have so many slots, and further ones in proportion to its groups.
+/// Slots a dense table may always have; further ones are allowed in proportion to its groups.
 const DENSE_SLOTS: usize = 1 << 14;
 const DENSE_SLOTS_A_GROUP: usize = 16;
-/// With so many groups for the first time, and whenever they have doubled, a hash table may become dense again.
+/// Groups at which a hash table is first considered for becoming dense again; then whenever they have doubled.
 const CONSIDERED_GROUPS: usize = 4 << 10;
 
 /// Where a column's bits are. Narrow columns store `value - low + 1`, so that zero is null.
@@ -50,7 +50,7 @@ pub(crate) struct Grouper {
     null_group: u32,
     table: SlotTable,
     pub(super) dense: Option<(Vec<Axis>, Vec<u32>)>,
-    /// So many groups make it worth asking whether the table should be dense.
+    /// The number of groups at which to consider a dense table next.
     consider_at: usize,
     ids: Vec<u32>,
 }

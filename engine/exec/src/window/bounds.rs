@@ -1,11 +1,11 @@
 //! How far the frames of a window reach, where their bounds have an offset.
 
-use super::operator::Run;
+use super::run::{Run, is_beyond};
 use crate::expr::{self, ActiveRows, compare_values};
 use nacre_column::Vector;
 use nacre_sql::Expr;
 use nacre_sql::plan::{Bound, FrameUnit};
-use nacre_types::{Error, Reason, Result, Value};
+use nacre_types::{Error, Result, Value};
 use std::sync::Arc;
 
 /// The bounds of frames that have an offset.
@@ -68,9 +68,4 @@ impl Offset {
             false => Ok(Offset { values, keys: Some(keys) }),
         }
     }
-}
-
-/// Whether an error says that a value is outside its type.
-pub(super) fn is_beyond(error: &Error) -> bool {
-    error.reason() == Some(Reason::OutOfRange)
 }

@@ -5,8 +5,9 @@
 //! Rows that cannot be held with their results are sorted in the temporary file (`spill/runs`); then whole partitions are
 //! held at a time, as they come.
 
-use super::bounds::{Bounds, Offset, is_beyond};
+use super::bounds::{Bounds, Offset};
 use super::results::Results;
+use super::run::{Places, Run};
 use super::summaries::{Summaries, WIDE};
 use crate::aggregate::accumulator::{Accumulator, inputs, may_merge};
 use crate::buffer::{RowBuffer, pieces};
@@ -275,22 +276,6 @@ impl Operator for Window {
     }
 }
 
-/// Where partitions and peers are among the sorted rows.
-pub(super) struct Places {
-    partitions: Vec<Range<usize>>,
-    /// Of each row.
-    peers: Vec<Range<usize>>,
-}
-
-/// One call over all rows.
-pub(super) struct Run<'a> {
-    pub call: &'a WindowCall,
-    pub order: &'a [SortKey],
-    pub batch: &'a Batch,
-    pub places: &'a Places,
-    pub context: &'a Context<'a>,
-}
-
 impl Run<'_> {
     fn run(&self, results: &mut Results<'_>) -> Result<Vector> {
         let function = match &self.call.function {
@@ -318,33 +303,6 @@ impl Run<'_> {
             }
         }
         Ok(out.finish())
-    }
-
-    /// Once for as many rows as a vector has.
-    fn check_cancelled(&self, row: usize) -> Result<()> {
-        if row.is_multiple_of(limits::VECTOR_ROWS) {
-            self.context.check_cancelled()
-        } else {
-            Ok(())
-        }
-    }
-
-    pub fn eval(&self, e: &Expr) -> Result<Arc<Vector>> {
-        expr::evaluate_shared(e, self.batch, self.context)
-    }
-
-    /// Null where the type cannot hold it.
-    pub fn eval_row_by_row(&self, e: &Expr) -> Result<Arc<Vector>> {
-        let evaluator = expr::Evaluator { batch: self.batch, context: self.context };
-        let mut out = VectorBuilder::new(e.data_type);
-        for row in 0..self.batch.rows as u32 {
-            self.check_cancelled(row as usize)?;
-            match evaluator.eval(e, ActiveRows::all(self.batch.rows).narrowed(&[row])) {
-                Err(error) if is_beyond(&error) => out.push_null(),
-                value => out.push(&value?.value(row as usize)),
-            }
-        }
-        Ok(Arc::new(out.finish()))
     }
 
     /// The rows of a row's frame.

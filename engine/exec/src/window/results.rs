@@ -7,7 +7,7 @@ use nacre_column::VectorBuilder;
 use nacre_function::vector::room::Room;
 use nacre_types::{Result, Value};
 
-/// Memory is asked for after so many bytes of text.
+/// Bytes of text between two requests for memory.
 const STEP_BYTES: usize = 64 << 10;
 
 /// The results of all calls over the same rows.
@@ -24,7 +24,7 @@ pub(super) struct Results<'a> {
 }
 
 impl<'a> Results<'a> {
-    /// None yet, of rows that take so many bytes.
+    /// No results yet, over rows that take `base_bytes`.
     pub fn new(held: &'a mut Reservation, base_bytes: usize) -> Results<'a> {
         Results {
             held,

@@ -29,7 +29,7 @@ pub(super) enum Part {
 }
 
 impl Summaries {
-    /// Of so many rows: `add` accumulates those of them that count. `out_of_range` also where only a part is.
+    /// Summarises `rows` rows: `add` accumulates those that count. Fails where a single part is out of range.
     pub fn new(
         rows: usize,
         fresh: impl Fn() -> Result<Accumulator>,
@@ -67,12 +67,13 @@ impl Summaries {
     }
 }
 
-/// The group of each of so many rows, or groups, one level up.
+/// The group, one level up, of each of `count` rows or groups.
 fn of_next_level(count: usize) -> Vec<u32> {
     (0..count).map(|at| (at / FANOUT) as u32).collect()
 }
 
-/// The parts of some rows in their order, with so many levels above the rows. None has more than [`FANOUT`] groups.
+/// The parts of some rows in order, with `levels` levels above the rows. No part has more than [`FANOUT`]
+/// groups.
 fn parts(rows: Range<usize>, levels: usize) -> impl Iterator<Item = Part> {
     let mut at = rows.start;
     std::iter::from_fn(move || {

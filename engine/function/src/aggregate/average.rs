@@ -2,8 +2,8 @@
 
 use super::sum::{AVG, SUM};
 use crate::entry::aggregate::{AggregateArguments, AggregateBinding, AggregateExpression};
-use crate::entry::binding::Operand;
 use crate::entry::coerce;
+use crate::entry::definition::Operand;
 use crate::entry::doc::Doc;
 use crate::scalar::any::COALESCE;
 use crate::scalar::numbers::{EXP, LN};

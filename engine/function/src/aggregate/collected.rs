@@ -5,8 +5,8 @@ use crate::entry::aggregate::{
     Accumulation, AggregateArguments, AggregateBinding, AggregateExpression, AggregateFunction,
     Collection, OverNothing, double, possibly, same_type,
 };
-use crate::entry::binding::Operand;
 use crate::entry::coerce;
+use crate::entry::definition::Operand;
 use crate::entry::doc::Doc;
 use crate::kernel::order::compare_values;
 use crate::vector::room::check_length;

@@ -5,8 +5,8 @@ use crate::entry::aggregate::{
     Accumulation, AggregateArguments, AggregateBinding, AggregateExpression, AggregateFunction,
     OverNothing, State, never,
 };
-use crate::entry::arguments::Arity;
-use crate::entry::binding::Operand;
+use crate::entry::definition::Arity;
+use crate::entry::definition::Operand;
 use crate::entry::doc::Doc;
 use crate::vector::groups::Groups;
 use crate::vector::room::Room;

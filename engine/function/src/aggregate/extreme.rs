@@ -5,7 +5,7 @@ use crate::entry::aggregate::{
     Accumulation, AggregateArguments, AggregateBinding, AggregateExpression, AggregateFunction,
     OverNothing, State, Types, never,
 };
-use crate::entry::binding::Operand;
+use crate::entry::definition::Operand;
 use crate::entry::doc::Doc;
 use crate::kernel::order::packed_length;
 use crate::vector::groups::Groups;

@@ -4,8 +4,8 @@ use crate::entry::aggregate::{
     Accumulation, AggregateArguments, AggregateBinding, AggregateExpression, AggregateFunction,
     Collection, OverNothing, possibly, same_type,
 };
-use crate::entry::binding::Operand;
 use crate::entry::coerce;
+use crate::entry::definition::Operand;
 use crate::entry::doc::Doc;
 use crate::kernel::cast::cast_value;
 use crate::kernel::order::compare_values;

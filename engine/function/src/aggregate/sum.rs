@@ -6,7 +6,7 @@ use crate::entry::aggregate::{
     Accumulation, AggregateArguments, AggregateBinding, AggregateFunction, OverNothing, State,
     Types,
 };
-use crate::entry::binding::Operand;
+use crate::entry::definition::Operand;
 use crate::entry::doc::Doc;
 use crate::kernel::decimals;
 use crate::vector::groups::Groups;

@@ -1,8 +1,8 @@
 //! An entry of an aggregate.
 
-use super::arguments::Arity;
-use super::binding::{Binding, Operand};
 use super::coerce;
+use super::definition::Arity;
+use super::definition::{Binding, Operand};
 use super::doc::Doc;
 use crate::vector::groups::Groups;
 use crate::vector::room::Room;

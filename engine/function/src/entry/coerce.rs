@@ -1,6 +1,6 @@
 //! Operands brought to the types that kernels expect.
 
-use super::binding::{Binding, Operand};
+use super::definition::{Binding, Operand};
 use nacre_types::{DataType, Error, Result, Value};
 
 /// Whether an operand is binary.

@@ -1,120 +1,17 @@
-//! An entry of a scalar function, and of a name that stands for another expression.
+//! Making entries of scalar functions, binding their calls, and evaluating them.
 
-use super::arguments::{Arguments, Arity};
-use super::binding::{Binding, Operand};
-use super::call::{Call, Row, Surroundings};
 use super::coerce;
+use super::definition::{
+    Arguments, Arity, Binding, Call, Errors, Expression, Kernel, Nulls, Operand, Parameter,
+    Parameters, Row, Rule, ScalarFunction, Surroundings, Typing,
+};
 use super::doc::Doc;
 use crate::vector::map::map_values;
 use crate::vector::room::check_length;
 use crate::vector::rows::ActiveRows;
 use nacre_column::Vector;
 use nacre_types::{DataType, Result, Value};
-use std::fmt;
 use std::sync::Arc;
-
-/// A scalar function: all that the binder, the evaluator and the reference know of it. Plans refer to
-/// the entry itself; two calls are of one function when they refer to one entry.
-pub struct ScalarFunction {
-    /// Its names in lower case; the first is the one `EXPLAIN` shows.
-    pub names: &'static [&'static str],
-    /// Reference text.
-    pub doc: Doc,
-    /// Arguments and result type.
-    pub typing: Typing,
-    /// What it makes of nulls.
-    pub nulls: Nulls,
-    /// Whether it may fail.
-    pub errors: Errors,
-    /// How it is evaluated.
-    pub kernel: Kernel,
-}
-
-/// A name that stands for an expression over its arguments, so that plans never contain it.
-pub struct Expression {
-    /// Its names in lower case.
-    pub names: &'static [&'static str],
-    /// Reference text.
-    pub doc: Doc,
-    /// How many arguments it takes.
-    pub arity: Arity,
-    /// The expression.
-    pub rule: Rule,
-}
-
-/// Turns the arguments of a call into an expression.
-pub type Rule = fn(&mut dyn Binding, Arguments<'_>) -> Result<Operand>;
-
-/// How a call gets its types.
-pub enum Typing {
-    /// Each argument has a kind, and the result a type.
-    Declared(Parameters, DataType),
-    /// A rule decides.
-    Rule(Arity, Rule),
-}
-
-/// Kinds of the arguments, in order.
-pub struct Parameters {
-    kinds: &'static [Parameter],
-    least: usize,
-    repeats: bool,
-}
-
-/// The kind of one argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parameter {
-    /// A number, as a double.
-    Double,
-    /// An integer.
-    Integer,
-    /// An integer, or a decimal literal that is rounded to one.
-    RoundedInteger,
-    /// Text.
-    Text,
-    /// Text, or binary when the first argument is. If the result is text, it is binary then, too.
-    TextLikeFirst,
-    /// Binary values as they are, others as text.
-    TextOrBytes,
-    /// A timestamp.
-    Timestamp,
-    /// A date.
-    Date,
-}
-
-/// What a function makes of null arguments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nulls {
-    /// Null where an argument is null, and nowhere else.
-    Strict,
-    /// Null where an argument is null, and where there is no answer.
-    Partial,
-    /// The kernel sees nulls; the result is null at most where an argument is.
-    Seen,
-    /// The kernel sees nulls, and the result may be null anywhere.
-    SeenPartial,
-    /// Null only where every argument is.
-    AllNull,
-}
-
-/// Whether a function may fail on some values of its argument types.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Errors {
-    /// It never fails, so it may run on rows that a later filter removes.
-    Never,
-    /// It may fail.
-    Possible,
-}
-
-/// How a function is evaluated.
-pub enum Kernel {
-    /// Whole vectors at once.
-    Vectors(fn(&Call<'_>) -> Result<Vector>),
-    /// The values of one row at a time.
-    Values(fn(&Row<'_>) -> Result<Value>),
-    /// The first argument that is not null. The evaluator computes an argument only for rows at which
-    /// all before it are null.
-    FirstNonNull,
-}
 
 /// Arguments of fixed kinds.
 pub const fn takes(kinds: &'static [Parameter]) -> Parameters {
@@ -192,11 +89,6 @@ impl ScalarFunction {
     /// The entry of a function that never fails.
     pub const fn infallible(self) -> ScalarFunction {
         ScalarFunction { errors: Errors::Never, ..self }
-    }
-
-    /// The name that `EXPLAIN` shows.
-    pub fn name(&self) -> &'static str {
-        self.names.first().copied().unwrap_or_default()
     }
 
     /// Binds a call; `42883` for another number of arguments.
@@ -277,31 +169,5 @@ impl ScalarFunction {
             );
             Ok(value)
         })
-    }
-}
-
-impl Nulls {
-    /// Whether the kernel runs for rows with a null argument.
-    pub fn are_seen(self) -> bool {
-        matches!(self, Nulls::Seen | Nulls::SeenPartial | Nulls::AllNull)
-    }
-
-    /// Whether the result may be null where no argument is.
-    pub fn are_made(self) -> bool {
-        matches!(self, Nulls::Partial | Nulls::SeenPartial)
-    }
-}
-
-impl PartialEq for ScalarFunction {
-    fn eq(&self, other: &ScalarFunction) -> bool {
-        std::ptr::eq(self, other)
-    }
-}
-
-impl Eq for ScalarFunction {}
-
-impl fmt::Debug for ScalarFunction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }

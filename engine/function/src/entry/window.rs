@@ -1,7 +1,7 @@
 //! An entry of a window function. Aggregates over a window have their own entries.
 
-use super::arguments::{Arguments, Arity};
-use super::binding::{Binding, Operand};
+use super::definition::{Arguments, Arity};
+use super::definition::{Binding, Operand};
 use super::doc::Doc;
 use nacre_column::Vector;
 use nacre_types::{DataType, Error, Result, Value};

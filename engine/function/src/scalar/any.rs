@@ -1,13 +1,14 @@
 //! Functions of values of any type.
 
-use crate::entry::arguments::Arity;
-use crate::entry::binding::{Binding, Operand};
-use crate::entry::call::Call;
 use crate::entry::coerce::is_null;
+use crate::entry::definition::Arity;
+use crate::entry::definition::Call;
+use crate::entry::definition::Kernel::{FirstNonNull, Values, Vectors};
+use crate::entry::definition::Typing::{Declared, Rule};
+use crate::entry::definition::{Binding, Operand};
+use crate::entry::definition::{Expression, Nulls, ScalarFunction};
 use crate::entry::doc::Doc;
-use crate::entry::scalar::Kernel::{FirstNonNull, Values, Vectors};
-use crate::entry::scalar::Typing::{Declared, Rule};
-use crate::entry::scalar::{Expression, Nulls, ScalarFunction, expression, function, takes};
+use crate::entry::scalar::{expression, function, takes};
 use crate::kernel::cast::cast_value;
 use crate::kernel::order::compare_values;
 use crate::operator::BinaryOp;

@@ -2,15 +2,16 @@
 
 use super::clock::{Clock, JULIAN, micros};
 use super::date_format::{Letters, formatted, parsed};
-use crate::entry::arguments::{Arguments, Arity};
-use crate::entry::binding::{Binding, Operand};
-use crate::entry::call::{Row, int, text};
 use crate::entry::coerce;
+use crate::entry::definition::Kernel::{Values, Vectors};
+use crate::entry::definition::Parameter::{Date, Double, RoundedInteger, Text, Timestamp};
+use crate::entry::definition::Typing::{Declared, Rule};
+use crate::entry::definition::{Arguments, Arity};
+use crate::entry::definition::{Binding, Operand};
+use crate::entry::definition::{Expression, ScalarFunction};
+use crate::entry::definition::{Row, int, text};
 use crate::entry::doc::Doc;
-use crate::entry::scalar::Kernel::{Values, Vectors};
-use crate::entry::scalar::Parameter::{Date, Double, RoundedInteger, Text, Timestamp};
-use crate::entry::scalar::Typing::{Declared, Rule};
-use crate::entry::scalar::{Expression, ScalarFunction, expression, function, takes};
+use crate::entry::scalar::{expression, function, takes};
 use crate::kernel::cast::cast_value;
 use crate::operator::BinaryOp;
 use nacre_types::temporal::{

@@ -1,6 +1,6 @@
 //! What positions and lengths in text count, and the loop of functions from text to text.
 
-use crate::entry::call::Call;
+use crate::entry::definition::Call;
 use crate::vector::map::map_bytes;
 use crate::vector::view::{self, Texts, Wide};
 use nacre_column::Vector;

@@ -1,6 +1,6 @@
 //! A timestamp split into its fields, and the names of months and days.
 
-use crate::entry::call::Row;
+use crate::entry::definition::Row;
 use nacre_types::Value;
 use nacre_types::temporal::{MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_days, days_from_civil};
 

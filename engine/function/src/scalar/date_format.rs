@@ -1,7 +1,7 @@
 //! Timestamps as text and back, by a format of `%` letters.
 
 use super::clock::{Clock, DAYS, JULIAN, MONTHS, micros};
-use crate::entry::call::Row;
+use crate::entry::definition::Row;
 use nacre_types::temporal::{MICROS_PER_DAY, MICROS_PER_SECOND, date_from_parts};
 use nacre_types::{Result, Value};
 

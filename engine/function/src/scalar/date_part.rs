@@ -2,14 +2,15 @@
 //! field.
 
 use crate::date_part::DatePart;
-use crate::entry::arguments::{Arguments, Arity};
-use crate::entry::binding::{Binding, Operand};
-use crate::entry::call::Call;
 use crate::entry::coerce;
+use crate::entry::definition::Call;
+use crate::entry::definition::Kernel::Vectors;
+use crate::entry::definition::Typing::Rule;
+use crate::entry::definition::{Arguments, Arity};
+use crate::entry::definition::{Binding, Operand};
+use crate::entry::definition::{Expression, ScalarFunction};
 use crate::entry::doc::Doc;
-use crate::entry::scalar::Kernel::Vectors;
-use crate::entry::scalar::Typing::Rule;
-use crate::entry::scalar::{Expression, ScalarFunction, expression, function};
+use crate::entry::scalar::{expression, function};
 use crate::kernel::cast::{cast_vector, micros as micros_of};
 use crate::kernel::decimals;
 use crate::kernel::order::length;

@@ -1,13 +1,14 @@
 //! Bytes as text and back, digits of integers, short digests.
 
-use crate::entry::arguments::Arity;
-use crate::entry::call::{Row, int, text};
 use crate::entry::coerce;
+use crate::entry::definition::Arity;
+use crate::entry::definition::Kernel::Values;
+use crate::entry::definition::Parameter::{RoundedInteger, Text, TextOrBytes};
+use crate::entry::definition::ScalarFunction;
+use crate::entry::definition::Typing::{Declared, Rule};
+use crate::entry::definition::{Row, int, text};
 use crate::entry::doc::Doc;
-use crate::entry::scalar::Kernel::Values;
-use crate::entry::scalar::Parameter::{RoundedInteger, Text, TextOrBytes};
-use crate::entry::scalar::Typing::{Declared, Rule};
-use crate::entry::scalar::{ScalarFunction, function, takes};
+use crate::entry::scalar::{function, takes};
 use nacre_types::{DataType, Error, Value};
 
 const TEXT: DataType = DataType::TEXT;

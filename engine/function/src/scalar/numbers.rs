@@ -1,14 +1,15 @@
 //! Roots, powers, logarithms and whole numbers.
 
-use crate::entry::arguments::{Arguments, Arity};
-use crate::entry::binding::{Binding, Operand};
-use crate::entry::call::{Call, boolean, int};
 use crate::entry::coerce;
+use crate::entry::definition::Kernel::{Values, Vectors};
+use crate::entry::definition::Parameter::{Double, RoundedInteger};
+use crate::entry::definition::Typing::Declared;
+use crate::entry::definition::{Arguments, Arity};
+use crate::entry::definition::{Binding, Operand};
+use crate::entry::definition::{Call, boolean, int};
+use crate::entry::definition::{Expression, Parameters, ScalarFunction};
 use crate::entry::doc::Doc;
-use crate::entry::scalar::Kernel::{Values, Vectors};
-use crate::entry::scalar::Parameter::{Double, RoundedInteger};
-use crate::entry::scalar::Typing::Declared;
-use crate::entry::scalar::{Expression, Parameters, ScalarFunction, expression, function, takes};
+use crate::entry::scalar::{expression, function, takes};
 use crate::kernel::decimals::zero_division;
 use crate::kernel::double::{doubles, finite};
 use crate::operator::BinaryOp;

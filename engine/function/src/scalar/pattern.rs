@@ -1,15 +1,14 @@
 //! `GLOB` and regular expressions.
 
-use crate::entry::arguments::Arity;
-use crate::entry::call::{Call, Row, boolean, int, text};
 use crate::entry::coerce;
+use crate::entry::definition::Arity;
+use crate::entry::definition::Kernel::{Values, Vectors};
+use crate::entry::definition::Parameter::{RoundedInteger, Text};
+use crate::entry::definition::Typing::Declared;
+use crate::entry::definition::{Call, Row, boolean, int, text};
+use crate::entry::definition::{Expression, Nulls, ScalarFunction};
 use crate::entry::doc::Doc;
-use crate::entry::scalar::Kernel::{Values, Vectors};
-use crate::entry::scalar::Parameter::{RoundedInteger, Text};
-use crate::entry::scalar::Typing::Declared;
-use crate::entry::scalar::{
-    Expression, Nulls, ScalarFunction, expression, function, takes, takes_at_least,
-};
+use crate::entry::scalar::{expression, function, takes, takes_at_least};
 use crate::vector::map::map_values;
 use crate::vector::room::check_length;
 use nacre_column::Vector;

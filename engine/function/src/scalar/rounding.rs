@@ -1,14 +1,15 @@
 //! Sign, absolute value and rounding. Exact numbers stay exact.
 
 use crate::decimal_type::{decimal, decimal_shape};
-use crate::entry::arguments::{Arguments, Arity};
-use crate::entry::binding::{Binding, Operand};
-use crate::entry::call::Call;
 use crate::entry::coerce;
+use crate::entry::definition::Call;
+use crate::entry::definition::Kernel::Vectors;
+use crate::entry::definition::ScalarFunction;
+use crate::entry::definition::Typing::Rule;
+use crate::entry::definition::{Arguments, Arity};
+use crate::entry::definition::{Binding, Operand};
 use crate::entry::doc::Doc;
-use crate::entry::scalar::Kernel::Vectors;
-use crate::entry::scalar::Typing::Rule;
-use crate::entry::scalar::{ScalarFunction, function};
+use crate::entry::scalar::function;
 use crate::kernel::cast::cast_vector;
 use crate::kernel::decimals;
 use crate::kernel::double::{doubles, not_a_number};

@@ -1,11 +1,12 @@
 //! Functions of text that are evaluated value by value. Positions and lengths count characters.
 
-use crate::entry::call::{Row, boolean, int, text};
+use crate::entry::definition::Kernel::Values;
+use crate::entry::definition::Parameter::{RoundedInteger, Text};
+use crate::entry::definition::Typing::Declared;
+use crate::entry::definition::{Nulls, ScalarFunction};
+use crate::entry::definition::{Row, boolean, int, text};
 use crate::entry::doc::Doc;
-use crate::entry::scalar::Kernel::Values;
-use crate::entry::scalar::Parameter::{RoundedInteger, Text};
-use crate::entry::scalar::Typing::Declared;
-use crate::entry::scalar::{Nulls, ScalarFunction, function, takes, takes_many};
+use crate::entry::scalar::{function, takes, takes_many};
 use crate::vector::room::check_length;
 use nacre_types::{DataType, Error, Result, Value};
 

@@ -1,9 +1,10 @@
 //! Names of the system.
 
-use crate::entry::arguments::Arity;
-use crate::entry::binding::{Binding, Operand};
+use crate::entry::definition::Arity;
+use crate::entry::definition::Expression;
+use crate::entry::definition::{Binding, Operand};
 use crate::entry::doc::Doc;
-use crate::entry::scalar::{Expression, expression};
+use crate::entry::scalar::expression;
 use nacre_types::{DataType, Result, Value};
 
 /// The name every database goes by.

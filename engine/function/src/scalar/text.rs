@@ -1,17 +1,16 @@
 //! Functions of text that are evaluated vector by vector: case, parts, padding, lengths.
 
 use super::characters::{TextRow, Unit, transform};
-use crate::entry::arguments::Arity;
-use crate::entry::binding::{Binding, Operand};
-use crate::entry::call::Call;
 use crate::entry::coerce;
+use crate::entry::definition::Arity;
+use crate::entry::definition::Call;
+use crate::entry::definition::Kernel::Vectors;
+use crate::entry::definition::Parameter::{Integer, Text, TextLikeFirst};
+use crate::entry::definition::Typing::{Declared, Rule};
+use crate::entry::definition::{Binding, Operand};
+use crate::entry::definition::{Expression, Parameters, ScalarFunction};
 use crate::entry::doc::Doc;
-use crate::entry::scalar::Kernel::Vectors;
-use crate::entry::scalar::Parameter::{Integer, Text, TextLikeFirst};
-use crate::entry::scalar::Typing::{Declared, Rule};
-use crate::entry::scalar::{
-    Expression, Parameters, ScalarFunction, expression, function, takes, takes_at_least,
-};
+use crate::entry::scalar::{expression, function, takes, takes_at_least};
 use crate::kernel::concat::concat;
 use crate::kernel::search::find;
 use crate::vector::map::map_integers;

@@ -1,11 +1,12 @@
 //! Trigonometry on doubles.
 
-use crate::entry::call::Row;
+use crate::entry::definition::Kernel::Values;
+use crate::entry::definition::Parameter::Double;
+use crate::entry::definition::Row;
+use crate::entry::definition::Typing::Declared;
+use crate::entry::definition::{Parameters, ScalarFunction};
 use crate::entry::doc::Doc;
-use crate::entry::scalar::Kernel::Values;
-use crate::entry::scalar::Parameter::Double;
-use crate::entry::scalar::Typing::Declared;
-use crate::entry::scalar::{Parameters, ScalarFunction, function, takes};
+use crate::entry::scalar::{function, takes};
 use nacre_types::{DataType, Error, Result, Value};
 
 const DOUBLE: DataType = DataType::Float64;

@@ -1,8 +1,8 @@
 //! Functions of a row's place in its partition.
 
-use crate::entry::arguments::{Arguments, Arity};
-use crate::entry::binding::{Binding, Operand};
 use crate::entry::coerce;
+use crate::entry::definition::{Arguments, Arity};
+use crate::entry::definition::{Binding, Operand};
 use crate::entry::doc::Doc;
 use crate::entry::window::{Order, WindowFunction, WindowRow};
 use nacre_types::{DataType, Error, Result, Value};

@@ -1,8 +1,8 @@
 //! Functions that answer a value of another row.
 
-use crate::entry::arguments::{Arguments, Arity};
-use crate::entry::binding::{Binding, Operand};
 use crate::entry::coerce;
+use crate::entry::definition::{Arguments, Arity};
+use crate::entry::definition::{Binding, Operand};
 use crate::entry::doc::Doc;
 use crate::entry::window::{Order, WindowFunction, WindowRow};
 use nacre_types::{DataType, Error, Result, Value};

@@ -2,7 +2,7 @@
 
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use nacre_function::decimal_type::decimal_shape;
-use nacre_function::entry::scalar::Errors;
+use nacre_function::entry::definition::Errors;
 use nacre_types::DataType;
 
 /// Whether an expression may be an error, for what its columns hold.

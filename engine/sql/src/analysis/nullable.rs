@@ -1,7 +1,7 @@
 //! Which expressions can be null.
 
 use crate::expr::{BinaryOp, Expr, ExprKind, SubqueryKind};
-use nacre_function::entry::scalar::Nulls;
+use nacre_function::entry::definition::Nulls;
 use nacre_types::DataType;
 
 /// Whether an expression can be null, given its input columns.

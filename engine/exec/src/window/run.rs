@@ -1,0 +1,60 @@
+//! One call over the sorted rows of a window, and the expressions it evaluates.
+
+use crate::context::Context;
+use crate::expr::{self, ActiveRows};
+use nacre_column::{Batch, Vector, VectorBuilder};
+use nacre_sql::Expr;
+use nacre_sql::plan::{SortKey, WindowCall};
+use nacre_types::{Error, Reason, Result, limits};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Where partitions and peers are among the sorted rows.
+pub(super) struct Places {
+    pub partitions: Vec<Range<usize>>,
+    /// Of each row.
+    pub peers: Vec<Range<usize>>,
+}
+
+/// One call over all rows.
+pub(super) struct Run<'a> {
+    pub call: &'a WindowCall,
+    pub order: &'a [SortKey],
+    pub batch: &'a Batch,
+    pub places: &'a Places,
+    pub context: &'a Context<'a>,
+}
+
+impl Run<'_> {
+    /// Checks for cancellation once a vector of rows.
+    pub fn check_cancelled(&self, row: usize) -> Result<()> {
+        if row.is_multiple_of(limits::VECTOR_ROWS) {
+            self.context.check_cancelled()
+        } else {
+            Ok(())
+        }
+    }
+
+    pub fn eval(&self, e: &Expr) -> Result<Arc<Vector>> {
+        expr::evaluate_shared(e, self.batch, self.context)
+    }
+
+    /// Null where the type cannot hold it.
+    pub fn eval_row_by_row(&self, e: &Expr) -> Result<Arc<Vector>> {
+        let evaluator = expr::Evaluator { batch: self.batch, context: self.context };
+        let mut out = VectorBuilder::new(e.data_type);
+        for row in 0..self.batch.rows as u32 {
+            self.check_cancelled(row as usize)?;
+            match evaluator.eval(e, ActiveRows::all(self.batch.rows).narrowed(&[row])) {
+                Err(error) if is_beyond(&error) => out.push_null(),
+                value => out.push(&value?.value(row as usize)),
+            }
+        }
+        Ok(Arc::new(out.finish()))
+    }
+}
+
+/// Whether an error says that a value is outside its type.
+pub(super) fn is_beyond(error: &Error) -> bool {
+    error.reason() == Some(Reason::OutOfRange)
+}
