@@ -121,14 +121,14 @@ static WINDOWS: &[&[&WindowFunction]] = &[ranking::FUNCTIONS, value::FUNCTIONS];
 
 /// What a name of an aggregate stands for.
 #[derive(Clone, Copy)]
-pub enum Aggregate {
+pub enum AggregateEntry {
     /// An aggregate.
     Function(&'static AggregateFunction),
     /// An expression over aggregates.
     Expression(&'static AggregateExpression),
 }
 
-impl Aggregate {
+impl AggregateEntry {
     /// Binds a call.
     pub fn bind(
         self,
@@ -136,8 +136,8 @@ impl Aggregate {
         arguments: AggregateArguments<'_>,
     ) -> Result<Operand> {
         match self {
-            Aggregate::Function(function) => (function.rule)(binding, arguments),
-            Aggregate::Expression(expression) => (expression.rule)(binding, arguments),
+            AggregateEntry::Function(function) => (function.rule)(binding, arguments),
+            AggregateEntry::Expression(expression) => (expression.rule)(binding, arguments),
         }
     }
 }
@@ -158,10 +158,10 @@ pub fn windows() -> impl Iterator<Item = &'static WindowFunction> {
 }
 
 /// What a name in lower case stands for among aggregates.
-pub fn aggregate(name: &str) -> Option<Aggregate> {
+pub fn aggregate(name: &str) -> Option<AggregateEntry> {
     let function = aggregates().find(|function| function.names.contains(&name));
     let expression = || aggregate_expressions().find(|expression| expression.names.contains(&name));
-    function.map(Aggregate::Function).or_else(|| expression().map(Aggregate::Expression))
+    function.map(AggregateEntry::Function).or_else(|| expression().map(AggregateEntry::Expression))
 }
 
 /// The window function of a name in lower case.

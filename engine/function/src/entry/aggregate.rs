@@ -131,7 +131,7 @@ impl Collection<'_> {
 }
 
 /// A sort key inside a call.
-pub struct Key {
+pub struct AggregateKey {
     /// What is sorted by.
     pub operand: Operand,
     /// From the greatest to the least.
@@ -147,7 +147,7 @@ pub struct AggregateArguments<'a> {
     /// The bound arguments; none for `*`.
     pub operands: Vec<Operand>,
     /// `ORDER BY` inside the call, or `WITHIN GROUP (ORDER BY …)`.
-    pub order: Vec<Key>,
+    pub order: Vec<AggregateKey>,
     /// Whether the order was written as `WITHIN GROUP`.
     pub within_group: bool,
     /// `DISTINCT`.

@@ -28,7 +28,7 @@ impl<'a> Binder<'a> {
     /// A call of an aggregate, in the query it belongs to.
     pub(crate) fn aggregate(
         &mut self,
-        entry: registry::Aggregate,
+        entry: registry::AggregateEntry,
         name: &str,
         f: &'a ast::Function,
         env: &mut Env<'_>,

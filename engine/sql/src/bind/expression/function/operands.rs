@@ -7,7 +7,7 @@ use crate::bind::expression::function::aggregate::Parts;
 use crate::bind::expression::operator::connect;
 use crate::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind};
 use crate::plan::SortKey;
-use nacre_function::entry::aggregate::{AggregateArguments, AggregateBinding, Key};
+use nacre_function::entry::aggregate::{AggregateArguments, AggregateBinding, AggregateKey};
 use nacre_function::entry::coerce;
 use nacre_function::entry::definition::Arguments;
 use nacre_function::entry::definition::ScalarFunction;
@@ -86,14 +86,14 @@ impl<'a> Binder<'a> {
     /// Runs the rule of an aggregate. What it needs joins the aggregates of the query.
     pub(crate) fn by_aggregate_rule(
         &mut self,
-        entry: registry::Aggregate,
+        entry: registry::AggregateEntry,
         name: &str,
         parts: Parts,
         aggregates: &mut Vec<Aggregate>,
     ) -> Result<Expr> {
         let mut operands = Operands::new(self);
         operands.aggregates = std::mem::take(aggregates);
-        let order = parts.order.into_iter().map(|key| Key {
+        let order = parts.order.into_iter().map(|key| AggregateKey {
             operand: operands.add(key.expr),
             descending: key.descending,
             nulls_first: key.nulls_first,
