@@ -1,10 +1,6 @@
 //! Bound, typed expressions. The binder has resolved names, inserted casts so that operand types
-<<<<<<< HEAD
 //! agree, and computed every result type; no later pass coerces anything. Expressions and plans contain each other,
 //! so their types are defined together in `plan/tree`.
-=======
-//! agree, and computed every result type; nothing downstream coerces.
->>>>>>> 883d276 (function, exec: leave no import circle among entries and windows)
 
 pub use crate::plan::tree::{Aggregate, Expr, ExprKind, Subquery, SubqueryKind};
 pub use nacre_function::entry::aggregate::AggregateFunction;
