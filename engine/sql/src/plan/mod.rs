@@ -15,4 +15,4 @@ pub use crate::statement::{
 };
 pub use crate::window::{Bound, Frame, FrameUnit, WindowCall, Windowed};
 pub use catalog::{Catalog, ColumnStatistics};
-pub use tree::{ColumnMap, Domain, Field, JoinKind, Plan, PlanNode, Pruning, SortKey};
+pub use tree::{ColumnMap, Domain, Field, IsUnique, JoinKind, Plan, PlanNode, Pruning, SortKey};

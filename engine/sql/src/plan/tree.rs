@@ -399,11 +399,7 @@ pub trait PlanNode: DynamicNode + Debug + Send + Sync {
 
     /// Whether at most one output row has given values in the columns for which `fixed` holds. `of_input` answers the
     /// same question for an input.
-    fn is_unique(
-        &self,
-        _fixed: &dyn Fn(usize) -> bool,
-        _of_input: &dyn Fn(&Plan, &dyn Fn(usize) -> bool) -> bool,
-    ) -> bool {
+    fn is_unique(&self, _fixed: &dyn Fn(usize) -> bool, _of_input: IsUnique<'_>) -> bool {
         false
     }
 
@@ -429,6 +425,9 @@ pub trait PlanNode: DynamicNode + Debug + Send + Sync {
         Err(Error::unsupported("a correlated subquery of this form"))
     }
 }
+
+/// Whether at most one row of a plan has given values in the columns that the second argument selects.
+pub type IsUnique<'f> = &'f dyn Fn(&Plan, &dyn Fn(usize) -> bool) -> bool;
 
 /// The new position of each old output column; none for a column that is gone.
 pub type ColumnMap = Vec<Option<usize>>;

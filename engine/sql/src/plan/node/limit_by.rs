@@ -3,7 +3,7 @@
 use crate::analysis::columns::{mark, moved};
 use crate::explain::text::{expr_text, field_name, joined};
 use crate::expr::{Expr, ExprKind};
-use crate::plan::tree::{ColumnMap, Domain, Field, Plan, PlanNode, Pruning};
+use crate::plan::tree::{ColumnMap, Domain, Field, IsUnique, Plan, PlanNode, Pruning};
 use nacre_types::{Result, Value};
 use std::fmt::Write;
 
@@ -73,11 +73,7 @@ impl PlanNode for LimitBy {
         true
     }
 
-    fn is_unique(
-        &self,
-        fixed: &dyn Fn(usize) -> bool,
-        of_input: &dyn Fn(&Plan, &dyn Fn(usize) -> bool) -> bool,
-    ) -> bool {
+    fn is_unique(&self, fixed: &dyn Fn(usize) -> bool, of_input: IsUnique<'_>) -> bool {
         let limit = self.limit.as_ref().map(|l| &l.kind);
         let is_one = matches!(limit, Some(ExprKind::Literal(Value::Int(n))) if *n <= 1);
         let is_fixed = |key: &Expr| matches!(key.kind, ExprKind::Column(at) if fixed(at));
