@@ -2,7 +2,7 @@
 //! What is asked of expressions is in `expr`, of whole plans in `walk`.
 
 use nacre_function::entry::aggregate::AggregateFunction;
-use nacre_function::entry::scalar::ScalarFunction;
+use nacre_function::entry::definition::ScalarFunction;
 use nacre_function::operator::BinaryOp;
 use nacre_types::{DataType, Error, Result, TableSchema, Value};
 use std::any::Any;
