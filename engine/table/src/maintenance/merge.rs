@@ -397,11 +397,6 @@ impl Source {
                 let values: Vec<Value> = keys.iter().map(|v| v.value(row as usize)).collect();
                 self.keys.push((table.layout().encode_order(&values)?, row));
             }
-            debug_assert!(
-                self.keys.is_sorted_by(|a, b| a.0 < b.0),
-                "rows of segment {} are out of order",
-                segment.id()
-            );
             self.batch = Batch::new(vectors, count);
             self.longest_row = self.batch.longest_row();
         }

@@ -266,6 +266,13 @@ impl ReplayedTable {
             let name = &schema.name;
             return Err(Error::corrupt(format!("log: table {name} changes its partitions")));
         }
+        let (before, after) = (self.table.schema().version, schema.version);
+        if after < before {
+            let name = &schema.name;
+            return Err(Error::corrupt(format!(
+                "log: table {name} goes back from version {before} of its schema to {after}"
+            )));
+        }
         self.table = Table::altered(&self.table, schema, 0);
         Ok(())
     }
