@@ -27,7 +27,7 @@ static VAR_POP: AggregateFunction = AggregateFunction {
     over_nothing: OverNothing::Null,
     may_fail: possibly,
     accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::new(|sums| {
+        Ok(Moments::boxed(|sums| {
             let Sums { n, xx, .. } = *sums;
             Some(xx / n)
         }))
@@ -46,7 +46,7 @@ static VAR_SAMP: AggregateFunction = AggregateFunction {
     over_nothing: OverNothing::Null,
     may_fail: possibly,
     accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::new(|sums| {
+        Ok(Moments::boxed(|sums| {
             let Sums { n, xx, .. } = *sums;
             if sums.n < 2.0 {
                 return None;
@@ -68,7 +68,7 @@ static STDDEV_POP: AggregateFunction = AggregateFunction {
     over_nothing: OverNothing::Null,
     may_fail: possibly,
     accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::new(|sums| {
+        Ok(Moments::boxed(|sums| {
             let Sums { n, xx, .. } = *sums;
             Some((xx / n).sqrt())
         }))
@@ -87,7 +87,7 @@ static STDDEV_SAMP: AggregateFunction = AggregateFunction {
     over_nothing: OverNothing::Null,
     may_fail: possibly,
     accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::new(|sums| {
+        Ok(Moments::boxed(|sums| {
             let Sums { n, xx, .. } = *sums;
             if sums.n < 2.0 {
                 return None;
@@ -109,7 +109,7 @@ static COVAR_POP: AggregateFunction = AggregateFunction {
     over_nothing: OverNothing::Null,
     may_fail: possibly,
     accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::new(|sums| {
+        Ok(Moments::boxed(|sums| {
             let Sums { n, xy, .. } = *sums;
             Some(xy / n)
         }))
@@ -128,7 +128,7 @@ static COVAR_SAMP: AggregateFunction = AggregateFunction {
     over_nothing: OverNothing::Null,
     may_fail: possibly,
     accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::new(|sums| {
+        Ok(Moments::boxed(|sums| {
             let Sums { n, xy, .. } = *sums;
             if sums.n < 2.0 {
                 return None;
@@ -150,7 +150,7 @@ static CORR: AggregateFunction = AggregateFunction {
     over_nothing: OverNothing::Null,
     may_fail: possibly,
     accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::new(|sums| {
+        Ok(Moments::boxed(|sums| {
             let Sums { xx, yy, xy, .. } = *sums;
             if xx == 0.0 || yy == 0.0 {
                 return None;
@@ -172,7 +172,7 @@ static REGR_SLOPE: AggregateFunction = AggregateFunction {
     over_nothing: OverNothing::Null,
     may_fail: possibly,
     accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::new(|sums| {
+        Ok(Moments::boxed(|sums| {
             let Sums { xx, xy, .. } = *sums;
             if xx == 0.0 {
                 return None;
@@ -194,7 +194,7 @@ static REGR_INTERCEPT: AggregateFunction = AggregateFunction {
     over_nothing: OverNothing::Null,
     may_fail: possibly,
     accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::new(|sums| {
+        Ok(Moments::boxed(|sums| {
             let Sums { mean_x, mean_y, xx, xy, .. } = *sums;
             if xx == 0.0 {
                 return None;
@@ -216,7 +216,7 @@ static REGR_R2: AggregateFunction = AggregateFunction {
     over_nothing: OverNothing::Null,
     may_fail: possibly,
     accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::new(|sums| {
+        Ok(Moments::boxed(|sums| {
             let Sums { xx, yy, xy, .. } = *sums;
             if xx == 0.0 {
                 return None;
@@ -238,7 +238,7 @@ static SKEWNESS: AggregateFunction = AggregateFunction {
     over_nothing: OverNothing::Null,
     may_fail: possibly,
     accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::new(|sums| {
+        Ok(Moments::boxed(|sums| {
             let Sums { n, xx, xxx, .. } = *sums;
             if sums.n < 3.0 || xx == 0.0 {
                 return None;
@@ -263,7 +263,7 @@ static KURTOSIS: AggregateFunction = AggregateFunction {
     over_nothing: OverNothing::Null,
     may_fail: possibly,
     accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::new(|sums| {
+        Ok(Moments::boxed(|sums| {
             let Sums { n, xx, xxxx, .. } = *sums;
             if sums.n < 4.0 || xx == 0.0 {
                 return None;
@@ -334,7 +334,7 @@ struct Moments {
 }
 
 impl Moments {
-    fn new(result: fn(&Sums) -> Option<f64>) -> Box<dyn State> {
+    fn boxed(result: fn(&Sums) -> Option<f64>) -> Box<dyn State> {
         Box::new(Moments { sums: Vec::new(), result })
     }
 }

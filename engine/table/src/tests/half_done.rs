@@ -28,7 +28,7 @@ fn list(
     assert!(rows.iter().all(|row| table.partition_for(row).unwrap().number() == partition));
     let mut builder = table.segment_builder();
     builder.push(&batch(rows));
-    let segment = write_segment(&store, builder).unwrap();
+    let segment = write_segment(store, builder).unwrap();
     let state = Arc::new(SegmentState::new(segment.clone(), commit, RoaringBitmap::new()));
     table.partition(partition).update_segments(|list| list.push(state));
     let table = table.clone();
@@ -52,7 +52,7 @@ fn beside<T: Send>(
     work: impl FnOnce() -> T + Send,
 ) -> T {
     std::thread::scope(|scope| {
-        let turn = lock(&store);
+        let turn = lock(store);
         let take_out = list(store, table, turn.next(), listed);
         let worker = scope.spawn(work);
         // Long enough for all that it does before it waits.
