@@ -1,5 +1,5 @@
-//! Tools on expressions that the rules share: which columns are used, moving and replacing them, and
-//! taking conditions apart into conjuncts.
+//! Helpers on expressions that the rules share: finding, moving and replacing columns, and
+//! splitting conditions into conjuncts.
 
 use crate::analysis::may_fail::expr_may_fail;
 use crate::expr::{Expr, ExprKind};
@@ -7,7 +7,7 @@ use crate::plan::tree::ColumnMap;
 use nacre_types::invariant::broken;
 use nacre_types::{DataType, Value, invariant};
 
-/// Replaces every column position.
+/// Replaces every column position by `to` of it.
 pub(crate) fn remap(expr: &mut Expr, to: &dyn Fn(usize) -> usize) {
     if let ExprKind::Column(at) = &mut expr.kind {
         *at = to(*at);
@@ -15,12 +15,12 @@ pub(crate) fn remap(expr: &mut Expr, to: &dyn Fn(usize) -> usize) {
     expr.for_each_child_mut(&mut |e| remap(e, to));
 }
 
-/// Moves every column position by `delta`.
+/// Shifts every column position by `delta`.
 pub(crate) fn shift_columns(expr: &mut Expr, delta: isize) {
     remap(expr, &|at| at.saturating_add_signed(delta));
 }
 
-/// Replaces every column by the expression it stands for.
+/// Replaces every column by its definition.
 pub(crate) fn substitute(expr: &mut Expr, by: &[Expr]) {
     if let ExprKind::Column(at) = expr.kind {
         if let Some(replacement) = by.get(at) {
@@ -31,7 +31,7 @@ pub(crate) fn substitute(expr: &mut Expr, by: &[Expr]) {
     expr.for_each_child_mut(&mut |e| substitute(e, by));
 }
 
-/// Calls `f` with every column used.
+/// Calls `f` with every column read.
 pub(crate) fn columns(expr: &Expr, f: &mut dyn FnMut(usize)) {
     if let ExprKind::Column(at) = expr.kind {
         f(at);
@@ -39,15 +39,16 @@ pub(crate) fn columns(expr: &Expr, f: &mut dyn FnMut(usize)) {
     expr.for_each_child(&mut |e| columns(e, f));
 }
 
-/// Whether all columns used satisfy `test`.
+/// Whether all columns read satisfy `test`.
 pub(crate) fn only(expr: &Expr, test: &dyn Fn(usize) -> bool) -> bool {
     let mut all = true;
     columns(expr, &mut |at| all &= test(at));
     all
 }
 
-/// Splits a condition into what must all hold; common parts of an `OR`'s branches come out of it:
-/// `(a and b) or (a and c)` is `a and (b or c)`. A common part that may fail comes after what protects it in its branch.
+/// Splits a condition into conjuncts and factors out what all branches of an `OR` share: `(a and b)
+/// or (a and c)` becomes `a and (b or c)`. A factored part that may fail comes after what protects
+/// it in its branch.
 pub(crate) fn conjuncts(expr: Expr, out: &mut Vec<Expr>) {
     match expr.kind {
         ExprKind::And(list) => list.into_iter().for_each(|e| conjuncts(e, out)),
@@ -59,7 +60,7 @@ pub(crate) fn conjuncts(expr: Expr, out: &mut Vec<Expr>) {
 
 fn factor(list: Vec<Expr>, out: &mut Vec<Expr>) {
     let or = |list: Vec<Expr>| Expr { kind: ExprKind::Or(list), data_type: DataType::Boolean };
-    // Long lists of alternatives rarely share anything, and looking costs the square.
+    // Long lists of alternatives rarely share anything, and the check is quadratic.
     if list.len() > 64 || !matches!(list.first().map(|e| &e.kind), Some(ExprKind::And(_))) {
         out.push(or(list));
         return;
@@ -72,7 +73,8 @@ fn factor(list: Vec<Expr>, out: &mut Vec<Expr>) {
     }
     let mut common: Vec<Expr> = branches.first().cloned().unwrap_or_default();
     common.retain(|e| branches.iter().all(|b| b.contains(e)));
-    // Of parts that may fail the first ones protect the others, so that either all of them are common or none.
+    // A conjunct may protect later ones that can fail, so those are factored out only if every
+    // conjunct is.
     if branches.iter().flatten().any(|e| !common.contains(e) && expr_may_fail(e)) {
         common.retain(|e| !expr_may_fail(e));
     }
@@ -91,7 +93,7 @@ fn factor(list: Vec<Expr>, out: &mut Vec<Expr>) {
     out.extend(late);
 }
 
-/// Conjunction of any number of conditions.
+/// The conjunction of any number of conditions.
 pub(crate) fn all(mut list: Vec<Expr>) -> Expr {
     match list.len() {
         0 => Expr::literal(Value::Boolean(true), DataType::Boolean),
@@ -100,7 +102,7 @@ pub(crate) fn all(mut list: Vec<Expr>) -> Expr {
     }
 }
 
-/// Replaces references to the frame's row.
+/// Replaces references to the frame's row by `by` of the argument.
 pub(crate) fn replace_outer(expr: &mut Expr, frame: u32, by: &dyn Fn(usize) -> Option<Expr>) {
     match &expr.kind {
         ExprKind::Outer { frame: f, index } if *f == frame => {
@@ -121,7 +123,7 @@ pub(crate) fn mark(expr: &Expr, needed: &mut [bool]) {
     });
 }
 
-/// Moves an expression to where the columns it reads went.
+/// Remaps an expression to where the columns it reads went.
 pub(crate) fn moved(expr: &mut Expr, map: &ColumnMap) {
     remap(expr, &|at| match map.get(at) {
         Some(Some(to)) => *to,

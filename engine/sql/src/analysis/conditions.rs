@@ -1,4 +1,4 @@
-//! Conditions as filters and as keys of joins.
+//! Conditions as filters and as join keys.
 
 use crate::analysis::columns::{all, columns, shift_columns};
 use crate::analysis::may_fail::expr_may_fail;
@@ -6,8 +6,8 @@ use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::Plan;
 use nacre_types::DataType;
 
-/// The plan under the conditions, if there are any. Those that cannot fail come first and protect the others, which
-/// keep their order.
+/// Filters the plan by the conditions, if there are any. Conditions that cannot fail come first and
+/// protect the others, which keep their order.
 pub(crate) fn filter(plan: Plan, mut conditions: Vec<Expr>) -> Plan {
     if conditions.is_empty() {
         return plan;
@@ -16,12 +16,12 @@ pub(crate) fn filter(plan: Plan, mut conditions: Vec<Expr>) -> Plan {
     Plan::Filter { input: Box::new(plan), predicate: all(conditions) }
 }
 
-/// `left = right` as a pair of keys, if each side of the equation reads one side of the join.
+/// Splits `left = right` into a pair of keys if each operand reads only one side of the join.
 pub(crate) fn key(condition: Expr, width: usize) -> Result<(Expr, Expr), Expr> {
     let ExprKind::Binary { op: BinaryOp::Equal, left, right } = &condition.kind else {
         return Err(condition);
     };
-    // A day equals 24 hours, but is another key.
+    // `1 day` equals `24 hours` but is a different key.
     if left.data_type == DataType::Interval {
         return Err(condition);
     }

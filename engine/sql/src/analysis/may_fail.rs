@@ -1,11 +1,12 @@
-//! Which expressions may raise an error, so that they must not be evaluated for rows that the query does not ask about.
+//! Which expressions may raise an error and so must not be evaluated for rows outside the query's
+//! result.
 
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use nacre_function::decimal_type::decimal_shape;
 use nacre_function::entry::definition::Errors;
 use nacre_types::DataType;
 
-/// Whether an expression may be an error, for what its columns hold.
+/// Whether an expression may raise an error, depending on its columns' values.
 pub(crate) fn expr_may_fail(expr: &Expr) -> bool {
     let own = match &expr.kind {
         ExprKind::Cast(arg) => !widens(arg.data_type, expr.data_type),
@@ -20,7 +21,7 @@ pub(crate) fn expr_may_fail(expr: &Expr) -> bool {
     found
 }
 
-/// Whether every value of one type has a place in another.
+/// Whether every value of one type can be represented in another.
 fn widens(from: DataType, to: DataType) -> bool {
     let is_integer = |t: DataType| t.is_integer() && t != DataType::UInt64;
     from == to

@@ -1,4 +1,5 @@
-//! Questions about expressions and plans that binding, unnesting and the optimizer share. Nothing here changes a plan.
+//! Analyses of expressions and plans shared by binding, unnesting and the optimizer. Nothing here
+//! changes a plan.
 
 pub(crate) mod columns;
 pub(crate) mod conditions;

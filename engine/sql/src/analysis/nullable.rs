@@ -21,7 +21,7 @@ pub(crate) fn nullable(expr: &Expr, input: &dyn Fn(usize) -> bool) -> bool {
         ExprKind::Function { function, args } if function.nulls == Nulls::AllNull => {
             args.iter().all(|a| nullable(a, input))
         }
-        // Null where one of its parts is.
+        // Null if an operand is null.
         ExprKind::Cast(_)
         | ExprKind::Not(_)
         | ExprKind::Negate(_)

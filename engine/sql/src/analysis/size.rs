@@ -1,9 +1,9 @@
-//! How large expressions become when columns are replaced by what they stand for. `x + x` over `x + x` over … doubles
-//! at every level, so that moving it through them all takes more memory than there is.
+//! Limits how large expressions become when columns are replaced by their definitions. `x + x` over
+//! `x + x` over … doubles at every level, so pushing it through all levels could exhaust memory.
 
 use crate::expr::{Expr, ExprKind};
 
-/// By how many nodes an expression may grow when its columns are replaced.
+/// The most nodes by which an expression may grow when its columns are replaced.
 pub(crate) const MAX_GROWTH: usize = 256;
 
 /// Counts the nodes of an expression after replacing each column by an expression of `by(column)` nodes.

@@ -1,9 +1,9 @@
-//! What expressions and plans refer to beyond their own row: subqueries, and rows of enclosing queries.
+//! What expressions and plans refer to besides their own row: subqueries and enclosing rows.
 
 use crate::expr::{Expr, ExprKind};
 use crate::plan::Plan;
 
-/// Whether an expression has a subquery in it.
+/// Whether an expression contains a subquery.
 pub(crate) fn has_subquery(expr: &Expr) -> bool {
     if matches!(expr.kind, ExprKind::Subquery(_)) {
         return true;
@@ -13,7 +13,7 @@ pub(crate) fn has_subquery(expr: &Expr) -> bool {
     found
 }
 
-/// Whether an expression refers to the row of this frame.
+/// Whether an expression refers to the enclosing row of this frame.
 pub(crate) fn is_outer(expr: &Expr, frame: u32) -> bool {
     match &expr.kind {
         ExprKind::Outer { frame: f, .. } => *f == frame,
@@ -26,7 +26,7 @@ pub(crate) fn is_outer(expr: &Expr, frame: u32) -> bool {
     }
 }
 
-/// Whether a plan refers to the row of this frame.
+/// Whether a plan refers to the enclosing row of this frame.
 pub(crate) fn correlated(plan: &Plan, frame: u32) -> bool {
     plan.any_node(&mut |node| {
         let mut found = false;
@@ -35,7 +35,7 @@ pub(crate) fn correlated(plan: &Plan, frame: u32) -> bool {
     })
 }
 
-/// Which arguments of the frame a plan refers to, ascending.
+/// Collects the arguments of the frame that a plan refers to, ascending.
 pub(crate) fn used_args(plan: &Plan, frame: u32, used: &mut Vec<usize>) {
     fn walk(expr: &Expr, frame: u32, used: &mut Vec<usize>) {
         match &expr.kind {

@@ -1,16 +1,16 @@
-//! Which columns determine a row of a plan.
+//! Determines which columns identify a row of a plan.
 
 use crate::expr::{Expr, ExprKind};
 use crate::plan::{JoinKind, Plan};
 use nacre_types::Value;
 use nacre_types::hash::Set;
 
-/// Whether at most one row has any one combination of values in the columns for which `fixed` holds.
+/// Whether at most one row has given values in the columns for which `fixed` holds.
 pub(crate) fn unique_on(plan: &Plan, fixed: &dyn Fn(usize) -> bool) -> bool {
     at_most_one(plan, fixed, true)
 }
 
-/// The same where rows with a null in one of the columns do not count, as for `=`.
+/// Like [`unique_on`], ignoring rows with a null in one of the columns, as `=` does.
 pub(crate) fn unique_among_equal(plan: &Plan, fixed: &dyn Fn(usize) -> bool) -> bool {
     at_most_one(plan, fixed, false)
 }
@@ -30,7 +30,7 @@ fn at_most_one(plan: &Plan, fixed: &dyn Fn(usize) -> bool, with_nulls: bool) -> 
         Plan::Limit { input, limit, .. } => is_one(limit) || unique_on(input, fixed),
         Plan::Node(node) => node.is_unique(fixed, &unique_on),
         Plan::Project { input, exprs, .. } => {
-            // Asked once for each column, not once for each of its uses at every level.
+            // Resolve each column once, not once per use at every level.
             let of = |(i, e): (usize, &Expr)| column(e).filter(|_| fixed(i));
             let below: Set<usize> = exprs.iter().enumerate().filter_map(of).collect();
             unique_on(input, &|at| below.contains(&at))

@@ -1,5 +1,5 @@
-//! What holds of every plan, whichever pass made it. The optimizer checks it after each of its steps where
-//! `debug_assert!` does: in tests, the simulation and the fuzzers.
+//! Invariants of every plan, whichever pass built it. With debug assertions on (tests, the
+//! simulation, the fuzzers), the optimizer checks them after each of its steps.
 
 use crate::analysis::columns::columns;
 use crate::bind::expression::types::meets;
@@ -7,7 +7,7 @@ use crate::expr::{Expr, ExprKind};
 use crate::plan::{Field, Plan};
 use nacre_types::DataType;
 
-/// The first rule that a plan breaks, as a sentence.
+/// The first rule that a plan violates, as a sentence.
 pub(crate) fn broken_rule(plan: &Plan) -> Option<String> {
     let mut broken = None;
     plan.any_node(&mut |node| {
@@ -79,7 +79,7 @@ fn node_rule(node: &Plan) -> Option<String> {
     }
 }
 
-/// Expressions read columns that the input has, by their types.
+/// Checks that expressions read existing input columns at their types.
 fn reads<'e>(
     exprs: impl IntoIterator<Item = &'e Expr>,
     input: &[DataType],
@@ -111,7 +111,7 @@ fn wrong_type(expr: &Expr, input: &[DataType], title: &str) -> Option<String> {
     found
 }
 
-/// Conditions read columns that the input has, and are boolean.
+/// Checks that conditions read existing input columns and are boolean.
 fn conditions<'e>(
     exprs: impl IntoIterator<Item = &'e Expr> + Clone,
     input: &[DataType],
@@ -123,7 +123,7 @@ fn conditions<'e>(
     other.or_else(|| reads(exprs, input, title))
 }
 
-/// A node yields one value a field, of the field's type.
+/// Checks that a node yields one value per field, of the field's type.
 fn yields(
     types: impl IntoIterator<Item = DataType>,
     fields: &[Field],

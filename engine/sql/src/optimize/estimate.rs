@@ -1,6 +1,6 @@
-//! How many rows a plan yields, roughly: from table sizes and what the storage knows of columns (bounds, nulls,
-//! numbers of distinct values); where it knows nothing, fixed shares. Only ratios matter, and only for join order
-//! and build sides.
+//! Estimates how many rows a plan returns, from table sizes and column statistics (bounds, nulls,
+//! distinct counts), with fixed selectivities where nothing is known. Only ratios matter, and only
+//! for join order and build sides.
 
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::{Catalog, JoinKind, Plan};
@@ -10,63 +10,64 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What is believed of a column.
+/// Estimated statistics of a column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ColumnEstimate {
-    /// Number of its distinct values; 0 when unknown.
+    /// Number of distinct values, or 0 if unknown.
     pub distinct: f64,
-    /// Least and greatest value, where it is a number of some kind.
+    /// Least and greatest value, for numeric types.
     pub bounds: Option<(f64, f64)>,
-    /// Share of nulls.
+    /// Fraction of nulls.
     pub nulls: f64,
 }
 
-/// Estimates of an expression's columns.
+/// Looks up the estimate of an input column.
 pub(crate) type Columns<'a> = &'a dyn Fn(usize) -> Option<ColumnEstimate>;
 
-/// Share of rows that are equal to something of which nothing is known.
+/// Selectivity of an equality about which nothing is known.
 const EQUAL: f64 = 0.05;
-/// Share of rows on one side of something.
+/// Selectivity of an inequality about which nothing is known.
 const RANGE: f64 = 0.3;
-/// Of groups, of which an aggregate is compared with something.
+/// Selectivity of a comparison with an aggregate.
 const HAVING: f64 = 0.1;
 
-/// What is believed of a plan's output.
+/// The estimated output of a plan.
 #[derive(Clone)]
 pub(crate) struct Estimate {
     /// Number of rows.
     pub rows: f64,
-    /// Rows before conditions: what the numbers of distinct values are about.
+    /// Rows before conditions, to which the distinct counts refer.
     pub base_rows: f64,
-    /// Whether conditions on it are conditions on groups.
+    /// Whether conditions on the output are conditions on groups.
     over_aggregate: bool,
-    /// Where its columns come from, as far as anything is known of them; fewer than it has when nothing is.
+    /// Where each output column comes from, if known. Shorter than the output if nothing is known
+    /// of the rest.
     origins: Rc<[Option<Origin>]>,
 }
 
-/// Where a column comes from. The catalog is asked when the column is.
+/// Where a column comes from. The catalog is consulted only when the column is looked up.
 #[derive(Clone)]
 struct Origin {
-    /// A column of a table.
+    /// A stored column: the table and the position.
     stored: Option<(Arc<TableSchema>, usize)>,
-    /// The number of its distinct values, where a node decides it.
+    /// Number of distinct values, if a node determines it.
     distinct: Option<f64>,
 }
 
-/// Estimates plans, each node in one go and what is shared once: a plan that is used twice by one that is used twice,
-/// and so on, is not looked at a number of times that grows with a power of two.
+/// Estimates plans in one pass, and each shared plan once: without the cache, shared plans nested
+/// in shared plans would take exponential time.
 pub(crate) struct Estimates<'c> {
     catalog: &'c dyn Catalog,
     shared: RefCell<Map<u32, Estimate>>,
 }
 
 impl<'c> Estimates<'c> {
-    /// For the plans of one statement.
+    /// Creates the estimates of one statement.
     pub fn new(catalog: &'c dyn Catalog) -> Estimates<'c> {
         Estimates { catalog, shared: RefCell::default() }
     }
 
-    /// What is known of an output column of what was estimated.
+    /// What is known about an output column of an estimated plan.
     pub fn column(&self, of: &Estimate, at: usize) -> Option<ColumnEstimate> {
         let origin = of.origins.get(at)?.as_ref()?;
         let mut known =
@@ -89,7 +90,7 @@ impl<'c> Estimates<'c> {
         ColumnEstimate { distinct, bounds, nulls }
     }
 
-    /// What a plan yields.
+    /// Estimates a plan.
     pub fn of(&self, plan: &Plan) -> Estimate {
         let unknown = |rows: f64| Estimate::new(rows, Rc::default());
         match plan {
@@ -193,7 +194,8 @@ impl<'c> Estimates<'c> {
         Estimate { over_aggregate: true, ..Estimate::new(rows, origins) }
     }
 
-    /// `on` are the keys, and whether there is another condition; `width` is that of the left side.
+    /// Estimates a join. `on` holds the keys and whether there is another condition; `width` is the
+    /// number of left columns.
     fn join(
         &self,
         left: &Estimate,
@@ -254,7 +256,7 @@ impl Estimate {
         Estimate { rows, base_rows: rows, over_aggregate: false, origins }
     }
 
-    /// Where the value of an expression comes from, if it is a column.
+    /// The origin of an expression's value, if it is a column.
     fn origin(&self, expr: &Expr) -> Option<Origin> {
         match expr.kind {
             ExprKind::Column(at) => self.origins.get(at)?.clone(),
@@ -275,7 +277,7 @@ fn is_equal_to_constant(filter: &Expr, column: usize) -> bool {
     }
 }
 
-/// A value as a place on the line of its type.
+/// Maps a value to a number that preserves the order of its type.
 fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Decimal { unscaled, scale } => Some(*unscaled as f64 / 10f64.powi(*scale as i32)),
@@ -285,7 +287,7 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// `column op constant`, turned so that the column is on the left.
+/// Matches `column op constant`, mirrored if necessary so that the column is on the left.
 fn comparison(expr: &Expr) -> Option<(usize, BinaryOp, Option<f64>)> {
     let ExprKind::Binary { op, left, right } = &expr.kind else { return None };
     let constant = |e: &Expr| match &e.kind {
@@ -300,7 +302,7 @@ fn comparison(expr: &Expr) -> Option<(usize, BinaryOp, Option<f64>)> {
     }
 }
 
-/// Share of rows that all conditions let through. The bounds that several set to one column are one range.
+/// Combined selectivity of all conditions. Several bounds on one column are merged into one range.
 pub(crate) fn conjunction(conditions: &[Expr], stats: Columns<'_>) -> f64 {
     let mut ranges: Map<usize, (f64, f64)> = Map::default();
     let mut order = Vec::new();
@@ -338,7 +340,7 @@ pub(crate) fn conjunction(conditions: &[Expr], stats: Columns<'_>) -> f64 {
     share
 }
 
-/// Share of rows a condition lets through.
+/// Selectivity of one condition.
 pub(crate) fn selectivity(condition: &Expr, stats: Columns<'_>) -> f64 {
     let one_of = |at: usize| match stats(at) {
         Some(known) if known.distinct > 0.0 => (1.0 - known.nulls) / known.distinct,

@@ -1,9 +1,9 @@
-//! What the order of inner joins is chosen from: relations, which of their columns are equal, what else must hold,
-//! and how many rows any set of them yields.
+//! The join graph: relations, equivalence classes of columns, other conditions, and the estimated
+//! number of rows of any set of relations.
 //!
-//! Columns that equations tie together are one class: joining two sets of relations equates one column of each
-//! side a class, and inside a side they are all equal already. So an order may use an equation that was never
-//! written, and none is checked twice.
+//! Columns tied by equations form one class. Joining two sets of relations equates one column per
+//! side and class, because the columns of a class within one side are already equal. So an order
+//! may use an implied equation that was never written, and checks no equation twice.
 
 use super::estimate::{ColumnEstimate, Estimate, Estimates, selectivity};
 use crate::analysis::columns::{columns, shift_columns};
@@ -11,17 +11,17 @@ use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::Plan;
 use nacre_types::DataType;
 
-/// Constants of one class that are handed to all its columns.
+/// The most constants of one class that are copied to all its columns.
 const MAX_CONSTANTS: usize = 16;
 
-/// A relation of the whole.
+/// A relation of the join graph.
 pub(super) struct Relation {
-    /// Its first column in the whole.
+    /// Position of its first column among all columns.
     pub start: usize,
     pub width: usize,
     /// Estimated rows, after its own conditions.
     pub rows: f64,
-    /// And without them.
+    /// Estimated rows, before its own conditions.
     base_rows: f64,
 }
 
@@ -32,27 +32,27 @@ struct Member {
     distinct: f64,
 }
 
-/// Columns that are equal to each other, at most one a relation.
+/// Columns equal to each other, at most one per relation.
 struct Class {
     relations: u64,
     members: Vec<Member>,
 }
 
-/// Another condition that needs more than one relation.
+/// Any other condition on more than one relation.
 pub(super) struct Condition {
     pub expr: Expr,
     pub relations: u64,
     selectivity: f64,
 }
 
-/// Relations of which one's rows are unique on the columns that the other's are compared with: the product of the
-/// classes' selectivities is too small by this factor.
+/// A set of relations in which one relation's rows are unique on the columns that the others are
+/// compared with. The product of the classes' selectivities is too small by `factor`.
 struct Composite {
     relations: u64,
     factor: f64,
 }
 
-/// See the module.
+/// The join graph of one tree of inner joins.
 pub(super) struct Graph {
     pub relations: Vec<Relation>,
     classes: Vec<Class>,
@@ -60,7 +60,7 @@ pub(super) struct Graph {
     composites: Vec<Composite>,
 }
 
-/// Equations between plain columns, as classes of columns of the whole.
+/// Groups the columns of equations into classes. Columns are numbered over all relations.
 pub(super) fn classes(equations: &[(usize, usize)]) -> Vec<Vec<usize>> {
     let mut classes: Vec<Vec<usize>> = Vec::new();
     for (a, b) in equations {
@@ -81,12 +81,12 @@ pub(super) fn classes(equations: &[(usize, usize)]) -> Vec<Vec<usize>> {
     classes
 }
 
-/// The columns of `column = column`, where equality is transitive.
+/// The two columns of `column = column`, if equality of their type is transitive.
 pub(super) fn equation(expr: &Expr) -> Option<(usize, usize)> {
     let ExprKind::Binary { op: BinaryOp::Equal, left, right } = &expr.kind else { return None };
     let (ExprKind::Column(a), ExprKind::Column(b)) = (&left.kind, &right.kind) else { return None };
     let (l, r) = (left.data_type, right.data_type);
-    // Equal intervals need not be the same key.
+    // Equal intervals may be different keys.
     if l == DataType::Interval {
         return None;
     }
@@ -95,7 +95,8 @@ pub(super) fn equation(expr: &Expr) -> Option<(usize, usize)> {
 }
 
 impl Graph {
-    /// `starts` are the relations' first columns in the whole; `classes` are over the columns of the whole.
+    /// `starts` are the relations' first columns; `classes` hold columns numbered over all
+    /// relations.
     pub fn new(
         plans: &[Plan],
         starts: &[usize],
@@ -141,7 +142,7 @@ impl Graph {
         Graph { relations, classes: list, conditions, composites }
     }
 
-    /// Estimated rows of a set of relations, joined.
+    /// Estimated number of rows of a set of relations, joined.
     pub fn rows(&self, set: u64) -> f64 {
         let mut rows = 1.0;
         for (at, relation) in self.relations.iter().enumerate() {
@@ -170,7 +171,7 @@ impl Graph {
         rows.max(1.0)
     }
 
-    /// Whether anything ties two sets together.
+    /// Whether a class or condition connects two sets.
     pub fn connected(&self, a: u64, b: u64) -> bool {
         self.classes.iter().any(|c| c.relations & a != 0 && c.relations & b != 0)
             || self.conditions.iter().any(|c| {
@@ -178,12 +179,13 @@ impl Graph {
             })
     }
 
-    /// Whether some condition looks at more than two relations, so that products may be needed to get there.
+    /// Whether a condition reads more than two relations, so that reaching it may take a cross
+    /// product.
     pub fn has_wide_conditions(&self) -> bool {
         self.conditions.iter().any(|c| c.relations.count_ones() > 2)
     }
 
-    /// The columns of each side that a join of two sets equates.
+    /// The columns of each side that a join of two sets equates, left then right.
     pub fn keys(&self, left: u64, right: u64) -> Vec<(usize, usize)> {
         let member = |class: &Class, set: u64| {
             class.members.iter().find(|m| set & (1 << m.relation) != 0).map(|member| member.column)
@@ -242,8 +244,9 @@ fn composites(plans: &[Plan], relations: &[Relation], classes: &[Class]) -> Vec<
     out
 }
 
-/// What equations say about one relation alone: that two of its own columns are equal, and that a column equals
-/// the constant that another of its class does. `own` are the relations' conditions, over their own columns.
+/// Adds what the classes imply about a single relation: that two of its columns are equal, and that
+/// a column equals a constant that another column of its class equals. `own` are the relations'
+/// conditions, over their own columns.
 pub(super) fn implied_by_classes(
     classes: &[Vec<usize>],
     starts: &[(usize, usize)],
@@ -254,7 +257,8 @@ pub(super) fn implied_by_classes(
         starts.iter().position(|(start, width)| column >= *start && column < start + width)
     };
     for class in classes {
-        // One is enough, more than one leave nothing: of many, some.
+        // One constant is enough. Several contradict each other and leave no rows, so a few
+        // suffice.
         let mut constants: Vec<Expr> = Vec::new();
         for (at, (start, _)) in starts.iter().enumerate() {
             for condition in &own[at] {
@@ -298,7 +302,7 @@ pub(super) fn implied_by_classes(
     }
 }
 
-/// Which relations an expression looks at.
+/// The set of relations that an expression reads.
 pub(super) fn relations_of(expr: &Expr, starts: &[(usize, usize)]) -> u64 {
     let mut mask = 0u64;
     columns(expr, &mut |at| {

@@ -1,15 +1,16 @@
-//! Group keys that other group keys determine: grouping by a customer's key and name need not compare names. A text
-//! that the other keys determine becomes the minimum over the group's rows, which all have the same text.
+//! Removes group keys that other group keys determine: grouping by a customer's key and name need
+//! not compare names. A determined text key becomes the minimum over the group's rows, which all
+//! have the same text.
 
 use crate::expr::{Aggregate, Expr, ExprKind};
 use crate::plan::{Field, JoinKind, Plan};
 use nacre_function::aggregate::extreme::MIN;
 use nacre_types::{DataType, PhysicalType};
 
-/// Takes texts that follow from other groups out of the groups, everywhere in a plan.
+/// Removes determined text keys from all groupings of a plan.
 pub(super) fn reduce(plan: &mut Plan) {
     plan.for_each_input_mut(&mut |input| {
-        // What is shared was optimised by itself.
+        // Shared plans are optimised separately.
         if !matches!(input, Plan::Shared { .. }) {
             reduce(input);
         }
@@ -34,7 +35,8 @@ pub(super) fn reduce(plan: &mut Plan) {
     let old = std::mem::take(fields);
     let (mut new_groups, mut least) = (Vec::new(), Vec::new());
     let (mut group_fields, mut least_fields): (Vec<Field>, Vec<Field>) = (Vec::new(), Vec::new());
-    // Where each old column is: among the groups kept, or that much after the other aggregates.
+    // Where each old column went: the index of a kept group, or an offset after the other
+    // aggregates.
     let mut places: Vec<(bool, usize)> = Vec::new();
     for ((group, kept), field) in std::mem::take(groups).into_iter().zip(&kept).zip(&old) {
         if *kept {
@@ -82,7 +84,7 @@ fn column(expr: &Expr) -> Option<usize> {
     }
 }
 
-/// Adds the output columns that are the same in all rows in which the `fixed` ones are.
+/// Adds to `fixed` the output columns that the `fixed` columns determine.
 fn determine(plan: &Plan, fixed: &mut [bool]) {
     match plan {
         Plan::Scan { table, projection, .. } => {
@@ -112,7 +114,8 @@ fn determine(plan: &Plan, fixed: &mut [bool]) {
         }
         Plan::Join { left, right, kind: JoinKind::Inner, keys, .. } => {
             let (l, r) = fixed.split_at_mut(left.fields().len());
-            // Equal keys carry over: of integers and texts equal values are one and the same.
+            // Only for integers and texts do equal values have one representation, so that equality
+            // carries over.
             let exact = |e: &Expr| {
                 matches!(e.data_type.physical(), PhysicalType::I64 | PhysicalType::Bytes)
             };

@@ -1,5 +1,6 @@
-//! Inner joins: a tree of them is one set of relations and one set of conditions, joined in the order that
-//! [`search`] finds; larger side left, smaller side right, because the executor builds its hash table on the right.
+//! Orders inner joins. A tree of inner joins is flattened into relations and conditions and rebuilt
+//! in the order that [`search`] finds, with the smaller side on the right, where the executor
+//! builds its hash table.
 
 use super::estimate::Estimates;
 use super::graph::{Graph, classes, equation, implied_by_classes, relations_of};
@@ -12,10 +13,10 @@ use crate::plan::{JoinKind, Plan};
 use nacre_types::DataType;
 use nacre_types::invariant::broken;
 
-/// Relations that are ordered together at most: sets of them are bits of a word.
+/// The most relations ordered together: a set of them must fit in one word.
 const MAX_RELATIONS: usize = u64::BITS as usize;
 
-/// Joins in a good order; `conditions` are over the plan's output, whose columns stay as they are.
+/// Reorders joins. `conditions` are over the plan's output, whose columns keep their positions;
 /// `push` moves conditions into a relation.
 pub(crate) fn order(
     plan: Plan,
@@ -24,7 +25,7 @@ pub(crate) fn order(
     push: fn(Plan, Vec<Expr>, &Estimates<'_>) -> Plan,
 ) -> Plan {
     let fields = plan.fields();
-    // What may fail comes after all that was checked below it.
+    // A condition that may fail runs after all conditions below it.
     let mut above: Vec<Expr> = conditions.extract_if(.., |c| expr_may_fail(c)).collect();
     let mut flat =
         Flat { room: MAX_RELATIONS - 1, inputs: Vec::new(), conditions, late: Vec::new() };
@@ -85,8 +86,8 @@ pub(crate) fn order(
     Plan::Project { input: Box::new(plan), exprs, fields }
 }
 
-/// The plan of a tree, and which columns of the whole it yields, in order. Every condition is checked by the lowest
-/// join that can.
+/// Builds the plan of a tree and returns which columns it yields, in order. Each condition is
+/// checked by the lowest join that has its columns.
 fn assemble(
     tree: &Tree,
     plans: &mut [Option<Plan>],
@@ -132,15 +133,15 @@ fn assemble(
     (Plan::Join { left, right, kind: JoinKind::Inner, keys, residual }, yields)
 }
 
-/// Where a list of columns has one of them.
+/// The position of `column` in `list`.
 fn position(list: &[usize], column: usize) -> usize {
     list.iter().position(|c| *c == column).unwrap_or_else(|| {
         broken(format_args!("a condition reads column {column}, which its join does not have"))
     })
 }
 
-/// What an `OR` over several relations says about one: `(a = 1 and b = 2) or (a = 3 and b = 4)` implies
-/// `a = 1 or a = 3`. Only a hint that filters early; the condition itself stays.
+/// What an `OR` over several relations implies about one of them: `(a = 1 and b = 2) or (a = 3 and
+/// b = 4)` implies `a = 1 or a = 3`. The implied condition only filters early; the original stays.
 fn implied(expr: &Expr, start: usize, width: usize) -> Option<Expr> {
     let ExprKind::Or(branches) = &expr.kind else { return None };
     if branches.len() > 64 {
@@ -156,7 +157,7 @@ fn implied(expr: &Expr, start: usize, width: usize) -> Option<Expr> {
         let mut any = false;
         let mut own = |e: &&Expr| {
             columns(e, &mut |_| any = true);
-            // What may fail may be protected by what the branch says of other relations.
+            // The branch's conditions on other relations may protect one that can fail.
             std::mem::take(&mut any) && only(e, &inside) && !expr_may_fail(e)
         };
         let own: Vec<Expr> = parts.iter().filter(&mut own).cloned().collect();
@@ -175,15 +176,17 @@ fn implied(expr: &Expr, start: usize, width: usize) -> Option<Expr> {
     }
 }
 
-/// A tree of inner joins taken apart; conditions are over the columns of the whole.
+/// A flattened tree of inner joins. Conditions are over the columns of all relations together.
 struct Flat {
-    /// How many joins may be taken apart yet: those that are left stay one relation, which is ordered by itself.
+    /// How many more joins may be flattened. A join beyond that stays one relation, ordered by
+    /// itself.
     room: usize,
     /// Relations and their first columns.
     inputs: Vec<(Plan, usize)>,
     /// Conditions that cannot fail.
     conditions: Vec<Expr>,
-    /// The others, lower ones first: what is asked above is asked of the rows that they leave.
+    /// Conditions that may fail, lower ones first: an upper one must only see rows that the lower
+    /// ones pass.
     late: Vec<Expr>,
 }
 
@@ -222,7 +225,7 @@ impl Flat {
         }
     }
 
-    /// Takes conditions over the columns from `start` on, and gives those back that may fail.
+    /// Adds conditions over the columns from `start` on, and returns those that may fail.
     fn take(&mut self, mut own: Vec<Expr>, start: usize) -> Vec<Expr> {
         own.iter_mut().for_each(|c| shift_columns(c, start as isize));
         let (late, mut conditions): (Vec<_>, Vec<_>) = own.into_iter().partition(expr_may_fail);

@@ -1,8 +1,8 @@
-//! Rules on bound plans: conditions move down to where they cost least, joins are reordered and find
-//! their keys, unread columns are dropped, limits reach the sorts below them.
+//! Rewrite rules on bound plans: push conditions down, reorder joins and find their keys, drop
+//! unread columns, and pass limits to the sorts below them.
 //!
-//! Invariants: a plan's fields and rows never change; conditions of outer joins stay where they mean the
-//! same; errors that a row may raise are left to run time.
+//! Invariants: a plan's fields and rows never change; conditions of outer joins stay where they
+//! mean the same; errors that a row may raise are left to run time.
 
 mod estimate;
 mod graph;
@@ -27,7 +27,7 @@ pub(crate) fn optimize(mut statement: Statement, catalog: &dyn Catalog) -> State
         let bound = std::mem::replace(plan, Plan::nothing());
         *plan = match role {
             PlanRole::Result => query(bound, &estimates),
-            // Writers need the whole row, so their scans keep all columns.
+            // A statement that changes rows needs whole rows, so its scans keep all columns.
             PlanRole::Target => pushed(bound, &estimates),
         };
     }
@@ -39,7 +39,7 @@ fn query(mut plan: Plan, estimates: &Estimates<'_>) -> Plan {
     rules(plan, estimates)
 }
 
-/// The rules, one after the other, on a plan whose shared parts are done.
+/// Applies the rules in order to a plan whose shared parts are already optimised.
 fn rules(plan: Plan, estimates: &Estimates<'_>) -> Plan {
     let mut plan = pushed(checked(plan, "unnesting"), estimates);
     groups::reduce(&mut plan);
@@ -47,12 +47,12 @@ fn rules(plan: Plan, estimates: &Estimates<'_>) -> Plan {
     checked(prune::prune_root(plan), "column pruning")
 }
 
-/// The plan with its conditions as far down as they go.
+/// Pushes the plan's conditions down as far as they go.
 fn pushed(plan: Plan, estimates: &Estimates<'_>) -> Plan {
     checked(push::push(plan, Vec::new(), estimates), "filter push-down")
 }
 
-/// The plan, which must still be one.
+/// Checks the invariants of a plan after an optimizer step, in debug builds.
 fn checked(plan: Plan, step: &str) -> Plan {
     if cfg!(debug_assertions)
         && let Some(rule) = broken_rule(&plan)
@@ -62,7 +62,7 @@ fn checked(plan: Plan, step: &str) -> Plan {
     plan
 }
 
-/// Optimises what is computed once, once; for everything else it is a leaf.
+/// Optimises each shared plan once. Its consumers treat it as a leaf.
 fn shared(plan: &mut Plan, done: &mut Map<u32, Arc<Plan>>, estimates: &Estimates<'_>) {
     let Plan::Shared { id, input } = plan else {
         return plan.for_each_input_mut(&mut |p| shared(p, done, estimates));

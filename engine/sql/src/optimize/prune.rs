@@ -1,12 +1,12 @@
-//! Projection pruning: every node yields only columns that a node above reads. Projections that only move
-//! columns disappear; a map tells the node above where its columns went.
+//! Projection pruning: every node outputs only columns that a node above reads. Projections that
+//! only reorder columns disappear; a map tells the parent where its columns went.
 
 use crate::analysis::columns::{mark, moved};
 use crate::expr::{Expr, ExprKind};
 use crate::plan::{ColumnMap, Field, Plan, Pruning};
 use nacre_types::invariant::broken;
 
-/// Prunes below, keeping the plan's own fields as they are.
+/// Prunes below the root, whose fields stay as they are.
 pub(crate) fn prune_root(plan: Plan) -> Plan {
     let fields = plan.fields();
     let (plan, map) = prune(plan, vec![true; fields.len()]);
@@ -29,7 +29,8 @@ pub(crate) fn prune_root(plan: Plan) -> Plan {
     project(plan, exprs, fields)
 }
 
-/// A projection, merged with one below it if that costs nothing twice.
+/// Builds a projection, merged with the one below unless an expression would then be computed
+/// twice.
 fn project(input: Plan, mut exprs: Vec<Expr>, fields: Vec<Field>) -> Plan {
     match input {
         Plan::Project { input: inner, exprs: below, .. }
@@ -46,7 +47,7 @@ fn is_column(e: &Expr) -> bool {
     matches!(e.kind, ExprKind::Column(_))
 }
 
-/// Whether no computed column would be computed twice.
+/// Whether merging computes every lower expression at most once.
 fn once(exprs: &[Expr], below: &[Expr]) -> bool {
     let mut seen = vec![false; below.len()];
     exprs.iter().all(|e| match e.kind {
@@ -60,7 +61,7 @@ fn once(exprs: &[Expr], below: &[Expr]) -> bool {
     })
 }
 
-/// The map when the columns kept are packed together in order.
+/// The map that packs the kept columns together in order.
 fn packed(needed: &[bool]) -> ColumnMap {
     let mut next = 0;
     needed
@@ -74,7 +75,7 @@ fn packed(needed: &[bool]) -> ColumnMap {
         .collect()
 }
 
-/// Prunes to exactly the columns needed, packed in order.
+/// Prunes to exactly the needed columns, packed in order.
 fn prune_to(plan: Plan, needed: &[bool]) -> Plan {
     let fields: Vec<Field> =
         plan.fields().into_iter().zip(needed).filter(|(_, n)| **n).map(|(f, _)| f).collect();
@@ -88,7 +89,8 @@ fn prune_to(plan: Plan, needed: &[bool]) -> Plan {
     project(plan, exprs, fields)
 }
 
-/// Prunes the input of a node that copies rows: columns that only the filters of a scan look at stay there.
+/// Prunes the input of a node that copies rows. Columns that only a scan's filters read are
+/// projected away, so they are not copied.
 fn prune_copied(plan: Plan, needed: Vec<bool>) -> (Plan, ColumnMap) {
     let (plan, map) = prune(plan, needed.clone());
     let fields = plan.fields();
@@ -160,7 +162,7 @@ fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, ColumnMap) {
             (project(input, new_exprs, new_fields), map)
         }
         Plan::Aggregate { input, mut groups, aggregates, fields } => {
-            // Groups decide the rows; unread aggregates can go.
+            // Group keys determine the rows and must stay; unread aggregates can go.
             for slot in needed.iter_mut().take(groups.len()) {
                 *slot = true;
             }
@@ -265,7 +267,7 @@ fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, ColumnMap) {
             let map = (0..fields.len()).map(Some).collect();
             (Plan::Recursive { id, base, step, distinct, fields }, map)
         }
-        // Others read it too.
+        // Other consumers read the same input.
         Plan::Shared { .. } | Plan::Given { .. } => {
             let map = (0..needed.len()).map(Some).collect();
             (plan, map)

@@ -1,5 +1,5 @@
-//! Predicate push-down. Conditions travel as a list of conjuncts over a node's output; each node hands
-//! down what its inputs can decide and keeps the rest above itself.
+//! Predicate push-down. Conditions travel as a list of conjuncts over a node's output; each node
+//! passes down what its inputs can decide and keeps the rest above itself.
 
 use super::estimate::Estimates;
 use super::{join, sides};
@@ -11,12 +11,13 @@ use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::{JoinKind, Plan};
 use nacre_types::Value;
 
-/// Pushes `conditions` (over the plan's output) and the plan's own conditions as far down as they go.
+/// Pushes `conditions`, which are over the plan's output, and the plan's own conditions down as far
+/// as they go.
 pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<'_>) -> Plan {
     match plan {
         Plan::Scan { table, projection, mut filters } => {
             for condition in conditions {
-                // Long lists rarely repeat anything, and looking costs the square.
+                // Long lists rarely repeat a condition, and the check is quadratic.
                 if filters.len() > 64 || !filters.contains(&condition) {
                     filters.push(condition);
                 }
@@ -25,7 +26,7 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<
             Plan::Scan { table, projection, filters }
         }
         Plan::Values { .. } | Plan::Shared { .. } | Plan::Given { .. } => filter(plan, conditions),
-        // What a row leads to is not known from the row.
+        // A row that fails the condition may still lead to rows that pass it.
         Plan::Recursive { id, base, step, distinct, fields } => {
             let base = Box::new(push(*base, Vec::new(), estimates));
             let step = Box::new(push(*step, Vec::new(), estimates));
@@ -45,7 +46,8 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<
             )
         }
         Plan::Aggregate { input, groups, aggregates, fields } => {
-            // Over no groups there is one row even of nothing, so nothing may be filtered below.
+            // An aggregate without groups returns a row even for empty input, so nothing may be
+            // filtered below it.
             let below = |c: &Expr| !groups.is_empty() && only(c, &|at| at < groups.len());
             let (down, mut keep): (Vec<_>, Vec<_>) = conditions.into_iter().partition(below);
             let (down, mut large) = through(down, &groups);
@@ -53,7 +55,7 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<
             let input = Box::new(push(*input, down, estimates));
             filter(Plan::Aggregate { input, groups, aggregates, fields }, keep)
         }
-        // A condition decides by the row alone, so every input can decide it for itself.
+        // The condition reads one row only, so every input can evaluate it.
         Plan::Union { inputs, fields } => {
             let inputs = inputs
                 .into_iter()
@@ -89,7 +91,7 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<
             if let Some(residual) = residual {
                 conjuncts(residual, &mut on);
             }
-            // Its residual is three-valued, and its keys were found when it was made.
+            // The residual is three-valued, and the keys were extracted when the join was built.
             if kind == JoinKind::MarkIn {
                 let width = left.fields().len();
                 let (down, above): (Vec<_>, Vec<_>) =
@@ -129,8 +131,9 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<
     }
 }
 
-/// Conditions over columns, as conditions on what these stand for; and those that stay where they are, because they
-/// would become too large, or because they may fail and come after such a one, which may protect them.
+/// Rewrites conditions over columns into conditions over the expressions those columns stand for.
+/// The second list stays above: conditions that would grow too large, and those that may fail and
+/// follow such a condition, which may protect them.
 fn through(conditions: Vec<Expr>, exprs: &[Expr]) -> (Vec<Expr>, Vec<Expr>) {
     let (mut down, mut above) = (Vec::with_capacity(conditions.len()), Vec::new());
     for mut condition in conditions {
@@ -169,7 +172,7 @@ fn rows(expr: Option<&Expr>) -> Option<u64> {
     }
 }
 
-/// Tells a sort under a limit how many rows matter.
+/// Passes to a sort below a limit how many rows matter.
 fn limit_sort(plan: &mut Plan, count: u64) {
     match plan {
         Plan::Sort { limit, .. } => *limit = Some(limit.map_or(count, |l| l.min(count))),
@@ -178,7 +181,7 @@ fn limit_sort(plan: &mut Plan, count: u64) {
     }
 }
 
-/// An outer join whose made-up nulls no condition above lets through is a simpler join.
+/// Simplifies an outer join when the conditions above reject its padded rows.
 fn simplify(kind: JoinKind, width: usize, conditions: Vec<Expr>) -> (JoinKind, Vec<Expr>) {
     let rejects =
         |right: bool| conditions.iter().any(|c| rejects_null(c, &|at| (at >= width) == right));
@@ -211,7 +214,7 @@ fn rejects_null(condition: &Expr, side: &dyn Fn(usize) -> bool) -> bool {
     }
 }
 
-/// Whether an expression is surely null when the columns of `side` are.
+/// Whether an expression is certainly null when the columns of `side` are null.
 fn null_of_null(expr: &Expr, side: &dyn Fn(usize) -> bool) -> bool {
     match &expr.kind {
         ExprKind::Column(at) => side(*at),
@@ -223,7 +226,7 @@ fn null_of_null(expr: &Expr, side: &dyn Fn(usize) -> bool) -> bool {
     }
 }
 
-/// Outer, semi and anti joins: each side gets what only it decides, where that keeps the meaning.
+/// Outer, semi and anti joins: pushes each side's conditions where that preserves the meaning.
 fn outer(
     left: Plan,
     right: Plan,
@@ -256,7 +259,7 @@ fn outer(
     }
     for condition in on {
         match kind {
-            // What the join condition says about the side that may be padded, that side can check itself.
+            // A join condition on the side that may be padded can be evaluated on that side.
             JoinKind::Left
             | JoinKind::Semi
             | JoinKind::Anti

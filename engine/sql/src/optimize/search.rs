@@ -1,25 +1,25 @@
-//! The search for a good order of inner joins: all trees of a few relations by dynamic programming over their
-//! sets (Moerkotte, Neumann, "Analysis of two existing and one new dynamic programming algorithm", VLDB 2006; here
-//! plainly over all splits), of many greedily.
+//! Searches for a good order of inner joins: exhaustively for few relations, by dynamic programming
+//! over sets (G. Moerkotte and T. Neumann, *Analysis of Two Existing and One New Dynamic
+//! Programming Algorithm*, VLDB 2006; here by enumerating all splits), and greedily for more.
 //!
-//! The cost of a tree is the rows that its joins read, build tables of and yield. Ties go to the tree that is met
-//! first, so that an order is one and the same every time.
+//! The cost of a tree is the number of rows its joins read, build tables from and output. The first
+//! tree found wins a tie, so the order is deterministic.
 
 use super::graph::Graph;
 
-/// Sets of more relations are joined greedily.
+/// Larger sets are ordered greedily.
 const MAX_EXHAUSTIVE: usize = 10;
 
 /// An order of joins.
 #[derive(Clone, Debug)]
 pub(super) enum Tree {
     Relation(usize),
-    /// The larger side first.
+    /// The larger side comes first.
     Join(Box<Tree>, Box<Tree>),
 }
 
 impl Tree {
-    /// The relations in it.
+    /// The set of relations in the tree.
     pub fn relations(&self) -> u64 {
         match self {
             Tree::Relation(at) => 1 << at,
@@ -28,7 +28,7 @@ impl Tree {
     }
 }
 
-/// Rows that a join costs: a row put into a table is dearer than one looked up.
+/// Cost of a join in rows. Inserting a row into the hash table costs more than probing it.
 fn cost(a: f64, b: f64, out: f64) -> f64 {
     out + a.max(b) + 3.0 * a.min(b)
 }
@@ -41,10 +41,10 @@ fn join(a: Tree, a_rows: f64, b: Tree, b_rows: f64) -> Tree {
     }
 }
 
-/// A good order of all relations of the graph; none of no relations.
+/// A good order of all relations of the graph; `None` if there are no relations.
 pub(super) fn search(graph: &Graph) -> Option<Tree> {
     let mut parts: Vec<u64> = (0..graph.relations.len()).map(|at| 1 << at).collect();
-    // What nothing ties together is joined last.
+    // Unconnected parts are joined last.
     let mut done = false;
     while !done {
         done = true;
@@ -81,7 +81,7 @@ pub(super) fn search(graph: &Graph) -> Option<Tree> {
         .map(|(tree, _)| tree)
 }
 
-/// The cheapest tree of a connected set.
+/// The cheapest tree of a connected set of relations.
 fn exhaustive(graph: &Graph, part: u64) -> Option<Tree> {
     let members: Vec<usize> =
         (0..graph.relations.len()).filter(|at| part & (1 << at) != 0).collect();
@@ -94,7 +94,7 @@ fn exhaustive(graph: &Graph, part: u64) -> Option<Tree> {
     let full = (1usize << count) - 1;
     let masks: Vec<u64> = (0..=full).map(spread).collect();
     let rows: Vec<f64> = masks.iter().map(|mask| graph.rows(*mask)).collect();
-    // Cost of each set, and the part of it on one side of the top join.
+    // For each set, its cost and the subset on one side of the top join.
     let mut best: Vec<(f64, usize)> = vec![(f64::INFINITY, 0); full + 1];
     for at in 0..count {
         best[1 << at].0 = 0.0;
@@ -104,7 +104,7 @@ fn exhaustive(graph: &Graph, part: u64) -> Option<Tree> {
             continue;
         }
         let lowest = set & set.wrapping_neg();
-        // Every proper subset with the lowest member: each split once.
+        // Every proper subset that contains the lowest member, so each split is tried once.
         let rest = set ^ lowest;
         let mut sub = (rest - 1) & rest;
         loop {
@@ -132,7 +132,7 @@ fn exhaustive(graph: &Graph, part: u64) -> Option<Tree> {
     best[full].0.is_finite().then(|| tree(full, &best, &rows, &members))
 }
 
-/// Joins the pair that costs least until one is left; pairs that nothing ties together come last.
+/// Repeatedly joins the cheapest pair; unconnected pairs come last.
 fn greedy(graph: &Graph, part: u64) -> Tree {
     let members = (0..graph.relations.len()).filter(|at| part & (1 << at) != 0);
     let mut nodes: Vec<(Tree, u64, f64)> =

@@ -1,12 +1,12 @@
-//! Which side of an outer, semi or anti join is collected: the executor collects the right one, so a small left
-//! one is better on the right.
+//! Chooses the build side of outer, semi and anti joins. The executor builds on the right side, so
+//! a smaller left side is moved there.
 
 use super::estimate::Estimates;
 use crate::analysis::columns::remap;
 use crate::expr::Expr;
 use crate::plan::{JoinKind, Plan};
 
-/// The join, or its mirror image when that is cheaper. Its columns stay what they are.
+/// Returns the join or, if that is cheaper, its mirror image with the same output columns.
 pub(super) fn choose(join: Plan, estimates: &Estimates<'_>) -> Plan {
     let Plan::Join { left, right, kind, keys, residual } = join else { return join };
     let mirrored = match kind {
@@ -16,7 +16,7 @@ pub(super) fn choose(join: Plan, estimates: &Estimates<'_>) -> Plan {
         JoinKind::Right => JoinKind::Left,
         _ => return Plan::Join { left, right, kind, keys, residual },
     };
-    // Without keys every pair is looked at, whichever side is collected.
+    // Without keys the join compares every pair, whichever side it builds on.
     if keys.is_empty() || estimates.of(&left).rows >= estimates.of(&right).rows {
         return Plan::Join { left, right, kind, keys, residual };
     }

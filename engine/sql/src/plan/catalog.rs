@@ -1,26 +1,26 @@
-//! What binder and optimizer ask of the database: names, schemas, and rough numbers.
+//! What the binder and the optimizer need from the database: names, schemas and estimates.
 
 use nacre_types::{TableSchema, Value, ViewSchema};
 use std::sync::Arc;
 
-/// What the storage knows of the values of a column, roughly: plans may be better or worse for it, never wrong.
+/// Estimated statistics of a column. They affect how good a plan is, never whether it is correct.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnStatistics {
-    /// No value is below, as far as is known; null when nothing is.
+    /// Lower bound of the values, or null if unknown.
     pub min: Value,
-    /// No value is above, as far as is known; null when nothing is.
+    /// Upper bound of the values, or null if unknown.
     pub max: Value,
-    /// Share of nulls.
+    /// Fraction of nulls.
     pub nulls: f64,
-    /// Number of distinct values; 0 when nothing is known.
+    /// Number of distinct values, or 0 if unknown.
     pub distinct: f64,
 }
 
-/// What the binder needs to know about the database: schemas, not storage.
+/// The binder's view of the database: schemas, not storage.
 pub trait Catalog {
-    /// A table by name, without regard to ASCII case.
+    /// Looks up a table by name, ignoring ASCII case.
     fn table(&self, name: &str) -> Option<Arc<TableSchema>>;
-    /// A view by name, without regard to ASCII case.
+    /// Looks up a view by name, ignoring ASCII case.
     fn view(&self, _name: &str) -> Option<Arc<ViewSchema>> {
         None
     }
@@ -30,9 +30,9 @@ pub trait Catalog {
     }
     /// Names of all tables, for suggestions and `SHOW TABLES`.
     fn table_names(&self) -> Vec<String>;
-    /// About how many rows a table has, for join order and build sides.
+    /// Estimated number of rows of a table, for join order and build sides.
     fn row_count(&self, table: &TableSchema) -> u64;
-    /// What is known of the values of a column, by its position, for the same.
+    /// Statistics of the column at a position, for join order and build sides.
     fn column_statistics(&self, _table: &TableSchema, _column: usize) -> Option<ColumnStatistics> {
         None
     }

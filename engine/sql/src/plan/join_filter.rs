@@ -1,7 +1,8 @@
-//! What joins can tell of their keys, and which way that goes down a plan: from the output column of a node to the
-//! columns of its inputs that hold the same values, as long as leaving out rows there leaves out nothing else above.
+//! How join filters travel down a plan: from a node's output column to the input columns that hold
+//! the same values, as long as dropping rows there changes nothing else above.
 //!
-//! What is told is the executor's affair (`exec/join_filter`); `EXPLAIN` shows where it arrives.
+//! The executor decides what a filter contains (`exec/join_filter`); `EXPLAIN` shows where it
+//! arrives.
 
 use crate::access::{fixed_columns, joined_key};
 use crate::expr::{Expr, ExprKind};
@@ -9,7 +10,7 @@ use crate::plan::{JoinKind, Plan};
 use nacre_types::hash::{Map, Set};
 use nacre_types::{DataType, PhysicalType};
 
-/// The filters that may be applied to a node's output, with the column they are about.
+/// The filters that may be applied to a node's output, each with its column.
 #[derive(Clone)]
 pub struct Wanted<F>(pub Vec<(usize, F)>);
 
@@ -19,19 +20,19 @@ impl<F> Default for Wanted<F> {
     }
 }
 
-/// What can be said of a key of a join's right side.
+/// How a key of a join's right side can be used as a filter.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyUse {
-    /// Its values are integers, of which a summary is made that any scan can use.
+    /// Whether its values are integers, whose summary any scan can use.
     pub is_integer: bool,
-    /// Its values can be looked up one by one: equal ones are one and the same.
+    /// Whether its values can be looked up one by one: equal values have one representation.
     pub is_exact: bool,
 }
 
-/// What the left side of a join could use of a key.
+/// How the left side of a join can use a key as a filter, if at all.
 pub fn key_use(kind: JoinKind, left: &Expr, right: &Expr) -> Option<KeyUse> {
     use JoinKind::{Inner, Right, RightAnti, RightSemi, Semi};
-    // Where a left row without a partner is of use, it must come.
+    // These kinds never output a left row without a partner; the others must keep such rows.
     if !matches!(kind, Inner | Semi | Right | RightSemi | RightAnti)
         || !matches!(left.kind, ExprKind::Column(_))
     {
@@ -64,12 +65,12 @@ fn column(expr: &Expr) -> Option<usize> {
 }
 
 impl<F: Clone> Wanted<F> {
-    /// Each filter where `to` says.
+    /// Moves each filter to the column that `to` returns, and drops it where there is none.
     fn moved(&self, to: impl Fn(usize) -> Option<usize>) -> Wanted<F> {
         Wanted(self.0.iter().filter_map(|(at, filter)| Some((to(*at)?, filter.clone()))).collect())
     }
 
-    /// For the one input of a node.
+    /// Moves the filters to the only input of a node.
     pub fn below(&self, node: &Plan) -> Wanted<F> {
         if self.0.is_empty() {
             return Wanted::default();
@@ -79,13 +80,14 @@ impl<F: Clone> Wanted<F> {
                 self.clone()
             }
             Plan::Project { exprs, .. } => self.moved(|at| exprs.get(at).and_then(column)),
-            // Groups come and go as a whole.
+            // A filter on a group key keeps or drops whole groups.
             Plan::Aggregate { groups, .. } => self.moved(|at| groups.get(at).and_then(column)),
             _ => Wanted::default(),
         }
     }
 
-    /// For the sides of a join whose left side has `width` columns. `own` are the filters that the join itself fills.
+    /// Moves the filters to both sides of a join whose left side has `width` columns. `own` are the
+    /// filters that the join itself fills.
     pub fn sides(
         &self,
         kind: JoinKind,
@@ -106,7 +108,7 @@ impl<F: Clone> Wanted<F> {
             RightSemi | RightAnti => (Wanted::default(), self.clone()),
             JoinKind::Full | JoinKind::MarkIn => Default::default(),
         };
-        // A row of the other side whose key does not pass has no partner that is kept.
+        // A row whose key fails the other side's filter has no partner that is kept.
         let (from_left, from_right) = (left.clone(), right.clone());
         for (l, r) in keys
             .iter()
@@ -116,7 +118,8 @@ impl<F: Clone> Wanted<F> {
                 from.moved(|at| (at == key).then_some(other))
             };
             left.0.append(&mut to(&from_right, r, l).0);
-            // A second partner in a scalar subquery is an error even if the row is filtered out above.
+            // The reverse holds for a scalar subquery too: a second partner is an error even if the
+            // row is filtered out above.
             right.0.append(&mut to(&from_left, l, r).0);
         }
         for ((l, _), filter) in keys.iter().zip(own) {
@@ -126,18 +129,18 @@ impl<F: Clone> Wanted<F> {
     }
 }
 
-/// Which joins of a plan tell which scans of their keys.
+/// Maps each join that filters scans to those scans.
 #[derive(Default)]
 pub(crate) struct Told {
-    /// Scans, by where they are, with the joins and the columns.
+    /// For each scan (by address), the joins that filter it and the filtered columns.
     scans: Map<usize, Vec<(usize, usize)>>,
-    /// Numbers of joins, once they are asked for.
+    /// Join numbers, assigned on first use.
     numbers: Map<usize, usize>,
-    /// What is shared and was looked at.
+    /// Shared plans already visited.
     shared: Set<u32>,
 }
 
-/// A key that is told: its join, by where it is, and whether every scan can use it.
+/// A join key used as a filter: the join's address, and whether every scan can use it.
 #[derive(Clone)]
 struct Key {
     join: usize,
@@ -149,12 +152,12 @@ fn place(plan: &Plan) -> usize {
 }
 
 impl Told {
-    /// Looks at a whole plan.
+    /// Collects the filters of a whole plan.
     pub fn look(&mut self, plan: &Plan) {
         self.walk(plan, &Wanted::default());
     }
 
-    /// As the executor hands filters down when it builds the operators of a plan.
+    /// Mirrors how the executor hands filters down while it builds operators.
     fn walk(&mut self, plan: &Plan, wanted: &Wanted<Key>) {
         match plan {
             Plan::Scan { table, projection, filters } => {
@@ -177,7 +180,7 @@ impl Told {
                 self.walk(left, &to_left);
                 self.walk(right, &to_right);
             }
-            // Nothing comes from above, so it is walked once.
+            // Filters do not enter shared plans from above, so one visit is enough.
             Plan::Shared { id, input } => {
                 if self.shared.insert(*id) {
                     self.walk(input, &Wanted::default());
@@ -190,7 +193,7 @@ impl Told {
         }
     }
 
-    /// The number of a join that tells a scan of its keys. Joins are numbered in the order they are asked for.
+    /// The number of a join, if it filters a scan. Joins are numbered in the order of these calls.
     pub fn of_join(&mut self, join: &Plan) -> Option<usize> {
         let place = place(join);
         if !self.scans.values().flatten().any(|(told, _)| *told == place) {
@@ -200,7 +203,7 @@ impl Told {
         Some(*self.numbers.entry(place).or_insert(next))
     }
 
-    /// The joins that tell a scan of their keys, and the columns they are about.
+    /// The joins that filter a scan, and the filtered columns.
     pub fn of_scan(&self, scan: &Plan) -> Vec<(usize, usize)> {
         let told = self.scans.get(&place(scan)).into_iter().flatten();
         told.filter_map(|(join, column)| Some((*self.numbers.get(join)?, *column))).collect()

@@ -1,26 +1,27 @@
-//! Sorts whose order is one that a table's rows are kept in, so that a scan can give it.
+//! Detects sorts that a scan can satisfy because the table stores its rows in that order.
 //!
-//! Rows of a segment are in the order of the `SORT KEY`, then of the primary key. A sort by the first columns of that
-//! order, all in one direction, needs no sorting; columns that a filter fixes to one value may be left out, and what
-//! comes after the whole primary key decides nothing.
+//! Rows of a segment are ordered by the `SORT KEY`, then by the primary key. A sort by a prefix of
+//! that order, all in one direction, needs no work. Columns that a filter fixes to one value may be
+//! skipped, and sort columns after the whole primary key have no effect.
 
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::{Plan, SortKey};
 use nacre_types::{DataType, TableSchema};
 
-/// The order in which a scan has to give its rows.
+/// The order in which a scan must return its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyOrder {
-    /// Positions in the scan's output that rows are ordered by, most significant first. Nulls are the smallest.
+    /// Positions in the scan's output, most significant first. Nulls sort smallest.
     pub columns: Vec<usize>,
-    /// All of them descending.
+    /// Whether all of them are descending.
     pub descending: bool,
-    /// The columns are the first of the order that the rows are kept in: none before them is fixed by a filter.
+    /// Whether the columns are a prefix of the storage order, with no fixed column skipped before
+    /// them.
     pub leading: bool,
 }
 
 impl KeyOrder {
-    /// The same as the keys of a sort over columns of these types.
+    /// Returns the equivalent sort keys, given the types of the scan's output columns.
     pub fn sort_keys(&self, types: &[DataType]) -> Vec<SortKey> {
         let key = |at: &usize| SortKey {
             expr: Expr::column(*at, types[*at]),
@@ -31,14 +32,16 @@ impl KeyOrder {
     }
 }
 
-/// The order that a sort's input, a scan perhaps under projections, has to give for the sort to be left out.
+/// The order the scan under `input` (a scan, possibly below projections) must return so that the
+/// sort can be dropped.
 pub fn key_order(input: &Plan, keys: &[SortKey]) -> Option<KeyOrder> {
     let (table, projection, filters, columns) = sorted_scan(input, keys)?;
     let (kept, unique) = kept_order(table)?;
     order_of(table, projection, filters, &columns, keys, &kept, unique)
 }
 
-/// The same for the order of a secondary index: its position, and the order. The first index that gives it.
+/// Like [`key_order`], for secondary indexes: the position of the first index that provides the
+/// order, and the order.
 pub fn index_order(input: &Plan, keys: &[SortKey]) -> Option<(usize, KeyOrder)> {
     let (table, projection, filters, columns) = sorted_scan(input, keys)?;
     table.indexes.iter().enumerate().find_map(|(at, index)| {
@@ -48,7 +51,7 @@ pub fn index_order(input: &Plan, keys: &[SortKey]) -> Option<(usize, KeyOrder)> 
     })
 }
 
-/// The name of that index.
+/// The name of the index that [`index_order`] chooses.
 pub(crate) fn index_order_name<'p>(input: &'p Plan, keys: &[SortKey]) -> Option<&'p str> {
     let (at, _) = index_order(input, keys)?;
     let (table, ..) = sorted_scan(input, keys)?;
@@ -57,7 +60,7 @@ pub(crate) fn index_order_name<'p>(input: &'p Plan, keys: &[SortKey]) -> Option<
 
 type SortedScan<'p> = (&'p TableSchema, &'p [usize], &'p [Expr], Vec<usize>);
 
-/// The scan under a sort and the output columns of it that the sort is by.
+/// Finds the scan under a sort and the scan's output columns that the sort keys read.
 fn sorted_scan<'p>(input: &'p Plan, keys: &[SortKey]) -> Option<SortedScan<'p>> {
     let mut columns: Vec<usize> =
         keys.iter().map(|key| column(&key.expr)).collect::<Option<_>>()?;
@@ -70,7 +73,7 @@ fn sorted_scan<'p>(input: &'p Plan, keys: &[SortKey]) -> Option<SortedScan<'p>> 
     Some((table, projection, filters, columns))
 }
 
-/// The order, if rows that are in the order of the `kept` columns, `unique` or not, are in that of the sort.
+/// The scan order, if rows stored by the `kept` columns (`unique` or not) satisfy the sort.
 fn order_of(
     table: &TableSchema,
     projection: &[usize],
@@ -92,11 +95,11 @@ fn order_of(
             continue;
         }
         if unique && !order.columns.is_empty() && kept.as_slice().iter().all(is_fixed) {
-            // No two rows are left to tell apart.
+            // The skipped keys cannot break ties: the key prefix is already unique.
             break;
         }
         let field = table.columns.get(*position)?;
-        // Zone maps of floats say nothing about NaN.
+        // Zone maps of floats do not cover NaN.
         if key.descending != descending
             || field.data_type.is_float()
             || (field.nullable && key.nulls_first == descending)
@@ -118,7 +121,7 @@ fn order_of(
     (!order.columns.is_empty()).then_some(order)
 }
 
-/// Table positions of the columns that rows of a segment are in the order of, and whether they are unique.
+/// Table positions of the columns that order the rows of a segment, and whether they are unique.
 fn kept_order(table: &TableSchema) -> Option<(Vec<usize>, bool)> {
     let key = table.primary_key.as_ref().map(|key| key.columns.as_slice());
     let mut columns = table.sort_key.as_ref().map(|sort| sort.columns.clone()).unwrap_or_default();
@@ -130,7 +133,7 @@ fn kept_order(table: &TableSchema) -> Option<(Vec<usize>, bool)> {
     (!columns.is_empty()).then_some((columns, key.is_some()))
 }
 
-/// Whether rows that are kept by primary key alone, as those in memory are, have the order that segments have.
+/// Whether rows ordered by primary key alone, as in memory, are also in segment order.
 pub fn kept_by_key(table: &TableSchema) -> bool {
     let key = table.primary_key.as_ref();
     key.is_some_and(|key| {
@@ -145,7 +148,7 @@ fn column(expr: &Expr) -> Option<usize> {
     }
 }
 
-/// Columns that have one value in all rows that pass.
+/// Collects the columns that have a single value in all rows passing the filter.
 fn fixed_columns(filter: &Expr, fixed: &mut Vec<usize>) {
     fn constant(expr: &Expr) -> bool {
         match &expr.kind {

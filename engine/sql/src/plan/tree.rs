@@ -1,5 +1,5 @@
-//! Expressions, plans, and the trait of operators that describe themselves. They contain each other, hence one file.
-//! What is asked of expressions is in `expr`, of whole plans in `walk`.
+//! Expressions, plans, and the trait of operators that describe themselves. They refer to each
+//! other and so share one file. Methods on expressions are in `expr`, on whole plans in `walk`.
 
 use nacre_function::entry::aggregate::AggregateFunction;
 use nacre_function::entry::definition::ScalarFunction;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// An expression with its result type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// What it computes.
+    /// The operation and its operands.
     pub kind: ExprKind,
     /// Result type.
     pub data_type: DataType,
@@ -44,15 +44,16 @@ pub enum ExprKind {
     IsBoolean {
         /// Argument.
         arg: Box<Expr>,
-        /// The truth value asked for.
+        /// The truth value to test for.
         value: bool,
         /// `IS NOT …`.
         negated: bool,
     },
-    /// Both operands have the same physical type and family, and decimals the same scale but for `*` and
-    /// `/`; integers of different widths meet without a cast, as do text types of different lengths. Date or
-    /// timestamp plus or minus an interval is the exception. The result may be wider than the operands:
-    /// `I64` decimals multiply to an `I128` decimal, integers divide to a decimal.
+    /// Both operands have the same physical type and family, and decimals have the same scale
+    /// except for `*` and `/`. Integers of different widths need no cast, nor do text types of
+    /// different lengths. The exception is a date or timestamp plus or minus an interval. The
+    /// result may be wider than the operands: `I64` decimals multiply to an `I128` decimal,
+    /// integers divide to a decimal.
     Binary {
         /// Operator.
         op: BinaryOp,
@@ -65,15 +66,15 @@ pub enum ExprKind {
     And(Vec<Expr>),
     /// Disjunction of two or more, three-valued.
     Or(Vec<Expr>),
-    /// `CASE WHEN condition THEN result … ELSE otherwise END`; branches are tried in order and only as
-    /// far as needed: an error in a branch not taken must not surface.
+    /// `CASE WHEN condition THEN result … ELSE otherwise END`. Evaluates branches in order and no
+    /// further than needed: an error in a branch not taken must not surface.
     Case {
         /// `(condition, result)`.
         branches: Vec<(Expr, Expr)>,
         /// Null when absent.
         otherwise: Option<Box<Expr>>,
     },
-    /// `arg [NOT] IN (list)`, three-valued; all of one type.
+    /// `arg [NOT] IN (list)`, three-valued. All operands have one type.
     InList {
         /// Argument.
         arg: Box<Expr>,
@@ -82,7 +83,7 @@ pub enum ExprKind {
         /// `NOT IN`.
         negated: bool,
     },
-    /// `arg [NOT] LIKE pattern [ESCAPE escape]`: `%` any run, `_` any one character.
+    /// `arg [NOT] LIKE pattern [ESCAPE escape]`: `%` matches any run of characters, `_` any one.
     Like {
         /// Text.
         arg: Box<Expr>,
@@ -97,17 +98,17 @@ pub enum ExprKind {
     },
     /// A scalar function.
     Function {
-        /// Which.
+        /// The function.
         function: &'static ScalarFunction,
-        /// Arguments, already cast to the types the function wants.
+        /// Arguments, already cast to the function's parameter types.
         args: Vec<Expr>,
     },
-    /// Inside a subquery: what the enclosing row gives it, [`Subquery::args`] at `index` of the subquery of
-    /// this `frame`. Unnesting removes it.
+    /// A reference from a subquery to its enclosing row: [`Subquery::args`] at `index` of the
+    /// subquery with this `frame`. Unnesting removes it.
     Outer {
-        /// Which enclosing subquery.
+        /// The frame of the enclosing subquery.
         frame: u32,
-        /// Which of its arguments.
+        /// Index of the argument.
         index: usize,
     },
     /// A subquery as a value. Unnesting removes it.
@@ -117,22 +118,22 @@ pub enum ExprKind {
 /// A query inside an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subquery {
-    /// How its rows become a value.
+    /// How the rows become a value.
     pub kind: SubqueryKind,
-    /// Its rows; `Outer` of this frame are its arguments.
+    /// The query. Its `Outer` references with this frame read `args`.
     pub plan: Plan,
-    /// Distinct for each subquery of a statement.
+    /// Number unique to this subquery within the statement.
     pub frame: u32,
-    /// What it needs of the enclosing row.
+    /// Values read from the enclosing row.
     pub args: Vec<Expr>,
-    /// Left operands of a comparison with its rows, of the types of its columns.
+    /// Left operands of the comparison with the rows, of the column types.
     pub operands: Vec<Expr>,
 }
 
 /// How the rows of a subquery become a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubqueryKind {
-    /// The one column of the one row; null without rows; an error when there are more.
+    /// The single column of the single row. Null without rows, an error with more than one.
     Scalar,
     /// Whether there is a row.
     Exists,
@@ -143,11 +144,11 @@ pub enum SubqueryKind {
 /// An aggregate in an `Aggregate` plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aggregate {
-    /// Which function.
+    /// The function.
     pub function: &'static AggregateFunction,
-    /// Arguments over the input row, of the types the function expects; none for `COUNT(*)`.
+    /// Arguments over the input row, of the function's parameter types; none for `COUNT(*)`.
     pub args: Vec<Expr>,
-    /// The order in which the function sees rows, where that matters.
+    /// The order in which the function receives rows, if that matters.
     pub order: Vec<SortKey>,
     /// `DISTINCT`.
     pub distinct: bool,
@@ -168,7 +169,7 @@ pub struct Field {
     pub nullable: bool,
 }
 
-/// Join kinds. The output is left columns then right columns, unless it says otherwise.
+/// Join kinds. The output is left columns then right columns, unless stated otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum JoinKind {
@@ -176,23 +177,25 @@ pub enum JoinKind {
     Left,
     Right,
     Full,
-    /// Left rows with a partner. Left columns only, as is the next.
+    /// Left rows with a partner. `Semi` and `Anti` output left columns only.
     Semi,
     Anti,
-    /// Right rows with a partner: a semi join that keeps what it builds on. Right columns only, as is the next.
+    /// Right rows with a partner: a semi join whose build side is kept. `RightSemi` and `RightAnti`
+    /// output right columns only.
     RightSemi,
     RightAnti,
-    /// A left join of which a second partner is an error: a scalar subquery.
+    /// A left join in which a second partner is an error: a scalar subquery.
     Single,
-    /// Left columns, then a boolean: whether there is a partner.
+    /// Left columns, then a boolean: whether a partner exists.
     Mark,
-    /// Left columns, then a boolean: whether the condition holds for any right row, three-valued. The condition
-    /// is the residual, for the rows whose keys (two-valued) match; without a residual it is the one key.
+    /// Left columns, then a boolean: whether the condition holds for any right row, three-valued.
+    /// The condition is the residual, applied to rows whose (two-valued) keys match; without a
+    /// residual it is the single key.
     MarkIn,
 }
 
 impl JoinKind {
-    /// Which sides' columns the output has.
+    /// Whether the output includes the left and the right columns.
     pub fn sides(self) -> (bool, bool) {
         match self {
             JoinKind::Semi | JoinKind::Anti | JoinKind::Mark | JoinKind::MarkIn => (true, false),
@@ -205,7 +208,7 @@ impl JoinKind {
         }
     }
 
-    /// Whether the output ends with a boolean.
+    /// Whether the output ends with a boolean column.
     pub fn marks(self) -> bool {
         matches!(self, JoinKind::Mark | JoinKind::MarkIn)
     }
@@ -234,7 +237,8 @@ pub enum Plan {
         /// Conjuncts over the output columns, pushed into the scan.
         filters: Vec<Expr>,
     },
-    /// Constant rows; expressions see no columns. `rows` of no expressions make rows without columns.
+    /// Constant rows; expressions read no columns. `rows` of empty lists produce rows without
+    /// columns.
     Values {
         /// Output columns.
         fields: Vec<Field>,
@@ -252,12 +256,13 @@ pub enum Plan {
     Project {
         /// Input.
         input: Box<Plan>,
-        /// One expression an output column.
+        /// One expression per output column.
         exprs: Vec<Expr>,
-        /// Names.
+        /// Output columns.
         fields: Vec<Field>,
     },
-    /// Groups and aggregates. Output: group columns, then aggregates. Without groups exactly one row.
+    /// Groups and aggregates. Outputs group columns, then aggregates; exactly one row without group
+    /// keys.
     Aggregate {
         /// Input.
         input: Box<Plan>,
@@ -276,13 +281,15 @@ pub enum Plan {
         right: Box<Plan>,
         /// Kind.
         kind: JoinKind,
-        /// Equality keys: the first over the left row, the second over the right row. Their types compare without a cast:
-        /// they have one representation and scale, as integers of two widths have.
+        /// Equality keys: the first over the left row, the second over the right row. Their types
+        /// compare without a cast: they share a representation and scale, as integers of different
+        /// widths do.
         keys: Vec<(Expr, Expr)>,
         /// Further condition over left columns then right columns; part of the join, not a filter after it.
         residual: Option<Expr>,
     },
-    /// Rows of all inputs, one input after the other (`UNION ALL`). All have these columns' types.
+    /// Rows of all inputs, one input after the other (`UNION ALL`). All inputs have the types of
+    /// `fields`.
     Union {
         /// Inputs.
         inputs: Vec<Plan>,
@@ -298,52 +305,56 @@ pub enum Plan {
         /// `offset + limit` rows are enough.
         limit: Option<u64>,
     },
-    /// Skips `offset` rows, then passes `limit` rows. Literals or parameters of `BIGINT`.
+    /// Skips `offset` rows, then returns `limit` rows. Both are literals or parameters of type
+    /// `BIGINT`.
     Limit {
         /// Input.
         input: Box<Plan>,
-        /// Rows skipped.
+        /// Number of rows to skip.
         offset: Option<Expr>,
-        /// Rows passed.
+        /// Number of rows to return.
         limit: Option<Expr>,
     },
-    /// Rows supplied from outside the plan: those of the round before inside a `Recursive`, or those of the
-    /// table that a statement changes.
+    /// Rows supplied from outside the plan: the previous round's rows inside a `Recursive`, or the
+    /// rows of the table that a statement changes.
     Given {
-        /// Whose.
+        /// Number of the supplier.
         id: u32,
         /// Output columns.
         fields: Vec<Field>,
     },
-    /// `WITH RECURSIVE`: the rows of `base`, then, as long as there are new ones, those of `step` over the rows that
-    /// the round before added, which are `Given` to it.
+    /// `WITH RECURSIVE`: the rows of `base`, then repeatedly the rows of `step` until a round adds
+    /// none. `step` reads the previous round's rows through `Given`.
     Recursive {
-        /// Of the `Given` in `step`.
+        /// Number of the `Given` in `step`.
         id: u32,
         /// First rows.
         base: Box<Plan>,
-        /// Rows that follow.
+        /// Computes the next round.
         step: Box<Plan>,
-        /// `UNION`: a row that was there before is not new.
+        /// `UNION`: duplicates of earlier rows are dropped.
         distinct: bool,
         /// Output columns; `base` and `step` have their types.
         fields: Vec<Field>,
     },
-    /// Rows that are wanted in several places of a statement and computed once. Every place has the same input.
+    /// A plan used in several places of a statement and computed once. All places hold the same
+    /// input.
     Shared {
-        /// Which; distinct inputs have distinct numbers.
+        /// Number of the input, unique per distinct input.
         id: u32,
         /// Input.
         input: Arc<Plan>,
     },
-    /// An operator that describes itself: no rule has to know it by its shape.
+    /// An operator that describes itself, so that no rule needs to match on its shape.
     Node(Box<dyn PlanNode>),
 }
 
-/// An operator of [`Plan::Node`]: everything that binding, unnesting, the optimizer and `EXPLAIN` ask of it.
+/// An operator of [`Plan::Node`], with everything that binding, unnesting, the optimizer and
+/// `EXPLAIN` need to know about it.
 ///
-/// The defaults are safe for every operator: no filter passes it, it needs all columns of its inputs, it may fail,
-/// and nothing is known of its rows. An operator replaces those for which it can promise more.
+/// The defaults are safe for every operator: no filter passes it, it reads all columns of its
+/// inputs, it may fail, and nothing is known about its rows. An operator overrides those for which
+/// it can promise more.
 pub trait PlanNode: DynamicNode + Debug + Send + Sync {
     /// Output columns.
     fn fields(&self) -> Vec<Field>;
@@ -366,8 +377,9 @@ pub trait PlanNode: DynamicNode + Debug + Send + Sync {
     /// The line of `EXPLAIN`, without indentation.
     fn explain(&self) -> String;
 
-    /// Drops columns that no consumer needs. Prunes each input with `pruning`, moves the node's expressions to the
-    /// columns that are left, and returns where each output column went. The plan, if there is one, replaces the node.
+    /// Drops columns that no consumer reads. Prunes each input with `pruning`, remaps the node's
+    /// expressions to the remaining columns, and returns where each output column went. A returned
+    /// plan replaces the node.
     fn prune(&mut self, needed: Vec<bool>, pruning: &Pruning) -> (Option<Plan>, ColumnMap) {
         self.for_each_input_mut(&mut |input| {
             let every = vec![true; input.fields().len()];
@@ -376,8 +388,8 @@ pub trait PlanNode: DynamicNode + Debug + Send + Sync {
         (None, (0..needed.len()).map(Some).collect())
     }
 
-    /// Moves conditions over the output into the inputs with `push`, which every input must pass through, and returns
-    /// those that stay above the node.
+    /// Pushes conditions over the output into the inputs with `push`, which must be called on every
+    /// input, and returns the conditions that stay above the node.
     fn push_filters(
         &mut self,
         conditions: Vec<Expr>,
@@ -387,7 +399,7 @@ pub trait PlanNode: DynamicNode + Debug + Send + Sync {
         conditions
     }
 
-    /// The estimated number of output rows, from those of the inputs.
+    /// Estimates the number of output rows from those of the inputs.
     fn estimate_rows(&self, inputs: &[f64]) -> f64 {
         inputs.iter().sum()
     }
@@ -397,8 +409,8 @@ pub trait PlanNode: DynamicNode + Debug + Send + Sync {
         false
     }
 
-    /// Whether at most one output row has given values in the columns for which `fixed` holds. `of_input` answers the
-    /// same question for an input.
+    /// Whether at most one output row has given values in the columns for which `fixed` holds.
+    /// `of_input` answers the same question for an input.
     fn is_unique(&self, _fixed: &dyn Fn(usize) -> bool, _of_input: IsUnique<'_>) -> bool {
         false
     }
@@ -408,15 +420,15 @@ pub trait PlanNode: DynamicNode + Debug + Send + Sync {
         true
     }
 
-    /// Whether an output row may stand for more than one row of an input, or depend on others. `FOR UPDATE` refuses
-    /// such a query: it could not say which rows to lock.
+    /// Whether an output row may stand for several input rows or depend on other rows. `FOR UPDATE`
+    /// rejects such a query because it cannot tell which rows to lock.
     fn merges_rows(&self) -> bool {
         true
     }
 
-    /// Computes a correlated subquery for all arguments at once: appends the columns of `domain` to each input that
-    /// `spread` is called on, replaces references to the enclosing row by them, and returns the position of the
-    /// domain's columns in the output.
+    /// Computes a correlated subquery for all arguments at once: appends the columns of `domain` to
+    /// each input that `spread` is called on, replaces references to the enclosing row by those
+    /// columns, and returns their position in the output.
     fn spread(
         &mut self,
         _domain: &Domain,
@@ -429,12 +441,12 @@ pub trait PlanNode: DynamicNode + Debug + Send + Sync {
 /// Whether at most one row of a plan has given values in the columns that the second argument selects.
 pub type IsUnique<'f> = &'f dyn Fn(&Plan, &dyn Fn(usize) -> bool) -> bool;
 
-/// The new position of each old output column; none for a column that is gone.
+/// The new position of each old output column, or `None` if the column was dropped.
 pub type ColumnMap = Vec<Option<usize>>;
 
 /// How a node prunes the columns of an input.
 pub struct Pruning {
-    /// Keeps at least the needed columns, and returns where each went.
+    /// Keeps at least the needed columns and returns where each went.
     pub keep: fn(Plan, Vec<bool>) -> (Plan, ColumnMap),
     /// Keeps exactly the needed columns, in order.
     pub keep_exactly: fn(Plan, &[bool]) -> Plan,
@@ -454,20 +466,20 @@ impl Pruning {
     }
 }
 
-/// The arguments that a correlated subquery is computed for, as columns. After T. Neumann and A. Kemper, *Unnesting
-/// Arbitrary Queries*, BTW 2015.
+/// The distinct arguments that a correlated subquery is computed for, as columns (T. Neumann and A.
+/// Kemper, *Unnesting Arbitrary Queries*, BTW 2015).
 pub struct Domain {
     /// The frame of the enclosing row.
     pub frame: u32,
-    /// The arguments of the frame that the subquery uses, ascending: one column each.
+    /// The arguments of the frame that the subquery reads, ascending, one column each.
     pub used: Vec<usize>,
-    /// The columns.
+    /// The domain's columns.
     pub fields: Vec<Field>,
 }
 
-/// What a trait object needs in order to be copied, compared and recognised. Every node has it.
+/// Cloning, comparing and downcasting of a trait object, implemented for every node.
 pub trait DynamicNode: Any {
-    /// A copy.
+    /// Clones the node.
     fn boxed(&self) -> Box<dyn PlanNode>;
     /// Whether the other node is of the same type and equal.
     fn equals(&self, other: &dyn PlanNode) -> bool;

@@ -1,4 +1,4 @@
-//! What every part of the engine asks of a plan: its columns, inputs and expressions.
+//! Traversal of plans: columns, inputs and expressions.
 
 use crate::expr::{Aggregate, Expr};
 use crate::plan::tree::{Field, JoinKind, Plan, PlanNode};
@@ -8,7 +8,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 impl Plan {
-    /// No rows and no columns: what stands in the place of a plan that was taken.
+    /// A plan with no rows and no columns, left in place of a plan that was taken.
     pub fn nothing() -> Plan {
         Plan::Values { fields: Vec::new(), rows: Vec::new() }
     }
@@ -121,8 +121,8 @@ impl Plan {
         }
     }
 
-    /// Whether `test` holds for this node or one below it, the upper ones first. What is shared is looked at once,
-    /// however often it is used.
+    /// Whether `test` holds for this node or one below it, parents first. Visits a shared plan
+    /// once, however often it is used.
     pub fn any_node<'p>(&'p self, test: &mut dyn FnMut(&'p Plan) -> bool) -> bool {
         fn any<'p>(
             plan: &'p Plan,
@@ -141,7 +141,7 @@ impl Plan {
         any(self, &mut Set::default(), test)
     }
 
-    /// The operator of a [`Plan::Node`], if it is one of type `N`.
+    /// Downcasts a [`Plan::Node`] to the operator type `N`.
     pub fn as_node<N: PlanNode>(&self) -> Option<&N> {
         match self {
             Plan::Node(node) => (&**node as &dyn Any).downcast_ref(),
@@ -173,7 +173,8 @@ impl Plan {
         }
     }
 
-    /// Calls `f` on each direct input, mutably; those that are shared become this plan's own.
+    /// Calls `f` on each direct input, mutably. Copies shared inputs so that changes stay in this
+    /// plan.
     pub fn for_each_input_mut(&mut self, f: &mut dyn FnMut(&mut Plan)) {
         match self {
             Plan::Scan { .. } | Plan::Values { .. } | Plan::Given { .. } => {}

@@ -1,4 +1,4 @@
-//! The joins that subqueries become.
+//! Builds the joins that replace subqueries.
 
 use super::dependent::Dependent;
 use super::hoist::Hoisted;
@@ -20,7 +20,8 @@ use nacre_types::{DataType, Error, Result, Value};
 use std::sync::Arc;
 
 impl Unnester<'_> {
-    /// Frees the right side from the frame of the left row. Only rows that get there need partners ([`super::lazy`]).
+    /// Decorrelates the right side from the left row's frame. Only rows that satisfy `reached` need
+    /// partners ([`super::lazy`]).
     fn dependent(
         &mut self,
         left: Plan,
@@ -49,8 +50,9 @@ impl Unnester<'_> {
             true => Hoisted::plain(right),
             false => {
                 let hoisted = self.hoist(right.clone(), frame);
-                // What may fail is computed only for the rows that need it. And where something of the left row stays
-                // below, all of it does: the keys among it say which few inner rows each of them meets.
+                // What may fail must be computed only for rows that need it. And if any reference
+                // to the left row cannot be hoisted, none is: the keys among them limit which inner
+                // rows each left row meets.
                 let stays = correlated(&hoisted.plan, frame);
                 if stays || !reached.is_empty() && lazy::may_fail(&hoisted.plan) {
                     Hoisted::plain(right)
@@ -106,8 +108,8 @@ impl Unnester<'_> {
         Ok(Dependent { left, right, conditions, outputs, missing, keys: Vec::new() })
     }
 
-    /// Rows of the plan for which the subquery (`EXISTS` or a comparison) holds, or surely does not; more columns
-    /// may come after the plan's own.
+    /// Keeps the rows for which the subquery (`EXISTS` or a comparison) is true or, negated, false.
+    /// More columns may follow the plan's own.
     pub(super) fn semi(
         &mut self,
         mut plan: Plan,
@@ -137,7 +139,7 @@ impl Unnester<'_> {
         Ok(mark_join(dependent, comparisons, kind))
     }
 
-    /// The plan with more columns, and the truth value of `EXISTS` or a comparison over them.
+    /// Adds columns to the plan and returns the truth value of `EXISTS` or a comparison over them.
     pub(super) fn mark(
         &mut self,
         plan: Plan,
@@ -180,7 +182,8 @@ impl Unnester<'_> {
         Ok(Existence::Value(plan, all(pairs.map(|(l, r)| compare(op, l, r)).collect())))
     }
 
-    /// The plan with more columns, and the columns of the subquery's one row over them: null if it has none.
+    /// Adds columns to the plan and returns the columns of the subquery's one row over them, null
+    /// if there is none.
     pub(super) fn single(
         &mut self,
         plan: Plan,
@@ -255,7 +258,7 @@ impl Unnester<'_> {
                 right_fields.iter_mut().for_each(|f| f.nullable = true);
             }
             JoinKind::Left => {
-                // There is always a row to ask the condition of.
+                // A row always exists, so the condition can be evaluated on it.
                 let (input, values) = values(dependent, None, None, &[]);
                 let condition = condition.map(|c| over_outputs(c, &values));
                 outputs.extend(values.into_iter().map(|value| match &condition {
@@ -276,13 +279,13 @@ impl Unnester<'_> {
     }
 }
 
-/// What asking for the existence of a row comes to.
+/// What an existence test reduces to.
 enum Existence {
-    /// There is one for every left row.
+    /// A row exists for every left row.
     Certain(Plan),
-    /// There is one, and this is what it says.
+    /// A row exists for every left row; the expression is the truth value.
     Value(Plan, Expr),
-    /// A join decides.
+    /// A join must decide.
     Join(Box<Dependent>),
 }
 
@@ -294,12 +297,12 @@ fn not(expr: Expr) -> Expr {
     Expr { kind: ExprKind::Not(Box::new(expr)), data_type: DataType::Boolean }
 }
 
-/// No rows, of the plan's columns.
+/// An empty plan with the plan's columns.
 fn nothing(plan: Plan) -> Plan {
     Plan::Values { fields: plan.fields(), rows: Vec::new() }
 }
 
-/// What is left of a plan when only the existence of rows counts.
+/// Drops what does not affect whether rows exist.
 fn rows_only(plan: Plan) -> Plan {
     match plan {
         Plan::Project { input, .. } | Plan::Sort { input, limit: None, .. } => rows_only(*input),
@@ -317,7 +320,7 @@ fn comparisons(sub: &Subquery, dependent: &Dependent) -> Vec<Expr> {
     pairs.map(|(l, r)| compare(op, l, r)).collect()
 }
 
-/// Whether the comparisons are never null.
+/// Whether the comparisons can never be null.
 fn two_valued(comparisons: &[Expr], dependent: &Dependent, left: &[Field]) -> bool {
     let right = dependent.right.fields();
     let is_null = |at: usize| match at.checked_sub(left.len()) {
@@ -347,7 +350,7 @@ fn mark_join(dependent: Dependent, mut comparisons: Vec<Expr>, kind: JoinKind) -
     for condition in conditions {
         match key(condition, width) {
             Ok(pair) => keys.push(pair),
-            // Which rows are compared is a matter of true or not.
+            // The mark only asks whether the condition is true.
             Err(condition) => residual.push(is_true(condition)),
         }
     }
@@ -355,11 +358,13 @@ fn mark_join(dependent: Dependent, mut comparisons: Vec<Expr>, kind: JoinKind) -
     Plan::Join { left, right, kind, keys, residual: Some(all(residual)) }
 }
 
-/// Every left row with the right row that fits, of which there is at most one unless this is for `LATERAL`; the
-/// outputs of a left row without a right one are those of the missing row, or null. `condition` is one more on
-/// the join, over both; not where a row is never missing. The join is a left join unless `kind` is given.
+/// Pairs every left row with its matching right row, at most one unless called for `LATERAL`. A
+/// left row without a match gets the outputs of the missing row, or nulls. `condition` is an
+/// additional join condition over both sides; it must be `None` if a row is never missing. The join
+/// is a left join unless `kind` is given.
 ///
-/// Where only some rows get there, what may fail is not computed for a right row without a left one.
+/// If only some rows satisfy `reached`, expressions that may fail are not computed on right rows
+/// without a left row.
 fn values(
     dependent: Dependent,
     condition: Option<Expr>,
@@ -379,7 +384,8 @@ fn values(
     for (at, mut output) in outputs.into_iter().enumerate() {
         let absent = missing.as_ref().and_then(|m| m.get(at).cloned());
         let absent = absent.filter(|e| !null_of_null(e, &|_| false));
-        // What only the right side decides is computed there, so that it is null without a right row.
+        // An output that reads only the right side is computed there, so that it is null without a
+        // match.
         let stays = !reached.is_empty() && expr_may_fail(&output);
         if !stays && !matches!(output.kind, ExprKind::Column(_)) && only(&output, &is_right) {
             let mut expr = output.clone();

@@ -1,19 +1,19 @@
-//! What a dependent join, whose right side looks at each left row, is taken apart into.
+//! The parts of a decorrelated join.
 
 use crate::expr::Expr;
 use crate::plan::Plan;
 
-/// Two inputs whose right one no longer looks at the left row.
+/// Two inputs, of which the right one no longer reads the left row.
 pub(super) struct Dependent {
     pub left: Plan,
     pub right: Plan,
-    /// What must hold between the rows of both, over left columns then right columns.
+    /// Conditions between the rows of both, over left columns then right columns.
     pub conditions: Vec<Expr>,
-    /// The columns the right input had at first, over both.
+    /// The right input's original columns, as expressions over both.
     pub outputs: Vec<Expr>,
-    /// Without a right row that fits, these are the outputs of the one row there is nevertheless: the right
-    /// input was an aggregate without groups.
+    /// Outputs of a left row without a matching right row, set if the right input was an aggregate
+    /// without groups, which returns a row even then.
     pub missing: Option<Vec<Expr>>,
-    /// Further keys of the join.
+    /// Additional join keys.
     pub keys: Vec<(Expr, Expr)>,
 }

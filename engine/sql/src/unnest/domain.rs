@@ -1,6 +1,6 @@
-//! The general way to free a subquery from its enclosing row: the distinct arguments, the domain, are joined in
-//! at the lowest places that look at them, and every node above carries them along as further columns, so that
-//! the subquery is computed for all arguments at once.
+//! Decorrelates any subquery: joins the domain (the distinct arguments) in at the lowest nodes that
+//! read it and carries its columns through every node above, so that the subquery is computed for
+//! all arguments at once.
 
 use super::tools::is_true;
 use super::tools::{columns_of, compare, empty_value, or_else, same};
@@ -13,18 +13,18 @@ use crate::plan::{Domain, Field, JoinKind, Plan, PlanNode};
 use nacre_types::{DataType, Error, Result, Value};
 use std::sync::Arc;
 
-/// The domain that a plan is computed for, and the plan of its rows.
+/// A domain during the rewrite of one plan.
 struct Spread {
-    /// The number of the shared plan.
+    /// Number of the domain's shared plan.
     id: u32,
-    /// The columns.
+    /// The domain's columns.
     domain: Domain,
-    /// The distinct combinations of arguments.
+    /// The distinct combinations of arguments, as a plan.
     plan: Plan,
 }
 
 impl Spread {
-    /// That two copies of the domain's columns are the same.
+    /// Conditions that make two copies of the domain's columns equal.
     fn same(&self, left: usize, right: usize) -> Vec<Expr> {
         let mut out = Vec::new();
         for ((l, r), f) in self
@@ -41,7 +41,7 @@ impl Spread {
 }
 
 impl Unnester<'_> {
-    /// The plan computed for all arguments: its columns, then those of the domain.
+    /// Computes the plan for all arguments. Outputs the plan's columns, then the domain's.
     pub(super) fn over_domain(
         &mut self,
         plan: Plan,
@@ -94,8 +94,9 @@ impl Unnester<'_> {
             Plan::Node(node) => self.spread_node(node, d)?,
             Plan::Join { .. } => self.spread_join(plan, d)?,
             Plan::Shared { id, input } => {
-                // All places of it were the same, and stay so: over one domain. A subquery that was bound once and
-                // stands twice has the same frame in both places, and may be asked for other rows.
+                // All uses of a shared plan over one domain stay the same plan. Over another domain
+                // it is rewritten again: a subquery that was bound once and appears twice has the
+                // same frame in both places but may receive other arguments.
                 let known =
                     self.spreads.iter().find(|(old, domain, ..)| (*old, *domain) == (id, d.id));
                 let (id, input) = match known {
@@ -166,7 +167,7 @@ impl Unnester<'_> {
             exprs[count..].rotate_left(added);
             return Ok(Plan::Project { input: Box::new(grouped), exprs, fields: all_fields });
         }
-        // Without groups there is a row for every argument, even of nothing.
+        // An aggregate without groups returns a row for every argument, even over empty input.
         let residual = Some(all(d.same(0, added)));
         let (left, right) = (Box::new(d.plan.clone()), Box::new(grouped));
         let joined = Plan::Join { left, right, kind: JoinKind::Left, keys: Vec::new(), residual };
@@ -219,7 +220,7 @@ impl Unnester<'_> {
         let in_condition = conditions.iter().any(|c| is_outer(c, d.domain.frame));
         let (on_left, on_right) =
             (correlated(&left, d.domain.frame), correlated(&right, d.domain.frame));
-        // The side whose rows are kept needs the domain; otherwise the side that refers to it does.
+        // The domain joins the side whose rows are preserved, otherwise the side that refers to it.
         let (to_left, to_right) = match kind {
             JoinKind::Inner => (on_left || (in_condition && !on_right), on_right),
             JoinKind::Right => (on_left, true),

@@ -1,4 +1,5 @@
-//! What a subquery asks of its enclosing row moves to the subquery's top, as far as that keeps its meaning.
+//! Hoists a subquery's references to its enclosing row to the subquery's top, as far as that
+//! preserves its meaning.
 
 use super::tools::{columns_of, compare, empty_value, one_empty_row, over_one_row};
 use super::unnester::Unnester;
@@ -9,19 +10,20 @@ use crate::expr::{Aggregate, BinaryOp, Expr, ExprKind};
 use crate::plan::node::limit_by::LimitBy;
 use crate::plan::{Field, JoinKind, Plan, SortKey};
 
-/// A plan with what was moved out of it. Expressions are over the plan's row and the enclosing ones.
+/// A plan and what was hoisted out of it. Expressions are over the plan's row and enclosing rows.
 pub(super) struct Hoisted {
     pub plan: Plan,
     /// The columns of the original plan.
     pub outputs: Vec<Expr>,
-    /// What its rows must fulfil.
+    /// Conditions its rows must satisfy.
     pub conditions: Vec<Expr>,
-    /// Outputs of the one row there is when no row fulfils the conditions; none: no row then.
+    /// Outputs of the one row returned when no row satisfies the conditions. `None` if no row is
+    /// returned then.
     pub missing: Option<Vec<Expr>>,
 }
 
 impl Hoisted {
-    /// Nothing was moved.
+    /// Wraps a plan from which nothing was hoisted.
     pub(super) fn plain(plan: Plan) -> Hoisted {
         Hoisted { outputs: columns_of(&plan.fields()), plan, conditions: Vec::new(), missing: None }
     }
@@ -31,12 +33,13 @@ impl Hoisted {
     }
 }
 
-/// `inner = outer`: the inner side reads the plan's row only, the outer side not at all.
+/// Matches `inner = outer`, where the inner side reads only the plan's row and the outer side does
+/// not read it.
 fn inner_key(condition: &Expr, frame: u32) -> Option<Expr> {
     let ExprKind::Binary { op: BinaryOp::Equal, left, right } = &condition.kind else {
         return None;
     };
-    // Equal intervals need not be of one group.
+    // Equal intervals may belong to different groups.
     if left.data_type == nacre_types::DataType::Interval {
         return None;
     }
@@ -47,7 +50,7 @@ fn inner_key(condition: &Expr, frame: u32) -> Option<Expr> {
     }
 }
 
-/// The same condition with its inner side replaced.
+/// Replaces the inner side of an [`inner_key`] condition.
 fn with_inner(condition: &Expr, frame: u32, inner: Expr) -> Expr {
     match &condition.kind {
         ExprKind::Binary { left, .. } if is_outer(left, frame) => {
@@ -96,7 +99,8 @@ impl Unnester<'_> {
         }
     }
 
-    /// Adds a condition over the original columns: below if the plan's own row decides, else on top.
+    /// Adds a condition over the original columns: below, if it reads only the plan's own row,
+    /// otherwise hoisted.
     fn condition(&mut self, condition: Expr, frame: u32, h: &mut Hoisted) {
         let mut condition = condition;
         substitute(&mut condition, &h.outputs);
@@ -152,7 +156,7 @@ impl Unnester<'_> {
         r.outputs.iter_mut().chain(&mut r.conditions).for_each(shift);
         keys.iter_mut().for_each(|(l, k)| {
             substitute(l, &h.outputs);
-            // Right keys are over the right row alone.
+            // Right keys read the right row alone.
             let mut by = r.outputs.clone();
             by.iter_mut().for_each(|e| shift_columns(e, -(width as isize)));
             substitute(k, &by);
@@ -167,7 +171,7 @@ impl Unnester<'_> {
             h.conditions.append(&mut r.conditions);
             let mut h = Hoisted { plan, outputs: both, conditions: h.conditions, missing: None };
             if let Some(residual) = residual {
-                // Already over the new row.
+                // The residual is already over the new row.
                 let outputs = std::mem::take(&mut h.outputs);
                 h.outputs = columns_of(&h.plan.fields());
                 self.condition(residual, frame, &mut h);
@@ -188,8 +192,8 @@ impl Unnester<'_> {
         Hoisted { plan, outputs, conditions: h.conditions, missing: None }
     }
 
-    /// Conditions that equate something of the input with something of the enclosing row become groups; what is
-    /// asked of other rows stays below.
+    /// Turns conditions that equate an input expression with the enclosing row into group keys.
+    /// References to other enclosing rows stay below.
     fn hoist_aggregate(&mut self, plan: Plan, frame: u32) -> Hoisted {
         let Plan::Aggregate { input, mut groups, mut aggregates, fields } = plan else {
             return Hoisted::plain(plan);
@@ -238,7 +242,7 @@ impl Unnester<'_> {
         Hoisted { plan, outputs, conditions, missing }
     }
 
-    /// The first rows of each enclosing row are the first ones for each combination of the keys.
+    /// Turns a limit per enclosing row into a limit per combination of keys.
     fn hoist_limit(&mut self, plan: Plan, frame: u32) -> Hoisted {
         let (input, mut keys, offset, limit) = match (&plan, plan.as_node::<LimitBy>()) {
             (Plan::Limit { input, offset, limit }, _) => (&**input, Vec::new(), offset, limit),
@@ -265,7 +269,7 @@ impl Unnester<'_> {
         h
     }
 
-    /// Like [`Unnester::hoist`], keeping the order of the rows; none where that does not go.
+    /// Like [`Unnester::hoist`], but preserves row order; `None` if that is impossible.
     fn hoist_sorted(&mut self, plan: Plan, frame: u32) -> Option<Hoisted> {
         match plan {
             Plan::Project { input, mut exprs, .. } => {

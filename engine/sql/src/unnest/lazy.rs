@@ -1,12 +1,15 @@
-//! Subqueries where only some rows ask for them: in the branches of a `CASE`, and behind the first arguments of `AND`,
-//! `OR` and `COALESCE`. A row that does not get there must not fail for what the subquery would have met.
+//! Subqueries that only some rows evaluate: in the branches of a `CASE`, and after the first
+//! argument of `AND`, `OR` and `COALESCE`. An error in the subquery must not surface for a row that
+//! does not evaluate it.
 //!
-//! What a row must fulfil to get there is *reached*, a list of conditions over the plan's columns. Where a subquery may
-//! fail, the join it becomes has keys that are null for all other rows, so that they find no partner, and the executor
-//! does not collect the other side before a row with a key comes. What is computed for distinct arguments is computed
-//! for those of rows that get there. Where nothing can fail all this is left out.
+//! `reached` is the list of conditions, over the plan's columns, under which a row evaluates the
+//! subquery. If the subquery may fail, its join gets keys that are null for all other rows, so
+//! those find no partner, and the executor does not build the other side until a row with a key
+//! arrives. A subquery computed over a domain sees only the arguments of rows that reach it. If
+//! nothing can fail, none of this is added.
 //!
-//! Not promised: that rows of the subquery's own tables which no row that gets there asks for raise no error.
+//! Not guaranteed: rows of the subquery's own tables that no outer row asks for may still raise an
+//! error.
 
 use super::dependent::Dependent;
 use super::tools::is_true;
@@ -27,7 +30,7 @@ impl Unnester<'_> {
         self.extract_where(plan, expr, &[])
     }
 
-    /// The same for an expression that only rows of which all this is true get to.
+    /// Like [`Unnester::extract`], for an expression that only rows satisfying `reached` evaluate.
     fn extract_where(&mut self, plan: &mut Plan, expr: &mut Expr, reached: &[Expr]) -> Result<()> {
         if !has_subquery(expr) {
             return Ok(());
@@ -93,7 +96,7 @@ fn is_not(expr: Expr, value: bool) -> Expr {
     }
 }
 
-/// The expression, and null for rows that do not get there.
+/// The expression for rows that satisfy `reached`, null for others.
 fn when(reached: &[Expr], expr: Expr) -> Expr {
     let data_type = expr.data_type;
     Expr {
@@ -102,22 +105,23 @@ fn when(reached: &[Expr], expr: Expr) -> Expr {
     }
 }
 
-/// The rows that get there.
+/// Filters a plan to the rows that satisfy `reached`.
 pub(super) fn arriving(plan: Plan, reached: &[Expr]) -> Plan {
     if reached.is_empty() {
         return plan;
     }
-    // In one piece: the first conditions may protect the others.
+    // One condition, because the first conjuncts may protect the others.
     filter(plan, vec![arrival(reached).0])
 }
 
-/// A pair of keys that only rows that get there have in common with the right side.
+/// A pair of join keys that match only for left rows that satisfy `reached`.
 fn arrival(reached: &[Expr]) -> (Expr, Expr) {
     let yes = || Expr::literal(Value::Boolean(true), DataType::Boolean);
     (when(reached, yes()), yes())
 }
 
-/// Keeps rows that do not get there from what a join may fail for. `comparisons` are further conditions.
+/// Makes a join that may fail skip rows that do not satisfy `reached`. `comparisons` are further
+/// join conditions.
 pub(super) fn guard(
     dependent: &mut Dependent,
     comparisons: &mut [Expr],
@@ -140,7 +144,7 @@ pub(super) fn guard(
             Err(other) => when(reached, other),
         };
     }
-    // A null among the keys of `IN` may as well be its operand, so that it needs the other side.
+    // `IN` also compares null keys with the right side, so a nulled key does not exclude the row.
     if !any_key || kind == JoinKind::MarkIn {
         dependent.keys.push(arrival(reached));
     }
@@ -152,7 +156,7 @@ fn may_fail_as(dependent: &Dependent, comparisons: &[Expr], kind: JoinKind) -> b
         || dependent.conditions.iter().chain(comparisons).any(expr_may_fail)
 }
 
-/// Whether a row of the plan may be an error.
+/// Whether evaluating the plan may raise an error.
 pub(super) fn may_fail(plan: &Plan) -> bool {
     plan.any_node(&mut node_may_fail)
 }

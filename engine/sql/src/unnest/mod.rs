@@ -1,14 +1,15 @@
-//! Subqueries become joins: after this pass no expression holds a subquery and no plan refers to the row
-//! of an enclosing one.
+//! Turns subqueries into joins. Afterwards no expression contains a subquery and no plan refers to
+//! an enclosing row.
 //!
-//! What a subquery asks of its enclosing row is first moved up to its top, where it is an ordinary join
-//! condition ([`hoist`]). What cannot move up (say, a condition below an outer join) is answered by joining the
-//! distinct arguments into the subquery instead ([`domain`]), after T. Neumann and A. Kemper, "Unnesting
-//! arbitrary queries", BTW 2015. Subqueries are treated innermost first.
+//! References to the enclosing row are first hoisted to the top of the subquery, where they are
+//! ordinary join conditions ([`hoist`]). If one cannot be hoisted (such as a condition below an
+//! outer join), the distinct arguments are joined into the subquery instead ([`domain`]), following
+//! T. Neumann and A. Kemper, *Unnesting Arbitrary Queries*, BTW 2015. Innermost subqueries are
+//! unnested first.
 //!
-//! Invariants: the columns a plan had stay where they were, new ones come after them; the pass keeps rows,
-//! nulls and the error of a scalar subquery with more than one row, and rows that do not get to a subquery do
-//! not fail for it ([`lazy`]).
+//! Invariants: a plan's columns keep their positions, and new ones follow them. The pass preserves
+//! rows, nulls, and the error of a scalar subquery with more than one row. A row that does not
+//! evaluate a subquery does not fail because of it ([`lazy`]).
 
 mod apply;
 mod dependent;
@@ -27,7 +28,7 @@ use nacre_types::Result;
 use tools::one_empty_row;
 use unnester::Unnester;
 
-/// Removes the subqueries of a statement. `numbers` are those used so far.
+/// Removes the subqueries of a statement. `numbers` is the count of numbers in use.
 pub(crate) fn statement(statement: Statement, numbers: &mut u32) -> Result<Statement> {
     let mut statement = statement;
     shared::inline(&mut statement);
@@ -39,7 +40,7 @@ pub(crate) fn statement(statement: Statement, numbers: &mut u32) -> Result<State
     Ok(statement)
 }
 
-/// A join whose right side may look at each left row: `LATERAL`. The result has the columns of both.
+/// A join whose right side may read each left row: `LATERAL`. Outputs the columns of both.
 pub(crate) fn lateral(
     left: Plan,
     right: Plan,

@@ -1,4 +1,4 @@
-//! What each node becomes: its inputs first, then the subqueries in its own expressions.
+//! Unnests each node: its inputs first, then the subqueries in its own expressions.
 
 use super::tools::{columns_of, compare, cross, first_columns, one_empty_row};
 use super::unnester::Unnester;
@@ -108,7 +108,8 @@ impl Unnester<'_> {
         })
     }
 
-    /// Rows of expressions with subqueries: computed over one row, then laid out.
+    /// Unnests `VALUES` with subqueries: computes all expressions over one row, then splits them
+    /// into rows.
     fn values(&mut self, fields: Vec<Field>, mut rows: Vec<Vec<Expr>>) -> Result<Plan> {
         let mut input = one_empty_row();
         for expr in rows.iter_mut().flatten() {
@@ -142,7 +143,7 @@ impl Unnester<'_> {
         Ok(Plan::Project { input: Box::new(input), exprs, fields })
     }
 
-    /// The rows that pass a condition with subqueries.
+    /// Unnests a filter whose condition has subqueries.
     fn filter(&mut self, input: Plan, predicate: Expr) -> Result<Plan> {
         if !has_subquery(&predicate) {
             return Ok(Plan::Filter { input: Box::new(input), predicate });
@@ -180,7 +181,8 @@ impl Unnester<'_> {
         Ok(filter(plan, vec![condition]))
     }
 
-    /// The plan with more columns, and the subquery's value over them, for rows that get there ([`lazy`]).
+    /// Adds columns to the plan and returns the subquery's value over them. `reached` restricts it
+    /// to rows that evaluate the subquery ([`lazy`]).
     pub(super) fn value(
         &mut self,
         plan: Plan,
@@ -198,7 +200,7 @@ impl Unnester<'_> {
         }
     }
 
-    /// A join whose condition has subqueries.
+    /// Unnests a join whose condition has subqueries.
     fn join_on(
         &mut self,
         left: Plan,
@@ -208,7 +210,7 @@ impl Unnester<'_> {
     ) -> Result<Plan> {
         match kind {
             JoinKind::Inner => self.filter(cross(left, right), condition),
-            // The condition belongs to the right side then, which sees the left row.
+            // The condition moves to the right side, which becomes correlated with the left row.
             JoinKind::Left => {
                 let frame = self.number();
                 let width = left.fields().len();
@@ -234,7 +236,8 @@ impl Unnester<'_> {
     }
 }
 
-/// Turns a condition over both sides into one over the right side, inside the frame of the left row.
+/// Rewrites a condition over both sides into one over the right side, inside the frame of the left
+/// row.
 fn lower(expr: &mut Expr, width: usize, frame: u32) {
     match &mut expr.kind {
         ExprKind::Column(at) if *at < width => expr.kind = ExprKind::Outer { frame, index: *at },

@@ -1,12 +1,12 @@
-//! Which plans that are used several times are computed once: those used once are put where they are used, and
-//! so are those that are cheap to compute again, because conditions can then be pushed into each.
+//! Decides which plans used in several places are computed once. A plan used once, or cheap enough
+//! to recompute, is inlined, so that conditions can be pushed into it.
 
 use crate::expr::{Expr, ExprKind};
 use crate::plan::{Plan, Statement};
 use nacre_types::hash::Map;
 use std::sync::Arc;
 
-/// Inlines what need not be shared.
+/// Inlines plans that need not be shared.
 pub(super) fn inline(statement: &mut Statement) {
     let mut uses = Map::default();
     for (_, plan) in statement.plans_mut() {
@@ -80,7 +80,7 @@ impl Inliner {
     }
 }
 
-/// Whether a plan only reads a table, row by row.
+/// Whether a plan only reads a table row by row.
 fn is_cheap(plan: &Plan) -> bool {
     match plan {
         Plan::Scan { .. } | Plan::Values { .. } => true,

@@ -1,5 +1,5 @@
-//! How large expressions become when columns are replaced by what they stand for. `x + x` over `x + x` over … doubles
-//! at every level, so that moving it through them all takes more memory than there is.
+//! Limits how large expressions become when columns are replaced by their definitions. `x + x` over
+//! `x + x` over … doubles at every level, so pushing it through all levels could exhaust memory.
 
 use crate::analysis::size::{MAX_GROWTH, nodes, replaced};
 use crate::analysis::subqueries::correlated;
@@ -7,13 +7,14 @@ use crate::expr::Expr;
 use crate::plan::Plan;
 use crate::plan::node::limit_by::LimitBy;
 
-/// Whether some expression would grow too much if what a plan asks of this frame's row were moved to its top
-/// ([`super::hoist`]).
+/// Whether hoisting a plan's references to this frame's row to its top ([`super::hoist`]) would
+/// make an expression too large.
 pub(super) fn hoisting_grows(plan: &Plan, frame: u32) -> bool {
     outputs(plan, frame).is_none()
 }
 
-/// Nodes of what a plan's columns stand for when it has been taken apart; none if something grows too much.
+/// For each output column, the number of nodes of its definition after hoisting; `None` if one
+/// grows too large.
 fn outputs(plan: &Plan, frame: u32) -> Option<Vec<usize>> {
     let plain = || vec![1; plan.fields().len()];
     if !correlated(plan, frame) {

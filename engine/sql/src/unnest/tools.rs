@@ -1,4 +1,4 @@
-//! Questions about plans and expressions that unnesting asks, and the small rewrites it is made of.
+//! Predicates and small rewrites on plans and expressions that unnesting uses.
 
 use crate::expr::{Aggregate, BinaryOp, Expr, ExprKind};
 use crate::plan::node::limit_by::LimitBy;
@@ -8,7 +8,7 @@ use nacre_function::scalar::any::COALESCE;
 use nacre_types::hash::Set;
 use nacre_types::{DataType, Value};
 
-/// All columns of a plan as expressions.
+/// All columns as expressions.
 pub(super) fn columns_of(fields: &[Field]) -> Vec<Expr> {
     fields.iter().enumerate().map(|(at, f)| Expr::column(at, f.data_type)).collect()
 }
@@ -30,7 +30,7 @@ pub(super) fn one_empty_row() -> Plan {
 
 /// Whether a plan yields exactly one row.
 pub(super) fn exactly_one_row(plan: &Plan) -> bool {
-    // What is shared and was met before has one: the answer would be there otherwise.
+    // A shared plan met before returns one row: otherwise the search would have stopped there.
     fn is_one(plan: &Plan, seen: &mut Set<u32>) -> bool {
         match plan {
             Plan::Aggregate { groups, .. } => groups.is_empty(),
@@ -48,7 +48,7 @@ pub(super) fn exactly_one_row(plan: &Plan) -> bool {
     is_one(plan, &mut Set::default())
 }
 
-/// Whether what is below has the one row of an aggregate without groups, to be filtered or computed with.
+/// Whether the plan is an aggregate without groups, possibly below filters and projections.
 pub(super) fn over_one_row(plan: &Plan) -> bool {
     match plan {
         Plan::Filter { input, .. } => over_one_row(input),
@@ -60,7 +60,7 @@ pub(super) fn over_one_row(plan: &Plan) -> bool {
     }
 }
 
-/// What an aggregate is over no rows.
+/// The value of an aggregate over no rows.
 pub(super) fn empty_value(aggregate: &Aggregate) -> Expr {
     let value = match aggregate.function.over_nothing {
         OverNothing::Zero => Value::Int(0),
@@ -89,7 +89,7 @@ fn coalesce(args: Vec<Expr>, data_type: DataType) -> Expr {
     Expr::call(&COALESCE, args, data_type)
 }
 
-/// `left` unless it is null, then `otherwise`.
+/// `COALESCE(left, otherwise)`.
 pub(super) fn or_else(left: Expr, otherwise: Expr) -> Expr {
     let data_type = left.data_type;
     coalesce(vec![left, otherwise], data_type)
@@ -108,9 +108,10 @@ pub(super) fn is_null(expr: Expr, negated: bool) -> Expr {
     Expr { kind: ExprKind::IsNull { arg: Box::new(expr), negated }, data_type: DataType::Boolean }
 }
 
-/// Equality for which nulls are alike, as ordinary equalities, so that they can be keys of a hash join.
+/// Appends conditions for equality that treats nulls as equal, built from plain equalities so that
+/// they can become hash join keys.
 pub(super) fn same(left: Expr, right: Expr, nullable: bool, out: &mut Vec<Expr>) {
-    // Intervals that are equal need not be alike; their texts are.
+    // Equal intervals may differ in their fields; their texts do not.
     if left.data_type == DataType::Interval {
         let text = |e: Expr| Expr { kind: ExprKind::Cast(Box::new(e)), data_type: DataType::TEXT };
         return same(text(left), text(right), nullable, out);
@@ -126,7 +127,7 @@ pub(super) fn same(left: Expr, right: Expr, nullable: bool, out: &mut Vec<Expr>)
     }
 }
 
-/// Any value of a type.
+/// An arbitrary value of a type.
 fn some_value(data_type: DataType) -> Value {
     match data_type {
         DataType::Null => Value::Null,
@@ -151,7 +152,7 @@ pub(super) fn is_true(expr: Expr) -> Expr {
     Expr { kind, data_type: DataType::Boolean }
 }
 
-/// All pairs.
+/// The cross product.
 pub(super) fn cross(left: Plan, right: Plan) -> Plan {
     let (left, right) = (Box::new(left), Box::new(right));
     Plan::Join { left, right, kind: JoinKind::Inner, keys: Vec::new(), residual: None }

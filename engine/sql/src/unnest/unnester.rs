@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 pub(super) struct Unnester<'n> {
     pub(super) numbers: &'n mut u32,
-    /// Shared plans already treated.
+    /// Shared plans already unnested.
     pub(super) shared: Map<u32, Arc<Plan>>,
-    /// Shared plans already computed over a domain: their number, the domain's, the new ones' number.
+    /// Shared plans already computed over a domain: the plan's number, the domain's number, the new
+    /// plan's number, and the new plan.
     pub(super) spreads: Vec<(u32, u32, u32, Arc<Plan>)>,
 }
 

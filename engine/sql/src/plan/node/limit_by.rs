@@ -1,4 +1,4 @@
-//! The first rows of each group, in the order of the input: `DISTINCT ON`, and `LIMIT` in a correlated subquery.
+//! Limits the rows per group, in input order: `DISTINCT ON`, and `LIMIT` in a correlated subquery.
 
 use crate::analysis::columns::{mark, moved};
 use crate::explain::text::{expr_text, field_name, joined};
@@ -7,16 +7,16 @@ use crate::plan::tree::{ColumnMap, Domain, Field, IsUnique, Plan, PlanNode, Prun
 use nacre_types::{Result, Value};
 use std::fmt::Write;
 
-/// Like [`Plan::Limit`], for each combination of the keys by itself.
+/// Like [`Plan::Limit`], applied separately to each combination of key values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitBy {
     /// Input.
     pub input: Plan,
-    /// Over the input row; nulls are alike.
+    /// Keys over the input row; nulls compare equal.
     pub keys: Vec<Expr>,
-    /// Rows skipped.
+    /// Number of rows to skip.
     pub offset: Option<Expr>,
-    /// Rows passed.
+    /// Number of rows to return.
     pub limit: Option<Expr>,
 }
 

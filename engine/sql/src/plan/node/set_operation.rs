@@ -5,15 +5,16 @@ use crate::expr::Expr;
 use crate::plan::tree::{Domain, Field, Plan, PlanNode};
 use nacre_types::Result;
 
-/// Rows of `left` that are, or are not, in `right`. Nulls are equal. Without `all` every row comes once; with it,
-/// `INTERSECT` yields a row as often as the side that has it less often, and `EXCEPT` as often as `left` has it more.
+/// Rows of `left` that are, or are not, in `right`. Nulls compare equal. Without `all`, each
+/// distinct row is returned once. With `all`, a row that occurs `l` times on the left and `r` times
+/// on the right is returned `min(l, r)` times by `INTERSECT` and `max(l - r, 0)` times by `EXCEPT`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SetOperation {
-    /// Rows that come out.
+    /// The rows that may be returned.
     pub left: Plan,
-    /// Rows that decide.
+    /// The rows to compare with.
     pub right: Plan,
-    /// `EXCEPT`; otherwise `INTERSECT`.
+    /// `EXCEPT` if set, otherwise `INTERSECT`.
     pub except: bool,
     /// Keep duplicates.
     pub all: bool,
@@ -45,8 +46,9 @@ impl PlanNode for SetOperation {
         format!("{name}{}", if self.all { " all" } else { "" })
     }
 
-    /// Both sides can decide a condition by the row alone. One that may fail stays above: a row that is in no result
-    /// must not raise an error.
+    /// Pushes conditions into both sides, since a row satisfies them on one side exactly if it does
+    /// on the other. Conditions that may fail stay above: a row outside the result must not raise
+    /// an error.
     fn push_filters(
         &mut self,
         conditions: Vec<Expr>,

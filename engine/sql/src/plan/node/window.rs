@@ -7,16 +7,16 @@ use crate::plan::tree::{ColumnMap, Domain, Field, Plan, PlanNode, Pruning, SortK
 use crate::window::WindowCall;
 use nacre_types::Result;
 
-/// The input's columns, then one column a call. Rows come out sorted by partition and order.
+/// Outputs the input's columns, then one column per call, sorted by partition and order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
     /// Input.
     pub input: Plan,
-    /// Over the input row; rows of equal values are a partition.
+    /// Partition keys over the input row.
     pub partition: Vec<Expr>,
     /// Order within a partition.
     pub order: Vec<SortKey>,
-    /// What is computed.
+    /// The window functions to compute.
     pub calls: Vec<WindowCall>,
     /// Output columns.
     pub fields: Vec<Field>,
@@ -59,7 +59,7 @@ impl PlanNode for Window {
         format!("Window by [{by}] order [{order}] compute [{calls}]")
     }
 
-    /// Calls that nothing reads go, and the node with the last of them.
+    /// Drops unread calls, and the node itself once no call is left.
     fn prune(&mut self, mut needed: Vec<bool>, pruning: &Pruning) -> (Option<Plan>, ColumnMap) {
         let width = self.input.fields().len();
         let wanted = needed.split_off(width.min(needed.len()));
@@ -84,7 +84,8 @@ impl PlanNode for Window {
         (None, map)
     }
 
-    /// A condition on the partition alone drops whole partitions; any other would change what is computed.
+    /// Pushes down conditions on partition keys alone, which drop whole partitions. Any other
+    /// condition would change the results of the calls.
     fn push_filters(
         &mut self,
         conditions: Vec<Expr>,
@@ -101,7 +102,8 @@ impl PlanNode for Window {
         above
     }
 
-    /// Makes each argument a partition of its own.
+    /// Adds the domain's columns to the partition keys, so that each argument has partitions of its
+    /// own.
     fn spread(
         &mut self,
         domain: &Domain,
