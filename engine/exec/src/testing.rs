@@ -104,7 +104,7 @@ pub(crate) fn batch(columns: &[(DataType, Vec<Value>)]) -> Batch {
     )
 }
 
-/// The same values as a dictionary-coded vector.
+/// The same values, dictionary-coded.
 pub(crate) fn dictionary(vector: &Vector) -> Vector {
     let mut distinct: Vec<Value> = Vec::new();
     let mut codes = Vec::new();

@@ -1,4 +1,4 @@
-//! What one aggregate accumulates for all groups: states of its own, or its rows.
+//! The state of one aggregate for all groups: one value per group, or the collected rows.
 
 use super::collected::Collected;
 use crate::buffer::limits::MOST_TEXT_BYTES;
@@ -14,21 +14,22 @@ use nacre_types::{DataType, Result};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What one aggregate accumulates.
+/// The state of one aggregate.
 pub(crate) enum Accumulator {
-    /// A state a group.
+    /// One state per group.
     States(Box<dyn State>),
-    /// All rows.
+    /// The rows, collected.
     Collected(Collected),
 }
 
-/// Whether parts of an aggregate can be accumulated apart and merged. Distinct values cannot: each part would
-/// count its own.
+/// Whether partial results of an aggregate can be merged. Those over distinct values cannot: each
+/// part would count its own.
 pub(crate) fn may_merge(aggregate: &Aggregate) -> bool {
     !aggregate.distinct && aggregate.function.is_made_of_parts()
 }
 
-/// The vectors an accumulator takes in: the arguments of an aggregate, and what it collects to sort by.
+/// The vectors an accumulator reads: the aggregate's arguments, then the sort keys if it collects
+/// rows.
 pub(crate) fn inputs(
     spec: &Aggregate,
     batch: &Batch,
@@ -64,7 +65,7 @@ impl Accumulator {
         }
     }
 
-    /// Makes room for this many groups.
+    /// Makes room for `groups` groups.
     pub fn resize(&mut self, groups: usize) {
         if let Accumulator::States(states) = self {
             states.resize(groups);
@@ -79,7 +80,7 @@ impl Accumulator {
         }
     }
 
-    /// Takes in rows of [`inputs`].
+    /// Adds rows of [`inputs`].
     pub fn update(
         &mut self,
         inputs: &[Arc<Vector>],
@@ -92,8 +93,8 @@ impl Accumulator {
         }
     }
 
-    /// Adds groups of another accumulator of the same aggregate, from `from` on, to the groups `ids` here, for
-    /// which room was made.
+    /// Merges groups of another accumulator of the same aggregate, from `from` on, into the groups
+    /// `ids`, for which there must be room.
     pub fn merge(&mut self, other: &Accumulator, from: usize, ids: &[u32]) -> Result<()> {
         match (self, other) {
             (Accumulator::States(own), Accumulator::States(other)) => {

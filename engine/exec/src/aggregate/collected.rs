@@ -1,5 +1,5 @@
-//! Aggregates that look at all rows of a group together: the rows are collected, and sorted and computed group
-//! by group at the end.
+//! Aggregates that need all rows of a group at once. Rows are collected, then sorted and aggregated
+//! group by group.
 
 use crate::buffer::ColumnBuffer;
 use crate::buffer::limits::MOST_TEXT_BYTES;
@@ -18,21 +18,21 @@ use std::sync::{Arc, OnceLock};
 /// The rows of one aggregate for all groups.
 pub(crate) struct Collected {
     compute: fn(&Collection<'_>) -> Result<Value>,
-    /// The argument without which a row does not count.
+    /// The argument whose null excludes a row.
     deciding: usize,
     data_type: DataType,
     /// Arguments, then sort keys.
     columns: Vec<ColumnBuffer>,
-    /// How many columns are arguments.
+    /// Number of argument columns.
     arguments: usize,
     /// The group of each row.
     groups: Vec<u32>,
     keys: Vec<SortKey>,
-    /// Filled when results are asked for, emptied by further rows.
+    /// Built when results are first read; discarded when rows are added.
     members: OnceLock<Members>,
 }
 
-/// The rows of each group, in the order they came.
+/// The rows of each group, in input order.
 struct Members {
     starts: Vec<u32>,
     rows: Vec<u32>,
@@ -41,7 +41,7 @@ struct Members {
 impl Members {
     fn new(groups: &[u32]) -> Members {
         let count = groups.iter().max().map_or(0, |group| *group as usize + 1);
-        // Where the next row of each group goes; at the end, where the group after it starts.
+        // The position of each group's next row; afterwards, the start of the following group.
         let mut starts = vec![0; count + 1];
         groups.iter().for_each(|group| starts[*group as usize + 1] += 1);
         (1..=count).for_each(|group| starts[group] += starts[group - 1]);
@@ -91,7 +91,7 @@ impl Collected {
         columns + self.groups.capacity() * 4
     }
 
-    /// Takes in rows: arguments, then sort keys.
+    /// Adds rows: arguments, then sort keys.
     pub fn update(
         &mut self,
         args: &[Arc<Vector>],

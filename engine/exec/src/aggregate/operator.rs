@@ -1,8 +1,8 @@
-//! `GROUP BY` and aggregates: group ids from a [`Grouper`], accumulators from [`super::accumulator`].
+//! Hash aggregation: group ids from a [`Grouper`], states from [`super::accumulator`].
 //!
-//! Once no further group can be held, those that are known stay, and take in their rows as before. Rows of others are
-//! put aside in partitions (`spill`), each of which is grouped by itself afterwards, in the same way. So the rows of a
-//! group are always taken in in the order they came.
+//! Once no further group fits in memory, known groups stay and keep accumulating. Rows of other
+//! groups are partitioned and spilled (`spill`), and each partition is then aggregated in the same
+//! way. So the rows of a group are always accumulated in input order.
 
 use super::accumulator::{Accumulator, inputs};
 use crate::buffer::limits::NO_ROW;
@@ -18,24 +18,25 @@ use nacre_sql::expr::{Aggregate, Expr};
 use nacre_types::{DataType, Result, limits};
 use std::sync::Arc;
 
-/// What states of known groups may grow by, or a quarter of all, before it counts.
+/// Once spilling, states of known groups may grow by this many bytes, or by a quarter, before
+/// memory is reserved again.
 const GROWTH_BYTES: usize = 64 << 10;
 
 struct State {
     spec: Aggregate,
     accumulator: Accumulator,
-    /// For `DISTINCT`: the group and arguments of what was counted already.
+    /// For `DISTINCT`: the combinations of group and arguments already counted.
     distinct: Option<Grouper>,
 }
 
-/// Groups and what was accumulated for them.
+/// Groups and their states.
 pub(crate) struct Aggregation {
     groups: Vec<Expr>,
     grouper: Grouper,
     states: Vec<State>,
 }
 
-/// Hash aggregation. Without group keys it answers exactly one row.
+/// Hash aggregation. Without group keys it returns exactly one row.
 pub(crate) struct HashAggregate {
     input: Box<dyn Operator>,
     types: Vec<DataType>,
@@ -44,20 +45,20 @@ pub(crate) struct HashAggregate {
     held: Reservation,
     consumed: bool,
     emitted: usize,
-    /// How often the rows were put aside before.
+    /// How often these rows were partitioned before.
     level: u32,
-    /// Rows of groups that are not held.
+    /// Rows of groups that do not fit in memory.
     aside: Option<Partitions>,
-    /// What the groups took when the first rows were put aside.
+    /// Bytes held by the groups when the first row was spilled.
     frozen_bytes: usize,
     seen: Seen,
     rest: Vec<SpilledPartition>,
-    /// One of the rest, being grouped.
+    /// The aggregation of one spilled partition.
     current: Option<Box<HashAggregate>>,
 }
 
 impl HashAggregate {
-    /// Over an input of rows of these types.
+    /// Aggregates an input with columns of these types.
     pub fn new(
         input: Box<dyn Operator>,
         types: Vec<DataType>,
@@ -85,7 +86,7 @@ impl HashAggregate {
         if let Some(aside) = &mut self.aside {
             let (keys, unknown) = self.aggregation.consume_known(batch, &mut self.seen, context)?;
             aside.add(&keys, batch, ActiveRows::all(batch.rows).narrowed(&unknown), context)?;
-            // The states of known groups may grow all the same.
+            // The states of known groups may still grow.
             let bytes = self.aggregation.memory_bytes();
             let grown = bytes > self.frozen_bytes + GROWTH_BYTES.max(self.frozen_bytes / 4);
             return if grown {
@@ -106,7 +107,7 @@ impl HashAggregate {
         Ok(())
     }
 
-    /// The next partition that was put aside, as an aggregation of its own.
+    /// Starts aggregating the next spilled partition. Returns false if there is none.
     fn next_partition(&mut self) -> Result<bool> {
         while let Some(partition) = self.rest.pop() {
             if partition.rows.rows() > 0 {
@@ -142,13 +143,13 @@ impl Aggregation {
         Ok(Aggregation { grouper: Grouper::new(&types), groups, states })
     }
 
-    /// Number of groups seen; one without group keys.
+    /// Number of groups seen, or one without group keys.
     pub fn groups(&self) -> usize {
         if self.groups.is_empty() { 1 } else { self.grouper.groups() }
     }
 
-    /// Takes in groups `from..to` of another one over the same expressions. Its accumulated values join those of
-    /// the same key here; new keys come after the known ones, in their order.
+    /// Merges groups `from..to` of another aggregation over the same expressions. Groups new to
+    /// this one are appended in order.
     pub fn absorb(&mut self, other: &Aggregation, from: usize, to: usize) -> Result<()> {
         let mut ids = Vec::new();
         if self.groups.is_empty() {
@@ -172,7 +173,7 @@ impl Aggregation {
         self.groups.iter().map(|e| expr::evaluate_shared(e, batch, context)).collect()
     }
 
-    /// Takes in a batch.
+    /// Adds a batch.
     pub fn consume(&mut self, batch: &Batch, context: &Context<'_>) -> Result<()> {
         let rows = ActiveRows { len: batch.rows, selection: batch.selection.as_deref() };
         let keys = self.keys(batch, context)?;
@@ -183,7 +184,7 @@ impl Aggregation {
         self.accumulate(batch, rows, ids, context)
     }
 
-    /// Takes in the rows of groups that are known. Answers the keys, and which rows are of other groups.
+    /// Adds the rows of known groups. Returns the keys and which rows belong to other groups.
     pub fn consume_known(
         &mut self,
         batch: &Batch,
@@ -205,7 +206,7 @@ impl Aggregation {
         Ok((keys, unknown))
     }
 
-    /// Takes in these rows, which are of these groups.
+    /// Accumulates rows into their groups.
     fn accumulate(
         &mut self,
         batch: &Batch,
@@ -241,7 +242,7 @@ impl Aggregation {
         let mut columns =
             if self.groups.is_empty() { Vec::new() } else { self.grouper.key_vectors(from, to) };
         for state in &mut self.states {
-            // An input without rows never made room for the one group.
+            // Without input rows, the single group has no state yet.
             state.accumulator.resize(total);
             let column = state.accumulator.finish(from..to)?;
             columns.push(Arc::new(column));
@@ -274,7 +275,7 @@ fn update(
     if rows.is_empty() {
         return Ok(());
     }
-    // Only over the rows the filter left: an argument must not fail on the others.
+    // Only rows that pass the filter: an argument must not fail on the others.
     let inputs = inputs(&state.spec, batch, rows, context)?;
     let Some(distinct) = &mut state.distinct else {
         return state.accumulator.update(&inputs, rows, groups);
@@ -283,7 +284,8 @@ fn update(
     state.accumulator.update(&inputs, rows.narrowed(&fresh), groups)
 }
 
-/// Rows whose combination of group and arguments is new; the aggregate decides what nulls among them mean.
+/// The rows whose combination of group and arguments is new. Nulls are treated as equal; the
+/// aggregate itself ignores them if it should.
 fn first_seen(
     distinct: &mut Grouper,
     args: &[Arc<Vector>],
@@ -299,7 +301,7 @@ fn first_seen(
     let mut ids = Vec::new();
     let keys: Vec<Arc<Vector>> = [group_column].into_iter().chain(args.iter().cloned()).collect();
     distinct.assign(&keys, rows, &mut ids)?;
-    // Ids are given out in the order keys are first seen.
+    // New ids are assigned in row order.
     let mut fresh = Vec::new();
     for (row, id) in rows.iter().zip(ids) {
         if id == next {
@@ -333,7 +335,7 @@ impl Operator for HashAggregate {
                 self.emitted += batch.rows;
                 return Ok(Some(batch));
             } else if !self.rest.is_empty() {
-                // The rest needs the memory.
+                // The spilled partitions need the memory.
                 self.held.release();
                 self.aggregation = Aggregation::new(self.spec.0.clone(), self.spec.1.clone())?;
                 self.emitted = 0;

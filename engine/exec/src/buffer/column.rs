@@ -1,6 +1,7 @@
-//! A growing column, in which joins, sorts and `CASE` collect values before they take them by position.
+//! A growing column, in which joins, sorts and `CASE` collect values before taking them by
+//! position.
 //!
-//! It stays dictionary-coded as long as everything appended shares one dictionary, and is flat
+//! It stays dictionary-coded while everything appended shares one dictionary, and is flat
 //! otherwise.
 
 use super::limits::{MOST_TEXT_BYTES, NO_ROW};

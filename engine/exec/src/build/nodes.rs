@@ -21,7 +21,7 @@ pub(super) fn operator(node: &dyn PlanNode, inputs: Inputs) -> Result<Box<dyn Op
     }
 }
 
-/// A search among the types of nodes.
+/// A search for the type of a node.
 struct Search<'p> {
     node: &'p dyn PlanNode,
     inputs: Inputs,
@@ -29,7 +29,7 @@ struct Search<'p> {
 }
 
 impl Search<'_> {
-    /// Makes the operator if the node is one that `make` is for.
+    /// Builds the operator if the node has the type that `make` accepts.
     fn or<N: PlanNode>(
         mut self,
         make: fn(&N, Inputs) -> Result<Box<dyn Operator>>,

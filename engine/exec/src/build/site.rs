@@ -1,10 +1,10 @@
-//! Where a node of a plan stands while its operator is built.
+//! The surroundings of a plan node whose operator is being built.
 
 use crate::context::Context;
 use crate::join_filter::RuntimeFilters;
 use crate::parallel::PipelinePart;
 
-/// What the nodes above have to say about a node, and what runs it.
+/// What the nodes above require of a node, and what runs it.
 #[derive(Clone, Copy)]
 pub(super) struct Site<'a> {
     /// Filters of joins above: rows that do not pass them may be left out.
@@ -15,12 +15,12 @@ pub(super) struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
-    /// The place of a node about which the nodes above say nothing but `filters`.
+    /// A node to which the nodes above pass only `filters`.
     pub fn of(filters: &'a RuntimeFilters, context: &'a Context<'a>) -> Site<'a> {
         Site { filters, part: None, context }
     }
 
-    /// The place of an input with these filters.
+    /// The same surroundings with other filters.
     pub fn with_filters(self, filters: &'a RuntimeFilters) -> Site<'a> {
         Site { filters, ..self }
     }

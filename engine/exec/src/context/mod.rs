@@ -1,7 +1,7 @@
-//! What a statement gives to every operator while it runs: its snapshot, parameters, memory, counters
-//! and threads.
+//! What a statement passes to every operator: its snapshot, parameters, memory, counters and
+//! threads.
 //!
-//! A context knows no plan under construction and no operator. What only part of a plan sees (a
+//! A context knows neither plans under construction nor operators. What only part of a plan sees (a
 //! morsel, the collected sides of joins) is an argument of the builder.
 
 pub(crate) mod profile;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use supplied::SuppliedRows;
 use threads::Threads;
 
-/// The surroundings of a running statement.
+/// The context of a running statement.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// The transaction whose snapshot is read.
@@ -66,7 +66,7 @@ pub fn tables_of(plan: &Plan, transaction: &Transaction) -> Result<Vec<Arc<Table
 }
 
 impl<'a> Context<'a> {
-    /// The surroundings of a statement on one thread.
+    /// The context of a statement on one thread.
     pub fn new(
         transaction: &'a Transaction,
         parameters: &'a [Value],

@@ -1,8 +1,8 @@
-//! What `PROFILE` measures: for each node of a plan the rows it produced, the time it took together
-//! with everything below it, and what it read.
+//! `PROFILE`: for each node of a plan, the rows it produced, the time spent in it and below it, and
+//! what it read.
 //!
-//! A node is identified by its address: plans stay in place while they run. Threads work on copies of
-//! a plan; a registered copy counts for the node it was copied from, and the times of all threads
+//! A node is identified by its address, since plans stay in place while they run. Threads work on
+//! copies of a plan; a registered copy counts for the original node, and the times of all threads
 //! add up.
 
 use super::statistics::{Counter, Statistics};
@@ -25,7 +25,7 @@ pub struct Measured {
     pub rows: Counter,
     /// Nanoseconds spent producing them, summed over all threads.
     pub time_ns: Counter,
-    /// How often a parent pulled from it; 0 when no parent needed it.
+    /// Number of times a parent pulled from it; 0 if none did.
     pub calls: Counter,
     /// What the node itself read.
     pub statistics: Statistics,

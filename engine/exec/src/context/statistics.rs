@@ -1,4 +1,4 @@
-//! What a statement counts while it runs.
+//! Counters of a running statement.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -71,7 +71,7 @@ impl Statistics {
         self.indexes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes that an index was used; once, however often it is noted.
+    /// Records that an index was used, once per name.
     pub(crate) fn note_index(&self, name: String) {
         let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
         if !indexes.contains(&name) {

@@ -1,5 +1,5 @@
-//! Filters: which rows make every predicate true. Conjuncts run left to right, each over what the ones
-//! before it left, so a later one never fails on a row an earlier one ruled out.
+//! Evaluates filters. Conjuncts run left to right, each over the rows that the ones before it kept,
+//! so a later one never fails on a row that an earlier one rejected.
 
 use super::Evaluator;
 use crate::Context;
@@ -51,7 +51,7 @@ pub(crate) fn truths(
 }
 
 impl Evaluator<'_> {
-    // The one place that decides in which order clauses run and how: the adaptive scan will time them here.
+    // The only place that decides the order of clauses.
     fn conjunction(&self, exprs: &[Expr], rows: ActiveRows<'_>) -> Result<Selection> {
         let mut current: Option<Selection> = None;
         for expr in exprs {

@@ -10,7 +10,8 @@ use nacre_types::{DataType, Result};
 use std::sync::Arc;
 
 impl Evaluator<'_> {
-    /// `AND` (`decisive` false) or `OR` (`decisive` true): a row stops at its first decisive argument.
+    /// `AND` (`decisive` is false) or `OR` (`decisive` is true). Evaluation of a row stops at its
+    /// first decisive argument.
     pub(super) fn junction(
         &self,
         list: &[Expr],
@@ -82,7 +83,7 @@ impl Evaluator<'_> {
         Ok(Arc::new(pieces.finish()))
     }
 
-    /// `COALESCE`: an argument is evaluated where all before it are null.
+    /// `COALESCE`: evaluates an argument only where all before it are null.
     pub(super) fn coalesce(
         &self,
         args: &[Expr],
@@ -108,7 +109,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// Puts a vector together from results computed over disjoint rows; null elsewhere.
+/// Assembles a vector from results computed over disjoint rows; null elsewhere.
 struct Pieces {
     store: ColumnBuffer,
     source: Vec<u32>,

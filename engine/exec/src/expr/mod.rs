@@ -1,9 +1,10 @@
 //! Expression evaluation over batches.
 //!
-//! A result has one value a row of the batch's vectors (not a selected row): values at unselected rows
-//! are unspecified, and nothing about them raises an error. Strict nodes evaluate their arguments over
-//! the same rows; `AND`, `OR`, `CASE` and `COALESCE` narrow the rows first ([`logic`]). A strict node over
-//! constants is computed once, over one dictionary-coded argument once a dictionary entry.
+//! A result has one value per row of the batch's vectors, selected or not. Values at unselected
+//! rows are unspecified, and such rows raise no error. Strict nodes evaluate their arguments over
+//! the same rows; `AND`, `OR`, `CASE` and `COALESCE` narrow the rows first ([`logic`]). A strict
+//! node over constants is computed once; over one dictionary-coded argument, once per dictionary
+//! entry.
 
 mod filter;
 mod logic;
@@ -101,7 +102,7 @@ impl Evaluator<'_> {
             return Err(Error::type_error(format!("no value for parameter {}", index + 1))
                 .with_sqlstate("07001"));
         };
-        // Callers cast parameters once, beforehand; a value that is not of the type is cast here all the same.
+        // Callers have already cast parameters; this cast is a safeguard.
         let constant = if value.is_null() || cast::is_of_type(value, data_type) {
             Vector::constant(data_type, value, len)
         } else {
@@ -145,8 +146,8 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Evaluates over the entries of a dictionary. `None` when that fails: the failing entry may belong to
-    /// no selected row. Also `None` where null input does not give null output.
+    /// Evaluates once per dictionary entry. `None` if that fails, because the failing entry may
+    /// belong to no selected row, or if null input may give a non-null result.
     fn once_an_entry(
         &self,
         expr: &Expr,
@@ -174,7 +175,7 @@ impl Evaluator<'_> {
         self.apply(expr, &entries, ActiveRows::all(len)).ok()
     }
 
-    /// Values computed a dictionary entry each, laid out a row each.
+    /// Expands values computed per dictionary entry to one per row.
     fn spread(&self, entries: &Vector, codes: &[u32], validity: Option<&Bitmap>) -> Result<Vector> {
         let most = self.context.most_text_bytes();
         if let Form::Flat(Values::Bytes(texts)) = entries.form()
@@ -228,7 +229,7 @@ fn null_in_null_out(expr: &Expr, at: usize) -> bool {
     use nacre_sql::expr::BinaryOp;
     match &expr.kind {
         ExprKind::IsNull { .. } | ExprKind::IsBoolean { .. } => false,
-        // Another candidate may equal.
+        // A null candidate does not decide: another one may match.
         ExprKind::InList { .. } => at == 0,
         ExprKind::Binary { op, .. } => !matches!(op, BinaryOp::NotDistinct | BinaryOp::Distinct),
         ExprKind::Function { function, .. } => !function.nulls.are_seen(),

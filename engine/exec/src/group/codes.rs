@@ -1,10 +1,10 @@
-//! A column of keys as integers, and which of them are null.
+//! A key column as integers with a null mask.
 
 use crate::expr::ActiveRows;
 use nacre_column::{Form, Values, Vector};
 use nacre_types::{Error, Result, key};
 
-/// The values of one key column for the rows at hand, in their order.
+/// Values of one key column for the selected rows.
 pub(super) struct Codes {
     pub values: Vec<i64>,
     pub nulls: Option<Vec<bool>>,

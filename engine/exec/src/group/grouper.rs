@@ -1,9 +1,10 @@
-//! Gives each distinct key an id, in the order keys are first seen: what grouping, `DISTINCT` and hash
-//! joins stand on.
+//! Assigns each distinct key an id, in the order keys are first seen, for grouping, `DISTINCT` and
+//! hash joins.
 //!
-//! A key is packed into a few 64-bit words: narrow integers in as many bits as their type has, text and
-//! 128-bit values as interned ids. While the keys seen span few combinations, ids come from a dense table
-//! addressed by the values themselves; after that from a hash table over the words. Null is a value here.
+//! A key is packed into 64-bit words: narrow integers take the bits of their type, text and 128-bit
+//! values become interned ids. While the keys span few combinations, ids come from a dense table
+//! addressed by the values; beyond that, from a hash table over the words. Nulls are equal to each
+//! other.
 
 use super::codes::Codes;
 use super::intern::{Dictionaries, Interner, SlotTable};
@@ -14,39 +15,41 @@ use nacre_types::hash::{combine, hash_u64};
 use nacre_types::{DataType, Error, PhysicalType, Result};
 use std::sync::Arc;
 
-/// Slots a dense table may always have; further ones are allowed in proportion to its groups.
+/// Slots that a dense table may always have. More are allowed in proportion to the number of
+/// groups.
 const DENSE_SLOTS: usize = 1 << 14;
 const DENSE_SLOTS_A_GROUP: usize = 16;
-/// Groups at which a hash table is first considered for becoming dense again; then whenever they have doubled.
+/// The number of groups at which a hash table is first considered for conversion to a dense table,
+/// then again whenever it doubles.
 const CONSIDERED_GROUPS: usize = 4 << 10;
 
-/// Where a column's bits are. Narrow columns store `value - low + 1`, so that zero is null.
+/// Where a column is packed. Narrow columns store `value - low + 1`, so that zero means null.
 struct Field {
     data_type: DataType,
     interner: Option<Interner>,
-    /// Least value of the type when narrow; `None` when the value takes a whole word.
+    /// Least value of a narrow type; `None` if the value takes a whole word.
     low: Option<i64>,
     word: usize,
     shift: u32,
     bits: u32,
-    /// Where the null bit of a whole-word column is. None is needed when it is the only column.
+    /// Position of the null bit of a whole-word column. `None` for a single column.
     null: Option<(usize, u32)>,
 }
 
-/// One column's extent in the dense table: code 0 is null, code `n` the value `low + n - 1`.
+/// One column's extent in the dense table: code 0 is null, code `n` is the value `low + n - 1`.
 #[derive(Clone, Copy)]
 pub(super) struct Axis {
     low: i64,
     size: usize,
 }
 
-/// See the module.
+/// Assigns ids to keys.
 pub(crate) struct Grouper {
     fields: Vec<Field>,
     stride: usize,
     keys: Vec<u64>,
     groups: usize,
-    /// The group of null when there is one whole-word column only.
+    /// The group of null for a single whole-word column.
     null_group: u32,
     table: SlotTable,
     pub(super) dense: Option<(Vec<Axis>, Vec<u32>)>,
@@ -70,7 +73,7 @@ fn narrow_range(data_type: DataType) -> Option<(i64, u32)> {
 }
 
 impl Grouper {
-    /// For keys of these types.
+    /// Creates a grouper for keys of these types.
     pub fn new(types: &[DataType]) -> Grouper {
         let mut fields: Vec<Field> = types
             .iter()
@@ -86,7 +89,7 @@ impl Grouper {
                 Field { data_type, interner, low, word: 0, shift: 0, bits, null: None }
             })
             .collect();
-        // Whole words first, then everything narrower into the first word with room.
+        // Whole words first, then each narrower column into the first word with enough bits left.
         let mut free: Vec<u32> = Vec::new();
         let alone = fields.len() == 1;
         for field in fields.iter_mut().filter(|f| f.low.is_none()) {
@@ -140,8 +143,8 @@ impl Grouper {
         self.keys.capacity() * 8 + self.table.memory_bytes() + dense + interners
     }
 
-    /// Like [`Grouper::assign`], but unknown keys are [`NO_ROW`]. Several threads may look up at once, each with
-    /// its own memory of dictionaries.
+    /// Like [`Grouper::assign`], but returns [`NO_ROW`] for unknown keys. Threads may look up
+    /// concurrently, each with its own dictionary cache.
     pub fn lookup(
         &self,
         keys: &[Arc<Vector>],
@@ -173,7 +176,7 @@ impl Grouper {
         Ok(())
     }
 
-    /// The group of each of these rows, in their order. New keys become groups.
+    /// Returns the group of each row in order. Assigns new groups to new keys.
     pub fn assign(
         &mut self,
         keys: &[Arc<Vector>],
@@ -212,7 +215,8 @@ impl Grouper {
         Ok(())
     }
 
-    /// Makes the dense table cover these values; false, for good, when that is too much.
+    /// Extends the dense table to cover these values. If it would grow too large, converts to a
+    /// hash table for good and returns false.
     fn extend_dense(&mut self, codes: &[Codes]) -> bool {
         let Some((axes, slots)) = &mut self.dense else { return false };
         let fresh = axes.is_empty();
@@ -238,7 +242,7 @@ impl Grouper {
                         return self.leave_dense();
                     };
                     changed = true;
-                    // Room to grow, on the side that grew, so that rebuilding stays rare.
+                    // Leave spare room on the side that grew, so that rebuilding stays rare.
                     let size = (span as usize + 2).next_power_of_two();
                     let spare = (size - span as usize - 2) as i64;
                     let downwards = known.is_some_and(|(low, high)| a < low && b <= high);
@@ -274,11 +278,12 @@ impl Grouper {
         }
     }
 
-    /// Enters all groups into the hash table. Answers false: no longer dense.
+    /// Moves all groups to the hash table. Returns false: no longer dense.
     fn leave_dense(&mut self) -> bool {
         for group in 0..self.groups as u32 {
             if group == self.null_group {
-                // Out of band, yet the slot table counts ids: it may only be fuller than needed.
+                // Null has no slot. The slot table counts ids, so it may only be fuller than
+                // necessary.
                 continue;
             }
             let hash = hash_words(self.words(group));
@@ -294,7 +299,7 @@ impl Grouper {
         words_of(&self.keys, self.stride, group)
     }
 
-    /// One column of a group: `None` when null.
+    /// The value of one column of a group; `None` if null.
     fn code_of_group(&self, field: &Field, group: usize) -> Option<i64> {
         let words = self.words(group as u32);
         match field.low {
@@ -312,7 +317,8 @@ impl Grouper {
         }
     }
 
-    /// The values of an integer column of the keys, none for other types. A group of null has any.
+    /// The values of an integer key column by group, `None` for other types. The value of a null
+    /// group is arbitrary.
     pub fn integers(&self, column: usize) -> Option<impl ExactSizeIterator<Item = i64> + Clone> {
         let field = self.fields.get(column)?;
         let is_integer = field.interner.is_none() && !field.data_type.is_float();
@@ -346,7 +352,7 @@ impl Grouper {
         self.dense = Some((axes, slots));
     }
 
-    /// Appends a group with the key of row `k`.
+    /// Adds a group with the key of row `k`.
     fn push_group(&mut self, codes: &[Codes], k: usize) -> u32 {
         let group = self.groups as u32;
         let start = self.keys.len();
@@ -362,7 +368,7 @@ impl Grouper {
         group
     }
 
-    /// The keys of the rows, packed.
+    /// Packs the keys of the rows.
     fn pack_all(&self, codes: &[Codes], n: usize) -> Vec<u64> {
         let stride = self.stride;
         let mut words = vec![0u64; n * stride];
@@ -383,7 +389,7 @@ impl Grouper {
         words
     }
 
-    /// Which rows are null where null has no bit of its own.
+    /// The null mask, if null has no bit in the packed key.
     fn out_of_band<'a>(&self, codes: &'a [Codes]) -> Option<&'a Vec<bool>> {
         let field = self.fields.first().filter(|field| field.low.is_none() && field.null.is_none());
         field.and_then(|_| codes.first()).and_then(|c| c.nulls.as_ref())
@@ -398,7 +404,7 @@ impl Grouper {
         }
     }
 
-    /// Values that came far apart at first, from several ends of a table, may fill their range in the end.
+    /// Switches to a dense table if the keys, sparse at first, have since filled their range.
     fn consider_dense(&mut self) {
         let [field] = self.fields.as_slice() else { return };
         if self.groups < self.consider_at || field.interner.is_some() || field.data_type.is_float()
@@ -433,7 +439,7 @@ impl Grouper {
                 out.push(self.null_group);
                 continue;
             }
-            // Tables are often in the order of a key, or nearly.
+            // Input is often sorted or clustered by a key.
             if !is_same(key, before.0) {
                 before = (key, self.find(key, hash_words(key)).unwrap_or(NO_ROW));
             }
@@ -476,7 +482,7 @@ impl Grouper {
         }
     }
 
-    /// The keys of some groups, a vector a column.
+    /// The keys of a range of groups, one vector per column.
     pub fn key_vectors(&self, from: usize, to: usize) -> Vec<Arc<Vector>> {
         self.fields
             .iter()
@@ -509,11 +515,11 @@ fn is_same(key: &[u64], before: &[u64]) -> bool {
     }
 }
 
-/// What one thread that looks up remembers.
+/// A thread's dictionary cache for lookups.
 #[derive(Default)]
 pub(crate) struct Seen(Vec<Dictionaries>);
 
-/// Where the rows' groups are in a dense table. Null is at 0 of its axis.
+/// Index of each row's group in the dense table. Null is at 0 of its axis.
 fn dense_slots(axes: &[Axis], codes: &[Codes], n: usize) -> Vec<usize> {
     let mut at = vec![0usize; n];
     for (codes, axis) in codes.iter().zip(axes) {
@@ -538,11 +544,11 @@ fn dense_lookup(axes: &[Axis], slots: &[u32], codes: &[Codes], n: usize, out: &m
     if axes.is_empty() {
         return out.resize(n, NO_ROW);
     }
-    // A value outside its axis is no group; where it would be means nothing.
+    // A value outside its axis belongs to no group; its index is meaningless.
     let mut outside = vec![false; n];
     for (codes, axis) in codes.iter().zip(axes) {
         for (k, outside) in outside.iter_mut().enumerate() {
-            // In 64 bits: an address is too narrow for the distance on 32-bit targets.
+            // Computed in 64 bits: the distance may not fit in a 32-bit `usize`.
             let distance = codes.values[k].wrapping_sub(axis.low) as u64;
             *outside |= !codes.is_null(k) && distance >= axis.size as u64 - 1;
         }

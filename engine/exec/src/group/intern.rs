@@ -1,6 +1,6 @@
-//! Small hash tables from keys to ids that are given out in order: the open-addressing slot table under
-//! grouping and joining, and the interner that turns text and 128-bit values into such ids, so that group
-//! and join keys are fixed-width words whatever their types.
+//! Small hash tables from keys to consecutive ids: the open-addressing slot table for grouping and
+//! joining, and the interner that turns text and 128-bit values into such ids, so that keys are
+//! fixed-width words whatever their types.
 
 use crate::buffer::fit;
 use crate::buffer::limits::{BATCH_BYTES, MOST_TEXT_BYTES, NO_ROW};
@@ -11,7 +11,7 @@ use nacre_types::{DataType, Error, PhysicalType, Result};
 use std::sync::Arc;
 
 const EMPTY: u32 = u32::MAX;
-/// Dictionaries whose ids are remembered; segments of one scan come one after another.
+/// Dictionaries whose ids are cached; a scan returns one segment after another.
 const REMEMBERED_DICTIONARIES: usize = 8;
 
 #[derive(Clone, Copy)]
@@ -20,7 +20,7 @@ struct Slot {
     id: u32,
 }
 
-/// Linear probing over `(hash tag, id)`; the keys live with the owner. At most half full.
+/// Linear probing over `(hash tag, id)`. The owner stores the keys. At most half full.
 pub(crate) struct SlotTable {
     slots: Vec<Slot>,
 }
@@ -58,7 +58,7 @@ impl SlotTable {
         }
     }
 
-    /// Fills a slot that `find` answered. `id` must be the number of keys before it.
+    /// Fills the slot that `find` returned. `id` must be the number of keys already inserted.
     #[inline]
     pub fn insert(&mut self, slot: usize, hash: u64, id: u32, hash_of: impl Fn(u32) -> u64) {
         self.slots[slot] = Slot { tag: (hash >> 32) as u32, id };
@@ -82,8 +82,8 @@ fn hash_wide(v: i128) -> u64 {
     combine(hash_u64(v as u64), (v >> 64) as u64)
 }
 
-/// Ids of these rows, in their order; `id_of` is asked once for a value that is there several times in a row or
-/// in a dictionary.
+/// Computes the ids of these rows, in order. Calls `id_of` once per run of equal values and once
+/// per dictionary entry.
 fn each(
     vector: &Vector,
     rows: ActiveRows<'_>,
@@ -137,16 +137,16 @@ fn each(
     }
 }
 
-/// Distinct values in the order they were first seen. Id 0 is null; value `n` of the store has id `n + 1`.
+/// Distinct values in the order first seen. Id 0 is null; value `n` has id `n + 1`.
 pub(crate) struct Interner {
     values: Values,
     table: SlotTable,
     seen: Dictionaries,
-    /// Whether a text found no room.
+    /// Whether a text did not fit.
     full: bool,
 }
 
-/// Ids of the entries of dictionaries seen lately; [`NO_ROW`] where not looked up yet.
+/// Ids of the entries of recently used dictionaries; [`NO_ROW`] if not looked up yet.
 #[derive(Default)]
 pub(crate) struct Dictionaries(Vec<(Arc<Values>, Vec<u32>)>);
 
@@ -181,7 +181,7 @@ impl Interner {
         }
     }
 
-    /// One more than the largest id.
+    /// The largest id plus one.
     pub fn ids(&self) -> usize {
         self.values.len() + 1
     }
@@ -236,7 +236,7 @@ impl Interner {
         id + 1
     }
 
-    /// Ids of these rows, in their order: 0 for null. New values get ids.
+    /// Returns the ids of these rows in order, 0 for null. Assigns new ids to new values.
     pub fn intern(
         &mut self,
         vector: &Vector,
@@ -256,7 +256,7 @@ impl Interner {
         Ok(())
     }
 
-    /// Like [`Interner::intern`], but what is unknown is [`NO_ROW`].
+    /// Like [`Interner::intern`], but returns [`NO_ROW`] for unknown values.
     pub fn lookup(
         &self,
         vector: &Vector,
@@ -272,7 +272,7 @@ impl Interner {
         });
     }
 
-    /// The values of these ids, as a vector. Of long texts, each is there once.
+    /// The values of these ids, as a vector that stores each long text once.
     pub fn vector(&self, data_type: DataType, ids: impl ExactSizeIterator<Item = u32>) -> Vector {
         let mut validity = Bitmap::filled(ids.len(), true);
         let mut positions = Vec::with_capacity(ids.len());
@@ -297,7 +297,7 @@ impl Interner {
     }
 }
 
-/// Texts at these positions, as a dictionary of those among them.
+/// The texts at these positions, as a dictionary of the distinct ones.
 fn coded(
     data_type: DataType,
     texts: &BytesColumn,

@@ -1,4 +1,5 @@
-//! Whatever order keys come in, and whichever table they are in by then, groups are numbered as keys are first seen.
+//! Groups are numbered in the order keys are first seen, whatever that order is and whichever table
+//! holds them.
 
 use super::grouper::{Grouper, Seen};
 use crate::buffer::limits::NO_ROW;
@@ -13,8 +14,8 @@ fn keys(values: &[Option<i64>]) -> Vec<Arc<Vector>> {
     vec![Arc::new(Vector::from_values(DataType::Int64, &values))]
 }
 
-/// Orders in which a range of keys may come: as they are, far apart first, by chance, each several times, with others
-/// far away in the end.
+/// Orders of a range of keys: ascending, far apart first, random, each key several times, and with
+/// distant keys last.
 fn orders() -> Vec<Vec<Option<i64>>> {
     let n = 40_000;
     let ascending: Vec<i64> = (0..n).collect();

@@ -1,8 +1,8 @@
-//! Joins whose right side does not fit in memory and cannot be cut by key: the right side is taken a
-//! block at a time, and the left side is read again for each block.
+//! Joins whose right side does not fit in memory and cannot be partitioned by key: the right side
+//! is read one block at a time, and the left side is read again for each block.
 //!
-//! That is right only where each pair of rows counts on its own; other kinds of joins end with
-//! `limit`.
+//! This is correct only if each pair of rows is independent of the others; other kinds of joins
+//! fail with `limit`.
 
 use super::build_side::{BuildSide, Nulls};
 use super::probe_join::{ProbeJoin, RightRows};
@@ -68,7 +68,7 @@ impl Operator for BlockJoin {
             if self.is_done {
                 return Ok(None);
             }
-            // Without right rows there is one block, which is empty: left rows may come out all the same.
+            // Without right rows there is one empty block, because left rows may still be returned.
             let is_first = self.at == 0;
             let build = self.collect_block(context)?;
             let is_only = is_first && self.at >= self.right.chunks();

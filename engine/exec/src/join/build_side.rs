@@ -1,4 +1,4 @@
-//! The collected side of a join: rows by the group of their key.
+//! The build side of a join: rows grouped by key.
 
 use super::keys::{evaluate_all, key_type, without_nulls};
 use super::spec::JoinSpec;
@@ -15,7 +15,7 @@ use nacre_types::{Result, limits};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What `IN` must know of the whole right side.
+/// What `IN` must know about the whole right side.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Nulls {
     /// Whether there was any row.
@@ -35,10 +35,10 @@ pub(crate) struct BuildSide {
     pub(super) members: Vec<u32>,
     /// The most bytes of text in a row.
     pub(super) longest_row: usize,
-    /// Of all rows of the right side, including those that are not collected here.
+    /// Covers all rows of the right side, including those not collected here.
     pub(super) nulls: Nulls,
     held: Reservation,
-    /// Where right rows come out by themselves in the end: which of them found a partner.
+    /// If right rows are returned at the end: which of them found a partner.
     pub(super) marks: Vec<AtomicBool>,
 }
 
@@ -104,7 +104,7 @@ impl BuildSide {
                 let narrowed = rows.narrowed(&usable);
                 self.grouper.assign(&keys, narrowed, &mut groups)?;
                 if spec.keeps_right() {
-                    // Rows with a null key match nothing, but must come out in the end.
+                    // Rows with a null key match nothing but must be returned at the end.
                     self.rows.append(batch, rows)?;
                     let mut with_key = usable.iter().zip(&groups).peekable();
                     for row in rows.iter() {

@@ -1,9 +1,9 @@
 //! The join operator: collects its right side, then probes it with left rows, or joins partitions of
 //! both sides when the right one does not fit in memory.
 //!
-//! Where left rows come out whether or not they have a partner, the right side is not read before a
-//! left row comes that may have one: input that no row needs must not fail (`nacre_sql`'s unnesting
-//! relies on it).
+//! If the join returns left rows without a partner, it does not read the right side until a left
+//! row may have one: an input that no row needs must not fail (the unnesting of `nacre_sql` relies
+//! on it).
 
 use super::blocks::BlockJoin;
 use super::build_side::{BuildSide, Nulls};
@@ -37,7 +37,8 @@ pub(crate) struct HashJoin {
     prober: Prober,
     /// Filters of the left side's scans, to be filled with the keys.
     filters: JoinFilters,
-    /// How often the inputs were partitioned before: 0 but for partitions of a join that spilled.
+    /// Number of times the inputs were partitioned before: 0 unless they are partitions of a
+    /// spilled join.
     level: u32,
     /// Nulls of the whole right side, when the input is a partition of it.
     nulls: Nulls,
@@ -88,7 +89,7 @@ impl HashJoin {
             }
         }
         if let Some(spilled) = &mut self.spilled {
-            // Filters that are not filled let everything pass.
+            // An empty filter passes everything.
             return spilled.finish_right(context);
         }
         build.complete(&self.spec);

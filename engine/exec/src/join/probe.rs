@@ -1,5 +1,4 @@
-//! Left batches and their partners: pairs, what the residual leaves of them, and rows without a
-//! partner.
+//! Probing with left batches: pairs, the residual, and rows without a partner.
 
 use super::build_side::BuildSide;
 use super::keys::{evaluate_all, without_nulls};
@@ -14,18 +13,18 @@ use nacre_sql::plan::JoinKind;
 use nacre_types::{DataType, Error, Result, Value, limits};
 use std::sync::Arc;
 
-/// A left batch at work.
+/// A left batch being probed.
 struct Probe {
     batch: Batch,
     /// Selected rows and their groups.
     rows: Vec<u32>,
     groups: Vec<u32>,
-    /// The next row, and how many members of its group are done.
+    /// The next row, and how many members of its group are paired.
     at: usize,
     done: usize,
-    /// In place of `at` and `done`, where a row that found a partner needs no other.
+    /// Replaces `at` and `done` if a row needs only one partner.
     rounds: Option<Rounds>,
-    /// Pairs that did not fit the batch before, to come next.
+    /// Pairs that did not fit in the previous batch.
     cut_off: Pairs,
     /// The most bytes of text of a pair, once it is known.
     longest: Option<usize>,
@@ -98,7 +97,7 @@ pub(super) struct Prober {
     build: Arc<BuildSide>,
     /// Dictionaries of left keys, with the groups of their entries.
     seen: Seen,
-    /// The left batch at work.
+    /// The left batch being probed.
     probe: Option<Probe>,
     /// The next right row to check for a mark.
     unmatched_at: usize,
@@ -430,7 +429,7 @@ impl Prober {
         Some(settle(probe.batch))
     }
 
-    /// The next right rows that come out by themselves, a vector at most; `None` at the end.
+    /// The next right rows to return on their own, at most a vector; `None` at the end.
     pub fn right_alone(&mut self) -> Option<Batch> {
         let mut alone = Vec::new();
         let wanted = self.spec.kind == JoinKind::RightSemi;

@@ -9,7 +9,7 @@ use nacre_column::Batch;
 use nacre_types::Result;
 use std::sync::Arc;
 
-/// Whether a join returns the right rows that come out by themselves.
+/// Whether a join also returns right rows on their own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RightRows {
     /// After the last left row.
@@ -39,7 +39,7 @@ impl ProbeJoin {
         ProbeJoin { left, prober, right_rows }
     }
 
-    /// Only the right rows that come out by themselves, once all joins that share the build are done.
+    /// Returns only the right rows due at the end, once all joins sharing the build side are done.
     pub fn rest(build: Arc<BuildSide>, spec: Arc<JoinSpec>) -> ProbeJoin {
         ProbeJoin { left: None, prober: Prober::new(spec, build), right_rows: RightRows::Return }
     }

@@ -1,10 +1,10 @@
-//! What a join is made from, and what its kind means for either side.
+//! The parameters of a join, and what its kind means for either side.
 
 use nacre_sql::expr::Expr;
 use nacre_sql::plan::{JoinKind, Plan};
 use nacre_types::DataType;
 
-/// What a join is made from.
+/// The parameters of a join.
 #[derive(Clone)]
 pub(crate) struct JoinSpec {
     pub kind: JoinKind,
@@ -41,43 +41,44 @@ impl JoinSpec {
         }
     }
 
-    /// Whether right rows come out by themselves in the end.
+    /// Whether right rows are also returned on their own at the end.
     pub fn keeps_right(&self) -> bool {
         use JoinKind::{Full, Right, RightAnti, RightSemi};
         matches!(self.kind, Right | Full | RightSemi | RightAnti)
     }
 
-    /// Whether a left row without a partner comes out with nulls for the right columns.
+    /// Whether a left row without a partner is returned with nulls for the right columns.
     pub fn keeps_left(&self) -> bool {
         use JoinKind::{Full, Left, Single};
         matches!(self.kind, Left | Full | Single)
     }
 
-    /// Whether left rows come out at most once, by themselves, once all their partners are known.
+    /// Whether left rows are returned at most once, without right columns, once all their partners
+    /// are known.
     pub fn judges_left(&self) -> bool {
         use JoinKind::{Anti, Mark, MarkIn, Semi};
         matches!(self.kind, Semi | Anti | Mark | MarkIn)
     }
 
-    /// Whether right rows come out by themselves, once all their partners are known.
+    /// Whether right rows are returned without left columns, once all their partners are known.
     pub fn judges_right(&self) -> bool {
         matches!(self.kind, JoinKind::RightSemi | JoinKind::RightAnti)
     }
 
-    /// Whether a left row without a partner produces nothing.
+    /// Whether a left row without a partner is dropped.
     pub fn needs_partner(&self) -> bool {
         use JoinKind::{Inner, Right, RightAnti, RightSemi, Semi};
         matches!(self.kind, Inner | Semi | Right | RightSemi | RightAnti)
     }
 
-    /// Whether the right side is read only once a left row needs it. Where every left row comes out,
-    /// a right side that no left row needs must not fail.
+    /// Whether the right side is read only once a left row needs it. If the join returns every left
+    /// row, a right side that no left row needs must not fail.
     pub fn collects_late(&self) -> bool {
         use JoinKind::{Left, Mark, MarkIn, Single};
         matches!(self.kind, Left | Single | Mark | MarkIn)
     }
 
-    /// Whether each pair of rows counts on its own, whatever other pairs there are.
+    /// Whether each pair of rows is returned independently of other pairs.
     pub fn pairs_are_independent(&self) -> bool {
         use JoinKind::{Inner, Right, RightAnti, RightSemi};
         matches!(self.kind, Inner | Right | RightSemi | RightAnti)

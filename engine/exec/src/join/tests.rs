@@ -21,8 +21,8 @@ fn numbers(values: impl Iterator<Item = i64>) -> Box<Plan> {
 fn rows_with_a_partner_need_no_other() {
     let fixture = Fixture::new();
     let context = fixture.context();
-    // Most left rows have a partner in the first right row, the others further on; a row that gets to
-    // the last one fails.
+    // Most left rows find their partner in the first right row. The residual fails on the last
+    // right row, so a row that reaches it raises an error.
     let quotient = binary(BinaryOp::IntegerDivide, lit(int(4_000_000), I64), col(1, I64), I64);
     let residual = compare(BinaryOp::LessOrEqual, col(0, I64), quotient);
     for (kind, expected) in [

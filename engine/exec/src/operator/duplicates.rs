@@ -1,6 +1,6 @@
-//! Whether an operator returns equal rows more than once.
+//! Handling of equal rows.
 
-/// What becomes of a row that equals an earlier one.
+/// What happens to a row that equals an earlier one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Duplicates {
     Keep,

@@ -13,7 +13,7 @@ pub trait Operator {
 
 /// A scan that also locates its rows, for `UPDATE` and `DELETE`.
 pub trait LocatingOperator {
-    /// The next rows, compact, with one locator a row; `None` at the end.
+    /// The next rows, compact, with one locator per row; `None` at the end.
     fn next(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Vec<RowLocator>)>>;
 }
 

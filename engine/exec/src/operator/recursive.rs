@@ -1,8 +1,8 @@
-//! `WITH RECURSIVE`, round by round: the step of a round is computed over the rows of the round before
-//! (semi-naive evaluation).
+//! `WITH RECURSIVE`, by semi-naive evaluation: each round computes the step over the previous
+//! round's rows.
 //!
-//! Rows are returned as they come, so that a `LIMIT` above ends a recursion that has no end. Held are
-//! the rows of two rounds and, where duplicates are dropped, every row once.
+//! Rows are returned as they come, so a `LIMIT` above ends an infinite recursion. The operator
+//! holds the rows of two rounds and, if duplicates are dropped, every distinct row.
 
 use super::duplicates::Duplicates;
 use super::protocol::{Operator, Rebuild};
@@ -16,7 +16,7 @@ use nacre_types::{DataType, Result};
 
 /// The rows of a recursion.
 pub(crate) struct Recursive {
-    /// The number under which the step reads the round before.
+    /// The number under which the step reads the previous round.
     id: u32,
     /// The operators of this round: first the base, then the step.
     current: Option<Box<dyn Operator>>,

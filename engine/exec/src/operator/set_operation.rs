@@ -22,10 +22,10 @@ use nacre_sql::plan::node::set_operation as node;
 use nacre_types::{DataType, Result, invariant};
 use std::sync::Arc;
 
-/// Which left rows pass.
+/// Which left rows to return.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Passes {
-    /// `INTERSECT`: those that are in the right side.
+    /// `INTERSECT`: those also on the right side.
     Present,
     /// `EXCEPT`: those that are not.
     Absent,
@@ -67,7 +67,7 @@ pub(crate) struct SetOperation {
     /// Whether all right rows are counted.
     counted: bool,
     held: Reservation,
-    /// How often the rows were set aside before.
+    /// Number of times these rows were set aside before.
     level: u32,
     aside: Option<Aside>,
     seen: Seen,

@@ -1,11 +1,11 @@
-//! Batches of which few rows are selected.
+//! Compacts batches in which few rows are selected.
 
 use nacre_column::Batch;
 
-/// A batch of which fewer rows than one in this many are selected is copied.
+/// A batch is copied if fewer than one row in this many is selected.
 const SPARSE: usize = 8;
 
-/// The selected rows, compacted when carrying the others along would cost more than copying.
+/// The selected rows, compacted if that costs less than carrying the others along.
 pub(crate) fn settle(mut batch: Batch) -> Batch {
     match &batch.selection {
         Some(selection) if selection.len() == batch.rows => {

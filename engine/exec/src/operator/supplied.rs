@@ -5,7 +5,7 @@ use crate::context::Context;
 use nacre_column::Batch;
 use nacre_types::{Error, Result};
 
-/// Passes on the supplied rows of one number.
+/// Returns the supplied rows with one number.
 pub(crate) struct SuppliedScan {
     id: u32,
     at: usize,

@@ -1,4 +1,4 @@
-//! Aggregates, joins and sorts against models that look at one row at a time; limits of memory.
+//! Aggregates, joins and sorts compared with row-at-a-time models; memory limits.
 
 use crate::context::Context;
 use crate::join::{HashJoin, JoinSide, JoinSpec};

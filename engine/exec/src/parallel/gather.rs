@@ -1,4 +1,4 @@
-//! The rows of a pipeline, produced by several threads and returned in the order of one.
+//! Returns the rows of a pipeline run by several threads, in the order of a single thread.
 
 use super::pipeline::{BuildPipelines, PipelinePart, look_up, own_copy, returns_right_rows};
 use super::sides::BuildSides;
@@ -35,7 +35,7 @@ pub(crate) struct Gather<B> {
     /// How many blocks of each morsel the next round takes; the others are for later rounds.
     blocks: usize,
     ready: VecDeque<Batch>,
-    /// For what is ready.
+    /// Memory of the batches in `ready`.
     held: Vec<Reservation>,
     /// The error that comes after what is ready, as it would on one thread.
     failed: Option<Error>,

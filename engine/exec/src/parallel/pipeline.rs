@@ -22,8 +22,8 @@ pub(crate) struct PipelinePart<'a> {
     pub sides: &'a BuildSides,
 }
 
-/// How a parallel operator has parts of its plan built. The builder of plans implements it; operators
-/// do not know that builder.
+/// How a parallel operator builds parts of its plan. Implemented by the builder of plans, which
+/// operators do not know.
 pub(crate) trait BuildPipelines: Sized + 'static {
     /// The operators of a plan on one thread. With `readers`, the expressions that read the output,
     /// columns that none of them reads may hold nulls.

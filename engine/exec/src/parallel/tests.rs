@@ -1,5 +1,5 @@
-//! Pipelines and aggregation on several threads against one: the same rows in the same order, the same errors,
-//! and limits that hold.
+//! Pipelines and aggregation on several threads compared with one: the same rows in the same order,
+//! the same errors, and the same limits.
 
 use crate::testing::*;
 use crate::{Operator, Threads, build};
@@ -13,7 +13,7 @@ use nacre_types::{Column, DataType, ErrorKind, KeyColumns, ShardKey, TableSchema
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A thread for each task.
+/// Runs each task on a thread of its own.
 pub(crate) struct Spawned;
 
 impl Parallelism for Spawned {
@@ -206,7 +206,7 @@ fn groups_and_their_order_are_those_of_one_thread() {
 #[test]
 fn the_first_error_is_that_of_one_thread() {
     let (fixture, table) = fixture(None);
-    // Divides by zero at id 20,000, and takes the root of a negative number long after it.
+    // Divides by zero at id 20,000, and overflows long after it.
     let shifted = binary(BinaryOp::Subtract, column(0), lit(int(20_000), I64), I64);
     let inverse = binary(BinaryOp::IntegerDivide, lit(int(1), I64), shifted, I64);
     let huge = binary(BinaryOp::Multiply, column(0), lit(int(i64::MAX / 25_000), I64), I64);
@@ -228,8 +228,8 @@ fn too_many_groups_for_several_threads_are_grouped_by_one() {
     let (mut fixture, table) = fixture(None);
     let plan = aggregate(scan(&table, Vec::new()), &[2], &[(&COUNT, None, I64)]);
     let expected = rows_with(&fixture, &plan, 1).unwrap();
-    // Enough for all groups once; but each of four threads meets most groups, and has a quarter of the
-    // memory.
+    // Enough for all groups on one thread. With four threads, each sees most groups but has a
+    // quarter of the memory.
     fixture.memory_limit = 450_000;
     assert!(rows_with(&fixture, &plan, 1).unwrap() == expected);
     assert!(rows_with(&fixture, &plan, 4).unwrap() == expected);

@@ -5,7 +5,7 @@ use crate::scan::Morsel;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What the threads left behind.
+/// The results of all threads.
 pub(super) struct Ended<W, E> {
     /// The state of each thread.
     pub states: Vec<W>,

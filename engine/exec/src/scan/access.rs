@@ -14,7 +14,7 @@ use nacre_sql::expr::Expr;
 use nacre_table::{RowLocator, TableView};
 use nacre_types::Result;
 
-/// What is asked of a scan beyond its plan.
+/// Requirements on a scan beyond its plan.
 pub(crate) struct ScanRequest<'a> {
     /// The expressions that read the output, when they are known: only the columns they read are
     /// filled, the others hold nulls.

@@ -10,7 +10,7 @@ use nacre_table::{RowLocator, Table};
 use nacre_types::{Result, TableSchema, Value};
 use std::sync::Arc;
 
-/// The primary key's values when the filters fix all of it.
+/// The values of the primary key, if the filters fix all its columns.
 pub(super) fn point_key(
     schema: &TableSchema,
     projection: &[usize],
@@ -21,7 +21,7 @@ pub(super) fn point_key(
     key_values(schema, &key.columns, projection, filters, context)
 }
 
-/// The partition when the filters fix every column of the shard key.
+/// The only partition with matching rows, if the filters fix every column of the shard key.
 pub(super) fn only_partition(
     table: &Table,
     projection: &[usize],
@@ -31,13 +31,13 @@ pub(super) fn only_partition(
     let schema = table.schema();
     let shard =
         schema.shard_key.as_ref().filter(|key| key.partitions > 1 && !key.columns.is_empty())?;
-    // A null equals nothing, so there is no such row at all; the filter sees to that.
+    // A null key matches no row in any partition; the filter rejects them all.
     let values = key_values(schema, &shard.columns, projection, filters, context)?;
     table.partition_of_values(&values).ok()
 }
 
-/// The values that filters fix a key to. `None` also when a value cannot be computed, or is one that its column could
-/// not hold: then the scan compares it, or raises its error, row by row.
+/// The constants that the filters compare the key columns with. Also `None` if a value cannot be
+/// computed or does not fit its column: the scan then compares it, or raises its error, row by row.
 fn key_values(
     schema: &TableSchema,
     columns: &[usize],

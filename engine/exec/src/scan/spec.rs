@@ -1,4 +1,4 @@
-//! What a scan is asked for.
+//! The description of a scan.
 
 use nacre_sql::expr::{Expr, ExprKind};
 use nacre_sql::plan::Plan;

@@ -25,7 +25,7 @@ pub(crate) struct Sort {
     limit: usize,
     rows: RowBuffer,
     encoded: SortKeys,
-    /// Once there are enough rows: the last of them, which a new row must come before.
+    /// Once `limit` rows are known: the last of them. New rows must sort before it.
     bound: Option<u32>,
     order: Option<Vec<u32>>,
     emitted: usize,
@@ -43,7 +43,7 @@ impl Sort {
         keys: Vec<SortKey>,
         limit: Option<u64>,
     ) -> Sort {
-        // A limit beyond the address space is none.
+        // A limit beyond the address space has no effect.
         let limit = limit.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
         let encoded = SortKeys::new(&keys);
         Sort {

@@ -1,5 +1,5 @@
 //! Statements with hardly any memory against the same statements with plenty, on one thread and
-//! several; the life of the temporary file; errors while spilling.
+//! several; the lifetime of the temporary file; errors while spilling.
 
 use crate::build;
 use crate::parallel::tests::{aggregate, column, fixture_in, join, rows_with, scan};

@@ -1,4 +1,4 @@
-//! How far the frames of a window reach, where their bounds have an offset.
+//! Frame bounds with an offset.
 
 use super::run::{Run, is_beyond};
 use crate::expr::{self, ActiveRows, compare_values};
@@ -8,17 +8,17 @@ use nacre_sql::plan::{Bound, FrameUnit};
 use nacre_types::{Error, Result, Value};
 use std::sync::Arc;
 
-/// The bounds of frames that have an offset.
+/// The bounds of a frame that have an offset.
 pub(super) struct Bounds {
     pub start: Option<Offset>,
     pub end: Option<Offset>,
 }
 
-/// Of one bound, a row each.
+/// One bound, evaluated for each row.
 pub(super) struct Offset {
-    /// How far it is; for `RANGE` the key to be reached, null where its type cannot hold it.
+    /// The offset; for `RANGE` the key at the bound, null if it is out of the type's range.
     pub values: Arc<Vector>,
-    /// The sort key as a value of the same type, for `RANGE`.
+    /// For `RANGE`, the sort key cast to the same type.
     pub keys: Option<Vector>,
 }
 

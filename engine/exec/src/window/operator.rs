@@ -1,9 +1,10 @@
-//! Window functions. Collects and sorts all rows by partition and order, then computes each call partition by
-//! partition. A frame that only grows, from the first row on or from the last one back, is accumulated as it grows; any
-//! other is accumulated anew for every row it differs on, from rows summed up beforehand if it is wide (`summaries`).
+//! The window operator. Collects all rows, sorts them by partition and order, then computes each
+//! call partition by partition. A frame that only grows, from the first row forwards or from the
+//! last row backwards, is accumulated incrementally. Any other frame is accumulated from scratch
+//! whenever it changes, using precomputed parts if it is wide (`summaries`).
 //!
-//! Rows that cannot be held with their results are sorted in the temporary file (`spill/runs`); then whole partitions are
-//! held at a time, as they come.
+//! If rows and results do not fit in memory, the rows are sorted externally (`spill/runs`) and then
+//! processed a few whole partitions at a time.
 
 use super::bounds::{Bounds, Offset};
 use super::results::Results;
@@ -27,34 +28,35 @@ use nacre_types::{DataType, Result, Value, limits};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Rows merged at a time: partitions are held whole, so a batch should not be much of what can be held.
+/// Rows to merge at a time. Partitions are held whole, so a batch must be small compared with the
+/// memory.
 const MERGED_ROWS: usize = limits::VECTOR_ROWS / 8;
 
-/// See the module.
+/// The window operator.
 pub(crate) struct Window {
     input: Box<dyn Operator>,
     partition: Vec<SortKey>,
     order: Vec<SortKey>,
     calls: Vec<WindowCall>,
     rows: RowBuffer,
-    /// Keys of the partition, and of partition and order.
+    /// Encoded partition keys, and partition keys followed by order keys.
     partitions: SortKeys,
     keys: SortKeys,
     result: Option<Batch>,
     emitted: usize,
     types: Vec<DataType>,
     held: Reservation,
-    /// Bytes that are held of the rows, and of results of a fixed width.
+    /// Bytes reserved for the rows and their fixed-width results.
     bytes: usize,
     consumed: bool,
-    /// What could not be held, until all is there; then its merge.
+    /// Rows that did not fit in memory, until the input ends; then their merge.
     runs: Option<Runs>,
     merge: Option<Merge>,
-    /// Merged rows of a partition that was not computed yet.
+    /// Merged rows of the next partition.
     ahead: Option<Batch>,
 }
 
-/// The operator of a node.
+/// Builds the operator of a node.
 pub(crate) fn operator(node: &node::Window, inputs: Inputs) -> Result<Box<dyn Operator>> {
     let [input] = exactly(inputs);
     let types = node.input.types();
@@ -93,7 +95,7 @@ impl Window {
         }
     }
 
-    /// Takes in a batch; false when all of it together is more than can be held.
+    /// Collects a batch. Returns false if all collected rows exceed the memory.
     fn consume(&mut self, batch: &Batch, context: &Context<'_>) -> Result<bool> {
         let rows = ActiveRows { len: batch.rows, selection: batch.selection.as_deref() };
         let all = self.all_keys();
@@ -121,7 +123,7 @@ impl Window {
         self.held.release();
     }
 
-    /// Writes what is there as a sorted run.
+    /// Writes the collected rows as a sorted run.
     fn spill(&mut self, context: &Context<'_>) -> Result<()> {
         if self.runs.is_none() {
             let file = context.spill_file("window")?;
@@ -134,7 +136,7 @@ impl Window {
         Ok(())
     }
 
-    /// Takes in merged rows up to the end of a partition; false when there are none.
+    /// Collects merged rows up to the end of a partition. Returns false at the end.
     fn take_partitions(&mut self, context: &Context<'_>) -> Result<bool> {
         self.clear();
         let Some(mut merge) = self.merge.take() else { return Ok(false) };
@@ -154,7 +156,7 @@ impl Window {
                     None => return Ok(self.rows.rows() > 0),
                 },
             };
-            // Where the batch's last partition begins.
+            // Find where the batch's last partition begins.
             let vectors =
                 self.partition.iter().map(|k| expr::evaluate_shared(&k.expr, &batch, context));
             let mut own = SortKeys::new(&self.partition);
@@ -183,7 +185,8 @@ impl Window {
         }
     }
 
-    /// The rows and what the calls answer over them; none when that cannot be held. Then the rows are still there.
+    /// Computes the calls over the collected rows. Returns `None`, with the rows still collected,
+    /// if the results do not fit in memory.
     fn compute(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         let count = self.rows.rows();
         let order = self.keys.order(usize::MAX);
@@ -223,7 +226,7 @@ impl Window {
         Ok(Some(batch))
     }
 
-    /// There are no more rows: computes all of them, or merges what was written.
+    /// Called at the end of the input: computes the calls, or starts merging if rows were spilled.
     fn finish(&mut self, context: &Context<'_>) -> Result<()> {
         if self.runs.is_none() {
             self.result = self.compute(context)?;
@@ -305,7 +308,7 @@ impl Run<'_> {
         Ok(out.finish())
     }
 
-    /// The rows of a row's frame.
+    /// The range of rows in a row's frame.
     fn frame(&self, bounds: &Bounds, partition: &Range<usize>, row: usize) -> Range<usize> {
         let Frame { unit, start, end } = &self.call.frame;
         let start = match start {
@@ -327,7 +330,8 @@ impl Run<'_> {
         start..end.max(start)
     }
 
-    /// A bound with an offset: of a start the first row in the frame, of an end the first row behind it.
+    /// Resolves a bound with an offset: the first row of the frame for a start, the row after the
+    /// last for an end.
     fn moved(
         &self,
         bound: Option<&Offset>,
@@ -357,7 +361,7 @@ impl Run<'_> {
                     let next = if preceding { group.start.checked_sub(1) } else { Some(group.end) };
                     match next.filter(|at| partition.contains(at)) {
                         Some(at) => group = peers[at].clone(),
-                        // Before the first group, or behind the last.
+                        // Past the first or the last group.
                         None => return if preceding { partition.start } else { partition.end },
                     }
                 }
@@ -367,7 +371,7 @@ impl Run<'_> {
         }
     }
 
-    /// The first row whose key has reached the bound, or passed it for an end.
+    /// The first row whose key reaches the bound or, for an end, passes it.
     fn reached(
         &self,
         bound: &Offset,
@@ -377,7 +381,7 @@ impl Run<'_> {
         is_end: bool,
     ) -> usize {
         let (Some(key), Some(keys)) = (self.order.first(), &bound.keys) else { return row };
-        // Rows without a key are only near each other.
+        // A null key has only its peers in the frame.
         if keys.is_null(row) {
             return if is_end { self.places.peers[row].end } else { self.places.peers[row].start };
         }
@@ -386,7 +390,7 @@ impl Run<'_> {
             if keys.is_null(at) {
                 return key.nulls_first;
             }
-            // What no value reaches is before all of them, or behind.
+            // The bound is out of the type's range: past every key.
             if wanted.is_null() {
                 return !preceding;
             }
@@ -418,7 +422,7 @@ impl Run<'_> {
                 Some((kept, passing))
             }
         };
-        // The argument must not fail on rows that the filter leaves out.
+        // The argument must not fail on rows that the filter rejects.
         let counted = passing.as_ref().map_or(rows, |(kept, _)| rows.narrowed(kept));
         let inputs = inputs(spec, self.batch, counted, self.context)?;
         let fresh = || -> Result<Accumulator> {
@@ -434,11 +438,11 @@ impl Run<'_> {
             let added: Vec<u32> = range.filter(passes).map(|at| at as u32).collect();
             update(accumulator, rows.narrowed(&added), Groups::One)
         };
-        // Made when the first frame needs them; `None` where they cannot be.
+        // Built for the first wide frame; `Some(None)` if that failed.
         let mut summaries: Option<Option<Summaries>> = None;
         let bounds = Bounds::new(self)?;
         let mut out = VectorBuilder::new(spec.data_type);
-        // Frames that all end with their partition grow from its last row back.
+        // Frames that end with their partition grow backwards from its last row.
         let backwards = matches!(self.call.frame.end, Bound::UnboundedFollowing)
             && !matches!(self.call.frame.start, Bound::UnboundedPreceding)
             && fresh()?.is_order_free();

@@ -1,4 +1,5 @@
-//! What calls answer, held while it grows: texts may be many times what the rows have.
+//! Results of window calls, reserved as they grow: texts may take many times the memory of the
+//! rows.
 
 use crate::buffer::limits::MOST_TEXT_BYTES;
 use crate::context::Context;
@@ -7,24 +8,24 @@ use nacre_column::VectorBuilder;
 use nacre_function::vector::room::Room;
 use nacre_types::{Result, Value};
 
-/// Bytes of text between two requests for memory.
+/// Reserve memory again after this many bytes of text.
 const STEP_BYTES: usize = 64 << 10;
 
 /// The results of all calls over the same rows.
 pub(super) struct Results<'a> {
     held: &'a mut Reservation,
-    /// Of the rows, which is held already.
+    /// Bytes already reserved for the rows.
     base_bytes: usize,
     text_bytes: usize,
     asked_for: usize,
-    /// Of one call.
+    /// Room for the texts of the current call.
     room: Room,
-    /// Whether there was no memory for them.
+    /// Whether a reservation failed.
     pub refused: bool,
 }
 
 impl<'a> Results<'a> {
-    /// No results yet, over rows that take `base_bytes`.
+    /// Starts without results, over rows that take `base_bytes`.
     pub fn new(held: &'a mut Reservation, base_bytes: usize) -> Results<'a> {
         Results {
             held,
@@ -36,12 +37,12 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Those of the next call.
+    /// Starts the next call.
     pub fn begin(&mut self) {
         self.room = Room::new(MOST_TEXT_BYTES);
     }
 
-    /// One more. What has a fixed width was held with the rows.
+    /// Appends a result. Fixed-width results are already reserved with the rows.
     pub fn push(
         &mut self,
         out: &mut VectorBuilder,

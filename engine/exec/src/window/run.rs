@@ -1,4 +1,4 @@
-//! One call over the sorted rows of a window, and the expressions it evaluates.
+//! One window call over the sorted rows, and the expressions it evaluates.
 
 use crate::context::Context;
 use crate::expr::{self, ActiveRows};
@@ -9,14 +9,14 @@ use nacre_types::{Error, Reason, Result, limits};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where partitions and peers are among the sorted rows.
+/// Partitions and peers among the sorted rows.
 pub(super) struct Places {
     pub partitions: Vec<Range<usize>>,
-    /// Of each row.
+    /// The peers of each row.
     pub peers: Vec<Range<usize>>,
 }
 
-/// One call over all rows.
+/// A call to compute over all rows.
 pub(super) struct Run<'a> {
     pub call: &'a WindowCall,
     pub order: &'a [SortKey],
@@ -26,7 +26,7 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Checks for cancellation once a vector of rows.
+    /// Checks for cancellation once per vector of rows.
     pub fn check_cancelled(&self, row: usize) -> Result<()> {
         if row.is_multiple_of(limits::VECTOR_ROWS) {
             self.context.check_cancelled()
@@ -39,7 +39,7 @@ impl Run<'_> {
         expr::evaluate_shared(e, self.batch, self.context)
     }
 
-    /// Null where the type cannot hold it.
+    /// Evaluates row by row; null where the result is out of range.
     pub fn eval_row_by_row(&self, e: &Expr) -> Result<Arc<Vector>> {
         let evaluator = expr::Evaluator { batch: self.batch, context: self.context };
         let mut out = VectorBuilder::new(e.data_type);
@@ -54,7 +54,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether an error says that a value is outside its type.
+/// Whether an error reports a value out of its type's range.
 pub(super) fn is_beyond(error: &Error) -> bool {
     error.reason() == Some(Reason::OutOfRange)
 }

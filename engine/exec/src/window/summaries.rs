@@ -1,35 +1,37 @@
-//! Rows summed up beforehand, so that a frame that slides is put together from few parts, whatever its width: a segment
-//! tree over accumulators (Leis, Kundhikanjana, Kemper, Neumann: Efficient Processing of Window Functions in Analytical
-//! SQL Queries, PVLDB 2015).
+//! Partial aggregates over the sorted rows, so that a sliding frame is combined from a few parts
+//! however wide it is: a segment tree over accumulators (V. Leis et al., *Efficient Processing of
+//! Window Functions in Analytical SQL Queries*, PVLDB 2015).
 //!
-//! Parts are of all rows, whatever partitions there are: a part that lies in two is in no frame. Parts of a frame are
-//! taken from left to right, so that of equal values the first is kept, and its sums pass over the values they would
-//! have row by row.
+//! The tree spans all rows, regardless of partitions; a part that crosses a partition boundary lies
+//! in no frame. Parts are added from left to right, so that ties keep their first value and sums
+//! are computed over the values in row order.
 
 use crate::aggregate::accumulator::Accumulator;
 use nacre_function::vector::groups::Groups;
 use nacre_types::Result;
 use std::ops::Range;
 
-/// Rows of a part of the first level; parts of each level in one of the next.
+/// Rows summarised by one part of the first level, and parts summarised by one part of the next
+/// level.
 const FANOUT: usize = 64;
-/// A frame of fewer rows is accumulated row by row.
+/// A frame with fewer rows is accumulated row by row.
 pub(super) const WIDE: usize = 2 * FANOUT;
 
 pub(super) struct Summaries {
     levels: Vec<Accumulator>,
 }
 
-/// Where a part of a frame is.
+/// One part of a frame.
 #[derive(Debug, PartialEq)]
 pub(super) enum Part {
     Rows(Range<usize>),
-    /// Groups of a level.
+    /// Parts of one level.
     Level(usize, Range<usize>),
 }
 
 impl Summaries {
-    /// Summarises `rows` rows: `add` accumulates those that count. Fails where a single part is out of range.
+    /// Summarises `rows` rows; `add` accumulates those that count. Fails if an aggregate of a
+    /// single part is out of range.
     pub fn new(
         rows: usize,
         fresh: impl Fn() -> Result<Accumulator>,
@@ -51,7 +53,8 @@ impl Summaries {
         Ok(Summaries { levels })
     }
 
-    /// Adds these rows to the only group of an accumulator; `add` does it for those that are no part.
+    /// Adds these rows to the only group of an accumulator. `add` accumulates rows that no part
+    /// covers.
     pub fn add(
         &self,
         rows: Range<usize>,
@@ -67,20 +70,21 @@ impl Summaries {
     }
 }
 
-/// The group, one level up, of each of `count` rows or groups.
+/// For each of `count` rows or parts, the index of its parent one level up.
 fn of_next_level(count: usize) -> Vec<u32> {
     (0..count).map(|at| (at / FANOUT) as u32).collect()
 }
 
-/// The parts of some rows in order, with `levels` levels above the rows. No part has more than [`FANOUT`]
-/// groups.
+/// Splits a range of rows into parts, in order, with `levels` levels above the rows. Each run of
+/// parts has at most [`FANOUT`].
 fn parts(rows: Range<usize>, levels: usize) -> impl Iterator<Item = Part> {
     let mut at = rows.start;
     std::iter::from_fn(move || {
         if at >= rows.end {
             return None;
         }
-        // The largest that begins here and ends in time; as many as that until a larger one begins, or the end is near.
+        // Choose the largest part that begins here and fits; take parts of that size until a larger
+        // one can begin or the range ends.
         let (mut level, mut unit) = (0, 1);
         while level < levels && at.is_multiple_of(unit * FANOUT) && at + unit * FANOUT <= rows.end {
             unit *= FANOUT;

@@ -1,4 +1,4 @@
-//! What windows hold, and when they stop.
+//! Window results against models, their memory use, and cancellation.
 
 use crate::build;
 use crate::context::Context;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const I64: DataType = DataType::Int64;
 
-/// A window over `(n, text)`, in the order of `n`.
+/// A window over `(n, text)`, ordered by `n`.
 fn window(rows: Vec<Vec<Value>>, calls: Vec<WindowCall>) -> Plan {
     let field = |data_type| Field { name: "c".into(), data_type, nullable: true };
     let rows = rows
@@ -73,7 +73,7 @@ fn texts_of_results_are_held() {
         frame: growing,
         data_type: DataType::TEXT,
     };
-    // One long text among short ones, which every row answers.
+    // The first row's text is long; the call returns it for every row.
     let rows = |bytes: usize| {
         let text = |n| if n == 0 { "y".repeat(bytes) } else { "x".into() };
         (0..2000).map(|n| vec![int(n), Value::Text(text(n))]).collect()
@@ -108,7 +108,7 @@ fn calls_over_many_rows_can_be_cancelled() {
         run(&mut *build(&window(rows, vec![call; calls]), &context).unwrap(), &context).unwrap();
         asked.load(Ordering::Relaxed)
     };
-    // Each further call asks before it begins, and at every 2,048th row.
+    // Each additional call checks for cancellation when it begins and at every 2,048th row.
     assert_eq!(asked(3), asked(1) + 2 * (1 + 5));
 }
 
@@ -116,7 +116,7 @@ fn calls_over_many_rows_can_be_cancelled() {
 fn frames_that_end_with_the_partition_grow_from_its_end() {
     let fixture = Fixture::new();
     let context = fixture.context();
-    // Rows 20 to 29 have no text; of the others those before and behind have each their own.
+    // Rows 20 to 29 have a null text. The others have distinct texts on either side.
     let texts =
         |n: i64| if n / 10 == 2 { Value::Null } else { text(&format!("{:02}", n * 37 % 100)) };
     let rows: Vec<Vec<Value>> = (0..50).map(|n| vec![int(n), texts(n)]).collect();
@@ -202,7 +202,7 @@ fn frames_that_slide_are_what_their_rows_are() {
 fn what_is_left_of_many_rows_is_summed_up_once() {
     let fixture = Fixture::new();
     let context = fixture.context();
-    // 2 * 10^10 additions otherwise.
+    // Recomputing each frame would take 2 * 10^10 additions.
     let count = 200_000;
     let input: Vec<i64> = (0..count).collect();
     let column = |values: &[i64]| (I64, values.iter().map(|n| int(*n)).collect());
@@ -217,7 +217,7 @@ fn what_is_left_of_many_rows_is_summed_up_once() {
     assert_eq!(found[count as usize - 1][1], dec(count as i128 - 1, 0));
 }
 
-/// Answers batches made beforehand.
+/// Returns prepared batches.
 struct Batches(std::vec::IntoIter<Batch>);
 
 impl Operator for Batches {

@@ -1,4 +1,4 @@
-//! The filters of a scan, taken apart for what can answer them without reading values.
+//! Splits the filters of a scan by what can evaluate them without reading values.
 
 pub(in crate::scan) mod clauses;
 pub(in crate::scan) mod prune;

@@ -1,4 +1,4 @@
-//! The rows that the indexes of a table find for a scan.
+//! Finds rows of a scan by index.
 
 use super::found::Found;
 use super::hits::{Hits, in_scan_order};

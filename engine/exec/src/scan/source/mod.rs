@@ -48,7 +48,7 @@ struct Current {
 pub(in crate::scan) struct RowSource {
     reader: SegmentReader,
     prune: Prune,
-    /// Neither a column, a filter nor a locator is asked for: rows are counted without being read.
+    /// No column, filter or locator is needed: rows are counted without being read.
     counts_only: bool,
     /// Rows of segments counted and not returned yet.
     counted: u64,

@@ -1,8 +1,8 @@
-//! Rows of segments that pass all filters: which they are, and their values.
+//! Selects the rows of segments that pass all filters, and reads their values.
 //!
-//! Of a range of a block, tests of single columns run first, on the encoded columns; then the filters
-//! of joins above the scan; then the other filters, on the columns they need. The remaining columns
-//! are read only for the rows that are left.
+//! Within a range of a block, tests of single columns run first, on the encoded columns; then the
+//! filters of joins above the scan; then the other filters, on the columns they need. The remaining
+//! columns are read only for the rows that are left.
 
 use super::columns::StoredColumns;
 use super::origin::Origin;
@@ -18,7 +18,7 @@ use nacre_types::{DataType, Result, Value};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Rows are picked one by one when at most one in this many is left; otherwise the range is decoded.
+/// Rows are fetched one by one if at most one in this many is left; otherwise the range is decoded.
 const TAKE_ONE_IN: usize = 8;
 
 /// Reads rows of segments that pass the filters of a scan.
@@ -93,7 +93,7 @@ impl SegmentReader {
         self.columns.prefetch(view, (0..self.columns.len()).filter(surely), block)
     }
 
-    /// The rows of a range inside a block that pass; `None` when there are none.
+    /// The rows of a range inside a block that pass, or `None` if no row does.
     pub(in crate::scan) fn read(
         &self,
         view: &SegmentView,
@@ -302,7 +302,7 @@ impl SegmentReader {
         Ok((many < rows.count()).then(|| left.ones()))
     }
 
-    /// Those of some rows of a segment, which indexes found, that pass all filters.
+    /// Reads the rows of a segment that indexes found, and keeps those that pass all filters.
     pub fn read_found(
         &self,
         view: &SegmentView,
