@@ -12,7 +12,7 @@ const BITS_A_VALUE: u64 = 64;
 /// Up to this many values are also kept sorted, to be compared with the bounds of blocks.
 const FEW: usize = 1 << 12;
 
-/// See the module.
+/// A set of integers with a fast, approximate membership test.
 pub(super) struct KeySet {
     low: i64,
     high: i64,

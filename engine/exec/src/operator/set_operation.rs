@@ -27,7 +27,7 @@ use std::sync::Arc;
 enum Passes {
     /// `INTERSECT`: those also on the right side.
     Present,
-    /// `EXCEPT`: those that are not.
+    /// `EXCEPT`: those not on the right side.
     Absent,
 }
 

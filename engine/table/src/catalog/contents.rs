@@ -6,7 +6,7 @@ use nacre_types::{Error, Result, TableId, Timestamp, ViewSchema, invariant};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// See the module. Names are compared without regard to ASCII case; tables and views share them.
+/// The catalog's contents. Names ignore ASCII case; tables and views share one namespace.
 #[derive(Default)]
 pub(crate) struct Contents {
     /// By lower-case name.
@@ -50,7 +50,7 @@ impl Contents {
         Ok(())
     }
 
-    /// Adds a table that this commit creates; 0 for one that was recovered.
+    /// Adds a table that this commit creates. `commit` is 0 for a recovered table.
     pub fn add(&mut self, table: &Arc<Table>, commit: Timestamp) -> Result<()> {
         self.check_name(&table.schema().name)?;
         table.created_by(commit);
@@ -58,7 +58,7 @@ impl Contents {
         Ok(())
     }
 
-    /// Puts a version of a table in the place of another, which may have had another name.
+    /// Replaces a version of a table by a new one, whose name may differ.
     pub fn replace(&mut self, old: &Table, new: &Arc<Table>) -> Result<()> {
         let (from, to) = (&old.schema().name, &new.schema().name);
         if !from.eq_ignore_ascii_case(to) {
@@ -98,7 +98,7 @@ impl Contents {
         );
     }
 
-    /// Adds a view; `replace` allows it to take the place of another.
+    /// Adds a view; `replace` allows it to replace another.
     pub fn add_view(&mut self, view: Arc<ViewSchema>, replace: bool) -> Result<()> {
         let name = view.name.to_ascii_lowercase();
         let kind = match (self.by_name.contains_key(&name), self.views.contains_key(&name)) {

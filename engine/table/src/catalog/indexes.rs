@@ -1,9 +1,10 @@
-//! `CREATE INDEX` and `DROP INDEX`: a new version of the table, like every change of a schema.
+//! `CREATE INDEX` and `DROP INDEX`. Like every schema change, each creates a new version of the
+//! table.
 //!
-//! An index answers from the commit that creates it: rows in memory are entered under the commit lock,
-//! and segments without a part of it are read whole until background work has built one. A transaction
-//! that wrote to the version before fails with `conflict` when it commits, so no row is missing from
-//! the index.
+//! An index is usable from the commit that creates it: rows in memory are indexed under the commit
+//! lock, and segments without an index part are scanned until background work has built one. A
+//! transaction that wrote to the previous version fails with `conflict` when it commits, so the
+//! index never misses a row.
 
 use crate::catalog::registry::Catalog;
 use crate::catalog::{tables, verify};
@@ -11,9 +12,9 @@ use crate::table::version::Table;
 use nacre_types::{Error, IndexSchema, Result, TableSchema, Timestamp};
 use std::sync::Arc;
 
-/// Creates an index and returns the version of the table that has it. The index's id is replaced by a
-/// new one. `constraint` if it is unique and two rows have the same values; `conflict` if the table
-/// was changed since.
+/// Creates an index and returns the version of the table that has it. The index gets a new id.
+/// `constraint` if it is unique and two rows have the same values; `conflict` if the table was
+/// changed since.
 pub(crate) fn create(
     catalog: &Catalog,
     table: &Arc<Table>,
@@ -27,13 +28,13 @@ pub(crate) fn create(
     changed.check_indexes()?;
     let seen = settled_change(catalog, table);
     if is_unique {
-        // Verified without a lock first, which is enough if nothing is written meanwhile. The snapshot
-        // keeps the segments that are read from being removed after a merge or a truncation.
+        // Verify without a lock first, which suffices if nothing is written meanwhile. The snapshot
+        // keeps the segments being read from being removed after a merge or a truncation.
         let pinned = catalog.commits().snapshots().take();
         let trial = Table::altered(table, changed.clone(), 0);
         let outcome = trial.enter_all().and_then(|()| verify::new_indexes(&trial, table));
-        // A row written meanwhile may have been met twice: then the check under the lock decides. A
-        // table truncated meanwhile has no rows to object to.
+        // A row written meanwhile may have been counted twice; then the check under the lock
+        // decides. A table truncated meanwhile has no rows that could conflict.
         if outcome.is_err() && table.is_newest() && settled_change(catalog, table) == seen {
             outcome?;
         }
@@ -42,8 +43,8 @@ pub(crate) fn create(
     tables::alter_verified(catalog, table, changed, Some(seen))
 }
 
-/// The last commit that changed a table, read while no commit is under way: during one, rows may be
-/// there already that the table does not account for, or the other way round.
+/// The last commit that changed a table. Read under the commit lock: during a commit, the table's
+/// rows and its change timestamp may disagree.
 fn settled_change(catalog: &Catalog, table: &Table) -> Timestamp {
     let _turn = catalog.commits().lock();
     table.changed()

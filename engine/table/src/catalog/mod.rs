@@ -1,4 +1,4 @@
-//! What the database has: tables by name and id, views, and every change of a schema.
+//! The catalog of a database: tables by name and id, views, and schema changes.
 
 pub(crate) mod contents;
 pub(crate) mod indexes;

@@ -1,5 +1,4 @@
-//! The catalog: looking tables and views up, now and as of a snapshot, and committing a change of what
-//! it has.
+//! The catalog: looks up tables and views, now and as of a snapshot, and commits changes.
 
 use crate::catalog::contents::Contents;
 use crate::commit::commits::Commits;
@@ -12,15 +11,15 @@ use nacre_types::{Error, Result, TableId, TableSchema, Timestamp, ViewSchema, in
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// See the module. Changes are made by [`tables`](crate::catalog::tables),
+/// The catalog. Changes are made by [`tables`](crate::catalog::tables),
 /// [`indexes`](crate::catalog::indexes) and [`views`](crate::catalog::views).
 pub(crate) struct Catalog {
     contents: RwLock<Contents>,
     /// Commit of the newest change, visible or not.
     last_ddl: AtomicU64,
     next_table: AtomicU64,
-    /// Partitions of a new table whose shard key does not say how many; 0 for as many as the host runs
-    /// tasks at once.
+    /// Partitions of a new table whose shard key does not specify a number; 0 for the number of
+    /// tasks the host runs at once.
     partitions: usize,
     parallelism: Arc<dyn Parallelism>,
     commits: Arc<Commits>,
@@ -28,7 +27,7 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// A catalog with recovered contents. Table ids from `next_table` on are free.
+    /// Creates a catalog with recovered contents. Table ids from `next_table` on are free.
     pub fn new(
         contents: Contents,
         next_table: TableId,
@@ -48,22 +47,22 @@ impl Catalog {
         }
     }
 
-    /// Where its changes are committed.
+    /// The commit pipeline for catalog changes.
     pub fn commits(&self) -> &Arc<Commits> {
         &self.commits
     }
 
-    /// Where dropped segments and files go.
+    /// Collects dropped segments and files for removal.
     pub fn garbage(&self) -> &Garbage {
         &self.garbage
     }
 
-    /// Looks at the contents. Nothing may be committed meanwhile.
+    /// Reads the contents. `look` must not commit anything.
     pub fn read<T>(&self, look: impl FnOnce(&Contents) -> T) -> T {
         look(&self.contents.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether readers need not wait for a change.
+    /// Whether readers can proceed without waiting for a change.
     #[cfg(test)]
     pub fn is_free(&self) -> bool {
         self.contents.try_read().is_ok()
@@ -74,7 +73,7 @@ impl Catalog {
         self.read(|contents| contents.tables().cloned().collect())
     }
 
-    /// A table by name, without regard to ASCII case.
+    /// Looks up a table by name, ignoring ASCII case.
     pub fn table(&self, name: &str) -> Option<Arc<Table>> {
         self.read(|contents| contents.table(name).cloned())
     }
@@ -95,7 +94,7 @@ impl Catalog {
         self.read(|contents| contents.views().cloned().collect())
     }
 
-    /// A view by name, without regard to ASCII case.
+    /// Looks up a view by name, ignoring ASCII case.
     pub fn view(&self, name: &str) -> Option<Arc<ViewSchema>> {
         self.read(|contents| contents.view(name).cloned())
     }
@@ -105,18 +104,18 @@ impl Catalog {
         self.last_ddl.load(Ordering::Acquire)
     }
 
-    /// A table by the name it had at a timestamp, as it was then, without regard to ASCII case. A table
-    /// that was created later has today's name and the schema of its beginning, unless another table
-    /// had the name then.
+    /// A table by the name it had at a timestamp, in its version at that time, ignoring ASCII case.
+    /// A table created later is found by its current name in its first version, unless another
+    /// table had the name then.
     pub fn table_at(&self, name: &str, at: Timestamp) -> Option<Arc<Table>> {
         let today = self.table(name);
-        // Read after the look-up: a change of the catalog sets it first.
+        // Read after the lookup: a catalog change sets it first.
         if self.last_ddl() <= at
             || today.as_ref().is_some_and(|table| table.created() <= at && table.since() <= at)
         {
             return today;
         }
-        // It has another name now, had another schema then, or did not exist.
+        // The table has been renamed since, had another schema then, or did not exist.
         let there = self
             .tables()
             .into_iter()
@@ -128,15 +127,16 @@ impl Catalog {
         })
     }
 
-    /// The table of a schema as it was at a timestamp. `not_found` if it was dropped since, `conflict`
-    /// if its columns, indexes or name were others then. A table that was created later had no name.
+    /// The table with this schema, in its version at a timestamp. `not_found` if it was dropped
+    /// since, `conflict` if its columns, indexes or name were different then. A table created later
+    /// had no name.
     pub fn table_of(&self, schema: &TableSchema, at: Timestamp) -> Result<Arc<Table>> {
         let newest = self.table_by_id(schema.id).map_err(|_| {
             Error::not_found(format!("table {}", schema.name)).with_sqlstate("42P01")
         })?;
         let table = newest.version_at(at);
         let known = table.schema();
-        // What an upsert does depends on which unique keys there are.
+        // The set of unique keys determines what an upsert does.
         let ids = |schema: &TableSchema| -> Vec<_> {
             schema.indexes.iter().map(|index| index.id).collect()
         };
@@ -157,7 +157,7 @@ impl Catalog {
         names
     }
 
-    /// Drops versions of tables that no snapshot from `oldest` on asks for.
+    /// Drops versions of tables that no snapshot from `oldest` on can read.
     pub fn forget_versions(&self, oldest: Timestamp) {
         self.tables().iter().for_each(|table| table.forget_versions(oldest));
     }
@@ -167,8 +167,8 @@ impl Catalog {
         self.next_table.load(Ordering::Relaxed) as TableId
     }
 
-    /// A table with an id of its own that is not in the catalog yet. A shard key without a number of
-    /// partitions gets one.
+    /// Creates a table with a new id, without adding it to the catalog. Sets the number of
+    /// partitions if the shard key does not specify one.
     pub fn new_table(&self, mut schema: TableSchema) -> Result<Arc<Table>> {
         self.commits.check_open()?;
         schema.check_shard_key()?;
@@ -195,16 +195,16 @@ impl Catalog {
         self.commit_prepared(payload, |_| Ok(()), |contents, commit, ()| apply(contents, commit))
     }
 
-    /// Like [`Catalog::commit`]. Slow work is done by `prepare`, under the commit lock, which keeps the
-    /// catalog as it is, while others may look things up in it.
+    /// Like [`Catalog::commit`]. `prepare` does slow work under the commit lock, which prevents
+    /// catalog changes but not lookups.
     pub fn commit_prepared<T>(
         &self,
         mut payload: Vec<u8>,
         prepare: impl FnOnce(Timestamp) -> Result<T>,
         apply: impl FnOnce(&mut Contents, Timestamp, T) -> Result<()>,
     ) -> Result<()> {
-        // The catalog changes before the append, so what the append would refuse is refused first:
-        // then readers can go on, and no reader sees a version that has no record.
+        // The append must not fail after the catalog has changed, so its length check comes first:
+        // readers can go on meanwhile, and none sees a version without a record.
         nacre_log::check_length(payload.len())?;
         let mut turn = self.commits.lock();
         let commit = turn.next();
@@ -215,7 +215,7 @@ impl Catalog {
             "commit {commit} changes the catalog after commit {} has",
             self.last_ddl()
         );
-        // Set first, so that a reader that meets the change knows that it may be too new for it.
+        // Set first, so that a reader that sees the change also knows that it may be too new.
         self.last_ddl.store(commit, Ordering::Release);
         let mut contents = self.contents.write().unwrap_or_else(PoisonError::into_inner);
         apply(&mut contents, commit, prepared)?;

@@ -1,8 +1,8 @@
-//! `CREATE TABLE`, `DROP TABLE`, `ALTER TABLE` and `TRUNCATE`. A change makes a new version of the
-//! table; no row is rewritten.
+//! `CREATE TABLE`, `DROP TABLE`, `ALTER TABLE` and `TRUNCATE`. A change creates a new version of
+//! the table; no row is rewritten.
 //!
-//! A transaction that wrote to a version that is not the newest when it commits fails with
-//! `conflict`: its rows would have the wrong columns, or be in partitions that nothing reads any more.
+//! A transaction that wrote to a version that is no longer the newest when it commits fails with
+//! `conflict`: its rows would have the wrong columns, or be in partitions that are no longer read.
 
 use crate::catalog::registry::Catalog;
 use crate::catalog::verify;
@@ -15,7 +15,7 @@ use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, IndexId, Result, TableSchema, Timestamp, invariant};
 use std::sync::Arc;
 
-/// Creates a table. The schema's id is replaced by a new one.
+/// Creates a table with a new id.
 pub(crate) fn create(catalog: &Catalog, schema: TableSchema) -> Result<Arc<Table>> {
     let table = catalog.new_table(schema)?;
     let mut payload = record::begin(0);
@@ -24,8 +24,8 @@ pub(crate) fn create(catalog: &Catalog, schema: TableSchema) -> Result<Arc<Table
     Ok(table)
 }
 
-/// Drops tables with everything in them, or none of them. Transactions that still read them go on;
-/// writes to them fail.
+/// Drops tables with all their contents, or none of them. Transactions that still read them
+/// continue; writes to them fail.
 pub(crate) fn drop_all(catalog: &Catalog, tables: &[Arc<Table>]) -> Result<()> {
     catalog.commits().check_open()?;
     let tables = once_each(tables);
@@ -68,8 +68,8 @@ pub(crate) fn truncate(catalog: &Catalog, tables: &[Arc<Table>]) -> Result<()> {
     })
 }
 
-/// Gives a table another schema, made from its newest one: other names, more columns, fewer columns,
-/// another order. `conflict` if the table was changed since.
+/// Changes a table's schema, given one derived from its newest schema: renamed, added, dropped or
+/// reordered columns. `conflict` if the table was changed since.
 pub(crate) fn alter(
     catalog: &Catalog,
     table: &Arc<Table>,
@@ -78,8 +78,8 @@ pub(crate) fn alter(
     alter_verified(catalog, table, changed, None)
 }
 
-/// Like [`alter`]. New unique indexes need not be verified if nothing changed the table since commit
-/// `verified`.
+/// Like [`alter`]. New unique indexes need no verification if the table has not changed since
+/// commit `verified`.
 pub(crate) fn alter_verified(
     catalog: &Catalog,
     table: &Arc<Table>,
@@ -134,7 +134,7 @@ fn once_each(tables: &[Arc<Table>]) -> Vec<Arc<Table>> {
     tables
 }
 
-/// Ends all segments of a table. Their files are removed when no snapshot sees them.
+/// Ends all segments of a table. Their files are removed once no snapshot needs them.
 fn discard_segments(garbage: &Garbage, table: &Table, commit: Timestamp) {
     let current = table.segments().into_iter().filter(|state| state.is_current());
     garbage.add_segments(current.inspect(|state| state.drop_at(commit)));
@@ -143,14 +143,14 @@ fn discard_segments(garbage: &Garbage, table: &Table, commit: Timestamp) {
     }
 }
 
-/// Files of hash tables that their table no longer has. They are removed when no snapshot reads them.
+/// Discards the files of dropped hash tables. They are removed once no snapshot needs them.
 pub(crate) fn discard_tables(garbage: &Garbage, tables: &[Arc<HashTable>], commit: Timestamp) {
     garbage.add_files(commit, tables.iter().flat_map(|table| table.files()).cloned());
 }
 
-/// Discards what a new version of a table no longer has of indexes. Hash tables leave the lists at
-/// once. Index parts stay with their segments for readers of the old version, until no snapshot reads
-/// them.
+/// Discards the data of indexes that a new version of a table dropped. Hash tables leave the lists
+/// immediately. Index parts stay with their segments for readers of the old version, until no
+/// snapshot reads it.
 fn discard_indexes(garbage: &Garbage, old: &Table, new: &Table, commit: Timestamp) {
     let is_gone = |index: IndexId| old.has_index(index) && !new.has_index(index);
     let is_of_gone =

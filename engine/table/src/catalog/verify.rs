@@ -1,4 +1,4 @@
-//! Whether the rows of a table may be in a new unique index: no two have the same values.
+//! Verifies that the rows of a table satisfy a new unique index.
 
 use crate::index::definition::Index;
 use crate::index::entries::each_entry;
@@ -9,8 +9,8 @@ use nacre_rowstore::{Change, Node};
 use nacre_types::{Result, limits};
 use std::sync::Arc;
 
-/// Checks all rows against those unique indexes that `old` did not have. The rows in memory must have
-/// been entered. The answer is final only under the commit lock.
+/// Checks all rows against the unique indexes that `old` did not have. Rows in memory must already
+/// be indexed. The answer is final only under the commit lock.
 pub(crate) fn new_indexes(table: &Table, old: &Table) -> Result<()> {
     let mut new = table.unique_indexes().filter(|index| !old.has_index(index.id()));
     new.try_for_each(|index| unique(table, index))

@@ -1,11 +1,12 @@
-//! `CREATE VIEW` and `DROP VIEW`. A view is a named query text; its meaning is not known here.
+//! `CREATE VIEW` and `DROP VIEW`. A view is a named query text, which this crate does not
+//! interpret.
 
 use crate::catalog::registry::Catalog;
 use crate::record;
 use nacre_types::{Result, ViewSchema};
 use std::sync::Arc;
 
-/// Creates a view. `replace` allows it to take the place of another.
+/// Creates a view. `replace` allows it to replace another.
 pub(crate) fn create(catalog: &Catalog, view: ViewSchema, replace: bool) -> Result<()> {
     catalog.commits().check_open()?;
     let mut payload = record::begin(0);

@@ -1,8 +1,8 @@
 //! The commit pipeline. Under the commit lock: take the next timestamp, append the record, stamp what
 //! was written. Outside it: wait for the sync, then make the timestamp visible.
 //!
-//! Log order is timestamp order and a sync covers everything before it, so a committer whose sync has
-//! returned may make its own timestamp visible without looking at others'.
+//! Log order is timestamp order and a sync covers everything before it, so a committer whose sync
+//! has returned may make its own timestamp visible regardless of other commits.
 
 use crate::commit::snapshots::Snapshots;
 use crate::options::Durability;
@@ -19,8 +19,8 @@ pub(crate) struct Commits {
     clock: Arc<dyn Clock>,
     durability: Durability,
     snapshots: Arc<Snapshots>,
-    /// The commit lock. It protects the last timestamp given out, and every change of the list of
-    /// segments of a partition, of delete bitmaps, of versions of tables and of the catalog.
+    /// The commit lock. It protects the last assigned timestamp and all changes of segment lists,
+    /// delete bitmaps, table versions and the catalog.
     last: Mutex<Timestamp>,
     /// When the newest sync that covered everything before it began.
     last_sync_ns: AtomicU64,
@@ -35,19 +35,19 @@ pub(crate) struct Committed {
     pub lsn: Lsn,
 }
 
-/// Holding the commit lock.
+/// Held commit lock.
 pub(crate) struct CommitTurn<'a> {
     commits: &'a Commits,
     last: MutexGuard<'a, Timestamp>,
 }
 
 impl CommitTurn<'_> {
-    /// The last timestamp given out.
+    /// The last assigned timestamp.
     pub fn last(&self) -> Timestamp {
         *self.last
     }
 
-    /// Pretends that all commits up to one were given out.
+    /// Marks all commits up to one as assigned.
     #[cfg(test)]
     pub fn set_last(&mut self, commit: Timestamp) {
         *self.last = commit;
@@ -58,7 +58,7 @@ impl CommitTurn<'_> {
         *self.last + 1
     }
 
-    /// Appends a record that begins with [`CommitTurn::next`]. What may still be refused is refused
+    /// Appends a record stamped with [`CommitTurn::next`]. Anything that may fail must be checked
     /// before: afterwards the record is in the log.
     pub fn append(&mut self, payload: &[u8]) -> Result<Committed> {
         let commit = self.next();
@@ -78,7 +78,7 @@ impl CommitTurn<'_> {
 }
 
 impl Commits {
-    /// Continues after commit `last` of a recovered log.
+    /// Continues after the last commit of a recovered log.
     pub fn new(
         log: Arc<Log>,
         clock: Arc<dyn Clock>,
@@ -96,7 +96,7 @@ impl Commits {
         }
     }
 
-    /// The snapshots of what is committed.
+    /// The registry of snapshots.
     pub fn snapshots(&self) -> &Arc<Snapshots> {
         &self.snapshots
     }
@@ -117,8 +117,8 @@ impl Commits {
         CommitTurn { commits: self, last }
     }
 
-    /// Waits until no commit is under way, and returns the last one. A committer that lists a segment
-    /// holds the lock until its commit is done, or takes the segment out again.
+    /// Waits until no commit is in progress, and returns the last one. A committer that lists a
+    /// segment holds the lock until it has either committed or removed the segment from the list.
     pub fn settled(&self) -> Timestamp {
         self.lock().last()
     }
@@ -132,14 +132,14 @@ impl Commits {
         }
     }
 
-    /// Refuses further work. Returns once no commit is under way: one that passed its check before is
-    /// in the log by then.
+    /// Rejects further commits. On return no commit is in progress: any that passed its check
+    /// before is in the log.
     pub fn refuse_more(&self) {
         self.closed.store(true, Ordering::Release);
         self.settled();
     }
 
-    /// Makes everything that is committed visible, and waits for its sync if it is not visible yet.
+    /// Makes everything committed visible, after waiting for its sync if necessary.
     pub fn catch_up(&self) -> Result<()> {
         let (last, lsn) = {
             let turn = self.lock();
@@ -151,16 +151,16 @@ impl Commits {
         Ok(())
     }
 
-    /// Waits until a commit is durable, whatever the durability level, and makes it visible. If the
-    /// sync fails, whether the record is in the log is unknown until the next start: nothing that the
-    /// record names may be removed.
+    /// Waits until a commit is durable, regardless of the durability level, and makes it visible.
+    /// If the sync fails, it is unknown until the next start whether the record is in the log:
+    /// files that the record names must not be removed.
     pub fn settle_strictly(&self, committed: Committed) -> Result<()> {
         self.sync_to(committed.lsn)?;
         self.snapshots.make_visible(committed.commit);
         Ok(())
     }
 
-    /// Waits until a commit is as durable as the options ask, and makes it visible.
+    /// Waits until a commit is as durable as the options require, and makes it visible.
     pub fn settle(&self, committed: Committed) -> Result<()> {
         match self.durability {
             Durability::Strict => self.log.sync(committed.lsn)?,
@@ -171,7 +171,7 @@ impl Commits {
         Ok(())
     }
 
-    /// Whether acknowledged commits have stayed unsynced for the interval.
+    /// Whether acknowledged commits have been unsynced for the configured interval.
     pub fn sync_is_due(&self) -> bool {
         let Durability::Relaxed { interval_ms } = self.durability else { return false };
         if self.log.durable() >= self.log.position() {
@@ -182,12 +182,12 @@ impl Commits {
         since >= u64::from(interval_ms) * 1_000_000
     }
 
-    /// Makes everything committed so far durable, whatever the durability level.
+    /// Makes everything committed so far durable, regardless of the durability level.
     pub fn sync_log(&self) -> Result<()> {
         self.sync_to(self.log.position())
     }
 
-    /// Makes everything before a position durable. The interval of relaxed durability starts anew:
+    /// Makes everything before a position durable. Restarts the interval of relaxed durability:
     /// what the sync does not cover was acknowledged after it began.
     pub fn sync_to(&self, lsn: Lsn) -> Result<()> {
         let began = self.clock.monotonic_ns();

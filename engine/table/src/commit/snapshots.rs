@@ -1,5 +1,5 @@
-//! Which timestamps readers see: the newest visible commit, and the snapshots in use, whose versions
-//! are not collected.
+//! Tracks which timestamps readers see: the newest visible commit, and the snapshots in use, whose
+//! row versions must not be collected.
 
 use nacre_types::{Timestamp, invariant};
 use std::collections::BTreeMap;
@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) struct Snapshots {
     /// The newest commit that new snapshots see.
     visible: AtomicU64,
-    /// How many users each snapshot has.
+    /// Number of users of each snapshot.
     users: Mutex<BTreeMap<Timestamp, usize>>,
 }
 
 impl Snapshots {
-    /// A registry without snapshots; new ones see commits up to `visible`.
+    /// Creates a registry without snapshots; new ones see commits up to `visible`.
     pub fn new(visible: Timestamp) -> Arc<Snapshots> {
         Arc::new(Snapshots { visible: AtomicU64::new(visible), users: Mutex::default() })
     }
@@ -29,15 +29,15 @@ impl Snapshots {
         self.visible.load(Ordering::Acquire)
     }
 
-    /// Lets new snapshots see a commit and all before it.
+    /// Makes a commit and all before it visible to new snapshots.
     pub fn make_visible(&self, commit: Timestamp) {
         self.visible.fetch_max(commit, Ordering::AcqRel);
     }
 
-    /// The oldest timestamp that any reader may ask for.
+    /// The oldest timestamp that a reader may read at.
     pub fn oldest(&self) -> Timestamp {
         let users = self.users();
-        // Without snapshots in use, the next one is of the newest visible commit.
+        // If no snapshot is in use, the next one will be at the newest visible commit.
         let oldest = users.keys().next().copied().unwrap_or_else(|| self.visible());
         debug_assert!(oldest <= self.visible(), "snapshot {oldest} is newer than what is visible");
         oldest

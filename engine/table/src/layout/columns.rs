@@ -1,5 +1,5 @@
-//! Column ids that segments use and no table does: the row number of tables without a primary key,
-//! the key order, the key filter, the columns of hash tables, and the columns of index parts.
+//! Reserved column ids of segments: the row number of tables without a primary key, the key order,
+//! the key filter, and the columns of hash tables and index parts.
 //!
 //! These ids are stored. Ids of a table's own columns start at 0 and stay below [`FIRST_OF_INDEXES`].
 
@@ -11,7 +11,7 @@ pub(crate) const ROW_NUMBER_COLUMN: u32 = u32::MAX;
 pub(crate) const KEY_ORDER_COLUMN: u32 = u32::MAX - 1;
 /// Stored hashes of a hash table, ascending.
 pub(crate) const HASH_COLUMN: u32 = u32::MAX - 2;
-/// Where the key of each hash is: the segment's number in the hash table, and a position in it.
+/// The location of each hash's key: the segment's number in the hash table, and a position in it.
 pub(crate) const PLACE_COLUMN: u32 = u32::MAX - 3;
 /// Bloom filter of the keys of a segment.
 pub(crate) const KEY_FILTER_COLUMN: u32 = u32::MAX - 4;
@@ -26,7 +26,7 @@ const FILTER: u32 = IDS_PER_INDEX - 1;
 
 const _: () = assert!(limits::MAX_INDEX_COLUMNS < FILTER as usize);
 
-/// What a column of an index part holds.
+/// The contents of a column of an index part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartColumn {
     /// The number of each row, in index order.
@@ -50,7 +50,7 @@ pub(crate) fn id_in_part(index: IndexId, column: PartColumn) -> u32 {
     id
 }
 
-/// The index and the column that an id stands for; `None` if the id belongs to no index part.
+/// Decodes a column id into its index and column; `None` if it belongs to no index part.
 pub(crate) fn column_of_part(id: u32) -> Option<(IndexId, PartColumn)> {
     if !(FIRST_OF_INDEXES..END_OF_INDEXES).contains(&id) {
         return None;

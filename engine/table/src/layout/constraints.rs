@@ -1,4 +1,4 @@
-//! What values of new rows must satisfy: nullability, ranges, lengths, and the length of a row.
+//! Constraints on new rows: nullability, ranges, lengths, and the length of a row.
 
 use nacre_column::{Form, Values, Vector};
 use nacre_types::{Column, DataType, Error, Result, Value, limits};
@@ -62,7 +62,8 @@ pub(crate) fn check_column(column: &Column, vector: &Vector) -> Result<()> {
     if checked.is_ok() || all_are_rows {
         return checked;
     }
-    // A value below a null, or in a dictionary but in no row, is not a row's and may break the limits.
+    // A value under a null, or in the dictionary but unused, belongs to no row and may violate the
+    // limits.
     (0..vector.len()).filter(|row| !vector.is_null(*row)).try_for_each(|row| {
         vector.bytes(row).map_or(Ok(()), check_length)?;
         column.check(&vector.value(row))
@@ -76,8 +77,8 @@ fn check_length(value: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses rows that could be written but then neither changed nor deleted: moving a row out of a
-/// segment takes one record of the log.
+/// Rejects rows that could be written but then neither changed nor deleted: moving a row out of a
+/// segment takes one log record.
 pub(crate) fn check_row_length(bytes: usize) -> Result<()> {
     // Leaves room for the row's key and numbers in the record.
     let most = nacre_log::MAX_RECORD_BYTES / 2;

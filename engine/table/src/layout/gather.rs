@@ -4,8 +4,8 @@ use nacre_column::{Batch, Form, Values, VectorBuilder};
 use nacre_types::{DataType, PhysicalType, invariant, limits};
 use std::sync::Arc;
 
-/// How many rows to gather at once if none is longer than `longest_row` bytes and about
-/// `gather_bytes` are gathered.
+/// How many rows to gather at once, given a limit of about `gather_bytes` and rows of at most
+/// `longest_row` bytes.
 pub(crate) fn rows_at_once(longest_row: usize, gather_bytes: usize) -> usize {
     (gather_bytes / longest_row.max(1)).clamp(1, limits::BLOCK_ROWS)
 }
@@ -23,7 +23,7 @@ pub(crate) fn gather(types: &[DataType], batches: &[&Batch], picks: &[Pick]) -> 
         .iter()
         .enumerate()
         .map(|(position, data_type)| {
-            // A batch that has ended has no columns.
+            // An exhausted batch has no columns.
             let sources: Vec<_> = batches.iter().map(|b| b.columns.get(position)).collect();
             let mut builder = VectorBuilder::new(*data_type);
             for pick in picks {

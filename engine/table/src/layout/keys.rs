@@ -40,8 +40,8 @@ impl<'a> KeyRows<'a> {
     }
 }
 
-/// Two hashes of a key. Two different keys share both so rarely that sets of keys are compared by them
-/// without keeping the keys.
+/// Two hashes of a key. Different keys collide in both so rarely that sets of keys are compared by
+/// fingerprints alone.
 pub(crate) fn fingerprint(key: &[u8]) -> (u64, u64) {
     let hash = hash_bytes(key);
     let fold = |h: u64, b: &u8| (h ^ *b as u64).wrapping_mul(0x100_0000_01b3);

@@ -1,5 +1,5 @@
-//! How rows and keys of a table lie in memory, in batches and in segments. Everything here follows
-//! from the schema and the bytes at hand; nothing here knows a table, a commit or a snapshot.
+//! The layout of a table's rows and keys in memory, in batches and in segments. Everything here
+//! derives from the schema and the given bytes; nothing knows tables, commits or snapshots.
 
 pub(crate) mod columns;
 pub(crate) mod constraints;

@@ -19,8 +19,8 @@ pub(crate) fn key_of(columns: &[usize], row: &[Value]) -> Vec<Value> {
     columns.iter().map(|c| row[*c].clone()).collect()
 }
 
-/// Decodes encoded rows into vectors of the projected columns. `limit` if the texts of a column exceed
-/// 4 GiB.
+/// Decodes encoded rows into vectors of the projected columns. `limit` if the text of a column
+/// exceeds 4 GiB.
 pub(crate) fn to_batch(layout: &RowLayout, rows: &[Row], projection: &[usize]) -> Result<Batch> {
     let columns = projection
         .iter()

@@ -1,17 +1,17 @@
-//! The keys of one file in order, searched by position: those of a segment, whose rows may be in
-//! another order, or those of an index part.
+//! The keys of one file in order, searched by position: those of a segment, whose rows may be in a
+//! different order, or those of an index part.
 
 use nacre_column::{Values, Vector};
 use nacre_segment::Segment;
 use nacre_types::{Error, PhysicalType, Result, Value};
 use std::ops::Range;
 
-/// See the module.
+/// The keys of one file in order.
 pub(crate) struct SortedKeys<'a> {
     file: &'a Segment,
     /// Positions of the key's columns.
     columns: Vec<usize>,
-    /// The column of row numbers in key order, if rows are in another order.
+    /// The column of row numbers in key order, if rows are not in key order.
     order: Option<usize>,
 }
 
@@ -47,7 +47,7 @@ impl<'a> SortedKeys<'a> {
         matches!(self.columns[..], [at] if is_one(at))
     }
 
-    /// The row that has the key at a position.
+    /// The row with the key at a position.
     pub fn row(&self, position: usize) -> Result<u32> {
         debug_assert!(position < self.len(), "key {position} of {}", self.len());
         Ok(match self.order {
@@ -62,7 +62,7 @@ impl<'a> SortedKeys<'a> {
         self.columns.iter().map(|column| self.file.get(*column, row)).collect()
     }
 
-    /// The first position whose key is not below this one.
+    /// The first position whose key is not below `key`.
     fn lower(&self, key: &[Value]) -> Result<usize> {
         match self.order {
             Some(order) => self.file.lower_bound_in_order(order, &self.columns, key),
@@ -76,7 +76,7 @@ impl<'a> SortedKeys<'a> {
             let (start, end) = self.file.equal_range(&self.columns, key)?;
             return Ok(start..end);
         };
-        // Only primary keys have an order of their own, and a primary key occurs once.
+        // Only primary keys can differ from the row order, and a primary key is unique.
         let start = self.file.lower_bound_in_order(order, &self.columns, key)?;
         if start == self.file.rows() {
             return Ok(start..start);
@@ -86,7 +86,7 @@ impl<'a> SortedKeys<'a> {
         Ok(start..start + usize::from(is_there))
     }
 
-    /// Positions of the keys between two keys, both inclusive. May contain one position too many.
+    /// Positions of the keys between two keys, both inclusive. May include one position too many.
     pub fn between(&self, first: &[Value], last: &[Value]) -> Result<Range<usize>> {
         let start = self.lower(first)?;
         let end = match self.order {
@@ -103,7 +103,7 @@ impl<'a> SortedKeys<'a> {
         self.columns.iter().map(|column| self.file.decode(*column, 0, rows)).collect()
     }
 
-    /// The key columns of `count` keys from a position on. `rows` are all rows'
+    /// The key columns of `count` keys from a position on. `rows` are the key columns of all rows
     /// ([`SortedKeys::decode_rows`]), needed only if rows are not in key order.
     pub fn decode(&self, start: usize, count: usize, rows: &[Vector]) -> Result<Vec<Vector>> {
         let Some(order) = self.order else {
@@ -124,7 +124,7 @@ impl<'a> SortedKeys<'a> {
         Ok(rows.iter().map(|column| column.take(&numbers)).collect())
     }
 
-    /// Whether rows are in another order than keys.
+    /// Whether rows are not in key order.
     pub fn has_own_order(&self) -> bool {
         self.order.is_some()
     }

@@ -1,8 +1,9 @@
-//! How one version of a table lays out its rows and keys: encoded in memory and in the log, and as
-//! columns of segments. Everything here follows from the schema; no row is kept.
+//! The row and key layout of one version of a table: encoded in memory and in the log, and as
+//! columns of segments. Everything here derives from the schema; no rows are held.
 //!
-//! Rows of earlier versions of the schema stay in the rowstores as they were written. The layout
-//! keeps the row layouts of those versions and [`TableLayout::upgrade`]s such a row when it is read.
+//! Rows written under earlier versions of the schema stay in the rowstores as they are. The layout
+//! keeps the row layouts of those versions and [`TableLayout::upgrade`]s such a row when it is
+//! read.
 
 use crate::layout::columns::{KEY_ORDER_COLUMN, ROW_NUMBER_COLUMN};
 use crate::layout::constraints::{check_column, check_row_length};
@@ -14,11 +15,11 @@ use nacre_types::row::{self, RowLayout};
 use nacre_types::{Column, DataType, Error, Result, TableSchema, Value, key};
 use std::sync::Arc;
 
-/// How a segment that is sorted by the key is searched: [`Segment::search`], or
-/// [`Segment::search_to_read`] if the caller reads the row afterwards.
+/// How to search a segment sorted by key: [`Segment::search`], or [`Segment::search_to_read`] if
+/// the caller reads the row afterwards.
 pub(crate) type Search = fn(&Segment, &[usize], &[Value]) -> Result<Option<usize>>;
 
-/// See the module.
+/// The layout of one version of a table.
 #[derive(Clone)]
 pub(crate) struct TableLayout {
     schema: Arc<TableSchema>,
@@ -26,7 +27,7 @@ pub(crate) struct TableLayout {
     older: Vec<OlderRows>,
 }
 
-/// Rows of an earlier version of the schema, which may still be in the rowstores.
+/// Layout of rows of an earlier schema version, which may still be in the rowstores.
 #[derive(Clone)]
 struct OlderRows {
     layout: RowLayout,
@@ -62,13 +63,13 @@ impl TableLayout {
         &self.schema
     }
 
-    /// How a row of this version is encoded.
+    /// The encoding of rows of this version.
     pub fn rows(&self) -> &RowLayout {
         &self.rows
     }
 
-    /// Re-encodes a row of the rowstore for this version of the schema: a column that the row
-    /// predates has its default.
+    /// Re-encodes a rowstore row for this version of the schema, with defaults for columns that the
+    /// row predates.
     pub fn upgrade(&self, row: Row) -> Result<Row> {
         let version = row::version(&row);
         if version == Some(self.schema.version) {
@@ -94,7 +95,7 @@ impl TableLayout {
         })
     }
 
-    /// Checks stored bytes that should be a row of this version of the schema or an earlier one.
+    /// Validates stored bytes as a row of this or an earlier version of the schema.
     pub fn validate_row(&self, row: &[u8]) -> Result<()> {
         let version = row::version(row);
         if version == Some(self.schema.version) {
@@ -103,7 +104,8 @@ impl TableLayout {
         self.older_rows(version)?.layout.validate(row)
     }
 
-    /// Encodes a row for memory and the log. `limit` if a record of the log could not move it.
+    /// Encodes a row for memory and the log. `limit` if it would not fit in one log record when
+    /// moved.
     pub fn encode_row(&self, values: &[Value]) -> Result<Row> {
         let row = self.rows.encode(values)?;
         check_row_length(row.len())?;
@@ -134,7 +136,7 @@ impl TableLayout {
         key::check_length(&key).map(|()| key)
     }
 
-    /// Encodes a key to look up. One that is too long for any row is simply not found.
+    /// Encodes a key for a lookup. A key that is too long for any row is simply not found.
     pub fn encode_wanted_key(&self, values: &[Value]) -> Result<Vec<u8>> {
         let columns = self.key_columns();
         if values.len() != columns.map_or(1, <[usize]>::len) {
@@ -161,7 +163,8 @@ impl TableLayout {
         out
     }
 
-    /// The columns of this table's segments: the table's, then the hidden row number if it has one.
+    /// The columns of this table's segments: the table's columns, then the hidden row number if
+    /// there is one.
     pub fn segment_columns(&self) -> Vec<ColumnSpec> {
         let spec =
             |c: &Column| ColumnSpec { id: c.id, data_type: c.data_type, nullable: c.nullable };
@@ -188,7 +191,7 @@ impl TableLayout {
         builder.with_key_order(key, KEY_ORDER_COLUMN)
     }
 
-    /// Columns of the sort key; `None` if rows in key order are in its order too.
+    /// Columns of the sort key; `None` if key order implies sort order.
     pub fn sort_columns(&self) -> Option<&[usize]> {
         let sort = self.schema.sort_key.as_ref()?;
         if self.key_columns().is_some_and(|key| key.starts_with(&sort.columns)) {
@@ -198,8 +201,8 @@ impl TableLayout {
         }
     }
 
-    /// Encodes the columns that rows of a segment are sorted by: the sort columns, then the key.
-    /// Such an encoding is stored nowhere, so its length has no limit.
+    /// Encodes the columns that order the rows of a segment: the sort columns, then the key. The
+    /// encoding is not stored, so its length is not limited.
     pub fn encode_order(&self, values: &[Value]) -> Result<Vec<u8>> {
         let sort = self.sort_columns().unwrap_or(&[]);
         debug_assert!(
@@ -219,7 +222,7 @@ impl TableLayout {
         Ok(out)
     }
 
-    /// Positions, inside a segment, of the columns that its rows are sorted by.
+    /// Positions, within a segment, of the columns that order its rows.
     pub fn order_columns(&self, segment: &Segment) -> Result<Vec<usize>> {
         let mut positions = Vec::new();
         for column in self.sort_columns().unwrap_or(&[]) {
@@ -229,12 +232,12 @@ impl TableLayout {
             };
             positions.push(segment.column_index(id).ok_or_else(missing)?);
         }
-        // The key comes last, so that the order is total.
+        // The key comes last and makes the order total.
         positions.extend(self.key_positions(segment)?);
         Ok(positions)
     }
 
-    /// Positions, inside a segment, of the key's columns.
+    /// Positions, within a segment, of the key columns.
     pub fn key_positions(&self, segment: &Segment) -> Result<Vec<usize>> {
         let find = |id: u32| {
             segment.column_index(id).ok_or_else(|| {
@@ -247,8 +250,8 @@ impl TableLayout {
         }
     }
 
-    /// The position of the column of row numbers in key order; `None` if the segment's rows are
-    /// sorted by the key themselves.
+    /// Position of the column of row numbers in key order; `None` if the segment's rows are already
+    /// in key order.
     pub fn key_order(&self, segment: &Segment) -> Result<Option<usize>> {
         if self.sort_columns().is_none() {
             return Ok(None);
@@ -274,8 +277,8 @@ impl TableLayout {
         Ok(SortedKeys::new(segment, columns, order))
     }
 
-    /// Table column positions to segment column positions; `None` for a column that the segment
-    /// predates.
+    /// Maps table column positions to segment column positions; `None` for a column that the
+    /// segment predates.
     pub fn segment_mapping(&self, segment: &Segment) -> Vec<Option<usize>> {
         self.schema.columns.iter().map(|c| segment.column_index(c.id)).collect()
     }
@@ -334,14 +337,14 @@ impl TableLayout {
         Ok(values)
     }
 
-    /// Value that a column has in segments older than the column.
+    /// The value of a column in segments older than the column.
     pub fn default_of(&self, column_id: u32) -> Value {
         let column = self.schema.columns.iter().find(|c| c.id == column_id);
         debug_assert!(column.is_some(), "table {} has no column {column_id}", self.schema.name);
         column.map_or(Value::Null, |c| c.default.clone())
     }
 
-    /// Checks that a batch has this table's columns and that no value breaks a constraint.
+    /// Checks that a batch has this table's columns and satisfies their constraints.
     pub fn check_batch(&self, batch: &Batch) -> Result<()> {
         if batch.columns.len() != self.schema.columns.len() {
             return Err(Error::type_error(format!(

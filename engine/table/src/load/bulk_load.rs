@@ -1,9 +1,9 @@
-//! Bulk load: rows go straight into sorted segments, and become visible together at the end.
+//! Bulk load: rows go directly into sorted segments and become visible together at the end.
 //!
-//! Keys that exist already are found in two phases: first among what is committed, without any lock;
-//! then, under the commit lock, only if the table changed meanwhile. A commit under way, which may
-//! still be refused, is in no list of the first phase: what is refused, left out or replaced in it is
-//! not looked at again. Source: Apache Doris, delete bitmaps of merge-on-write loads.
+//! Existing keys are searched for in two phases: first among committed rows, without a lock; then
+//! under the commit lock, only if the table changed meanwhile. The first phase does not see commits
+//! in progress, which may still fail; so what it rejects, skips or replaces needs no second check.
+//! Source: Apache Doris, delete bitmaps of merge-on-write loads.
 
 use crate::layout::constraints::check_row_length;
 use crate::load::duplicates::resolve_inside;
@@ -27,14 +27,14 @@ pub struct BulkLoad {
     loader: Arc<Loader>,
     table: Arc<Table>,
     on_duplicate: OnDuplicate,
-    /// By partition.
+    /// Indexed by partition.
     pending: Vec<Pending>,
     files: Vec<Loaded>,
-    /// Rows that go through a transaction, one after the other.
+    /// Rows to insert one by one through a transaction.
     one_by_one: Option<Vec<Batch>>,
-    /// The table is created together with its rows.
+    /// Whether the load also creates the table.
     creates: bool,
-    /// Why rows could not be written: they are lost, so the load is.
+    /// The error that lost rows, after which the load cannot finish.
     failed: Option<Error>,
     ownership: Ownership,
 }
@@ -60,8 +60,8 @@ impl BulkLoad {
         }
     }
 
-    /// Starts a load into a table that is created when the load finishes. `already_exists` if its name
-    /// is taken, now or then.
+    /// Starts a load into a table that is created when the load finishes. `already_exists` if its
+    /// name is taken now or when the load finishes.
     pub(crate) fn create_table(loader: &Arc<Loader>, schema: TableSchema) -> Result<BulkLoad> {
         let table = loader.catalog().new_table(schema)?;
         loader.catalog().read(|contents| contents.check_name(&table.schema().name))?;
@@ -75,8 +75,8 @@ impl BulkLoad {
         &self.table
     }
 
-    /// Adds rows in table order. May write a segment file; if that fails, the load returns nothing but
-    /// this error from then on.
+    /// Adds rows in table order. May write a segment file; after an error, every further call
+    /// returns that error.
     pub fn append(&mut self, batch: &Batch) -> Result<()> {
         self.check_usable()?;
         let batch = batch.clone().compact();
@@ -105,7 +105,7 @@ impl BulkLoad {
         for Share { partition, batch } in self.table.split(batch)? {
             self.append_to(partition, batch)?;
         }
-        // Many partitions that fill at the same pace must not keep a segment each in memory.
+        // If many partitions fill at the same pace, they must not each hold a segment in memory.
         loop {
             let sum = |of: &dyn Fn(&Pending) -> usize| {
                 self.pending.iter().map(of).sum::<usize>() / PENDING_SEGMENTS
@@ -180,7 +180,7 @@ impl Drop for BulkLoad {
     }
 }
 
-/// Refuses rows that are too long.
+/// Rejects rows that are too long.
 pub(crate) fn check_row_lengths(batch: &Batch) -> Result<()> {
     if check_row_length(batch.longest_row()).is_ok() {
         return Ok(());

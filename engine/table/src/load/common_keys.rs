@@ -1,9 +1,9 @@
-//! Keys that two sorted files have in common: those of a load, and those of a segment in the table.
+//! Finds the keys that two sorted files share: one of a load, and a segment of the table.
 //!
-//! Both are walked once, block by block and side by side, unless one has many more keys than the other
-//! where their ranges overlap; then each key of the shorter one is searched in the longer. So a load of
-//! many keys decodes the existing keys instead of searching them one by one, which takes a hundred times
-//! as long per key. Keys with a null are in common with none.
+//! Both files are walked once, block by block in parallel, unless one has far more keys than the
+//! other in the overlapping range; then each key of the smaller file is searched for in the larger.
+//! So a large load decodes existing keys instead of searching for each, which takes a hundred times
+//! as long per key. Keys with a null never match.
 
 use crate::layout::keys::KeyRows;
 use crate::layout::sorted_keys::SortedKeys;
@@ -12,9 +12,9 @@ use nacre_segment::Segment;
 use nacre_types::{Error, Result, Value, invariant, limits};
 use std::ops::Range;
 
-/// Integers walked in about the time that one search takes.
+/// Integers that can be walked in the time of one search.
 const INTEGERS_A_SEARCH: usize = 128;
-/// Other keys walked in about the time that one search takes.
+/// Other keys that can be walked in the time of one search.
 const KEYS_A_SEARCH: usize = 24;
 
 /// Whether looking `few` keys up one by one among `many` others is faster than walking both.
@@ -22,7 +22,7 @@ pub(crate) fn is_few(keys: &SortedKeys<'_>, few: usize, many: usize) -> bool {
     few * if keys.is_integer() { INTEGERS_A_SEARCH } else { KEYS_A_SEARCH } < many
 }
 
-/// Where the ranges of two files' keys overlap: positions in each; `None` if they do not.
+/// Where the key ranges of two files overlap, as positions in each; `None` if they do not.
 pub(crate) fn overlap(
     old: &SortedKeys<'_>,
     new: &SortedKeys<'_>,
@@ -95,7 +95,7 @@ pub(crate) fn each_common(
     Ok(())
 }
 
-/// Walks two sorted lists, given as their lengths and starting positions, to the end of one. Returns the
+/// Walks two sorted lists, given as lengths and starting positions, to the end of one. Returns the
 /// positions reached.
 #[inline]
 fn side_by_side<T: Ord>(
@@ -110,7 +110,7 @@ fn side_by_side<T: Ord>(
         if order.is_eq() {
             found(i, j)?;
         }
-        // Which list advances is as good as random, so there is no branch on it.
+        // The branch would be unpredictable, so advance without one.
         i += usize::from(order.is_le());
         j += usize::from(order.is_gt());
     }
@@ -145,9 +145,9 @@ struct Walk<'a> {
     next: usize,
     end: usize,
     as_integers: bool,
-    /// The key columns of all rows, if rows are in another order.
+    /// Key columns of all rows, if rows are not in key order.
     whole: Vec<Vector>,
-    /// Position of the block.
+    /// Position of the block's first key.
     start: usize,
     block: Block,
     at: usize,

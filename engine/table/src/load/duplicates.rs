@@ -1,4 +1,4 @@
-//! Keys of a load that occur twice: in the load, or in the load and in the table.
+//! Duplicate keys of a load: within the load, or between the load and the table.
 
 use crate::load::common_keys::{each_common, is_few, overlap};
 use crate::load::loaded::{Loaded, OnDuplicate, held_by_another};
@@ -13,7 +13,7 @@ use nacre_types::{Result, key};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
-/// Rows outside a load that it replaces.
+/// Existing rows that a load replaces.
 #[derive(Default)]
 pub(super) struct Replaced {
     pub nodes: Vec<ReplacedNode>,
@@ -21,7 +21,7 @@ pub(super) struct Replaced {
     pub rows: Map<u64, ReplacedRows>,
 }
 
-/// A node whose key is in the load: a row that is replaced, or a tombstone.
+/// A node whose key the load contains: a row to replace, or a tombstone.
 pub(super) struct ReplacedNode {
     pub partition: u32,
     pub node: Arc<Node>,
@@ -77,7 +77,7 @@ fn resolve_pair(
     })
 }
 
-/// Finds the keys of the load that the table, with these segments in its partitions, has already.
+/// Finds the keys of the load that the table already has, given the segments of its partitions.
 pub(super) fn resolve_outside(
     table: &Table,
     on_duplicate: OnDuplicate,
@@ -196,7 +196,7 @@ fn resolve_rowstore(
                 return Err(held_by_another(table));
             }
             match (&newest, on_duplicate) {
-                // A tombstone that older snapshots still need must not hide the new row.
+                // An older snapshot may still need the tombstone, but it must not hide the new row.
                 (Some(Change::Delete), _) | (_, OnDuplicate::Replace) => {
                     let node = node.clone();
                     replaced.nodes.push(ReplacedNode { partition: partition.number(), node });

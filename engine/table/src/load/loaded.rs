@@ -1,4 +1,4 @@
-//! A segment that a load has written, and what a load does with duplicate keys.
+//! Segments written by a load, and the handling of duplicate keys.
 
 use crate::segments::files::SegmentFiles;
 use crate::segments::state::{FOREVER, SegmentState};
@@ -8,7 +8,7 @@ use nacre_types::{Error, Timestamp};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
-/// What to do with a key that exists already.
+/// What to do with a key that already exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDuplicate {
     /// Fail; nothing is loaded.

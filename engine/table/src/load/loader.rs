@@ -1,4 +1,4 @@
-//! What all bulk loads of a store share.
+//! Shared state of all bulk loads of a store.
 
 use crate::catalog::registry::Catalog;
 use crate::commit::commits::Commits;
@@ -7,7 +7,7 @@ use crate::segments::files::SegmentFiles;
 use crate::transaction::manager::TransactionManager;
 use std::sync::Arc;
 
-/// See the module.
+/// Shared state of all bulk loads of a store.
 pub(crate) struct Loader {
     catalog: Arc<Catalog>,
     files: Arc<SegmentFiles>,
@@ -16,7 +16,7 @@ pub(crate) struct Loader {
 }
 
 impl Loader {
-    /// Loads of one store.
+    /// Creates the loader of a store.
     pub fn new(
         catalog: Arc<Catalog>,
         files: Arc<SegmentFiles>,
@@ -31,17 +31,17 @@ impl Loader {
         &self.catalog
     }
 
-    /// The order of commits.
+    /// The commit pipeline.
     pub fn commits(&self) -> &Commits {
         self.catalog.commits()
     }
 
-    /// Where segments are written.
+    /// The segment files.
     pub fn files(&self) -> &SegmentFiles {
         &self.files
     }
 
-    /// What transactions share.
+    /// State shared with transactions.
     pub fn transactions(&self) -> &Arc<TransactionManager> {
         &self.transactions
     }

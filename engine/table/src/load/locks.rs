@@ -1,5 +1,5 @@
-//! Row locks of a load on what it replaces, from the last check until the rows are replaced: a
-//! transaction that locked such a row in between would write its change over the load's.
+//! Row locks of a load on the rows it replaces, held from the last check until the rows are
+//! replaced: a transaction that locked such a row in between would overwrite the load's change.
 
 use crate::load::duplicates::ReplacedNode;
 use crate::load::loaded::held_by_another;
@@ -8,7 +8,7 @@ use nacre_rowstore::{Node, Owner};
 use nacre_types::Result;
 use std::sync::Arc;
 
-/// Locks that are released when this is dropped.
+/// Locks released on drop.
 pub(super) struct HeldLocks {
     owner: Arc<Owner>,
     nodes: Vec<Arc<Node>>,

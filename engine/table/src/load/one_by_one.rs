@@ -1,5 +1,5 @@
-//! Loads that go through a transaction row by row: with several unique keys, what a row replaces or is
-//! skipped for may be any row before it.
+//! Loads that insert row by row through a transaction: with several unique keys, each row may
+//! conflict with any earlier one.
 
 use crate::layout::rows::values_of;
 use crate::load::loaded::OnDuplicate;
@@ -11,8 +11,8 @@ use nacre_column::Batch;
 use nacre_types::{ErrorKind, Reason, Result, invariant};
 use std::sync::Arc;
 
-/// Loads rows in their order through one transaction, each as if it were inserted alone. Durable like
-/// every load. Returns how many rows were added or replaced.
+/// Loads rows in order through one transaction, each as if inserted alone. As durable as any load.
+/// Returns how many rows were added or replaced.
 pub(super) fn load(
     loader: &Loader,
     table: &Arc<Table>,
@@ -21,7 +21,7 @@ pub(super) fn load(
 ) -> Result<u64> {
     invariant!(on_duplicate != OnDuplicate::Error, "a load that may not skip goes row by row");
     let mut transaction = Transaction::begin(loader.transactions())?;
-    // This version of the table cannot read rows that a newer one wrote.
+    // This version of the table cannot read rows written by a newer one.
     table.check_newest()?;
     let mut loaded = 0;
     for batch in batches {
@@ -47,10 +47,10 @@ pub(super) fn load(
             }
         }
     }
-    // Rows may have been skipped for others whose commit the log refused.
+    // Rows may have been skipped in favour of rows whose commit the log rejected.
     loader.commits().log().check_usable()?;
     if loaded == 0 {
-        // What all rows were skipped for has to be as durable as a row that is loaded.
+        // Rows were skipped in favour of existing ones, which must be as durable as loaded rows.
         loader.commits().sync_log()?;
     } else {
         transaction.commit_strictly()?;

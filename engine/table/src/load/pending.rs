@@ -4,7 +4,7 @@ use nacre_column::Batch;
 use nacre_types::invariant;
 use std::sync::Arc;
 
-/// See the module.
+/// Rows of one partition that a load has not written to a file yet.
 #[derive(Default)]
 pub(super) struct Pending {
     batches: Vec<Batch>,
@@ -40,8 +40,8 @@ impl Pending {
         self.check();
     }
 
-    /// Takes out the first rows, as many as fit into a segment, at least one if there is any. A batch
-    /// may be large: it is divided where the segment is full.
+    /// Takes the first rows, as many as fit into a segment and at least one if there are any. A
+    /// large batch is split where the segment is full.
     pub fn take(&mut self, segment_rows: usize, segment_bytes: usize) -> SegmentRows {
         let mut taken: Vec<Batch> = Vec::new();
         let (mut count, mut bytes) = (0, 0);

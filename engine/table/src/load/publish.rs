@@ -1,9 +1,9 @@
-//! Publishing a load: all its rows become visible in one commit, or none.
+//! Publishes a load: all its rows become visible in one commit, or none.
 //!
-//! A table that is created with its rows is created by the same commit: after a crash there are both or
-//! neither, and a transaction that begins later sees both. A transaction that began earlier may look
-//! the table up, like any new one, and sees it empty. While it is loaded the table is in no catalog, so
-//! nothing else looks at it or keeps its files from being removed.
+//! If the load also creates its table, the same commit creates it: after a crash both exist or
+//! neither, and a transaction that begins later sees both. A transaction that began earlier can
+//! look the table up, as any new table, and sees it empty. During the load the table is in no
+//! catalog, so nothing else reads it or keeps its files from being removed.
 
 use crate::load::duplicates::{Replaced, ReplacedNode, ReplacedRows};
 use crate::load::duplicates::{resolve_outside, resolve_rowstores};
@@ -20,12 +20,12 @@ use nacre_rowstore::{Change, Version};
 use nacre_types::{Result, Timestamp, invariant};
 use std::sync::Arc;
 
-/// Whether the files of a load may be named by a record, so that they must not be removed.
+/// Whether a log record may name the files of a load, so that they must not be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ownership {
     /// They belong to the load.
     Load,
-    /// They belong to the table, whatever becomes of the sync.
+    /// They belong to the table, even if the sync fails.
     Table,
 }
 
@@ -57,8 +57,8 @@ struct Publication<'a> {
 }
 
 impl Publication<'_> {
-    /// `seen` is the commit that had changed the table last before the first phase, in which `replaced`
-    /// was found.
+    /// `seen` is the commit that had last changed the table before the first phase, which found
+    /// `replaced`.
     fn publish(
         mut self,
         seen: Timestamp,
@@ -69,8 +69,8 @@ impl Publication<'_> {
         let mut turn = loader.commits().lock();
         let commit = turn.next();
         table.check_newest()?;
-        // The segments are listed before the rowstore is searched again: a concurrent insert either
-        // has its lock taken by then, or finds the new rows.
+        // List the segments before searching the rowstore again: a concurrent insert then either
+        // has its lock already or finds the new rows.
         let states: Vec<Arc<SegmentState>> =
             self.files.iter().map(|file| file.state(commit, loader.files())).collect();
         list(table, self.files, &states);
@@ -92,7 +92,7 @@ impl Publication<'_> {
             }
         }
         for ReplacedNode { node, .. } in &replaced.nodes {
-            // The key's row is in one of the new segments: not deleted, but elsewhere, and changed.
+            // The key's row is now in one of the new segments: changed and moved, not deleted.
             node.push_version(Version { commit, content: commit, change: Change::Flushed });
         }
         drop(held);
@@ -105,8 +105,8 @@ impl Publication<'_> {
         loader.commits().settle_strictly(committed)
     }
 
-    /// Second phase, under the commit lock: everything again if the table was changed, else only
-    /// memory; and locks what is replaced.
+    /// Second phase, under the commit lock: repeats everything if the table was changed, otherwise
+    /// only the search in memory, and locks the rows to replace.
     fn resolve_finally(
         &mut self,
         seen: Timestamp,
@@ -175,7 +175,7 @@ fn lists(table: &Table) -> Vec<Arc<SegmentList>> {
     table.partitions().iter().map(Partition::segments).collect()
 }
 
-/// The load's segments as if they were of the table; none if there is no index to check.
+/// The load's segments as if they belonged to the table; empty if there is no index to check.
 pub(super) fn unlisted(table: &Table, files: &[Loaded]) -> Vec<SegmentState> {
     if !table.has_unique_index() {
         return Vec::new();
@@ -191,7 +191,7 @@ fn list(table: &Table, files: &[Loaded], states: &[Arc<SegmentState>]) {
     }
 }
 
-/// Takes a load's files out of the lists of their partitions.
+/// Removes a load's files from the lists of their partitions.
 fn unlist(table: &Table, files: &[Loaded]) {
     let is_own = |state: &SegmentState| files.iter().any(|file| file.segment.id() == state.id());
     for partition in table.partitions() {
@@ -199,7 +199,7 @@ fn unlist(table: &Table, files: &[Loaded]) {
     }
 }
 
-/// Appends to a record which segments a load adds to its table.
+/// Appends the load's segments to a record.
 fn add_segments(payload: &mut Vec<u8>, table: &Table, files: &[Loaded]) -> Result<()> {
     for partition in table.partitions() {
         let own = files.iter().filter(|file| file.partition == partition.number());

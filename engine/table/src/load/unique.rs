@@ -1,9 +1,10 @@
-//! Unique values in a bulk load: none may occur twice, in the load or in the load and the table.
+//! Unique values in a bulk load: none may occur twice, in the load or between the load and the
+//! table.
 //!
-//! The load's own index parts are walked in key order. As for primary keys this is done once without a
-//! lock, and again under the commit lock if the table was changed meanwhile. What transactions hold is
-//! checked under the lock only, after the load's segments are listed, so a transaction that claims a
-//! value either finds them or is found.
+//! Walks the load's own index parts in key order. As for primary keys, this happens once without a
+//! lock, and again under the commit lock if the table changed meanwhile. Values claimed by
+//! transactions are checked only under the lock, after the load's segments are listed, so a
+//! transaction that claims a value either sees the segments or is seen.
 
 use crate::index::definition::Index;
 use crate::index::entries::each_entry;
@@ -26,7 +27,7 @@ struct PartWalk<'a> {
     index: &'a Index,
     part: Arc<Part>,
     next: usize,
-    /// Keys of the last block before `next` that were not taken yet, the least one last.
+    /// Remaining keys of the last block before `next`, least one last.
     keys: Vec<Vec<u8>>,
 }
 
@@ -63,7 +64,7 @@ fn part_of(index: &Index, file: &SegmentState) -> Result<Arc<Part>> {
     file.part(index.id()).ok_or_else(missing)
 }
 
-/// Fails if a unique value occurs twice in these segments of a load, which have parts of all indexes.
+/// Fails if a unique value occurs twice in a load's segments, which must have parts of all indexes.
 pub(crate) fn check_inside(table: &Table, files: &[SegmentState]) -> Result<()> {
     for index in table.unique_indexes() {
         let walk =
@@ -86,8 +87,8 @@ pub(crate) fn check_inside(table: &Table, files: &[SegmentState]) -> Result<()> 
     Ok(())
 }
 
-/// Fails if a unique value of the load is in one of these segments of the table. `lists` are by
-/// partition.
+/// Fails if a unique value of the load is in one of these segments of the table. `lists` is indexed
+/// by partition.
 pub(crate) fn check_segments(
     table: &Table,
     lists: &[Arc<SegmentList>],

@@ -12,7 +12,7 @@ use nacre_types::{DataType, Result, invariant, key};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
-/// An encoded key and where its row is.
+/// An encoded key and the position of its row.
 struct KeyAt {
     bytes: Vec<u8>,
     pick: Pick,
@@ -74,8 +74,9 @@ fn number_rows(table: &Table, partition: u32, batches: &mut [Batch], count: usiz
     }
 }
 
-/// Pushes rows in the table's order. Of one key twice, pushes only the row that the option asks for:
-/// inside a segment keys are unique, deleted rows included, or a search could find the wrong one.
+/// Pushes rows in the table's order. If a key occurs twice, pushes only the row that the option
+/// selects: keys must be unique within a segment, even among deleted rows, or a search could find
+/// the wrong row.
 fn push_in_order(
     table: &Table,
     on_duplicate: OnDuplicate,
@@ -85,7 +86,7 @@ fn push_in_order(
     at_once: &dyn Fn(usize) -> usize,
 ) -> Result<()> {
     let layout = table.layout();
-    // Stable: of equal keys the earlier comes first.
+    // Stable: among equal keys, the earlier row comes first.
     keys.sort_by(|a, b| a.bytes.cmp(&b.bytes));
     match on_duplicate {
         OnDuplicate::Error => {
@@ -130,13 +131,13 @@ fn sort_by_order(sort: &[usize], keys: &mut [KeyAt], batches: &[Batch]) {
         next += batch.rows;
     }
     invariant!(orders.len() == next, "{} sort keys of {next} rows", orders.len());
-    // Stable: of equal sort keys the lower key comes first.
+    // Stable: among equal sort keys, the lower key comes first.
     keys.sort_by_key(|key| {
         orders[first[key.pick.batch as usize] + key.pick.row as usize].bytes.as_slice()
     });
 }
 
-/// The columns at these positions of all rows in turn, encoded however long they are.
+/// Encodes these columns of all rows of all batches, without a limit on the length.
 fn encode_keys(columns: &[usize], batches: &[Batch]) -> Vec<KeyAt> {
     let mut keys = Vec::with_capacity(batches.iter().map(|b| b.rows).sum());
     for (index, batch) in batches.iter().enumerate() {

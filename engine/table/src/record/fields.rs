@@ -1,4 +1,4 @@
-//! The bytes of what several operations and the snapshot have in common: table ids, partitions,
+//! The encoding of fields that several operations and the snapshot share: table ids, partitions,
 //! delete bitmaps, segments.
 
 use crate::record::operation::{NewSegment, Place};

@@ -1,4 +1,4 @@
-//! The bytes of what the log says about hash tables of indexes.
+//! The encoding of index hash tables in the log.
 
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::{IndexId, Result, invariant};

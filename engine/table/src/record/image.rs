@@ -1,4 +1,5 @@
-//! The bytes of a snapshot: the catalog, the segment metadata and the rowstores at one timestamp.
+//! The encoding of a snapshot: the catalog, the segment metadata and the rowstores at one
+//! timestamp.
 
 use crate::record::fields::{put_bitmap, put_place, read_bitmap, read_place, read_table};
 use crate::record::hashes::{NewTable, put_hash_table, read_hash_table};
@@ -21,7 +22,7 @@ pub(crate) struct NextIds {
 /// A table in a snapshot.
 pub(crate) struct TableImage {
     pub schema: TableSchema,
-    /// By number, all of them.
+    /// Indexed by partition number; complete.
     pub partitions: Vec<PartitionImage>,
 }
 
@@ -50,11 +51,11 @@ pub(crate) struct Image {
     pub hashes: Vec<(Place, NewTable)>,
 }
 
-/// Writes a snapshot piece by piece, in this order: each table with its partitions, then all views,
+/// Writes a snapshot piece by piece, in order: each table with its partitions, then all views,
 /// indexes, index parts and hash tables.
 pub(crate) struct ImageWriter {
     out: Vec<u8>,
-    /// Tables announced and not yet begun.
+    /// Announced tables not begun yet.
     tables_left: usize,
     /// Partitions of the current table not yet written.
     partitions_left: usize,
@@ -104,7 +105,7 @@ impl ImageWriter {
         Ok(())
     }
 
-    /// A row of the partition's rowstore.
+    /// Writes a row of the partition's rowstore.
     pub fn row(&mut self, key: &[u8], commit: Timestamp, row: &[u8]) {
         self.out.put_u8(1);
         self.out.put_bytes(key);
@@ -117,7 +118,7 @@ impl ImageWriter {
         self.out.put_u8(0);
     }
 
-    /// Ends the snapshot with what follows the tables, and returns its bytes.
+    /// Writes everything after the tables, and returns the snapshot's bytes.
     pub fn finish<'a>(
         mut self,
         views: impl ExactSizeIterator<Item = &'a ViewSchema>,
@@ -172,7 +173,7 @@ impl Image {
         let view_count = reader.count(reader.remaining())?;
         let views = (0..view_count).map(|_| read_view(&mut reader)).collect::<Result<_>>()?;
         let (mut indexes, mut parts) = (Vec::new(), Vec::new());
-        // Snapshots written before there were indexes end here.
+        // Snapshots written before indexes existed end here.
         if reader.remaining() > 0 {
             for _ in 0..reader.count(tables.len())? {
                 indexes.push((read_table(&mut reader)?, read_indexes(&mut reader)?));
@@ -182,7 +183,7 @@ impl Image {
             }
         }
         let mut hashes = Vec::new();
-        // Snapshots written before there were hash tables end here.
+        // Snapshots written before hash tables existed end here.
         if reader.remaining() > 0 {
             for _ in 0..reader.count(reader.remaining())? {
                 hashes.push((read_place(&mut reader)?, read_hash_table(&mut reader)?));

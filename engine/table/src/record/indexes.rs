@@ -1,9 +1,9 @@
-//! The bytes of a table's indexes and of their parts.
+//! The encoding of a table's indexes and index parts.
 
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::{Error, IndexId, IndexKind, IndexSchema, Result, TableSchema, invariant, limits};
 
-/// The bit of an index's kind that says that it is unique.
+/// The bit of an index's kind that marks it unique.
 const UNIQUE: u8 = 1;
 
 /// The indexes of a table.
@@ -19,7 +19,7 @@ impl Indexes {
         has_had.then(|| Indexes { next_id: schema.next_index_id, list: schema.indexes.clone() })
     }
 
-    /// The schema with these.
+    /// Returns the schema with these indexes.
     pub fn put_into(self, schema: TableSchema) -> Result<TableSchema> {
         let schema = TableSchema { indexes: self.list, next_index_id: self.next_id, ..schema };
         match schema.check_indexes() {
@@ -31,7 +31,7 @@ impl Indexes {
     }
 }
 
-/// The part of an index for one segment, in a file of its own.
+/// A separate index part of one segment, as a record names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NewPart {
     pub segment: u64,

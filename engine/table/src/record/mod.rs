@@ -1,6 +1,6 @@
-//! What the log holds: redo records, each a commit timestamp and the operations of one commit, and
-//! the snapshot that recovery starts from. This folder is the only place that defines these bytes;
-//! `docs/FORMAT.md` describes them.
+//! The encoding of the log's contents: redo records, each with a commit timestamp and the
+//! operations of one commit, and the snapshot that recovery starts from. Only this folder defines
+//! these bytes; `docs/FORMAT.md` describes them.
 
 mod fields;
 mod hashes;

@@ -1,12 +1,12 @@
-//! What a record says: a commit timestamp, and the operations of that commit in the order in which
-//! they are applied.
+//! The contents of a record: a commit timestamp, and the operations of that commit in the order of
+//! application.
 
 use crate::record::hashes::NewTable;
 use crate::record::indexes::{Indexes, NewPart};
 use nacre_types::{TableId, TableSchema, Timestamp, ViewSchema};
 use roaring::RoaringBitmap;
 
-/// A segment as a record names it, with the rows that are deleted from its beginning.
+/// A segment as a record names it, with the rows deleted from its start.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NewSegment {
     pub id: u64,
@@ -23,42 +23,42 @@ pub(crate) struct Place {
 /// One redo operation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Operation {
-    /// A key has this row from now on, in the rowstore.
+    /// Sets the row of a key in the rowstore.
     Put { place: Place, key: Vec<u8>, row: Vec<u8> },
-    /// A key has no row from now on, neither in the rowstore nor in a segment.
+    /// Deletes the row of a key, whether in the rowstore or in a segment.
     Delete { place: Place, key: Vec<u8> },
-    /// Row `row` of a segment is in the rowstore from now on.
+    /// Moves row `row` of a segment to the rowstore.
     Move { place: Place, segment: u64, row: u32, key: Vec<u8>, data: Vec<u8> },
-    /// The rowstore's rows committed up to `upto`, except those of the keys in `except`, are in these
-    /// segments from now on.
+    /// Moves rows committed up to `upto` from the rowstore to these segments, except the keys in
+    /// `except`.
     Flush { place: Place, upto: Timestamp, segments: Vec<NewSegment>, except: Vec<Vec<u8>> },
-    /// A bulk load's segments.
+    /// Adds the segments of a bulk load.
     AddSegments { place: Place, segments: Vec<NewSegment> },
-    /// Rows of a segment are deleted.
+    /// Deletes rows of a segment.
     DeleteRows { place: Place, segment: u64, rows: RoaringBitmap },
-    /// Segments are replaced by others with the same rows.
+    /// Replaces segments by others with the same rows.
     Merge { place: Place, dropped: Vec<u64>, added: Vec<NewSegment> },
-    /// A new, empty table.
+    /// Creates an empty table.
     CreateTable { schema: TableSchema },
-    /// A table is dropped with everything in it.
+    /// Drops a table with all its contents.
     DropTable { table: TableId },
-    /// A new view, which replaces one of the same name.
+    /// Creates a view, or replaces the one with the same name.
     CreateView { view: ViewSchema },
-    /// A view is dropped.
+    /// Drops a view.
     DropView { name: String },
-    /// A table has this schema from now on.
+    /// Changes a table's schema.
     AlterTable { schema: TableSchema },
-    /// A table has no rows from now on.
+    /// Removes all rows of a table.
     Truncate { table: TableId },
-    /// A table has these indexes from now on.
+    /// Sets a table's indexes.
     SetIndexes { table: TableId, indexes: Indexes },
-    /// The part of an index for one segment is in a file of its own.
+    /// Adds a separate index part of one segment.
     AddPart { place: Place, part: NewPart },
-    /// Hash tables of a partition, named by their first files, are replaced by one or by none.
+    /// Replaces hash tables of a partition, named by their first files, by one or none.
     SetTables { place: Place, dropped: Vec<u64>, added: Option<NewTable> },
 }
 
-/// The first byte of each operation. Numbers are stored and never reused.
+/// The first byte of each operation. The numbers are stored and never reused.
 pub(super) mod tag {
     pub const PUT: u8 = 1;
     pub const DELETE: u8 = 2;

@@ -1,4 +1,4 @@
-//! The bytes of a table's schema and of a view.
+//! The encoding of table schemas and views.
 
 use crate::record::fields::read_table;
 use nacre_types::bytes::{Reader, Write};
@@ -11,7 +11,7 @@ pub(crate) fn put_schema(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()> 
     write_schema(out, schema)?;
     debug_assert!(
         read_schema(&mut Reader::new(&out[start..], "schema")).is_ok_and(|read| {
-            // Defaults are left out: one that is NaN does not equal itself.
+            // Default values are not compared: NaN does not equal itself.
             let columns = |schema: &TableSchema| -> Vec<_> {
                 schema.columns.iter().map(|c| (c.id, c.data_type, c.nullable)).collect()
             };

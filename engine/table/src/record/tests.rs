@@ -124,7 +124,8 @@ fn damaged_records_are_errors_or_other_records_but_never_panics() {
             let _ = decode(&bad);
         }
         if decode(&good[..at]).is_ok() {
-            // A cut between two operations is a shorter record; the log's checksum is what tells.
+            // A cut between operations yields a valid, shorter record; only the log's checksum
+            // detects it.
             assert!(at >= 8);
         }
     }

@@ -1,4 +1,4 @@
-//! Writes records: a timestamp, which may be stamped later, and operations appended one by one.
+//! Writes records: a timestamp, which may be set later, and operations appended one by one.
 
 use crate::record::fields::{put_bitmap, put_place, put_segments};
 use crate::record::hashes::{NewTable, put_hash_table, put_numbers};
@@ -9,7 +9,7 @@ use nacre_types::bytes::Write;
 use nacre_types::{Result, TableId, TableSchema, Timestamp, ViewSchema, invariant};
 use roaring::RoaringBitmap;
 
-/// Bytes of the timestamp that a record begins with.
+/// Length of the timestamp at the start of a record.
 const TIMESTAMP_BYTES: usize = size_of::<Timestamp>();
 
 /// Starts a record.
@@ -19,7 +19,7 @@ pub(crate) fn begin(commit: Timestamp) -> Vec<u8> {
     out
 }
 
-/// Overwrites the timestamp of a record that was prepared before it was known.
+/// Overwrites the timestamp of a record prepared before its commit was assigned one.
 pub(crate) fn stamp(record: &mut [u8], commit: Timestamp) {
     invariant!(record.len() >= TIMESTAMP_BYTES, "a record of {} bytes", record.len());
     record[..TIMESTAMP_BYTES].copy_from_slice(&commit.to_le_bytes());
@@ -119,7 +119,7 @@ pub(crate) fn alter_table(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()>
     Ok(())
 }
 
-/// Nothing for a table that never had an index.
+/// Writes nothing for a table that never had an index.
 fn set_indexes(out: &mut Vec<u8>, schema: &TableSchema) {
     if let Some(indexes) = Indexes::of(schema) {
         out.put_u8(tag::SET_INDEXES);

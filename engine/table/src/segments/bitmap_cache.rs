@@ -1,9 +1,9 @@
-//! Delete bitmaps at timestamps between a segment's deltas, each merged once. Source: Apache Doris, the
-//! cache of aggregated delete bitmaps.
+//! Caches delete bitmaps for timestamps between a segment's deltas. Source: Apache Doris, the cache
+//! of aggregated delete bitmaps.
 //!
-//! Most readers need the newest or the oldest version of a segment's bitmap, which the segment keeps
-//! ready. A reader with an older snapshot needs the union of some deltas. The unions used last are
-//! kept here, for all segments of a store together, up to a limit in bytes.
+//! Most readers need the newest or the oldest version of a segment's bitmap, which the segment
+//! holds merged. A reader with an older snapshot needs the union of some deltas. The most recently
+//! used unions of all segments of a store are kept here, up to a limit in bytes.
 
 use nacre_types::Timestamp;
 use nacre_types::hash::{Map, Set};
@@ -11,10 +11,10 @@ use roaring::RoaringBitmap;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A segment, and the newest of its deltas that is part of the bitmap.
+/// A segment, and the newest of its deltas included in the bitmap.
 type BitmapKey = (u64, Timestamp);
 
-/// See the module.
+/// A least-recently-used cache of merged bitmaps.
 pub(crate) struct BitmapCache {
     limit_bytes: usize,
     contents: Mutex<Contents>,
@@ -48,12 +48,12 @@ impl BitmapCache {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The bitmap with this key; `make` makes it if it is not cached.
+    /// Returns the bitmap with this key, calling `make` if it is not cached.
     pub fn get(&self, key: BitmapKey, make: impl FnOnce() -> RoaringBitmap) -> Arc<RoaringBitmap> {
         if let Some(found) = self.contents().touch(key) {
             return found;
         }
-        // Made outside the lock: two readers may make the same bitmap, and one of the two is dropped.
+        // Built outside the lock: two readers may build the same bitmap, and one copy is dropped.
         let bitmap = Arc::new(make());
         let bytes = bitmap.serialized_size() + size_of::<Entry>();
         let mut contents = self.contents();
@@ -79,7 +79,7 @@ impl BitmapCache {
         contents.check();
     }
 
-    /// How many bitmaps were made so far, how many are cached, and their bytes.
+    /// The number of bitmaps built so far, the number cached, and their bytes.
     #[cfg(test)]
     pub fn statistics(&self) -> (u64, usize, usize) {
         let contents = self.contents();
@@ -108,7 +108,7 @@ impl Contents {
         self.bytes += bytes;
     }
 
-    /// Removes those used longest ago until the rest fits.
+    /// Evicts the least recently used bitmaps until the rest fits.
     fn shrink_to(&mut self, limit_bytes: usize) {
         while self.bytes > limit_bytes {
             let Some((_, oldest)) = self.by_use.pop_first() else { break };
@@ -119,7 +119,7 @@ impl Contents {
         self.check();
     }
 
-    /// Both maps have the same bitmaps, and the sum is theirs.
+    /// Checks that both maps hold the same bitmaps and that the byte count matches.
     fn check(&self) {
         debug_assert!(
             self.bitmaps.len() == self.by_use.len()

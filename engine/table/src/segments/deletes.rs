@@ -1,4 +1,4 @@
-//! The delete bitmap of one segment in several versions: which of its rows are deleted as of when.
+//! The delete bitmap of one segment in several versions: its deleted rows as of each timestamp.
 //! Source: Apache Doris, the multi-version delete bitmap of merge-on-write tables.
 
 use nacre_types::Timestamp;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// Deleted rows by commit timestamp.
 #[derive(Default)]
 pub(super) struct Deletes {
-    /// Newest last; only those that some snapshot may have to tell apart.
+    /// Newest last; only deltas that some snapshot may need to distinguish.
     deltas: Vec<(Timestamp, RoaringBitmap)>,
     /// Union of `base` and every delta.
     all: Arc<RoaringBitmap>,
@@ -18,9 +18,9 @@ pub(super) struct Deletes {
 
 /// The bitmap that a snapshot sees.
 pub(super) enum Seen<'a> {
-    /// It is kept ready.
+    /// A bitmap that is already merged.
     Ready(&'a Arc<RoaringBitmap>),
-    /// The union of `base` and the deltas up to this commit, which never changes again.
+    /// The union of `base` and the deltas up to this commit, which is final.
     UpTo(Timestamp),
 }
 

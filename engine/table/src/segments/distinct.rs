@@ -1,4 +1,4 @@
-//! Estimates how many distinct values the columns of one segment have: from a dictionary, from narrow
+//! Estimates the number of distinct values of a segment's columns: from a dictionary, from narrow
 //! bounds, or from one block. Each column is estimated once, when a planner first asks.
 
 use nacre_column::{Form, Values};
@@ -7,10 +7,11 @@ use nacre_types::hash::{Map, Set};
 use nacre_types::{Value, key};
 use std::sync::{Mutex, PoisonError};
 
-/// If values of a block occur this often on average, the block has seen most of the column's.
+/// If a block's values occur this often on average, the block has most of the column's distinct
+/// values.
 const OFTEN: usize = 8;
 
-/// See the module.
+/// Estimates of one segment's columns.
 #[derive(Default)]
 pub(crate) struct DistinctValues(Mutex<Map<usize, Estimate>>);
 
@@ -19,7 +20,7 @@ pub(crate) struct DistinctValues(Mutex<Map<usize, Estimate>>);
 pub(crate) struct Estimate {
     /// Number of distinct values; 0 if the column could not be read.
     pub distinct: f64,
-    /// Most values were seen several times, so other segments have hardly any others.
+    /// Most values occurred several times, so other segments have hardly any new ones.
     pub complete: bool,
 }
 
@@ -47,7 +48,7 @@ fn estimate(segment: &Segment, column: usize, meta: &ColumnMeta) -> Estimate {
     if let Some(values) = segment.dictionary_values(column) {
         return Estimate { distinct: values as f64, complete: true };
     }
-    // Few enough that every value occurs.
+    // Narrow bounds: every value in between probably occurs.
     if let Some(width) = width(&meta.min, &meta.max).filter(|width| *width * 16.0 < rows) {
         return Estimate { distinct: width, complete: true };
     }
@@ -55,7 +56,7 @@ fn estimate(segment: &Segment, column: usize, meta: &ColumnMeta) -> Estimate {
     let block = segment.blocks() / 2;
     let start = (0..block).map(|b| segment.block_rows(b)).sum();
     let len = segment.block_rows(block);
-    // Damage is reported by the statement that reads the rows.
+    // The statement that reads the rows will report the damage.
     let Ok(vector) = segment.decode(column, start, len) else { return nothing };
     let distinct = match vector.form() {
         Form::Constant(_) => 1,
@@ -76,7 +77,7 @@ fn estimate(segment: &Segment, column: usize, meta: &ColumnMeta) -> Estimate {
     Estimate { distinct: rows * distinct as f64 / len.max(1) as f64, complete: false }
 }
 
-/// Whether blocks of a column hold different values, as in a sorted column.
+/// Whether blocks hold disjoint values, as in a sorted column.
 fn is_clustered(segment: &Segment, column: usize) -> bool {
     let (first, last) = (segment.zone(column, 0), segment.zone(column, segment.blocks() - 1));
     let apart = || matches!((key::integer(&first.max), key::integer(&last.min)), (Some(a), Some(b)) if a <= b);

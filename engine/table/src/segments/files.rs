@@ -10,10 +10,10 @@ use nacre_types::{Error, ErrorKind, Result, invariant};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Blocks of one column that a step encodes.
+/// Blocks of one column to encode per step.
 const WRITE_BLOCKS: usize = 16;
 
-/// Where files are made: the local store, the caches in front of it, and the next free number.
+/// Creates files: holds the local store, the caches in front of it, and the next free number.
 pub(crate) struct SegmentFiles {
     store: Arc<dyn LocalStore>,
     log: Arc<Log>,
@@ -84,8 +84,8 @@ impl SegmentFiles {
         }
     }
 
-    /// Removes a file that no record names. After the log has failed, a record may name it all the
-    /// same: then the file is left to the next start, which knows.
+    /// Removes a file that no record names. If the log has failed, a record may name it after all:
+    /// then the file is left to the next start, which can tell.
     pub fn remove_unnamed(&self, name: &str) {
         if self.log.check_usable().is_err() {
             return;
@@ -95,7 +95,7 @@ impl SegmentFiles {
         }
     }
 
-    /// Removes a file that no record and no snapshot needs any more. One that is missing is gone.
+    /// Removes a file that no record and no snapshot needs. A missing file is not an error.
     pub fn remove(&self, file: &Segment) -> Result<()> {
         self.cache.forget(file.id());
         match self.store.remove(file.name()) {
@@ -105,8 +105,8 @@ impl SegmentFiles {
     }
 }
 
-/// A file being written. No record names it yet: left behind, it is an orphan that the next start
-/// removes.
+/// A file being written. No record names it yet: if left behind, it is an orphan that the next
+/// start removes.
 struct SegmentFile {
     number: u64,
     name: String,
@@ -133,7 +133,7 @@ impl SegmentFile {
     }
 }
 
-/// The files that one background task makes, one after the other, until a record names them.
+/// Files written one after the other by a background task, until a record names them.
 #[derive(Default)]
 pub(crate) struct NewFiles {
     writing: Option<SegmentFile>,
@@ -173,12 +173,12 @@ impl NewFiles {
         Ok(true)
     }
 
-    /// Those that are complete and synced.
+    /// The files that are complete and synced.
     pub fn complete(&self) -> &[Arc<Segment>] {
         &self.files
     }
 
-    /// From here on the log may name them, so they are not to be removed.
+    /// Called once the log may name the files: they must no longer be removed.
     pub fn are_named(&mut self) {
         invariant!(self.writing.is_none(), "a record names files that are not complete");
         self.files.clear();

@@ -1,20 +1,20 @@
-//! Segments that are in no table any more, and files of index parts and hash tables that were
-//! replaced or whose index was dropped. They are removed once no snapshot can see them.
+//! Segments that no longer belong to any table, and files of index parts and hash tables that were
+//! replaced or whose index was dropped. They are removed once no snapshot needs them.
 
 use crate::segments::state::SegmentState;
 use nacre_segment::Segment;
 use nacre_types::{Timestamp, invariant};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// See the module.
+/// Segments and files waiting to be removed.
 #[derive(Default)]
 pub(crate) struct Garbage {
     segments: Mutex<Vec<Arc<SegmentState>>>,
-    /// With the commits that made them garbage.
+    /// Each with the commit that made it garbage.
     files: Mutex<Vec<(Timestamp, Arc<Segment>)>>,
 }
 
-/// Garbage that no snapshot sees.
+/// Garbage that no snapshot needs any more.
 pub(crate) struct Due {
     pub segments: Vec<Arc<SegmentState>>,
     pub files: Vec<Arc<Segment>>,
@@ -40,13 +40,13 @@ impl Garbage {
         locked(&self.files).extend(files.map(|file| (commit, file)));
     }
 
-    /// Whether some of it is seen by no snapshot from `oldest` on.
+    /// Whether any garbage is unneeded by snapshots from `oldest` on.
     pub fn is_due(&self, oldest: Timestamp) -> bool {
         locked(&self.segments).iter().any(|state| state.dropped_at() <= oldest)
             || locked(&self.files).iter().any(|(commit, _)| *commit <= oldest)
     }
 
-    /// Takes out what no snapshot from `oldest` on sees.
+    /// Removes and returns what no snapshot from `oldest` on needs.
     pub fn take_due(&self, oldest: Timestamp) -> Due {
         let segments =
             locked(&self.segments).extract_if(.., |state| state.dropped_at() <= oldest).collect();

@@ -1,5 +1,5 @@
-//! Segments as members of a table: their files, from when until when they belong to it, which of
-//! their rows are deleted as of when, their parts of indexes, and what is left of them afterwards.
+//! Segments as members of a table: their files, the timestamps between which they belong to it,
+//! their delete bitmaps and index parts, and their garbage collection.
 
 pub(crate) mod bitmap_cache;
 mod deletes;

@@ -1,27 +1,27 @@
-//! Names of a store's files: a kind and a number. The log names its own.
+//! File names of a store: a kind and a number. The log names its own files.
 //!
-//! Segments, hash tables and index parts in files of their own share one sequence of numbers.
+//! Segments, hash tables and separate index parts share one number sequence.
 
 use nacre_host::{number_of_file, numbered_file_name};
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
     /// A segment.
     Segment,
     /// A file of a hash table.
     Hashes,
-    /// An index part that is not in its segment's file.
+    /// A separate index part.
     Part,
-    /// What a statement could not hold in memory.
+    /// Rows that a statement spilled.
     Temporary,
 }
 
 impl FileKind {
-    /// Kinds that the log names.
+    /// Kinds of files that the log names.
     pub const LOGGED: [FileKind; 3] = [FileKind::Segment, FileKind::Hashes, FileKind::Part];
 
-    /// What names of this kind begin with.
+    /// The prefix of file names of this kind.
     fn prefix(self) -> &'static str {
         match self {
             FileKind::Segment => "seg-",

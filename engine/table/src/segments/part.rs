@@ -1,11 +1,11 @@
-//! The part of an index for one segment: the rows' index keys in order, each with the number of its
-//! row.
+//! The part of an index for one segment: the index keys of its rows in order, each with its row
+//! number.
 //!
-//! A part is made of columns like those of any segment, with ids of their own
-//! ([`crate::layout::columns`]): the key's columns, sorted, and the row numbers, ascending among equal
-//! keys. They lie in the segment's own file, behind the table's columns, if the segment was written
-//! after the index was created; otherwise in a file that holds nothing else. So a key is found by zone
-//! maps and a search inside one block, and the rows of a key are neighbours: its postings list.
+//! A part consists of columns like those of any segment, with ids of their own
+//! ([`crate::layout::columns`]): the key columns, sorted, and the row numbers, ascending among
+//! equal keys. It is in the segment's own file, after the table's columns, if the segment was
+//! written after the index was created; otherwise in a separate file. So a key is found by zone
+//! maps and a search within one block, and the rows of a key are adjacent: its postings list.
 
 use crate::layout::columns::{PartColumn, column_of_part};
 use crate::layout::sorted_keys::SortedKeys;
@@ -30,7 +30,7 @@ pub(crate) struct Part {
     filter: Option<usize>,
 }
 
-/// The parts in a file.
+/// The index parts in a file.
 pub(crate) fn parts_of(file: &Arc<Segment>) -> Vec<Arc<Part>> {
     let mut parts: Vec<Part> = Vec::new();
     for (at, column) in file.columns().iter().enumerate() {
@@ -47,7 +47,7 @@ pub(crate) fn parts_of(file: &Arc<Segment>) -> Vec<Arc<Part>> {
             (PartColumn::Key(key), Some(part)) if part.index == index && part.keys.len() == key => {
                 part.keys.push(at)
             }
-            // Written by a later version: not understood, so ignored.
+            // Written by a later version; ignored.
             _ => {}
         }
     }
@@ -55,12 +55,12 @@ pub(crate) fn parts_of(file: &Arc<Segment>) -> Vec<Arc<Part>> {
 }
 
 impl Part {
-    /// Its index.
+    /// The index.
     pub fn index(&self) -> IndexId {
         self.index
     }
 
-    /// The segment itself or a file beside it.
+    /// The segment's file or a separate one.
     pub fn file(&self) -> &Arc<Segment> {
         &self.file
     }
@@ -75,8 +75,8 @@ impl Part {
         self.filter
     }
 
-    /// Whether it can be the part of an index with columns of these types for a segment of `rows`
-    /// rows.
+    /// Whether the file can hold the part of an index with columns of these types for a segment of
+    /// `rows` rows.
     pub fn fits(&self, types: &[DataType], rows: usize) -> bool {
         let columns = self.file.columns();
         self.keys.len() == types.len()
@@ -101,8 +101,8 @@ impl Part {
         )))
     }
 
-    /// Whether the range and the filter leave it open that a key without nulls is there. `hash` is
-    /// that of the encoded key.
+    /// Whether the segment may hold a key without nulls, according to its bounds and the filter.
+    /// `hash` is the hash of the encoded key.
     pub fn may_have(&self, values: &[Value], hash: u64) -> Result<bool> {
         if self.file.is_outside(&self.keys, values) {
             return Ok(false);
@@ -113,7 +113,7 @@ impl Part {
         }
     }
 
-    /// Its keys in order, by position.
+    /// The keys in order, by position.
     pub fn sorted_keys(&self) -> SortedKeys<'_> {
         SortedKeys::new(&self.file, self.keys.clone(), None)
     }
@@ -165,17 +165,18 @@ impl Part {
         Ok(rows)
     }
 
-    /// Positions of all keys that begin with these values: the first, and the one after the last.
+    /// Positions of all keys with this prefix: the first, and the one after the last.
     pub fn equal(&self, prefix: &[Value]) -> Result<(usize, usize)> {
         self.file.equal_range(&self.keys, prefix)
     }
 
-    /// The first position of a key that is not below this prefix. Values are of the index's types.
+    /// The first position of a key that is not below this prefix. Values must be of the index's
+    /// types.
     pub fn lower(&self, prefix: &[Value]) -> Result<usize> {
         self.file.lower_bound(&self.keys, prefix)
     }
 
-    /// The first position, from `from` on, of a key above every key with this prefix.
+    /// The first position, starting at `from`, of a key above every key with this prefix.
     pub fn upper(&self, prefix: &[Value], from: usize) -> Result<usize> {
         self.file.upper_bound(&self.keys, prefix, from)
     }

@@ -1,5 +1,5 @@
-//! A segment as a member of a table: from when until when, which of its rows are deleted as of when,
-//! and which parts of indexes it has. The file itself never changes.
+//! A segment as a member of a table: the timestamps between which it belongs to the table, its
+//! deleted rows as of each timestamp, and its index parts. The file itself never changes.
 
 use crate::layout::columns::KEY_FILTER_COLUMN;
 use crate::record::NewPart;
@@ -25,15 +25,15 @@ pub struct SegmentState {
     pub segment: Arc<Segment>,
     created: AtomicU64,
     dropped: AtomicU64,
-    /// No row's content is newer than this, except for rows whose rowstore node says so itself.
+    /// No row's content is newer than this, except for rows with a rowstore node that records it.
     content: Timestamp,
     deletes: RwLock<Deletes>,
     /// Whether any commit has deleted a row; set before that commit is visible. Most segments of most
     /// tables have none.
     has_deletes: AtomicBool,
-    /// Where bitmaps of old snapshots are kept.
+    /// The cache for bitmaps of old snapshots.
     merged: Option<Arc<BitmapCache>>,
-    /// Its parts of indexes, in its own file or in files of their own.
+    /// Its index parts, in its own file or in separate files.
     parts: RwLock<Vec<Arc<Part>>>,
     /// Position of the filter of its keys.
     key_filter: Option<usize>,
@@ -59,8 +59,8 @@ impl SegmentState {
         }
     }
 
-    /// Says that rows were added or changed at `content` without a rowstore node to show it, as in a
-    /// bulk load.
+    /// Sets the commit that last added or changed rows without a rowstore node to record it, as a
+    /// bulk load does.
     pub fn with_content(self, content: Timestamp) -> SegmentState {
         invariant!(
             content <= self.created(),
@@ -70,7 +70,7 @@ impl SegmentState {
         SegmentState { content, ..self }
     }
 
-    /// Keeps bitmaps of old snapshots in a cache.
+    /// Caches bitmaps of old snapshots in `merged`.
     pub(crate) fn with_bitmaps(self, merged: &Arc<BitmapCache>) -> SegmentState {
         SegmentState { merged: Some(merged.clone()), ..self }
     }
@@ -80,7 +80,7 @@ impl SegmentState {
         self.segment.id()
     }
 
-    /// Its part of an index; `None` if that is not built yet.
+    /// Its part of an index; `None` if it is not built yet.
     pub(crate) fn part(&self, index: IndexId) -> Option<Arc<Part>> {
         let parts = self.parts.read().unwrap_or_else(PoisonError::into_inner);
         parts.iter().find(|part| part.index() == index).cloned()
@@ -91,7 +91,7 @@ impl SegmentState {
         self.key_filter.is_some()
     }
 
-    /// Whether its key filter leaves it open that a key with this hash is there.
+    /// Whether the segment may hold a key with this hash, according to its key filter.
     pub(crate) fn may_have(&self, hash: Option<u64>) -> Result<bool> {
         match (self.key_filter, hash) {
             (Some(filter), Some(hash)) => self.segment.may_have(filter, hash),
@@ -104,13 +104,13 @@ impl SegmentState {
         self.distinct.of(&self.segment, column, meta)
     }
 
-    /// Adds the parts in a file of their own.
+    /// Adds the index parts of a separate file.
     pub(crate) fn add_parts(&self, file: &Arc<Segment>) {
         self.parts.write().unwrap_or_else(PoisonError::into_inner).extend(parts_of(file));
     }
 
-    /// Removes the parts in these files, which are about to be removed. No reader sees a version of
-    /// the table with their index any more.
+    /// Removes the index parts of these files, which are about to be deleted. No reader sees a
+    /// version of the table with their index any more.
     pub(crate) fn forget_parts(&self, files: &Set<u64>) {
         let is_gone = |part: &Arc<Part>| files.contains(&part.file().id());
         if self.parts.read().unwrap_or_else(PoisonError::into_inner).iter().any(is_gone) {
@@ -121,7 +121,7 @@ impl SegmentState {
         }
     }
 
-    /// Its parts in files of their own, as the log names them.
+    /// Its index parts in separate files, as the log names them.
     pub(crate) fn new_parts(&self) -> Vec<NewPart> {
         let parts = self.parts.read().unwrap_or_else(PoisonError::into_inner);
         let own = self.id();
@@ -133,7 +133,7 @@ impl SegmentState {
         parts.iter().filter(|part| part.file().id() != own).map(new).collect()
     }
 
-    /// The files of [`SegmentState::new_parts`], of some indexes.
+    /// The files of its separate index parts, for some indexes.
     pub(crate) fn part_files(&self, wanted: impl Fn(IndexId) -> bool) -> Vec<Arc<Segment>> {
         let parts = self.parts.read().unwrap_or_else(PoisonError::into_inner);
         let is_wanted = |part: &&Arc<Part>| part.file().id() != self.id() && wanted(part.index());
@@ -155,7 +155,7 @@ impl SegmentState {
         self.dropped.load(Ordering::Acquire) == FOREVER
     }
 
-    /// The commit since which it is part of the table.
+    /// The commit that added it to the table.
     pub(crate) fn created(&self) -> Timestamp {
         self.created.load(Ordering::Acquire)
     }
@@ -234,13 +234,13 @@ impl SegmentState {
         deletes.fold(oldest);
     }
 
-    /// Folds deltas that no snapshot tells apart any more.
+    /// Folds deltas that no snapshot distinguishes any more.
     pub(crate) fn fold(&self, oldest: Timestamp) {
         self.deletes.write().unwrap_or_else(PoisonError::into_inner).fold(oldest);
     }
 }
 
-/// Deleted rows are rows of the segment. For stored bitmaps recovery has checked it.
+/// Checks that deleted rows exist. Recovery checks stored bitmaps.
 fn check_rows(segment: &Segment, deleted: &RoaringBitmap) {
     invariant!(
         deleted.max().is_none_or(|row| (row as usize) < segment.rows()),

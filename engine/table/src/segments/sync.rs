@@ -1,5 +1,5 @@
-//! The locks and atomics through which segments and delete bitmaps are published: the real ones, or
-//! those of a model checker. Nothing else in this crate uses them.
+//! The locks and atomics used for publishing segments and delete bitmaps: the standard ones, or a
+//! model checker's. Nothing else in this crate uses the latter.
 
 #[cfg(feature = "loom")]
 pub(crate) use loom::sync::{RwLock, atomic::AtomicBool, atomic::AtomicU64};
