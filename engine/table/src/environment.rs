@@ -1,5 +1,5 @@
-//! What the host offers to the execution of statements: time, threads, temporary files; and the cache
-//! of segment blocks.
+//! Host services for statement execution (time, threads, temporary files), and the cache of segment
+//! blocks.
 
 use crate::temporary::{TemporaryFile, TemporaryFiles};
 use nacre_host::Host;
@@ -7,7 +7,7 @@ use nacre_segment::BlockCache;
 use nacre_types::Result;
 use std::sync::Arc;
 
-/// See the module.
+/// Host services for statement execution, and the cache of segment blocks.
 pub struct Environment {
     host: Host,
     cache: Arc<BlockCache>,
@@ -29,18 +29,18 @@ impl Environment {
         self.host.clock.monotonic_ns()
     }
 
-    /// How many tasks the host runs at once.
+    /// Number of tasks the host runs concurrently.
     pub fn width(&self) -> usize {
         self.host.parallelism.width()
     }
 
-    /// Runs `task(0)`, …, `task(count - 1)`, each once, possibly at the same time, and returns when all
+    /// Runs `task(0)`, …, `task(count - 1)`, each once, possibly concurrently, and returns when all
     /// have ended.
     pub fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
         self.host.parallelism.run(count, task);
     }
 
-    /// Makes a temporary file; `None` if the host's files are in memory anyway.
+    /// Creates a temporary file; `None` if the host's files are in memory.
     pub fn temporary_file(&self) -> Result<Option<TemporaryFile>> {
         self.temporary.create()
     }

@@ -8,10 +8,10 @@ use nacre_log::LogOptions;
 pub enum Durability {
     /// After it is synced.
     Strict,
-    /// At once. It is synced at the latest by the first commit or
-    /// [`Store::maintain`](crate::Store::maintain) after the interval.
+    /// Immediately. The first commit or [`Store::maintain`](crate::Store::maintain) after the
+    /// interval syncs it at the latest.
     Relaxed {
-        /// Longest time in milliseconds that acknowledged commits may stay unsynced.
+        /// Maximum time in milliseconds that acknowledged commits stay unsynced.
         interval_ms: u32,
     },
 }
@@ -23,19 +23,19 @@ pub struct StoreOptions {
     pub durability: Durability,
     /// Bytes of segment blocks kept in memory.
     pub cache_bytes: usize,
-    /// Most rows of a segment.
+    /// Maximum rows of a segment.
     pub segment_rows: usize,
-    /// Bytes of values, as they are in memory, above which a segment takes no more rows.
+    /// A segment takes no more rows once its values exceed this many bytes in memory.
     pub segment_bytes: usize,
-    /// A rowstore above this many bytes is flushed, and the largest one when all together have four
-    /// times as many.
+    /// A rowstore larger than this many bytes is flushed; so is the largest one once all together
+    /// exceed four times as many.
     pub flush_bytes: usize,
-    /// Bytes of log since the last snapshot above which a new snapshot is written.
+    /// A new snapshot is written once the log since the last one exceeds this many bytes.
     pub snapshot_bytes: u64,
-    /// Hash tables of an index, or of the primary key, are made once a key is in the ranges of this
-    /// many big segments on average. Fewer segments are told apart by their Bloom filters.
+    /// Hash tables of an index or the primary key are built once a key is in the ranges of this
+    /// many large segments on average. Below that, Bloom filters suffice.
     pub hash_from: f64,
-    /// Partitions of a new table with a shard key; 0 for as many as the host runs tasks at once.
+    /// Partitions of a new table with a shard key; 0 for the number of tasks the host runs at once.
     pub partitions: usize,
 }
 
@@ -55,7 +55,7 @@ impl Default for StoreOptions {
 }
 
 impl StoreOptions {
-    /// Bytes of rows that are put together at once, about.
+    /// Approximate bytes of rows to gather at once.
     pub(crate) fn gather_bytes(&self) -> usize {
         self.segment_bytes / 16
     }
@@ -65,7 +65,7 @@ impl StoreOptions {
         self.cache_bytes / 16
     }
 
-    /// Settings of the log: a chunk is sealed at a quarter of the snapshot distance.
+    /// Settings of the log. Chunks are sealed at a quarter of the snapshot distance.
     pub(crate) fn log_options(&self, host: &Host) -> LogOptions {
         LogOptions {
             chunk_bytes: (self.snapshot_bytes / 4).max(1 << 16),

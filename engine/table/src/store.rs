@@ -1,4 +1,5 @@
-//! The storage of one database: assembles its parts, and hands each call to the part that answers it.
+//! The storage of one database: assembles its parts and forwards each call to the part that
+//! implements it.
 
 use crate::catalog::registry::Catalog;
 use crate::catalog::{indexes, tables, views};
@@ -25,7 +26,7 @@ use nacre_segment::BlockCache;
 use nacre_types::{IndexSchema, Result, TableId, TableSchema, Timestamp, Value, ViewSchema};
 use std::sync::Arc;
 
-/// One database's storage. Shared between threads.
+/// The storage of one database. Shared between threads.
 pub struct Store {
     environment: Arc<Environment>,
     commits: Arc<Commits>,
@@ -71,13 +72,13 @@ impl Store {
         Transaction::begin(&self.transactions)
     }
 
-    /// A new owner of row locks, or waiter for them.
+    /// Creates an owner of row locks, or a waiter for them.
     pub fn new_owner(&self) -> Arc<Owner> {
         self.transactions.new_owner()
     }
 
-    /// The newest committed row of a key, projected; `None` if there is none. `conflict` if this is not
-    /// the newest version of the table.
+    /// The newest committed row of a key, projected; `None` if there is none. `conflict` if this is
+    /// not the newest version of the table.
     pub fn get(
         &self,
         table: &Table,
@@ -88,9 +89,9 @@ impl Store {
         point::newest(self.commits.snapshots(), table, key, projection)
     }
 
-    /// The newest committed rows with some values, passed to `read`, which may be called again.
-    /// `conflict` if this is not the newest version of the table. Returns `false` if there are too many
-    /// rows.
+    /// Finds the newest committed rows with some values and passes them to `read`, which may be
+    /// called again. `conflict` if this is not the newest version of the table. Returns `false` if
+    /// there are too many rows.
     pub fn with_equal(
         &self,
         table: &Arc<Table>,
@@ -106,23 +107,23 @@ impl Store {
         self.commits.snapshots().visible()
     }
 
-    /// Makes everything that is committed visible, and waits for its sync if it is not visible yet.
+    /// Makes everything committed visible, after waiting for its sync if necessary.
     pub fn catch_up(&self) -> Result<()> {
         self.commits.catch_up()
     }
 
-    /// Makes everything committed so far durable, whatever the durability level.
+    /// Makes everything committed so far durable, regardless of the durability level.
     pub fn sync_log(&self) -> Result<()> {
         self.commits.sync_log()
     }
 
-    /// Makes the present contents of the catalog durable, before a caller sees them.
+    /// Makes the current contents of the catalog durable before a caller sees them.
     pub fn settle_catalog(&self) -> Result<()> {
         self.commits.log().check_usable()?;
         self.commits.sync_log()
     }
 
-    /// End of the log, in bytes since the beginning.
+    /// The end of the log, in bytes since its beginning.
     pub fn log_position(&self) -> u64 {
         self.commits.log().position()
     }
@@ -132,7 +133,7 @@ impl Store {
         self.commits.check_open()
     }
 
-    /// Syncs the log and refuses all further work. A second call waits for the first, or tries again.
+    /// Syncs the log and rejects all further work. A second call waits for the first, or retries.
     pub fn close(&self) -> Result<()> {
         self.commits.refuse_more();
         self.scheduler.stop();
@@ -140,7 +141,7 @@ impl Store {
         self.commits.log().close()
     }
 
-    /// What the host offers to the execution of statements.
+    /// Host services for statement execution.
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
@@ -155,12 +156,12 @@ impl Store {
         self.environment.now_ns()
     }
 
-    /// How many tasks the host runs at once.
+    /// Number of tasks the host runs concurrently.
     pub fn width(&self) -> usize {
         self.environment.width()
     }
 
-    /// Makes a temporary file; `None` if the host's files are in memory anyway.
+    /// Creates a temporary file; `None` if the host's files are in memory.
     pub fn temporary_file(&self) -> Result<Option<TemporaryFile>> {
         self.environment.temporary_file()
     }
@@ -170,7 +171,7 @@ impl Store {
         self.catalog.tables()
     }
 
-    /// A table by name, without regard to ASCII case.
+    /// Looks up a table by name, ignoring ASCII case.
     pub fn table(&self, name: &str) -> Option<Arc<Table>> {
         self.catalog.table(name)
     }
@@ -180,15 +181,16 @@ impl Store {
         self.catalog.table_by_id(id)
     }
 
-    /// A table by the name it had at a timestamp, as it was then, without regard to ASCII case. A table
-    /// that was created later has today's name and the schema of its beginning, unless another table
-    /// had the name then.
+    /// A table by the name it had at a timestamp, in its version at that time, ignoring ASCII case.
+    /// A table created later is found by its current name in its first version, unless another
+    /// table had the name then.
     pub fn table_at(&self, name: &str, at: Timestamp) -> Option<Arc<Table>> {
         self.catalog.table_at(name, at)
     }
 
-    /// The table of a schema as it was at a timestamp. `not_found` if it was dropped since, `conflict`
-    /// if its columns, indexes or name were others then. A table that was created later had no name.
+    /// The table with this schema, in its version at a timestamp. `not_found` if it was dropped
+    /// since, `conflict` if its columns, indexes or name were different then. A table created later
+    /// had no name.
     pub fn table_of(&self, schema: &TableSchema, at: Timestamp) -> Result<Arc<Table>> {
         self.catalog.table_of(schema, at)
     }
@@ -203,24 +205,25 @@ impl Store {
         self.catalog.last_ddl()
     }
 
-    /// Creates a table. The schema's id is replaced by a new one, and a shard key without a number of
-    /// partitions gets that of the options.
+    /// Creates a table with a new id. If the shard key does not specify a number of partitions, the
+    /// options do.
     pub fn create_table(&self, schema: TableSchema) -> Result<Arc<Table>> {
         tables::create(&self.catalog, schema)
     }
 
-    /// Drops a table with everything in it. Transactions that still read it go on; writes to it fail.
+    /// Drops a table with all its contents. Transactions that still read it continue; writes to it
+    /// fail.
     pub fn drop_table(&self, table: &Arc<Table>) -> Result<()> {
         tables::drop_all(&self.catalog, std::slice::from_ref(table))
     }
 
-    /// Drops several tables, or none of them. One that is named twice is dropped once.
+    /// Drops several tables, or none of them. Duplicates are ignored.
     pub fn drop_tables(&self, tables: &[Arc<Table>]) -> Result<()> {
         tables::drop_all(&self.catalog, tables)
     }
 
-    /// Gives a table another schema, made from its newest one: other names, more columns, fewer
-    /// columns, another order. `conflict` if the table was changed since.
+    /// Changes a table's schema, given one derived from its newest schema: renamed, added, dropped
+    /// or reordered columns. `conflict` if the table was changed since.
     pub fn alter_table(&self, table: &Arc<Table>, changed: TableSchema) -> Result<Arc<Table>> {
         tables::alter(&self.catalog, table, changed)
     }
@@ -230,9 +233,9 @@ impl Store {
         tables::truncate(&self.catalog, tables)
     }
 
-    /// Creates an index and returns the version of the table that has it. The index's id is replaced by
-    /// a new one. `constraint` if it is unique and two rows have the same values; `conflict` if the
-    /// table was changed since.
+    /// Creates an index and returns the version of the table that has it. The index gets a new id.
+    /// `constraint` if it is unique and two rows have the same values; `conflict` if the table was
+    /// changed since.
     pub fn create_index(&self, table: &Arc<Table>, index: IndexSchema) -> Result<Arc<Table>> {
         indexes::create(&self.catalog, table, index)
     }
@@ -248,12 +251,12 @@ impl Store {
         self.catalog.views()
     }
 
-    /// A view by name, without regard to ASCII case.
+    /// Looks up a view by name, ignoring ASCII case.
     pub fn view(&self, name: &str) -> Option<Arc<ViewSchema>> {
         self.catalog.view(name)
     }
 
-    /// Creates a view. `replace` allows it to take the place of another.
+    /// Creates a view. `replace` allows it to replace another.
     pub fn create_view(&self, view: ViewSchema, replace: bool) -> Result<()> {
         views::create(&self.catalog, view, replace)
     }
@@ -268,8 +271,8 @@ impl Store {
         BulkLoad::into_table(&self.loader, table, on_duplicate)
     }
 
-    /// Starts a load into a table that is created when the load finishes. `already_exists` if its name
-    /// is taken, now or then.
+    /// Starts a load into a table that is created when the load finishes. `already_exists` if its
+    /// name is taken now or when the load finishes.
     pub fn bulk_create(&self, schema: TableSchema) -> Result<BulkLoad> {
         BulkLoad::create_table(&self.loader, schema)
     }
@@ -279,8 +282,8 @@ impl Store {
         self.scheduler.needs_maintenance()
     }
 
-    /// Does one piece of background work: a due sync, a snapshot, a flush, a step of a merge or of an
-    /// index build, or removing files. Returns whether there may be more.
+    /// Does one unit of background work: a due sync, a snapshot, a flush, a step of a merge or
+    /// index build, or removal of files. Returns whether there may be more.
     pub fn maintain(&self) -> Result<bool> {
         self.scheduler.maintain()
     }
@@ -291,12 +294,12 @@ impl Store {
     }
 
     /// Merges the segments of each partition of a table into one sorted run, in steps between which
-    /// flushes, snapshots and the work of other threads have their turn.
+    /// flushes, snapshots and other threads' work can run.
     pub fn merge_all(&self, table: &Arc<Table>) -> Result<()> {
         self.scheduler.merge_all(table)
     }
 
-    /// What background tasks work with.
+    /// The context of background tasks.
     #[cfg(test)]
     pub(crate) fn context(&self) -> &TaskContext {
         self.scheduler.context()
@@ -308,15 +311,15 @@ impl Store {
         &self.scheduler
     }
 
-    /// What transactions share.
+    /// State shared by all transactions.
     #[cfg(test)]
     pub(crate) fn transactions(&self) -> &TransactionManager {
         &self.transactions
     }
 
-    /// Verifies every checksum, every zone map, the order of segments, the delete bitmaps, that each
-    /// key is in one place only, and every index against the rows. Returns what is wrong, one sentence
-    /// each.
+    /// Verifies every checksum, every zone map, the order of segments, the delete bitmaps, that
+    /// each key is stored in one place only, and every index against the rows. Returns the
+    /// violations, one sentence each.
     pub fn check(&self) -> Result<Vec<String>> {
         Ok(check(self.scheduler.context()))
     }

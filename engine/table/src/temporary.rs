@@ -1,6 +1,5 @@
-//! Files for what a statement cannot hold in memory. Nothing in them outlives the statement: a file is
-//! removed with its owner, and those that a crash left are removed when the database opens. They are
-//! never synced.
+//! Temporary files for rows that a statement cannot hold in memory. A file is removed with its
+//! owner; files left by a crash are removed when the database opens. They are never synced.
 
 use crate::segments::names::FileKind;
 use nacre_host::{LocalFile, LocalStore, ReadRange};
@@ -9,19 +8,19 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Makes temporary files.
+/// Creates temporary files.
 pub(crate) struct TemporaryFiles {
     store: Arc<dyn LocalStore>,
     next: AtomicU64,
 }
 
 impl TemporaryFiles {
-    /// Files in `store`.
+    /// Creates files in `store`.
     pub fn new(store: Arc<dyn LocalStore>) -> TemporaryFiles {
         TemporaryFiles { store, next: AtomicU64::new(1) }
     }
 
-    /// Makes a file; `None` if the store's files are in memory anyway.
+    /// Creates a file; `None` if the store's files are in memory.
     pub fn create(&self) -> Result<Option<TemporaryFile>> {
         if self.store.is_in_memory() {
             return Ok(None);
@@ -32,7 +31,7 @@ impl TemporaryFiles {
     }
 }
 
-/// Removes the files that a crash left.
+/// Removes files left by a crash.
 pub(crate) fn remove_left_over(store: &dyn LocalStore, names: &[String]) -> Result<()> {
     names
         .iter()
@@ -53,12 +52,12 @@ impl TemporaryFile {
         &self.name
     }
 
-    /// Writes at an offset, extending the file if needed.
+    /// Writes at an offset, extending the file if necessary.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.file.write(offset, bytes)
     }
 
-    /// Reads what was written; `corrupt` if the file has become shorter.
+    /// Reads previously written bytes; `corrupt` if the file has become shorter.
     pub fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         self.file.read(&mut [ReadRange { offset, buffer }])
     }

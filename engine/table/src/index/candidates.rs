@@ -1,13 +1,13 @@
-//! The segments of a list that may hold a key, and where in them.
+//! Candidate segments of a key, and the key's position in them.
 
 use crate::layout::table_layout::TableLayout;
 use crate::segments::state::SegmentState;
 use nacre_segment::Segment;
 use nacre_types::{Result, Value};
 
-/// Candidates that are kept without an allocation.
+/// Number of candidates stored without an allocation.
 const INLINE: usize = 8;
-/// The position of a key that is unknown.
+/// An unknown position.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// A segment that may hold a key.
@@ -15,37 +15,38 @@ pub(super) const NOWHERE: u32 = u32::MAX;
 pub(crate) struct Candidate {
     /// Its place in the list.
     pub place: usize,
-    /// Where the key is if it is there at all: its row, or its first position in an index part. Several
-    /// candidates may be in one segment. `None` if that is unknown and the segment must be searched.
+    /// The row of the key, or its first position in an index part, if the segment has it at all. A
+    /// segment may have several candidates. `None` if the position is unknown and the segment must
+    /// be searched.
     pub position: Option<u32>,
     /// The key's hash, for segments with a key filter.
     pub hash: Option<u64>,
 }
 
-/// Candidates of a list of segments.
+/// The candidates of a segment list.
 #[derive(Default)]
 pub(crate) struct Candidates {
     count: usize,
     few: [(u32, u32); INLINE],
-    /// All of them, once they are more than [`INLINE`].
+    /// All candidates, once there are more than [`INLINE`].
     many: Vec<(u32, u32)>,
     hash: Option<u64>,
 }
 
 impl Candidates {
-    /// All of a list's segments.
+    /// Makes every segment of a list a candidate.
     pub fn all(segments: usize) -> Candidates {
         let mut all = Candidates::default();
         (0..segments as u32).for_each(|place| all.push(place, NOWHERE));
         all
     }
 
-    /// Adds the key's hash, with which key filters are asked before a segment is searched.
+    /// Sets the key's hash, so that key filters can be checked before searching a segment.
     pub fn with_hash(self, hash: u64) -> Candidates {
         Candidates { hash: Some(hash), ..self }
     }
 
-    /// Adds the segment at a place. The key is at `position` in it, or [`NOWHERE`].
+    /// Adds the segment at `place`, with the key's position in it or [`NOWHERE`].
     pub(super) fn push(&mut self, place: u32, position: u32) {
         if let Some(free) = self.few.get_mut(self.count) {
             *free = (place, position);
@@ -59,7 +60,7 @@ impl Candidates {
         debug_assert!(self.all_found().len() == self.count, "a candidate is lost");
     }
 
-    /// Sorts them by place.
+    /// Sorts the candidates by place.
     pub(super) fn sort(&mut self) {
         let all =
             if self.many.is_empty() { &mut self.few[..self.count] } else { &mut self.many[..] };
@@ -82,7 +83,7 @@ impl Candidates {
 }
 
 impl Candidate {
-    /// The row of a primary key, deleted or not, in the candidate's segment.
+    /// The row with a primary key in the candidate's segment, deleted or not.
     pub fn find(
         &self,
         layout: &TableLayout,

@@ -1,18 +1,18 @@
-//! An index of one version of a table: what its keys are, and what it keeps in memory.
+//! An index of one version of a table: its keys and its in-memory state.
 //!
-//! What an index keeps is in two halves. For rows in memory, [`Entries`] beside each rowstore have an
-//! entry for each index key that a row in it has or recently had. For rows in segments, each segment
-//! has a [`Part`](crate::segments::part::Part): its index keys in order, each with its row's number.
-//! Neither half knows transactions: a reader that finds a row checks that the row is visible to it
-//! and, in memory, that the row has the key. So indexes are neither logged nor versioned, and recovery
-//! fills them from the rows.
+//! An index has two halves. For rows in memory, the [`Entries`] beside each rowstore have one entry
+//! for each index key that a row has or recently had. For rows in segments, each segment has a
+//! [`Part`](crate::segments::part::Part): its index keys in order, each with its row number.
+//! Neither half knows transactions: a reader that finds a row checks that the row is visible and,
+//! in memory, that it still has the key. So indexes are neither logged nor versioned, and recovery
+//! rebuilds the entries from the rows.
 //!
-//! A segment without a part is read whole instead: an index answers correctly as soon as it is in the
-//! schema, and quickly once its parts are built.
+//! A segment without a part is scanned instead: an index answers correctly as soon as it is in the
+//! schema, and fast once its parts are built.
 //!
-//! Unique values are claimed by locks. A claim lives in a rowstore without rows, as the lock of a node
-//! whose key is the index key: a transaction that gives a row such a value holds the lock until it
-//! ends, and waits for it, or is found in a deadlock, as for any row.
+//! Unique values are claimed by locks. A claim is the lock of a node, keyed by the index key, in a
+//! rowstore without rows: a transaction that assigns a unique value holds this lock until it ends.
+//! Waiting and deadlock detection work as for row locks.
 
 use crate::layout::columns::{PartColumn, id_in_part};
 use crate::layout::keys::KeyRows;
@@ -26,7 +26,7 @@ use nacre_types::{
 };
 use std::sync::Arc;
 
-/// See the module.
+/// An index of one version of a table.
 pub(crate) struct Index {
     schema: IndexSchema,
     /// Positions of its columns in the table.
@@ -35,17 +35,17 @@ pub(crate) struct Index {
     memory: Arc<IndexMemory>,
 }
 
-/// What an index keeps in memory. Versions of a table that share their partitions share it.
+/// The in-memory state of an index, shared by table versions that share their partitions.
 struct IndexMemory {
-    /// By partition.
+    /// Indexed by partition.
     entries: Vec<Entries>,
-    /// Unique values that transactions have claimed: nodes without rows.
+    /// Claimed unique values: nodes without rows.
     claims: Rowstore,
 }
 
 impl Index {
-    /// The indexes of a table with this many partitions. `old` are those of a version that it shares
-    /// its partitions with.
+    /// Creates the indexes of a table with this many partitions. `old` are those of a version that
+    /// shares the partitions.
     pub fn all(schema: &TableSchema, partitions: usize, old: &[Index]) -> Vec<Index> {
         let make = |index: &IndexSchema| {
             let columns = schema.index_positions(index);
@@ -72,7 +72,7 @@ impl Index {
         &self.schema.name
     }
 
-    /// Whether no two rows may have the same values.
+    /// Whether the index is unique.
     pub fn is_unique(&self) -> bool {
         self.schema.unique
     }
@@ -87,7 +87,7 @@ impl Index {
         &self.types
     }
 
-    /// The entries of the rows in a partition's rowstore.
+    /// The entries for the rows in a partition's rowstore.
     pub fn entries(&self, partition: u32) -> &Entries {
         debug_assert!(
             (partition as usize) < self.memory.entries.len(),
@@ -97,12 +97,12 @@ impl Index {
         &self.memory.entries[partition as usize]
     }
 
-    /// Unique values that transactions have claimed: nodes without rows.
+    /// Claimed unique values: nodes without rows.
     pub fn claims(&self) -> &Rowstore {
         &self.memory.claims
     }
 
-    /// What a segment builder needs to write this index's part.
+    /// The description that a segment builder needs to write this index's part.
     pub fn order(&self) -> IndexOrder {
         let id = |column| id_in_part(self.id(), column);
         IndexOrder {
@@ -113,7 +113,7 @@ impl Index {
         }
     }
 
-    /// Encodes values of its columns, or of the first of them.
+    /// Encodes values of its columns, or of a prefix of them.
     pub fn encode(&self, values: &[Value]) -> Result<Vec<u8>> {
         if values.len() > self.types.len() {
             return Err(Error::type_error(format!("index {} has fewer columns", self.name())));
@@ -147,20 +147,20 @@ impl Index {
         Ok(out)
     }
 
-    /// Whether a row, of this version of the table or an earlier one, has this index key.
+    /// Whether a row, of this or an earlier version of the table, has this index key.
     pub fn is_key_of(&self, layout: &TableLayout, row: &Row, index_key: &[u8]) -> Result<bool> {
         let row = layout.upgrade(row.clone())?;
         Ok(self.key_of(layout.rows(), &row)? == index_key)
     }
 
-    /// Whether two rows may both have this index key: it is not unique, or one of its values is null.
+    /// Whether several rows may have this index key: the index is not unique, or a value is null.
     pub fn may_repeat(&self, index_key: &[u8]) -> bool {
         !self.is_unique() || key::parts(index_key, &self.types).any(|part| part.first() == Some(&0))
     }
 
-    /// The error for values that another row of the table has.
+    /// The error for values that another row already has.
     pub fn duplicate(&self, table: &str, index_key: &[u8]) -> Error {
-        // A key that does not decode is reported without its values.
+        // A key that cannot be decoded is reported without its values.
         let values = key::decode(index_key, &self.types).unwrap_or_default();
         let values: Vec<String> = values.iter().map(ToString::to_string).collect();
         let name = self.name();
@@ -172,7 +172,7 @@ impl Index {
         .with_key(name)
     }
 
-    /// The index keys of rows given as columns in the index's own order.
+    /// The index keys of rows whose columns are in index order.
     pub fn encode_rows(&self, batch: &Batch) -> Result<Vec<Vec<u8>>> {
         if !batch
             .columns

@@ -1,11 +1,11 @@
-//! Which segments of a list may hold a key: one question, [`Directory::candidates`], for the primary
-//! key and for every index.
+//! Finds the segments of a list that may hold a key, for the primary key and for every index,
+//! through [`Directory::candidates`].
 //!
-//! Each segment has the range of its keys in its footer. The ranges are in an interval tree
-//! ([`Intervals`]), so a key meets only the segments whose range contains it, however many there are.
-//! Where many ranges overlap, hash tables ([`HashTable`]) cover most segments: those are found by the
-//! key's hash, with the position of the key in them, and the tree has the rest. The caller checks each
-//! candidate: hash collisions, deletions and snapshots are not looked at here.
+//! Each segment's footer has its key range. The ranges form an interval tree ([`Intervals`]), so a
+//! lookup visits only segments whose range contains the key, however many there are. Where many
+//! ranges overlap, hash tables ([`HashTable`]) cover most segments: those are found by the key's
+//! hash, with the key's position in them, and the tree covers the rest. The caller checks each
+//! candidate: the directory ignores hash collisions, deletions and snapshots.
 
 use crate::index::candidates::{Candidates, NOWHERE};
 use crate::index::definition::Index;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 pub(crate) struct Directory {
     /// Types of the key's columns.
     types: Vec<DataType>,
-    /// The column of the key whose ranges overlap least. The intervals are ranges of its values.
+    /// The key column whose ranges overlap least; the intervals are ranges of its values.
     column: usize,
     /// Ranges of all segments.
     intervals: Intervals,
@@ -33,12 +33,13 @@ pub(crate) struct Directory {
     uncovered: Option<Intervals>,
     /// Segments whose range is unknown; they are always candidates.
     unbounded: Vec<u32>,
-    /// Hash tables, each with the places of its segments in the list; `None` for those not in it.
+    /// Hash tables, each with its segments' places in the list; `None` for segments that are not in
+    /// it.
     tables: Vec<(Arc<HashTable>, Vec<Option<u32>>)>,
 }
 
 impl Directory {
-    /// For the key that identifies the rows of a table.
+    /// Creates the directory of the key that identifies the rows of a table.
     pub fn of_primary_key(
         layout: &TableLayout,
         list: &[Arc<SegmentState>],
@@ -53,7 +54,7 @@ impl Directory {
         Directory::new(layout.key_types(), &files.collect::<Vec<_>>(), list, tables)
     }
 
-    /// For the keys of an index.
+    /// Creates the directory of an index.
     pub fn of_index(
         index: &Index,
         list: &[Arc<SegmentState>],
@@ -66,8 +67,7 @@ impl Directory {
         Directory::new(index.types().to_vec(), &files.collect::<Vec<_>>(), list, tables)
     }
 
-    /// `files` are, by place, the files that hold the keys, and the positions of the key's columns in
-    /// them.
+    /// `files` holds, by place, the file with the keys and the positions of the key columns in it.
     fn new(
         types: Vec<DataType>,
         files: &[Option<(&Segment, &[usize])>],
@@ -76,8 +76,8 @@ impl Directory {
     ) -> Directory {
         let mut uncovered: Map<u64, u32> =
             list.iter().map(|state| state.segment.id()).zip(0u32..).collect();
-        // Two tables never cover the same segment; if they did, one would do. A segment whose file is
-        // unknown is always a candidate, so its place in a table is left out.
+        // No segment is covered twice; if one were, either table would do. A segment whose file is
+        // unknown is always a candidate, so tables leave it out.
         let is_known = |place: &u32| files.get(*place as usize).is_some_and(Option::is_some);
         let here = |table: &Arc<HashTable>| {
             let places =
@@ -110,12 +110,12 @@ impl Directory {
         Directory { types, column, intervals, uncovered, unbounded, tables }
     }
 
-    /// How many segments' ranges a key is in, on average.
+    /// The average number of segments whose range contains a key.
     pub fn depth(&self) -> f64 {
         self.intervals.depth()
     }
 
-    /// The segments that may hold a key without nulls, which is encoded whole.
+    /// The segments that may hold an encoded whole key without nulls.
     pub fn candidates(&self, key: &[u8]) -> Result<Candidates> {
         let mut found = Candidates::default();
         self.unbounded.iter().for_each(|place| found.push(*place, NOWHERE));
@@ -178,7 +178,7 @@ fn bounds(column: &ColumnMeta, data_type: DataType) -> (Vec<u8>, Vec<u8>) {
         key::append(&mut bytes, data_type, value).ok().map(|()| bytes)
     };
     match (encode(&column.min), encode(&column.max)) {
-        // Nulls come first and are not in the bounds.
+        // Nulls sort first and are not included in the bounds.
         (Some(_), Some(high)) if column.null_count > 0 => (vec![0], high),
         (Some(low), Some(high)) => (low, high),
         _ => (Vec::new(), vec![u8::MAX; 8]),

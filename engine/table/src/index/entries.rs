@@ -1,15 +1,14 @@
-//! Visiting the entries that an index has of rows in memory.
+//! Visits index entries of rows in memory.
 
 use crate::index::definition::Index;
 use nacre_rowstore::Entry;
 use nacre_types::{Result, limits};
 use std::ops::Bound;
 
-/// Entries of the first run that is looked at: most keys have few rows.
+/// Entries to read first; most keys have few rows.
 const FIRST_RUN: usize = 16;
 
-/// Visits the entries of a partition's rows from one index key up to, not including, another, in
-/// order.
+/// Visits the entries of a partition's rows between two index keys, the second exclusive, in order.
 pub(crate) fn each_entry(
     index: &Index,
     partition: u32,

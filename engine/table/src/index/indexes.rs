@@ -1,5 +1,5 @@
-//! All indexes of one version of a table, and the entries they keep of rows in memory: put in before a
-//! row can be seen, taken out when no reader needs them any more.
+//! All indexes of one version of a table, and their entries for rows in memory: added before a row
+//! becomes visible, removed once no reader needs them.
 
 use crate::index::definition::Index;
 use crate::index::entries::each_entry;
@@ -8,12 +8,12 @@ use nacre_rowstore::{Change, Entries, Node, Row, Rowstore};
 use nacre_types::{IndexId, Result, TableSchema, Timestamp};
 use std::sync::Arc;
 
-/// See the module.
+/// The indexes of one version of a table.
 pub(crate) struct Indexes(Vec<Index>);
 
 impl Indexes {
-    /// The indexes of a table with this many partitions. `old` are those of a version that it shares
-    /// its partitions with.
+    /// Creates the indexes of a table with this many partitions. `old` are those of a version that
+    /// shares the partitions.
     pub fn new(schema: &TableSchema, partitions: usize, old: Option<&Indexes>) -> Indexes {
         Indexes(Index::all(schema, partitions, old.map_or(&[], |old| &old.0)))
     }
@@ -33,7 +33,7 @@ impl Indexes {
         self.0.iter().map(|index| index.entries(partition)).map(Entries::bytes).sum()
     }
 
-    /// Puts in the entries of a row that is about to be written. The caller holds the row's lock.
+    /// Adds the entries of a row about to be written. The caller holds the row's lock.
     pub fn enter(
         &self,
         layout: &TableLayout,
@@ -47,8 +47,8 @@ impl Indexes {
         Ok(())
     }
 
-    /// Takes out the entries of a row whose write was undone, as far as no other version of the row
-    /// needs them. The caller holds the row's lock.
+    /// Removes the entries of a row whose write was undone, unless another version of the row needs
+    /// them. The caller holds the row's lock.
     pub fn leave(&self, layout: &TableLayout, partition: u32, node: &Node, row: &Row) {
         for index in &self.0 {
             let key = layout.upgrade(row.clone()).and_then(|row| index.key_of(layout.rows(), &row));
@@ -59,7 +59,8 @@ impl Indexes {
         }
     }
 
-    /// A pending change was undone to the one before it. The caller holds the row's lock.
+    /// Restores the entries after a pending change was undone to the one before it. The caller
+    /// holds the row's lock.
     pub fn take_back(
         &self,
         layout: &TableLayout,
@@ -69,8 +70,8 @@ impl Indexes {
         undone: Option<&Change>,
     ) {
         if let Some(Change::Put(row)) = before {
-            // Undoing a later change may have removed an entry that both needed. It was put in once,
-            // so putting it in again cannot fail.
+            // Undoing a later change may have removed an entry that both changes needed. Adding it
+            // cannot fail, since it was added before.
             let entered = self.enter(layout, partition, node.key(), row);
             debug_assert!(entered.is_ok(), "an entry cannot be put back: {entered:?}");
         }
@@ -79,9 +80,9 @@ impl Indexes {
         }
     }
 
-    /// Frees the versions of a row that no snapshot from `oldest` on sees, and the entries that only
-    /// they needed. If a snapshot still needs an old version, that is left to the next flush: a row
-    /// with many versions would otherwise be searched again for each of them.
+    /// Frees row versions that no snapshot from `oldest` on sees, and entries that only they
+    /// needed. If a snapshot still needs an old version, the entries are left to the next flush, so
+    /// that a row with many versions is not searched repeatedly.
     pub fn collect_row(
         &self,
         layout: &TableLayout,
@@ -101,7 +102,7 @@ impl Indexes {
             old.push(row.clone());
             false
         });
-        // Versions are freed first: what remains decides which entries are needed.
+        // Free versions first: the remaining ones decide which entries are needed.
         let gone = matches!(
             node.newest().map(|v| v.change),
             None | Some(Change::Delete | Change::Flushed)
@@ -113,17 +114,17 @@ impl Indexes {
         rowstore.collect(node, oldest);
     }
 
-    /// Takes out all entries of a partition's rows that no reader needs.
+    /// Removes all entries of a partition's rows that no reader needs.
     pub fn sweep(&self, layout: &TableLayout, partition: u32, rowstore: &Rowstore) -> Result<()> {
         for index in &self.0 {
             each_entry(index, partition, &[], None, |entry| {
                 let key = entry.index_key();
                 let needed = |node: &Node| is_needed(index, layout, node, key);
-                // Looked at without the lock first: most entries are needed.
+                // Check without the lock first: most entries are needed.
                 if rowstore.get(entry.row_key()).is_some_and(|node| needed(&node)) {
                     return Ok(());
                 }
-                // The node is made if there is none, so that no writer can lock the row meanwhile.
+                // Create the node if it is missing, so that no writer can lock the row meanwhile.
                 let node = rowstore.get_or_insert(entry.row_key());
                 node.while_free(|| {
                     if !needed(&node) {
@@ -138,8 +139,8 @@ impl Indexes {
     }
 }
 
-/// Whether some version of a row has an index key. A row that a newer version of the table wrote
-/// cannot be read here, so it counts as having it.
+/// Whether some version of a row has an index key. A row written by a newer version of the table
+/// cannot be read here and counts as having the key.
 fn is_needed(index: &Index, layout: &TableLayout, node: &Node, key: &[u8]) -> bool {
     node.any_row(|row| index.is_key_of(layout, row, key).unwrap_or(true))
 }

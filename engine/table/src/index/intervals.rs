@@ -1,21 +1,21 @@
-//! Which of many key ranges contain a key: an interval tree laid out flat in an array.
+//! Finds which of many key ranges contain a key: an interval tree stored in a flat array.
 //!
-//! Ranges are sorted by their lower end. The tree is implicit: the root of a part of the array is its
-//! middle, and each root knows the highest upper end below it. A key that *h* of *n* ranges contain is
-//! answered in O(log *n* + *h* log *n*) steps, in practice near log *n* + 2 *h*, and a range takes 32
-//! bytes.
+//! Ranges are sorted by their lower end. The tree is implicit: the root of a subarray is its middle
+//! element, and each root stores the highest upper end in its subarray. If *h* of *n* ranges
+//! contain a key, a lookup takes O(log *n* + *h* log *n*) steps, in practice about log *n* + 2 *h*.
+//! A range takes 32 bytes.
 //!
-//! Ends are the bytes of encoded values ([`nacre_types::key`]). Of each, eight bytes are kept, from the
-//! first on in which any two ends differ; the common prefix is kept once. Truncation keeps the order, so
-//! nothing is missed; a key that only the truncated bytes would have ruled out counts as contained. The
-//! tree knows nothing of segments.
+//! Ends are encoded values ([`nacre_types::key`]), of which eight bytes are stored, starting at the
+//! first byte in which any two ends differ; the common prefix is stored once. Truncation preserves
+//! order, so no range is missed, but a range may be reported that only the truncated bytes would
+//! exclude. The tree does not know about segments.
 
 /// Keys from `low` to `high`, both inclusive.
 #[derive(Clone, Copy, Debug)]
 struct Range {
     low: u64,
     high: u64,
-    /// Greatest `high` of the part of the array with this root.
+    /// Greatest `high` in the subarray with this root.
     reach: u64,
     item: u32,
 }
@@ -28,11 +28,11 @@ pub(crate) struct Intervals {
     ranges: Vec<Range>,
 }
 
-/// A range: the bytes of its least and its greatest key, and its number.
+/// A range: its least and greatest key as bytes, and its number.
 pub(crate) type Bounds = (Vec<u8>, Vec<u8>, u32);
 
 impl Intervals {
-    /// A tree of these ranges.
+    /// Builds a tree of these ranges.
     pub fn new(bounds: &[Bounds]) -> Intervals {
         let mut common: Option<&[u8]> = None;
         for end in bounds.iter().flat_map(|(low, high, _)| [low, high]) {
@@ -59,8 +59,8 @@ impl Intervals {
         Intervals { common, ranges }
     }
 
-    /// Visits the numbers of the ranges that may contain a key between two, both inclusive, in no
-    /// particular order. A bound is the whole encoding of a value; `None` is no bound.
+    /// Visits the numbers of the ranges that may contain a key between two inclusive bounds, in no
+    /// particular order. A bound is the whole encoding of a value; `None` is unbounded.
     pub fn overlap(&self, low: Option<&[u8]>, high: Option<&[u8]>, visit: &mut dyn FnMut(u32)) {
         let low = low.map_or(Some(0), |low| match low.strip_prefix(&self.common[..]) {
             Some(rest) => Some(eight(rest)),
@@ -80,12 +80,12 @@ impl Intervals {
         self.overlap(Some(key), Some(key), visit);
     }
 
-    /// How many ranges contain the lower end of a range, on average: 1 if none overlap, their number if
-    /// all do.
+    /// The average number of ranges that contain a range's lower end: 1 if none overlap, all if all
+    /// do.
     pub fn depth(&self) -> f64 {
         let mut highs: Vec<u64> = self.ranges.iter().map(|range| range.high).collect();
         highs.sort_unstable();
-        // The ranges that begin at or before a key, without those that end before it.
+        // The ranges that begin at or before a key, minus those that end before it.
         let begun = |key: u64| self.ranges.partition_point(|range| range.low <= key);
         let ended = |key: u64| highs.partition_point(|high| *high < key);
         let sum: usize =
@@ -94,7 +94,7 @@ impl Intervals {
     }
 }
 
-/// The first eight bytes as a number of the same order.
+/// The first eight bytes as an integer with the same order.
 fn eight(bytes: &[u8]) -> u64 {
     let mut first = [0; 8];
     let length = bytes.len().min(8);
@@ -196,7 +196,7 @@ mod tests {
         ];
         let intervals = Intervals::new(&bounds);
         assert_eq!(found(&intervals, b"abcdefghijklm3"), [0]);
-        // Eight bytes after the common one do not tell these apart.
+        // These differ only after the stored eight bytes.
         assert_eq!(found(&intervals, b"abcdefghijklm5"), [0]);
         assert_eq!(found(&intervals, b"aa"), [1]);
         assert_eq!(found(&intervals, b"b"), []);
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(found(&intervals, &bytes(5_009)), []);
     }
 
-    /// A damaged footer may say so.
+    /// A damaged footer may contain such a range.
     #[test]
     fn a_range_that_ends_before_it_begins_holds_nothing() {
         let bounds: Vec<Bounds> =

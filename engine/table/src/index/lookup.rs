@@ -1,5 +1,5 @@
-//! Finding rows of one segment by an index: in the segment's part of it, or without a part by reading
-//! the segment. Snapshots and deletions are left to the caller.
+//! Finds rows of one segment by an index: in the segment's index part, or by scanning the segment
+//! if there is none. The caller handles snapshots and deletions.
 
 use crate::index::candidates::Candidate;
 use crate::index::definition::Index;
@@ -10,8 +10,8 @@ use nacre_column::{Batch, Vector};
 use nacre_types::{Result, TableSchema, Value, key, limits};
 use std::sync::Arc;
 
-/// Rows of a candidate that have the single key of a range, in index key order, deleted rows included.
-/// `hash` is the range's hash.
+/// The rows of a candidate segment with the single key of a range, in index key order, including
+/// deleted rows. `hash` is the range's hash.
 pub(crate) fn rows_of_candidate(
     schema: &TableSchema,
     index: &Index,
@@ -29,7 +29,7 @@ pub(crate) fn rows_of_candidate(
     }
 }
 
-/// Positions in a part of a whole key, which begins at `position` if it is there at all.
+/// Positions in a part of a whole key that, if present, begins at `position`.
 pub(crate) fn run_at(part: &Part, values: &[Value], position: u32) -> Result<(usize, usize)> {
     let start = position as usize;
     debug_assert!(
@@ -44,8 +44,8 @@ pub(crate) fn run_at(part: &Part, values: &[Value], position: u32) -> Result<(us
     }
 }
 
-/// Rows of a segment whose keys are in a range, in index key order, deleted rows included. `hash` is
-/// the range's hash.
+/// The rows of a segment with keys in a range, in index key order, including deleted rows. `hash`
+/// is the range's hash.
 pub(crate) fn rows_of(
     schema: &TableSchema,
     index: &Index,
@@ -95,7 +95,7 @@ pub(crate) fn positions(
     Ok((start, end.max(start)))
 }
 
-/// Rows of a segment whose keys are in a range, in index key order, found by reading the segment.
+/// The rows of a segment with keys in a range, in index key order, found by scanning the segment.
 pub(crate) fn scan(
     schema: &TableSchema,
     index: &Index,
@@ -118,7 +118,7 @@ pub(crate) fn scan(
     Ok(found.into_iter().map(|(_, row)| row).collect())
 }
 
-/// The index keys of a segment's rows that are not deleted, ascending.
+/// The index keys of a segment's live rows, ascending.
 pub(crate) fn live_keys(
     schema: &TableSchema,
     index: &Index,
@@ -139,8 +139,8 @@ pub(crate) fn live_keys(
     Ok(all)
 }
 
-/// Whether the zone map of the index's first column leaves it open that a block has keys from `from`
-/// up to `to`.
+/// Whether a block may have keys from `from` up to `to`, according to the zone map of the index's
+/// first column.
 fn block_may_have(
     schema: &TableSchema,
     index: &Index,
@@ -163,7 +163,7 @@ fn block_may_have(
     Ok(!below && to.is_none_or(|to| low[..] < *to))
 }
 
-/// The index keys of a block's rows, deleted rows included.
+/// The index keys of a block's rows, including deleted rows.
 pub(crate) fn block_keys(
     schema: &TableSchema,
     index: &Index,

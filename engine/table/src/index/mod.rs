@@ -1,6 +1,6 @@
-//! Secondary indexes, and finding the segments that may hold a key: what an index is and keeps in
-//! memory, ranges of its keys, the directory of a list of segments, hash tables, and looking into one
-//! segment. Nothing here knows a transaction.
+//! Secondary indexes, and finding the segments that may hold a key: index definitions and their
+//! in-memory state, key ranges, the directory of a segment list, hash tables, and lookups in one
+//! segment. Nothing here knows transactions.
 
 pub(crate) mod candidates;
 pub(crate) mod definition;

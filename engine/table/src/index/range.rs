@@ -5,11 +5,11 @@ use nacre_types::hash::hash_bytes;
 use nacre_types::{Result, Value};
 use std::ops::Bound;
 
-/// Keys of an index: all that begin with some values, and whose next column is between bounds.
-/// Values must be of their column's type. A null in the prefix matches nulls; a bound matches none.
+/// Index keys with a given prefix, and bounds on the column after it. Values must be of their
+/// column's type. A null in the prefix matches nulls; a bound matches none.
 #[derive(Clone, Debug)]
 pub struct KeyRange {
-    /// Values of the first columns, none to all of them.
+    /// Values of the leading columns, none to all of them.
     pub prefix: Vec<Value>,
     /// Lower bound of the column after them.
     pub low: Bound<Value>,
@@ -17,14 +17,14 @@ pub struct KeyRange {
     pub high: Bound<Value>,
 }
 
-/// One end of a range: before the first key with a prefix, or after the last.
+/// One end of a range: before the first key with a prefix, or after the last one.
 pub(crate) struct RangeEnd {
     pub prefix: Vec<Value>,
     pub after_all: bool,
 }
 
 impl KeyRange {
-    /// All keys that begin with these values.
+    /// All keys with this prefix.
     pub fn equal(prefix: Vec<Value>) -> KeyRange {
         KeyRange { prefix, low: Bound::Unbounded, high: Bound::Unbounded }
     }
@@ -57,19 +57,19 @@ impl KeyRange {
         values
     }
 
-    /// Where it begins.
+    /// The start of the range.
     pub(crate) fn begin(&self) -> RangeEnd {
         let (prefix, after_all) = match &self.low {
             Bound::Included(value) => (self.with(value), false),
             Bound::Excluded(value) => (self.with(value), true),
-            // Nulls come first and match no bound.
+            // Nulls sort first and match no bound.
             Bound::Unbounded if self.is_bounded() => (self.with(&Value::Null), true),
             Bound::Unbounded => (self.prefix.clone(), false),
         };
         RangeEnd { prefix, after_all }
     }
 
-    /// Where it ends.
+    /// The end of the range.
     pub(crate) fn end(&self) -> RangeEnd {
         let (prefix, after_all) = match &self.high {
             Bound::Included(value) => (self.with(value), true),
@@ -79,7 +79,7 @@ impl KeyRange {
         RangeEnd { prefix, after_all }
     }
 
-    /// The range as encoded keys: the first, and the one to stop before.
+    /// The range as encoded keys: the first key, and the exclusive end.
     pub(crate) fn encode(&self, index: &Index) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
         let bound = |end: RangeEnd| -> Result<Option<Vec<u8>>> {
             let bytes = index.encode(&end.prefix)?;
@@ -87,7 +87,7 @@ impl KeyRange {
         };
         let from = bound(self.begin())?;
         let to = bound(self.end())?;
-        // If no key comes after the beginning, the range is empty.
+        // The range is empty if no key can follow its start.
         Ok(match from {
             Some(from) => (from, to),
             None => (Vec::new(), Some(Vec::new())),
@@ -95,7 +95,7 @@ impl KeyRange {
     }
 }
 
-/// The least bytes above all that begin with these; `None` if there are none.
+/// The least byte string above all with this prefix; `None` if there is none.
 pub(crate) fn successor(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
     while let Some(last) = bytes.pop() {
         if let Some(next) = last.checked_add(1) {

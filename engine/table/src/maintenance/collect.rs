@@ -1,5 +1,5 @@
-//! Removing what no snapshot needs any more: files of dropped segments and replaced parts, versions of
-//! tables, deltas of delete bitmaps.
+//! Removes what no snapshot needs any more: files of dropped segments and replaced parts, table
+//! versions, and deltas of delete bitmaps.
 
 use crate::maintenance::context::TaskContext;
 use crate::segments::state::SegmentState;
@@ -8,15 +8,15 @@ use nacre_types::hash::Set;
 use nacre_types::{Result, Timestamp};
 use std::sync::Arc;
 
-/// Removes files of dropped segments and folds delete bitmaps, as far as no snapshot needs them.
-/// Returns whether there was anything to remove.
+/// Removes files of dropped segments and folds delete bitmaps that no snapshot needs. Returns
+/// whether there was anything to remove.
 pub(crate) fn collect(context: &TaskContext) -> Result<bool> {
     let oldest = context.snapshots().oldest();
     context.catalog().forget_versions(oldest);
     let has_garbage = context.garbage().is_due(oldest);
     if has_garbage {
-        // Commits of relaxed durability are visible before they are durable, and with them the commit
-        // before that dropped a file: a crash could bring the file back.
+        // With relaxed durability, the commit that dropped a file may be visible but not durable
+        // yet; after a crash the file would be needed again.
         context.commits().sync_log()?;
         remove(context, oldest)?;
     }
@@ -35,7 +35,7 @@ fn remove(context: &TaskContext, oldest: Timestamp) -> Result<()> {
     let mut files: Vec<Arc<Segment>> = due.files;
     files.extend(due.segments.iter().map(|state| state.segment.clone()));
     files.extend(due.segments.iter().flat_map(|state| state.part_files(|_| true)));
-    // One that cannot be removed does not keep the others; the next start finds it.
+    // A file that cannot be removed does not block the others; the next start finds it.
     let mut outcome = Ok(());
     for file in &files {
         if let Err(error) = context.files().remove(file) {
@@ -45,9 +45,9 @@ fn remove(context: &TaskContext, oldest: Timestamp) -> Result<()> {
     outcome
 }
 
-/// Takes segments out of the lists of their partitions, and parts out of their segments.
+/// Removes segments from the lists of their partitions, and parts from their segments.
 fn unlist(context: &TaskContext, segments: &Set<u64>, part_files: &Set<u64>) {
-    // Like every change of a table's segments, under the commit lock.
+    // All changes of segment lists happen under the commit lock.
     let _turn = context.commits().lock();
     let is_gone = |state: &Arc<SegmentState>| segments.contains(&state.id());
     for table in context.catalog().tables() {

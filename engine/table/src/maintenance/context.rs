@@ -1,4 +1,4 @@
-//! What every background task works with.
+//! Shared state of all background tasks.
 
 use crate::catalog::registry::Catalog;
 use crate::commit::commits::Commits;
@@ -8,7 +8,7 @@ use crate::segments::files::SegmentFiles;
 use crate::segments::garbage::Garbage;
 use std::sync::Arc;
 
-/// See the module.
+/// Shared state of the background tasks of one store.
 #[derive(Clone)]
 pub(crate) struct TaskContext {
     catalog: Arc<Catalog>,
@@ -17,7 +17,7 @@ pub(crate) struct TaskContext {
 }
 
 impl TaskContext {
-    /// Tasks of one store.
+    /// Creates the context of a store's tasks.
     pub fn new(
         catalog: Arc<Catalog>,
         files: Arc<SegmentFiles>,
@@ -31,7 +31,7 @@ impl TaskContext {
         &self.catalog
     }
 
-    /// The order of commits.
+    /// The commit pipeline.
     pub fn commits(&self) -> &Commits {
         self.catalog.commits()
     }
@@ -41,12 +41,12 @@ impl TaskContext {
         self.commits().snapshots()
     }
 
-    /// Where segments are written.
+    /// The segment files.
     pub fn files(&self) -> &SegmentFiles {
         &self.files
     }
 
-    /// Where dropped segments and files go.
+    /// Collects dropped segments and files for removal.
     pub fn garbage(&self) -> &Garbage {
         self.catalog.garbage()
     }
@@ -57,11 +57,11 @@ impl TaskContext {
     }
 }
 
-/// What a step of a task came to.
+/// The outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// There is more to do.
     More,
-    /// The task is committed, or there was nothing to do any more.
+    /// The task is committed, or is no longer needed.
     Done,
 }

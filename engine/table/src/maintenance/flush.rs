@@ -1,6 +1,7 @@
-//! Flush: turns the committed rows of a rowstore into sorted segments, in one commit that changes no
-//! content. Writers are not blocked while the files are written: rows that were locked or changed
-//! meanwhile stay in the rowstore and are marked deleted in the new segment from its beginning.
+//! Flush: writes the committed rows of a rowstore as sorted segments, in one commit that does not
+//! change the table's contents. Writers are not blocked while the files are written: rows that are
+//! locked or changed meanwhile stay in the rowstore and are marked deleted in the new segment from
+//! the start.
 
 use crate::commit::commits::Committed;
 use crate::layout::rows::to_segment_batch;
@@ -17,20 +18,20 @@ use roaring::RoaringBitmap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A row on its way from the rowstore to a segment.
+/// A rowstore row being flushed.
 struct FlushRow {
     node: Arc<Node>,
-    /// Commit of the version that is written.
+    /// Commit of the version being written.
     commit: Timestamp,
 }
 
-/// A file that is written and synced, and its rows in their order.
+/// A complete and synced file, with its rows in order.
 struct NewFile {
     segment: Arc<Segment>,
     rows: Vec<FlushRow>,
 }
 
-/// Flushes all committed rows of a table. One flush runs at a time.
+/// Flushes all committed rows of a table. Only one flush runs at a time.
 pub(crate) fn flush_table(context: &TaskContext, table: &Arc<Table>) -> Result<()> {
     loop {
         let table = context.catalog().newest(table)?;
@@ -43,8 +44,8 @@ pub(crate) fn flush_table(context: &TaskContext, table: &Arc<Table>) -> Result<(
     }
 }
 
-/// Flushes committed rows of a partition, the oldest if one record cannot name all; returns whether
-/// there are more.
+/// Flushes the committed rows of a partition, the oldest first if one record cannot name them all.
+/// Returns whether there are more.
 pub(crate) fn flush_partition(
     context: &TaskContext,
     table: &Table,
@@ -52,7 +53,7 @@ pub(crate) fn flush_partition(
 ) -> Result<bool> {
     let guard = context.snapshots().take();
     if !table.is_newest() {
-        // Rows up to the snapshot may be of a version that this one does not know.
+        // Rows up to the snapshot may have a newer schema version than this one.
         return Ok(false);
     }
     let upto = last_that_fits(partition, guard.at());
@@ -65,8 +66,8 @@ pub(crate) fn flush_partition(
         return Ok(false);
     }
     let committed = commit(context, table, partition, upto, &files);
-    // If the append itself failed, the log is unusable, and rows that say "flushed" are read from the
-    // segments until the database is opened again.
+    // If the append itself failed, the log is unusable, and rows marked as flushed are read from
+    // the segments until the database is opened again.
     if !matches!(committed, Ok(Some(_))) && context.commits().log().check_usable().is_ok() {
         for file in &files {
             partition.update_segments(|list| list.retain(|s| s.id() != file.segment.id()));
@@ -77,7 +78,7 @@ pub(crate) fn flush_partition(
     let settled = committed.and_then(|committed| {
         committed.map_or(Ok(()), |committed| context.commits().settle_strictly(committed))
     });
-    // Even if nothing could be flushed: rows flushed before may wait to be collected.
+    // Even if nothing was flushed: rows flushed before may be waiting for collection.
     settled.and(collect_rowstore(context, table, partition))?;
     Ok(!is_all)
 }
@@ -108,8 +109,8 @@ fn write_files(
     }
 }
 
-/// Appends and applies the flush's record; `None` if the table was altered or emptied meanwhile. The
-/// caller waits for its sync.
+/// Appends and applies the flush's record; `None` if the table was altered or truncated meanwhile.
+/// The caller waits for the sync.
 fn commit(
     context: &TaskContext,
     table: &Table,
@@ -123,11 +124,11 @@ fn commit(
         return Ok(None);
     }
     invariant!(upto < commit, "commit {commit} flushes rows up to commit {upto}");
-    // What may be refused is refused before the first row says that it is elsewhere.
+    // Check everything that can fail before the first row is marked as flushed.
     context.commits().log().check_usable()?;
     check_record_fits(partition, upto, files)?;
-    // The segments are listed, visible to no snapshot yet, before any node says "flushed": an insert
-    // that meets such a node must find the row in a segment.
+    // List the segments, not visible to any snapshot yet, before marking any node as flushed: an
+    // insert that finds such a node must find the row in a segment.
     let state = |file: &NewFile| {
         let state = SegmentState::new(file.segment.clone(), commit, RoaringBitmap::new());
         Arc::new(state.with_bitmaps(context.files().bitmaps()))
@@ -155,7 +156,7 @@ fn commit(
     Ok(Some(committed))
 }
 
-/// Visits the rows of a partition that may be flushed, in key order.
+/// Visits the rows of a partition that are ready to flush, in key order.
 fn each_ready(
     table: &Table,
     partition: &Partition,
@@ -168,7 +169,7 @@ fn each_ready(
     })
 }
 
-/// Files that are filled one after the other.
+/// Fills files one after the other.
 struct Filling<'a> {
     context: &'a TaskContext,
     table: &'a Table,
@@ -177,7 +178,7 @@ struct Filling<'a> {
     builder: SegmentBuilder,
     /// Rows of the current file.
     flushed: Vec<FlushRow>,
-    /// The last of them, which the builder does not have yet.
+    /// Rows at its end that are not pushed to the builder yet.
     found: Vec<Row>,
     /// Bytes of `found`.
     bytes: usize,
@@ -206,7 +207,7 @@ impl<'a> Filling<'a> {
         Ok(())
     }
 
-    /// Adds all rows of the partition, sorted: they make one run of segments.
+    /// Adds all rows of the partition in sort order, as one run of segments.
     fn add_sorted(&mut self, sort: &[usize], upto: Timestamp) -> Result<()> {
         let table = self.table;
         let mut rows: Vec<(Vec<u8>, Row, FlushRow)> = Vec::new();
@@ -234,7 +235,7 @@ impl<'a> Filling<'a> {
         Ok(())
     }
 
-    /// Completes the file, if it has rows.
+    /// Completes the current file, if it has rows.
     fn finish(&mut self) -> Result<()> {
         self.push()?;
         if self.flushed.is_empty() {
@@ -261,20 +262,19 @@ impl<'a> Filling<'a> {
     }
 }
 
-/// Bytes of a flush's record that a row may take: its key if it stays, and its bit among the excluded
-/// rows of a file. Less than it took in the record of its own commit.
+/// Upper bound of a row's bytes in a flush's record: its key, if it stays, and its bit among the
+/// excluded rows of a file. Less than in the record of its own commit.
 fn bytes_in_record(node: &Node) -> usize {
     node.key().len() + 6
 }
 
-/// Bytes that the rows of a flush may take in its record, which leaves room for the numbers of its
-/// files.
+/// Limit on the rows' bytes in a flush's record, leaving room for the file numbers.
 const RECORD_BYTES: usize = if cfg!(test) { 1 << 20 } else { MAX_RECORD_BYTES - (1 << 20) };
 
-/// The last commit up to which one record can name all rows of a partition; at least that of the oldest
-/// row.
+/// The last commit up to which one record can name all rows of a partition; at least the commit of
+/// the oldest row.
 fn last_that_fits(partition: &Partition, visible: Timestamp) -> Timestamp {
-    // A rowstore takes more bytes than its keys, so the keys seldom need to be looked at.
+    // The rowstore is larger than its keys, so the exact count is seldom needed.
     if partition.rowstore().bytes() <= RECORD_BYTES {
         return visible;
     }
@@ -297,14 +297,14 @@ fn last_that_fits(partition: &Partition, visible: Timestamp) -> Timestamp {
     visible
 }
 
-/// The commit of a node's row that a flush up to `upto` may have to name.
+/// The commit of a node's row, if a flush up to `upto` may have to name it.
 fn could_be_named(node: &Node, upto: Timestamp) -> Option<Timestamp> {
     node.newest()
         .filter(|v| v.commit <= upto && matches!(v.change, Change::Put(_)))
         .map(|v| v.commit)
 }
 
-/// Fails if the record of a flush could be longer than the log allows in the worst case.
+/// Fails if a flush's record might exceed the log's limit in the worst case.
 fn check_record_fits(partition: &Partition, upto: Timestamp, files: &[NewFile]) -> Result<()> {
     let numbers = (files.len() + 1) * 1_024;
     if partition.rowstore().bytes().saturating_add(numbers) <= MAX_RECORD_BYTES {
@@ -322,15 +322,15 @@ fn check_record_fits(partition: &Partition, upto: Timestamp, files: &[NewFile]) 
     Ok(())
 }
 
-/// The row of a node if it may be flushed: its newest version is old enough (a newer one would be
-/// excluded at the commit), and its lock is free.
+/// The row of a node if it can be flushed: its newest version is old enough and its lock is free. A
+/// row with a newer version would be excluded at the commit.
 fn ready(node: &Arc<Node>, upto: Timestamp) -> Option<(Row, FlushRow)> {
     let newest = node.newest().filter(|v| v.commit <= upto)?;
     let Change::Put(row) = newest.change else { return None };
     (!node.is_locked()).then(|| (row, FlushRow { node: node.clone(), commit: newest.commit }))
 }
 
-/// Keys that stay in the rowstore although their rows are old enough: their locks are held.
+/// Keys of rows that are old enough but stay in the rowstore because they are locked.
 fn remaining_keys(partition: &Partition, upto: Timestamp) -> Vec<Vec<u8>> {
     let mut except = Vec::new();
     partition.each_node(|node| {

@@ -1,14 +1,14 @@
-//! Making hash tables, and keeping their number and their dead entries low, in steps of background work.
+//! Builds hash tables, and bounds their number and their dead entries, in steps of background work.
 //!
-//! Tables are made only where they pay: where a key would meet many segments because the ranges of
-//! their keys overlap ([`StoreOptions::hash_from`](crate::StoreOptions::hash_from)), and only for
-//! segments big enough to stay; those that wait to be merged are few.
+//! Hash tables are built only where they pay off: where key ranges overlap so much that a key would
+//! be searched for in many segments ([`StoreOptions::hash_from`](crate::StoreOptions::hash_from)),
+//! and only for large segments. Small segments are about to be merged, and few.
 //!
-//! The work, in this order: a table of which half the segments are gone is rewritten, or dropped if all
-//! are; tables of one size class are merged into one; a segment without a table gets one. Each task is a
-//! state machine whose steps read or write a few blocks. The files are synced before the record that
-//! names them, and the tables they replace are dropped by the same record, so a crash leaves the old
-//! tables or the new one. A file left behind is an orphan.
+//! Work is done in this order: a table with half of its segments gone is rewritten, or dropped if
+//! all are; tables of one size class are merged into one; a segment without a table gets one. Each
+//! task is a state machine whose steps read or write a few blocks. Files are synced before the
+//! record that names them, and the same record drops the tables they replace, so a crash leaves
+//! either the old tables or the new one. A file left behind is an orphan.
 
 use crate::catalog::tables::discard_tables;
 use crate::index::directory::Directory;
@@ -28,38 +28,38 @@ use nacre_types::hash::Set;
 use nacre_types::{DataType, Result, invariant, limits};
 use std::sync::Arc;
 
-/// This many tables of one size class are merged into one.
+/// Tables of one size class to merge into one.
 const FAN_IN: usize = 4;
-/// Blocks that a step reads, about.
+/// Approximate number of blocks to read per step.
 const READ_BLOCKS: usize = 32;
-/// A file has at most this many times the rows of a segment.
+/// Maximum rows of a file, in multiples of a segment's.
 const FILE_SEGMENTS: usize = 16;
 
-/// A hash table being made.
+/// A hash table being built.
 pub(crate) struct HashBuild {
     table: Arc<Table>,
     partition: u32,
     keys: KeySet,
-    /// The tables it replaces.
+    /// The tables to replace.
     old: Vec<Arc<HashTable>>,
-    /// The segment it is made from, if it is made from one.
+    /// The segment the table is built from, if any.
     state: Option<Arc<SegmentState>>,
-    /// The segments it covers; none if the old tables are only dropped.
+    /// The segments covered; empty if the old tables are only dropped.
     segments: Vec<u64>,
     source: Source,
     builder: SegmentBuilder,
     files: NewFiles,
-    /// Whether everything is read.
+    /// Whether the whole source is read.
     read: bool,
 }
 
-/// What a hash table is made from.
+/// The source of a hash table's entries.
 enum Source {
     Segment(Box<SegmentKeys>),
     Tables(Vec<TableReader>),
 }
 
-/// Starts the next task for the hash tables of a table.
+/// Starts the next hash table task of a table.
 pub(crate) fn start(context: &TaskContext, table: &Arc<Table>) -> Result<Option<HashBuild>> {
     for partition in table.partitions() {
         if !partition.take_need(Work::HashTables) {
@@ -70,7 +70,7 @@ pub(crate) fn start(context: &TaskContext, table: &Arc<Table>) -> Result<Option<
         for keys in std::iter::once(KeySet::Primary).chain(sets) {
             let build = HashBuild { keys, partition: partition.number(), ..HashBuild::new(table) };
             if let Some(build) = next(context, build, &list)? {
-                // There may be more.
+                // More tasks may follow.
                 partition.consider(Work::HashTables);
                 return Ok(Some(build));
             }
@@ -97,7 +97,7 @@ fn next(context: &TaskContext, build: HashBuild, list: &SegmentList) -> Result<O
             return Ok(Some(build.of_tables(members, &current)));
         }
     }
-    // Segments that are not visible yet have to wait: their commit may still fail.
+    // Segments that are not visible yet must wait: their commit may still fail.
     let visible = context.snapshots().visible();
     let full = context.options().segment_rows / 2;
     let is_big = |state: &&Arc<SegmentState>| state.is_current() && state.segment.rows() >= full;
@@ -116,7 +116,7 @@ fn next(context: &TaskContext, build: HashBuild, list: &SegmentList) -> Result<O
     if directory.depth() < context.options().hash_from {
         return Ok(None);
     }
-    // A segment without its part is considered again when it has it.
+    // A segment without an index part is considered again once it has one.
     let Some(place) = KeyPlace::find(build.table.layout(), build.keys, next)? else {
         return Ok(None);
     };
@@ -144,7 +144,7 @@ impl HashBuild {
         }
     }
 
-    /// One table in the place of several, without the segments that are gone.
+    /// Starts one table to replace several, without the segments that are gone.
     fn of_tables(self, old: Vec<Arc<HashTable>>, current: &Set<u64>) -> HashBuild {
         let mut segments = Vec::new();
         let mut number = |id: &u64| {
@@ -166,7 +166,7 @@ impl HashBuild {
         self.table.partition(self.partition)
     }
 
-    /// Does a bounded piece of work. After an error the build must be abandoned.
+    /// Does a bounded amount of work. After an error the build must be abandoned.
     pub fn step(&mut self, context: &TaskContext) -> Result<Progress> {
         if !self.is_wanted(context) {
             self.abandon(context);
@@ -183,7 +183,7 @@ impl HashBuild {
         Ok(Progress::Done)
     }
 
-    /// Removes what was written.
+    /// Removes the files written so far.
     pub fn abandon(&mut self, context: &TaskContext) {
         self.files.abandon(context.files());
         self.partition().consider(Work::HashTables);
@@ -222,8 +222,8 @@ impl HashBuild {
                 return Ok(());
             }
             Source::Segment(keys) => {
-                // The last share may exceed what is left of a file, but all shares together have no more
-                // entries than a segment has rows.
+                // The last share may exceed the room left in a file, but all shares together have
+                // at most one entry per row of a segment.
                 let mut is_end = false;
                 while !is_end && hashes.len() < most {
                     is_end = !keys.take(&mut hashes, &mut places);
@@ -253,7 +253,8 @@ impl HashBuild {
         self.builder.push(&Batch::new(vec![column(hashes), column(places)], rows));
     }
 
-    /// Writes the rows so far as a file. A table has at least one file, if only for its id.
+    /// Writes the rows collected so far as a file. A table has at least one file, to provide its
+    /// id.
     fn begin_writing(&mut self, context: &TaskContext, is_end: bool) -> Result<()> {
         if self.builder.rows() > 0 || (is_end && self.files.complete().is_empty()) {
             let full = std::mem::replace(&mut self.builder, file_builder());
@@ -262,7 +263,7 @@ impl HashBuild {
         Ok(())
     }
 
-    /// Appends and applies the record, unless something it needs is gone.
+    /// Appends and applies the record, unless something it refers to is gone.
     fn commit(&mut self, context: &TaskContext) -> Result<()> {
         let made = match self.segments.is_empty() {
             true => None,
@@ -289,7 +290,7 @@ impl HashBuild {
             tables.extend(made);
         });
         discard_tables(context.garbage(), &self.old, committed.commit);
-        // Whether or not the sync succeeds, the log may name the files from here on.
+        // The log may name the files from here on, even if the sync fails.
         self.files.are_named();
         drop(turn);
         context.commits().settle_strictly(committed)
@@ -297,7 +298,7 @@ impl HashBuild {
 }
 
 /// Takes the least entries of several tables, at most `most` and about as many as a step may read.
-/// Returns whether there are no more.
+/// Returns whether the tables are exhausted.
 fn merge_some(
     readers: &mut [TableReader],
     most: usize,
@@ -319,7 +320,7 @@ fn merge_some(
         else {
             return Ok(true);
         };
-        // A run of this table's entries, up to the next entry of any other.
+        // Take this table's entries up to the next entry of any other table.
         let others = (0..readers.len()).filter(|r| *r != least);
         let bound = others.filter_map(|r| order(&readers[r])).min();
         let reader = &mut readers[least];

@@ -1,14 +1,14 @@
-//! Merge: rewrites segments into fewer, sorted, without their deleted rows. Changes no content and
-//! blocks no writer while it reads and writes files.
+//! Merge: rewrites segments into fewer, sorted ones without deleted rows. Does not change the
+//! table's contents, and does not block writers while it reads and writes files.
 //!
-//! A merge is a state machine: each step reads or writes a bounded number of blocks, so that the thread
-//! that steps it between two statements is soon free again. It is abandoned, and its files removed,
-//! when its table is dropped or emptied and when the database is closed.
+//! A merge is a state machine: each step reads or writes a bounded number of blocks, so that a
+//! thread running steps between statements is soon free again. It is abandoned, and its files are
+//! removed, when its table is dropped or truncated or the database is closed.
 //!
-//! Deletes that arrive meanwhile are found by comparing each source's deletes with those the merge
-//! started from, and set again in the new segments. Row numbers change, so deletes are remapped by key:
-//! most of them before the commit, and under the commit lock only those of the last moment. Sources:
-//! Apache Doris, compaction of merge-on-write tables; Prout et al., *Cloud-Native Transactions and
+//! Concurrent deletes are found by comparing each source's deletes with those at the start of the
+//! merge, and are applied to the new segments. Row numbers change, so deletes are remapped by key:
+//! most of them before the commit, and only the last few under the commit lock. Sources: Apache
+//! Doris, compaction of merge-on-write tables; Prout et al., *Cloud-Native Transactions and
 //! Analytics in SingleStore*, SIGMOD 2022, section 4.2.
 
 use crate::commit::commits::Committed;
@@ -27,12 +27,12 @@ use nacre_types::{Error, Result, Value, invariant, limits};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
-/// Blocks of one column that a step decodes, about.
+/// Approximate number of blocks of one column to decode per step.
 const READ_BLOCKS: usize = 64;
-/// Deletes that a step remaps; fewer are left to the commit.
+/// Remap deletes in a step of their own from this many on; fewer are left to the commit.
 const REMAP_ROWS: u64 = 256;
 
-/// A merge under way.
+/// A merge in progress.
 pub(crate) struct Merge {
     table: Arc<Table>,
     partition: u32,
@@ -41,32 +41,32 @@ pub(crate) struct Merge {
     builder: SegmentBuilder,
     picks: Vec<Pick>,
     files: NewFiles,
-    /// By complete file: rows that were deleted in the sources since the merge began.
+    /// For each complete file, rows deleted in the sources since the merge began.
     deleted: Vec<RoaringBitmap>,
     /// Whether all sources are read.
     read: bool,
-    /// Live rows read from the sources, which the files must have.
+    /// Live rows read from the sources, which must equal the rows written.
     rows_read: usize,
 }
 
 /// A segment being read in order, without its deleted rows.
 struct Source {
     state: Arc<SegmentState>,
-    /// Its deletes that are left out or remapped so far.
+    /// Deleted rows that were skipped or have been remapped.
     deleted: RoaringBitmap,
     next_row: usize,
-    /// Rows that are decoded together, at most a block.
+    /// Rows to decode together, at most a block.
     at_once: usize,
     batch: Batch,
     /// Bytes of its longest row.
     longest_row: usize,
-    /// Order key and row of the block's live rows, ascending.
+    /// Order keys and row numbers of the block's live rows, ascending.
     keys: Vec<(Vec<u8>, u32)>,
     at: usize,
 }
 
 impl Merge {
-    /// Starts to merge those of some segments that new snapshots see; `None` if there are none.
+    /// Starts merging those of `states` that new snapshots see; `None` if there are none.
     pub fn new(
         context: &TaskContext,
         table: &Arc<Table>,
@@ -74,8 +74,8 @@ impl Merge {
         states: &[Arc<SegmentState>],
     ) -> Result<Option<Merge>> {
         let visible = context.snapshots().visible();
-        // A segment that is not visible yet has to wait: its commit may still fail. And one may have
-        // columns that are newer than this version of the table.
+        // A segment that is not visible yet must wait: its commit may still fail. It may also have
+        // columns newer than this version of the table.
         if !table.is_newest() || !states.iter().all(|s| s.exists_at(visible)) {
             partition.consider(Work::Merge);
         }
@@ -110,7 +110,7 @@ impl Merge {
             read: false,
             rows_read: 0,
         };
-        // All sources together hold about a segment.
+        // All sources together hold about one segment in memory.
         let share = context.options().segment_bytes / merge.sources.len();
         for source in &mut merge.sources {
             let segment = &source.state.segment;
@@ -121,7 +121,7 @@ impl Merge {
         Ok(Some(merge))
     }
 
-    /// Does a bounded piece of work. After an error the merge must be abandoned.
+    /// Does a bounded amount of work. After an error the merge must be abandoned.
     pub fn step(&mut self, context: &TaskContext) -> Result<Progress> {
         if !self.is_wanted(context) {
             self.abandon(context);
@@ -142,7 +142,7 @@ impl Merge {
             self.abandon(context);
             return Ok(Progress::Done);
         };
-        // Whether or not the sync succeeds, the log may name the files from here on.
+        // The log may name the files from here on, even if the sync fails.
         self.files.are_named();
         context.commits().settle_strictly(committed)?;
         Ok(Progress::Done)
@@ -153,24 +153,24 @@ impl Merge {
         self.table.partition(self.partition)
     }
 
-    /// The segments that are merged.
+    /// The segments being merged.
     pub fn states(&self) -> impl Iterator<Item = &Arc<SegmentState>> {
         self.sources.iter().map(|source| &source.state)
     }
 
-    /// Whether these are the segments that are merged.
+    /// Whether these are the segments being merged.
     pub fn is_of(&self, states: &[Arc<SegmentState>]) -> bool {
         self.sources.len() == states.len()
             && self.states().zip(states).all(|(own, other)| Arc::ptr_eq(own, other))
     }
 
-    /// Removes what was written.
+    /// Removes the files written so far.
     pub fn abandon(&mut self, context: &TaskContext) {
         self.files.abandon(context.files());
     }
 
-    /// Whether the table still has the partition that is being merged. Columns may have been added or
-    /// dropped: the new segments have those of the version that the merge began with.
+    /// Whether the table still has the partition being merged. If columns were added or dropped,
+    /// the new segments have those of the version at the start of the merge.
     fn is_wanted(&self, context: &TaskContext) -> bool {
         context
             .catalog()
@@ -206,7 +206,7 @@ impl Merge {
                 bound.as_deref().is_none_or(|bound| source.key().is_some_and(|key| key <= bound)),
                 "the least key of a merge is above that of another source"
             );
-            // A run of this source's rows, up to the next key of any other.
+            // Take this source's rows up to the next key of any other source.
             while let Some((key, row)) = source.keys.get(source.at)
                 && bound.as_ref().is_none_or(|bound| key < bound)
                 && self.picks.len() < room
@@ -223,7 +223,8 @@ impl Merge {
                 )));
             }
             if exhausted || self.picks.len() >= room {
-                // Picks refer to the sources' current blocks, so they go before a block is replaced.
+                // Picks refer to the sources' current blocks, so push them before a block is
+                // replaced.
                 push(&self.columns, &self.sources, &mut self.picks, &mut self.builder);
                 blocks += self.columns.len();
                 if exhausted {
@@ -248,7 +249,8 @@ impl Merge {
         self.files.begin(context.files(), full, FileKind::Segment)
     }
 
-    /// Remaps deletes that arrived since the merge began, unless they are few. Returns whether it did.
+    /// Remaps deletes that arrived since the merge began, unless there are few. Returns whether it
+    /// did.
     fn remap_some(&mut self) -> Result<bool> {
         let new: u64 = self.sources.iter().map(|s| s.state.deleted_rows() - s.deleted.len()).sum();
         if new < REMAP_ROWS {
@@ -285,7 +287,7 @@ impl Merge {
         Ok(())
     }
 
-    /// Appends and applies the record; `None` if the sources are not all there any more.
+    /// Appends and applies the record; `None` if a source is gone.
     fn commit(&mut self, context: &TaskContext) -> Result<Option<Committed>> {
         let mut turn = context.commits().lock();
         let commit = turn.next();
@@ -322,8 +324,8 @@ impl Merge {
         Ok(Some(committed))
     }
 
-    /// The files have the rows of the sources without those deleted before they were read, and all
-    /// deletes since are remapped.
+    /// Checks that the files hold the rows of the sources except those deleted before they were
+    /// read, and that all later deletes are remapped.
     fn check_rows(&self) {
         let files = self.files.complete();
         let written: usize = files.iter().map(|file| file.rows()).sum();
@@ -341,7 +343,7 @@ impl Merge {
     }
 }
 
-/// Pushes the picked rows to the builder.
+/// Pushes the picked rows to the builder and clears the picks.
 fn push(
     columns: &[ColumnSpec],
     sources: &[Source],
@@ -361,7 +363,7 @@ impl Source {
         self.keys.get(self.at).map(|(key, _)| key.as_slice())
     }
 
-    /// Decodes the next rows that are not all deleted.
+    /// Decodes the next block with live rows.
     fn fill(&mut self, table: &Table, columns: &[ColumnSpec]) -> Result<()> {
         let segment = self.state.segment.clone();
         let order = table.layout().order_columns(&segment)?;

@@ -1,4 +1,4 @@
-//! Which segments to merge.
+//! Chooses which segments to merge.
 
 use crate::options::StoreOptions;
 use crate::segments::state::SegmentState;
@@ -6,14 +6,14 @@ use crate::table::partition::Partition;
 use nacre_types::limits;
 use std::sync::Arc;
 
-/// This many segments of one size class are merged into one.
+/// Segments of one size class to merge into one.
 const FAN_IN: usize = 4;
-/// Most segments merged at once: a block of every column of each is in memory.
+/// Most segments merged at once, since a block of every column of each is in memory.
 const MAX_FAN_IN: usize = 16;
 
-/// Segments whose merge is worth its cost; none if there are none. Sizes are classed by powers of four,
-/// so a row is rewritten a logarithmic number of times and a logarithmic number of runs remains. Long
-/// rows count for several.
+/// Segments worth merging; empty if there are none. Size classes are powers of four, so each row is
+/// rewritten a logarithmic number of times, and a logarithmic number of runs remains. Segments with
+/// long rows count as larger than their row count.
 pub(crate) fn worth_merging(
     partition: &Partition,
     options: &StoreOptions,
@@ -22,7 +22,7 @@ pub(crate) fn worth_merging(
         (options.segment_rows as u128, options.segment_bytes.max(1) as u128);
     let live = |s: &SegmentState| {
         let (rows, bytes) = (s.segment.rows() as u64, s.segment.raw_bytes() as u128);
-        // More than a u64 can hold counts as the largest size.
+        // A size beyond `u64` counts as the largest.
         let full = rows.max(u64::try_from(bytes * most_rows / most_bytes).unwrap_or(u64::MAX));
         full.saturating_sub(s.deleted_rows().saturating_mul(full / rows.max(1)))
     };
@@ -45,8 +45,7 @@ pub(crate) fn worth_merging(
     members
 }
 
-/// All segments of a partition if a merge into one run changes anything: there are several, or rows of
-/// the only one are deleted.
+/// All segments of a partition, unless it already is a single run without deleted rows.
 pub(crate) fn all_to_merge(partition: &Partition) -> Vec<Arc<SegmentState>> {
     let all = current(partition);
     match &all[..] {

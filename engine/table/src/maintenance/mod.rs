@@ -1,4 +1,4 @@
-//! Background work, stepped by the host: flushes, merges, index builds, snapshots, removal of files;
+//! Background work, driven by the host: flushes, merges, index builds, snapshots, removal of files;
 //! and `check`.
 
 pub(crate) mod check;

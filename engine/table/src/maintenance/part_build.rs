@@ -1,8 +1,8 @@
-//! Building the parts of an index for segments that were written before the index was created.
+//! Builds the parts of an index for segments written before the index was created.
 //!
-//! A build is a state machine like a merge: each step reads or writes a bounded number of blocks of one
-//! segment, and a record names the file once it is complete. Until then the segment is read whole. A
-//! file left behind by a crash is an orphan, and the segment's part is built again.
+//! A build is a state machine like a merge: each step reads or writes a bounded number of blocks of
+//! one segment, and a record names the file once it is complete. Until then readers scan the
+//! segment. A file left behind by a crash is an orphan, and the part is built again.
 
 use crate::index::definition::Index;
 use crate::index::lookup::block_columns;
@@ -18,22 +18,22 @@ use nacre_types::hash::Set;
 use nacre_types::{IndexId, Result, TableId, invariant, limits};
 use std::sync::Arc;
 
-/// Blocks of one column that a step decodes, about.
+/// Approximate number of blocks of one column to decode per step.
 const READ_BLOCKS: usize = 64;
 
-/// The part of one index for one segment, being built.
+/// A build of the part of one index for one segment.
 pub(crate) struct PartBuild {
     table: Arc<Table>,
     partition: u32,
     index: IndexId,
     state: Arc<SegmentState>,
-    /// `None` once everything has been read.
+    /// `None` once the whole segment is read.
     builder: Option<SegmentBuilder>,
     next_row: usize,
     files: NewFiles,
 }
 
-/// The part of one index for one segment.
+/// Identifies the part of one index for one segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PartId {
     table: TableId,
@@ -47,7 +47,7 @@ impl PartId {
     }
 }
 
-/// Starts to build the next part that a table lacks, other than those in `failed`.
+/// Starts building the next missing part of a table's indexes, except those in `failed`.
 pub(crate) fn start(
     context: &TaskContext,
     table: &Arc<Table>,
@@ -68,8 +68,8 @@ pub(crate) fn start(
                     && !failed.contains(&PartId::new(table, state, index.id()))
             };
             if let Some(index) = table.indexes().iter().find(missing) {
-                // There may be more. A segment that is not visible yet has to wait: its commit may
-                // still fail.
+                // More parts may be missing. A segment that is not visible yet must wait: its
+                // commit may still fail.
                 partition.consider(Work::IndexParts);
                 if state.exists_at(visible) {
                     return Some(PartBuild::new(table, partition.number(), index, state.clone()));
@@ -81,7 +81,7 @@ pub(crate) fn start(
 }
 
 impl PartBuild {
-    /// What is built.
+    /// The part being built.
     pub fn part(&self) -> PartId {
         PartId::new(&self.table, &self.state, self.index)
     }
@@ -110,7 +110,7 @@ impl PartBuild {
         }
     }
 
-    /// Does a bounded piece of work. After an error the build must be abandoned.
+    /// Does a bounded amount of work. After an error the build must be abandoned.
     pub fn step(&mut self, context: &TaskContext) -> Result<Progress> {
         if !self.is_wanted(context) {
             self.abandon(context);
@@ -127,7 +127,7 @@ impl PartBuild {
         Ok(Progress::Done)
     }
 
-    /// Removes what was written.
+    /// Removes the file written so far.
     pub fn abandon(&mut self, context: &TaskContext) {
         self.files.abandon(context.files());
         self.table.partition(self.partition).consider(Work::IndexParts);
@@ -168,7 +168,7 @@ impl PartBuild {
         Ok(())
     }
 
-    /// Appends and applies the record, unless the segment or the index went meanwhile.
+    /// Appends and applies the record, unless the segment or the index is gone.
     fn commit(&mut self, context: &TaskContext) -> Result<()> {
         let [file] = self.files.complete() else { return Ok(()) };
         let file = file.clone();
@@ -190,9 +190,9 @@ impl PartBuild {
         record::add_part(&mut payload, self.table.place(partition), part);
         let committed = turn.append(&payload)?;
         self.state.add_parts(&file);
-        // A list keeps the parts that there were when its directories were made, so it is replaced.
+        // The list's directories cache the index parts they were built from, so replace the list.
         partition.update_segments(|_| {});
-        // Whether or not the sync succeeds, the log may name the file from here on.
+        // The log may name the file from here on, even if the sync fails.
         self.files.are_named();
         drop(turn);
         context.commits().settle_strictly(committed)

@@ -1,5 +1,5 @@
-//! Background work, stepped by the host: what is due next, one piece at a time. The tasks themselves
-//! are in the files beside this one.
+//! Runs background work one step at a time, choosing what is due next. The tasks themselves are in
+//! the neighbouring files.
 
 use crate::maintenance::collect::collect;
 use crate::maintenance::context::{Progress, TaskContext};
@@ -17,33 +17,33 @@ use nacre_types::hash::Set;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// The rowstores of all tables together may have this many times the bytes of one.
+/// Limit for the rowstores of all tables together, in multiples of the limit for one.
 const FULL_ROWSTORES: usize = 4;
 
 /// Runs the background tasks of a store, one at a time.
 pub(crate) struct Scheduler {
     context: TaskContext,
     tasks: Mutex<Tasks>,
-    /// Held by the thread that waits next for `tasks`.
+    /// Held by the thread that is next in line for `tasks`.
     next: Mutex<()>,
-    /// Held while a table is merged as a whole.
+    /// Held while a whole table is merged.
     merging_all: Mutex<()>,
-    /// A task is under way.
+    /// Whether a task is in progress.
     is_busy: AtomicBool,
 }
 
-/// Tasks that continue from step to step.
+/// Tasks that span several steps.
 #[derive(Default)]
 pub(crate) struct Tasks {
     merge: Option<Merge>,
     part: Option<PartBuild>,
     hash: Option<HashBuild>,
-    /// Parts that could not be built. They are tried again when something else has been done.
+    /// Parts whose build failed. They are retried after other work has been done.
     failed: Set<PartId>,
 }
 
 impl Scheduler {
-    /// A scheduler without tasks under way.
+    /// Creates a scheduler without tasks in progress.
     pub fn new(context: TaskContext) -> Scheduler {
         Scheduler {
             context,
@@ -54,7 +54,7 @@ impl Scheduler {
         }
     }
 
-    /// What its tasks work with.
+    /// The context of its tasks.
     pub fn context(&self) -> &TaskContext {
         &self.context
     }
@@ -76,8 +76,8 @@ impl Scheduler {
             || commits.sync_is_due()
     }
 
-    /// Does one piece of work: a due sync, a snapshot, a flush, a step of a merge or of a build, or
-    /// removing files. Returns whether there may be more.
+    /// Does one unit of work: a due sync, a snapshot, a flush, a step of a merge or build, or
+    /// removal of files. Returns whether there may be more.
     pub fn maintain(&self) -> Result<bool> {
         let mut tasks = match self.tasks.try_lock() {
             Ok(tasks) => tasks,
@@ -87,8 +87,8 @@ impl Scheduler {
         self.context.commits().check_open()?;
         let done = self.do_next(&mut tasks);
         if done.is_err() {
-            // What fails comes first again the next time. If there was no room to write, this makes
-            // some.
+            // The failed work is retried first next time; if it failed for lack of space, removing
+            // files frees some.
             collect(&self.context).ok();
         }
         done
@@ -113,14 +113,14 @@ impl Scheduler {
         urgent.map(|_| more)
     }
 
-    /// Writes a snapshot or flushes a partition if that is due, to keep the log and memory small.
-    /// Returns whether it did.
+    /// Writes a snapshot or flushes a partition if due, to bound the log and memory. Returns
+    /// whether it did.
     fn do_urgent(&self) -> Result<bool> {
         let context = &self.context;
         if context.commits().sync_is_due() {
             context.commits().sync_log()?;
         }
-        // Snapshots first: they are rare, and a table that always wants flushing must not prevent them.
+        // Snapshots come first: they are rare, and constant flushing must not starve them.
         let mut failed = Ok(());
         if context.commits().log().bytes_since_snapshot() > context.options().snapshot_bytes {
             failed = snapshot::write(context);
@@ -128,7 +128,7 @@ impl Scheduler {
                 return Ok(true);
             }
         }
-        // A failure, perhaps for want of room, must not prevent the others.
+        // A failure, perhaps for lack of space, must not prevent the other work.
         let tables = context.catalog().tables();
         for table in &tables {
             if let Some(partition) = self.wanting_flush(table) {
@@ -150,7 +150,7 @@ impl Scheduler {
         table.wanting_flush(self.context.options().flush_bytes, oldest)
     }
 
-    /// The partition with most bytes to be flushed, if those of all tables are too many.
+    /// The partition with the most unflushed bytes, if all tables together exceed the limit.
     fn fullest<'t>(&self, tables: &'t [Arc<Table>]) -> Option<(&'t Arc<Table>, &'t Partition)> {
         let (mut sum, mut most) = (0usize, 0);
         let mut fullest = None;
@@ -168,7 +168,7 @@ impl Scheduler {
         fullest.filter(|_| sum > limit)
     }
 
-    /// Starts the next task if none is under way: a merge, else an index part, else a hash table.
+    /// Starts the next task if none is in progress: a merge, else an index part, else a hash table.
     fn find_task(&self, tasks: &mut Tasks) -> Result<()> {
         if tasks.merge.is_none() {
             tasks.merge = self.find_merge()?;
@@ -205,7 +205,7 @@ impl Scheduler {
         Ok(None)
     }
 
-    /// Continues the task under way. Returns whether there was one.
+    /// Continues the task in progress. Returns whether there was one.
     fn step(&self, tasks: &mut Tasks) -> Result<bool> {
         let step = match tasks {
             Tasks { merge: Some(merge), .. } => merge.step(&self.context),
@@ -216,7 +216,7 @@ impl Scheduler {
         match step {
             Ok(Progress::More) => self.is_busy.store(true, Ordering::Relaxed),
             Ok(Progress::Done) => {
-                // Only the first of these has been stepped.
+                // Only the first of these was stepped.
                 if tasks.merge.take().is_none() && tasks.part.take().is_none() {
                     tasks.hash = None;
                 }
@@ -224,7 +224,7 @@ impl Scheduler {
                 self.is_busy.store(goes_on, Ordering::Relaxed);
             }
             Err(error) => {
-                // A merge that fails is not started again before its partition changes.
+                // A failed merge is not retried until its partition changes.
                 if let Some(mut merge) = tasks.merge.take() {
                     merge.abandon(&self.context);
                 } else if let Some(part) = &tasks.part {
@@ -238,7 +238,7 @@ impl Scheduler {
     }
 
     /// Merges the segments of each partition of a table into one sorted run, in steps between which
-    /// flushes, snapshots and the steps of other threads have their turn.
+    /// flushes, snapshots and other threads' steps can run.
     pub fn merge_all(&self, table: &Arc<Table>) -> Result<()> {
         let _one_at_a_time = locked(&self.merging_all);
         self.flush(table)?;
@@ -261,7 +261,7 @@ impl Scheduler {
                     return Ok(());
                 }
                 self.abandon_merge(&mut tasks);
-                // It may have been altered since.
+                // The table may have been altered meanwhile.
                 let table = self.context.catalog().newest(table)?;
                 let partition = table.partition(number);
                 let all = all_to_merge(partition);
@@ -276,7 +276,7 @@ impl Scheduler {
                 }
             }
             self.step(&mut tasks)?;
-            // A failure here is repeated, and reported, by the next `maintain`.
+            // The next `maintain` retries what failed here, and reports it.
             urgent = urgent && self.do_urgent().is_ok();
         }
     }
@@ -290,13 +290,13 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Stops all tasks; the database is closing.
+    /// Stops all tasks when the database is closed.
     pub fn stop(&self) {
         let mut tasks = self.lock();
         self.abandon(&mut tasks);
     }
 
-    /// Abandons the tasks under way. They are started again when their turn comes.
+    /// Abandons the tasks in progress. They are started again later.
     pub fn abandon(&self, tasks: &mut Tasks) {
         self.abandon_merge(tasks);
         if let Some(mut part) = tasks.part.take() {
@@ -315,8 +315,8 @@ impl Scheduler {
         }
     }
 
-    /// Waits for the task of another thread to end. A thread that waits goes before one that takes the
-    /// lock again.
+    /// Waits for another thread's task to end. A waiting thread takes precedence over one that
+    /// tries to take the lock again.
     pub fn lock(&self) -> MutexGuard<'_, Tasks> {
         let _next = locked(&self.next);
         locked(&self.tasks)

@@ -1,5 +1,6 @@
-//! Snapshots: the catalog, the rowstores and the segment metadata at a log position, so that recovery
-//! need not read the log from its beginning. Commits are blocked only while it is noted what there is.
+//! Snapshots: the catalog, the rowstores and the segment metadata at a log position, so that
+//! recovery need not read the log from its beginning. Commits are blocked only while the snapshot's
+//! contents are listed.
 
 use crate::maintenance::context::TaskContext;
 use crate::record::{ImageWriter, Indexes, NewPart, NewTable, NextIds, Place};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 /// A table at the snapshot's timestamp.
 struct TableAt {
     table: Arc<Table>,
-    /// By partition.
+    /// Indexed by partition.
     segments: Vec<Vec<SegmentAt>>,
     hashes: Vec<(Place, NewTable)>,
 }
@@ -25,12 +26,13 @@ struct SegmentAt {
     deleted: Option<Arc<RoaringBitmap>>,
 }
 
-/// Writes a snapshot; the log before it is removed.
+/// Writes a snapshot, then removes the log before it.
 pub(crate) fn write(context: &TaskContext) -> Result<()> {
     let commits = context.commits();
     let turn = commits.lock();
     let at = turn.last();
-    // From here on, because a relaxed commit may replace a row and be visible before it is durable.
+    // Taken under the lock, because a relaxed commit may replace a row and be visible before it is
+    // durable.
     let guard = context.snapshots().take();
     let lsn = commits.log().position();
     let next = NextIds {
@@ -42,8 +44,7 @@ pub(crate) fn write(context: &TaskContext) -> Result<()> {
         context.catalog().tables().into_iter().map(|table| TableAt::new(table, at)).collect();
     let views = context.catalog().views();
     drop(turn);
-    // Everything up to the position must be durable before a snapshot may stand for it; then the
-    // timestamp is visible too.
+    // A snapshot may only replace a durable log prefix; once durable, the timestamp is visible too.
     commits.log().sync(lsn)?;
     context.snapshots().make_visible(at);
     let mut image = ImageWriter::new(next, tables.len());
@@ -67,7 +68,7 @@ pub(crate) fn write(context: &TaskContext) -> Result<()> {
 }
 
 impl TableAt {
-    /// Under the commit lock.
+    /// Lists the table's segments. Must be called under the commit lock.
     fn new(table: Arc<Table>, at: Timestamp) -> TableAt {
         let segments_of = |partition: &Partition| -> Vec<SegmentAt> {
             let list = partition.segments();
@@ -86,13 +87,13 @@ impl TableAt {
         TableAt { table, segments, hashes }
     }
 
-    /// Index parts in files of their own.
+    /// The separate index parts of the segments.
     fn parts(&self) -> Vec<(Place, NewPart)> {
         let mut parts = Vec::new();
         for (partition, segments) in self.table.partitions().iter().zip(&self.segments) {
             let place = self.table.place(partition);
             let new = segments.iter().flat_map(|segment| segment.state.new_parts());
-            // Those of a dropped index stay until no snapshot reads them.
+            // Parts of a dropped index stay until no snapshot reads them.
             let kept = new.filter(|part| self.table.has_index(part.index));
             parts.extend(kept.map(|part| (place, part)));
         }
@@ -100,7 +101,7 @@ impl TableAt {
     }
 }
 
-/// Rows of a rowstore at a timestamp.
+/// Writes the rows of a rowstore at a timestamp.
 fn put_rows(
     image: &mut ImageWriter,
     table: &Table,
@@ -111,7 +112,7 @@ fn put_rows(
         if let Some(version) = node.version_at(at)
             && let Change::Put(row) = &version.change
         {
-            // All of one version: a snapshot holds no history of the schema.
+            // A snapshot holds no schema history, so all rows are of the newest version.
             let row = table.layout().upgrade(row.clone())?;
             image.row(node.key(), version.commit, &row);
         }

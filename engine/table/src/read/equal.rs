@@ -1,10 +1,9 @@
-//! Few rows by the values of some columns, through indexes: what a point statement looks at, without a
-//! view of the whole table.
+//! Finds a few rows by the values of some columns through indexes, as point statements need,
+//! without a view of the whole table.
 //!
-//! In each segment the index with the fewest rows that have these values leads. Its row numbers are
-//! read, and rows that are deleted or lack one of the values are left out. The answer is exactly the
-//! rows that the reader sees and that have the values; their other columns are read only when asked
-//! for.
+//! In each segment, the index with the fewest matching rows leads. Its row numbers are read, and
+//! rows that are deleted or do not have the values are dropped. The result is exactly the matching
+//! rows that the reader sees; other columns are read only on request.
 
 use crate::commit::snapshots::Snapshots;
 use crate::index::candidates::{Candidate, Candidates};
@@ -25,24 +24,24 @@ use nacre_types::hash::hash_bytes;
 use nacre_types::{Column, IndexId, Result, Value, key};
 use std::sync::Arc;
 
-/// Reading this many row numbers of another index costs less than reading one row's values.
+/// Row numbers of another index that can be read at the cost of one row's values.
 const NUMBERS_A_ROW: usize = 32;
-/// At most this many rows are read rather than narrowed down by another index.
+/// Up to this many rows are checked directly instead of being narrowed by another index.
 const FEW_ROWS: usize = 4;
 
-/// Values that rows must have in some columns, none of them null, each of its column's type.
+/// Values that rows must have in some columns: not null, and of the column's type.
 pub struct Equal<'a> {
-    /// Column of the table, and its value; a column once.
+    /// Columns of the table, each once, and their values.
     pub values: &'a [(usize, Value)],
-    /// Indexes, and how many of their first columns are among these.
+    /// Indexes, each with the number of its leading columns among these.
     pub indexes: &'a [(IndexId, usize)],
-    /// At most one row can have them.
+    /// Whether at most one row can have the values.
     pub unique: bool,
-    /// A scan is better at finding more rows than this.
+    /// A scan is cheaper if more rows match.
     pub most: usize,
 }
 
-/// The rows found in one rowstore or one segment, in order.
+/// Rows found in one rowstore or one segment, in order.
 pub struct FoundRows {
     table: Arc<Table>,
     partition: u32,
@@ -56,19 +55,19 @@ enum Source {
     Segment(Arc<SegmentState>, Vec<u32>),
 }
 
-/// A key of one index.
+/// A key or key prefix of one index.
 struct Key<'a> {
     index: &'a Index,
     range: KeyRange,
     encoded: Vec<u8>,
-    /// The hash of a whole key.
+    /// The hash, if the key is whole.
     hash: Option<u64>,
 }
 
-/// Keys, and where in a segment one of them begins if that is known.
+/// Keys, and the position of one of them in a segment if known.
 struct Keys<'a> {
     keys: &'a [Key<'a>],
-    /// Number of the key, position in its part.
+    /// Index of the key, and its position in the part.
     at: Option<(usize, u32)>,
 }
 
@@ -81,7 +80,7 @@ impl FoundRows {
         }
     }
 
-    /// Some of their columns.
+    /// Some columns of all rows.
     pub fn batch(&self, columns: &[usize]) -> Result<Batch> {
         let (state, rows) = match &self.source {
             Source::Memory(found) => {
@@ -101,7 +100,7 @@ impl FoundRows {
         Ok(Batch::new(columns.iter().map(column).collect::<Result<_>>()?, rows.len()))
     }
 
-    /// One of them, projected.
+    /// One row, projected.
     pub fn row(&self, at: usize, columns: &[usize]) -> Result<Vec<Value>> {
         match &self.source {
             Source::Memory(rows) => Ok(columns
@@ -114,7 +113,7 @@ impl FoundRows {
         }
     }
 
-    /// Where one of them is.
+    /// The location of one row.
     pub fn locator(&self, at: usize) -> RowLocator {
         let partition = self.partition;
         match &self.source {
@@ -125,7 +124,7 @@ impl FoundRows {
         }
     }
 
-    /// Keeps those at some positions, which ascend.
+    /// Keeps the rows at these ascending positions.
     pub fn keep(&mut self, positions: &[u32]) {
         debug_assert!(
             positions.is_sorted()
@@ -144,8 +143,9 @@ impl FoundRows {
     }
 }
 
-/// The newest committed rows with some values, passed to `read`, which may be called again. `conflict`
-/// if this is not the newest version of the table. Returns `false` if there are too many rows.
+/// Finds the newest committed rows with some values and passes them to `read`, which may be called
+/// again. `conflict` if this is not the newest version of the table. Returns `false` if there are
+/// too many rows.
 pub(crate) fn newest(
     snapshots: &Arc<Snapshots>,
     table: &Arc<Table>,
@@ -163,8 +163,8 @@ pub(crate) fn newest(
     })
 }
 
-/// By partition, the rows in segments, oldest first, then the rows in memory; `None` if there are too
-/// many.
+/// For each partition, the rows in segments, oldest first, then the rows in memory; `None` if there
+/// are too many.
 pub(crate) fn find(
     table: &Arc<Table>,
     equal: &Equal<'_>,
@@ -177,13 +177,14 @@ pub(crate) fn find(
         .collect::<Result<Vec<_>>>()?;
     let (mut found, mut left) = (Vec::new(), equal.most);
     for partition in table.partitions() {
-        // Before the segments: a row that is flushed meanwhile is flushed later than the reader sees.
+        // Search memory before the segments: a row flushed in between is in a segment that the
+        // reader's timestamp does not see.
         let memory = in_memory(table, partition, equal, &keys, reader)?;
         let number = partition.number();
         let rows = |source| FoundRows { table: table.clone(), partition: number, source };
         if !equal.unique || memory.is_empty() {
             let list = partition.segments();
-            // A whole key says which segments have it, and perhaps where in them.
+            // A whole key determines the candidate segments, and possibly its position in them.
             let whole = keys.iter().position(|key| key.hash.is_some());
             let candidates = match whole.and_then(|at| keys.get(at)) {
                 Some(key) => list.of_index(key.index).candidates(&key.encoded)?,
@@ -238,7 +239,7 @@ fn key_of<'a>(
     Ok(Key { index, range: KeyRange::equal(prefix), encoded, hash })
 }
 
-/// Rows of a partition's memory, in the order of their keys.
+/// The matching rows in a partition's memory, in key order.
 fn in_memory(
     table: &Table,
     partition: &Partition,
@@ -258,7 +259,7 @@ fn in_memory(
             let Some(node) = partition.rowstore().get(entry.row_key()) else { return Ok(()) };
             let Visible::Row(row) = reader.visible(&node) else { return Ok(()) };
             let row = layout.upgrade(row)?;
-            // The entry may be that of an older version of the row.
+            // The entry may belong to an older version of the row.
             if key.index.key_of(layout.rows(), &row)? == entry.index_key()
                 && equal.values.iter().all(|(column, value)| {
                     key.range.prefix.len() == equal.values.len()
@@ -280,7 +281,7 @@ fn has_value(table: &Table, row: &Row, column: usize, value: &Value) -> bool {
     is_alike(&table.schema().columns[column], &table.layout().rows().value(row, column), value)
 }
 
-/// Whether two values of a column are equal as keys, as zeroes of both signs are.
+/// Whether two values of a column are equal as keys; zeros of either sign are.
 fn is_alike(column: &Column, own: &Value, other: &Value) -> bool {
     let encode = |value: &Value| {
         let mut bytes = Vec::new();
@@ -289,7 +290,7 @@ fn is_alike(column: &Column, own: &Value, other: &Value) -> bool {
     matches!((encode(own), encode(other)), (Some(own), Some(other)) if own == other)
 }
 
-/// Rows of a segment, ascending; `None` if there are more than `most`.
+/// The matching rows of a segment, ascending; `None` if there are more than `most`.
 fn in_segment(
     table: &Table,
     state: &SegmentState,
@@ -298,7 +299,7 @@ fn in_segment(
     reader: &Reader<'_>,
     most: usize,
 ) -> Result<Option<Vec<u32>>> {
-    // Positions of each key in its part, where there is one.
+    // The positions of each key in its index part, if there is one.
     let mut runs: Vec<(&Key<'_>, Arc<Part>, (usize, usize))> = Vec::with_capacity(keys.len());
     for (number, key) in keys.iter().enumerate() {
         if let Some(part) = state.part(key.index.id()) {
@@ -360,12 +361,12 @@ fn in_segment(
 }
 
 impl Key<'_> {
-    /// Columns of the table whose values it has.
+    /// The table columns that the key covers.
     fn columns(&self) -> impl Iterator<Item = usize> {
         self.index.columns().iter().take(self.range.prefix.len()).copied()
     }
 
-    /// Sorts row numbers in index key order; those of one key ascend already.
+    /// Sorts row numbers that are in index key order. Those of a whole key ascend already.
     fn ascending(&self, mut rows: Vec<u32>) -> Vec<u32> {
         if self.hash.is_none() {
             rows.sort_unstable();
@@ -374,7 +375,7 @@ impl Key<'_> {
     }
 }
 
-/// Keeps the rows that are in both lists, which ascend.
+/// Intersects two ascending lists.
 fn intersect(rows: &mut Vec<u32>, others: &[u32]) {
     let mut others = others.iter().peekable();
     rows.retain(|row| {

@@ -1,5 +1,5 @@
-//! Reads: a view of a table at a snapshot, one row by its key, few rows by equality, and probes of an
-//! index or of the primary key with ranges.
+//! Reads: a view of a table at a snapshot, one row by key, few rows by equality, and range probes
+//! of an index or the primary key.
 
 pub(crate) mod equal;
 pub(crate) mod point;

@@ -1,4 +1,4 @@
-//! Finding the row of one key.
+//! Finds the row of one key.
 
 use crate::commit::snapshots::Snapshots;
 use crate::read::reader::{Reader, read_newest};
@@ -9,7 +9,7 @@ use nacre_rowstore::{Node, Row, Visible};
 use nacre_types::{Result, Value};
 use std::sync::Arc;
 
-/// Where the row of a key is.
+/// The location of a key's row.
 pub(crate) enum Found {
     Memory(Arc<Node>, Row),
     Segment(Arc<SegmentState>, u32),

@@ -1,8 +1,8 @@
-//! Probing an index with a range of keys, for access paths.
+//! Probes an index with a range of keys, for access paths.
 //!
-//! [`TableView::probe_index`] returns the rows in memory, looked up and verified, and for each segment
-//! that may have any an [`IndexRun`], which reads only what is asked of it. Both show exactly the rows
-//! that the view shows and whose key is in the range; the caller verifies nothing.
+//! [`TableView::probe_index`] returns the rows in memory, looked up and verified, and an
+//! [`IndexRun`], read on demand, for each segment that may have matching rows. Both contain exactly
+//! the visible rows with keys in the range; the caller need not verify them.
 
 use crate::index::candidates::Candidate;
 use crate::index::definition::Index;
@@ -21,12 +21,12 @@ use nacre_types::{IndexId, Result, Value};
 struct ViewCandidate {
     /// Position in [`TableView::segments`].
     segment: usize,
-    /// Where the key begins in the segment's part, if that is known.
+    /// The position in the segment's part where the key begins, if known.
     position: Option<u32>,
 }
 
 impl TableView {
-    /// Looks a range of keys up in an index of this view's table. `conflict` if this version of the
+    /// Looks up a key range in an index of this view's table. `conflict` if this version of the
     /// table does not have the index.
     pub fn probe_index(&self, index: IndexId, range: &KeyRange) -> Result<IndexProbe> {
         let table = self.table();
@@ -62,14 +62,14 @@ impl TableView {
         Ok(probe)
     }
 
-    /// The rows whose primary key begins with these values, at least one, none of them null, of the
-    /// columns' types.
+    /// The rows whose primary key begins with these values: at least one, not null, of the columns'
+    /// types.
     pub fn probe_key(&self, prefix: &[Value]) -> Result<IndexProbe> {
         probe_key::probe(self, prefix)
     }
 }
 
-/// Rows in memory that a view sees and whose keys are in a range, in index key order.
+/// The visible rows in memory with keys in a range, in index key order.
 fn memory_rows(view: &TableView, index: &Index, range: &KeyRange) -> Result<Vec<MemoryRow>> {
     let (from, to) = range.encode(index)?;
     let layout = view.table().layout();

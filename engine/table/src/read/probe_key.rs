@@ -1,5 +1,5 @@
-//! Probing the primary key, for access paths with several keys of a table or the first values of keys.
-//! One whole key of one statement is looked up by [`point`](crate::read::point).
+//! Probes the primary key with several keys or with key prefixes. A single whole key is looked up
+//! by [`point`](crate::read::point).
 
 use crate::read::runs::{IndexProbe, IndexRun, MemoryRow, Source};
 use crate::read::view::{RowLocator, TableView};
@@ -11,7 +11,7 @@ use nacre_segment::Segment;
 use nacre_types::{Result, Value, key};
 use std::sync::Arc;
 
-/// Nodes of a rowstore that are looked at in one go.
+/// Rowstore nodes to visit at a time.
 const RUN: usize = 64;
 
 /// See [`TableView::probe_key`].
@@ -61,7 +61,7 @@ pub(super) fn probe(view: &TableView, prefix: &[Value]) -> Result<IndexProbe> {
     Ok(probe)
 }
 
-/// Appends the rows in a partition's memory that a view sees and whose keys begin with `encoded`.
+/// Appends the rows in a partition's memory that the view sees and whose keys begin with `encoded`.
 fn memory_rows(
     view: &TableView,
     partition: &Partition,
@@ -81,7 +81,7 @@ fn memory_rows(
     if is_whole {
         return partition.rowstore().get(encoded).map_or(Ok(()), |node| see(&node));
     }
-    // Longer keys than this come after it.
+    // Longer keys with this prefix come after it.
     let mut after: Key = encoded.into();
     let mut nodes = Vec::new();
     loop {
@@ -96,8 +96,8 @@ fn memory_rows(
     }
 }
 
-/// Rows of a segment whose key begins with these values, fewer than a whole key; `None` if there are
-/// none.
+/// The rows of a segment whose keys begin with `prefix`, which is shorter than a whole key; `None`
+/// if there are none.
 fn rows_of_key(table: &Table, segment: &Segment, prefix: &[Value]) -> Result<Option<Source>> {
     let columns = table.layout().key_positions(segment)?;
     if segment.is_outside(&columns, prefix) {

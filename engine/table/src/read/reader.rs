@@ -1,35 +1,35 @@
-//! The reader of a table: its timestamp, and which changes besides committed ones it sees.
+//! The reader of a table: its timestamp, and which uncommitted changes it sees.
 
 use crate::commit::snapshots::Snapshots;
 use nacre_rowstore::{Node, Owner, Visible};
 use nacre_types::{Result, Timestamp};
 use std::sync::Arc;
 
-/// Reads without a snapshot that are tried before one is taken.
+/// Attempts to read without a snapshot before one is registered.
 const OPTIMISTIC_ATTEMPTS: usize = 3;
 
-/// See the module.
+/// What a read may see.
 pub(crate) struct Reader<'a> {
     pub at: Timestamp,
-    /// The transaction whose own changes are seen.
+    /// The transaction whose own changes are visible.
     pub owner: Option<&'a Arc<Owner>>,
-    /// Whether the transaction itself has replaced a row of a segment.
+    /// Whether the transaction itself has replaced a segment row, given its segment and row number.
     pub hides: &'a dyn Fn(u64, u32) -> bool,
 }
 
 impl Reader<'_> {
-    /// What it sees of a row in memory.
+    /// The version of a row in memory that the reader sees.
     pub fn visible(&self, node: &Node) -> Visible {
         node.visible(self.at, self.owner)
     }
 }
 
-/// Reads what is committed and visible now, by a reader without changes of its own. `read` may be
-/// called several times; the last call counts.
+/// Reads the newest visible committed data, without changes of a transaction. `read` may be called
+/// several times; the last call counts.
 ///
-/// No snapshot is registered at first: what the newest visible timestamp needs is not collected while
-/// it is the newest, so a read is right if the timestamp has not changed by its end. Otherwise it is
-/// repeated, at last with a registered snapshot.
+/// At first, no snapshot is registered: versions needed at the newest visible timestamp are not
+/// collected while it is the newest, so a read is valid if the timestamp has not changed by its
+/// end. Otherwise the read is repeated, finally with a registered snapshot.
 pub(crate) fn read_newest<T>(
     snapshots: &Arc<Snapshots>,
     mut read: impl FnMut(&Reader<'_>) -> Result<T>,

@@ -1,5 +1,5 @@
-//! What a probe of an index answers: rows in memory, looked up and verified, and for each segment with
-//! candidates a run of rows, which reads nothing until asked.
+//! The result of an index probe: rows in memory, looked up and verified, and a run of rows for each
+//! segment with candidates, which is read on demand.
 
 use crate::layout::rows;
 use crate::read::view::{RowLocator, TableView};
@@ -11,7 +11,7 @@ use nacre_types::{Error, Result, Value};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
-/// What an index knows of a range of keys, as one view sees it.
+/// The rows of a key range that an index finds for one view.
 pub struct IndexProbe {
     /// Runs of the segments that have candidates, oldest segment first.
     pub runs: Vec<IndexRun>,
@@ -19,32 +19,31 @@ pub struct IndexProbe {
     pub segments_skipped: usize,
     /// Segments that had to be read whole because they have no part of the index.
     pub segments_read: usize,
-    /// Hash tables that were asked which segments have the key.
+    /// Hash tables searched for the segments of the key.
     pub tables_probed: usize,
     table: Arc<Table>,
     /// In index key order.
     memory: Vec<MemoryRow>,
 }
 
-/// A row in memory that an index has found.
+/// A row in memory found by an index.
 pub(super) struct MemoryRow {
     pub index_key: Vec<u8>,
     pub locator: RowLocator,
     pub row: Row,
 }
 
-/// The rows of one segment whose keys are in a range, in index key order, and by row number among
-/// equal keys.
+/// The rows of one segment whose keys are in a range, in index key order, then by row number.
 pub struct IndexRun {
     /// Position of the segment in [`TableView::segments`].
     pub segment: usize,
     source: Source,
-    /// Row numbers ascend, as those of a single key do.
+    /// Whether row numbers ascend, as they do for a single key.
     ascends: bool,
     deleted: Option<Arc<RoaringBitmap>>,
 }
 
-/// Where the rows of a run are read from.
+/// Where a run's rows are read from.
 pub(super) enum Source {
     /// Positions of an index part.
     Part { part: Arc<Part>, start: usize, end: usize },
@@ -55,7 +54,7 @@ pub(super) enum Source {
 }
 
 impl IndexProbe {
-    /// A probe that has found these rows in memory and nothing else.
+    /// A probe with these rows in memory and no runs.
     pub(super) fn new(table: &Arc<Table>, memory: Vec<MemoryRow>) -> IndexProbe {
         IndexProbe {
             runs: Vec::new(),
@@ -72,7 +71,7 @@ impl IndexProbe {
         self.memory.len()
     }
 
-    /// An upper bound of the number of rows: what the range costs.
+    /// Upper bound on the number of rows: the cost of reading them.
     pub fn len(&self) -> usize {
         self.memory.len() + self.runs.iter().map(IndexRun::len).sum::<usize>()
     }
@@ -102,7 +101,7 @@ impl IndexProbe {
 }
 
 impl IndexRun {
-    /// A run of a view's segment. `ascends` says that row numbers ascend in index key order.
+    /// A run of a view's segment. `ascends`: row numbers ascend in index key order.
     pub(super) fn new(view: &TableView, segment: usize, source: Source, ascends: bool) -> IndexRun {
         let state = view.segments[segment].state();
         debug_assert!(
@@ -155,7 +154,7 @@ impl IndexRun {
         }
     }
 
-    /// Whether its rows ascend by number in index key order, so that [`IndexRun::cursor`] need not read
+    /// Whether row numbers ascend in index key order, so that [`IndexRun::cursor`] need not read
     /// all of them.
     pub fn is_ascending(&self) -> bool {
         self.ascends
@@ -171,8 +170,8 @@ impl IndexRun {
         Ok(rows)
     }
 
-    /// The rows ascending by number, one by one, with forward seeking. A run of one key reads only what
-    /// it must.
+    /// Iterates over the rows by ascending number, with forward seeking. A run of one key is read
+    /// only as needed.
     pub fn cursor(&self) -> Result<RowCursor<'_>> {
         let sorted = if self.ascends { None } else { Some(self.ascending()?) };
         Ok(RowCursor { run: self, sorted, at: 0 })
@@ -189,7 +188,7 @@ impl IndexRun {
     }
 }
 
-/// See [`IndexRun::cursor`].
+/// Iterator returned by [`IndexRun::cursor`].
 pub struct RowCursor<'a> {
     run: &'a IndexRun,
     sorted: Option<Vec<u32>>,
@@ -209,9 +208,9 @@ impl RowCursor<'_> {
         }
     }
 
-    /// The next row that is not below `row`; steps behind it.
+    /// Returns the next row not below `row` and moves past it.
     pub fn advance_to(&mut self, row: u32) -> Result<Option<u32>> {
-        // Gallops: steps that double, then a binary search inside the last one.
+        // Galloping search: doubling steps, then a binary search within the last one.
         let (mut low, mut high, mut step) = (self.at, self.len(), 1);
         while low < high {
             let middle = if step > 0 { (low + step - 1).min(high - 1) } else { low.midpoint(high) };

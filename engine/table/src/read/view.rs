@@ -1,4 +1,4 @@
-//! What one snapshot sees of a table: rows in memory, and segments with their deleted rows.
+//! A table as one snapshot sees it: rows in memory, and segments with their deleted rows.
 
 use crate::commit::snapshots::SnapshotGuard;
 use crate::layout::rows;
@@ -16,7 +16,7 @@ use roaring::RoaringBitmap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where a view has seen a row: what an update or a delete changes.
+/// The location of a row in a view, as updates and deletes need it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowLocator {
     /// In the rowstore of a partition.
@@ -38,7 +38,7 @@ pub enum RowLocator {
 }
 
 impl RowLocator {
-    /// Where the row of a key was found in a partition.
+    /// The location of a row found in a partition.
     pub(crate) fn of(partition: &Partition, found: &Found) -> RowLocator {
         let partition = partition.number();
         match found {
@@ -57,13 +57,13 @@ pub struct SegmentView {
     pub partition: u32,
     /// The file.
     pub segment: Arc<Segment>,
-    /// Rows that do not exist for this view; `None` when all do.
+    /// Rows deleted in this view; `None` if none are.
     pub deleted: Option<Arc<RoaringBitmap>>,
-    /// By table column position, the segment column position; `None` for a column younger than the
-    /// segment, whose rows have the column's default.
+    /// Maps table column positions to segment column positions; `None` for a column younger than
+    /// the segment, whose rows have the column's default.
     pub columns: Vec<Option<usize>>,
     state: Arc<SegmentState>,
-    /// Its place in its partition's list.
+    /// Index in the partition's segment list.
     place: usize,
 }
 
@@ -78,9 +78,9 @@ impl SegmentView {
 pub struct TableView {
     /// Segments by partition, oldest first.
     pub segments: Vec<SegmentView>,
-    /// Of each partition that is seen, the list that they are from.
+    /// The segment list of each partition in the view.
     lists: Vec<(u32, Arc<SegmentList>)>,
-    /// Partitions whose rowstores are seen.
+    /// Partitions whose rowstores are in the view.
     partitions: Range<usize>,
     table: Arc<Table>,
     owner: Arc<Owner>,
@@ -142,30 +142,31 @@ impl TableView {
         &self.table
     }
 
-    /// The partitions it shows.
+    /// The partitions in the view.
     pub(crate) fn seen_partitions(&self) -> &[Partition] {
         &self.table.partitions()[self.partitions.clone()]
     }
 
-    /// Of each partition that it shows, the number and the list that its segments are from.
+    /// The number and segment list of each partition in the view.
     pub(crate) fn lists(&self) -> &[(u32, Arc<SegmentList>)] {
         &self.lists
     }
 
-    /// The position among its segments of one of a partition's list; `None` if it does not see it.
+    /// The index in `segments` of a segment, given its place in a partition's list; `None` if it is
+    /// not in the view.
     pub(crate) fn position_of(&self, partition: u32, place: usize) -> Option<usize> {
         self.segments
             .binary_search_by_key(&(partition, place), |view| (view.partition, view.place))
             .ok()
     }
 
-    /// Rows of segments without a part of an index, which every probe of it reads whole.
+    /// Number of rows in segments without a part of an index, which every probe of the index scans.
     pub fn unindexed_rows(&self, index: IndexId) -> u64 {
         let unindexed = self.segments.iter().filter(|view| view.state.part(index).is_none());
         unindexed.map(|view| view.segment.rows() as u64).sum()
     }
 
-    /// What it shows of a row in memory.
+    /// The version of a row in memory that the view sees.
     pub(crate) fn visible(&self, node: &Node) -> Visible {
         node.visible(self.guard.at(), Some(&self.owner))
     }
@@ -182,13 +183,13 @@ impl TableView {
         self.partitions = number as usize..number as usize + 1;
     }
 
-    /// A second view of the same.
+    /// A second, identical view.
     pub fn share(&self) -> TableView {
         let (segments, lists) = (self.segments.clone(), self.lists.clone());
         TableView { segments, lists, partitions: self.partitions.clone(), ..self.empty() }
     }
 
-    /// For each rowstore that has rows, a view of that rowstore only.
+    /// For each non-empty rowstore, a view of that rowstore only.
     pub fn memories(&self) -> Vec<TableView> {
         let filled = |number: &usize| {
             self.table.partitions().get(*number).is_some_and(|p| !p.rowstore().is_empty())
@@ -208,7 +209,7 @@ impl TableView {
         }
     }
 
-    /// Scans the rowstores, each in key order; with the rows' locators if asked for.
+    /// Scans the rowstores, each in key order, optionally with the rows' locators.
     pub fn memory(&self, projection: &[usize], locators: bool) -> MemoryScan {
         MemoryScan {
             table: self.table.clone(),
@@ -222,10 +223,10 @@ impl TableView {
     }
 }
 
-/// Bytes after which a run of rows in memory ends.
+/// Approximate limit on a run of rows in memory, in bytes.
 pub(crate) const RUN_BYTES: usize = if cfg!(test) { 64 << 10 } else { 16 << 20 };
 
-/// A scan of rowstores in runs of rows.
+/// A scan of rowstores, returning rows in runs.
 pub struct MemoryScan {
     table: Arc<Table>,
     owner: Arc<Owner>,

@@ -1,5 +1,5 @@
-//! Opening a database: the newest snapshot, the log after it, and nothing else. Segment files that
-//! neither names are orphans of work that never committed, and are removed.
+//! Opens a database from the newest snapshot and the log after it. Segment files that neither names
+//! are orphans of uncommitted work, and are removed.
 
 use crate::catalog::contents::Contents;
 use crate::index::hash::table::HashTable;
@@ -22,7 +22,7 @@ use roaring::RoaringBitmap;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// What a store starts with.
+/// The initial state of a store.
 pub(crate) struct Recovered {
     pub log: Arc<Log>,
     pub files: SegmentFiles,
@@ -30,11 +30,11 @@ pub(crate) struct Recovered {
     pub next: NextIds,
 }
 
-/// Recovers the database in the host's store, or makes an empty one.
+/// Recovers the database in the host's store, or creates an empty one.
 pub(crate) fn open(host: &Host, options: &StoreOptions) -> Result<Recovered> {
     let store = &host.store;
-    // Checked before anything is made: opening would start a new log, and then all segments would be
-    // orphans.
+    // Checked before anything is created: opening would start a new log, and all segments would
+    // then be orphans.
     let names = store.list()?;
     let has_segments = names.iter().any(|name| FileKind::Segment.number(name).is_some());
     if has_segments && !nacre_log::has_log(&names) {
@@ -68,8 +68,7 @@ pub(crate) fn open(host: &Host, options: &StoreOptions) -> Result<Recovered> {
     Ok(Recovered { log, files, contents, next })
 }
 
-/// Removes files that neither the log nor the snapshot names. Their numbers may be used again; a file
-/// of that name must not be in the way.
+/// Removes files that neither the log nor the snapshot names, because their numbers may be reused.
 fn remove_orphans(store: &dyn LocalStore, referenced: &Set<String>) -> Result<()> {
     for name in store.list()? {
         let is_ours = FileKind::LOGGED.iter().any(|kind| kind.number(&name).is_some());
@@ -120,7 +119,7 @@ impl Opening<'_> {
         Ok(file)
     }
 
-    /// Opens a segment and its index parts in files of their own.
+    /// Opens a segment and its separate index parts.
     fn open_segment(
         &mut self,
         table: &Table,
@@ -143,7 +142,7 @@ impl Opening<'_> {
         Ok(state)
     }
 
-    /// Opens a hash table. If its index is gone, its files are left to be removed.
+    /// Opens a hash table. If its index is gone, its files are removed as orphans.
     fn open_hashes(&mut self, table: &Table, partition: u32, hashes: NewTable) -> Result<()> {
         if let KeySet::Index(id) = hashes.keys
             && !table.has_index(id)
@@ -160,7 +159,7 @@ impl Opening<'_> {
     }
 }
 
-/// Checks that a segment's columns have the types that the table says.
+/// Checks that a segment's columns have the types in the table's schema.
 fn check_columns(table: &Table, segment: &Segment) -> Result<()> {
     for column in table.layout().segment_columns() {
         let Some(index) = segment.column_index(column.id) else { continue };
@@ -178,7 +177,7 @@ fn check_columns(table: &Table, segment: &Segment) -> Result<()> {
     Ok(())
 }
 
-/// Checks that deleted rows are rows of the segment.
+/// Checks that deleted rows exist in the segment.
 fn check_deleted(segment: &Segment, deleted: &RoaringBitmap) -> Result<()> {
     match deleted.max() {
         Some(row) if row as usize >= segment.rows() => Err(Error::corrupt(format!(
@@ -200,7 +199,7 @@ fn check_listed_once(table: &Table, states: &[Arc<SegmentState>]) -> Result<()> 
     Ok(())
 }
 
-/// Notes the highest hidden row number of a segment.
+/// Records the highest hidden row number of a segment.
 fn see_row_numbers(table: &Table, partition: &Partition, state: &SegmentState) -> Result<()> {
     if table.key_columns().is_some() {
         return Ok(());

@@ -1,6 +1,6 @@
-//! Replaying the log: what the snapshot and the records say of tables, views, rows in memory and
-//! segments. Segments are only named; their files are opened at the end, so that those dropped
-//! meanwhile need not exist.
+//! Replays the log: reconstructs tables, views, rows in memory and segment lists from the snapshot
+//! and the records. Segment files are opened only at the end, so files dropped meanwhile need not
+//! exist.
 
 use crate::record::{
     self, Image, Indexes, NewPart, NewSegment, NewTable, NextIds, Operation, Place,
@@ -13,12 +13,11 @@ use nacre_types::hash::{Map, Set};
 use nacre_types::{Error, Result, TableId, TableSchema, Timestamp, Value, ViewSchema, key};
 use roaring::RoaringBitmap;
 
-/// See the module.
+/// The state of a replay.
 pub(super) struct Replay {
     tables: Map<TableId, ReplayedTable>,
     views: Vec<ViewSchema>,
-    /// Index parts in files of their own, by table and segment. Some may be of indexes or segments that
-    /// are gone.
+    /// Separate index parts, by table and segment. The index or segment of some may be gone.
     parts: Map<(TableId, u64), Vec<NewPart>>,
     next: NextIds,
 }
@@ -26,18 +25,18 @@ pub(super) struct Replay {
 /// A table after the replay.
 pub(super) struct ReplayedTable {
     pub table: Table,
-    /// By partition, ids and deleted rows of its segments, in the order they were added.
+    /// For each partition, the ids and deleted rows of its segments, in the order they were added.
     pub segments: Vec<Vec<(u64, RoaringBitmap)>>,
-    /// Hash tables and their partitions. Some may be of indexes or segments that are gone.
+    /// Hash tables and their partitions. The index or segments of some may be gone.
     pub hashes: Vec<(u32, NewTable)>,
 }
 
-/// What the log and the snapshot say.
+/// The result of a replay.
 pub(super) struct Replayed {
-    /// By ascending id.
+    /// Ascending by id.
     pub tables: Vec<ReplayedTable>,
     pub views: Vec<ViewSchema>,
-    /// Index parts in files of their own, by table and segment.
+    /// Separate index parts, by table and segment.
     pub parts: Map<(TableId, u64), Vec<NewPart>>,
     pub next: NextIds,
 }
@@ -50,7 +49,7 @@ struct ReplayedPartition<'a> {
 }
 
 impl Replay {
-    /// Nothing has been replayed.
+    /// Starts without any state.
     pub fn new() -> Replay {
         Replay {
             tables: Map::default(),
@@ -71,7 +70,7 @@ impl Replay {
         Replayed { tables, views: self.views, parts: self.parts, next: self.next }
     }
 
-    /// Starts from a snapshot.
+    /// Loads a snapshot.
     pub fn load(&mut self, payload: &[u8]) -> Result<()> {
         let image = Image::decode(payload)?;
         self.next = image.next;
@@ -250,7 +249,7 @@ impl Replay {
     }
 }
 
-/// Refuses the same key twice in one record: a move and a write are never in one commit.
+/// Rejects a key that occurs twice in one record: a move and a write of a row are separate commits.
 fn is_later(node: &Node, commit: Timestamp) -> Result<()> {
     match node.newest() {
         Some(newest) if newest.commit >= commit => {

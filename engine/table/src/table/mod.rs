@@ -1,5 +1,5 @@
-//! Tables: one version of a schema, its partitions, the segments of each, and which partition a row
-//! is in.
+//! Tables: one version of a schema, its partitions, their segments, and the assignment of rows to
+//! partitions.
 
 pub(crate) mod partition;
 pub(crate) mod row_key;

@@ -1,8 +1,8 @@
-//! A partition of a table: a rowstore and the segments made from it.
+//! A partition of a table: a rowstore and the segments written from it.
 //!
-//! Every row of a table is in exactly one of its partitions. Partitions know nothing of each other, so
-//! threads that write to different partitions meet only in the log. The table knows the schema, how
-//! keys are encoded, and what a commit changed.
+//! Every row of a table is in exactly one partition. Partitions are independent, so threads writing
+//! to different partitions contend only for the log. The schema, the key encoding and the change
+//! timestamps belong to the table.
 
 use crate::index::hash::table::HashTable;
 use crate::layout::key_filter;
@@ -16,15 +16,15 @@ use nacre_types::{Result, Timestamp, Value, invariant, limits};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 
-/// Background work that a partition may need. Each flag is set when something changes that could
-/// make work, and cleared by the scheduler before it looks.
+/// Kinds of background work in a partition. A flag is set when a change may create work, and
+/// cleared by the scheduler before it looks for the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// The segments changed, so some may be worth merging.
+    /// The segments changed and may be worth merging.
     Merge,
-    /// Segments may lack parts of indexes.
+    /// Segments may lack index parts.
     IndexParts,
-    /// Hash tables may have to be made or merged.
+    /// Hash tables may have to be built or merged.
     HashTables,
 }
 
@@ -33,20 +33,20 @@ pub struct Partition {
     number: u32,
     rowstore: Rowstore,
     segments: RwLock<Arc<SegmentList>>,
-    /// Counts hidden row numbers. Modulo the number of partitions, those of a partition are its own
-    /// number, so a row number says where its row is.
+    /// Counter of hidden row numbers. A row number modulo the number of partitions is the number of
+    /// its partition.
     next_row_number: AtomicU64,
     partitions: u64,
-    /// Bytes that the last flush had to leave in the rowstore, because of locks or old snapshots.
+    /// Bytes that the last flush left in the rowstore because of locks or old snapshots.
     left_by_flush: AtomicUsize,
     /// The oldest snapshot when the rowstore was last collected.
     collected_at: AtomicU64,
-    /// By [`Work`].
+    /// Indexed by [`Work`].
     work: [AtomicBool; 3],
 }
 
 impl Partition {
-    /// An empty partition of a table with this many partitions.
+    /// Creates an empty partition of a table with this many partitions.
     pub(crate) fn new(number: u32, partitions: u32) -> Partition {
         invariant!(number < partitions, "partition {number} of {partitions}");
         Partition {
@@ -66,7 +66,7 @@ impl Partition {
         self.number
     }
 
-    /// An estimate of the number of rows: deleted versions in memory are counted.
+    /// An estimate of the number of rows, which includes deleted versions in memory.
     pub fn row_count_estimate(&self) -> u64 {
         let segments: u64 = self
             .segments()
@@ -96,7 +96,7 @@ impl Partition {
         debug_assert!(visited.is_ok(), "a visit that cannot fail has failed");
     }
 
-    /// Like [`Partition::each_node`], until a visit fails.
+    /// Like [`Partition::each_node`], but stops when a visit fails.
     pub(crate) fn try_each_node(
         &self,
         mut visit: impl FnMut(&Arc<Node>) -> Result<()>,
@@ -122,7 +122,7 @@ impl Partition {
         self.segments.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Changes the list of segments. Only under the commit lock, or during recovery.
+    /// Changes the segment list. Must be called under the commit lock, or during recovery.
     pub(crate) fn update_segments(&self, change: impl FnOnce(&mut Vec<Arc<SegmentState>>)) {
         let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
         let mut states = segments.to_vec();
@@ -133,7 +133,7 @@ impl Partition {
         }
     }
 
-    /// Changes the list of hash tables. Only under the commit lock, or during recovery.
+    /// Changes the list of hash tables. Must be called under the commit lock, or during recovery.
     pub(crate) fn update_tables(&self, change: impl FnOnce(&mut Vec<Arc<HashTable>>)) {
         let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
         let mut tables = segments.tables().to_vec();
@@ -142,7 +142,7 @@ impl Partition {
         self.consider(Work::HashTables);
     }
 
-    /// Has the scheduler look for this work.
+    /// Tells the scheduler to look for this work.
     pub(crate) fn consider(&self, work: Work) {
         self.work[work as usize].store(true, Ordering::Relaxed);
     }
@@ -152,7 +152,7 @@ impl Partition {
         self.work[work as usize].load(Ordering::Relaxed)
     }
 
-    /// Like [`Partition::may_need`]; the caller looks for the work now.
+    /// Like [`Partition::may_need`], and clears the flag because the caller looks for the work now.
     pub(crate) fn take_need(&self, work: Work) -> bool {
         self.work[work as usize].swap(false, Ordering::Relaxed)
     }
@@ -162,8 +162,9 @@ impl Partition {
         self.segments().iter().find(|s| s.segment.id() == id).cloned()
     }
 
-    /// Whether the rowstore with `entries` bytes of index entries is over the limit, and has at least
-    /// doubled since a flush that could not empty it, or the snapshots that prevented it have ended.
+    /// Whether the rowstore, with `entries` bytes of index entries, exceeds the limit. After a
+    /// flush that could not empty it, also requires that the size has doubled or that the snapshots
+    /// that prevented the flush have ended.
     pub(crate) fn wants_flush(
         &self,
         limit: usize,
@@ -173,27 +174,26 @@ impl Partition {
         let bytes = self.rowstore.bytes() + entries;
         let left = self.left_by_flush.load(Ordering::Relaxed);
         if bytes < left {
-            // Rows that the flush left were rolled back since.
+            // Rows left by the flush have been rolled back since.
             self.left_by_flush.fetch_min(bytes, Ordering::Relaxed);
         }
         bytes > limit && (bytes / 2 > left || oldest() > self.collected_at.load(Ordering::Relaxed))
     }
 
-    /// Bytes that were added to the rowstore and its `entries` bytes of index entries since the last
-    /// flush.
+    /// Bytes added to the rowstore and its index entries (`entries` bytes) since the last flush.
     pub(crate) fn unflushed(&self, entries: usize) -> usize {
         (self.rowstore.bytes() + entries).saturating_sub(self.left_by_flush.load(Ordering::Relaxed))
     }
 
-    /// Notes that the rowstore was collected for this oldest snapshot, with `entries` bytes of index
-    /// entries left.
+    /// Records that the rowstore was collected for this oldest snapshot, leaving `entries` bytes of
+    /// index entries.
     pub(crate) fn collected(&self, entries: usize, oldest: Timestamp) {
         self.left_by_flush.store(self.rowstore.bytes() + entries, Ordering::Relaxed);
         self.collected_at.fetch_max(oldest, Ordering::Relaxed);
     }
 
-    /// Where the row of a key is among the segments as of now, including commits that new snapshots do
-    /// not see yet. Segments of an unfinished bulk load count.
+    /// The current segment location of a key's row, including commits that are not visible yet and
+    /// segments of an unfinished bulk load.
     pub(crate) fn find_newest(
         &self,
         layout: &TableLayout,
@@ -212,15 +212,15 @@ impl Partition {
                     return Ok(Some((state.clone(), row)));
                 }
             }
-            // A merge since the list was read may have moved the row to a segment not in the list.
+            // A merge may have moved the row to a segment that was not in the list.
             if !left_out || Arc::ptr_eq(&list, &self.segments()) {
                 return Ok(None);
             }
         }
     }
 
-    /// Adds a key filter to a segment about to be written, if it should have one. `besides` are new
-    /// segments that will lie beside it, `leaving` the numbers of those it replaces.
+    /// Adds a key filter to a segment about to be written if it is worth it. `besides` are new
+    /// segments next to it, `leaving` the numbers of the segments it replaces.
     pub(crate) fn with_key_filter(
         &self,
         layout: &TableLayout,
@@ -236,7 +236,7 @@ impl Partition {
         key_filter::with_key_filter(layout, builder, &others)
     }
 
-    /// Reserves `count` hidden row numbers, ascending by the number of partitions.
+    /// Reserves `count` hidden row numbers, spaced by the number of partitions.
     pub(crate) fn reserve_row_numbers(&self, count: u64) -> impl Iterator<Item = u64> + use<> {
         let first = self.next_row_number.fetch_add(count, Ordering::Relaxed);
         invariant!(
@@ -248,17 +248,17 @@ impl Partition {
         (first..first + count).map(move |n| n * partitions + own)
     }
 
-    /// The count of hidden row numbers given out, plus one.
+    /// The number of hidden row numbers assigned, plus one.
     pub(crate) fn next_row_number(&self) -> u64 {
         self.next_row_number.load(Ordering::Relaxed)
     }
 
-    /// Numbers up to this count are in use.
+    /// Marks row numbers up to this count as used.
     pub(crate) fn saw_row_numbers(&self, count: u64) {
         self.next_row_number.fetch_max(count.saturating_add(1), Ordering::Relaxed);
     }
 
-    /// A row of this number exists.
+    /// Marks a row number as used.
     pub(crate) fn saw_row_number(&self, number: u64) {
         self.saw_row_numbers(number / self.partitions);
     }

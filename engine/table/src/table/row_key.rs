@@ -11,7 +11,7 @@ pub struct RowKey {
 }
 
 impl RowKey {
-    /// `limit` if the key is too long.
+    /// Encodes a key. `limit` if it is too long.
     pub(crate) fn new(layout: &TableLayout, values: Vec<Value>) -> Result<RowKey> {
         Ok(RowKey { encoded: layout.encode_key(&values)?, values })
     }

@@ -1,9 +1,8 @@
-//! The segments of a partition as one change left them, with what is derived from all of them
-//! together.
+//! The segments of a partition after one change, with lookup structures over all of them.
 //!
-//! A list never changes: a reader that has one looks at the same segments throughout. The directories
-//! that find the segments for a key ([`Directory`]) are made when a list is first asked for them, and
-//! go with it. A list does not say which of its segments a snapshot sees.
+//! A list is immutable: its holder sees the same segments throughout. The directories for finding a
+//! key's segments ([`Directory`]) are built on first use and dropped with the list. A list does not
+//! say which of its segments a snapshot sees.
 
 use crate::index::candidates::Candidates;
 use crate::index::definition::Index;
@@ -17,14 +16,14 @@ use nacre_types::{IndexId, Result, invariant};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-/// A list of fewer segments has no directory for the primary key: all are candidates.
+/// A list with fewer segments has no directory for the primary key; all segments are candidates.
 const FEW: usize = 4;
 
-/// Segments in the order in which they were added.
+/// Segments in the order they were added.
 #[derive(Default)]
 pub struct SegmentList {
     states: Vec<Arc<SegmentState>>,
-    /// Hash tables of all sets of keys. They may cover segments that are not in the list.
+    /// Hash tables of all key sets. They may cover segments that are not in the list.
     tables: Vec<Arc<HashTable>>,
     primary: OnceLock<Directory>,
     /// Whether any segment has a key filter.
@@ -41,7 +40,7 @@ impl Deref for SegmentList {
 }
 
 impl SegmentList {
-    /// A list of these segments, each once.
+    /// Creates a list of distinct segments.
     pub(crate) fn new(states: Vec<Arc<SegmentState>>, tables: Vec<Arc<HashTable>>) -> SegmentList {
         let is_filtered = states.iter().any(|state| state.has_key_filter());
         let ids: Set<u64> = states.iter().map(|state| state.id()).collect();
@@ -54,7 +53,7 @@ impl SegmentList {
         &self.tables
     }
 
-    /// The hash tables of one set of keys.
+    /// The hash tables of one key set.
     pub(crate) fn tables_of(&self, keys: KeySet) -> impl Iterator<Item = &Arc<HashTable>> {
         self.tables.iter().filter(move |table| table.keys() == keys)
     }

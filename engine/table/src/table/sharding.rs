@@ -1,7 +1,8 @@
-//! Which partition a row is in: a function of its key, or for tables without a primary key of its
-//! hidden row number, which is given out accordingly.
+//! Assigns rows to partitions, by the key or, without a primary key, by the hidden row number,
+//! which is chosen accordingly.
 //!
-//! The hash is part of the stored format: rows would not be found if it changed (`docs/FORMAT.md`).
+//! The hash is part of the stored format: if it changed, rows would not be found
+//! (`docs/FORMAT.md`).
 
 use crate::layout::rows::key_of;
 use crate::layout::table_layout::TableLayout;
@@ -11,17 +12,18 @@ use nacre_types::{DataType, Result, TableSchema, Value, invariant, key};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many partitions a table of this schema has.
+/// The number of partitions of a table with this schema.
 pub(crate) fn partition_count(schema: &TableSchema) -> u32 {
     schema.shard_key.as_ref().map_or(1, |key| key.partitions.max(1))
 }
 
-/// How the rows of a table are divided among its partitions.
+/// The assignment of a table's rows to its partitions.
 pub(crate) struct Sharding {
     partitions: u32,
-    /// Columns that decide a row's partition; `None` if there is only one, or any will do.
+    /// Columns that determine a row's partition; `None` if there is only one partition, or any will
+    /// do.
     columns: Option<Vec<usize>>,
-    /// Counts the rows, or batches of rows, that may go to any partition.
+    /// Counts rows, or batches of rows, that may go to any partition.
     next: AtomicU64,
 }
 
@@ -45,7 +47,7 @@ impl Sharding {
         (hash_bytes(encoded) % u64::from(self.partitions)) as u32
     }
 
-    /// The partition of the row with an encoded key, if there is such a row.
+    /// The partition that would hold the row of an encoded key.
     pub fn of_key(&self, layout: &TableLayout, key: &[u8]) -> u32 {
         if self.partitions == 1 {
             return 0;
@@ -100,12 +102,12 @@ impl Sharding {
         }
     }
 
-    /// Takes the partitions in turn.
+    /// Chooses partitions round-robin.
     fn any(&self) -> u32 {
         (self.next.fetch_add(1, Ordering::Relaxed) % u64::from(self.partitions)) as u32
     }
 
-    /// Divides a compact batch by partition. Rows that may go anywhere stay together.
+    /// Splits a compact batch by partition. Rows without a fixed partition stay together.
     pub fn split(&self, schema: &TableSchema, batch: Batch) -> Result<Vec<Share>> {
         debug_assert!(batch.selection.is_none(), "a batch to divide is not compact");
         let Some(columns) = &self.columns else {
@@ -131,7 +133,7 @@ impl Sharding {
     }
 }
 
-/// The number in a hidden key. A damaged key is in the first partition, where it is not found.
+/// Decodes a hidden key. A damaged key maps to the first partition, where it is not found.
 fn row_number(encoded: &[u8]) -> u64 {
     match key::decode(encoded, &[DataType::Int64]).as_deref() {
         Ok([Value::Int(number)]) => *number as u64,

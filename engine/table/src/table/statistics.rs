@@ -1,27 +1,27 @@
-//! What is known of a column's values without reading them all: bounds and nulls from the footers of
-//! segments, and estimates of the number of distinct values. Rows in memory and deleted rows are left
-//! out: only the planner asks, and a rough answer does it little harm.
+//! Column statistics available without reading all values: bounds and null counts from segment
+//! footers, and estimated distinct counts. Rows in memory and deleted rows are ignored, because
+//! only the planner uses the result and tolerates errors.
 
 use crate::segments::distinct::width;
 use crate::segments::state::SegmentState;
 use nacre_types::{Value, key};
 use std::sync::Arc;
 
-/// See the module.
+/// Statistics of one column.
 #[derive(Clone, Debug)]
 pub struct ColumnSummary {
-    /// A lower bound; null when nothing is known.
+    /// Lower bound, or null if unknown.
     pub min: Value,
-    /// An upper bound; null when nothing is known.
+    /// Upper bound, or null if unknown.
     pub max: Value,
-    /// Share of nulls.
+    /// Fraction of nulls.
     pub nulls: f64,
-    /// Number of distinct values; 0 when nothing is known.
+    /// Number of distinct values, or 0 if unknown.
     pub distinct: f64,
 }
 
 impl ColumnSummary {
-    /// What these segments say of the column with this id; `None` if none has it.
+    /// Summarises the column with this id over these segments; `None` if none has it.
     pub(crate) fn of(states: &[Arc<SegmentState>], id: u32) -> Option<ColumnSummary> {
         let (mut rows, mut nulls) = (0u64, 0u64);
         let (mut sum, mut most, mut complete) = (0f64, 0f64, true);
@@ -57,7 +57,7 @@ impl ColumnSummary {
     }
 }
 
-/// The lesser or the greater of two values of numbers; what is no number keeps the first.
+/// The lesser or greater of two numeric values; the first one if they are not numeric.
 fn least(a: Value, b: &Value, lesser: bool) -> Value {
     let order = match (key::integer(&a), key::integer(b)) {
         (Some(x), Some(y)) => x.cmp(&y),

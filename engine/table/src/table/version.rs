@@ -1,10 +1,10 @@
-//! A table, from one change of its schema to the next: its layout, its partitions, its indexes, and
-//! the commits between which this version is the newest.
+//! A version of a table, between two schema changes: its layout, partitions and indexes, and the
+//! commits between which it is the newest version.
 //!
-//! A [`Table`] never changes its schema. The newest version keeps the one before it while a snapshot
-//! may ask for it, so a transaction keeps the schema and, after `TRUNCATE`, the rows of its beginning.
-//! Altered versions share their partitions; an emptied one has new ones. The key of a row alone
-//! decides in which partition the row is.
+//! The schema of a [`Table`] never changes. The newest version refers to the previous one while a
+//! snapshot may need it, so a transaction keeps the schema and, after `TRUNCATE`, the rows of its
+//! snapshot. Altered versions share their partitions; a truncated table gets new ones. The key
+//! alone determines a row's partition.
 
 use crate::index::definition::Index;
 use crate::index::indexes::Indexes;
@@ -23,14 +23,14 @@ use nacre_types::{Error, IndexId, Result, TableId, TableSchema, Timestamp, Value
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// One version of a table of a database.
+/// One version of a table.
 pub struct Table {
     layout: TableLayout,
     sharding: Sharding,
     /// At least one.
     partitions: Arc<Vec<Partition>>,
     indexes: Indexes,
-    /// The commit that made this version; 0 if it is older than the opening of the database.
+    /// The commit that created this version; 0 if it predates the opening of the database.
     since: Timestamp,
     /// The commit that created the table; 0 as above.
     created: AtomicU64,
@@ -42,13 +42,13 @@ pub struct Table {
     changed: Arc<AtomicU64>,
 }
 
-/// The version before, while a snapshot may ask for it.
+/// The previous version, while a snapshot may need it.
 #[derive(Default)]
 struct Previous(RwLock<Option<Arc<Table>>>);
 
 impl Drop for Previous {
-    /// Drops one version after the other, not each inside the drop of the next: there can be as many
-    /// as there were changes while a reader held the oldest.
+    /// Drops versions iteratively: recursion could be as deep as the number of changes made while a
+    /// reader held the oldest version.
     fn drop(&mut self) {
         let take = |previous: &mut Previous| {
             previous.0.get_mut().unwrap_or_else(PoisonError::into_inner).take()
@@ -61,7 +61,7 @@ impl Drop for Previous {
 }
 
 impl Table {
-    /// A table with new, empty partitions.
+    /// Creates a table with new, empty partitions.
     pub(crate) fn new(schema: TableSchema) -> Table {
         let count = partition_count(&schema);
         let partitions = (0..count).map(|number| Partition::new(number, count)).collect();
@@ -79,7 +79,7 @@ impl Table {
         }
     }
 
-    /// The version that a commit makes by changing the schema. It shares the partitions.
+    /// Creates the version for a commit that changes the schema. It shares the partitions.
     pub(crate) fn altered(old: &Table, schema: TableSchema, since: Timestamp) -> Table {
         invariant!(
             partition_count(&schema) as usize == old.partitions.len(),
@@ -100,8 +100,8 @@ impl Table {
         }
     }
 
-    /// The version that a commit makes by removing all rows. Its partitions are new and empty, but
-    /// continue to count rows.
+    /// Creates the version for a commit that removes all rows. Its partitions are new and empty,
+    /// but continue the numbering of rows.
     pub(crate) fn emptied(old: &Table, since: Timestamp) -> Table {
         let new = Table::new((**old.schema()).clone());
         for (old, new) in old.partitions.iter().zip(new.partitions.iter()) {
@@ -110,19 +110,19 @@ impl Table {
         Table { since, created: AtomicU64::new(old.created()), ..new }
     }
 
-    /// The commit that created the table, in whatever version; 0 if it is older than the opening of
-    /// the database.
+    /// The commit that created the table, in any version; 0 if it predates the opening of the
+    /// database.
     pub(crate) fn created(&self) -> Timestamp {
         self.created.load(Ordering::Acquire)
     }
 
-    /// Notes the commit that creates the table.
+    /// Sets the commit that creates the table.
     pub(crate) fn created_by(&self, commit: Timestamp) {
         invariant!(self.created() == 0, "table {} is created twice", self.schema().name);
         self.created.store(commit, Ordering::Release);
     }
 
-    /// The commit that made this version; 0 if it is older than the opening of the database.
+    /// The commit that created this version; 0 if it predates the opening of the database.
     pub(crate) fn since(&self) -> Timestamp {
         self.since
     }
@@ -135,7 +135,7 @@ impl Table {
         *self.previous.0.write().unwrap_or_else(PoisonError::into_inner) = previous;
     }
 
-    /// Ends a version and puts this one in its place. Only under the commit lock.
+    /// Makes this the newest version in place of `old`. Must be called under the commit lock.
     pub(crate) fn replace(&self, old: &Arc<Table>, commit: Timestamp) {
         invariant!(
             self.since == commit && self.id() == old.id(),
@@ -146,7 +146,7 @@ impl Table {
         self.set_previous(Some(old.clone()));
     }
 
-    /// The version of this table at a timestamp; the oldest there is if the table was created later.
+    /// The version at a timestamp; the oldest one available if the table was created later.
     pub(crate) fn version_at(self: &Arc<Self>, at: Timestamp) -> Arc<Table> {
         let mut version = self.clone();
         while version.since() > at {
@@ -158,7 +158,7 @@ impl Table {
         version
     }
 
-    /// Drops the versions that no snapshot from `oldest` on asks for.
+    /// Drops the versions that no snapshot from `oldest` on needs.
     pub(crate) fn forget_versions(self: &Arc<Self>, oldest: Timestamp) {
         if self.previous().is_some() {
             self.version_at(oldest).set_previous(None);
@@ -170,7 +170,7 @@ impl Table {
         self.until.load(Ordering::Acquire) == FOREVER
     }
 
-    /// Whether snapshots of a timestamp see this version of the table.
+    /// Whether snapshots at a timestamp see this version.
     pub fn serves(&self, at: Timestamp) -> bool {
         self.since <= at && at < self.until.load(Ordering::Acquire)
     }
@@ -185,7 +185,8 @@ impl Table {
         self.until.store(commit, Ordering::Release);
     }
 
-    /// Drops the table in all versions; this is the newest. Only under the commit lock.
+    /// Drops the table in all versions, of which this is the newest. Must be called under the
+    /// commit lock.
     pub(crate) fn drop_at(&self, commit: Timestamp) {
         self.dropped.store(true, Ordering::Release);
         // Snapshots may hold older versions.
@@ -214,7 +215,7 @@ impl Table {
         Err(self.superseded())
     }
 
-    /// The error for work on a version that has been replaced.
+    /// The error for using a superseded version.
     pub(crate) fn superseded(&self) -> Error {
         Error::conflict(format!(
             "table {} was altered or truncated by another transaction",
@@ -229,7 +230,7 @@ impl Table {
         self.changed.load(Ordering::Acquire)
     }
 
-    /// Notes a commit that changes the table. Only under the commit lock.
+    /// Records a commit that changes the table. Must be called under the commit lock.
     pub(crate) fn set_changed(&self, at: Timestamp) {
         let before = self.changed.fetch_max(at, Ordering::AcqRel);
         debug_assert!(before <= at, "commit {at} changes a table after commit {before} has");
@@ -240,7 +241,7 @@ impl Table {
         self.layout.schema()
     }
 
-    /// How rows and keys are laid out.
+    /// The layout of rows and keys.
     pub(crate) fn layout(&self) -> &TableLayout {
         &self.layout
     }
@@ -255,8 +256,8 @@ impl Table {
         self.layout.key_columns()
     }
 
-    /// Checks a row to be written, given in table order, and returns its primary key. The table must
-    /// have one.
+    /// Checks a row to be written, given in table order, and returns its primary key. The table
+    /// must have a primary key.
     pub fn row_key(&self, row: &[Value]) -> Result<RowKey> {
         self.schema().check_row(row)?;
         let columns = self.key_columns();
@@ -269,7 +270,7 @@ impl Table {
         &self.partitions
     }
 
-    /// The partition with a number that this table gave out.
+    /// The partition with a number that belongs to this table.
     pub(crate) fn partition(&self, number: u32) -> &Partition {
         debug_assert!(
             (number as usize) < self.partitions.len(),
@@ -279,12 +280,12 @@ impl Table {
         &self.partitions[number as usize]
     }
 
-    /// The partition of the row with an encoded key, if there is such a row.
+    /// The partition that would hold the row of an encoded key.
     pub(crate) fn partition_of(&self, key: &[u8]) -> &Partition {
         self.partition(self.sharding.of_key(&self.layout, key))
     }
 
-    /// The partition of rows with these values in the shard key's columns, in the shard key's order.
+    /// The partition of rows with these shard key values, in shard key order.
     pub fn partition_of_values(&self, values: &[Value]) -> Result<u32> {
         self.sharding.of_values(self.schema(), values)
     }
@@ -299,27 +300,27 @@ impl Table {
         self.sharding.may_stay(self.schema(), partition, row)
     }
 
-    /// Divides a compact batch by partition. Rows that may go anywhere stay together.
+    /// Splits a compact batch by partition. Rows without a fixed partition stay together.
     pub(crate) fn split(&self, batch: Batch) -> Result<Vec<Share>> {
         self.sharding.split(self.schema(), batch)
     }
 
-    /// Whether both are versions of one table that was not emptied in between.
+    /// Whether both are versions of one table that was not truncated in between.
     pub(crate) fn shares_partitions(&self, other: &Table) -> bool {
         Arc::ptr_eq(&self.partitions, &other.partitions)
     }
 
-    /// How records name one of its partitions.
+    /// The partition as log records name it.
     pub(crate) fn place(&self, partition: &Partition) -> Place {
         Place { table: self.id(), partition: partition.number() }
     }
 
-    /// An estimate of the number of rows: deleted versions in memory are counted.
+    /// An estimate of the number of rows, which includes deleted versions in memory.
     pub fn row_count_estimate(&self) -> u64 {
         self.partitions.iter().map(Partition::row_count_estimate).sum()
     }
 
-    /// Number of nodes and bytes of the rowstores, index entries included.
+    /// Number of nodes and bytes of all rowstores, including index entries.
     pub fn rowstore_size(&self) -> (usize, usize) {
         let sizes = self.partitions.iter().map(|partition| {
             let (nodes, bytes) = partition.rowstore_size();
@@ -328,7 +329,7 @@ impl Table {
         sizes.fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1))
     }
 
-    /// A partition whose rowstore is over its share of `flush_bytes`.
+    /// A partition whose rowstore exceeds its share of `flush_bytes`.
     pub(crate) fn wanting_flush(
         &self,
         flush_bytes: usize,
@@ -355,7 +356,7 @@ impl Table {
         self.layout.segment_builder(self.indexes().iter().map(Index::order).collect())
     }
 
-    /// What is known of a column, by its position, without reading its values; `None` without
+    /// Statistics of the column at a position, gathered without reading its values; `None` without
     /// segments.
     pub fn column_summary(&self, position: usize) -> Option<ColumnSummary> {
         ColumnSummary::of(&self.segments(), self.schema().columns.get(position)?.id)
@@ -366,8 +367,8 @@ impl Table {
         self.indexes.all()
     }
 
-    /// The index with an id that the caller knows from some version of the table. `conflict` if this
-    /// version does not have it.
+    /// The index with an id from some version of the table. `conflict` if this version does not
+    /// have it.
     pub(crate) fn index(&self, id: IndexId) -> Result<&Index> {
         self.indexes.get(id).ok_or_else(|| self.superseded())
     }
@@ -377,18 +378,18 @@ impl Table {
         self.indexes.get(id).is_some()
     }
 
-    /// Whether it has a unique index beside the primary key.
+    /// Whether it has unique indexes besides the primary key.
     pub(crate) fn has_unique_index(&self) -> bool {
         self.unique_indexes().next().is_some()
     }
 
-    /// Its unique indexes beside the primary key.
+    /// Its unique indexes besides the primary key.
     pub(crate) fn unique_indexes(&self) -> impl Iterator<Item = &Index> {
         self.indexes().iter().filter(|index| index.is_unique())
     }
 
     /// Whether a row of any version of the table has this index key. `conflict` if the table was
-    /// altered since this version and the row is newer.
+    /// altered and the row is newer than this version.
     pub(crate) fn has_key(&self, index: &Index, row: &Row, index_key: &[u8]) -> Result<bool> {
         match index.is_key_of(&self.layout, row, index_key) {
             Err(_) if !self.is_newest() => Err(self.superseded()),
@@ -401,8 +402,8 @@ impl Table {
         self.indexes.entry_bytes(partition.number())
     }
 
-    /// How far an index is built: segments that have their part of it, and all segments. It answers
-    /// correctly throughout, but reads segments without a part whole.
+    /// Build progress of an index: the number of segments with an index part, and of all segments.
+    /// Segments without a part are scanned, so queries are correct throughout.
     pub fn index_progress(&self, id: IndexId) -> (usize, usize) {
         let current = self.segments().into_iter().filter(|state| state.is_current());
         current.fold((0, 0), |(done, all), state| {
@@ -410,12 +411,12 @@ impl Table {
         })
     }
 
-    /// Puts in the index entries of a row that is about to be written. The caller holds its lock.
+    /// Adds the index entries of a row about to be written. The caller holds its lock.
     pub(crate) fn enter(&self, partition: u32, row_key: &[u8], row: &Row) -> Result<()> {
         self.indexes.enter(&self.layout, partition, row_key, row)
     }
 
-    /// Takes out the index entries of a row whose write was undone. The caller holds its lock.
+    /// Removes the index entries of a row whose write was undone. The caller holds its lock.
     pub(crate) fn leave(&self, partition: u32, node: &Node, row: &Row) {
         self.indexes.leave(&self.layout, partition, node, row);
     }
@@ -432,14 +433,14 @@ impl Table {
         self.indexes.take_back(&self.layout, partition, node, before, undone);
     }
 
-    /// Frees the versions of a row that no snapshot from `oldest` on sees, and the index entries that
-    /// only they needed.
+    /// Frees row versions that no snapshot from `oldest` on sees, and index entries that only they
+    /// needed.
     pub(crate) fn collect_row(&self, partition: &Partition, node: &Arc<Node>, oldest: Timestamp) {
         let (number, rowstore) = (partition.number(), partition.rowstore());
         self.indexes.collect_row(&self.layout, number, rowstore, node, oldest);
     }
 
-    /// Frees the versions and nodes of a partition's rowstore that no snapshot from `oldest` on sees,
+    /// Frees versions and nodes of a partition's rowstore that no snapshot from `oldest` on sees,
     /// and their index entries.
     pub(crate) fn collect_rowstore(&self, partition: &Partition, oldest: Timestamp) -> Result<()> {
         partition.each_node(|node| partition.rowstore().collect(node, oldest));
@@ -448,8 +449,8 @@ impl Table {
         Ok(())
     }
 
-    /// Puts in the index entries of all rows in memory: when the database is opened, and when an
-    /// index is created.
+    /// Adds the index entries of all rows in memory, when the database is opened or an index is
+    /// created.
     pub(crate) fn enter_all(&self) -> Result<()> {
         if self.indexes().is_empty() {
             return Ok(());
@@ -471,7 +472,7 @@ impl Table {
         Ok(())
     }
 
-    /// Has the scheduler look for work of a kind in every partition.
+    /// Tells the scheduler to look for a kind of work in every partition.
     pub(crate) fn consider(&self, work: Work) {
         self.partitions.iter().for_each(|partition| partition.consider(work));
     }

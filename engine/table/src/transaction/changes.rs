@@ -16,8 +16,8 @@ use nacre_types::plant::{self, Bug};
 use nacre_types::{Reason, Result, Value};
 use std::sync::Arc;
 
-/// Inserts rows given in table order. Fails on the first key that exists; the caller then goes back to
-/// its savepoint.
+/// Inserts rows given in table order. Fails on the first existing key; the caller then rolls back
+/// to its savepoint.
 pub(super) fn insert(core: &mut Core, table: &Arc<Table>, batch: &Batch) -> Result<u64> {
     let compact;
     let batch = if batch.selection.is_some() {
@@ -41,8 +41,8 @@ pub(super) fn insert_row(core: &mut Core, table: &Arc<Table>, values: &[Value]) 
     insert_values(core, table, values)
 }
 
-/// Inserts one row whose key this transaction does not see. If the key is taken, another transaction
-/// was faster: a `conflict`, which a retry resolves. The same goes for unique values.
+/// Inserts a row whose key this transaction does not see. If the key or a unique value is taken,
+/// another transaction was faster: a `conflict`, which a retry resolves.
 pub(super) fn insert_absent(core: &mut Core, table: &Arc<Table>, values: &[Value]) -> Result<()> {
     match insert_row(core, table, values) {
         Err(error) if error.reason() == Some(Reason::DuplicateKey) => {
@@ -99,7 +99,7 @@ fn insert_unique(core: &mut Core, table: &Arc<Table>, key: &[Value], row: Row) -
     Err(refused)
 }
 
-/// Whether some segment has the row of a key as of now, whose lock this transaction holds.
+/// Whether a segment currently holds the row of a key that this transaction has locked.
 fn is_in_segments(
     core: &Core,
     table: &Table,
@@ -115,7 +115,7 @@ fn is_in_segments(
         if again || state.created() <= core.commits().snapshots().visible() {
             return Ok(true);
         }
-        // A commit under way has listed it, and may be refused, or leave the row out.
+        // The segment's commit is still in progress and may fail, or exclude the row.
         core.commits().settled();
         before = Some(state);
     }
@@ -136,8 +136,8 @@ pub(super) fn update_row(
         .try_for_each(|locked| write_row(core, table, locked, row.clone()))
 }
 
-/// Replaces rows. `new_rows` holds whole rows in table order, one for each locator. A row's key may
-/// change, and its partition.
+/// Replaces rows. `new_rows` holds whole rows in table order, one per locator. A row's key and
+/// partition may change.
 pub(super) fn update(
     core: &mut Core,
     table: &Arc<Table>,
@@ -157,8 +157,8 @@ pub(super) fn update(
     update_locked(core, table, locked, &mut new_rows)
 }
 
-/// Like [`update`], for rows whose present content the caller has read in this transaction, so that it
-/// need not be read again to move them.
+/// Like [`update`], for rows whose current content the caller has already read in this transaction,
+/// so that moving them need not read it again.
 pub(super) fn update_seen(
     core: &mut Core,
     table: &Arc<Table>,
@@ -179,7 +179,7 @@ pub(super) fn update_seen(
     update_locked(core, table, locked, &mut new_rows.into_iter())
 }
 
-/// Gives locked rows their new values.
+/// Writes the new values of locked rows.
 fn update_locked(
     core: &mut Core,
     table: &Arc<Table>,
@@ -192,7 +192,7 @@ fn update_locked(
     for (locked, values) in rows.into_iter().zip(new_rows) {
         match failed {
             Ok(()) => failed = update_one(core, table, locked, values, &mut deferred),
-            // The lock is released with the others.
+            // The lock is released with the transaction's other locks.
             Err(_) => core.writes_mut().keep_lock(table, locked),
         }
     }
@@ -201,19 +201,19 @@ fn update_locked(
     Ok(count)
 }
 
-/// Rows of an update whose old version is removed first and whose new version is written when all old
+/// Updated rows whose old version is removed first, and whose new version is written after all old
 /// ones are gone, so that `set id = id + 1` works.
 #[derive(Default)]
 pub(super) struct Deferred {
-    /// Rows under another key: the key's values and the row.
+    /// Rows with a new key: the key values and the row.
     rekeyed: Vec<(Vec<Value>, Row)>,
-    /// Rows without a primary key in another partition: values and row.
+    /// Rows without a primary key that move to another partition: values and row.
     renumbered: Vec<(Vec<Value>, Row)>,
-    /// Rows with other unique values.
+    /// Rows with changed unique values.
     staying: Vec<(LockedRow, Row)>,
 }
 
-/// Writes what was deferred.
+/// Writes the deferred rows.
 pub(super) fn write_deferred(
     core: &mut Core,
     table: &Arc<Table>,
@@ -231,8 +231,8 @@ pub(super) fn write_deferred(
     Ok(())
 }
 
-/// Gives a locked row its new values, or removes the old ones and defers the rest. On an error the lock
-/// is kept all the same.
+/// Writes a locked row's new values, or removes the old ones and defers the write. On an error the
+/// lock is kept.
 pub(super) fn update_one(
     core: &mut Core,
     table: &Arc<Table>,
@@ -253,7 +253,7 @@ pub(super) fn update_one(
     }
 }
 
-/// The row to write at once; `None` if it is deferred.
+/// The row to write immediately; `None` if it is deferred.
 fn plan_update(
     table: &Table,
     locked: &LockedRow,
@@ -289,8 +289,8 @@ pub(super) fn delete(core: &mut Core, table: &Arc<Table>, locators: &[RowLocator
     Ok(locators.len() as u64)
 }
 
-/// Deletes the rows that this transaction sees with the primary key of a row to be written, or with
-/// one of its unique values. Returns how many there were.
+/// Deletes the visible rows that have the same primary key, or one of the same unique values, as a
+/// row to be written. Returns how many there were.
 pub(super) fn delete_conflicting(
     core: &mut Core,
     table: &Arc<Table>,
@@ -311,8 +311,8 @@ pub(super) fn delete_conflicting(
     Ok(deleted)
 }
 
-/// Locks rows until the transaction ends, without changing them. Rows in segments are moved as for an
-/// update, so that every writer meets the lock.
+/// Locks rows until the transaction ends, without changing them. Moves rows in segments as for an
+/// update, so that every writer finds the lock.
 pub(super) fn lock(core: &mut Core, table: &Arc<Table>, locators: &[RowLocator]) -> Result<()> {
     table.check_newest()?;
     if plant::is(Bug::WriteSkewAllowed) {
@@ -324,7 +324,7 @@ pub(super) fn lock(core: &mut Core, table: &Arc<Table>, locators: &[RowLocator])
     Ok(())
 }
 
-/// The row of a key that a transaction sees: where it is, and the whole row.
+/// The location and values of the visible row with a key.
 pub(super) fn locate(core: &Core, table: &Table, key: &[Value]) -> Result<Option<unique::Located>> {
     let encoded = table.layout().encode_wanted_key(key)?;
     let Some((partition, found)) = core.find(table, key, &encoded)? else { return Ok(None) };

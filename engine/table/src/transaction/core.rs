@@ -1,5 +1,4 @@
-//! A transaction's snapshot and write set, and committing it; the statements that write are built on
-//! top.
+//! A transaction's snapshot, write set and commit, on which the write statements are built.
 
 use crate::commit::commits::Commits;
 use crate::commit::snapshots::SnapshotGuard;
@@ -13,24 +12,24 @@ use crate::transaction::write_set::WriteSet;
 use nacre_types::{Error, Result, Timestamp, Value};
 use std::sync::Arc;
 
-/// See the module. Dropping it rolls back.
+/// A transaction's snapshot and write set. Dropping it rolls back.
 pub(super) struct Core {
     manager: Arc<TransactionManager>,
     guard: Arc<SnapshotGuard>,
     writes: WriteSet,
 }
 
-/// When a commit may become visible.
+/// When a commit becomes visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommitLevel {
-    /// As the options ask.
+    /// As configured in the options.
     Configured,
-    /// Once it is durable, whatever the options ask.
+    /// Once durable, regardless of the options.
     Strict,
 }
 
 impl Core {
-    /// Starts on the newest visible commit.
+    /// Begins at the newest visible commit.
     pub fn begin(manager: &Arc<TransactionManager>) -> Core {
         Core {
             guard: manager.commits().snapshots().take(),
@@ -39,7 +38,7 @@ impl Core {
         }
     }
 
-    /// Starts a second transaction on the same snapshot, which it keeps in use as well.
+    /// Begins a second transaction on the same snapshot, which it also keeps alive.
     pub fn reader(&self) -> Core {
         Core {
             manager: self.manager.clone(),
@@ -48,12 +47,12 @@ impl Core {
         }
     }
 
-    /// What it shares with other transactions.
+    /// State shared with other transactions.
     pub fn manager(&self) -> &TransactionManager {
         &self.manager
     }
 
-    /// The order of commits.
+    /// The commit pipeline.
     pub fn commits(&self) -> &Commits {
         self.manager.commits()
     }
@@ -68,12 +67,12 @@ impl Core {
         self.guard.at()
     }
 
-    /// What it has locked and written.
+    /// Its locks and writes.
     pub fn writes(&self) -> &WriteSet {
         &self.writes
     }
 
-    /// What it has locked and written.
+    /// Its locks and writes, mutably.
     pub fn writes_mut(&mut self) -> &mut WriteSet {
         &mut self.writes
     }
@@ -84,7 +83,7 @@ impl Core {
         read(&Reader { at: self.at(), owner: Some(self.writes.owner()), hides: &hides })
     }
 
-    /// The row of a key that this transaction sees, and its partition. `encoded` is the key's encoding.
+    /// The visible row of a key, and its partition. `encoded` is the key's encoding.
     pub fn find<'t>(
         &self,
         table: &'t Table,
@@ -97,7 +96,7 @@ impl Core {
         Ok(found.map(|found| (partition, found)))
     }
 
-    /// The error for a row that another transaction has changed since this one's snapshot.
+    /// The error for a row that another transaction changed after this transaction's snapshot.
     pub fn conflict(&self, table: &Table) -> Error {
         let name = &table.schema().name;
         Error::conflict(format!("a row of table {name} was changed by another transaction"))
@@ -105,8 +104,8 @@ impl Core {
             .with_hint("retry the transaction")
     }
 
-    /// Makes the changes durable and visible to others, or none of them. After an `io` error the
-    /// outcome is unknown until the database is opened again: the log is poisoned.
+    /// Makes all changes durable and visible, or none. After an `io` error the log is poisoned and
+    /// the outcome is unknown until the database is opened again.
     pub fn commit(mut self, level: CommitLevel) -> Result<()> {
         let mut payload = record::begin(0);
         if self.writes.log(&mut payload) == 0 {
@@ -117,7 +116,7 @@ impl Core {
         commits.check_open()?;
         let committed = {
             let mut turn = commits.lock();
-            // Checked again: a commit after the database was closed would not be synced.
+            // Checked again: a commit after closing the database would not be synced.
             commits.check_open()?;
             self.writes.check_tables()?;
             record::stamp(&mut payload, turn.next());
@@ -131,8 +130,8 @@ impl Core {
             self.writes.stamp(committed.commit);
             committed
         };
-        // Locks are kept until the commit is durable: no other transaction may build on what could
-        // still be lost.
+        // Locks are kept until the commit is durable, so that no other transaction depends on a
+        // change that could still be lost.
         let settled = match level {
             CommitLevel::Strict => commits.settle_strictly(committed),
             CommitLevel::Configured => commits.settle(committed),

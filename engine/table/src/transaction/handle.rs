@@ -1,9 +1,9 @@
-//! A user transaction under snapshot isolation: it reads at its snapshot and sees its own changes,
-//! writes with row locks, and the first committer wins.
+//! A user transaction under snapshot isolation: reads at its snapshot plus its own changes, locks
+//! the rows it writes; the first committer wins.
 //!
-//! Rows in segments are first moved into the rowstore by a commit of their own that changes nothing a
-//! reader can tell; then the copy is locked and changed like any other row. Source: Prout et al.,
-//! *Cloud-Native Transactions and Analytics in SingleStore*, SIGMOD 2022, section 4.2.
+//! A row in a segment is first moved to the rowstore by a separate commit that is invisible to
+//! readers, then locked and changed like any other row. Source: Prout et al., *Cloud-Native
+//! Transactions and Analytics in SingleStore*, SIGMOD 2022, section 4.2.
 
 use crate::environment::Environment;
 use crate::read::equal::{self, Equal, FoundRows};
@@ -18,7 +18,7 @@ use nacre_rowstore::{Blocker, Owner};
 use nacre_types::{IndexId, Result, TableSchema, Timestamp, Value, invariant};
 use std::sync::Arc;
 
-/// A point inside a transaction to go back to.
+/// A point in a transaction to roll back to.
 #[derive(Clone, Copy, Debug)]
 pub struct Savepoint(usize);
 
@@ -26,20 +26,20 @@ pub struct Savepoint(usize);
 pub struct Transaction(Core);
 
 impl Transaction {
-    /// Starts on the newest visible commit.
+    /// Begins at the newest visible commit.
     pub(crate) fn begin(manager: &Arc<TransactionManager>) -> Result<Transaction> {
         manager.commits().check_open()?;
         Ok(Transaction(Core::begin(manager)))
     }
 
-    /// Starts a second transaction on the same snapshot, which it keeps in use however long this one
-    /// lasts. It sees neither what this one has changed nor what it will change: if
-    /// [`Transaction::has_writes`], read in this one to see its changes.
+    /// Begins a second transaction on the same snapshot, which stays in use even if this one ends
+    /// first. It sees no changes of this transaction: if [`Transaction::has_writes`], read in this
+    /// one instead.
     pub fn reader(&self) -> Transaction {
         Transaction(self.0.reader())
     }
 
-    /// What the host offers to the execution of statements.
+    /// Host services for statement execution.
     pub fn environment(&self) -> &Environment {
         self.0.manager().environment()
     }
@@ -54,7 +54,7 @@ impl Transaction {
         self.0.at()
     }
 
-    /// Itself, as the owner of row locks.
+    /// The transaction as an owner of row locks.
     pub fn owner(&self) -> &Arc<Owner> {
         self.0.writes().owner()
     }
@@ -64,7 +64,7 @@ impl Transaction {
         !self.0.writes().is_empty()
     }
 
-    /// The holder of the row lock that made the last write fail with
+    /// Takes the holder of the row lock on which the last write failed with
     /// [`LockTimeout`](nacre_types::ErrorKind::LockTimeout).
     pub fn take_blocker(&mut self) -> Option<Blocker> {
         self.0.writes_mut().take_blocker()
@@ -75,13 +75,14 @@ impl Transaction {
         self.0.manager().catalog().table_at(name, self.snapshot())
     }
 
-    /// The table of a schema as it was when the transaction began. `not_found` if it was dropped since,
-    /// `conflict` if its columns, indexes or name were others then: bind the statement again.
+    /// The table with this schema, in its version when the transaction began. `not_found` if it was
+    /// dropped since, `conflict` if its columns, indexes or name were different then: bind the
+    /// statement again.
     pub fn table_of(&self, schema: &TableSchema) -> Result<Arc<Table>> {
         self.0.manager().catalog().table_of(schema, self.snapshot())
     }
 
-    /// What this transaction sees of a table.
+    /// The table as this transaction sees it.
     pub fn view(&self, table: &Arc<Table>) -> TableView {
         let hidden = self.0.writes().hidden();
         TableView::new(table, self.owner(), self.0.guard(), |segment| {
@@ -89,7 +90,7 @@ impl Transaction {
         })
     }
 
-    /// The row of a key, projected; `None` if there is none. `key` holds the primary key's values in
+    /// The row of a key, projected; `None` if there is none. `key` holds the primary key values in
     /// key order.
     pub fn get(
         &self,
@@ -104,7 +105,7 @@ impl Transaction {
         }
     }
 
-    /// Where the row of a key is, and the whole row.
+    /// The location and values of the row with a key.
     pub fn locate(
         &self,
         table: &Arc<Table>,
@@ -113,8 +114,8 @@ impl Transaction {
         changes::locate(&self.0, table, key)
     }
 
-    /// The row that this transaction sees with these values in all columns of an index: where it is,
-    /// and the whole row. The first one if the index is not unique. Nulls find nothing.
+    /// The location and values of the visible row with these values in all columns of an index; the
+    /// first one if the index is not unique. Nulls never match.
     pub fn locate_unique(
         &self,
         table: &Arc<Table>,
@@ -124,13 +125,13 @@ impl Transaction {
         unique::locate(&self.0, table, index, values)
     }
 
-    /// The rows with some values that this transaction sees; `None` if there are too many.
+    /// The visible rows with some values; `None` if there are too many.
     pub fn equal(&self, table: &Arc<Table>, equal: &Equal<'_>) -> Result<Option<Vec<FoundRows>>> {
         self.0.read(table, |reader| equal::find(table, equal, reader))
     }
 
-    /// Inserts rows given in table order. Fails on the first key that exists; the caller then goes back
-    /// to its savepoint.
+    /// Inserts rows given in table order. Fails on the first existing key; the caller then rolls
+    /// back to its savepoint.
     pub fn insert(&mut self, table: &Arc<Table>, batch: &Batch) -> Result<u64> {
         changes::insert(&mut self.0, table, batch)
     }
@@ -140,8 +141,8 @@ impl Transaction {
         changes::insert_row(&mut self.0, table, values)
     }
 
-    /// Inserts one row whose key this transaction does not see. If the key is taken, another
-    /// transaction was faster: a `conflict`, which a retry resolves. The same goes for unique values.
+    /// Inserts a row whose key this transaction does not see. If the key or a unique value is
+    /// taken, another transaction was faster: a `conflict`, which a retry resolves.
     pub fn insert_absent(&mut self, table: &Arc<Table>, values: &[Value]) -> Result<()> {
         changes::insert_absent(&mut self.0, table, values)
     }
@@ -156,8 +157,8 @@ impl Transaction {
         changes::update_row(&mut self.0, table, locator, values)
     }
 
-    /// Replaces rows. `new_rows` holds whole rows in table order, one for each locator. A row's key may
-    /// change, and its partition.
+    /// Replaces rows. `new_rows` holds whole rows in table order, one per locator. A row's key and
+    /// partition may change.
     pub fn update(
         &mut self,
         table: &Arc<Table>,
@@ -167,8 +168,8 @@ impl Transaction {
         changes::update(&mut self.0, table, locators, new_rows)
     }
 
-    /// Like [`Transaction::update`], for rows whose present content the caller has read in this
-    /// transaction, so that it need not be read again to move them.
+    /// Like [`Transaction::update`], for rows whose current content the caller has already read in
+    /// this transaction, so that moving them need not read it again.
     pub fn update_seen(
         &mut self,
         table: &Arc<Table>,
@@ -179,10 +180,10 @@ impl Transaction {
         changes::update_seen(&mut self.0, table, locators, seen, new_rows)
     }
 
-    /// Writes rows under primary keys, no two the same. `decide` gets the rows that have the keys and
-    /// returns the row that each key shall have: for a free key the row that the key was made of, for a
-    /// taken one any row with that key, or `None` to leave it as it is and release its lock. A change
-    /// of another transaction that this one does not see is a `conflict`.
+    /// Writes rows under distinct primary keys. `decide` receives the existing rows of the keys and
+    /// returns the new row of each key: for a free key the row that the key was derived from, for
+    /// an existing key any row with that key, or `None` to leave it unchanged and release its lock.
+    /// An invisible change by another transaction is a `conflict`.
     pub fn write_keys(
         &mut self,
         table: &Arc<Table>,
@@ -200,8 +201,8 @@ impl Transaction {
         changes::delete(&mut self.0, table, locators)
     }
 
-    /// Deletes the rows that this transaction sees with the primary key of a row to be written, or with
-    /// one of its unique values. Returns how many there were.
+    /// Deletes the visible rows that have the same primary key, or one of the same unique values,
+    /// as a row to be written. Returns how many there were.
     pub fn delete_conflicting(&mut self, table: &Arc<Table>, row: &[Value]) -> Result<u64> {
         changes::delete_conflicting(&mut self.0, table, row)
     }
@@ -211,12 +212,12 @@ impl Transaction {
         changes::lock(&mut self.0, table, locators)
     }
 
-    /// A point to go back to.
+    /// Returns a point to roll back to.
     pub fn savepoint(&self) -> Savepoint {
         Savepoint(self.0.writes().len())
     }
 
-    /// Undoes every write since the savepoint and releases the locks they took.
+    /// Undoes all writes since the savepoint and releases the locks they took.
     pub fn rollback_to(&mut self, savepoint: Savepoint) {
         invariant!(
             savepoint.0 <= self.0.writes().len(),
@@ -227,13 +228,14 @@ impl Transaction {
         self.0.writes_mut().roll_back_to(savepoint.0);
     }
 
-    /// Makes the changes durable and visible to others, or none of them. After an `io` error the
-    /// outcome is unknown until the database is opened again: the log is poisoned.
+    /// Makes all changes durable and visible, or none. After an `io` error the log is poisoned and
+    /// the outcome is unknown until the database is opened again.
     pub fn commit(self) -> Result<()> {
         self.0.commit(CommitLevel::Configured)
     }
 
-    /// Like [`Transaction::commit`], durable before it is visible whatever the durability level.
+    /// Like [`Transaction::commit`], but durable before visible, regardless of the durability
+    /// level.
     pub(crate) fn commit_strictly(self) -> Result<()> {
         self.0.commit(CommitLevel::Strict)
     }

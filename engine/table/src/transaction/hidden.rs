@@ -1,5 +1,5 @@
-//! Rows of segments that a transaction has replaced or deleted: its snapshot must not show them to it
-//! any more.
+//! Segment rows that a transaction has replaced or deleted and must no longer see, although its
+//! snapshot contains them.
 
 use crate::table::version::Table;
 use nacre_types::TableId;
@@ -13,7 +13,7 @@ pub(super) struct SegmentRow {
     pub row: u32,
 }
 
-/// See the module.
+/// Segment rows hidden from a transaction's own snapshot.
 #[derive(Default)]
 pub(super) struct HiddenRows(Map<(TableId, u64), RoaringBitmap>);
 
@@ -23,7 +23,7 @@ impl HiddenRows {
         self.0.entry((table.id(), hidden.segment)).or_default().insert(hidden.row)
     }
 
-    /// Shows a hidden row again.
+    /// Unhides a row.
     pub fn remove(&mut self, table: &Table, hidden: SegmentRow) {
         let key = (table.id(), hidden.segment);
         let Some(rows) = self.0.get_mut(&key) else {

@@ -1,9 +1,9 @@
-//! Writing rows under primary keys that may be taken: lock first, then look, once each for a whole
+//! Writes rows under primary keys that may exist: locks first, then looks up, each once for a whole
 //! batch.
 //!
-//! While its key is locked a row stays as it is: no other transaction changes it, and tasks that move
-//! rows between memory and segments skip locked keys. So what is found then still holds when the row
-//! is written, and a key that is free needs no second look.
+//! While its key is locked, a row does not change: no other transaction writes it, and tasks that
+//! move rows between memory and segments skip it. So the lookup still holds when the row is
+//! written, and a free key needs no second check.
 
 use crate::segments::state::SegmentState;
 use crate::table::partition::Partition;
@@ -20,12 +20,12 @@ use nacre_types::plant::{self, Bug};
 use nacre_types::{Reason, Result, Value, invariant};
 use std::sync::Arc;
 
-/// The row of a key, if there is one.
+/// The existing row of a key, if any.
 pub(super) type OldRow = Option<Vec<Value>>;
-/// The row that a key shall have; `None` leaves it as it is.
+/// The new row of a key; `None` leaves the key unchanged.
 pub(super) type NewRow = Option<Vec<Value>>;
 
-/// A locked key that has a row, and the row it shall have.
+/// A locked existing key, with its old and new row.
 struct Replacement {
     locked: LockedRow,
     old: Vec<Value>,
@@ -34,24 +34,25 @@ struct Replacement {
 
 /// The keys of a batch, locked one after the other.
 pub(super) struct LockedKeys {
-    /// With the key's position in the batch.
+    /// Each with the key's position in the batch.
     rows: Vec<(usize, LockedRow)>,
-    /// By position in the batch.
+    /// Indexed by position in the batch.
     olds: Vec<OldRow>,
-    /// Whether all are locked.
+    /// The error that prevented locking all keys, if any.
     outcome: Result<()>,
 }
 
 impl LockedKeys {
-    /// The rows that have the keys, by position in the batch; or why not all keys could be locked.
+    /// The existing rows of the keys, by position in the batch, or the error that prevented
+    /// locking.
     pub fn olds(&self) -> Result<&[OldRow]> {
         self.outcome.as_ref().map(|()| self.olds.as_slice()).map_err(Clone::clone)
     }
 }
 
-/// Locks primary keys, no two the same, and reads the rows that have them. A change of another
-/// transaction that this one does not see is a `conflict`. The caller passes what it gets to [`write`]
-/// in any case: that keeps or releases the locks.
+/// Locks distinct primary keys and reads their existing rows. An invisible change by another
+/// transaction is a `conflict`. The caller must always pass the result to [`write`], which keeps or
+/// releases the locks.
 pub(super) fn lock(core: &mut Core, table: &Arc<Table>, keys: &[RowKey]) -> LockedKeys {
     let mut locked = LockedKeys {
         rows: Vec::with_capacity(keys.len()),
@@ -62,7 +63,7 @@ pub(super) fn lock(core: &mut Core, table: &Arc<Table>, keys: &[RowKey]) -> Lock
     locked
 }
 
-/// Writes the row that each locked key shall have, or keeps the locks after an error.
+/// Writes the new row of each locked key, or keeps the locks after an error.
 pub(super) fn write(
     core: &mut Core,
     table: &Arc<Table>,
@@ -114,8 +115,8 @@ pub(super) fn write(
     written
 }
 
-/// Locks keys in their order: neighbours are found near each other, and two batches with the same keys
-/// do not wait for each other.
+/// Locks keys in key order: neighbouring keys are found close together, and two batches with the
+/// same keys cannot deadlock.
 fn lock_keys(
     core: &mut Core,
     table: &Arc<Table>,
@@ -142,7 +143,7 @@ fn lock_keys(
     Ok(())
 }
 
-/// The row that has a locked key, and where in a segment the snapshot sees it.
+/// The existing row of a locked key, and its segment location in the snapshot.
 fn meet_key(
     core: &Core,
     table: &Table,
@@ -169,8 +170,8 @@ fn meet_key(
     }
 }
 
-/// Where in segments the snapshot sees a key. If it does not, makes sure that no other transaction has
-/// added the key since.
+/// The segment location of a key in the snapshot. If there is none, ensures that no other
+/// transaction has inserted the key since.
 fn probe_key(
     core: &Core,
     table: &Table,
@@ -200,14 +201,14 @@ fn probe_key(
         if is_newer {
             return Err(core.conflict(table));
         }
-        // A merge since the list was read may have moved the row to a segment not in the list.
+        // A merge may have moved the row to a segment that was not in the list.
         if !left_out || Arc::ptr_eq(&list, &partition.segments()) {
             return Ok(None);
         }
     }
 }
 
-/// Inserts a row under a locked key that is free. Other unique values may be taken.
+/// Inserts a row under a locked, free key. Other unique values may still conflict.
 fn insert_locked(
     core: &mut Core,
     table: &Arc<Table>,

@@ -1,5 +1,5 @@
-//! Locking rows for a write: those in memory by their node, those in segments after they have been
-//! moved there.
+//! Locks rows for writing: rows in memory through their node, rows in segments after moving them to
+//! memory.
 
 use crate::layout::rows::key_of;
 use crate::read::view::RowLocator;
@@ -13,18 +13,19 @@ use nacre_types::plant::{self, Bug};
 use nacre_types::{Result, Value, key};
 use std::sync::Arc;
 
-/// Merges that may overtake one move before it gives up. Each takes far longer than an attempt.
+/// Merges that may invalidate one move before it gives up. A merge takes far longer than an
+/// attempt.
 const MOVE_ATTEMPTS: usize = 8;
 
 /// A locked row that is still in a segment.
 pub(super) struct RowToMove<'a> {
     pub locked: LockedRow,
-    /// Its content, if the caller has read it.
+    /// Its content, if the caller has already read it.
     pub seen: Option<&'a [Value]>,
 }
 
-/// Locks rows that a transaction has seen, and moves those in segments into the rowstore. `seen` is
-/// what it has seen of them, or empty.
+/// Locks rows that a transaction has seen, and moves those in segments to the rowstore. `seen` is
+/// their content if already read, or empty.
 pub(super) fn lock_rows(
     core: &mut Core,
     table: &Arc<Table>,
@@ -103,7 +104,7 @@ fn lock_one(
     }
 }
 
-/// Moves rows from segments into the rowstore, wherever merges take them meanwhile.
+/// Moves rows from segments to the rowstore, following them through concurrent merges.
 pub(super) fn move_all(core: &Core, table: &Arc<Table>, rows: &[RowToMove<'_>]) -> Result<()> {
     for _ in 0..MOVE_ATTEMPTS {
         if move_rows(core, table, rows)? {
@@ -113,9 +114,9 @@ pub(super) fn move_all(core: &Core, table: &Arc<Table>, rows: &[RowToMove<'_>]) 
     Err(core.conflict(table))
 }
 
-/// Moves rows from segments into the rowstore. Their nodes are locked by this transaction, so no other
-/// moves them, and flushes skip them. Returns `false` if a merge replaced one of the segments
-/// meanwhile: then some rows may have been moved.
+/// Moves rows from segments to the rowstore. This transaction has locked their nodes, so no other
+/// moves them and flushes skip them. Returns `false` if a merge replaced one of the segments
+/// meanwhile; some rows may then have been moved.
 fn move_rows(core: &Core, table: &Arc<Table>, rows: &[RowToMove<'_>]) -> Result<bool> {
     let all: Vec<usize> = (0..table.schema().columns.len()).collect();
     let (layout, moves) = (table.layout(), core.manager().moves());
@@ -138,8 +139,8 @@ fn move_rows(core: &Core, table: &Arc<Table>, rows: &[RowToMove<'_>]) -> Result<
                 let key = key::decode(node.key(), &layout.key_types())?;
                 let (state, row) =
                     partition.find_newest(layout, &key)?.ok_or_else(|| core.conflict(table))?;
-                // The row is not where it was seen. Moves, flushes and merges leave its content as it
-                // is; a bulk load may have replaced it.
+                // The row is no longer where it was seen. Moves, flushes and merges do not change
+                // its content, but a bulk load may have replaced it.
                 if state.content() > core.at() {
                     return Err(core.conflict(table));
                 }
@@ -156,7 +157,7 @@ fn move_rows(core: &Core, table: &Arc<Table>, rows: &[RowToMove<'_>]) -> Result<
         }
         one.add(MovedRow { partition: number, state, row, node: node.clone(), copy });
         if moves.is_full(&one) {
-            // A move changes no content, so several will do as well.
+            // Moves change no content, so they may be split.
             let full = std::mem::replace(&mut one, Move::new(table));
             if !moves.commit(full)? {
                 return Ok(false);

@@ -1,4 +1,4 @@
-//! What all transactions share.
+//! Shared state of all transactions.
 
 use crate::catalog::registry::Catalog;
 use crate::commit::commits::Commits;
@@ -8,7 +8,7 @@ use nacre_rowstore::Owner;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// See the module.
+/// Shared state of all transactions of a store.
 pub(crate) struct TransactionManager {
     catalog: Arc<Catalog>,
     commits: Arc<Commits>,
@@ -18,7 +18,7 @@ pub(crate) struct TransactionManager {
 }
 
 impl TransactionManager {
-    /// A manager without transactions. A record of moves has about `move_bytes` bytes.
+    /// Creates the manager. `move_bytes` is the approximate size of a record of moves.
     pub fn new(
         catalog: Arc<Catalog>,
         environment: Arc<Environment>,
@@ -34,12 +34,12 @@ impl TransactionManager {
         &self.catalog
     }
 
-    /// The order of commits.
+    /// The commit pipeline.
     pub fn commits(&self) -> &Commits {
         &self.commits
     }
 
-    /// What the host offers to the execution of statements.
+    /// Host services for statement execution.
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
@@ -49,7 +49,7 @@ impl TransactionManager {
         &self.moves
     }
 
-    /// A new owner of row locks, or waiter for them.
+    /// Creates an owner of row locks, or a waiter for them.
     pub fn new_owner(&self) -> Arc<Owner> {
         Owner::new(self.next_owner.fetch_add(1, Ordering::Relaxed))
     }

@@ -1,4 +1,4 @@
-//! Transactions: snapshot isolation, row locks, the first committer wins.
+//! Transactions: snapshot isolation, row locks, first committer wins.
 
 mod changes;
 mod core;

@@ -1,11 +1,11 @@
-//! Move transactions: rows of segments are copied to the rowstore, in a commit of their own that
-//! changes nothing a reader can tell. Source: Prout et al., *Cloud-Native Transactions and Analytics in
-//! SingleStore*, SIGMOD 2022, section 4.2.
+//! Move transactions: copy segment rows to the rowstore in a separate commit that is invisible to
+//! readers. Source: Prout et al., *Cloud-Native Transactions and Analytics in SingleStore*, SIGMOD
+//! 2022, section 4.2.
 //!
-//! Moves that wait for the commit lock at the same time go into one record, as long as it does not get
-//! too long: the first thread to get the lock commits all of them. A move is prepared without a lock,
-//! so a merge may replace its segment, or a bulk load its row, before it is committed. Then nothing is
-//! done, and the row is looked up again where it is now: this is how the bits of a move follow a merge.
+//! Moves that wait for the commit lock at the same time share one record, up to a size limit: the
+//! first thread to get the lock commits all of them. A move is prepared without a lock, so before
+//! it commits, a merge may replace its segment or a bulk load its row. Then nothing is done, and
+//! the caller looks the row up again in its new location.
 
 use crate::commit::commits::Commits;
 use crate::record;
@@ -19,27 +19,27 @@ use roaring::RoaringBitmap;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Rows to be moved. The caller holds the locks of their nodes, so no other transaction moves them,
-/// and flushes skip them.
+/// Rows to move. The caller holds the locks of their nodes, so no other transaction moves them and
+/// flushes skip them.
 pub(crate) struct Move {
     table: Arc<Table>,
-    /// Operations of a record.
+    /// Encoded operations for a log record.
     operations: Vec<u8>,
-    /// Rows that leave segments, by segment.
+    /// Rows to delete from segments, by segment.
     leaving: Map<u64, Leaving>,
     copies: Vec<Copied>,
-    /// Set once a thread has tried to commit it.
+    /// Set once the move was committed or rejected.
     outcome: Mutex<Option<Outcome>>,
 }
 
-/// Rows that leave one segment.
+/// Rows to delete from one segment.
 struct Leaving {
     partition: u32,
     state: Arc<SegmentState>,
     rows: RoaringBitmap,
 }
 
-/// A row's node, the age of its content, and the row.
+/// A row's node, the commit of its content, and the row.
 struct Copied {
     node: Arc<Node>,
     content: Timestamp,
@@ -49,13 +49,13 @@ struct Copied {
 #[derive(Clone)]
 enum Outcome {
     Moved,
-    /// A row is not where it was.
+    /// A row is no longer where it was.
     Overtaken,
-    /// The table was changed, or the log refused.
+    /// The table was changed, or the log rejected the record.
     Failed(Error),
 }
 
-/// A row of a segment, as a move takes it.
+/// A segment row to move.
 pub(crate) struct MovedRow {
     pub partition: u32,
     pub state: Arc<SegmentState>,
@@ -65,7 +65,7 @@ pub(crate) struct MovedRow {
 }
 
 impl Move {
-    /// A move of no rows.
+    /// Creates a move without rows.
     pub fn new(table: &Arc<Table>) -> Move {
         Move {
             table: table.clone(),
@@ -76,7 +76,7 @@ impl Move {
         }
     }
 
-    /// Adds a row of a segment.
+    /// Adds a segment row.
     pub fn add(&mut self, moved: MovedRow) {
         let MovedRow { partition, state, row, node, copy } = moved;
         let place = self.table.place(self.table.partition(partition));
@@ -96,12 +96,12 @@ impl Move {
         self.copies.is_empty()
     }
 
-    /// Whether it can be committed; under the commit lock.
+    /// Whether it can be committed. Must be called under the commit lock.
     fn check(&self) -> Outcome {
         if let Err(error) = self.table.check_newest() {
             return Outcome::Failed(error);
         }
-        // A merge replaces the segment, a bulk load the row.
+        // A merge may have replaced the segment, or a bulk load the row.
         let there = |leaving: &Leaving| {
             leaving.state.is_current()
                 && !leaving.rows.iter().any(|row| leaving.state.is_deleted(row))
@@ -119,11 +119,11 @@ impl Move {
     }
 }
 
-/// The moves that wait for the commit lock.
+/// The queue of moves waiting for the commit lock.
 pub(crate) struct Moves {
     commits: Arc<Commits>,
     waiting: Mutex<VecDeque<Arc<Move>>>,
-    /// Bytes above which a record takes no more moves.
+    /// A record of this many bytes takes no more moves.
     record_bytes: usize,
 }
 
@@ -139,19 +139,19 @@ impl Moves {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Whether a move should take no more rows.
+    /// Whether a move is large enough to be committed on its own.
     pub fn is_full(&self, one: &Move) -> bool {
         one.operations.len() >= self.record_bytes
     }
 
-    /// Commits a move, together with others that are waiting. Returns `false` if a row was no longer
-    /// where it was, and nothing was done. Not synced: a move changes nothing by itself, and the commit
-    /// that needs it comes later in the log.
+    /// Commits a move together with others that are waiting. Returns `false` if a row was no longer
+    /// where it was and nothing was done. Does not sync: the move itself changes no content, and
+    /// the commit that depends on it comes later in the log.
     pub fn commit(&self, asked: Move) -> Result<bool> {
         let asked = Arc::new(asked);
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(asked.clone());
         let mut turn = self.commits.lock();
-        // The previous holder of the lock may have committed it.
+        // The previous lock holder may have committed it.
         while asked.outcome().is_none() {
             let commit = turn.next();
             let mut payload = record::begin(commit);
@@ -179,7 +179,7 @@ impl Moves {
     }
 
     /// Takes the moves for one record from the queue, at least one if any can be committed, and
-    /// appends their operations. Those that cannot be committed are settled; those that do not fit
+    /// appends their operations. Moves that cannot be committed are settled; moves that do not fit
     /// wait for the next record.
     fn take(&self, payload: &mut Vec<u8>) -> Vec<Arc<Move>> {
         let mut moved = Vec::new();

@@ -1,9 +1,8 @@
-//! Writing rows of tables with indexes: their entries, and values that only one row may have.
+//! Writes rows of indexed tables: maintains index entries and enforces unique values.
 //!
-//! A transaction that gives a row a unique value claims the value until it ends, and then looks for
-//! another row that has the value now. A transaction that takes a value away from a row holds no lock
-//! on the value, but holds the row's: one that wants the value finds the row and waits for it. Either
-//! way there is a transaction to wait for.
+//! Assigning a unique value locks the value until the transaction ends, and then checks for another
+//! row that currently has it. Removing a unique value locks only the row: a transaction that wants
+//! the value finds the row and waits for it. Either way there is a lock holder to wait for.
 
 use crate::index::definition::Index;
 use crate::index::entries::each_entry;
@@ -23,29 +22,28 @@ use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, IndexId, Result, Value, key};
 use std::sync::Arc;
 
-/// The row that is being written, by its partition and key.
+/// The row being written, identified by partition and key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct OwnRow<'a> {
     partition: u32,
     key: &'a [u8],
 }
 
-/// A row where a transaction sees it, and its values.
+/// The location of a visible row, and its values.
 pub(super) type Located = (RowLocator, Vec<Value>);
 
-/// A value of a unique index that a transaction looks for.
+/// A unique value that a transaction wants to assign.
 #[derive(Clone, Copy)]
 struct WantedValue<'a> {
     table: &'a Table,
     index: &'a Index,
     key: &'a [u8],
     values: &'a [Value],
-    /// The row that the value is for; it is no obstacle itself.
+    /// The row that the value is for; it does not conflict with itself.
     own: Option<OwnRow<'a>>,
 }
 
-/// Gives a locked row its new content. On an error the lock is kept, to be released with the
-/// statement.
+/// Writes a locked row's new content. On an error the lock is kept and released with the statement.
 pub(super) fn write_row(
     core: &mut Core,
     table: &Arc<Table>,
@@ -55,7 +53,7 @@ pub(super) fn write_row(
     if !table.indexes().is_empty()
         && let Err(error) = index_row(core, table, &locked, &row)
     {
-        // Some of its entries may be in.
+        // Some of its index entries may have been added.
         table.leave(locked.partition, &locked.node, &row);
         core.writes_mut().keep_lock(table, locked);
         return Err(error);
@@ -64,7 +62,7 @@ pub(super) fn write_row(
     Ok(())
 }
 
-/// Claims a row's unique values and puts its entries in.
+/// Claims a row's unique values and adds its index entries.
 fn index_row(core: &mut Core, table: &Arc<Table>, locked: &LockedRow, row: &Row) -> Result<()> {
     debug_assert!(
         locked.node.is_locked_by(core.writes().owner()),
@@ -81,8 +79,8 @@ fn index_row(core: &mut Core, table: &Arc<Table>, locked: &LockedRow, row: &Row)
     Ok(())
 }
 
-/// Whether a row's unique values change with its content: then its old ones go before any new ones
-/// come.
+/// Whether the new content changes the row's unique values, so that old values must be removed
+/// before new ones are added.
 pub(super) fn changes_unique(table: &Table, node: &Node, row: &Row) -> Result<bool> {
     for index in table.unique_indexes() {
         if !has_now(table, index, node, &index.key_of(table.layout().rows(), row)?)? {
@@ -92,7 +90,7 @@ pub(super) fn changes_unique(table: &Table, node: &Node, row: &Row) -> Result<bo
     Ok(false)
 }
 
-/// Whether a row that this transaction has locked has an index key already.
+/// Whether a row locked by this transaction already has an index key.
 fn has_now(table: &Table, index: &Index, node: &Node, index_key: &[u8]) -> Result<bool> {
     match node.pending().or_else(|| node.newest().map(|version| version.change)) {
         Some(Change::Put(row)) => table.has_key(index, &row, index_key),
@@ -100,7 +98,7 @@ fn has_now(table: &Table, index: &Index, node: &Node, index_key: &[u8]) -> Resul
     }
 }
 
-/// Takes the lock of a unique value and makes sure that no other row has it.
+/// Locks a unique value and ensures that no other row has it.
 fn claim(
     core: &mut Core,
     table: &Arc<Table>,
@@ -115,7 +113,7 @@ fn claim(
     for partition in table.partitions() {
         probe(core, partition, wanted)?;
     }
-    // No row has it now. In this transaction's snapshot one may: then two rows would have it there.
+    // No row has the value now, but if one has it in this snapshot, the transaction would see two.
     if table.changed() > core.at() && find(core, wanted)?.is_some() {
         return Err(core.conflict(table));
     }
@@ -133,9 +131,9 @@ fn duplicate(wanted: WantedValue<'_>) -> Error {
     wanted.index.duplicate(&wanted.table.schema().name, wanted.key)
 }
 
-/// Fails if a row of a partition has a unique value as of now, or may have it because another
-/// transaction's change of it is not committed. Rows go from memory to segments and back meanwhile:
-/// memory is searched first, then segments, and each row that has left one of them is followed.
+/// Fails if a row of a partition has a unique value, or may have it because another transaction's
+/// change is not committed. Rows can move between memory and segments concurrently, so this
+/// searches memory first, then segments, and follows each row that has left one of them.
 fn probe(core: &mut Core, partition: &Partition, wanted: WantedValue<'_>) -> Result<()> {
     let WantedValue { table, index, key, values, own } = wanted;
     let mut row_keys: Vec<Vec<u8>> = Vec::new();
@@ -168,8 +166,8 @@ fn probe(core: &mut Core, partition: &Partition, wanted: WantedValue<'_>) -> Res
                 meet_in_segment(core, partition, wanted, state, row)?;
             }
         }
-        // What was merged, or moved and flushed, since the list was read is in segments that the list
-        // may not have.
+        // Rows merged, or moved and flushed, since the list was read may be in segments that the
+        // list does not have.
         if Arc::ptr_eq(&list, &partition.segments()) {
             return Ok(());
         }
@@ -193,8 +191,8 @@ fn meet(core: &mut Core, wanted: WantedValue<'_>, node: &Node) -> Result<()> {
     }
 }
 
-/// Fails if a row of a segment whose index key is a unique value exists, or has gone to memory and
-/// still has the value.
+/// Fails if a segment row with the unique value exists, or has moved to memory and still has the
+/// value.
 fn meet_in_segment(
     core: &mut Core,
     partition: &Partition,
@@ -208,7 +206,7 @@ fn meet_in_segment(
         return Ok(());
     }
     let owner = core.writes().owner().clone();
-    // While a flush or a load commits, its segments are listed with rows that are still in memory, or
+    // While a flush or load commits, its listed segments contain rows that are still in memory or
     // no longer exist.
     let is_here = |node: &Arc<Node>| {
         node.is_locked_by(&owner) && node.pending().is_some()
@@ -234,7 +232,7 @@ fn meet_in_segment(
         if settled {
             return Err(duplicate(wanted));
         }
-        // The commit that has listed it may be refused, or leave the row out.
+        // The commit that listed it may fail, or exclude the row.
         core.commits().settled();
         settled = true;
         if !partition.segments().iter().any(|listed| Arc::ptr_eq(listed, state)) {
@@ -243,8 +241,8 @@ fn meet_in_segment(
     }
 }
 
-/// The row that a transaction sees with these values in all columns of an index: where it is, and the
-/// whole row. The first one if the index is not unique. Nulls find nothing.
+/// The location and values of the visible row with these values in all columns of an index; the
+/// first one if the index is not unique. Nulls never match.
 pub(super) fn locate(
     core: &Core,
     table: &Table,
@@ -262,7 +260,7 @@ pub(super) fn locate(
     find(core, WantedValue { table, index, key: &key, values, own: None })
 }
 
-/// The row that a transaction sees with a value, other than the one being written.
+/// The visible row with a value, other than the row being written.
 fn find(core: &Core, wanted: WantedValue<'_>) -> Result<Option<Located>> {
     core.read(wanted.table, |reader| {
         for partition in wanted.table.partitions() {
@@ -339,7 +337,7 @@ fn find_in_segments(
     Ok(None)
 }
 
-/// The error for a row that is not unique: a `conflict` if the transaction does not see the other row.
+/// The error for a duplicate; a `conflict` if the transaction does not see the other row.
 pub(super) fn explain_duplicate(
     core: &Core,
     table: &Table,

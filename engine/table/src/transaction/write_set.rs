@@ -1,4 +1,4 @@
-//! What a transaction has locked and written, in order, so that it can be undone step by step, logged
+//! The locks and writes of a transaction, in order, so that they can be undone step by step, logged
 //! and stamped.
 
 use crate::record;
@@ -14,28 +14,28 @@ use std::sync::Arc;
 pub(super) struct LockedRow {
     pub partition: u32,
     pub node: Arc<Node>,
-    /// The lock was not held before.
+    /// Whether this write took the lock.
     pub fresh: bool,
-    /// Where the row was seen, if in a segment.
+    /// The row's location in a segment, if it was seen there.
     pub hides: Option<SegmentRow>,
 }
 
-/// One step back: what a write did to a node.
+/// An undo step: one write to a node.
 struct Undo {
     table: Arc<Table>,
     partition: u32,
     node: Arc<Node>,
     previous: Option<Change>,
-    /// The lock was taken by this write.
+    /// Whether this write took the lock.
     locked: bool,
     /// The segment row that this write hides from the transaction's own snapshot.
     hidden: Option<SegmentRow>,
-    /// The node is not a row but a claimed value of the index at this position.
+    /// If set, the node is a claimed value of the index at this position, not a row.
     claim: Option<usize>,
 }
 
 impl Undo {
-    /// Frees what no snapshot from `oldest` on needs of the node. Its lock is not held any more.
+    /// Frees node versions that no snapshot from `oldest` on needs. The lock must be released.
     fn collect(&self, oldest: Timestamp) {
         match self.claim.and_then(|at| self.table.indexes().get(at)) {
             Some(index) => index.claims().collect(&self.node, oldest),
@@ -46,47 +46,47 @@ impl Undo {
     }
 }
 
-/// See the module.
+/// The locks and writes of a transaction.
 pub(super) struct WriteSet {
     owner: Arc<Owner>,
     undo: Vec<Undo>,
     hidden: HiddenRows,
-    /// The holder of the lock that made the last write fail.
+    /// The holder of the lock on which the last write failed.
     blocker: Option<Blocker>,
 }
 
 impl WriteSet {
-    /// An empty set. Locks belong to `owner`.
+    /// Creates an empty set whose locks belong to `owner`.
     pub fn new(owner: Arc<Owner>) -> WriteSet {
         WriteSet { owner, undo: Vec::new(), hidden: HiddenRows::default(), blocker: None }
     }
 
-    /// The owner of the locks.
+    /// The lock owner.
     pub fn owner(&self) -> &Arc<Owner> {
         &self.owner
     }
 
-    /// Whether nothing was changed or locked.
+    /// Whether nothing is changed or locked.
     pub fn is_empty(&self) -> bool {
         self.undo.is_empty()
     }
 
-    /// Number of steps that can be undone.
+    /// Number of undo steps.
     pub fn len(&self) -> usize {
         self.undo.len()
     }
 
-    /// Rows of segments that were replaced or deleted.
+    /// Segment rows that were replaced or deleted.
     pub fn hidden(&self) -> &HiddenRows {
         &self.hidden
     }
 
-    /// Takes the holder of the lock that made the last write fail.
+    /// Takes the holder of the lock on which the last write failed.
     pub fn take_blocker(&mut self) -> Option<Blocker> {
         self.blocker.take()
     }
 
-    /// The error for a lock that another transaction holds; remembers the holder.
+    /// Records the holder of a lock, and returns the error for it.
     pub fn blocked_by(&mut self, holder: Blocker, message: String) -> Error {
         self.blocker = Some(holder);
         Error::new(ErrorKind::LockTimeout, message)
@@ -172,7 +172,7 @@ impl WriteSet {
         });
     }
 
-    /// Keeps a lock without a change, to be released with the statement or the transaction.
+    /// Keeps a lock without a change, until the statement or the transaction releases it.
     pub fn keep_lock(&mut self, table: &Arc<Table>, row: LockedRow) {
         let LockedRow { partition, node, fresh: locked, .. } = row;
         if locked {
@@ -188,8 +188,8 @@ impl WriteSet {
         }
     }
 
-    /// Releases a lock under which nothing was changed, unless it was held before. Returns whether it
-    /// did; the caller then calls [`WriteSet::wake_waiters`].
+    /// Releases a lock without a change under it, unless it was held before. Returns whether it
+    /// did; the caller must then call [`WriteSet::wake_waiters`].
     pub fn release(&self, table: &Table, locked: &LockedRow) -> bool {
         if locked.fresh {
             locked.node.unlock();
@@ -200,15 +200,15 @@ impl WriteSet {
         locked.fresh
     }
 
-    /// Wakes transactions that wait for locks released before the end. Not if this one is about to
-    /// wait itself: two waiters would wake each other forever.
+    /// Wakes transactions that wait for locks released early. Does nothing if this transaction is
+    /// about to block: two waiters would wake each other forever.
     pub fn wake_waiters(&self) {
         if self.blocker.is_none() {
             self.owner.gave_back();
         }
     }
 
-    /// Undoes all but the first `kept` steps, and releases the locks that they took.
+    /// Undoes all but the first `kept` steps and releases the locks they took.
     pub fn roll_back_to(&mut self, kept: usize) {
         debug_assert!(kept <= self.undo.len(), "{kept} of {} steps are kept", self.undo.len());
         let mut released = false;
@@ -234,7 +234,7 @@ impl WriteSet {
         }
         if undo.locked {
             undo.node.unlock();
-            // A node that was made for this write is removed, unless another transaction just locked it.
+            // Remove a node created for this write, unless another transaction has just locked it.
             if undo.node.newest().is_none() {
                 undo.collect(0);
             }
@@ -242,7 +242,7 @@ impl WriteSet {
         undo.locked
     }
 
-    /// Appends the operations of the changes to a record; returns how many there are.
+    /// Appends the changes to a record and returns their number.
     pub fn log(&self, payload: &mut Vec<u8>) -> usize {
         let mut operations = 0;
         for undo in self.undo.iter().filter(|undo| undo.locked) {
@@ -258,7 +258,8 @@ impl WriteSet {
         operations
     }
 
-    /// Fails if a table was dropped, altered or emptied since it was written to. Under the commit lock.
+    /// Fails if a table was dropped, altered or truncated since it was written to. Must be called
+    /// under the commit lock.
     pub fn check_tables(&self) -> Result<()> {
         match self.undo.iter().find(|undo| !undo.table.is_newest()) {
             Some(undo) if undo.table.is_dropped() => {
@@ -270,14 +271,15 @@ impl WriteSet {
         }
     }
 
-    /// Turns the changes into versions of a commit. Under the commit lock; the row locks are kept.
+    /// Turns the changes into versions of a commit, keeping the row locks. Must be called under the
+    /// commit lock.
     pub fn stamp(&self, commit: Timestamp) {
         for undo in self.undo.iter().filter(|undo| undo.locked) {
             debug_assert!(
                 undo.node.is_locked_by(&self.owner),
                 "a row is committed without its lock"
             );
-            // Set first, so that a reader that meets the change knows that it may be too new for it.
+            // Set first, so that a reader that sees the change also knows that it may be too new.
             undo.table.set_changed(commit);
             undo.node.commit_pending(commit);
         }
@@ -295,11 +297,11 @@ impl WriteSet {
     }
 }
 
-/// The rows that a commit has written.
+/// The rows written by a commit.
 pub(super) struct Written(Vec<Undo>);
 
 impl Written {
-    /// Frees the versions of these rows that no snapshot from `oldest` on sees.
+    /// Frees row versions that no snapshot from `oldest` on sees.
     pub fn collect(&self, oldest: Timestamp) {
         self.0.iter().for_each(|undo| undo.collect(oldest));
     }

@@ -1,4 +1,4 @@
-//! Hash tables from keys to segments: the global half of an index.
+//! Hash tables from keys to segments: the cross-segment part of an index.
 
 pub(crate) mod reader;
 pub(crate) mod table;

@@ -1,4 +1,5 @@
-//! Reads what a hash table is made from: the distinct keys of a segment, or the entries of other tables.
+//! Reads the entries for a new hash table: the distinct keys of a segment, or the entries of other
+//! tables.
 
 use crate::index::hash::table::{
     HASH, HashTable, LEFT_OUT, PLACE, POSITION_BITS, bad_entry, pack, stored, unpack,
@@ -13,19 +14,19 @@ use nacre_types::hash::hash_bytes;
 use nacre_types::{Error, Result, invariant, limits};
 use std::sync::Arc;
 
-/// Bits of a hash by which a segment's entries are divided as they are read; each share is then sorted
-/// by itself.
+/// Leading hash bits by which a segment's entries are partitioned while they are read; each
+/// partition is then sorted separately.
 const SHARE_BITS: u32 = 8;
 const STORED_BITS: u32 = 64 - LEFT_OUT;
 
-/// Where the keys of a set are in a segment: a file, and positions of its columns.
+/// Where a segment stores the keys of a key set: a file, and the positions of its columns.
 pub(crate) struct KeyPlace {
     file: Arc<Segment>,
     columns: Vec<usize>,
 }
 
 impl KeyPlace {
-    /// Finds the keys of a segment; `None` if it has no part of the index yet.
+    /// Finds the keys of a segment; `None` if its index part is not built yet.
     pub fn find(
         layout: &TableLayout,
         keys: KeySet,
@@ -47,21 +48,21 @@ impl KeyPlace {
 pub(crate) struct SegmentKeys {
     place: KeyPlace,
     next_row: usize,
-    /// The previous key: equal keys are neighbours and count once.
+    /// The previous key: equal keys are adjacent and counted once.
     last: Vec<u8>,
-    /// Stored hash and position, by the first bits of the hash.
+    /// Stored hash and position, by the leading bits of the hash.
     shares: Vec<Vec<u64>>,
     next_share: usize,
 }
 
 impl SegmentKeys {
-    /// No key has been read.
+    /// Creates a reader that has read no keys.
     pub fn new(place: KeyPlace) -> SegmentKeys {
         let shares = vec![Vec::new(); 1 << SHARE_BITS];
         SegmentKeys { place, next_row: 0, last: Vec::new(), shares, next_share: 0 }
     }
 
-    /// Whether all keys have been read, and entries may be taken.
+    /// Whether all keys are read, so that entries may be taken.
     pub fn is_read(&self) -> bool {
         self.next_row >= self.place.file.rows()
     }
@@ -76,7 +77,7 @@ impl SegmentKeys {
         let mut bytes = Vec::new();
         for row in 0..count {
             bytes.clear();
-            // Keys with nulls are never looked up.
+            // A key with a null is never looked up.
             if keys.put(row, &mut bytes) {
                 continue;
             }
@@ -92,7 +93,7 @@ impl SegmentKeys {
         Ok(())
     }
 
-    /// Appends the next entries, sorted; returns whether there were any left.
+    /// Appends the next entries, sorted. Returns whether there were any left.
     pub fn take(&mut self, hashes: &mut Vec<i64>, places: &mut Vec<i64>) -> bool {
         let Some(share) = self.shares.get_mut(self.next_share) else { return false };
         debug_assert!(
@@ -110,10 +111,10 @@ impl SegmentKeys {
     }
 }
 
-/// The entries of a table in order, a block at a time.
+/// Reads the entries of a hash table in order, one block at a time.
 pub(crate) struct TableReader {
     table: Arc<HashTable>,
-    /// The number that each segment has in the table being made; `None` if it is gone.
+    /// The new table's number for each segment; `None` if the segment is gone.
     numbers: Vec<Option<usize>>,
     file: usize,
     next_row: usize,
@@ -123,8 +124,8 @@ pub(crate) struct TableReader {
 }
 
 impl TableReader {
-    /// Reads a table. `numbers` are the numbers its segments have in the table being made; `None` for
-    /// those that are gone.
+    /// Reads a hash table. `numbers` are the new table's numbers of its segments; `None` for
+    /// segments that are gone.
     pub fn new(table: Arc<HashTable>, numbers: Vec<Option<usize>>) -> TableReader {
         invariant!(
             numbers.len() == table.segments().len(),
@@ -141,7 +142,7 @@ impl TableReader {
         Some((*self.hashes.get(self.at)?, *self.places.get(self.at)?))
     }
 
-    /// Steps behind it.
+    /// Moves past the current entry.
     pub fn advance(&mut self) {
         debug_assert!(self.at < self.hashes.len(), "a step behind the last entry read");
         self.at += 1;

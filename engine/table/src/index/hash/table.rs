@@ -1,18 +1,18 @@
-//! One hash table: from a key's hash to the segments that have the key and the position in each where
+//! A hash table maps a key's hash to the segments that hold the key and the position in each where
 //! the key's rows begin. Source: Prout et al., *Cloud-Native Transactions and Analytics in
 //! SingleStore*, SIGMOD 2022, section 4.1.
 //!
 //! A table covers some segments of a partition: it has an entry for each of their distinct keys
-//! without nulls, so a key it does not know is not in them. Tables of one set of keys are levels of an
-//! LSM tree: each segment gets a table of its own, and tables of similar size are merged. A segment
-//! that is dropped leaves its entries behind; a reader skips them, and a table is rewritten when half
-//! of its segments are gone. Only 40 bits of each hash are stored, and no values: a reader compares
-//! the key at the entry's place.
+//! without nulls, so a key that it does not have is not in them. The tables of one key set are
+//! levels of an LSM tree: each segment gets its own table, and tables of similar size are merged. A
+//! dropped segment leaves its entries behind; readers skip them, and a table is rewritten once half
+//! of its segments are gone. Only 40 bits of each hash are stored, and no keys: a reader compares
+//! the key at the entry's position.
 //!
-//! A table is made of files of the segment format with two columns, both sorted by hash, so a look-up
-//! is a search that begins where the even spread of hashes puts it, and zone maps, encodings,
-//! checksums and the block cache are those of any segment. The log names the files. A table knows
-//! nothing of snapshots and deletions.
+//! A table consists of files in the segment format with two columns, sorted by hash. Hashes are
+//! evenly distributed, so an interpolation search finds them; zone maps, encodings, checksums and
+//! the block cache work as for any segment. The log names the files. A table does not know about
+//! snapshots or deletions.
 
 use crate::layout::columns::{HASH_COLUMN, PLACE_COLUMN};
 use crate::record::{KeySet, NewTable};
@@ -20,33 +20,33 @@ use nacre_segment::{ColumnSpec, Segment, SegmentBuilder};
 use nacre_types::{DataType, Error, Result, Value, invariant};
 use std::sync::Arc;
 
-/// Position of the column of hashes.
+/// Position of the hash column.
 pub(crate) const HASH: usize = 0;
-/// Position of the column of places.
+/// Position of the place column.
 pub(crate) const PLACE: usize = 1;
-/// Bits of a position inside a segment.
+/// Bits of a position within a segment.
 pub(crate) const POSITION_BITS: u32 = nacre_types::limits::MAX_SEGMENT_ROWS.ilog2();
-/// Bits of a hash that are not stored.
+/// Hash bits that are not stored.
 pub(crate) const LEFT_OUT: u32 = 24;
 
 /// One immutable hash table.
 pub(crate) struct HashTable {
     keys: KeySet,
-    /// At least one, in the order of their hashes.
+    /// At least one, in hash order.
     files: Vec<Arc<Segment>>,
     /// The greatest hash of each file.
     lasts: Vec<i64>,
-    /// The segments it covers, by the number they have in it. Some may be gone.
+    /// The segments it covers, indexed by their number in the table. Some may be gone.
     segments: Vec<u64>,
 }
 
-/// The part of a hash that is stored.
+/// The stored part of a hash.
 pub(crate) fn stored(hash: u64) -> i64 {
     (hash >> LEFT_OUT) as i64
 }
 
-/// A segment's number in a table, and a position in the segment. The inverse of [`pack`]; a damaged
-/// place has a number that no table has.
+/// Splits a place into the segment's number and the position in the segment; the inverse of
+/// [`pack`]. A damaged place yields a number that no table has.
 pub(crate) fn unpack(place: i64) -> (usize, u32) {
     (
         usize::try_from(place >> POSITION_BITS).unwrap_or(usize::MAX),
@@ -54,7 +54,7 @@ pub(crate) fn unpack(place: i64) -> (usize, u32) {
     )
 }
 
-/// The stored form of a segment's number in a table and a position in the segment.
+/// Encodes a segment's number in the table and a position in the segment.
 pub(crate) fn pack(segment: usize, position: u32) -> i64 {
     let place = (segment as i64) << POSITION_BITS | i64::from(position);
     debug_assert!(unpack(place) == (segment, position), "place {place} does not unpack");
@@ -68,7 +68,7 @@ pub(crate) fn file_builder() -> SegmentBuilder {
 }
 
 impl HashTable {
-    /// A table of these files. `corrupt` if they are not files of a hash table.
+    /// Creates a table from its files. `corrupt` if they are not hash table files.
     pub fn new(keys: KeySet, files: Vec<Arc<Segment>>, segments: Vec<u64>) -> Result<HashTable> {
         invariant!(!files.is_empty(), "a hash table without files");
         let mut lasts = Vec::with_capacity(files.len());
@@ -87,17 +87,17 @@ impl HashTable {
         Ok(HashTable { keys, files, lasts, segments })
     }
 
-    /// The keys it covers.
+    /// The key set it covers.
     pub fn keys(&self) -> KeySet {
         self.keys
     }
 
-    /// Its files, at least one, in the order of their hashes.
+    /// Its files, at least one, in hash order.
     pub fn files(&self) -> &[Arc<Segment>] {
         &self.files
     }
 
-    /// The segments it covers, by the number they have in it. Some may be gone.
+    /// The segments it covers, indexed by their number in the table. Some may be gone.
     pub fn segments(&self) -> &[u64] {
         &self.segments
     }
@@ -112,13 +112,13 @@ impl HashTable {
         self.files.iter().map(|file| file.rows()).sum()
     }
 
-    /// How the log names it.
+    /// The table as the log names it.
     pub fn as_logged(&self) -> NewTable {
         let files = self.files.iter().map(|file| file.id()).collect();
         NewTable { keys: self.keys, files, segments: self.segments.clone() }
     }
 
-    /// Visits the entries of a hash: a segment's number and the position in it.
+    /// Visits the entries of a hash: the segment's number and the position in the segment.
     pub fn find(&self, hash: u64, mut visit: impl FnMut(usize, u32)) -> Result<()> {
         let wanted = Value::Int(stored(hash));
         let first = self.lasts.partition_point(|last| *last < stored(hash));
@@ -135,7 +135,7 @@ impl HashTable {
                 visit(segment, position);
                 row += 1;
                 if row == file.rows() {
-                    // Entries of one hash may continue in the next file.
+                    // The hash's entries may continue in the next file.
                     break;
                 }
                 if file.get(HASH, row)? != wanted {
@@ -147,7 +147,7 @@ impl HashTable {
     }
 }
 
-/// The error for an entry that no table can have.
+/// The error for an entry with an impossible segment number.
 pub(crate) fn bad_entry(file: &Segment, row: usize) -> Error {
     Error::corrupt(format!(
         "{}: entry {row} names a segment that the table does not cover",

@@ -1,14 +1,14 @@
-//! What a check has found.
+//! The findings of a check.
 
-/// More findings than these are not listed.
+/// Maximum number of listed findings.
 const MAX_FINDINGS: usize = 100;
 
-/// One sentence per finding.
+/// Findings, one sentence each.
 #[derive(Default)]
 pub(super) struct Findings(Vec<String>);
 
 impl Findings {
-    /// Adds a finding, unless there are too many.
+    /// Adds a finding, or notes once that there are too many.
     pub fn add(&mut self, finding: String) {
         if self.0.len() < MAX_FINDINGS {
             self.0.push(finding);

@@ -9,7 +9,7 @@ use crate::table::version::Table;
 use nacre_types::Result;
 use std::sync::Arc;
 
-/// Checks the hash tables of a list of segments.
+/// Checks the hash tables of a segment list.
 pub(super) fn check(table: &Table, list: &SegmentList, findings: &mut Findings) {
     for hashes in list.tables() {
         let name = match hashes.keys() {
@@ -29,7 +29,7 @@ pub(super) fn check(table: &Table, list: &SegmentList, findings: &mut Findings) 
     }
 }
 
-/// Checks that each segment that still exists has exactly its entries, and that all are in order.
+/// Checks that each remaining segment has exactly its entries, and that all entries are in order.
 fn check_entries(
     table: &Table,
     list: &SegmentList,

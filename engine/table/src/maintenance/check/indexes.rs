@@ -1,5 +1,5 @@
-//! Checks indexes: every part against the rows of its segment, every row in memory against its entries,
-//! and that unique values occur once.
+//! Checks indexes: every part against its segment's rows, every row in memory against its entries,
+//! and the uniqueness of unique values.
 
 use crate::index::definition::Index;
 use crate::index::lookup::block_keys;
@@ -16,7 +16,7 @@ use nacre_types::{Result, Timestamp, key, limits};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Unique values met so far.
+/// Fingerprints of the unique values seen so far.
 type Seen = Set<(u64, u64)>;
 
 /// Checks the indexes of a table as seen at `at`.
@@ -73,7 +73,7 @@ fn check_segment(
     check_part(table, index, &part, &keys, findings)
 }
 
-/// Checks that a part has every row once, under its key, in order.
+/// Checks that a part contains every row exactly once, under its key, in order.
 fn check_part(
     table: &Table,
     index: &Index,
@@ -97,7 +97,7 @@ fn check_part(
                     start + at
                 ));
             }
-            // Strictly ascending, so no row occurs twice; and as many as there are rows, so all occur.
+            // Strictly ascending, so no row repeats; the count matches, so none is missing.
             if previous.is_some_and(|previous| previous >= (key.as_slice(), row)) {
                 findings.add(format!("{}: place {} is out of order", place(), start + at));
             }
@@ -114,7 +114,7 @@ fn check_part(
     Ok(())
 }
 
-/// Checks that every visible row in memory has its entry.
+/// Checks that every visible row in memory has an index entry.
 fn check_memory(
     table: &Table,
     index: &Index,

@@ -1,4 +1,5 @@
-//! `check`: reads everything and compares it with what must hold. It reports, and repairs nothing.
+//! `check`: reads everything and verifies the invariants. It reports violations and repairs
+//! nothing.
 
 mod findings;
 mod hashes;

@@ -1,5 +1,5 @@
-//! Checks rows: checksums and zone maps of segments, their order, delete bitmaps, key filters, rows in
-//! memory, and that each key is in one place only.
+//! Checks rows: checksums and zone maps of segments, their order, delete bitmaps, key filters, rows
+//! in memory, and that each key is stored in one place only.
 
 use crate::layout::keys::fingerprint;
 use crate::maintenance::check::findings::Findings;
@@ -10,7 +10,7 @@ use nacre_rowstore::Visible;
 use nacre_types::hash::{Set, hash_bytes};
 use nacre_types::{Result, Timestamp, Value, key, limits};
 
-/// Fingerprints of the keys met so far.
+/// Fingerprints of the keys seen so far.
 type Seen = Set<(u64, u64)>;
 
 /// Checks the rows of a table as seen at `at`.
@@ -44,7 +44,7 @@ fn check_partition(
                 state.segment.name()
             ));
         }
-        // Keys of a damaged segment cannot be read or trusted.
+        // Keys of a damaged segment may be unreadable or wrong.
         if !damaged && let Err(e) = check_keys(table, partition.number(), state, at, keys, findings)
         {
             findings.add(format!("table {name}: {}", e.message()));
@@ -107,7 +107,7 @@ fn check_keys(
             }
         }
     }
-    // Strictly ascending, so no row occurs twice; and as many as there are rows, so all occur.
+    // Strictly ascending, so no row repeats; the count matches, so none is missing.
     let mut previous: Option<&[u8]> = None;
     for at in 0..in_place.len() {
         let key = in_place[table.layout().row_in_key_order(segment, at)?].as_slice();

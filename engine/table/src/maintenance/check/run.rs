@@ -4,8 +4,9 @@ use crate::maintenance::check::findings::Findings;
 use crate::maintenance::check::{hashes, indexes, rows};
 use crate::maintenance::context::TaskContext;
 
-/// Verifies every checksum, every zone map, the order of segments, the delete bitmaps, that each key is
-/// in one place only, and every index against the rows. Returns what is wrong, one sentence each.
+/// Verifies every checksum, every zone map, the order of segments, the delete bitmaps, that each
+/// key is stored in one place only, and every index against the rows. Returns the violations, one
+/// sentence each.
 pub(crate) fn check(context: &TaskContext) -> Vec<String> {
     let guard = context.snapshots().take();
     let mut findings = Findings::default();
