@@ -1,4 +1,4 @@
-//! A statement bound for parameters of certain types under a certain state of the catalog.
+//! A statement bound for parameters of certain types and a version of the catalog.
 
 use crate::catalog::StoreCatalog;
 use crate::engine::Engine;
@@ -9,19 +9,19 @@ use nacre_types::plant::{self, Bug};
 use nacre_types::{DataType, Result, Timestamp, Value};
 use std::borrow::Cow;
 
-/// A bound statement, and the short way to its rows when it is a point statement.
+/// A bound statement, with a point plan if it is a point statement.
 pub(crate) struct Binding {
     bound: Bound,
     point: Option<Point>,
-    /// What was known of the parameters.
+    /// What was known about the parameters.
     given: Vec<Given>,
     catalog_version: u64,
-    /// The catalog was seen as it was at this timestamp.
+    /// The snapshot timestamp of the catalog it was bound against.
     at: Timestamp,
 }
 
 impl Binding {
-    /// Binds a statement for these parameters under the catalog as it was at a timestamp.
+    /// Binds a statement for these parameters against the catalog at a timestamp.
     pub fn new(
         parsed: &Parsed,
         parameters: &[Value],
@@ -35,9 +35,10 @@ impl Binding {
         Ok(Binding { bound, point, given, catalog_version, at })
     }
 
-    /// Whether the binding still holds for these parameters and a session that sees the catalog as it was at `sees`.
+    /// Whether the binding is still valid for these parameters and a session that sees the catalog
+    /// at `sees`.
     pub fn is_current(&self, parameters: &[Value], engine: &Engine, sees: Timestamp) -> bool {
-        // No change of the catalog lies between what the binding saw and what the session sees.
+        // The catalog did not change between the binding's snapshot and the session's.
         let same_catalog = (engine.store().last_ddl() <= self.at.min(sees) || self.at == sees)
             && self.catalog_version == engine.catalog_version();
         (same_catalog || plant::is(Bug::PreparedStale))
@@ -57,14 +58,14 @@ impl Binding {
         self.at
     }
 
-    /// Types of the parameters, as far as they follow from the statement.
+    /// Types of the parameters, as far as the statement determines them.
     pub fn parameter_types(&self) -> &[DataType] {
         &self.bound.parameters
     }
 
-    /// Gives each parameter the type it was bound as.
+    /// Casts each parameter to the type it was bound as.
     ///
-    /// Errors: `type` when their number differs, or a value has no such form.
+    /// Errors: `type` if their number differs or a value cannot be cast.
     pub fn cast<'p>(&self, parameters: &'p [Value]) -> Result<Cow<'p, [Value]>> {
         cast_parameters(&self.bound.parameters, parameters)
     }

@@ -1,11 +1,11 @@
-//! The binder's view of the storage's catalog.
+//! The binder's view of the store's catalog.
 
 use nacre_sql::{Catalog, ColumnStatistics};
 use nacre_table::Store;
 use nacre_types::{TableSchema, Timestamp, ViewSchema};
 use std::sync::Arc;
 
-/// The catalog as it was at a timestamp.
+/// The catalog at a timestamp.
 pub(crate) struct StoreCatalog<'a> {
     pub store: &'a Store,
     pub at: Timestamp,
@@ -17,7 +17,7 @@ impl Catalog for StoreCatalog<'_> {
         if schema.name.eq_ignore_ascii_case(name) {
             return Some(schema);
         }
-        // Renamed since the timestamp: the statement knows the table by its earlier name.
+        // Renamed since the timestamp: the statement uses the earlier name.
         Some(Arc::new(TableSchema { name: name.to_string(), ..(*schema).clone() }))
     }
 

@@ -1,4 +1,4 @@
-//! Statements that change the catalog or maintain a table. They run outside any transaction.
+//! Statements that change the catalog or maintain a table. They run outside transactions.
 
 use crate::engine::Engine;
 use crate::result::{ResultKind, StatementResult};
@@ -8,7 +8,7 @@ use nacre_table::{Store, Table};
 use nacre_types::{Error, ErrorKind, Result, TableSchema};
 use std::sync::Arc;
 
-/// Runs the statement, again when it ran out of files.
+/// Runs the statement, retrying if it runs out of files.
 pub(crate) async fn run(
     statement: &CatalogStatement,
     engine: &Engine,
@@ -49,7 +49,7 @@ fn run_once(statement: &CatalogStatement, engine: &Engine) -> Result<StatementRe
         }
         CatalogStatement::DropIndex { indexes } => {
             for (at, (table, name)) in indexes.iter().enumerate() {
-                // The first index of a table that goes changes the table, for the others too.
+                // Dropping a table's first index changes the table for its other indexes too.
                 let seen = indexes[..at].iter().any(|(other, _)| other.id == table.id);
                 let target =
                     if seen { store.table_by_id(table.id)? } else { bound_table(store, table)? };
@@ -81,7 +81,8 @@ fn run_once(statement: &CatalogStatement, engine: &Engine) -> Result<StatementRe
     Ok(StatementResult::new(ResultKind::Ddl))
 }
 
-/// Starts the maintenance that a change makes possible, as the removal of files. Its failure is not the statement's.
+/// Starts maintenance that the change enables, such as removal of files. A failure does not affect
+/// the statement.
 fn changed_and_maintained(engine: &Engine) {
     engine.catalog_changed();
     engine.store().maintain().ok();
@@ -120,7 +121,7 @@ fn drop_views(names: &[String], if_exists: bool, engine: &Engine) -> Result<()> 
 
 fn drop_tables(names: &[String], if_exists: bool, engine: &Engine) -> Result<()> {
     let store = engine.store();
-    // All names are looked up before the first table goes, so that a wrong one changes nothing.
+    // Look up all names before dropping anything, so that an unknown name changes nothing.
     let mut tables = Vec::new();
     for name in names {
         match store.table(name) {
@@ -139,7 +140,7 @@ fn drop_tables(names: &[String], if_exists: bool, engine: &Engine) -> Result<()>
     Ok(())
 }
 
-/// The newest version of a table, if it is the one that the statement was bound to; else `conflict`.
+/// The newest version of a table, if the statement was bound to it; otherwise `conflict`.
 fn bound_table(store: &Store, bound: &TableSchema) -> Result<Arc<Table>> {
     let table = store.table_by_id(bound.id)?;
     if **table.schema() == *bound {

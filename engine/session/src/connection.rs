@@ -1,4 +1,4 @@
-//! A connection: the statements of one session, one after another, with at most one open transaction.
+//! A connection: runs statements one after another, with at most one open transaction.
 
 use crate::binding::Binding;
 use crate::engine::Engine;
@@ -18,14 +18,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A connection. Not shared between threads at the same time.
+/// A connection. Must not be used by several threads at once.
 pub struct Connection {
     engine: Arc<Engine>,
     transaction: OpenTransaction,
     settings: Settings,
 }
 
-/// Parameters of a text.
+/// Parameters of a text of one or more statements.
 #[derive(Clone, Copy)]
 enum Parameters<'a> {
     Positional(&'a [Value]),
@@ -40,8 +40,9 @@ enum Source<'a> {
 }
 
 impl<'a> Parameters<'a> {
-    /// The values for one statement of a text. Positions count through the whole text, so every statement with
-    /// parameters gets all of them; one without gets none, unless the text is that statement alone.
+    /// The values for one statement of a text. Positions are counted over the whole text, so every
+    /// statement with parameters receives all values. A statement without parameters receives none,
+    /// unless it is the whole text.
     fn of(self, parsed: &Parsed, is_alone: bool) -> Result<Cow<'a, [Value]>> {
         match self {
             Parameters::Positional(_) if parsed.parameter_names().is_empty() && !is_alone => {
@@ -54,7 +55,7 @@ impl<'a> Parameters<'a> {
 }
 
 impl Connection {
-    /// A new connection, without a transaction.
+    /// Creates a connection without a transaction.
     pub fn new(engine: Arc<Engine>) -> Connection {
         let settings = Settings::new(&engine);
         Connection { engine, transaction: OpenTransaction::default(), settings }
@@ -65,27 +66,29 @@ impl Connection {
         self.transaction.is_open()
     }
 
-    /// Sets how many threads may work on one statement; 0 for as many as the host has.
+    /// Sets the maximum threads per statement; 0 for as many as the host has.
     pub fn set_threads(&mut self, threads: usize) {
         self.settings.set_threads(&self.engine, threads);
     }
 
-    /// Sets the bytes that the operators of one statement may hold together; `None` for the database's default.
+    /// Sets the bytes that all operators of one statement may hold together; `None` for the
+    /// database's default.
     pub fn set_memory_limit(&mut self, bytes: Option<usize>) {
         self.settings.set_memory_limit(&self.engine, bytes);
     }
 
-    /// A flag that ends the running statement with `cancelled` once it is set. It is reset when the next one starts.
+    /// A flag that ends the running statement with `cancelled` when set. Reset when the next
+    /// statement starts.
     pub fn cancel_flag(&self) -> Arc<AtomicBool> {
         self.settings.cancel_flag().clone()
     }
 
-    /// Runs the statements of a text and returns the last one's result.
+    /// Runs the statements of a text and returns the result of the last.
     pub async fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<StatementResult> {
         self.execute_text(sql, Parameters::Positional(parameters)).await
     }
 
-    /// Like [`Connection::execute`] with parameters by name (`:name`; without the colon).
+    /// Like [`Connection::execute`], with parameters by name (`:name`, given without the colon).
     pub async fn execute_named(
         &mut self,
         sql: &str,
@@ -111,7 +114,7 @@ impl Connection {
         Ok(result)
     }
 
-    /// The row that a prepared point read finds, without waiting.
+    /// Runs a prepared point read and returns its row, without waiting.
     ///
     /// Errors: `unsupported` for any other statement.
     pub fn get(
@@ -132,12 +135,12 @@ impl Connection {
         }
     }
 
-    /// Like [`Connection::execute`], with the rows of the last statement as a stream.
+    /// Like [`Connection::execute`], but streams the rows of the last statement.
     pub async fn stream(&mut self, sql: &str, parameters: &[Value]) -> Result<RowStream> {
         self.stream_text(sql, Parameters::Positional(parameters)).await
     }
 
-    /// Like [`Connection::stream`] with parameters by name (`:name`; without the colon).
+    /// Like [`Connection::stream`], with parameters by name (`:name`, given without the colon).
     pub async fn stream_named(
         &mut self,
         sql: &str,
@@ -146,7 +149,7 @@ impl Connection {
         self.stream_text(sql, Parameters::Named(parameters)).await
     }
 
-    /// Runs a prepared statement with its rows as a stream.
+    /// Runs a prepared statement and streams its rows.
     pub async fn stream_prepared(
         &mut self,
         prepared: &PreparedStatement,
@@ -211,7 +214,8 @@ impl Connection {
             parameters,
             async |connection: &mut Connection, binding: &Binding| {
                 let Connection { engine, transaction, settings } = connection;
-                // A prepared point statement is run at once: a stream of one row is not worth opening.
+                // A prepared point statement runs immediately: a stream is not worthwhile for one
+                // row.
                 let at_once = matches!(source, Source::Prepared(_)) && binding.point().is_some();
                 if let Some(plan) = open_stream::plan_of(binding).filter(|_| !at_once) {
                     let parameters = binding.cast(parameters)?.into_owned();
@@ -227,7 +231,7 @@ impl Connection {
         .await
     }
 
-    /// Binds a statement and runs it, again and again while its tables change in between.
+    /// Binds and runs a statement, repeating both while its tables change in between.
     async fn rebinding<T>(
         &mut self,
         source: Source<'_>,
@@ -257,8 +261,8 @@ impl Connection {
         }
     }
 
-    /// The row of a point read: in the open transaction, or of what is committed now. `None` when the statement is not
-    /// one.
+    /// Runs a point read in the open transaction, or on the newest committed data. `None` if the
+    /// statement is not a point read.
     fn get_bound(
         &mut self,
         binding: &Binding,
@@ -278,7 +282,7 @@ impl Connection {
         let (true, Statement::Rows(statement)) = (was_point_read, binding.statement()) else {
             return Ok(None);
         };
-        // A value that no row's key can have, or a table that has changed: its plan knows what to answer.
+        // The key value is out of range, or the table has changed: the plan has the answer.
         let Connection { engine, transaction, settings } = self;
         let result = transactional::read(statement, &parameters, engine, transaction, settings)?;
         match result.rows() {

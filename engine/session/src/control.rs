@@ -1,4 +1,4 @@
-//! Statements that begin or end transactions, or set an option.
+//! Statements that begin or end transactions or set options.
 
 use crate::engine::Engine;
 use crate::result::{ResultKind, StatementResult};

@@ -1,5 +1,5 @@
-//! What all connections to one database share: the store, the host, the defaults of a connection, and the version of
-//! the catalog.
+//! The state shared by all connections to one database: the store, the host, the defaults of a
+//! connection, and the catalog version.
 
 use nacre_exec::Threads;
 use nacre_host::Host;
@@ -7,12 +7,12 @@ use nacre_table::Store;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a new connection starts with.
+/// Settings of a new connection.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionDefaults {
-    /// Bytes that the operators of one statement may hold together.
+    /// Bytes that all operators of one statement may hold together.
     pub memory_limit: usize,
-    /// Threads that may work on one statement; 0 for as many as the host has.
+    /// Maximum threads per statement; 0 for as many as the host has.
     pub threads: usize,
     /// Rows in a morsel, approximately.
     pub morsel_rows: usize,
@@ -20,12 +20,12 @@ pub struct ConnectionDefaults {
     pub lock_timeout_ms: u64,
 }
 
-/// What all connections to one database share.
+/// State shared by all connections to one database.
 pub struct Engine {
     store: Arc<Store>,
     host: Host,
     defaults: ConnectionDefaults,
-    /// Counts changes of the catalog, so that a prepared statement knows when to bind again.
+    /// Counts catalog changes, so that prepared statements know when to bind again.
     catalog_version: AtomicU64,
 }
 
@@ -45,9 +45,10 @@ impl Engine {
         &self.host
     }
 
-    /// Lets the host open files ahead of need. Precedes every statement that may create some.
+    /// Lets the host open files ahead of need. Must be called before every statement that may
+    /// create files.
     ///
-    /// Errors: `io`, `limit` when the host can provide no more files.
+    /// Errors: `io`, and `limit` if the host cannot provide more files.
     pub async fn prepare_files(&self) -> nacre_types::Result<()> {
         self.host.store.prepare().await
     }
@@ -56,7 +57,7 @@ impl Engine {
         &self.defaults
     }
 
-    /// The threads a new connection runs its statements on.
+    /// The threads of a new connection.
     pub(crate) fn threads(&self) -> Threads {
         Threads {
             count: self.threads_of(self.defaults.threads),
@@ -64,7 +65,7 @@ impl Engine {
         }
     }
 
-    /// The requested number of threads, at most as many as the host has; 0 asks for all of them.
+    /// Limits a requested number of threads to those of the host; 0 requests all of them.
     pub(crate) fn threads_of(&self, requested: usize) -> usize {
         let width = self.store.width();
         if requested == 0 { width } else { requested.min(width) }
@@ -74,12 +75,12 @@ impl Engine {
         self.host.clock.monotonic_ns()
     }
 
-    /// Microseconds since a moment of the monotonic clock.
+    /// Microseconds elapsed since a reading of the monotonic clock.
     pub(crate) fn elapsed_us(&self, since_ns: u64) -> u64 {
         self.now_ns().saturating_sub(since_ns) / 1_000
     }
 
-    /// Makes every prepared statement bind again before it runs next.
+    /// Makes every prepared statement bind again before its next run.
     pub(crate) fn catalog_changed(&self) {
         self.catalog_version.fetch_add(1, Ordering::AcqRel);
     }
@@ -88,8 +89,8 @@ impl Engine {
         self.catalog_version.load(Ordering::Acquire)
     }
 
-    /// Runs maintenance that has become due. A failure does not belong to the statement, which has committed: the next
-    /// `maintain` reports it, and a failed log refuses the next commit.
+    /// Runs maintenance that is due. A failure does not affect the statement, which has committed:
+    /// the next `maintain` reports it, and a failed log rejects the next commit.
     pub fn housekeeping(&self) {
         if self.store.needs_maintenance() {
             self.store.maintain().ok();

@@ -1,19 +1,19 @@
-//! What one execution of a statement runs with, beside its transaction.
+//! The environment of one execution of a statement, apart from its transaction.
 
 use nacre_exec::{Context, Memory, Profile, Statistics, Threads};
 use nacre_table::{Store, Table, Transaction};
 use nacre_types::{Error, Result, Value};
 use std::sync::Arc;
 
-/// Whether an `INSERT` may write segments directly, past the rowstore and its locks.
+/// Whether an `INSERT` may write segments directly, bypassing the rowstore and its locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InsertPath {
-    /// A large one may: the statement is a transaction of its own, and met no conflict so far.
+    /// A large one may: the statement is its own transaction and has met no conflict yet.
     Direct,
     Rowstore,
 }
 
-/// Parameters, limits and measurements of one execution.
+/// Parameters, limits and counters of one execution.
 #[derive(Clone, Copy)]
 pub(crate) struct Execution<'a> {
     store: &'a Store,
@@ -24,13 +24,13 @@ pub(crate) struct Execution<'a> {
     cancelled: &'a (dyn Fn() -> bool + Sync),
     threads: Threads,
     insert_path: InsertPath,
-    /// Tables the statement keeps readable after they are dropped.
+    /// Tables that stay readable for the statement after they are dropped.
     tables: &'a [Arc<Table>],
     /// Measures the statement's plans.
     profile: Option<&'a Profile>,
 }
 
-/// What an execution is made of.
+/// The parts of an execution.
 pub(crate) struct ExecutionParts<'a> {
     pub store: &'a Store,
     pub parameters: &'a [Value],
@@ -60,12 +60,12 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// The same, with the tables that it keeps readable.
+    /// Keeps tables readable for the statement.
     pub fn keeping(self, tables: &'a [Arc<Table>]) -> Execution<'a> {
         Execution { tables, ..self }
     }
 
-    /// The same, measured.
+    /// Measures the execution with a profile.
     pub fn measured_by<'b>(self, profile: &'b Profile) -> Execution<'b>
     where
         'a: 'b,
@@ -73,7 +73,7 @@ impl<'a> Execution<'a> {
         Execution { profile: Some(profile), ..self }
     }
 
-    /// The storage, for what a transaction cannot do: bulk loads.
+    /// The storage, for bulk loads, which no transaction can do.
     pub fn store(&self) -> &'a Store {
         self.store
     }

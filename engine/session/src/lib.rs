@@ -1,10 +1,12 @@
-//! Connections and the statements they run: binding, transactions, retries, lock waits, writes, upserts, point
-//! statements, and streams of rows. The public names and Arrow are the façade's (`nacredb`).
+//! Connections and the statements they run: binding, transactions, retries, lock waits, writes,
+//! upserts, point statements, and row streams. Public names and Arrow support are in the façade
+//! (`nacredb`).
 //!
-//! A statement's way: [`Connection`] parses its text, `binding` binds it and recognises a point statement, `run`
-//! chooses the way it takes, and exactly one of these runs it: `control` (transactions and options), `catalog_change`
-//! (the catalog, outside any transaction), `point` (rows identified by key values, without a plan), or
-//! `transactional`, which retries conflicts, waits for locks and hands the statement to `statement`.
+//! The path of a statement: [`Connection`] parses its text; `binding` binds it and recognises point
+//! statements; `run` chooses how to run it, by exactly one of `control` (transactions and options),
+//! `catalog_change` (the catalog, outside any transaction), `point` (rows identified by key values,
+//! without a plan), or `transactional`, which retries conflicts, waits for locks and passes the
+//! statement to `statement`.
 
 mod binding;
 mod catalog;

@@ -1,4 +1,4 @@
-//! Waiting for the row lock that a statement met.
+//! Waits for row locks.
 
 use crate::engine::Engine;
 use crate::settings::Settings;
@@ -9,29 +9,30 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// Nanoseconds after which a waiter checks for cancellation again. The flag wakes nothing.
+/// How often a lock waiter checks for cancellation, in nanoseconds. Setting the flag wakes no
+/// waiter.
 const CANCEL_NS: u64 = 20_000_000;
 
-/// The lock waits of one statement, up to its deadline.
+/// The lock waits of one statement, up to a common deadline.
 ///
-/// A statement that is about to wait gives its locks back without notifying: two waiters would wake each other
-/// forever. Dropping this notifies the waiters for those locks, however the statement ended.
+/// A statement about to block releases its locks without notifying waiters: two waiters would wake
+/// each other forever. On drop, notifies the waiters for those locks.
 pub(crate) struct LockWaits {
     deadline_ns: u64,
     unnotified: Option<Arc<Owner>>,
 }
 
 impl LockWaits {
-    /// Waits that begin now.
+    /// Starts the deadline.
     pub fn new(engine: &Engine) -> LockWaits {
         let timeout_ns = engine.defaults().lock_timeout_ms.saturating_mul(1_000_000);
         LockWaits { deadline_ns: engine.now_ns().saturating_add(timeout_ns), unnotified: None }
     }
 
-    /// Waits until the blocker may have given its lock back.
+    /// Waits until the blocker may have released its lock.
     ///
-    /// Errors: `deadlock` when waiting would close a circle, `cancelled`, and at the deadline `error`, which the
-    /// statement met.
+    /// Errors: `deadlock` if waiting would close a cycle, `cancelled`, and at the deadline `error`,
+    /// the statement's original error.
     pub async fn wait(
         &mut self,
         waiter: Arc<Owner>,
@@ -69,7 +70,7 @@ impl Drop for LockWaits {
     }
 }
 
-/// Waits until `work` or `timer` completes; `true` when the work did.
+/// Waits until `work` or `timer` completes. Returns `true` if `work` completed.
 async fn completes_before(
     work: impl Future<Output = ()>,
     mut timer: Pin<Box<dyn Future<Output = ()> + '_>>,

@@ -1,8 +1,8 @@
-//! Opening a stream of a query's rows.
+//! Opens streams of query results.
 //!
-//! A query outside a transaction begins one for its stream. Inside a transaction the stream shares its snapshot. What
-//! the transaction has changed is visible to it alone, and only as it is now: there the rows are computed when the
-//! stream is opened, and wait in memory, or in a temporary file when there are many.
+//! A query outside a transaction begins one for its stream. Inside a transaction, the stream shares
+//! its snapshot. If the transaction has uncommitted changes, which only it can see, the rows are
+//! computed when the stream is opened, and held in memory or in a temporary file.
 
 use crate::binding::Binding;
 use crate::engine::Engine;
@@ -16,7 +16,7 @@ use nacre_types::{Result, Value};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The plan of a query, whose rows a stream can compute while it is read.
+/// The plan of a query whose rows a stream can compute on demand.
 pub(crate) fn plan_of(binding: &Binding) -> Option<&Plan> {
     match binding.statement() {
         Statement::Rows(RowStatement::Query(plan)) => Some(plan),
@@ -24,7 +24,7 @@ pub(crate) fn plan_of(binding: &Binding) -> Option<&Plan> {
     }
 }
 
-/// Opens the stream of a query's plan.
+/// Opens a stream for a query's plan.
 pub(crate) fn open(
     plan: &Plan,
     parameters: Vec<Value>,

@@ -1,4 +1,4 @@
-//! Values given to a statement: their number, types and names.
+//! Parameter values of a statement: their number, types and names.
 
 use nacre_exec::cast_value;
 use nacre_sql::{Given, Parsed};
@@ -29,7 +29,7 @@ pub(crate) fn cast_parameters<'a>(
     cast.collect::<Result<Vec<_>>>().map(Cow::Owned)
 }
 
-/// The values of a statement's named parameters, in its order.
+/// The values of a statement's named parameters, by position.
 pub(crate) fn named_parameters(parsed: &Parsed, given: &[(String, Value)]) -> Result<Vec<Value>> {
     let value = |name: &Option<String>| {
         let Some(name) = name else {

@@ -1,4 +1,4 @@
-//! Prepared statements: parsed once, and bound again when their parameters have other types or the catalog has changed.
+//! Prepared statements: parsed once, and bound again if parameter types or the catalog change.
 
 use crate::binding::Binding;
 use crate::engine::Engine;
@@ -13,7 +13,7 @@ pub struct PreparedStatement(Arc<Shared>);
 
 struct Shared {
     parsed: Parsed,
-    /// Whether it was a point read when it was prepared. Parameters of other types may make it something else.
+    /// Whether it was a point read when prepared. Other parameter types may change that.
     was_point_read: bool,
     binding: Mutex<Arc<Binding>>,
 }
@@ -36,7 +36,7 @@ impl PreparedStatement {
         self.0.binding.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Columns of its result; empty when it returns no rows.
+    /// Columns of the result; empty if it returns no rows.
     pub fn columns(&self) -> Vec<Field> {
         match self.binding().statement() {
             Statement::Rows(statement) => statement.describe().output.fields(),
@@ -44,17 +44,17 @@ impl PreparedStatement {
         }
     }
 
-    /// Types of its parameters, as far as they follow from the statement.
+    /// Types of the parameters, as far as the statement determines them.
     pub fn parameters(&self) -> Vec<DataType> {
         self.binding().parameter_types().to_vec()
     }
 
-    /// Names of its parameters: `None` for `?` and `$n`.
+    /// Names of the parameters: `None` for `?` and `$n`.
     pub fn parameter_names(&self) -> Vec<Option<String>> {
         self.0.parsed.parameter_names().to_vec()
     }
 
-    /// Parameters given by name (`:name`; without the colon), in its order.
+    /// Orders parameters given by name (`:name`, given without the colon) by position.
     pub fn named(&self, parameters: &[(String, Value)]) -> Result<Vec<Value>> {
         named_parameters(&self.0.parsed, parameters)
     }
@@ -68,7 +68,7 @@ impl PreparedStatement {
         self.0.was_point_read
     }
 
-    /// The statement bound for these parameters under the catalog that the session sees.
+    /// The statement bound for these parameters against the catalog that the session sees.
     pub(crate) fn current(
         &self,
         parameters: &[Value],
@@ -82,7 +82,7 @@ impl PreparedStatement {
         self.rebound(parameters, engine, sees)
     }
 
-    /// The statement bound anew.
+    /// Binds the statement again.
     pub(crate) fn rebound(
         &self,
         parameters: &[Value],

@@ -1,48 +1,48 @@
-//! What a statement returns.
+//! The results of statements.
 
 use nacre_column::Batch;
 use nacre_exec::Statistics;
 use nacre_sql::Field;
 use nacre_types::Value;
 
-/// What kind of statement it was.
+/// The kind of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultKind {
-    /// Has columns and rows.
+    /// Returns columns and rows.
     Query,
     /// Inserted, updated or deleted rows.
     Write,
     /// Changed the schema.
     Ddl,
-    /// Began or ended a transaction, set an option, or did maintenance.
+    /// Began or ended a transaction, set an option, or ran maintenance.
     Control,
 }
 
-/// What a statement did.
+/// Statistics of an executed statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatementStatistics {
     /// Rows decoded from segments or read from the rowstore.
     pub rows_read: u64,
-    /// Estimated bytes of the blocks touched.
+    /// Estimated bytes of the blocks read.
     pub bytes_read: u64,
-    /// Segments of which something was read.
+    /// Segments of which at least one block was read.
     pub segments_read: u64,
     /// Segments ruled out by their metadata.
     pub segments_skipped: u64,
-    /// Blocks of which rows were looked at.
+    /// Blocks read.
     pub blocks_read: u64,
     /// Blocks ruled out by their zone maps.
     pub blocks_skipped: u64,
     /// Rows found by primary key instead of scanning.
     pub point_reads: u64,
-    /// Bytes of rows written to temporary files, because the memory limit did not let them be held.
+    /// Bytes written to temporary files because the rows exceeded the memory limit.
     pub bytes_spilled: u64,
-    /// Microseconds from text to result; of a stream, those inside the engine only.
+    /// Microseconds from text to result; for a stream, only time spent in the engine.
     pub elapsed_us: u64,
 }
 
 impl StatementStatistics {
-    /// What the operators have counted so far.
+    /// The statistics counted so far.
     pub(crate) fn of(counted: &Statistics) -> StatementStatistics {
         StatementStatistics {
             rows_read: counted.rows_read.get(),
@@ -61,7 +61,7 @@ impl StatementStatistics {
 /// The result of one statement.
 #[derive(Clone, Debug)]
 pub struct StatementResult {
-    /// What kind of statement it was.
+    /// The statement's kind.
     pub kind: ResultKind,
     /// Columns; empty unless it is a query.
     pub columns: Vec<Field>,
@@ -69,7 +69,7 @@ pub struct StatementResult {
     pub batches: Vec<Batch>,
     /// Rows inserted, updated or deleted.
     pub rows_affected: u64,
-    /// What it took.
+    /// Statistics of the execution.
     pub statistics: StatementStatistics,
 }
 
@@ -95,7 +95,7 @@ impl StatementResult {
         self.batches.iter().map(|b| b.rows).sum()
     }
 
-    /// One row; empty past the end.
+    /// The row at an index; empty past the end.
     pub fn row(&self, mut index: usize) -> Vec<Value> {
         for batch in &self.batches {
             if index < batch.rows {

@@ -1,35 +1,35 @@
-//! Which failed statements are run again: those that met a conflict, those that ran out of files, and those whose
-//! tables changed after they were bound.
+//! Decides which failed statements are retried: after a conflict, after running out of files, and
+//! after a change of their tables since binding.
 
 use crate::binding::Binding;
 use crate::engine::Engine;
 use nacre_sql::{NameResolution, Statement};
 use nacre_types::{Error, ErrorKind};
 
-/// Conflicts of one autocommit statement, and changes of the catalog, after each of which it is run again.
+/// Maximum retries of one autocommit statement after conflicts, and after catalog changes.
 const CONFLICTS: u32 = 32;
-/// Shortages of files after each of which a statement is run again. The host provides more each time.
+/// Maximum retries of a statement after running out of files. The host provides more each time.
 const SHORTAGES: u32 = 6;
 
-/// Counts the shortages of files that one statement met.
+/// Counts how often one statement ran out of files.
 #[derive(Default)]
 pub(crate) struct Shortages(u32);
 
 impl Shortages {
-    /// Whether to run a statement again that failed with `error` and changed nothing: it ran out of files, and the
-    /// host will provide more when asked to prepare them.
+    /// Whether to retry a statement that failed with `error` and changed nothing: it ran out of
+    /// files, and the host can prepare more.
     pub fn should_retry(&mut self, error: &Error, engine: &Engine) -> bool {
         self.0 += 1;
         error.kind() == ErrorKind::Limit && self.0 <= SHORTAGES && engine.host().store.ran_short()
     }
 }
 
-/// Counts the conflicts that one autocommit statement met.
+/// Counts the conflicts of one autocommit statement.
 #[derive(Default)]
 pub(crate) struct Conflicts(u32);
 
 impl Conflicts {
-    /// Whether to run a statement again, in a transaction of its own, that failed with `error`.
+    /// Whether to retry an autocommit statement that failed with `error`.
     pub fn should_retry(&mut self, error: &Error) -> bool {
         let retry = error.kind() == ErrorKind::Conflict && self.0 < CONFLICTS;
         self.0 += u32::from(retry);
@@ -44,7 +44,7 @@ impl Conflicts {
 /// Counts how often one statement was bound again.
 pub(crate) struct Rebindings {
     left: u32,
-    /// Whether the statement belongs to a transaction that was open before. Its snapshot does not change.
+    /// Whether the statement runs in an explicit transaction, whose snapshot does not change.
     in_open_transaction: bool,
 }
 
@@ -53,8 +53,8 @@ impl Rebindings {
         Rebindings { left: CONFLICTS, in_open_transaction }
     }
 
-    /// Whether to bind a statement again that failed with `error`: a table changed, or went, after it was bound, and
-    /// another may have its name.
+    /// Whether to bind a statement again that failed with `error`: a table was changed or dropped
+    /// after binding, and another table may have its name.
     pub fn should_rebind(&mut self, error: &Error, binding: &Binding, engine: &Engine) -> bool {
         let stale = match error.kind() {
             ErrorKind::Conflict => !self.in_open_transaction,
@@ -69,12 +69,12 @@ impl Rebindings {
     }
 }
 
-/// Whether binding looked up the tables that a statement mentions.
+/// Whether binding looks up the tables that a statement names.
 fn is_resolved_by_binding(statement: &Statement) -> bool {
     match statement {
         Statement::Rows(_) => true,
         Statement::Catalog(statement) => statement.describe().names == NameResolution::WhenBound,
-        // A COMMIT has ended the transaction even when it fails.
+        // A COMMIT has ended the transaction even if it fails.
         Statement::Control(_) => false,
     }
 }

@@ -1,4 +1,4 @@
-//! Which way a bound statement takes.
+//! Chooses how to run a bound statement.
 
 use crate::binding::Binding;
 use crate::catalog_change;
@@ -11,8 +11,8 @@ use crate::transactional;
 use nacre_sql::Statement;
 use nacre_types::{Result, Value};
 
-/// Runs a bound statement: the session's business by `control`, a change of the catalog by `catalog_change`, a point
-/// read outside a transaction at once, and anything else in a transaction.
+/// Runs a bound statement: control statements by `control`, catalog changes by `catalog_change`, a
+/// point read outside a transaction immediately, and everything else in a transaction.
 pub(crate) async fn run(
     binding: &Binding,
     parameters: &[Value],

@@ -1,4 +1,4 @@
-//! Settings that a connection runs its statements with, and the flag that cancels them.
+//! Settings of a connection's statements, and the flag that cancels them.
 
 use crate::engine::Engine;
 use nacre_exec::{Memory, Threads};
@@ -26,7 +26,7 @@ impl Settings {
         self.threads
     }
 
-    /// An account for the memory of one statement.
+    /// The memory account of one statement.
     pub fn memory(&self) -> Memory {
         Memory::new(self.memory_limit)
     }
@@ -39,17 +39,17 @@ impl Settings {
         self.cancel.load(Ordering::Relaxed)
     }
 
-    /// Forgets a cancellation that came after the last statement had ended.
+    /// Clears a cancellation that arrived after the last statement ended.
     pub fn begin_statement(&self) {
         self.cancel.store(false, Ordering::Relaxed);
     }
 
-    /// Threads that may work on one statement; 0 for as many as the host has.
+    /// Sets the maximum threads per statement; 0 for as many as the host has.
     pub fn set_threads(&mut self, engine: &Engine, threads: usize) {
         self.threads.count = engine.threads_of(threads);
     }
 
-    /// Bytes that one statement may hold; `None` for the database's default.
+    /// Sets the bytes that one statement may hold; `None` for the database's default.
     pub fn set_memory_limit(&mut self, engine: &Engine, bytes: Option<usize>) {
         self.memory_limit = bytes.unwrap_or(engine.defaults().memory_limit);
     }
@@ -59,7 +59,7 @@ impl Settings {
         match option {
             SessionOption::Threads(count) => self.set_threads(engine, count as usize),
             SessionOption::MemoryLimit(bytes) => {
-                // More than an address space has is no limit.
+                // A limit beyond the address space is no limit.
                 let bytes = bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
                 self.set_memory_limit(engine, bytes);
             }

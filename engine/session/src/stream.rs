@@ -1,10 +1,11 @@
-//! The rows of a running query: each batch is computed when it is asked for.
+//! Streams the rows of a running query: each batch is computed on demand.
 //!
-//! A stream reads in a transaction of its own, on the snapshot that its query had when it began. It needs nothing of its
-//! connection: the rows stay as they were, whatever the connection runs, commits or rolls back meanwhile. The stream
-//! holds its snapshot (whose segments and versions stay readable), the memory of its operators and their temporary file
-//! until it returned its last row or an error, or is dropped. It does not hold rows that it returned: only an operator
-//! that must see all rows before the first, as a sort, holds rows, within the statement's memory limit.
+//! A stream reads in its own transaction, on the snapshot at which its query began. It is
+//! independent of its connection: the rows do not change, whatever the connection runs, commits or
+//! rolls back meanwhile. The stream holds its snapshot (keeping segments and row versions
+//! readable), the memory of its operators and their temporary file until it has returned its last
+//! row or an error, or is dropped. It does not keep rows it has returned; only an operator that
+//! needs all its input first, such as a sort, holds rows, within the statement's memory limit.
 
 use crate::engine::Engine;
 use crate::execution::{Execution, ExecutionParts, InsertPath};
@@ -17,10 +18,10 @@ use nacre_types::{Error, Result, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes at which [`RowStream::next_batches`] stops gathering.
+/// [`RowStream::next_batches`] stops gathering at this many bytes.
 const GATHERED_BYTES: usize = 4 << 20;
 
-/// The rows of a running query. After an error it is at its end.
+/// The rows of a running query. An error ends it.
 pub struct RowStream {
     engine: Arc<Engine>,
     columns: Vec<Field>,
@@ -31,28 +32,28 @@ pub struct RowStream {
     statistics: StatementStatistics,
 }
 
-/// Where the rows come from.
+/// The source of the rows.
 enum Source {
-    /// A statement that was run to its end.
+    /// The result of a completed statement.
     Ready(std::vec::IntoIter<Batch>),
     Running(Box<Running>),
-    /// At its end, except for an error that came after rows which were returned together.
+    /// At its end, except for an error to report after rows that were returned together.
     Failed(Error),
     Ended,
 }
 
-/// A plan in the middle.
+/// A running plan.
 pub(crate) struct Running {
-    /// The rest of a batch that is returned in pieces, because its texts are long once each row has its own.
+    /// The rest of a batch returned in pieces, because its texts are long when repeated per row.
     pieces: std::vec::IntoIter<Batch>,
-    /// Before what it reads from, so that it is dropped first.
+    /// Declared before the transaction it reads from, so that it is dropped first.
     operator: Box<dyn Operator>,
     execution: OwnedExecution,
-    /// The stream's own: dropping it releases the snapshot.
+    /// The stream's own transaction; dropping it releases the snapshot.
     transaction: Transaction,
 }
 
-/// What a plan runs with, owned.
+/// The environment of a plan, owned.
 pub(crate) struct OwnedExecution {
     pub store: Arc<Store>,
     pub parameters: Vec<Value>,
@@ -61,7 +62,7 @@ pub(crate) struct OwnedExecution {
     /// Wall clock when the query began, in microseconds since 1970.
     pub now_us: i64,
     pub threads: Threads,
-    /// Tables that the plan reads: they may be dropped while the stream is read.
+    /// Tables that the plan reads; they may be dropped while the stream is read.
     pub tables: Vec<Arc<Table>>,
 }
 
@@ -106,7 +107,7 @@ impl Running {
 }
 
 impl RowStream {
-    /// The rows of a statement that was run to its end.
+    /// A stream of a completed statement's rows.
     pub(crate) fn ready(engine: &Arc<Engine>, result: StatementResult) -> RowStream {
         let StatementResult { kind, columns, batches, rows_affected, statistics } = result;
         let batches: Vec<Batch> =
@@ -123,7 +124,7 @@ impl RowStream {
         }
     }
 
-    /// A query that began at `started_ns` of the monotonic clock.
+    /// A stream of a query that began at `started_ns` of the monotonic clock.
     pub(crate) fn running(
         engine: &Arc<Engine>,
         columns: Vec<Field>,
@@ -139,7 +140,7 @@ impl RowStream {
         rows
     }
 
-    /// What kind of statement it is. Anything but a query has been run to its end.
+    /// The statement's kind. Statements other than queries have already completed.
     pub fn kind(&self) -> ResultKind {
         self.kind
     }
@@ -154,7 +155,7 @@ impl RowStream {
         self.rows_affected
     }
 
-    /// What it took so far.
+    /// Statistics so far.
     pub fn statistics(&self) -> StatementStatistics {
         let counted = match &self.source {
             Source::Running(running) => StatementStatistics::of(&running.execution.statistics),
@@ -163,12 +164,12 @@ impl RowStream {
         StatementStatistics { elapsed_us: self.statistics.elapsed_us, ..counted }
     }
 
-    /// A flag that ends the stream with `cancelled` once any thread sets it.
+    /// A flag that ends the stream with `cancelled` when any thread sets it.
     pub fn cancel_flag(&self) -> Arc<AtomicBool> {
         self.cancel.clone()
     }
 
-    /// The next rows, without a selection; `None` at the end, and after an error.
+    /// The next rows, without a selection; `None` at the end and after an error.
     pub async fn next(&mut self) -> Result<Option<Batch>> {
         let started = self.engine.now_ns();
         let next = match &mut self.source {
@@ -189,8 +190,9 @@ impl RowStream {
         next
     }
 
-    /// At least `rows` of the next rows, in batches as they come: up to a batch more; fewer at the end, or when they take
-    /// more than a few megabytes; none at the end. An error that comes after some of them is returned by the next call.
+    /// At least `rows` of the next rows, in whole batches. Returns fewer at the end or if they take
+    /// more than a few megabytes, and none at the end. An error after some of them is returned by
+    /// the next call.
     pub async fn next_batches(&mut self, rows: usize) -> Result<Vec<Batch>> {
         let (mut batches, mut have, mut bytes) = (Vec::new(), 0, 0);
         while have < rows.max(1) && bytes < GATHERED_BYTES {
@@ -210,13 +212,13 @@ impl RowStream {
         Ok(batches)
     }
 
-    /// Whether the end was reached: a call returned no rows, or an error.
+    /// Whether the end was reached: a call returned no rows or an error.
     pub fn has_ended(&self) -> bool {
         matches!(self.source, Source::Ended)
     }
 
-    /// All rows that are left, as [`crate::Connection::execute`] would have returned them. They do not count against the
-    /// memory limit: the caller holds them.
+    /// All remaining rows, as [`crate::Connection::execute`] would return them. They do not count
+    /// against the memory limit, because the caller holds them.
     pub async fn collect(mut self) -> Result<StatementResult> {
         let mut batches = Vec::new();
         while let Some(batch) = self.next().await? {
@@ -226,7 +228,7 @@ impl RowStream {
         Ok(StatementResult { kind, columns: self.columns, batches, rows_affected, statistics })
     }
 
-    /// Releases what the query holds.
+    /// Releases the query's resources.
     fn end(&mut self) {
         self.statistics = self.statistics();
         self.source = Source::Ended;

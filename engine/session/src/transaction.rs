@@ -1,14 +1,14 @@
-//! The transaction that a connection has open beyond a statement, and its savepoints.
+//! The explicit transaction of a connection, and its savepoints.
 
 use crate::engine::Engine;
 use nacre_table::{Savepoint, Transaction};
 use nacre_types::{Error, Result, Timestamp};
 
-/// The open transaction, if there is one.
+/// The explicit transaction, if one is open.
 #[derive(Default)]
 pub(crate) struct OpenTransaction {
     transaction: Option<Transaction>,
-    /// Named points of it, oldest first. A name may occur more than once: the newest counts.
+    /// Savepoints by name, oldest first. Of equal names, the newest counts.
     savepoints: Vec<(String, Savepoint)>,
 }
 
@@ -27,19 +27,19 @@ impl OpenTransaction {
         self.transaction.as_ref()
     }
 
-    /// Takes the transaction for the length of a statement.
+    /// Takes the transaction for the duration of a statement.
     pub fn take(&mut self) -> Option<Transaction> {
         self.transaction.take()
     }
 
-    /// Gives back what [`OpenTransaction::take`] took.
+    /// Returns a transaction taken with [`OpenTransaction::take`].
     pub fn put_back(&mut self, transaction: Transaction) {
         debug_assert!(self.transaction.is_none(), "a statement ran in two transactions");
         self.transaction = Some(transaction);
     }
 
-    /// The state of the catalog that statements are bound under: as the open transaction sees it, or else as the next
-    /// one will.
+    /// The timestamp of the catalog to bind statements against: the open transaction's snapshot,
+    /// otherwise that of the next one.
     pub fn sees(&self, engine: &Engine) -> Timestamp {
         self.transaction.as_ref().map_or_else(|| engine.store().visible(), Transaction::snapshot)
     }
@@ -52,7 +52,7 @@ impl OpenTransaction {
         Ok(())
     }
 
-    /// Commits; without an open transaction it does nothing.
+    /// Commits the open transaction, if any.
     pub async fn commit(&mut self, engine: &Engine) -> Result<()> {
         self.savepoints.clear();
         if let Some(transaction) = self.transaction.take() {
@@ -63,7 +63,7 @@ impl OpenTransaction {
         Ok(())
     }
 
-    /// Rolls back; without an open transaction it does nothing.
+    /// Rolls back the open transaction, if any.
     pub fn rollback(&mut self) {
         self.savepoints.clear();
         if let Some(transaction) = self.transaction.take() {
@@ -77,7 +77,7 @@ impl OpenTransaction {
         Ok(())
     }
 
-    /// Undoes what came after the savepoint. It stays; later ones are gone.
+    /// Undoes all changes since the savepoint and removes later savepoints.
     pub fn rollback_to(&mut self, name: &str) -> Result<()> {
         let transaction =
             self.transaction.as_mut().ok_or_else(|| outside("ROLLBACK TO SAVEPOINT"))?;
@@ -87,7 +87,7 @@ impl OpenTransaction {
         Ok(())
     }
 
-    /// Forgets the savepoint and those after it; the changes stay.
+    /// Removes the savepoint and later ones, keeping all changes.
     pub fn release(&mut self, name: &str) -> Result<()> {
         if !self.is_open() {
             return Err(outside("RELEASE SAVEPOINT"));

@@ -1,8 +1,8 @@
-//! A statement in a transaction: the open one, or one of its own that is committed at its end.
+//! Runs a statement in a transaction: the open one, or its own, committed at its end.
 //!
-//! Without `BEGIN` a statement is run again by itself when it meets a conflict or runs out of files. In an open
-//! transaction a failed statement is undone, and the transaction stays open. A statement that meets a row lock is
-//! undone, waits, and is run again.
+//! Outside an explicit transaction, a statement is retried if it meets a conflict or runs out of
+//! files. In an explicit transaction, a failed statement is undone, and the transaction stays open.
+//! A statement that meets a row lock is undone, waits, and is retried.
 
 use crate::engine::Engine;
 use crate::execution::{Execution, ExecutionParts, InsertPath};
@@ -20,19 +20,19 @@ use nacre_types::{Error, Result, Value};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A statement to run, and the short way when there is one.
+/// A statement to run, with a point plan if it has one.
 #[derive(Clone, Copy)]
 pub(crate) struct Work<'a> {
     pub statement: &'a RowStatement,
     pub point: Option<&'a Point>,
 }
 
-/// What one attempt came to.
+/// The outcome of one attempt.
 enum Attempt {
     Done(StatementResult),
     /// Undone.
     Failed(Error),
-    /// Undone. It met a lock that another owner holds, and `error` says so.
+    /// Undone. Another owner holds a lock, as `error` reports.
     Blocked {
         blocker: Blocker,
         waiter: Arc<Owner>,
@@ -40,9 +40,10 @@ enum Attempt {
     },
 }
 
-/// Runs a statement in the open transaction, or in one of its own.
+/// Runs a statement in the open transaction, or in its own.
 ///
-/// Errors: those of the statement; `conflict`, `deadlock` and `lock_timeout` once retrying does not help.
+/// Errors: those of the statement; `conflict`, `deadlock` and `lock_timeout` if retrying does not
+/// help.
 pub(crate) async fn run(
     work: Work<'_>,
     parameters: &[Value],
@@ -62,7 +63,7 @@ pub(crate) async fn run(
     result
 }
 
-/// Runs a statement until it succeeds, or trying again does not help.
+/// Runs a statement until it succeeds or retrying does not help.
 async fn retried(
     work: Work<'_>,
     parameters: &[Value],
@@ -93,7 +94,8 @@ async fn retried(
             }
             Attempt::Failed(error) if open.is_open() => return Err(error),
             Attempt::Failed(error) if conflicts.should_retry(&error) => {
-                // What it conflicts with may not be durable yet: then the same snapshot would meet it again.
+                // The conflicting commit may not be visible yet; without it, a retry would meet the
+                // same conflict.
                 if writes {
                     engine.store().catch_up()?;
                 }
@@ -106,7 +108,7 @@ async fn retried(
     }
 }
 
-/// Runs a statement that only reads, once. Readers wait for nothing.
+/// Runs a read-only statement once. Readers never wait.
 pub(crate) fn read(
     statement: &RowStatement,
     parameters: &[Value],
@@ -121,7 +123,7 @@ pub(crate) fn read(
     }
 }
 
-/// Runs a statement once, and undoes it when it fails. The open transaction stays open.
+/// Runs a statement once, undoing it if it fails. An explicit transaction stays open.
 fn attempt(
     work: Work<'_>,
     parameters: &[Value],
@@ -146,11 +148,13 @@ fn attempt(
             Ok(Attempt::Done(result))
         }
         Err(error) => {
-            // Before the blocker is taken: a transaction that is about to wait notifies no waiters.
+            // Roll back before taking the blocker: a transaction that is about to wait notifies no
+            // waiters.
             transaction.rollback_to(savepoint);
             let blocker = transaction.take_blocker();
-            // A waiter holds no locks of this statement. The open transaction keeps its earlier ones, and waits as
-            // itself, because only a holder of locks can be waited for.
+            // The waiter holds no locks of this statement. An explicit transaction keeps its
+            // earlier locks and waits under its own identity, so that deadlocks through those locks
+            // are detected.
             let waiter = if autocommit {
                 drop(transaction);
                 engine.store().new_owner()
@@ -167,7 +171,7 @@ fn attempt(
     }
 }
 
-/// Runs a statement in a transaction: the short way when there is one and it serves, else by its plans.
+/// Runs a statement in a transaction: by its point plan if it applies, otherwise by its plans.
 fn execute(
     work: Work<'_>,
     parameters: &[Value],

@@ -1,4 +1,4 @@
-//! Finding the rows of a point statement, in a transaction or as they are committed now.
+//! Finds the rows of a point statement, in a transaction or as committed now.
 
 use super::outcome::Outcome;
 use super::slot::{Computed, Slot};
@@ -8,53 +8,53 @@ use nacre_table::{Equal, FoundRows, RowLocator, Store, Table, Transaction};
 use nacre_types::{IndexId, Result, TableSchema, Value};
 use std::sync::Arc;
 
-/// Rows that a point statement finds at most. For more, the general way accounts for memory, can be cancelled, and may
-/// scan.
+/// Maximum rows of a point statement. For more, the general path accounts for memory, can be
+/// cancelled, and may scan.
 const MOST_ROWS: usize = 4_096;
 
-/// How rows are found.
+/// How to find the rows.
 pub(super) enum Way {
-    /// By the whole primary key: its values come first in [`Find::equal`], in its order.
+    /// By the whole primary key, whose values come first in [`Find::equal`], in key order.
     Key,
-    /// By several values of a primary key of one column.
+    /// By several values of a single-column primary key.
     Keys(Vec<Slot>),
-    /// By values of the first columns of some indexes, or of a whole unique one.
+    /// By values of leading columns of some indexes, or of a whole unique index.
     Indexes { indexes: Vec<(IndexId, usize)>, unique: bool },
 }
 
-/// The rows that a statement is about.
+/// The rows that a statement reads or changes.
 pub(super) struct Find {
     way: Way,
-    /// `column = value`.
+    /// Conditions `column = value`.
     equal: Vec<(usize, Slot)>,
-    /// Columns of the primary key.
+    /// Number of primary key columns.
     key_columns: usize,
-    /// Conditions on a row beyond `equal`.
+    /// Further conditions on a row.
     rest: Vec<Computed>,
 }
 
-/// Whole rows of a table as a transaction sees them, and where they are.
+/// Whole rows of a table as a transaction sees them, and their locators.
 #[derive(Default)]
 pub(super) struct Located {
     pub locators: Vec<RowLocator>,
     pub rows: Vec<Vec<Value>>,
 }
 
-/// Values of the columns that a statement fixes.
+/// The values of the columns that a statement fixes.
 enum Known {
     Some(Vec<(usize, Value)>),
-    /// One is null, which equals nothing: no row is found.
+    /// A value is null, which equals nothing: no row matches.
     Null,
-    /// One is out of its column's range: the general way compares it row by row.
+    /// A value is out of its column's range: the general path compares it row by row.
     Odd,
 }
 
 /// The values of a whole primary key.
 enum Key {
     Some(Vec<Value>),
-    /// One is null, which equals nothing: no row is found.
+    /// A value is null, which equals nothing: no row matches.
     Null,
-    /// One is out of its column's range: the general way compares it row by row.
+    /// A value is out of its column's range: the general path compares it row by row.
     Odd,
 }
 
@@ -96,7 +96,7 @@ impl Find {
         Ok(Known::Some(values))
     }
 
-    /// The primary key's values, for a statement that asks nothing else of a row.
+    /// The primary key values, for a statement without further conditions.
     fn key_alone(&self, schema: &TableSchema, parameters: &[Value]) -> Result<Key> {
         let mut key = Vec::with_capacity(self.key_columns);
         for (column, slot) in &self.equal {
@@ -116,14 +116,14 @@ impl Find {
         matches!(self.way, Way::Key) && self.rest.is_empty() && self.equal.len() == self.key_columns
     }
 
-    /// Splits the values into the key's and others that the row must have.
+    /// Splits the values into those of the key and further conditions.
     fn split(&self, mut values: Vec<(usize, Value)>) -> (Vec<Value>, Vec<(usize, Value)>) {
         debug_assert!(values.len() >= self.key_columns, "{} values of a key", values.len());
         let others = values.split_off(self.key_columns);
         (values.into_iter().map(|(_, value)| value).collect(), others)
     }
 
-    /// The newest committed rows, projected.
+    /// Reads the newest committed rows, projected.
     pub fn newest(
         &self,
         table: &Arc<Table>,
@@ -138,7 +138,7 @@ impl Find {
                 Key::Odd => Ok(Outcome::General),
             };
         }
-        // Conditions, and several reads, need one snapshot for all of their rows.
+        // Further conditions and multiple lookups need one snapshot for all rows.
         if !self.rest.is_empty() || matches!(self.way, Way::Keys(_)) {
             return Ok(Outcome::General);
         }
@@ -161,8 +161,8 @@ impl Find {
         if let Way::Key = self.way { Outcome::Row(None) } else { Outcome::Rows(Vec::new()) }
     }
 
-    /// The one row that a transaction sees, projected, for a statement that asks nothing but a key. `None` for any other,
-    /// and when this execution takes the general way.
+    /// Reads the row visible to a transaction, projected, if the statement's only condition is a
+    /// key. `None` for other statements, and if this execution takes the general path.
     pub fn single(
         &self,
         table: &Arc<Table>,
@@ -195,7 +195,7 @@ impl Find {
         }
     }
 
-    /// The rows that a transaction sees, projected.
+    /// Reads the rows visible to a transaction, projected.
     pub fn seen(
         &self,
         table: &Arc<Table>,
@@ -231,7 +231,8 @@ impl Find {
         Ok(Outcome::Rows(if found.rows.is_empty() { Vec::new() } else { vec![batch] }))
     }
 
-    /// The whole rows that a transaction sees, and where they are; `None` when this execution takes the general way.
+    /// The whole rows visible to a transaction, and their locators; `None` if this execution takes
+    /// the general path.
     pub fn locate(
         &self,
         table: &Arc<Table>,
@@ -301,7 +302,7 @@ impl Find {
         Ok(Some(located))
     }
 
-    /// Rows found by indexes; `None` when this execution takes the general way.
+    /// The rows found by indexes; `None` if this execution takes the general path.
     fn indexed(
         &self,
         table: &Arc<Table>,
@@ -344,7 +345,7 @@ impl Located {
     }
 }
 
-/// Whether two values of one column are the same key.
+/// Whether two values of one column are equal as keys.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Float(a), Value::Float(b)) => {
@@ -354,7 +355,7 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Positions of the rows for which a condition is true.
+/// Positions of the rows that satisfy a condition.
 fn passing(
     computed: &Computed,
     batch: &Batch,

@@ -1,4 +1,4 @@
-//! What a point statement did.
+//! The outcome of a point statement.
 
 use crate::result::{ResultKind, StatementResult};
 use nacre_column::{Batch, Vector};
@@ -6,20 +6,20 @@ use nacre_sql::RowStatement;
 use nacre_types::Value;
 use std::sync::Arc;
 
-/// What a point statement did.
+/// The outcome of a point statement.
 pub(crate) enum Outcome {
-    /// Read the one row there may be.
+    /// The row read, if it exists.
     Row(Option<Vec<Value>>),
-    /// Read rows.
+    /// The rows read.
     Rows(Vec<Batch>),
-    /// Wrote this many rows.
+    /// The number of rows written.
     Written(u64),
-    /// Nothing: this execution takes the general way.
+    /// Nothing was done: this execution takes the general path.
     General,
 }
 
 impl Outcome {
-    /// The row of a read that finds at most one; `None` when the execution takes the general way.
+    /// The row of a read that finds at most one; `None` if the execution takes the general path.
     pub fn into_single_row(self) -> Option<Option<Vec<Value>>> {
         let values = |batch: &Batch| batch.columns.iter().map(|column| column.value(0)).collect();
         match self {
@@ -29,7 +29,7 @@ impl Outcome {
         }
     }
 
-    /// The result of the statement; `None` when the execution takes the general way.
+    /// The result of the statement; `None` if the execution takes the general path.
     pub fn result(self, statement: &RowStatement) -> Option<StatementResult> {
         let query = || StatementResult {
             columns: statement.describe().output.fields(),

@@ -1,4 +1,4 @@
-//! Which bound statements are point statements.
+//! Recognises point statements among bound statements.
 
 use super::find::{Find, Way};
 use super::slot::{Assigned, Computed, Slot};
@@ -9,14 +9,14 @@ use nacre_table::Store;
 use nacre_types::{IndexId, TableSchema, Timestamp};
 use std::sync::Arc;
 
-/// Rows of an insert at most. More are worth a plan: they may even be written as segments.
+/// Maximum rows of a point insert. More are worth a plan, which may even write segments.
 const MOST_ROWS: usize = 4_096;
-/// Values of an `IN` list at most. More are looked up by a plan.
+/// Maximum values of an `IN` list. More are looked up by a plan.
 const MOST_KEYS: usize = 64;
-/// Indexes used together at most.
+/// Maximum number of indexes used together.
 const MOST_INDEXES: usize = 4;
 
-/// Recognises a statement that was bound under the catalog of this timestamp.
+/// Recognises a statement that was bound against the catalog at this timestamp.
 pub(crate) fn recognise(statement: &Statement, store: &Store, at: Timestamp) -> Option<Point> {
     let Statement::Rows(statement) = statement else { return None };
     let (schema, action) = match statement {
@@ -28,7 +28,7 @@ pub(crate) fn recognise(statement: &Statement, store: &Store, at: Timestamp) -> 
         | RowStatement::Explain(_)
         | RowStatement::Profile(_) => return None,
     };
-    // Without its table the statement fails the general way.
+    // If the table is gone, the general path reports the error.
     Some(Point::new(store.table_of(schema, at).ok()?, action))
 }
 
@@ -55,7 +55,7 @@ fn written(write: &Write) -> Option<(&Arc<TableSchema>, Action)> {
     }
 }
 
-/// The scan of a query, perhaps under a projection that only picks columns.
+/// The scan of a query, possibly below a projection that only selects columns.
 fn select(plan: &Plan) -> Option<(&Arc<TableSchema>, Action)> {
     match plan {
         Plan::Project { input, exprs, .. } => {
@@ -76,7 +76,7 @@ fn select(plan: &Plan) -> Option<(&Arc<TableSchema>, Action)> {
     }
 }
 
-/// A scan whose filters fix a key, or the first columns of an index.
+/// A scan whose filters fix a key, or leading columns of an index.
 fn scanned(plan: &Plan) -> Option<(&Arc<TableSchema>, &[usize], Find)> {
     let Plan::Scan { table, projection, filters } = plan else { return None };
     let Equalities { fixed, mut rest } = equalities(table, projection, filters);
@@ -104,14 +104,15 @@ fn scanned(plan: &Plan) -> Option<(&Arc<TableSchema>, &[usize], Find)> {
     Some((table, projection, Find::new(table, way, equal, computed(&rest, projection)?)))
 }
 
-/// The equalities with those of a key first, in its order; `None` unless they fix all of its columns.
+/// Reorders the equalities so that those on the key come first, in key order; `None` unless they
+/// fix the whole key.
 fn in_key_order(key: &[usize], equal: &mut Vec<(usize, Slot)>) -> Option<Vec<(usize, Slot)>> {
     let fixes = |column: &usize| equal.iter().any(|(known, _)| known == column);
     if key.is_empty() || !key.iter().all(fixes) {
         return None;
     }
     let mut ordered = std::mem::take(equal);
-    // What is not of the key comes after it.
+    // Other columns follow the key.
     let rank = |column: &usize| key.iter().position(|at| at == column).unwrap_or(key.len());
     ordered.sort_by_key(|(column, _)| rank(column));
     Some(ordered)
@@ -131,7 +132,7 @@ fn computed(rest: &[&Expr], projection: &[usize]) -> Option<Vec<Computed>> {
     rest.iter().map(|expr| Computed::of(expr, projection)).collect()
 }
 
-/// Indexes whose first columns are fixed, with how many of them; and whether at most one row has these values.
+/// Indexes with fixed leading columns and the number of those, and whether at most one row matches.
 fn indexes(table: &TableSchema, equal: &[(usize, Slot)]) -> Option<(Vec<(IndexId, usize)>, bool)> {
     let mut found: Vec<(IndexId, Vec<usize>)> = Vec::new();
     for index in &table.indexes {
@@ -144,7 +145,7 @@ fn indexes(table: &TableSchema, equal: &[(usize, Slot)]) -> Option<(Vec<(IndexId
         if index.unique && known.len() == positions.len() {
             return Some((vec![(index.id, known.len())], true));
         }
-        // An index that fixes no column beyond another's is left out.
+        // Skip an index that fixes no column beyond those of another.
         if known.is_empty()
             || found.iter().any(|(_, other)| known.iter().all(|at| other.contains(at)))
         {
@@ -159,7 +160,7 @@ fn indexes(table: &TableSchema, equal: &[(usize, Slot)]) -> Option<(Vec<(IndexId
     (!found.is_empty()).then_some((found, false))
 }
 
-/// Rows of values.
+/// The rows of a `VALUES` list.
 fn rows(source: &Plan) -> Option<Vec<Vec<Slot>>> {
     let Plan::Values { rows, .. } = source else { return None };
     if rows.len() > MOST_ROWS {

@@ -1,4 +1,4 @@
-//! Values of point statements: those known from the parameters alone, and those computed from a row.
+//! Values of point statements: those that depend on parameters only, and those computed from a row.
 
 use crate::execution::Execution;
 use nacre_column::{Batch, Vector};
@@ -8,34 +8,34 @@ use nacre_table::Transaction;
 use nacre_types::{Error, Result, TableSchema, Value};
 use std::sync::Arc;
 
-/// A value known from the parameters alone.
+/// A value that depends on parameters only.
 pub(super) enum Slot {
     Parameter(usize),
     Literal(Value),
     Cast(Box<Expr>, Box<Slot>),
 }
 
-/// What a column is set to.
+/// The new value of a column.
 pub(super) enum Assigned {
     Slot(Slot),
     /// An expression over columns of the row.
     Computed(Computed),
 }
 
-/// An expression over the listed columns of a row, in that order.
+/// An expression over the listed columns of a row, in order.
 pub(super) struct Computed {
     pub expr: Expr,
     pub columns: Vec<usize>,
 }
 
 impl Slot {
-    /// The slot of an expression; `None` when it needs a row.
+    /// The slot of an expression; `None` if it reads a row.
     pub fn of(expr: &Expr) -> Option<Slot> {
         match &expr.kind {
             ExprKind::Parameter(at) => Some(Slot::Parameter(*at)),
             ExprKind::Literal(value) => Some(Slot::Literal(value.clone())),
             ExprKind::Cast(inner) => Some(match Slot::of(inner)? {
-                // A cast that fails does so when the statement runs.
+                // A failing cast must fail when the statement runs.
                 Slot::Literal(value) => match cast_value(&value, expr.data_type) {
                     Ok(cast) => Slot::Literal(cast),
                     Err(_) => Slot::Cast(Box::new(expr.clone()), Box::new(Slot::Literal(value))),
@@ -50,7 +50,7 @@ impl Slot {
         match self {
             Slot::Parameter(at) => match parameters.get(*at) {
                 Some(value) => Ok(value.clone()),
-                // The number of parameters was checked before.
+                // The number of parameters has been checked.
                 None => Err(Error::type_error(format!("parameter {} was not given", at + 1))),
             },
             Slot::Literal(value) => Ok(value.clone()),
@@ -72,7 +72,7 @@ impl Assigned {
         }
     }
 
-    /// The new value of a row, given as it was.
+    /// The new value, given the old row.
     pub fn value(
         &self,
         schema: &TableSchema,
@@ -94,7 +94,8 @@ impl Assigned {
 }
 
 impl Computed {
-    /// An expression over the output of a scan with this projection; `None` when it needs more than a row.
+    /// An expression over the output of a scan with this projection; `None` if it needs more than
+    /// one row.
     pub fn of(expr: &Expr, projection: &[usize]) -> Option<Computed> {
         let mut computed = Computed { expr: expr.clone(), columns: Vec::new() };
         gather_columns(&mut computed.expr, projection, &mut computed.columns)?;
@@ -112,8 +113,8 @@ impl Computed {
     }
 }
 
-/// Lists the table's columns that an expression over a scan reads, and makes it read them by their place in the list.
-/// `None` when it needs more than a row.
+/// Collects the table columns that an expression over a scan reads, and rewrites it to read them by
+/// their index in the list. `None` if it needs more than one row.
 fn gather_columns(expr: &mut Expr, projection: &[usize], columns: &mut Vec<usize>) -> Option<()> {
     match &mut expr.kind {
         ExprKind::Column(at) => {

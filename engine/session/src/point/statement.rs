@@ -1,4 +1,4 @@
-//! A recognised point statement, and how it runs.
+//! A recognised point statement, and its execution.
 
 use super::find::{Find, Located};
 use super::outcome::Outcome;
@@ -16,7 +16,7 @@ pub(crate) struct Point {
     action: Action,
 }
 
-/// What a point statement does.
+/// The action of a point statement.
 pub(super) enum Action {
     Select { find: Find, projection: Vec<usize> },
     Insert { rows: Vec<Vec<Slot>> },
@@ -30,20 +30,20 @@ impl Point {
         Point { table, action }
     }
 
-    /// Whether it only reads, and finds at most one row.
+    /// Whether it only reads, and at most one row.
     pub fn reads_one_row(&self) -> bool {
         matches!(&self.action, Action::Select { find, .. } if find.is_single())
     }
 
-    /// Reads what is committed now, as a transaction that begins now would. [`Outcome::General`] when the statement, or
-    /// this execution of it, needs a transaction.
+    /// Reads the newest committed rows, as a transaction beginning now would. [`Outcome::General`]
+    /// if the statement, or this execution of it, needs a transaction.
     pub fn read_newest(&self, store: &Arc<Store>, parameters: &[Value]) -> Result<Outcome> {
         let Action::Select { find, projection } = &self.action else { return Ok(Outcome::General) };
         find.newest(&self.table, store, projection, parameters)
     }
 
-    /// Reads the one row there may be, inside a transaction. `None` when the statement is no such read, or this
-    /// execution takes the general way.
+    /// Reads at most one row inside a transaction. `None` if the statement is not such a read, or
+    /// this execution takes the general path.
     pub fn read(
         &self,
         transaction: &Transaction,
@@ -56,7 +56,7 @@ impl Point {
         find.single(&self.table, transaction, projection, parameters)
     }
 
-    /// Runs inside a transaction.
+    /// Runs the statement inside a transaction.
     pub fn run(&self, transaction: &mut Transaction, execution: &Execution<'_>) -> Result<Outcome> {
         let (table, parameters) = (&self.table, execution.parameters());
         if !table.serves(transaction.snapshot()) {

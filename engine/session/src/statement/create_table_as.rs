@@ -1,4 +1,4 @@
-//! `CREATE TABLE … AS`: the table and its rows in one commit of the store.
+//! `CREATE TABLE … AS`: creates the table and its rows in one commit of the store.
 
 use super::row_types::in_table_types;
 use crate::execution::Execution;
@@ -8,7 +8,7 @@ use nacre_sql::Plan;
 use nacre_table::Transaction;
 use nacre_types::{Error, ErrorKind, Result, TableSchema};
 
-/// Makes the table with the rows of `source`. The transaction only reads.
+/// Creates the table with the rows of `source`. The transaction is only read from.
 pub(crate) fn run(
     transaction: &Transaction,
     schema: &TableSchema,

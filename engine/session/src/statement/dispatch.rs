@@ -1,6 +1,6 @@
-//! Running one bound statement inside a transaction, by its plans.
+//! Runs a bound statement's plans inside a transaction.
 //!
-//! A statement that reads what it writes sees the rows as they were when it began: everything it reads is collected
+//! A statement that reads what it writes sees rows as of its start: it collects everything it reads
 //! before the first write.
 
 use super::create_table_as;
@@ -30,7 +30,8 @@ pub(crate) fn run(
             for found in &found {
                 transaction.lock(&target, &found.locators)?;
             }
-            // A row's lock is granted only while the snapshot shows its newest version, so the query sees it.
+            // A row's lock is granted only if the snapshot has its newest version, so the query
+            // sees that version.
             query(output, &execution.context(transaction))
         }
         RowStatement::Write(write) => {

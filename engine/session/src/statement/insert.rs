@@ -1,4 +1,5 @@
-//! `INSERT`: few rows go into the rowstore, under locks; many go straight into segments, by a bulk load with its rules.
+//! `INSERT`: few rows go into the rowstore, under locks; many go directly into segments, as a bulk
+//! load.
 
 use super::returning::Returned;
 use super::row_types::in_table_types;
@@ -9,10 +10,10 @@ use nacre_table::{OnDuplicate, Transaction};
 use nacre_types::{Result, TableSchema};
 use std::sync::Arc;
 
-/// Rows from which on an `INSERT` in its own transaction writes segments instead of the rowstore.
+/// An autocommit `INSERT` of at least this many rows writes segments instead of the rowstore.
 const DIRECT_ROWS: usize = 1 << 16;
 
-/// Inserts the rows of `source` and returns how many; with `returned` also which.
+/// Inserts the rows of `source` and returns their number. Collects the rows in `returned` if set.
 pub(crate) fn run(
     transaction: &mut Transaction,
     table: &Arc<TableSchema>,

@@ -1,4 +1,4 @@
-//! Running a plan to its end: its rows, or the places of a target's rows.
+//! Runs a plan to its end: returns its rows, or the locators of target rows.
 
 use crate::result::{ResultKind, StatementResult};
 use nacre_column::Batch;
@@ -7,7 +7,7 @@ use nacre_sql::Plan;
 use nacre_table::RowLocator;
 use nacre_types::Result;
 
-/// Rows of a target table, and where each is.
+/// Rows of a target table with their locators.
 pub(crate) struct LocatedRows {
     pub rows: Batch,
     pub locators: Vec<RowLocator>,

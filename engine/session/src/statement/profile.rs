@@ -1,5 +1,5 @@
-//! `PROFILE`: runs a statement and returns its plan, with what each node of it did, instead of its rows. What the
-//! statement writes stays written.
+//! `PROFILE`: runs a statement and returns its plan with the measurements of each node instead of
+//! its rows. Writes of the statement take effect.
 
 use crate::execution::Execution;
 use crate::result::{ResultKind, StatementResult};
@@ -11,7 +11,7 @@ use nacre_types::{Result, Value};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Runs the statement, by `run`, under measurement.
+/// Runs the statement through `run` and measures it.
 pub(crate) fn run(
     store: &Store,
     statement: &RowStatement,
@@ -32,7 +32,7 @@ pub(crate) fn run(
     for (line, plan) in lines {
         let mut row = vec![Value::Text(line)];
         row.extend(match plan {
-            // A line without a node is the statement's own.
+            // A line without a node describes the whole statement.
             None => whole.clone(),
             Some(_) => nodes.next().map_or_else(Vec::new, |node| {
                 execution.statistics().add(&node.statistics);
@@ -52,7 +52,7 @@ pub(crate) fn run(
     Ok(StatementResult { columns, batches: vec![batch], ..StatementResult::new(ResultKind::Query) })
 }
 
-/// Rows, time and access of a node; nothing for one that was merged into another or never asked.
+/// Rows, time and access of a node; empty if it was merged into another or never ran.
 fn cells(node: &Measured) -> Vec<Value> {
     if node.calls.get() == 0 {
         return Vec::new();

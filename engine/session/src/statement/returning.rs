@@ -1,4 +1,4 @@
-//! `RETURNING`: rows as they were written, or deleted, and expressions over them.
+//! `RETURNING`: evaluates expressions over written or deleted rows.
 
 use nacre_column::Batch;
 use nacre_exec::{Context, evaluate};
@@ -6,7 +6,8 @@ use nacre_sql::Expr;
 use nacre_types::Result;
 use std::sync::Arc;
 
-/// Rows that a write collects for its `RETURNING`: the row, then what else its expressions see beside it.
+/// Rows collected by a write for `RETURNING`: each row, followed by other columns its expressions
+/// read.
 pub(crate) type Returned = Vec<Batch>;
 
 /// Computes the expressions over the collected rows.

@@ -1,11 +1,11 @@
-//! Rows in the column types of their table.
+//! Converts rows to the column types of their table.
 
 use nacre_column::{Batch, Vector};
 use nacre_types::{DataType, TableSchema, Value};
 use std::sync::Arc;
 
-/// Vectors under the table's own column types: the length limit of a text column, for one, is not part of an
-/// expression's type.
+/// Relabels vectors with the table's column types: for example, the length limit of a text column
+/// is not part of an expression's type.
 pub(crate) fn in_table_types(batch: &Batch, table: &TableSchema) -> Batch {
     debug_assert!(
         batch.columns.len() == table.columns.len(),
@@ -28,7 +28,7 @@ pub(crate) fn in_table_types(batch: &Batch, table: &TableSchema) -> Batch {
     Batch { columns, rows: batch.rows, selection: batch.selection.clone() }
 }
 
-/// Rows of values as batches.
+/// Converts rows of values to batches.
 pub(crate) fn in_batches(table: &TableSchema, rows: &[Vec<Value>]) -> Vec<Batch> {
     let batch = |rows: &[Vec<Value>]| {
         let vector = |(at, t): (usize, DataType)| {

@@ -1,9 +1,10 @@
-//! Inserts that say what happens to a row one of whose unique keys is taken.
+//! Inserts that specify how to handle an existing row with the same unique key.
 //!
-//! Rows are written in chunks without a repeated key: the rows that a chunk meets are looked up first, the new values of
-//! all its updates are computed at once, then it is written. A later row of the statement meets what an earlier one
-//! wrote. Where only the primary key counts and no update changes it, the storage locks a chunk's keys before it looks
-//! them up ([`by_primary_key`]).
+//! Rows are written in chunks without duplicate keys: the existing rows of a chunk are looked up
+//! first, the new values of all its updates are computed together, then the chunk is written. A
+//! later row of the statement sees what an earlier one wrote. If only the primary key matters and
+//! no update changes it, the storage locks a chunk's keys before looking them up
+//! ([`by_primary_key`]).
 
 use crate::execution::Execution;
 use nacre_column::{Batch, Vector};
@@ -15,12 +16,12 @@ use nacre_types::hash::Set;
 use nacre_types::{DataType, ErrorKind, IndexId, Result, TableSchema, Value, key};
 use std::sync::Arc;
 
-/// Rows of a chunk at most.
+/// Maximum rows of a chunk.
 const CHUNK_ROWS: usize = 2_048;
 
 type Row = Vec<Value>;
 
-/// Collects rows as they were written, for `RETURNING`.
+/// Collects written rows for `RETURNING`.
 struct Written<'a> {
     rows: Option<&'a mut Vec<Row>>,
 }
@@ -33,13 +34,13 @@ impl Written<'_> {
     }
 }
 
-/// A row to insert, and the existing rows that have one of its keys.
+/// A row to insert, and the existing rows with one of its keys.
 struct Proposed {
     new: Row,
     olds: Vec<(RowLocator, Row)>,
 }
 
-/// A unique key that counts.
+/// A unique key to check.
 struct UniqueKey {
     /// Its index; `None` for the primary key.
     index: Option<IndexId>,
@@ -51,7 +52,7 @@ impl UniqueKey {
         self.columns.iter().map(|at| row[*at].clone()).collect()
     }
 
-    /// The row that has this key.
+    /// The existing row with this key.
     fn locate(
         &self,
         transaction: &Transaction,
@@ -87,17 +88,17 @@ fn may_rekey(schema: &TableSchema, on_duplicate: &OnDuplicateKey) -> bool {
     assignments.iter().any(|(at, _)| is_key(*at))
 }
 
-/// What an upsert does.
+/// The parameters of an upsert.
 pub(crate) struct Upsert<'a> {
-    /// Target.
+    /// The target table.
     pub table: &'a Arc<TableSchema>,
-    /// Unique keys that count: indexes, and `None` for the primary key.
+    /// Unique keys to check: indexes, and `None` for the primary key.
     pub keys: &'a [Option<IndexId>],
-    /// What happens to a row whose key is taken.
+    /// How to handle an existing row.
     pub on_duplicate: &'a OnDuplicateKey,
 }
 
-/// Writes the rows, given in table order and types, and returns how many were inserted or changed.
+/// Writes rows given in table order and types. Returns how many were inserted or changed.
 pub(crate) fn run(
     transaction: &mut Transaction,
     upsert: Upsert<'_>,
@@ -111,7 +112,7 @@ pub(crate) fn run(
     let mut affected = 0;
     let unique = unique_keys(schema, keys);
     if unique.is_empty() {
-        // No key can be taken.
+        // No key can conflict.
         for row in rows {
             let row = row?;
             transaction.insert_row(&table, &row)?;
@@ -131,7 +132,8 @@ pub(crate) fn run(
     }
     let chunk_rows = if rekeys { 1 } else { CHUNK_ROWS };
     let mut chunk: Vec<Proposed> = Vec::new();
-    // Keys of the chunk's rows, and places of those they meet: neither may be in a chunk twice.
+    // Keys of the chunk's rows, and locators of the existing ones: each may occur only once per
+    // chunk.
     let mut seen: Set<Vec<u8>> = Set::default();
     for new in rows {
         let new = new?;
@@ -153,7 +155,7 @@ pub(crate) fn run(
                 execution.check_cancelled()?;
             }
             let olds = met(transaction, &table, &unique, &new)?;
-            // With a single key, rows with different keys meet different rows.
+            // With a single key, rows with different keys have different existing rows.
             if unique.len() > 1 {
                 let places: Vec<Vec<u8>> = olds.iter().map(|(locator, _)| place(locator)).collect();
                 full = places.iter().any(|place| seen.contains(place));
@@ -179,7 +181,7 @@ pub(crate) fn run(
         )?)
 }
 
-/// The common case: rows are met by their primary key and keep it.
+/// The common case: rows are matched by primary key and keep it.
 fn by_primary_key(
     transaction: &mut Transaction,
     table: &Arc<Table>,
@@ -191,7 +193,7 @@ fn by_primary_key(
     let schema = table.schema();
     let mut affected = 0;
     let (mut keys, mut news): (Vec<RowKey>, Vec<Row>) = Default::default();
-    // Different keys with the same hash only make the chunk smaller.
+    // A hash collision only makes the chunk smaller.
     let mut seen: Set<u64> = Set::default();
     let mut write = |keys: &mut Vec<RowKey>, news: &mut Vec<Row>| -> Result<()> {
         let decide = |transaction: &Transaction, olds: &[Option<Row>]| {
@@ -247,7 +249,7 @@ fn by_primary_key(
     Ok(affected)
 }
 
-/// The unique keys of a row, encoded. A key with a null equals no other and is left out.
+/// The unique keys of a row, encoded. A key with a null never conflicts and is omitted.
 fn encoded_keys(schema: &TableSchema, unique: &[UniqueKey], row: &[Value]) -> Result<Vec<Vec<u8>>> {
     let mut keys = Vec::with_capacity(unique.len());
     for (number, key) in unique.iter().enumerate() {
@@ -263,7 +265,7 @@ fn encoded_keys(schema: &TableSchema, unique: &[UniqueKey], row: &[Value]) -> Re
     Ok(keys)
 }
 
-/// The existing rows that have one of a new row's keys, each once, in the order of the keys.
+/// The existing rows that have one of a new row's keys, each once, in key order.
 fn met(
     transaction: &Transaction,
     table: &Arc<Table>,
@@ -281,7 +283,7 @@ fn met(
     Ok(olds)
 }
 
-/// A row's place, as bytes that differ from every encoded key.
+/// A row's location, as bytes distinct from every encoded key.
 fn place(locator: &RowLocator) -> Vec<u8> {
     let mut out = vec![1];
     match locator {
@@ -317,7 +319,7 @@ fn write_chunk(
             affected += 1;
             continue;
         }
-        // The row that has the first taken key is the one to update.
+        // Update the row with the first conflicting key.
         match olds.into_iter().next() {
             Some((locator, old)) => taken.push((locator, old, new)),
             None => {
@@ -342,7 +344,7 @@ fn write_chunk(
     }
 }
 
-/// Inserts a row whose counting keys are free. Any other key that is taken is a `constraint` error.
+/// Inserts a row whose checked keys are free. A conflict on another key is a `constraint` error.
 fn insert(
     transaction: &mut Transaction,
     table: &Arc<Table>,
@@ -364,7 +366,7 @@ fn insert(
     }
 }
 
-/// Replaces all rows that the new row meets.
+/// Replaces all existing rows that conflict with the new row.
 fn replace(
     transaction: &mut Transaction,
     table: &Arc<Table>,
@@ -407,7 +409,7 @@ fn update(
     }
     let affected = news.len() as u64;
     if rekeys {
-        // All old keys go before any new one comes.
+        // Delete all old keys before inserting new ones.
         news.iter().try_for_each(|row| schema.check_row(row))?;
         transaction.delete(table, &locators)?;
         news.iter().try_for_each(|row| transaction.insert_row(table, row))?;
@@ -417,8 +419,8 @@ fn update(
     Ok(affected)
 }
 
-/// New values of existing rows, each given beside the row that was proposed; `None` for rows that the filter leaves as
-/// they are.
+/// Computes new values of existing rows, each paired with its proposed row; `None` for rows that
+/// the filter leaves unchanged.
 fn changed(
     transaction: &Transaction,
     schema: &TableSchema,
@@ -468,9 +470,9 @@ fn changed(
     Ok(out)
 }
 
-/// Where a new value comes from.
+/// The source of a new value.
 enum Source {
-    /// A column of the old row, or, counted on behind those, of the new one.
+    /// A column of the old row or, numbered after those, of the new row.
     Column(usize),
     Vector(Vector),
 }

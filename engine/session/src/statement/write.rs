@@ -1,4 +1,4 @@
-//! Statements that write rows. What they read is collected before the first write.
+//! Statements that write rows. They finish reading before the first write.
 
 use super::insert;
 use super::plan::{LocatedRows, collect, locate};
@@ -13,12 +13,12 @@ use nacre_table::{RowLocator, Table, Transaction};
 use nacre_types::{DataType, Result, TableSchema, Value, invariant};
 use std::sync::Arc;
 
-/// Rows of one statement that are moved out of segments in one commit, approximately.
+/// Approximate number of rows that one commit moves out of segments.
 const MOVED_TOGETHER: usize = 1 << 16;
-/// Estimated bytes of a row's place and number.
+/// Estimated bytes of a row's locator and number.
 const NUMBERED_LOCATOR_BYTES: usize = 32;
 
-/// Runs a statement that writes and returns how many rows; with `returned` also which.
+/// Runs a write and returns the number of rows. Collects the rows in `returned` if set.
 pub(crate) fn run(
     transaction: &mut Transaction,
     write: &Write,
@@ -82,7 +82,7 @@ pub(crate) fn run(
     }
 }
 
-/// Locks the rows of several batches at once, so that those in segments are moved in few commits.
+/// Locks the rows of several batches together, so that few commits move those in segments.
 fn lock_together(
     transaction: &mut Transaction,
     table: &Arc<Table>,
@@ -102,7 +102,7 @@ fn lock_together(
     Ok(())
 }
 
-/// Replaces rows by new ones, of which only `columns` differ.
+/// Replaces rows by new ones that differ only in `columns`.
 fn update(
     transaction: &mut Transaction,
     table: &Arc<TableSchema>,
@@ -115,7 +115,8 @@ fn update(
     let columns: Vec<usize> = columns.collect();
     let rekeys =
         key.is_some_and(|key| columns.iter().any(|position| key.columns.contains(position)));
-    // The same goes for unique values. Inside one batch the storage sees to it.
+    // A new unique value may equal an old one in another batch, as a key may. Within one batch the
+    // storage handles this.
     let is_written =
         |id: &u32| table.column_position(*id).is_some_and(|position| columns.contains(&position));
     let repeats =
@@ -123,7 +124,7 @@ fn update(
     let rekeys = rekeys || (repeats && changes.len() > 1);
     let mut affected = 0;
     if rekeys {
-        // Every old key goes before the first new one comes, so that `set id = id + 1` works.
+        // Delete all old keys before inserting new ones, so that `set id = id + 1` works.
         for change in changes {
             transaction.delete(&target, &change.locators)?;
         }
@@ -152,7 +153,7 @@ fn delete(
     Ok(affected)
 }
 
-/// The rows of `matches`, a plan over the rows found, each followed by its number from zero.
+/// The rows of `matches`, a plan over the found rows followed by their numbers from zero.
 fn matches_of(
     found: &[LocatedRows],
     id: u32,
@@ -179,26 +180,26 @@ fn matches_of(
     collect(matches, &inner)
 }
 
-/// Makes the rows that change from their matches.
+/// Computes changed rows from matches.
 struct Change<'a> {
     table: &'a TableSchema,
-    /// Columns with new values; `None` for a deletion.
+    /// Columns with new values; `None` for a delete.
     columns: Option<&'a [usize]>,
     /// Columns of a match.
     fields: &'a [Field],
 }
 
-/// A row to change, and the match that says how.
+/// A row to change, and the match that determines its values.
 struct Pick {
     /// Number of the row.
     number: usize,
-    /// Batch of matches, and row in it.
+    /// Batch of matches, and the row in it.
     batch: usize,
     row: usize,
 }
 
 impl Change<'_> {
-    /// The rows as they will be, or as they are before they are deleted; each once, by its first match.
+    /// The new rows, or the rows to delete; each once, by its first match.
     fn rows(
         &self,
         found: &[LocatedRows],
