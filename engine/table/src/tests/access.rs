@@ -1,4 +1,4 @@
-//! Driving single parts of a store.
+//! Access to individual parts of a store.
 
 use crate::commit::commits::CommitTurn;
 use crate::maintenance::context::Progress;
@@ -26,7 +26,7 @@ pub(crate) fn write_snapshot(store: &Store) -> Result<()> {
     snapshot::write(store.context())
 }
 
-/// Writes a segment that is in no table.
+/// Writes a segment that belongs to no table.
 pub(crate) fn write_segment(store: &Store, builder: SegmentBuilder) -> Result<Arc<Segment>> {
     store.context().files().write_segment(builder)
 }
@@ -36,7 +36,7 @@ pub(crate) fn collect_garbage(store: &Store) -> Result<bool> {
     collect::collect(store.context())
 }
 
-/// Merges segments in one go.
+/// Merges segments to completion.
 pub(crate) fn merge(
     store: &Store,
     table: &Arc<Table>,
@@ -72,7 +72,7 @@ pub(crate) fn build_indexes(store: &Store, table: &Arc<Table>) -> Result<()> {
     }
 }
 
-/// Whether some rowstore of a table is due to be flushed.
+/// Whether some rowstore of a table is due for a flush.
 pub(crate) fn wants_flush(store: &Store, table: &Table) -> bool {
     let context = store.context();
     table.wanting_flush(context.options().flush_bytes, || context.snapshots().oldest()).is_some()

@@ -1,4 +1,5 @@
-//! A sync that fails after its record was written: the outcome is open, so nothing the record names may go.
+//! Syncs that fail after the record was written: the outcome is unknown, so files that the record
+//! names must stay.
 
 use crate::tests::access::{lock, merge, write_snapshot};
 use crate::tests::{batch, host, locate, options, row, scan, schema, sorted};
@@ -9,8 +10,8 @@ use nacre_types::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Files in memory; log files refuse to sync while `refuse` is set, but keep what was written. There is no room for
-/// new files while it is `full`. What is in `during` happens while a log file is being synced.
+/// Files in memory. Syncing log files fails while `refuse` is set, but keeps what was written;
+/// creating files fails while `full` is set; `during` runs during a log sync.
 #[derive(Clone, Default)]
 struct Refusing {
     files: Arc<MemoryStore>,
@@ -78,7 +79,7 @@ impl LocalFile for RefusingFile {
     }
 }
 
-/// A store with a table, and what makes its disk refuse.
+/// A store with a table, and the switch that makes its disk fail.
 fn refusing(options: StoreOptions) -> (Arc<Store>, Arc<Table>, Arc<AtomicBool>, Arc<MemoryStore>) {
     let disk = Refusing::default();
     let store = Store::open(disk.host(), options).unwrap();
@@ -161,7 +162,8 @@ fn after_a_failed_commit_a_change_of_the_catalog_changes_nothing() {
     assert_eq!(sorted(scan(&reader.view(&there)).unwrap()), [row(1, "a", 1)]);
 }
 
-/// A store that commits in memory only, with a table that has a unique index, and what makes its disk refuse.
+/// A store with relaxed durability, a table with a unique index, and the switch that makes its disk
+/// fail.
 fn relaxed() -> (Arc<Store>, Arc<Table>, Arc<AtomicBool>) {
     let durability = crate::Durability::Relaxed { interval_ms: 1_000_000 };
     let (store, table, refuse, _) = refusing(StoreOptions { durability, ..options() });
@@ -201,7 +203,7 @@ fn what_a_load_skips_its_rows_for_is_durable() {
     assert!(load.finish().is_err());
 }
 
-/// What a full disk keeps from being written does not keep from being removed what makes room again.
+/// A full disk blocks writes but not the removal of files, which frees space.
 #[test]
 fn a_dropped_table_makes_room_on_a_full_disk() {
     let disk = Refusing::default();
@@ -218,7 +220,7 @@ fn a_dropped_table_makes_room_on_a_full_disk() {
     let segments = || files.list().unwrap().iter().filter(|name| name.starts_with("seg-")).count();
     assert_eq!(segments(), 1);
     store.drop_table(&tables[0]).unwrap();
-    // There is a table to be flushed, which cannot be.
+    // A table is due for a flush, which fails.
     assert_eq!(store.maintain().unwrap_err().kind(), ErrorKind::Io);
     assert_eq!(segments(), 0);
     full.store(false, Ordering::Relaxed);
@@ -226,8 +228,8 @@ fn a_dropped_table_makes_room_on_a_full_disk() {
     assert_eq!(segments(), 1);
 }
 
-/// A commit of relaxed durability is visible at once, also when the one before it, which dropped a table, is not durable
-/// yet: then a crash would bring the table back.
+/// A relaxed commit is visible immediately, even if the preceding commit, which dropped a table, is
+/// not durable yet; a crash would then bring the table back.
 #[test]
 #[allow(clippy::disallowed_methods)]
 fn files_of_a_dropped_table_stay_until_that_is_durable() {
@@ -250,14 +252,14 @@ fn files_of_a_dropped_table_stay_until_that_is_durable() {
             insert(&keeper, &other);
             keeper.maintain().unwrap();
         });
-        // It either ends or waits for the sync.
+        // The thread either ends or waits for the sync.
         for _ in 0..50 {
             std::thread::sleep(std::time::Duration::from_millis(10));
             if work.is_finished() {
                 break;
             }
         }
-        // What a crash would leave: all files, but of the log only what was synced before.
+        // The state after a crash: all files, but only the synced part of the log.
         for name in files.list().unwrap().iter().filter(|name| !name.starts_with("log-")) {
             let from = files.open(name).unwrap();
             let mut bytes = vec![0; from.len().unwrap() as usize];
@@ -270,7 +272,7 @@ fn files_of_a_dropped_table_stay_until_that_is_durable() {
         files.list().unwrap().iter().filter(|name| name.starts_with("seg-")).count()
     };
     assert_eq!(segments(&at_crash), 1);
-    // The other thread may be in the middle of it.
+    // The other thread may be in the middle of maintenance.
     for _ in 0..500 {
         store.maintain().unwrap();
         if segments(&disk.files) == 0 {
@@ -317,7 +319,8 @@ fn closing_is_done_when_all_is_durable() {
     store.close().unwrap();
 }
 
-/// What a snapshot is of stays until it is written, though newer commits are visible before they are durable.
+/// Rows in a snapshot are kept until it is written, even if newer commits become visible before
+/// they are durable.
 #[test]
 fn a_snapshot_has_the_rows_that_a_relaxed_commit_overtakes() {
     let disk = Refusing::default();
@@ -339,13 +342,14 @@ fn a_snapshot_has_the_rows_that_a_relaxed_commit_overtakes() {
     }));
     write_snapshot(&store).unwrap();
     assert!(disk.during.lock().unwrap().is_none());
-    // The process ends before anything is synced again.
+    // The process ends before another sync.
     let after = Store::open(host(&disk.files), options()).unwrap();
     let seen = scan(&after.begin().unwrap().view(&after.table("t").unwrap())).unwrap();
     assert_eq!(sorted(seen), [row(1, "a", 1), row(2, "a", 2), row(3, "a", 3)]);
 }
 
-/// What is said to be there, or gone, already is so durably, or that is not said.
+/// A statement that reports a catalog object as existing or missing must not rely on a commit that
+/// is not durable.
 #[test]
 fn the_catalog_is_not_believed_after_a_failed_commit() {
     let (store, table, refuse, files) = refusing(options());
@@ -358,7 +362,7 @@ fn the_catalog_is_not_believed_after_a_failed_commit() {
     assert!(Store::open(host(&files), options()).is_ok());
 }
 
-/// A commit that waits for its turn while the database is closed is refused, not forgotten.
+/// A commit that waits for its turn while the database is closed is rejected, not lost.
 #[test]
 #[allow(clippy::disallowed_methods)]
 fn a_relaxed_commit_is_synced_by_the_close_or_refused() {

@@ -1,4 +1,4 @@
-//! Commits in the middle of which others come: their segments are listed, and nothing is decided yet.
+//! Readers and writers during another commit, whose segments are listed but whose outcome is open.
 
 use crate::segments::state::SegmentState;
 use crate::tests::access::{lock, write_segment};
@@ -17,7 +17,8 @@ fn with_unique(store: &Arc<Store>, table: &Arc<Table>) -> Arc<Table> {
     store.create_index(table, index).unwrap()
 }
 
-/// Lists a segment of these rows, as a commit does before it is decided; answers how to take it out again.
+/// Lists a segment of these rows, as a commit does before it is decided. Returns a function that
+/// removes it again.
 fn list(
     store: &Arc<Store>,
     table: &Arc<Table>,
@@ -43,7 +44,7 @@ fn all(store: &Arc<Store>, table: &Arc<Table>) -> Vec<Vec<Value>> {
     sorted(scan(&store.begin().unwrap().view(table)).unwrap())
 }
 
-/// Does something while another's segment is listed and then taken out again.
+/// Runs `work` while another commit's segment is listed and then removed again.
 #[allow(clippy::disallowed_methods)]
 fn beside<T: Send>(
     store: &Arc<Store>,
@@ -55,7 +56,7 @@ fn beside<T: Send>(
         let turn = lock(store);
         let take_out = list(store, table, turn.next(), listed);
         let worker = scope.spawn(work);
-        // Long enough for all that it does before it waits.
+        // Long enough for `work` to reach its wait.
         std::thread::sleep(Duration::from_millis(300));
         take_out();
         drop(turn);
@@ -69,7 +70,7 @@ fn unique_values_are_given_on_while_their_rows_are_flushed() {
     let table = with_unique(&store, &table);
     let turn = lock(&store);
     let take_out = list(&store, &table, turn.next(), &[row(1, "a", 7)]);
-    // The flush has read the row, and does not know yet that it is being deleted.
+    // The flush has read the row and does not know yet that it is being deleted.
     let mut t = store.begin().unwrap();
     let at = locate(&t, &table, 1);
     assert_eq!(t.delete(&table, &[at]).unwrap(), 1);
@@ -100,7 +101,7 @@ fn a_unique_value_that_was_deleted_is_free_while_its_row_is_flushed() {
             };
             let worker = scope.spawn(insert);
             std::thread::sleep(Duration::from_millis(200));
-            // At its end the flush leaves out what has changed since it read it.
+            // At its commit, the flush excludes rows changed since it read them.
             let states = table.segments();
             states[0].delete(turn.next(), [0].into_iter().collect(), turn.next());
             drop(turn);
@@ -168,7 +169,8 @@ fn an_insert_does_not_believe_a_commit_that_is_refused() {
     }
 }
 
-/// What was stamped and waits for its sync is visible to a transaction that waits for it too.
+/// A stamped commit that waits for its sync is visible to a transaction that waits for the sync
+/// too.
 #[test]
 fn catching_up_makes_everything_visible() {
     let (_, store, table) = open_with(&[]);
@@ -202,7 +204,8 @@ fn a_refused_row_leaves_no_entries() {
     assert_eq!(entries(), before);
 }
 
-/// Versions that a snapshot keeps are not looked through at each commit; what it kept goes with the next one after it.
+/// Versions kept for a snapshot are not searched at every commit; they are freed by the first
+/// commit after the snapshot ends.
 #[test]
 fn what_a_snapshot_kept_of_a_row_goes_when_it_ends() {
     let (_, store, table) = open_with(&[row(1, "a", 0)]);
@@ -229,7 +232,8 @@ fn what_a_snapshot_kept_of_a_row_goes_when_it_ends() {
     assert_eq!(all(&store, &table), [row(1, "a", 501)]);
 }
 
-/// When the log fails in the middle of a flush, its segments stay: rows say that they are there.
+/// If the log fails in the middle of a flush, its segments stay listed, because nodes refer to
+/// them.
 #[test]
 fn a_segment_that_stays_listed_is_believed() {
     let (_, store, table) = open_with(&[]);

@@ -1,5 +1,5 @@
-//! Batches of rows under keys that may be taken: where the rows are that have them, who else wants them, and what is
-//! left of a lock.
+//! Batched writes under primary keys: existing rows in every location, concurrent writers, and
+//! locks left behind.
 
 use crate::tests::{batch, open_with, row, scan};
 use crate::{OnDuplicate, RowKey, Store, Table, Transaction};
@@ -8,14 +8,14 @@ use std::future::Future;
 use std::sync::Arc;
 
 type Row = Vec<Value>;
-/// Something that changes nothing of what a table contains.
+/// Moves rows without changing the contents of a table.
 type Shuffle = fn(&Arc<Store>, &Arc<Table>);
 
 fn keys(table: &Table, rows: &[Row]) -> Vec<RowKey> {
     rows.iter().map(|row| table.row_key(row).unwrap()).collect()
 }
 
-/// Adds one to the number of rows that are there, and inserts the others; answers how many were there.
+/// Increments the number of existing rows and inserts the others. Returns how many existed.
 fn upsert(t: &mut Transaction, table: &Arc<Table>, rows: &[Row]) -> Result<usize> {
     let mut there = 0;
     t.write_keys(table, &keys(table, rows), |_, olds| {
@@ -32,7 +32,7 @@ fn upsert(t: &mut Transaction, table: &Arc<Table>, rows: &[Row]) -> Result<usize
     Ok(there)
 }
 
-/// Identities and numbers of what a transaction sees, sorted.
+/// Ids and numbers of the visible rows, sorted.
 fn seen(t: &Transaction, table: &Arc<Table>) -> Vec<(i64, i64)> {
     let number = |value: &Value| if let Value::Int(v) = value { *v } else { panic!("{value:?}") };
     let mut rows: Vec<_> = scan(&t.view(table))
@@ -55,7 +55,7 @@ fn nodes(store: &Arc<Store>, table: &Arc<Table>) -> usize {
 
 #[test]
 fn rows_are_met_wherever_they_are() {
-    // What happens before the snapshot, and between it and the batch: none of it changes what the table contains.
+    // Rearrangements before the snapshot, and between it and the batch. None changes the contents.
     let places: [Shuffle; 5] = [
         |_, _| {},
         |store, table| store.flush(table).unwrap(),
@@ -88,7 +88,7 @@ fn rows_are_met_wherever_they_are() {
             let mut expected: Vec<(i64, i64)> =
                 (0..60).map(|id| (id, [1, 2, 7][id as usize / 20])).collect();
             assert_eq!(seen(&t, &table), expected, "{first} {second}");
-            // The same transaction meets what it has left, also after it took something back.
+            // The same transaction sees its own writes, also after rolling some back.
             let savepoint = t.savepoint();
             assert_eq!(upsert(&mut t, &table, &rows(10..70, 9)).unwrap(), 50);
             t.rollback_to(savepoint);
@@ -158,7 +158,7 @@ fn what_came_after_the_snapshot_is_a_conflict() {
             let error = upsert(&mut old, &table, &rows(3..6, 9)).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Conflict, "{case}: {error}");
             old.rollback_to(savepoint);
-            // Nothing is left of it: a transaction that begins now may.
+            // Its locks are gone: a transaction that begins now succeeds.
             let mut new = store.begin().unwrap();
             upsert(&mut new, &table, &rows(3..6, 9)).unwrap();
             new.commit().unwrap();

@@ -1,5 +1,5 @@
-//! Keys that loads have in common with what is there: against sets, in every way of looking for them; and which segments
-//! get filters.
+//! Duplicate keys between loads and existing rows, compared with sets for every search method; and
+//! which segments get key filters.
 
 use crate::layout::columns::KEY_FILTER_COLUMN;
 use crate::load::common_keys::{each_common, is_few, overlap};
@@ -15,14 +15,14 @@ use nacre_types::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What keys are of.
+/// The type of keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Integer,
     Text,
     /// A text and a number.
     Pair,
-    /// An integer, in segments that are sorted by something else.
+    /// An integer, in segments with a different sort order.
     Unsorted,
 }
 
@@ -31,7 +31,7 @@ const KINDS: [Kind; 4] = [Kind::Integer, Kind::Text, Kind::Pair, Kind::Unsorted]
 fn key_of(kind: Kind, n: i64) -> Vec<Value> {
     match kind {
         Kind::Integer | Kind::Unsorted => vec![Value::Int(n)],
-        // Not in the order of the numbers.
+        // Text order differs from numeric order.
         Kind::Text => vec![Value::Text(format!("k{n}"))],
         Kind::Pair => vec![Value::Text(format!("k{}", n % 7)), Value::Int(n)],
     }
@@ -87,7 +87,7 @@ fn load(
     load.finish()
 }
 
-/// Deletes the row of a key, if there is one.
+/// Deletes the row of a key, if it exists.
 fn remove(t: &mut Transaction, table: &Arc<Table>, key: &[Value]) -> bool {
     let Some((locator, _)) = t.locate(table, key).unwrap() else { return false };
     t.delete(table, &[locator]).unwrap() == 1
@@ -113,7 +113,7 @@ fn keys_in_common_are_those_of_both_sets() {
         let store = Store::open(host(&Arc::new(MemoryStore::new())), options).unwrap();
         let (small, large) = (1 + next(40), 5_000 + next(5_000));
         let sizes = [[small, large], [large, small], [large, large], [small, small]][round / 4 % 4];
-        // Apart, touching, one inside the other, the same.
+        // Ranges that are disjoint, touch, contain each other, or are equal.
         let (shift, spread) = ([0, 100_000, 4_000][round / 16 % 3], 1 + next(40));
         let mut sets: Vec<BTreeSet<i64>> = Vec::new();
         let mut tables = Vec::new();
@@ -174,7 +174,7 @@ fn keys_with_nulls_are_in_common_with_none_and_others_as_often_as_they_are_there
         state.part(id).unwrap()
     };
     let some = |id: i64, n: i64| if id % 5 == 0 { Value::Null } else { Value::Int(n) };
-    // Each number three times, some of them null instead; and every other number once.
+    // Each number three times, with some nulls instead; and every other number once.
     for rows in [2_400, 30] {
         let old = make(&format!("old{rows}"), &|id| some(id, id / 3), rows);
         let new = make(&format!("new{rows}"), &|id| some(id, id * 2), 1_000);
@@ -306,7 +306,8 @@ fn segments_have_filters_where_their_keys_are_between_those_of_others() {
         }
         assert_eq!(filters(&apart), [false; 4], "{kind:?}");
         assert_eq!(filters(&mixed), [false, true, true, true], "{kind:?}");
-        // Rows of the rowstore become such a segment, too, and what they are merged to has nothing beside it.
+        // Flushing the rowstore creates such a segment too; the result of a merge has no
+        // neighbours.
         let mut t = store.begin().unwrap();
         let rows: Vec<_> = (0..50).map(|n| row_of(kind, 10_001 + n * 37, 2)).collect();
         for row in &rows {
@@ -332,7 +333,7 @@ fn check_finds_a_filter_that_leaves_out_a_key() {
     let store = Store::open(host(&files), options()).unwrap();
     let table = store.create_table(schema("t", Kind::Integer)).unwrap();
     load(&store, &table, &[row_of(Kind::Integer, 1, 1)], OnDuplicate::Error).unwrap();
-    // A segment whose filter is of another column.
+    // A segment whose filter was built from another column.
     let mut builder = table.segment_builder().with_key_filter(vec![1], KEY_FILTER_COLUMN);
     builder.push(&batch(&table, &[row_of(Kind::Integer, 2, 77), row_of(Kind::Integer, 3, 78)]));
     let segment = write_segment(&store, builder).unwrap();
@@ -344,7 +345,7 @@ fn check_finds_a_filter_that_leaves_out_a_key() {
     assert!(findings[0].contains("the filter leaves out row 0"), "{findings:?}");
 }
 
-/// What a transaction could not move, as it has no room in a record, is not loaded.
+/// A row too long to be moved in one record cannot be loaded.
 #[test]
 fn rows_too_long_to_change_are_refused() {
     let long = Value::Text("x".repeat(limits::MAX_VALUE_BYTES));

@@ -1,8 +1,8 @@
-//! Keys and rows as long as the limits allow, and longer.
+//! Keys and rows up to the limits, and beyond.
 
 use super::*;
 
-/// A key that is too long for any row is not found, which is no error; nothing is written under it.
+/// Looking up a key too long for any row finds nothing and is no error; inserting it fails.
 #[test]
 fn a_key_longer_than_keys_may_be_is_not_there() {
     let (_, store, table) = open_with(&[row(1, "a", 1)]);
@@ -27,7 +27,7 @@ fn a_key_longer_than_keys_may_be_is_not_there() {
     }
 }
 
-/// Rows in memory are read in runs of bounded size, however long their texts are.
+/// Runs of rows in memory have a bounded size, however long the texts are.
 #[test]
 fn a_run_of_long_rows_ends_early() {
     let store = Store::open(host(&Arc::new(MemoryStore::new())), options()).unwrap();

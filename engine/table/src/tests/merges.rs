@@ -1,4 +1,4 @@
-//! Merges beside other work, the order of segments, and bitmaps of old snapshots.
+//! Merges concurrent with other work, the order of segments, and bitmaps of old snapshots.
 
 use crate::segments::state::SegmentState;
 use crate::table::partition::Work;
@@ -99,7 +99,7 @@ fn segments_are_sorted_by_the_sort_key_and_found_by_the_key() {
     }
 }
 
-/// What rows are sorted by is stored nowhere as a key, so it may be as long as values are.
+/// Sort order encodings are not stored, so they may exceed the length limit of keys.
 #[test]
 fn rows_are_sorted_by_texts_that_are_longer_than_keys() {
     for keyed in [true, false] {
@@ -132,7 +132,7 @@ fn rows_are_sorted_by_texts_that_are_longer_than_keys() {
     }
 }
 
-/// Segments in which many deletes arrive while they are being merged.
+/// Many deletes arrive in segments while they are being merged.
 #[test]
 fn a_merge_is_stepped_and_deletes_overtake_it() {
     let rows: Vec<_> = (0..2_000).map(|id| row(id, "a", id)).collect();
@@ -296,7 +296,7 @@ fn segments_are_bounded_in_bytes() {
         shape.primary_key = Some(KeyColumns { name: "PRIMARY".into(), columns: vec![0] });
         let table = store.create_table(shape).unwrap();
         let long = "x".repeat(150);
-        // Two orders, so that rows are picked one by one, and one row that is longer than a segment.
+        // Alternating order, so that rows are picked one by one, and one row longer than a segment.
         let rows: Vec<_> = (0..1_200)
             .map(|n| {
                 row(
@@ -352,7 +352,8 @@ fn a_rowstore_that_could_not_be_emptied_is_flushed_when_it_can() {
         t
     };
     let keep_house = || while store.needs_maintenance() && store.maintain().unwrap() {};
-    // A reader sees the rows as they were, so flushed ones stay; then a writer writes many and rolls back.
+    // A reader's snapshot keeps flushed rows in memory; then a writer writes many rows and rolls
+    // back.
     for pinned in [true, false] {
         let old = store.begin().unwrap();
         let from = if pinned { 0 } else { 2_000 };
@@ -369,7 +370,7 @@ fn a_rowstore_that_could_not_be_emptied_is_flushed_when_it_can() {
         insert(from + 1_500, from + 1_501).commit().unwrap();
         keep_house();
         if !pinned {
-            // Far less than was taken back is enough.
+            // Far fewer rows than were rolled back.
             insert(from + 1_501, 4_000).commit().unwrap();
             keep_house();
         }
@@ -378,7 +379,7 @@ fn a_rowstore_that_could_not_be_emptied_is_flushed_when_it_can() {
     assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len(), 1_501 + 500);
 }
 
-/// More keys than one record of the log could name are flushed by several.
+/// More keys than fit into one log record are flushed by several commits.
 #[test]
 fn a_large_rowstore_is_flushed_commit_by_commit() {
     let files = Arc::new(MemoryStore::new());
@@ -394,7 +395,7 @@ fn a_large_rowstore_is_flushed_commit_by_commit() {
         .unwrap();
         t.commit().unwrap();
     }
-    // A transaction holds a row of the first commit.
+    // A transaction holds the lock on a row of the first commit.
     let mut holder = store.begin().unwrap();
     let (at, _) =
         holder.locate(&table, &[Value::Int(7), Value::Text(tag.clone())]).unwrap().unwrap();

@@ -1,5 +1,5 @@
-//! Tests of table storage as a whole: a random workload against a model, with flushes, snapshots,
-//! bulk loads, reopening and long-lived readers; then single behaviours one by one.
+//! Tests of table storage as a whole: a random workload compared with a model, with flushes,
+//! snapshots, bulk loads, reopening and long-lived readers; then individual behaviours.
 
 mod access;
 mod failed_syncs;
@@ -75,7 +75,7 @@ pub(crate) fn row(id: i64, tag: &str, n: i64) -> Vec<Value> {
     vec![Value::Int(id), Value::Text(tag.into()), if n < 0 { Value::Null } else { Value::Int(n) }]
 }
 
-/// The same in the shape the table has now: the column that comes and goes says which row it is of.
+/// Like [`batch`], with the table's current columns. The optional column identifies the row.
 fn batch_for(table: &Table, rows: &[Vec<Value>]) -> Batch {
     let mut batch = batch(rows);
     if table.schema().columns.len() == 4 {
@@ -89,7 +89,7 @@ fn extra_of(n: &Value) -> Value {
     Value::Int(if let Value::Int(n) = n { 1_000_000 + n } else { 999_999 })
 }
 
-/// Takes the extra column off a row, after a look at it.
+/// Checks and removes a row's optional column.
 fn without_extra(view: &TableView, mut row: Vec<Value>) -> Vec<Value> {
     if let Some(extra) = row.get(3) {
         let default = &view.table().schema().columns[3].default;
@@ -99,7 +99,7 @@ fn without_extra(view: &TableView, mut row: Vec<Value>) -> Vec<Value> {
     row
 }
 
-/// Adds a column, or drops the one that was added.
+/// Adds the optional column, or drops it.
 fn alter(store: &Arc<Store>, table: &Arc<Table>, step: usize) {
     let mut changed = (**table.schema()).clone();
     if changed.columns.len() == 4 {
@@ -115,7 +115,7 @@ fn alter(store: &Arc<Store>, table: &Arc<Table>, step: usize) {
     store.alter_table(table, changed).unwrap();
 }
 
-/// All rows a view sees, with where they are.
+/// All rows of a view with their locators.
 pub(crate) fn scan(view: &TableView) -> Result<Vec<(Vec<Value>, RowLocator)>> {
     let mut found = Vec::new();
     for segment in &view.segments {
@@ -174,9 +174,9 @@ pub(crate) fn sorted(rows: Vec<(Vec<Value>, RowLocator)>) -> Vec<Vec<Value>> {
     rows
 }
 
-/// What a transaction sees is what the model says; names the first difference only.
+/// Compares what a transaction sees with the model, reporting the first difference.
 fn agree(reader: &Transaction, table: &Arc<Table>, model: &Model, seed: u64, step: usize) {
-    // The table as the reader's snapshot has it.
+    // The table as of the reader's snapshot.
     let table = &reader.table(&table.schema().name).unwrap();
     let seen = sorted(scan(&reader.view(table)).unwrap());
     let expected = model_rows(model);
@@ -196,8 +196,9 @@ impl Random {
     }
 }
 
-/// One seed: random transactions on one table against a map; every so often a flush, a snapshot of the
-/// storage, a bulk load, a crash (reopening from the same files), and readers that keep their snapshot.
+/// Runs one seed: random transactions on one table compared with a map, with occasional flushes,
+/// snapshots of the storage, bulk loads, crashes (reopening the same files), and readers that keep
+/// their snapshot.
 fn run_seed(seed: u64) {
     let files = Arc::new(MemoryStore::new());
     let mut store = Store::open(host(&files), options()).unwrap();
@@ -225,7 +226,7 @@ fn run_seed(seed: u64) {
             3 => readers.push((store.begin().unwrap(), model.clone())),
             12 => store.merge_all(&table).unwrap(),
             13 => while store.maintain().unwrap() {},
-            // A merge that is left in the middle goes on beside everything else.
+            // An unfinished merge continues during later steps.
             17 | 18 => {
                 for _ in 0..random.below(12) {
                     store.maintain().unwrap();
@@ -286,7 +287,7 @@ fn bulk(store: &Arc<Store>, table: &Arc<Table>, model: &mut Model, random: &mut 
                 }
             }
         }
-        // A duplicate inside one segment is found while it is written, one elsewhere at the end.
+        // A duplicate within one segment is found when it is written, others at the end.
         if let Err(e) = load.append(&batch_for(table, &rows)) {
             assert!(fails && e.kind() == ErrorKind::Constraint, "{e}");
             return;
@@ -373,7 +374,7 @@ fn transaction(store: &Arc<Store>, table: &Arc<Table>, model: &mut Model, random
     }
 }
 
-/// How many seeds to run; more on request.
+/// Number of seeds to run; the environment can request more.
 #[allow(clippy::disallowed_methods)]
 fn seeds() -> u64 {
     std::env::var("NACRE_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(25)

@@ -1,9 +1,10 @@
-//! Publishing under `loom`: flushes, merges, deletes and readers of one partition in every order. Run with
-//! `cargo test -p nacre-table --features loom models`; see `docs/TESTING.md`.
+//! Publishing under `loom`: flushes, merges, deletes and readers of one partition in every
+//! interleaving. Run with `cargo test -p nacre-table --features loom models`; see
+//! `docs/TESTING.md`.
 //!
-//! The list of segments, their life times and delete bitmaps are the real ones. What surrounds them (the commit lock,
-//! the visible timestamp, the snapshots in use) is written down here as `Store` has it. Nodes of the rowstore, which
-//! have models of their own, are taken as one step each.
+//! Segment lists, segment lifetimes and delete bitmaps are the real ones. The commit lock, the
+//! visible timestamp and the snapshots in use are reproduced here. Rowstore nodes, which have
+//! models of their own, are treated as atomic.
 
 use crate::segments::state::SegmentState;
 use crate::segments::sync::AtomicU64;
@@ -26,9 +27,9 @@ fn model(body: impl Fn(&[Arc<Segment>; 2]) + Send + Sync + 'static) {
     model_with(2, body);
 }
 
-/// With at most this many forced switches.
+/// Runs with at most this many preemptions.
 fn model_with(switches: usize, body: impl Fn(&[Arc<Segment>; 2]) + Send + Sync + 'static) {
-    // Files are made once: they never change.
+    // The files are created once and never change.
     let files = [file(1), file(2)];
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(switches);
@@ -47,17 +48,17 @@ fn file(id: u64) -> Arc<Segment> {
     Arc::new(Segment::open(file, &name, id, BlockCache::new(0)).unwrap())
 }
 
-/// What of a store has to do with publishing.
+/// The parts of a store that publishing involves.
 struct World {
     partition: Partition,
-    /// The last timestamp given out.
+    /// The last assigned timestamp.
     commit: Mutex<Timestamp>,
     visible: AtomicU64,
     snapshots: Mutex<BTreeMap<Timestamp, usize>>,
 }
 
 impl World {
-    /// At timestamp 1, with one segment if one is given.
+    /// Starts at timestamp 1, with one segment if given.
     fn new(segment: Option<&Arc<Segment>>) -> Arc<World> {
         let world = World {
             partition: Partition::new(0, 1),
@@ -76,12 +77,12 @@ impl World {
         self.partition.update_segments(|list| list.push(state));
     }
 
-    /// `Store::make_visible`.
+    /// Models making a commit visible.
     fn settle(&self, commit: Timestamp) {
         self.visible.fetch_max(commit, AcqRel);
     }
 
-    /// `Store::snapshot`.
+    /// Models taking a snapshot.
     fn begin(&self) -> Timestamp {
         let mut snapshots = self.snapshots.lock().unwrap();
         let at = self.visible.load(Acquire);
@@ -93,26 +94,26 @@ impl World {
         self.snapshots.lock().unwrap().remove(&at);
     }
 
-    /// `Store::oldest_snapshot`.
+    /// Models finding the oldest snapshot.
     fn oldest(&self) -> Timestamp {
         let snapshots = self.snapshots.lock().unwrap();
         snapshots.keys().next().copied().unwrap_or_else(|| self.visible.load(Acquire))
     }
 
-    /// Rows of segments that are seen at a timestamp.
+    /// Number of segment rows visible at a timestamp.
     fn rows(&self, at: Timestamp) -> u64 {
         let list = self.partition.segments();
         let seen = list.iter().filter(|state| state.exists_at(at));
         seen.map(|state| 2 - state.deleted_at(at).map_or(0, |deleted| deleted.len())).sum()
     }
 
-    /// What `Merge::commit` publishes: the second file in the place of the first.
+    /// Publishes a merge: replaces the first file by the second.
     fn merge(&self, to: &Arc<Segment>) {
         let mut last = self.commit.lock().unwrap();
         let commit = *last + 1;
         let list = self.partition.segments();
         let source = list.iter().find(|state| state.is_current()).unwrap();
-        // Deletes that came meanwhile are of the same rows here.
+        // In this model, concurrent deletes have the same row numbers in both files.
         let deleted = (*source.all_deleted()).clone();
         *last = commit;
         self.add(to, commit, deleted);
@@ -121,7 +122,7 @@ impl World {
         self.settle(commit);
     }
 
-    /// What a move publishes: a row is gone from whatever segment has it now. Answers the commit.
+    /// Publishes a move: deletes a row from the segment that currently has it. Returns the commit.
     fn delete(&self, row: u32) -> Timestamp {
         let mut last = self.commit.lock().unwrap();
         let commit = *last + 1;
@@ -135,7 +136,7 @@ impl World {
         commit
     }
 
-    /// `Store::collect_garbage`: segments and deltas that no snapshot needs.
+    /// Models garbage collection: drops segments and deltas that no snapshot needs.
     fn collect(&self) {
         let oldest = self.oldest();
         let _last = self.commit.lock().unwrap();
@@ -147,10 +148,11 @@ impl World {
     }
 }
 
-/// A row is deleted while its segment is merged: a reader sees it until the commit of its deletion, once, wherever it
-/// is, and it stays deleted.
+/// A row is deleted while its segment is merged. A reader sees it exactly once, wherever it is,
+/// until the commit of the deletion, and never after.
 ///
-/// Planted: the merge takes the source's deletes before it has the commit lock (`World::merge`).
+/// Planted bug: the merge takes the source's deletes before it has the commit lock
+/// (`World::merge`).
 #[test]
 fn deletes_and_a_merge_show_every_row_once() {
     model(|[from, to]| {
@@ -168,7 +170,7 @@ fn deletes_and_a_merge_show_every_row_once() {
         let first = world.rows(at);
         merger.join().unwrap();
         deleter.join().unwrap();
-        // The snapshot goes on to see what it saw.
+        // The snapshot keeps seeing the same rows.
         let again = world.rows(at);
         let expected = if deleted.load(SeqCst) <= at { 1 } else { 2 };
         assert_eq!((first, again), (expected, expected));
@@ -177,11 +179,11 @@ fn deletes_and_a_merge_show_every_row_once() {
     });
 }
 
-/// Segments that were replaced, and deletes that are old, are forgotten while readers come: never what one of them
-/// sees.
+/// Replaced segments and old deletes are collected while readers begin, without affecting what any
+/// of them sees.
 ///
-/// Planted: `oldest` answers the visible timestamp whatever the snapshots (`World::oldest`); deletes are folded although
-/// a snapshot needs them (`World::collect`).
+/// Planted bugs: `World::oldest` returns the visible timestamp regardless of snapshots;
+/// `World::collect` folds deletes that a snapshot needs.
 #[test]
 fn collecting_takes_nothing_from_a_snapshot() {
     model(|[from, to]| {
@@ -209,15 +211,15 @@ fn put(byte: u8) -> Change {
     Change::Put([byte].as_slice().into())
 }
 
-/// A node whose row was committed at 1.
+/// A node with a row committed at 1.
 fn node(world: &World) -> Arc<Node> {
     let node = world.partition.rowstore().get_or_insert(b"k");
     node.push_version(Version { commit: 1, content: 1, change: put(1) });
     node
 }
 
-/// What `Store::commit_flush` publishes: first the segment, then that the row is there; here a row of the segment is
-/// excluded, so that the other is the node's.
+/// Publishes a flush: first lists the segment, then marks the row as flushed. One of the segment's
+/// two rows is excluded; the other is the node's.
 fn flush(world: &World, node: &Node, to: &Arc<Segment>) {
     let mut last = world.commit.lock().unwrap();
     let commit = *last + 1;
@@ -228,11 +230,12 @@ fn flush(world: &World, node: &Node, to: &Arc<Segment>) {
     world.settle(commit);
 }
 
-/// A row goes from memory to a segment: a reader finds it in one of them, and in one only, whether he looks at the node
-/// or at the segments first.
+/// A row moves from memory to a segment. A reader finds it in exactly one of them, whether it
+/// searches the node or the segments first.
 ///
-/// Planted: the timestamp is visible before the segment is listed (`flush`: `settle` before `add`). It takes three
-/// switches: to the flusher, back to a reader that begins then, and to the flusher between the reader's two looks.
+/// Planted bug: the timestamp is visible before the segment is listed (`flush`: `settle` before
+/// `add`). Finding it takes three switches: to the flusher, back to a reader that begins then, and
+/// to the flusher between the reader's two searches.
 #[test]
 fn a_flushed_row_is_seen_once() {
     model_with(3, |[to, _]| {
@@ -253,10 +256,11 @@ fn a_flushed_row_is_seen_once() {
     });
 }
 
-/// A transaction that wants the key of a row being flushed finds the row: in the node, or, if the node says so, in a
-/// segment of the list that it reads then.
+/// A transaction that inserts the key of a row being flushed finds the row: in the node or, if the
+/// node is marked as flushed, in a segment of the list it reads then.
 ///
-/// Planted: the node says that the row is in a segment before there is one (`flush`: `node.flush` before `add`).
+/// Planted bug: the node is marked as flushed before the segment is listed (`flush`: `node.flush`
+/// before `add`).
 #[test]
 fn a_key_is_taken_while_its_row_is_flushed() {
     model(|[to, _]| {
@@ -283,7 +287,7 @@ fn a_key_is_taken_while_its_row_is_flushed() {
         let mut last = world.commit.lock().unwrap();
         let commit = *last + 1;
         world.add(to, commit, RoaringBitmap::from_iter([1]));
-        // A row that is locked stays.
+        // A locked row is not flushed.
         let _ = node.flush(commit, 1);
         *last = commit;
         drop(last);

@@ -1,4 +1,4 @@
-//! Changes of a schema, and the work that they overtake or that overtakes them.
+//! Schema changes racing with background work and commits.
 
 use crate::index::definition::Index;
 use crate::record::{self, NewSegment};
@@ -14,7 +14,8 @@ use roaring::RoaringBitmap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A merge that was given the table before a column came is given segments that have it.
+/// A merge that starts with an older version of the table than its segments must keep their
+/// columns.
 #[test]
 fn a_merge_does_not_lose_a_column_that_came_before_its_segments() {
     let (_, store, old) = open_with(&[]);
@@ -46,7 +47,8 @@ fn unique(table: &Arc<Table>) -> IndexSchema {
     IndexSchema { id: 0, name: "u".into(), columns, unique: true, kind: IndexKind::BTree }
 }
 
-/// Makes a unique index while another transaction is in the middle of a commit, which `finish` ends.
+/// Creates a unique index while another transaction is in the middle of a commit, which `finish`
+/// completes.
 #[allow(clippy::disallowed_methods)]
 fn create_beside(
     store: &Arc<Store>,
@@ -55,7 +57,7 @@ fn create_beside(
 ) -> Result<Arc<Table>> {
     std::thread::scope(|scope| {
         let creator = scope.spawn(|| store.create_index(table, unique(table)));
-        // Long enough for all that it does before it waits.
+        // Long enough for the creator to reach the lock.
         std::thread::sleep(Duration::from_millis(400));
         finish();
         creator.join().unwrap()
@@ -71,7 +73,7 @@ fn a_unique_index_meets_all_rows_of_a_commit_that_is_half_done() {
     let mut nodes = Vec::new();
     partition.each_node(|node| nodes.push(node.clone()));
     let [first, second] = &nodes[..] else { panic!("{} nodes", nodes.len()) };
-    // As a commit does: it stamps one row after the other.
+    // Like a commit, which stamps one row after another.
     let mut turn = lock(&store);
     let commit = turn.next();
     let mut payload = record::begin(commit);
@@ -100,7 +102,7 @@ fn a_unique_index_is_not_refused_for_a_row_that_is_being_flushed() {
     let mut builder = table.segment_builder();
     builder.push(&batch(&[row(1, "a", 7)]));
     let segment = write_segment(&store, builder).unwrap();
-    // As a flush does: the segment is listed before the row says that it is there.
+    // Like a flush, which lists the segment before marking the row as flushed.
     let mut turn = lock(&store);
     let commit = turn.next();
     let added = Arc::new(SegmentState::new(segment.clone(), commit, RoaringBitmap::new()));
@@ -130,7 +132,7 @@ fn a_unique_index_is_not_refused_for_rows_that_were_truncated() {
     assert_eq!(kind(&store.table("t").unwrap()), None);
 }
 
-/// A change of the catalog is announced first, so a reader of the changed catalog knows of it.
+/// A catalog change is announced first, so that a reader of the changed catalog knows of it.
 #[test]
 fn a_snapshot_has_its_names_when_the_catalog_has_changed() {
     let (_, store, table) = open_with(&[]);
@@ -145,7 +147,7 @@ fn a_snapshot_has_its_names_when_the_catalog_has_changed() {
     assert!(store.table_at("t", store.visible()).is_none());
 }
 
-/// As many versions as there were changes while a reader held the oldest are dropped at once, on a small stack.
+/// Dropping a long chain of versions at once must not overflow a small stack.
 #[test]
 #[allow(clippy::disallowed_methods)]
 fn many_versions_of_a_table_go_at_once() {
@@ -163,7 +165,8 @@ fn many_versions_of_a_table_go_at_once() {
     std::thread::Builder::new().stack_size(256 << 10).spawn(go).unwrap().join().unwrap();
 }
 
-/// A dropped index serves transactions that began before: as quickly, and every row once.
+/// A dropped index still serves transactions that began earlier, as fast as before and without
+/// duplicates.
 #[test]
 fn a_dropped_index_serves_those_who_began_before() {
     let files = Arc::new(MemoryStore::new());

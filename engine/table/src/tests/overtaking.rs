@@ -1,5 +1,5 @@
-//! What comes in the middle of something else: a writer between the last look of a bulk load and its stamping, many rows
-//! while a table is merged. The place is made sure of by files that run the other when they are written.
+//! Races at a fixed point: a writer between the last check of a bulk load and its stamping, and
+//! large writes during a merge. Hooks on file writes run the other party at that point.
 
 use crate::tests::{access, batch, host, options, row, scan, schema};
 use crate::{OnDuplicate, Store, StoreOptions};
@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex};
 
 type Hook = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
-/// Files in memory; the first call for more than `bytes` of a file of this kind after the hook is set runs it.
+/// Files in memory that run the hook on the first write of more than `bytes` to a file of this
+/// kind.
 struct Hooked {
     files: Arc<MemoryStore>,
     hook: Hook,
@@ -121,8 +122,8 @@ fn an_update_does_not_overtake_the_load_that_replaces_its_row() {
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
 }
 
-/// A row that a load has replaced is moved by a transaction that then changes nothing: what is in memory now is still newer
-/// than the snapshot from before the load.
+/// A transaction moves a row that a load has replaced, and changes nothing. The row in memory is
+/// still newer than a snapshot from before the load.
 #[test]
 fn a_move_does_not_make_a_loaded_row_older() {
     let store = Store::open(host(&Arc::new(MemoryStore::new())), options()).unwrap();

@@ -1,5 +1,5 @@
-//! Tables of several partitions: rows without a primary key that change their partition, rows that may go
-//! anywhere, what is stored where, and threads that write to different partitions.
+//! Partitioned tables: rows without a primary key that change partition, rows without a fixed
+//! partition, routing, and concurrent writers to different partitions.
 
 use crate::tests::access::write_snapshot;
 use crate::tests::{Random, batch, host, options, row, scan, schema};
@@ -19,7 +19,7 @@ fn insert(store: &Arc<Store>, table: &Arc<Table>, rows: &[Vec<Value>]) -> Result
     t.commit()
 }
 
-/// Rows as text, in order, with repetitions.
+/// Rows as text, sorted, with duplicates.
 fn contents(store: &Arc<Store>, table: &Arc<Table>) -> Vec<String> {
     let reader = store.begin().unwrap();
     let mut rows: Vec<String> =
@@ -28,7 +28,7 @@ fn contents(store: &Arc<Store>, table: &Arc<Table>) -> Vec<String> {
     rows
 }
 
-/// Every row is where its shard key says, and the table is sound.
+/// Checks that every row is in the partition of its shard key, and runs `check`.
 fn check(store: &Arc<Store>, table: &Arc<Table>) {
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
     let shard = table.schema().shard_key.clone().unwrap();
@@ -42,7 +42,7 @@ fn check(store: &Arc<Store>, table: &Arc<Table>) {
     }
 }
 
-/// Rows without a primary key against a list, with updates that move them between partitions.
+/// Compares rows without a primary key with a list, with updates that move them between partitions.
 fn history(seed: u64, columns: &[usize]) {
     let files = Arc::new(MemoryStore::new());
     let mut store = Store::open(host(&files), options()).unwrap();
@@ -145,7 +145,7 @@ fn every_partition_gets_its_share_and_answers_for_its_keys() {
     check(&store, &table);
 }
 
-/// The hash is part of the format: rows of a stored table must be found by later versions.
+/// The hash is part of the format: later versions must find the rows of a stored table.
 #[test]
 fn routing_does_not_change_between_versions() {
     let files = Arc::new(MemoryStore::new());

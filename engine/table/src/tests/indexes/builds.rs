@@ -1,4 +1,4 @@
-//! Building parts for segments that are older than their index.
+//! Building index parts for segments older than the index.
 
 use super::*;
 use crate::tests::access::{build_indexes, write_snapshot};
@@ -49,7 +49,7 @@ fn parts_are_built_in_steps_and_after_a_crash_at_any_of_them() {
         for _ in 0..steps {
             done = !store.maintain().unwrap();
         }
-        // Not closed: what was not committed is lost.
+        // Dropped without closing, so that uncommitted work is lost.
         drop(store);
         let store = Store::open(host(&files), options()).unwrap();
         let named: usize = progress(&store).iter().map(|(built, _)| built).sum();
@@ -84,13 +84,13 @@ fn files_of_parts_go_with_their_index_or_their_segment() {
     store.drop_index(&store.table("t").unwrap(), "by_n").unwrap();
     while store.maintain().unwrap() {}
     assert_eq!(part_files(&files).len(), 8);
-    // The old snapshot has the index.
+    // The old snapshot can use the index.
     let table = old.table("t").unwrap();
     assert_eq!(ids(&find(&old, &table, "by_n", &by_n(3))).len(), 1_000);
     drop((old, table));
     while store.maintain().unwrap() {}
     assert_eq!(part_files(&files).len(), 4);
-    // New segments have their parts in them.
+    // New segments contain their parts.
     store.merge_all(&store.table("t").unwrap()).unwrap();
     while store.maintain().unwrap() {}
     assert!(part_files(&files).is_empty());
@@ -106,7 +106,7 @@ fn check_finds_a_part_that_is_not_of_its_segment() {
     let table = store.create_index(&store.table("t").unwrap(), index("by_n", &[4], false)).unwrap();
     build_indexes(&store, &table).unwrap();
     drop((table, store));
-    // Two segments of the same number of rows change parts.
+    // Swap the parts of two segments with the same number of rows.
     let names = part_files(&files);
     let content = |name: &str| {
         let file = files.open(name).unwrap();
@@ -147,6 +147,6 @@ fn a_filter_lets_few_keys_through_that_are_not_there() {
             through += u32::from(may && !is_there);
         }
     }
-    // One in a thousand of 70,000.
+    // About one in a thousand of 70,000.
     assert!((10..300).contains(&through), "{through}");
 }

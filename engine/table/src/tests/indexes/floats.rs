@@ -1,4 +1,5 @@
-//! Values that are equal to keys, though not to a processor: NaN to itself, and zeroes of both signs.
+//! Floats that are equal as keys but not in IEEE comparison or representation: NaN, and zeros of
+//! either sign.
 
 use super::*;
 
@@ -6,7 +7,7 @@ fn float(name: &str, id: u32, default: Value) -> Column {
     Column { id, name: name.into(), data_type: DataType::Float64, nullable: false, default }
 }
 
-/// The first columns of a key of two, in segments that are sorted by something else.
+/// Lookups by the first column of a two-column key, in segments with a different sort order.
 #[test]
 fn keys_that_begin_with_nan_are_found() {
     let files = Arc::new(MemoryStore::new());
@@ -41,7 +42,7 @@ fn keys_that_begin_with_nan_are_found() {
     }
 }
 
-/// A segment that is older than a column has its default.
+/// Rows of a segment older than a column have its default.
 #[test]
 fn a_default_that_is_nan_is_found() {
     let (_, store, table) = open(schema(true));

@@ -1,4 +1,5 @@
-//! Hash tables: made where keys overlap, kept in number, right after a crash at any step, and checked.
+//! Hash tables: built where keys overlap, bounded in number, correct after a crash at any step, and
+//! checked.
 
 use super::*;
 use crate::index::hash::table::{HASH, HashTable, PLACE, file_builder, pack, stored};
@@ -9,7 +10,7 @@ use nacre_column::Values;
 use nacre_host::{LocalFile, LocalStore};
 use nacre_types::hash::hash_bytes;
 
-/// Segments of 100 rows with keys all over the place.
+/// Segments of 100 rows with scattered keys.
 fn scattered(segments: i64, from: f64) -> (Arc<MemoryStore>, Arc<Store>, StoreOptions) {
     let options = StoreOptions { segment_rows: 100, hash_from: from, ..options() };
     let (files, store, _) = open_with(schema(true), options.clone());
@@ -64,7 +65,7 @@ fn tables_are_made_in_steps_and_survive_a_crash_at_any_of_them() {
         for _ in 0..steps {
             done = !store.maintain().unwrap();
         }
-        // Not closed: what was not committed is lost.
+        // Dropped without closing, so that uncommitted work is lost.
         drop(store);
         let store = Store::open(host(&files), options).unwrap();
         assert_eq!(hash_files(&files), named(&store));
@@ -91,7 +92,8 @@ fn segments_that_do_not_overlap_get_no_tables() {
         store.flush(&table).unwrap();
     }
     while store.maintain().unwrap() {}
-    // All but the index whose first column is the same everywhere are told apart by their ranges, by its second.
+    // Every index can tell segments apart by range, one of them by its second column only, so no
+    // hash table is built.
     assert_eq!(named(&store), 0);
 }
 
@@ -110,9 +112,9 @@ fn tables_cover_all_big_segments_and_are_few() {
         assert_eq!(covered, all);
         assert!(tables.len() < 4, "{}", tables.len());
     }
-    // 2,100 entries at 1,600 a file.
+    // 2,100 entries in files of up to 1,600.
     assert!(list.tables().iter().any(|table| table.files().len() == 2));
-    // Ten numbers a segment, however many rows have them.
+    // Ten distinct numbers per segment, each counted once.
     let by_n = list.tables().iter().filter(|table| table.keys() == KeySet::Index(2));
     assert_eq!(by_n.map(|table| table.len()).sum::<usize>(), 210);
     assert!(!store.needs_maintenance());
@@ -131,7 +133,7 @@ fn tables_are_rewritten_when_half_of_their_segments_are_gone() {
     let table = store.table("t").unwrap();
     let old = store.begin().unwrap();
     let before: Vec<u64> = list(&store).tables().iter().map(|table| table.id()).collect();
-    // Three of eight go: their entries are passed over.
+    // Three of eight segments are gone: their entries are skipped.
     let states: Vec<_> = list(&store).iter().cloned().collect();
     merge(&store, &table, &table.partitions()[0], &states[..3]).unwrap();
     let after: Vec<u64> = list(&store).tables().iter().map(|table| table.id()).collect();
@@ -153,7 +155,7 @@ fn tables_are_rewritten_when_half_of_their_segments_are_gone() {
         assert!(dead.count() * 2 < table.segments().len());
     }
     look(&store, 800);
-    // A snapshot from before all this reads the segments that are gone.
+    // An older snapshot still reads the dropped segments.
     let at = find(&old, &table, "u", &KeyRange::equal(vec![Value::Int(5)]));
     assert_eq!(ids(&at), [5]);
     drop((at, old));
@@ -164,7 +166,7 @@ fn tables_are_rewritten_when_half_of_their_segments_are_gone() {
     drop(store);
     let store = Store::open(host(&files), options).unwrap();
     look(&store, 800);
-    // What is gone with its table is gone as files.
+    // Files of a dropped table's hash tables are removed.
     store.truncate(&[store.table("t").unwrap()]).unwrap();
     while store.maintain().unwrap() {}
     collect_garbage(&store).unwrap();
@@ -184,7 +186,7 @@ fn tables_of_a_dropped_index_go() {
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
 }
 
-/// A table made of these entries, in files of some each.
+/// A hash table of these entries, one file per slice.
 fn made(keys: KeySet, files: &[&[(i64, i64)]], segments: &[u64]) -> Arc<HashTable> {
     let cache = BlockCache::new(1 << 20);
     let local = MemoryStore::new();
@@ -230,7 +232,7 @@ fn entries_of_one_hash_are_found_across_segments_and_files() {
     for nothing in [0, 2, 5, 10] {
         assert_eq!(found(nothing), []);
     }
-    // An entry of a segment that the table does not have is damage.
+    // An entry for a segment that the table does not cover is corruption.
     let bad = made(KeySet::Primary, &[&[entry(1, 2, 0)]], &[10, 11]);
     assert_eq!(bad.find(hash(1), |_, _| {}).unwrap_err().kind(), ErrorKind::Corrupt);
 }
@@ -264,7 +266,7 @@ fn check_finds_entries_that_are_wrong_and_keys_of_equal_hash_are_told_apart() {
     assert_eq!(with(&entries), Vec::<String>::new());
     let get = |id: i64| store.get(&table, &[Value::Int(id)], &[0]).unwrap();
     assert_eq!(get(10), Some(vec![Value::Int(10)]));
-    // One is missing, one is in the wrong place, one too many: as if another key had its hash.
+    // An entry missing, one with a wrong position, and an extra one with the hash of another key.
     let complaint = "its entries are not the keys of segment";
     assert!(with(&entries[1..])[0].contains(complaint));
     let mut wrong = entries.clone();

@@ -1,4 +1,5 @@
-//! Indexes against a map: random transactions, loads, flushes, merges, restarts, and single behaviours.
+//! Indexes compared with a map: random transactions, loads, flushes, merges, restarts, and
+//! individual behaviours.
 
 use crate::tests::{host, options};
 
@@ -101,7 +102,7 @@ pub(super) fn batch(items: &[Item]) -> Batch {
     Batch::new(types.iter().enumerate().map(column).collect(), rows.len())
 }
 
-/// Segments that are soon as big as they get, and hash tables for all of them.
+/// Small segments that soon reach full size, and hash tables for all of them.
 pub(super) fn hashed() -> StoreOptions {
     StoreOptions { segment_rows: 24, hash_from: 0.0, ..options() }
 }
@@ -126,7 +127,7 @@ pub(super) fn insert(store: &Arc<Store>, items: &[Item]) -> nacre_types::Result<
     t.commit()
 }
 
-/// What an index finds, as whole rows: memory first, then segments.
+/// The rows found by an index: memory first, then segments.
 pub(super) fn find(
     t: &Transaction,
     table: &Arc<Table>,
@@ -134,7 +135,7 @@ pub(super) fn find(
     range: &KeyRange,
 ) -> Vec<(Item, RowLocator)> {
     let view = t.view(table);
-    // Companions too, which no statement can name.
+    // Includes companion indexes, which no statement can name.
     let id = table.schema().indexes.iter().find(|index| index.name == name).unwrap().id;
     let probe = view.probe_index(id, range).unwrap();
     let (rows, locators) = probe.memory(0, probe.memory_rows(), &[0, 1, 2, 3]).unwrap();
@@ -246,7 +247,7 @@ fn unique_values_are_refused_and_nulls_are_not() {
         assert_eq!(key_of(&[item(4, 1, "b", 1)]).as_deref(), Some("u"));
         assert_eq!(key_of(&[item(4, 2, "a", 1)]).as_deref(), Some("tag_n"));
         assert_eq!(key_of(&[item(1, 9, "z", 9)]).as_deref(), Some("PRIMARY"));
-        // One batch that repeats a key.
+        // A single batch with a duplicate key.
         assert_eq!(key_of(&[item(5, 5, "c", 1), item(6, 5, "d", 1)]).as_deref(), Some("u"));
         insert(&store, &[item(5, 5, "c", 1), item(6, 6, "c", 2)]).unwrap();
         assert_eq!(store.check().unwrap(), Vec::<String>::new());
@@ -271,7 +272,7 @@ fn a_statement_may_pass_values_on_from_row_to_row() {
             .collect();
         t.update(&table, &locators, &batch(&up)).unwrap();
         assert_eq!(find(&t, &table, "u", &KeyRange::equal(vec![Value::Int(0)])).len(), 0);
-        // A value that two rows would have.
+        // A value assigned to two rows.
         let savepoint = t.savepoint();
         let found = find(&t, &table, "u", &KeyRange::all());
         let same: Vec<Item> =
@@ -307,7 +308,7 @@ fn entries_go_with_the_rows_that_need_them() {
     }
     assert_eq!(entries(&table), [1, 1, 1, 1]);
     assert_eq!(given(&table), 0);
-    // An old snapshot keeps what it sees.
+    // An old snapshot keeps seeing the same rows.
     let old = store.begin().unwrap();
     let mut t = store.begin().unwrap();
     let (locator, _) = t.locate(&table, &[Value::Int(1)]).unwrap().unwrap();
@@ -328,7 +329,7 @@ fn two_transactions_that_race_for_a_value() {
         if flush {
             store.flush(&table).unwrap();
         }
-        // Both want a value that no row has: one waits.
+        // Two transactions assign an unused value: one waits.
         let (mut a, mut b) = (store.begin().unwrap(), store.begin().unwrap());
         a.insert(&table, &batch(&[item(2, 7, "x", 1)])).unwrap();
         let savepoint = b.savepoint();
@@ -339,7 +340,8 @@ fn two_transactions_that_race_for_a_value() {
         a.rollback();
         b.insert(&table, &batch(&[item(3, 7, "y", 1)])).unwrap();
         b.commit().unwrap();
-        // One takes a value away, the other wants it: it waits, and its snapshot is too old then.
+        // One removes a value, the other assigns it: the second waits, and then its snapshot is too
+        // old.
         let (mut a, mut b) = (store.begin().unwrap(), store.begin().unwrap());
         let (locator, _) = a.locate(&table, &[Value::Int(1)]).unwrap().unwrap();
         a.update_row(&table, &locator, &item(1, 2, "a", 1).values()).unwrap();
@@ -386,12 +388,12 @@ fn an_index_made_on_a_full_table_finds_what_was_there() {
     let table = store.drop_index(&table, "U").unwrap();
     insert(&store, &[item(9_000, 17, "x", 1)]).unwrap();
     assert_eq!(store.drop_index(&table, "u").err().unwrap().kind(), ErrorKind::NotFound);
-    // A number is never given again.
+    // Index ids are never reused.
     let table = store.create_index(&table, index("u", &[1], true)).unwrap();
     let ids: Vec<u32> = table.schema().indexes.iter().map(|i| i.id).collect();
     assert_eq!(ids.len(), 2);
     assert!(ids[1] > 5, "{ids:?}");
 }
 
-/// What a map knows.
+/// The expected contents by id.
 pub(super) type Model = BTreeMap<i64, Item>;

@@ -1,10 +1,10 @@
-//! Random histories against a map, on one thread.
+//! Random histories compared with a map, on one thread.
 
 use super::*;
 use crate::tests::Random;
 use crate::tests::access::write_snapshot;
 
-/// Whether two rows may not both be there, and by which key.
+/// The key on which two rows conflict, if any.
 fn conflict(a: &Item, b: &Item) -> Option<&'static str> {
     if a.id == b.id {
         return Some("PRIMARY");
@@ -15,7 +15,7 @@ fn conflict(a: &Item, b: &Item) -> Option<&'static str> {
     (a.n.is_some() && a.n == b.n && a.tag == b.tag).then_some("tag_n")
 }
 
-/// Whether unique indexes that are there at the moment forbid a map.
+/// Whether the existing unique indexes allow a map.
 fn is_allowed(model: &Model, has: &dyn Fn(&str) -> bool) -> bool {
     let (mut us, mut tag_ns) =
         (std::collections::BTreeSet::new(), std::collections::BTreeSet::new());
@@ -49,7 +49,7 @@ impl World {
     fn item(&mut self) -> Item {
         let mut item = random_item(&mut self.random, 60);
         if !self.keyed {
-            // Without a primary key nothing keeps a number from coming twice but this.
+            // Without a primary key, only this counter prevents duplicate ids.
             self.next_id += 1;
             item.id = self.next_id;
         }
@@ -159,7 +159,7 @@ impl World {
         }
     }
 
-    /// A few ranges of every index, as a transaction sees them.
+    /// Compares a few ranges of every index with the model.
     fn agree(&mut self, t: &Transaction, model: &Model) {
         let table = t.table("t").unwrap();
         for index in table.schema().indexes.clone() {
@@ -225,12 +225,12 @@ impl World {
         let mut after = self.model.clone();
         let (many, first) =
             (self.random.below(2) == 0, 1_000 + self.random.below(1 << 17) as i64 * 16_000);
-        // The odd ones have the value of their even neighbour.
+        // Rows at odd positions get the value of their even neighbour.
         let clash = self.random.below(2) == 0;
         let mut fails = false;
         for round in 0..self.random.below(4) as i64 {
             let items: Vec<Item> = match many {
-                // New rows, into segments of several blocks.
+                // New rows, in segments of several blocks.
                 true => (0..4_000)
                     .map(|i| first + round * 4_000 + i)
                     .map(|v| {
@@ -253,7 +253,7 @@ impl World {
                         continue;
                     }
                     _ if many => {
-                        // Too many to try one by one: these collide with nothing but each other's `u`.
+                        // Too many to try one by one: these conflict only on each other's `u`.
                         continue;
                     }
                     OnDuplicate::Skip => {
@@ -296,7 +296,7 @@ impl World {
         }
     }
 
-    /// Makes an index that is not there, or drops one.
+    /// Creates a missing index, or drops one.
     fn change_indexes(&mut self) {
         let table = self.table();
         let all = super::schema(true).indexes;
@@ -322,7 +322,7 @@ fn run_seed(seed: u64) {
         shape.shard_key =
             Some(ShardKey { columns: if keyed { vec![0] } else { vec![] }, partitions: 3 });
     }
-    // Most histories have many small segments, which hash tables cover.
+    // Most histories use many small segments covered by hash tables.
     let options = if seed.is_multiple_of(5) { options() } else { hashed() };
     let (files, store, _) = open_with(shape, options.clone());
     let mut world = World {
@@ -361,7 +361,8 @@ fn run_seed(seed: u64) {
                 world.model.clear();
             }
             12 => {
-                // A column before all others: positions move, ids do not. And it goes again.
+                // Add a column before all others, so that positions change but ids do not; later
+                // drop it.
                 let mut changed = (**table.schema()).clone();
                 let id = changed.take_column_id();
                 let column = Column {
@@ -397,7 +398,7 @@ fn run_seed(seed: u64) {
     assert_eq!(world.store.check().unwrap(), Vec::<String>::new(), "seed {seed}");
 }
 
-/// Says where it happened.
+/// Reports the seed and step of a panic.
 struct Context(u64, usize);
 
 impl Drop for Context {
@@ -408,7 +409,7 @@ impl Drop for Context {
     }
 }
 
-/// How many seeds to run; more on request.
+/// The seeds to run; the environment can request more.
 #[allow(clippy::disallowed_methods)]
 fn seeds() -> std::ops::Range<u64> {
     let read = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());

@@ -1,4 +1,4 @@
-//! Unique values, and what indexes find, while threads write and house-keeping goes on.
+//! Unique values and index lookups while threads write and background work runs.
 
 use super::*;
 use crate::tests::Random;
@@ -7,11 +7,11 @@ use nacre_types::Result;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Numbers that rows fight for.
+/// Number of unique values that writers compete for.
 const NUMBERS: u64 = 24;
 
-/// Which row has which number, and the tag and number of the second key. A row is in here from after its commit until
-/// before the commit that takes it away, so two rows of one number would meet.
+/// The owner of each number. A row is recorded after its commit and removed before the commit that
+/// deletes or changes it, so two rows with one number would be detected.
 #[derive(Default)]
 struct Owners(Mutex<BTreeMap<i64, Item>>);
 
@@ -36,7 +36,7 @@ struct World {
     done: AtomicBool,
     inserted: AtomicU64,
     refused: AtomicU64,
-    /// Another transaction was faster, or holds a lock.
+    /// Failures because another transaction was faster or holds a lock.
     again: AtomicU64,
 }
 
@@ -59,7 +59,7 @@ fn new_item(random: &mut Random, id: i64) -> Item {
     )
 }
 
-/// Inserts, changes and deletes rows of its own.
+/// Inserts, updates and deletes rows of its own.
 fn writer(world: &World, thread: u64, rounds: u64) {
     let store = &world.store;
     let mut random = Random(thread);
@@ -67,7 +67,7 @@ fn writer(world: &World, thread: u64, rounds: u64) {
     for round in 0..rounds {
         let id = (thread * 1_000_000 + round) as i64;
         let mut t = store.begin().unwrap();
-        // It may be an older one, to which nothing can be written.
+        // May be an older version, which rejects writes.
         let table = t.table("t").unwrap();
         let kind = random.below(4);
         if kind < 2 || own.is_empty() {
@@ -119,7 +119,7 @@ fn writer(world: &World, thread: u64, rounds: u64) {
     }
 }
 
-/// All rows of a view, without any index.
+/// All rows of a view, found without an index.
 fn scan(view: &TableView) -> Vec<Item> {
     let mut found = Vec::new();
     for segment in &view.segments {
@@ -139,7 +139,7 @@ fn scan(view: &TableView) -> Vec<Item> {
     found
 }
 
-/// What indexes find is what a scan of the same snapshot finds.
+/// Checks that an index lookup finds the same rows as a scan of the same snapshot.
 fn reader(world: &World) {
     let mut random = Random(99);
     while !world.done.load(Ordering::Relaxed) {
@@ -157,7 +157,7 @@ fn reader(world: &World) {
         assert_eq!(ids(&find(&t, &table, "by_n", &number(wanted.n))), expect(&|i| i.n == wanted.n));
         let tag = KeyRange::equal(vec![Value::Text(wanted.tag.clone())]);
         assert_eq!(ids(&find(&t, &table, "by_tag", &tag)), expect(&|i| i.tag == wanted.tag));
-        // One that comes and goes.
+        // An index that is created and dropped concurrently.
         if let Some(extra) = table.schema().index_by_name("extra").map(|index| index.id) {
             assert_eq!(
                 ids(&find(&t, &table, "extra", &number(wanted.u))),
@@ -172,7 +172,7 @@ fn reader(world: &World) {
     }
 }
 
-/// Flushes, merges, builds parts.
+/// Flushes, merges and builds index parts.
 fn keeper(world: &World) {
     let mut random = Random(7);
     while !world.done.load(Ordering::Relaxed) {
@@ -185,7 +185,7 @@ fn keeper(world: &World) {
     }
 }
 
-/// Makes and drops an index over what is unique anyway. So it is never refused.
+/// Creates and drops an index over unique values, so that creation never fails.
 fn changer(world: &World) {
     let mut unique = false;
     while !world.done.load(Ordering::Relaxed) {
@@ -196,7 +196,7 @@ fn changer(world: &World) {
             .create_index(&table, index("extra", if unique { &[2] } else { &[2, 1] }, unique))
             .unwrap();
         build_indexes(&world.store, &made).unwrap();
-        // What is under way begins again.
+        // Drive the abandoned work forward again.
         for _ in 0..20 {
             world.store.maintain().unwrap();
         }
@@ -227,7 +227,7 @@ fn fight(options: StoreOptions, changes: bool) {
         refused: AtomicU64::new(0),
         again: AtomicU64::new(0),
     };
-    // Ends the others also when one of them fails.
+    // Stops the other threads even if one panics.
     struct Done<'a>(&'a AtomicBool);
     impl Drop for Done<'_> {
         fn drop(&mut self) {
