@@ -1,6 +1,6 @@
 //! Bound, typed expressions. The binder has resolved names, inserted casts so that operand types
-//! agree, and computed every result type; no later pass coerces anything. Expressions and plans contain each other,
-//! so their types are defined together in `plan/tree`.
+//! agree, and computed every result type; no later pass adds a coercion. Expressions and plans
+//! contain each other, so their types are defined together in `plan/tree`.
 
 pub use crate::plan::tree::{Aggregate, Expr, ExprKind, Subquery, SubqueryKind};
 pub use nacre_function::entry::aggregate::AggregateFunction;
@@ -9,12 +9,12 @@ pub use nacre_function::operator::BinaryOp;
 use nacre_types::{DataType, Value};
 
 impl Aggregate {
-    /// Its expressions: arguments, sort keys, filter.
+    /// Iterates over the arguments, then the sort keys, then the filter.
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
         self.args.iter().chain(self.order.iter().map(|key| &key.expr)).chain(&self.filter)
     }
 
-    /// Its expressions, mutably.
+    /// Like [`exprs`](Self::exprs), mutably.
     pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         let order = self.order.iter_mut().map(|key| &mut key.expr);
         self.args.iter_mut().chain(order).chain(&mut self.filter)
@@ -22,17 +22,17 @@ impl Aggregate {
 }
 
 impl Expr {
-    /// A literal of a type.
+    /// Builds a literal of the given type.
     pub fn literal(value: Value, data_type: DataType) -> Expr {
         Expr { kind: ExprKind::Literal(value), data_type }
     }
 
-    /// A call of a function, on arguments of the types its kernel expects.
+    /// Builds a function call; the arguments must have the types that the kernel expects.
     pub fn call(function: &'static ScalarFunction, args: Vec<Expr>, data_type: DataType) -> Expr {
         Expr { kind: ExprKind::Function { function, args }, data_type }
     }
 
-    /// A column reference.
+    /// Builds a reference to the input column at `index`.
     pub fn column(index: usize, data_type: DataType) -> Expr {
         Expr { kind: ExprKind::Column(index), data_type }
     }

@@ -1,7 +1,8 @@
-//! SQL front: dialect, binder, logical plan, optimizer. Knows schemas, not storage.
+//! SQL front end: dialect, binder, logical plan and optimizer. Knows schemas, not storage.
 //!
-//! [`parse`] turns text into statements, [`bind`] a statement into a typed, optimised [`Statement`],
-//! [`explain`] a bound statement into stable lines. Nothing here evaluates rows or reads data.
+//! [`parse`] turns text into statements, [`bind`] turns a statement into a typed, optimised
+//! [`Statement`], and [`explain`] renders a bound statement as stable lines. Nothing here evaluates
+//! rows or reads data.
 
 mod access;
 mod analysis;
@@ -40,14 +41,15 @@ use nacre_types::{DataType, Result};
 /// A bound and optimised statement.
 #[derive(Clone, Debug)]
 pub struct Bound {
-    /// What to do.
+    /// The statement, with every name resolved and every expression typed.
     pub statement: Statement,
     /// Type of each parameter, by position; values are cast to these before execution.
     pub parameters: Vec<DataType>,
 }
 
-/// Resolves names and types against the catalog and optimises. `given` is what is known of the values at hand;
-/// fewer than there are parameters, or none, when they are not known yet.
+/// Resolves names and types against the catalog and optimises the plan. `given` describes the
+/// parameter values; it may be shorter than the parameter list, or empty, when values are not known
+/// yet.
 pub fn bind(parsed: &Parsed, catalog: &dyn Catalog, given: &[Given]) -> Result<Bound> {
     let (statement, parameters) = bind::bind_statement(parsed, catalog, given)?;
     Ok(Bound { statement: optimize::optimize(statement, catalog), parameters })

@@ -7,11 +7,11 @@ use nacre_types::DataType;
 /// A call of a window function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowCall {
-    /// Which.
+    /// The function to compute.
     pub function: Windowed,
-    /// Arguments over the input row; those of an aggregate are its own.
+    /// Arguments over the input row. Empty for an aggregate, which holds its own arguments.
     pub args: Vec<Expr>,
-    /// Rows it looks at, where that matters.
+    /// Rows that the function reads; ignored by functions that do not depend on a frame.
     pub frame: Frame,
     /// Result type.
     pub data_type: DataType,
@@ -26,7 +26,7 @@ pub enum Windowed {
     Aggregate(Box<Aggregate>),
 }
 
-/// What the bounds of a frame count.
+/// Unit in which frame bounds are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum FrameUnit {
@@ -35,23 +35,25 @@ pub enum FrameUnit {
     Groups,
 }
 
-/// Where a frame starts or ends.
+/// Start or end of a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Bound {
     /// Start of the partition.
     UnboundedPreceding,
-    /// This many rows or groups before; of `Range` the key to reach, over the input row.
+    /// This many rows or groups before the current row. With `Range`, the sort key at which the
+    /// frame starts or ends, as an expression over the input row.
     Preceding(Expr),
-    /// The row, or with `Range` and `Groups` its peers.
+    /// The current row; with `Range` and `Groups`, its peers.
     CurrentRow,
-    /// This many rows or groups after; of `Range` the key to reach.
+    /// This many rows or groups after the current row. With `Range`, the sort key at which the
+    /// frame starts or ends.
     Following(Expr),
     /// End of the partition.
     UnboundedFollowing,
 }
 
 impl Bound {
-    /// A later bound has a larger rank.
+    /// Orders bounds by kind: a later bound has a larger rank.
     pub fn rank(&self) -> u8 {
         match self {
             Bound::UnboundedPreceding => 0,
@@ -63,10 +65,10 @@ impl Bound {
     }
 }
 
-/// The rows around a row that a window function looks at.
+/// The rows around the current row that a window function reads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
-    /// What the bounds count.
+    /// Unit of both bounds.
     pub unit: FrameUnit,
     /// First row.
     pub start: Bound,
@@ -75,14 +77,15 @@ pub struct Frame {
 }
 
 impl Default for Frame {
-    /// From the start of the partition to the last peer of the row; without an order that is all of it.
+    /// From the start of the partition to the last peer of the current row; without an order, the
+    /// whole partition.
     fn default() -> Frame {
         Frame { unit: FrameUnit::Range, start: Bound::UnboundedPreceding, end: Bound::CurrentRow }
     }
 }
 
 impl Windowed {
-    /// Its name.
+    /// Returns the name of the function or aggregate.
     pub fn name(&self) -> &'static str {
         match self {
             Windowed::Function(function) => function.name(),
@@ -92,7 +95,7 @@ impl Windowed {
 }
 
 impl WindowCall {
-    /// Calls `f` on each of its expressions.
+    /// Calls `f` on each expression: arguments, those of the aggregate, and frame bounds.
     pub fn for_each_expr<'c>(&'c self, f: &mut dyn FnMut(&'c Expr)) {
         self.args.iter().for_each(&mut *f);
         if let Windowed::Aggregate(aggregate) = &self.function {
@@ -105,7 +108,7 @@ impl WindowCall {
         }
     }
 
-    /// Calls `f` on each of its expressions, mutably.
+    /// Like [`for_each_expr`](Self::for_each_expr), mutably.
     pub fn for_each_expr_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         self.args.iter_mut().for_each(&mut *f);
         if let Windowed::Aggregate(aggregate) = &mut self.function {

@@ -1,5 +1,6 @@
-//! Which columns the filters of a scan fix to a value, and so whether they fix a key. The optimizer, the executor's
-//! scan and point statements all ask here; they differ only in what they need of the values.
+//! Columns that the filters of a scan fix to a value, and hence whether the filters fix a key. The
+//! optimizer, the executor's scan and point statements all use this; they differ only in what they
+//! require of the values.
 
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use nacre_types::{DataType, TableSchema};
@@ -11,33 +12,35 @@ pub struct Equality<'a> {
     pub column: usize,
     /// The value: an expression without columns.
     pub value: &'a Expr,
-    /// The filter that says so.
+    /// The filter that fixes the column.
     pub filter: &'a Expr,
 }
 
-/// What a conjunction of filters says: the columns it fixes, and everything else.
+/// A conjunction of filters, split into the columns it fixes and the remaining conjuncts.
 #[derive(Clone, Debug, Default)]
 pub struct Equalities<'a> {
-    /// Each column once, by the first filter that fixes it.
+    /// Fixed columns, each once, with the first filter that fixes it.
     pub fixed: Vec<Equality<'a>>,
-    /// The other conjuncts, among them further equalities of a column that is fixed already.
+    /// The other conjuncts, including further equalities of a fixed column.
     pub rest: Vec<&'a Expr>,
 }
 
 impl<'a> Equalities<'a> {
-    /// The values of a key, in its order; `None` unless all of its columns are fixed.
+    /// Returns the values of a key, in the order of its columns; `None` unless all of them are
+    /// fixed.
     pub fn key(&self, columns: &[usize]) -> Option<Vec<&'a Expr>> {
         columns.iter().map(|column| self.value(*column)).collect()
     }
 
-    /// The value of a column, if it is fixed.
+    /// Returns the value of a column, if it is fixed.
     pub fn value(&self, column: usize) -> Option<&'a Expr> {
         self.fixed.iter().find(|fixed| fixed.column == column).map(|fixed| fixed.value)
     }
 }
 
-/// Sorts the conjuncts of `filters`, which look at a scan's output: its columns are those of the table at the
-/// positions in `projection`. Intervals fix nothing: equal ones may differ as keys.
+/// Classifies the conjuncts of `filters`, which are over the output of a scan: output column `i` is
+/// column `projection[i]` of the table. An interval fixes no column: equal intervals may differ as
+/// keys.
 pub fn equalities<'a>(
     table: &TableSchema,
     projection: &[usize],
@@ -73,7 +76,7 @@ fn equality<'a>(filter: &'a Expr, projection: &[usize]) -> Option<Equality<'a>> 
     Some(Equality { column: *projection.get(at)?, value, filter })
 }
 
-/// Whether an expression's value depends on rows.
+/// Whether the value of an expression depends on rows.
 fn reads_rows(expr: &Expr) -> bool {
     let mut reads =
         matches!(expr.kind, ExprKind::Column(_) | ExprKind::Outer { .. } | ExprKind::Subquery(_));

@@ -1,27 +1,28 @@
-//! Which indexes the filters of a scan can be answered with: parts of the filters that say what the first columns of
-//! an index are. Whether it is worth it is found out when it is known how many rows they find.
+//! Index access: finds the indexes whose leading columns are restricted by the filters of a scan.
+//! Whether using them pays is decided at execution, when the number of matching rows is known.
 
 use super::equality::equalities;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use nacre_types::{DataType, TableSchema};
 
-/// Rows that indexes find. They may be more than pass the filters, never fewer.
+/// Combination of index lookups. It finds all rows that pass the filters, and possibly others.
 #[derive(Clone, Debug)]
 pub enum IndexAccess<'a> {
-    /// Keys of one index.
+    /// A lookup in one index.
     Keys(IndexKeys<'a>),
-    /// Rows that all of these find.
+    /// The intersection of the rows found by each.
     All(Vec<IndexAccess<'a>>),
-    /// Rows that one of these finds.
+    /// The union of the rows found by each.
     Any(Vec<IndexAccess<'a>>),
 }
 
-/// All keys that begin with one of the values of each column, and whose next column is between bounds.
+/// Keys of an index: each leading column equals one of its listed values, and the next column is
+/// within bounds.
 #[derive(Clone, Debug)]
 pub struct IndexKeys<'a> {
-    /// Position in the table's indexes; none for the primary key.
+    /// Position in the indexes of the table; `None` for the primary key.
     pub index: Option<usize>,
-    /// For each of the first columns what it may equal; no expression stands for null.
+    /// For each leading column, the values it may equal; `None` stands for null.
     pub equal: Vec<Vec<Option<&'a Expr>>>,
     /// Lower bound of the next column, and whether it is included.
     pub low: Option<(&'a Expr, bool)>,
@@ -29,7 +30,7 @@ pub struct IndexKeys<'a> {
     pub high: Option<(&'a Expr, bool)>,
 }
 
-/// What is known of a column.
+/// Restriction of a column by the filters.
 #[derive(Default)]
 struct Column<'a> {
     equal: Option<Vec<Option<&'a Expr>>>,
@@ -37,8 +38,8 @@ struct Column<'a> {
     high: Option<(&'a Expr, bool)>,
 }
 
-/// How indexes of a table find what passes these filters over a scan's output; none when they do not help, or when the
-/// whole primary key is given.
+/// Returns the index lookups that find the rows which pass `filters` over the output of a scan;
+/// `None` if no index helps, or if the filters fix the whole primary key.
 pub fn index_access<'a>(
     table: &TableSchema,
     projection: &[usize],
@@ -53,7 +54,7 @@ pub fn index_access<'a>(
     (!by_key).then_some(access)
 }
 
-/// Names of the indexes, as `EXPLAIN` shows them.
+/// Renders the names of the indexes for `EXPLAIN`.
 pub(crate) fn access_text(table: &TableSchema, access: &IndexAccess<'_>) -> String {
     let (list, word) = match access {
         IndexAccess::Keys(keys) => return key_name(table, keys.index).to_string(),
@@ -71,7 +72,7 @@ pub(crate) fn access_text(table: &TableSchema, access: &IndexAccess<'_>) -> Stri
     names.join(word)
 }
 
-/// The name of an index, or of the primary key.
+/// Returns the name of an index; `None` is the primary key.
 pub fn key_name(table: &TableSchema, index: Option<usize>) -> &str {
     match (index, &table.primary_key) {
         (Some(at), _) => &table.indexes[at].name,
@@ -80,9 +81,10 @@ pub fn key_name(table: &TableSchema, index: Option<usize>) -> &str {
     }
 }
 
-/// The index (or the primary key: none) that finds the rows of a table by values which come from outside, for the
-/// columns for which `joined` holds, where a filter may give those for which `fixed` holds; and how many of its first
-/// columns are known then. Columns by their positions in the table.
+/// Chooses the index (`None`: the primary key) in which a join looks up rows of a table. A join
+/// supplies values for the columns for which `joined` holds, filters may supply those for which
+/// `fixed` holds; both take positions in the table. Also returns the number of leading index
+/// columns with a value.
 pub fn joined_key(
     table: &TableSchema,
     joined: &dyn Fn(usize) -> bool,
@@ -103,7 +105,8 @@ pub fn joined_key(
     best.map(|(_, index, known)| (index, known))
 }
 
-/// The secondary index in which a scan may look up the keys that joins tell it, given them with its output columns.
+/// Returns the name of the secondary index in which a scan may look up keys that joins pass to it.
+/// `told` lists joins, each with the output column of the scan that it has keys for.
 pub(crate) fn probed_index<'t>(
     table: &'t TableSchema,
     projection: &[usize],
@@ -116,7 +119,8 @@ pub(crate) fn probed_index<'t>(
     index.map(|_| key_name(table, index))
 }
 
-/// For each column of a table what filters say that it equals, if they do; no expression stands for null.
+/// Returns, for each column of a table, the values that filters restrict it to, if they do; `None`
+/// stands for null.
 pub fn fixed_columns<'a>(
     table: &TableSchema,
     projection: &[usize],
@@ -142,13 +146,14 @@ fn of_conjuncts<'a>(
         && let Some(equal) =
             key.columns.iter().map(|at| columns[*at].equal.clone()).collect::<Option<Vec<_>>>()
     {
-        // Rows are near each other by the primary key: less than all of it, and ranges, are left to zone maps.
+        // Only for the whole key. Rows are clustered by the primary key, so zone maps serve
+        // prefixes and ranges.
         keys.push((IndexKeys { index: None, equal, low: None, high: None }, key.columns.clone()));
     }
     for (index, schema) in table.indexes.iter().enumerate() {
         let (of_index, used) =
             of_index(index, &table.index_positions(schema).unwrap_or_default(), &columns);
-        // What says no more than another index is left out.
+        // Skip an index whose columns another one covers.
         let says_less = |other: &(IndexKeys<'a>, Vec<usize>)| {
             used.iter().all(|column| other.1.contains(column))
         };
@@ -165,7 +170,7 @@ fn of_conjuncts<'a>(
     }
 }
 
-/// What filters say of each column, and the branches of each `OR` among them.
+/// Collects the restrictions of each column, and the branches of each `OR` among the filters.
 fn known_columns<'a>(
     table: &TableSchema,
     projection: &[usize],
@@ -180,7 +185,7 @@ fn known_columns<'a>(
         }
         let Some((at, known)) = known_of_column(filter) else { continue };
         let Some(column) = projection.get(at).and_then(|at| columns.get_mut(*at)) else { continue };
-        // Of several lists the shortest says most.
+        // The shortest of several lists is the most selective.
         let shorter = |a: &Vec<_>, b: &Option<Vec<_>>| b.as_ref().is_none_or(|b| a.len() < b.len());
         if let Some(equal) = known.equal.filter(|equal| shorter(equal, &column.equal)) {
             column.equal = Some(equal);
@@ -191,7 +196,7 @@ fn known_columns<'a>(
     (columns, either)
 }
 
-/// What is known of the first columns of an index, and the positions of these.
+/// Returns the restrictions of the leading columns of an index, and the positions of these columns.
 fn of_index<'a>(
     index: usize,
     positions: &[usize],
@@ -215,7 +220,8 @@ fn of_index<'a>(
     (keys, used)
 }
 
-/// The keys of an index that the filters leave; all of it when they say nothing of its first column.
+/// Returns the keys of an index that may pass the filters: the whole index if they do not restrict
+/// its first column.
 pub fn index_keys<'a>(
     table: &TableSchema,
     projection: &[usize],
@@ -227,6 +233,7 @@ pub fn index_keys<'a>(
     of_index(index, &positions, &known_columns(table, projection, filters).0).0
 }
 
+/// Returns the conjuncts of the filters.
 fn flattened(filters: &[Expr]) -> Vec<&Expr> {
     let mut out = Vec::new();
     let mut todo: Vec<&Expr> = filters.iter().rev().collect();
@@ -239,7 +246,7 @@ fn flattened(filters: &[Expr]) -> Vec<&Expr> {
     out
 }
 
-/// What a filter says of one column.
+/// Returns the column that a filter restricts, and the restriction.
 fn known_of_column(filter: &Expr) -> Option<(usize, Column<'_>)> {
     match &filter.kind {
         ExprKind::IsNull { arg, negated: false } => {
@@ -268,7 +275,7 @@ fn known_of_column(filter: &Expr) -> Option<(usize, Column<'_>)> {
     }
 }
 
-/// `column op constant`, turned round when it is written the other way.
+/// Matches `column op constant`; mirrors `constant op column`.
 fn compared(filter: &Expr) -> Option<(usize, BinaryOp, &Expr)> {
     let ExprKind::Binary { op, left, right } = &filter.kind else { return None };
     if left.data_type == DataType::Interval {

@@ -1,4 +1,4 @@
-//! What the filters of a scan say about keys: which columns they fix, and which indexes can answer them.
+//! Key access: the columns that the filters of a scan fix, and the indexes that can serve them.
 
 mod equality;
 mod index;

@@ -1,4 +1,4 @@
-//! The state of binding one statement: what it may look up, how deep it is, which types parameters got.
+//! State of binding one statement: catalog, names in scope, nesting depth and parameter types.
 
 use crate::bind::environment::{Cte, Frame};
 use crate::bind::given::Given;
@@ -11,39 +11,46 @@ use nacre_types::{DataType, Error, Result, TableSchema};
 use sqlparser::ast;
 use std::sync::Arc;
 
-/// Levels of expressions and subqueries at most.
+/// Maximum nesting depth of expressions and subqueries.
 pub(super) const MAX_DEPTH: usize = 420;
-/// Levels that a nested query counts for: binding it takes about this many times the stack of an expression.
+/// Levels charged for a nested query: binding one takes about this many times the stack of an
+/// expression.
 pub(super) const QUERY_LEVELS: usize = 7;
-/// Subqueries, common table expressions included, that one statement may expand to. Each may become a join below the
-/// others, and walking a plan takes stack for each.
+/// Maximum number of subqueries, common table expressions included, that one statement may expand
+/// to. Each may become a join below the others, and walking a plan takes stack space for each.
 pub(super) const MAX_QUERIES: usize = 160;
-/// Parts of expressions that may stand once in a statement and are needed several times.
+/// Maximum number of expression nodes that binding may duplicate because an expression written once
+/// is needed several times.
 pub(super) const MAX_COPIED: usize = 1 << 18;
-/// Tables of one `FROM` at most.
+/// Maximum number of tables in one `FROM`.
 pub(super) const MAX_TABLES: usize = 64;
+
 /// State of binding one statement.
 pub(super) struct Binder<'a> {
     pub(super) catalog: &'a dyn Catalog,
-    /// What is known of the parameter values at hand.
+    /// Description of the parameter values; shorter than the parameter list when they are not known
+    /// yet.
     pub(super) given: &'a [Given],
-    /// Types decided so far; `Null` is undecided.
+    /// Parameter types decided so far; `Null` means undecided.
     pub(super) parameters: Vec<DataType>,
     /// Common table expressions in scope, innermost last.
     pub(super) ctes: Vec<Cte<'a>>,
-    /// Rows of enclosing queries that the one being bound may refer to, innermost last.
+    /// Rows of enclosing queries that the current query may refer to, innermost last.
     pub(super) frames: Vec<Frame>,
-    /// Numbers for frames and shared plans, each used once.
+    /// Last number given to a frame or a shared plan; see [`fresh`](Self::fresh).
     pub(super) numbers: u32,
+    /// Current nesting depth, at most [`MAX_DEPTH`].
     pub(super) depth: usize,
+    /// Queries bound so far, at most [`MAX_QUERIES`].
     pub(super) queries: usize,
-    /// Parts of expressions that were copied.
+    /// Expression nodes duplicated so far, at most [`MAX_COPIED`].
     pub(super) copied: usize,
-    /// Tables of the current `FROM`.
+    /// Tables bound so far in the current `FROM`, at most [`MAX_TABLES`].
     pub(super) tables: usize,
     /// The statement as written.
     pub(super) text: &'a str,
-    /// Rows of the insert that are only in the text, until they are bound.
+    /// Rows of an `INSERT … VALUES` that the parser left in the text; taken when the insert is
+    /// bound.
     pub(super) literal_rows: Option<&'a LiteralRows>,
     /// The `WINDOW` clause of the current `SELECT`.
     pub(super) named_windows: &'a [ast::NamedWindowDefinition],
@@ -76,13 +83,14 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// A number not used before in this statement.
+    /// Returns a number not used before in this statement.
     pub(super) fn fresh(&mut self) -> u32 {
         self.numbers += 1;
         self.numbers
     }
 
-    /// Runs one level deeper; too deep is an error instead of a stack overflow.
+    /// Runs `f` one level deeper. Returns a `limit` error beyond [`MAX_DEPTH`] instead of
+    /// overflowing the stack.
     pub(super) fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -95,7 +103,7 @@ impl<'a> Binder<'a> {
         result
     }
 
-    /// A table of the catalog.
+    /// Looks up a table in the catalog.
     pub(super) fn table(&self, name: &ast::ObjectName) -> Result<Arc<TableSchema>> {
         let (name, place) = table_name(name)?;
         self.catalog.table(&name).ok_or_else(|| {
@@ -111,17 +119,18 @@ impl<'a> Binder<'a> {
         })
     }
 
-    /// A parameter whose type is not decided yet.
+    /// Whether `expr` is a parameter whose type is not decided yet.
     pub(super) fn is_untyped(expr: &Expr) -> bool {
         expr.data_type == DataType::Null && matches!(expr.kind, ExprKind::Parameter(_))
     }
 
-    /// What is known of the value at hand for a parameter.
+    /// Returns the description of a parameter's value, or `Null` when the value is not known.
     pub(super) fn given(&self, index: usize) -> Given {
         self.given.get(index).copied().unwrap_or(DataType::Null.into())
     }
 
-    /// Decides an untyped parameter's type; the first decision stands, others cast.
+    /// Decides the type of an untyped parameter. The first decision stands; a later, different one
+    /// adds a cast.
     pub(super) fn decide(&mut self, expr: Expr, to: DataType) -> Expr {
         let ExprKind::Parameter(index) = expr.kind else { return expr };
         if expr.data_type != DataType::Null || to == DataType::Null {
@@ -139,7 +148,8 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Decides an untyped parameter by its value, or by `otherwise` without one.
+    /// Decides the type of an untyped parameter from its value, or as `otherwise` when the value is
+    /// not known.
     pub(super) fn settle(&mut self, expr: Expr, otherwise: DataType) -> Expr {
         match expr.kind {
             ExprKind::Parameter(index) if expr.data_type == DataType::Null => {

@@ -1,5 +1,5 @@
-//! What names mean while a statement is bound: the columns, aliases, aggregates and windows of the query at hand, the
-//! rows of the queries around it, and the common table expressions in scope.
+//! The environment of name resolution: columns, aliases, aggregates and windows of the current
+//! query, the rows of enclosing queries, and the common table expressions in scope.
 
 use crate::bind::scope::Scope;
 use crate::expr::{Aggregate, Expr, ExprKind};
@@ -8,24 +8,25 @@ use nacre_types::Position;
 use sqlparser::ast;
 use std::sync::Arc;
 
-/// Aggregates of a grouped query are columns from here on until the grouping is known.
+/// Until the grouping is known, aggregate `i` of a grouped query is bound as column `AGGREGATE_BASE
+/// + i`.
 pub(super) const AGGREGATE_BASE: usize = 1 << 30;
-/// And window functions from here on.
+/// Likewise, window function `i` is bound as column `WINDOW_BASE + i`.
 pub(super) const WINDOW_BASE: usize = 1 << 31;
 
-/// What an expression may refer to, and what it was found to use.
+/// Names that an expression may refer to, and the aggregates, windows and columns found in it.
 pub(super) struct Env<'s> {
     pub(super) scope: &'s Scope,
-    /// Output columns, for names that are not in scope.
+    /// Output columns, which resolve names that are not in scope.
     pub(super) aliases: &'s [(String, Expr)],
-    /// Clause, for messages.
+    /// Clause being bound, for error messages.
     pub(super) clause: &'static str,
-    /// Aggregates found; none where they are not allowed.
+    /// Aggregates found; `None` where they are not allowed.
     pub(super) aggregates: Option<Vec<Aggregate>>,
     pub(super) in_aggregate: bool,
-    /// Inside an aggregate over a window: the aggregates of the query, which its arguments may use.
+    /// Inside an aggregate over a window: the aggregates of the query, which the arguments may use.
     pub(super) outer_aggregates: Option<Vec<Aggregate>>,
-    /// Window functions found; none where they are not allowed.
+    /// Window functions found; `None` where they are not allowed.
     pub(super) windows: Option<Vec<Window>>,
     /// Columns named outside aggregates, for grouping errors.
     pub(super) seen: Vec<(usize, Option<Position>)>,
@@ -50,19 +51,22 @@ impl<'s> Env<'s> {
 pub(crate) struct Frame {
     pub id: u32,
     pub scope: Scope,
-    /// Columns asked for so far.
+    /// Expressions over the row that subqueries use, collected so far.
     pub args: Arguments,
-    /// The enclosing query's aggregates so far; none where it must not have any.
+    /// Aggregates of the enclosing query found so far; `None` where they are not allowed.
     pub aggregates: Option<Vec<Aggregate>>,
-    /// Its clause, for messages, and whether this is inside one of its aggregates.
+    /// Clause of the enclosing query, for error messages, and whether the subquery is inside one of
+    /// its aggregates.
     pub place: (&'static str, bool),
 }
 
-/// What a subquery asks of an enclosing row, and where the first time.
+/// Expressions that a subquery takes from an enclosing row, each with the position of its first
+/// use.
 pub(crate) type Arguments = Vec<(Expr, Option<Position>)>;
 
 impl Frame {
-    /// The argument that stands for an expression over the row.
+    /// Returns the reference that stands for `expr`, an expression over this row; adds an argument
+    /// if it is new.
     pub fn outer(&mut self, expr: Expr, at: Option<Position>) -> Expr {
         let data_type = expr.data_type;
         let known = self.args.iter().position(|(e, _)| *e == expr);
@@ -77,31 +81,31 @@ impl Frame {
 /// A common table expression in scope.
 pub(crate) struct Cte<'a> {
     pub cte: &'a ast::Cte,
-    /// How many enclosing rows its body sees.
+    /// Number of enclosing rows visible to the body.
     pub frames: usize,
-    /// Its number and plan, from its first use on.
+    /// Number and plan of the shared result; set at the first use.
     pub bound: Option<(u32, Arc<Plan>)>,
-    /// Which `WITH RECURSIVE` it belongs to, if any.
+    /// Number of the `WITH RECURSIVE` it belongs to, if any.
     pub recursive: Option<u32>,
-    /// What its name means inside its own definition.
+    /// Meaning of its name inside its own definition.
     pub itself: Itself,
 }
 
-/// What a reference to the table means while its own definition is bound.
+/// Meaning of a reference to a common table expression while its own definition is bound.
 #[derive(Clone, Default)]
 pub(crate) enum Itself {
-    /// Nothing special.
+    /// An ordinary reference.
     #[default]
     Elsewhere,
-    /// Not allowed here, and why.
+    /// Not allowed here; the text names the unsupported feature.
     Refused(&'static str),
-    /// Not expected, but to be noticed.
+    /// An error that sets `seen`: tells recursive parts of the definition from the others.
     Watched { seen: bool },
-    /// The rows of the round before, and how often they were asked for.
+    /// The rows of the previous iteration; `uses` counts the references.
     Rows { id: u32, fields: Vec<Field>, uses: usize },
 }
 
-/// A call and where its rows are.
+/// A window function call with its partitioning and order.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Window {
     pub partition: Vec<Expr>,

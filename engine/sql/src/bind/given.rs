@@ -1,20 +1,22 @@
-//! What is known of the values given for a statement's parameters while it is bound.
+//! Types of the parameter values that are known when a statement is bound.
 
 use nacre_types::temporal::{self, MICROS_PER_DAY};
 use nacre_types::{DataType, Value, decimal};
 
-/// What is known of one value.
+/// Types of one parameter value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Given {
-    /// Its type; integers all alike, so that small and large values share a binding.
+    /// Type of the value; `BIGINT` for every integer, so that small and large values share a
+    /// binding.
     pub natural: DataType,
-    /// The type to compare it as where a lesser one would cut it: of a timestamp at midnight `DATE`, of text that
-    /// spells digits after the point `DECIMAL`, of text that spells a time of day `TIMESTAMP`, else its own.
+    /// Type in which the value compares without losing digits: `DATE` for a timestamp at midnight,
+    /// `DECIMAL` for text with digits after the decimal point, `TIMESTAMP` for text with a time of
+    /// day, otherwise `natural`.
     pub exact: DataType,
 }
 
 impl Given {
-    /// What the value says of itself.
+    /// Derives both types from the value.
     pub fn of(value: &Value) -> Given {
         let natural = Given::type_of(value);
         let exact = match value {
@@ -25,7 +27,7 @@ impl Given {
         Given { natural, exact }
     }
 
-    /// The natural type alone.
+    /// Returns the natural type alone.
     pub fn type_of(value: &Value) -> DataType {
         match value {
             Value::Int(_) => DataType::Int64,
@@ -40,11 +42,13 @@ impl From<DataType> for Given {
     }
 }
 
+/// Type of the number or time that `text` spells where comparing as its natural type would lose
+/// digits.
 fn spelled(text: &str) -> Option<DataType> {
-    // Most text does not begin like a number.
+    // Shortcut: most text does not start like a number.
     text.trim_start().bytes().next().filter(|b| b.is_ascii_digit() || b"+-.".contains(b))?;
     if let Some((unscaled, scale)) = decimal::parse(text) {
-        // Few types, so that values share a binding.
+        // Only two precisions, so that values share a binding.
         let precision = if decimal::digits(unscaled).max(scale) <= 18 { 18 } else { 38 };
         return (scale > 0).then_some(DataType::Decimal { precision, scale });
     }

@@ -1,8 +1,8 @@
-//! Names and types: syntax trees to typed plans. One folder, one pass: every expression leaves here
-//! with a type, every cast is explicit, every name is a position.
+//! Binder: turns syntax trees into typed plans in one pass. Every expression leaves here with a
+//! type, every cast is explicit, every name is a position.
 //!
-//! Invariants: recursion is bounded by [`binder::MAX_DEPTH`]; nothing here reads data; sizes that only data can
-//! decide (overflow, length) are left to run time.
+//! Invariants: recursion is bounded by [`binder::MAX_DEPTH`]; nothing here reads data; errors that
+//! depend on data (overflow, length) are left to run time.
 
 mod binder;
 mod catalog;

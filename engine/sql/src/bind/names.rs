@@ -1,4 +1,4 @@
-//! Names and places in syntax trees, for messages and look-ups.
+//! Names and source positions in syntax trees, for error messages and look-ups.
 
 use crate::parse::position;
 use nacre_types::{Error, Position, Result};
@@ -9,7 +9,8 @@ pub(super) fn unsupported(feature: &str) -> Error {
     Error::unsupported(format!("{feature} is not supported"))
 }
 
-/// The last part of a table's name, and where it is.
+/// Returns the last part of a table's name and its position. The only schemas are `main` and
+/// `public`.
 pub(super) fn table_name(name: &ast::ObjectName) -> Result<(String, Option<Position>)> {
     let part = |at: usize| match name.0.get(at) {
         Some(ast::ObjectNamePart::Identifier(ident)) => Some(ident),
@@ -31,7 +32,7 @@ pub(super) fn table_name(name: &ast::ObjectName) -> Result<(String, Option<Posit
     Ok((ident.value.clone(), position(ident.span.start)))
 }
 
-/// Where an expression starts, as far as the syntax tree says.
+/// Returns the position at which an expression starts, if the syntax tree records one.
 pub(super) fn place(mut expr: &ast::Expr) -> Option<Position> {
     use ast::Expr as E;
     loop {

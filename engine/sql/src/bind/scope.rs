@@ -1,14 +1,14 @@
-//! Names in scope: which column an identifier means, and what to say when it means none or several.
+//! Names in scope: resolves identifiers to columns, and reports unknown and ambiguous ones.
 
 use crate::expr::Expr;
 use crate::plan::Field;
 use nacre_types::{DataType, Error, Result};
 use std::ops::Range;
 
-/// The name of a column that no query can name: the number of a row that a statement changes.
+/// Name of a hidden column that queries cannot spell: the number of a row that a statement changes.
 pub(crate) const ROW_NUMBER: &str = "\0row";
 
-/// A column that can be named.
+/// A column in scope.
 #[derive(Clone, Debug)]
 pub(crate) struct ScopeColumn {
     pub table: String,
@@ -17,28 +17,29 @@ pub(crate) struct ScopeColumn {
     pub nullable: bool,
 }
 
-/// A column of `USING` or `NATURAL`: named without a table, it is this expression.
+/// A column of `USING` or `NATURAL`: its unqualified name means this expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Merged {
     pub name: String,
     pub expr: Expr,
-    /// The columns it stands for.
+    /// The columns of both sides that it replaces.
     pub hidden: Vec<usize>,
 }
 
-/// The columns of a row under construction, by position.
+/// The columns of a row, by position.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
     pub columns: Vec<ScopeColumn>,
     pub merged: Vec<Merged>,
-    /// Columns from here on are found only under their table's name.
+    /// Columns from this position on need the name of their table.
     pub qualified_from: Option<usize>,
-    /// Of each table with a primary key: its columns, and which are its key.
+    /// For each table with a primary key: the range of its columns, and the positions of its key
+    /// columns.
     pub tables: Vec<(Range<usize>, Vec<usize>)>,
 }
 
 impl Scope {
-    /// A scope of one table or subquery.
+    /// Builds the scope of one table or subquery.
     pub fn of(table: &str, fields: &[Field]) -> Scope {
         let column = |f: &Field| ScopeColumn {
             table: table.to_string(),
@@ -49,8 +50,8 @@ impl Scope {
         Scope { columns: fields.iter().map(column).collect(), ..Scope::default() }
     }
 
-    /// Whether a column is the same in all rows of which the columns that are `fixed` are the same: their table's key is
-    /// among them. So it is, too, where an outer join has found no row.
+    /// Whether a column is functionally dependent on the `fixed` columns: they include the primary
+    /// key of its table. This also holds for rows that an outer join extends with nulls.
     pub fn follows(&self, column: usize, fixed: &dyn Fn(usize) -> bool) -> bool {
         self.tables
             .iter()
@@ -62,7 +63,8 @@ impl Scope {
         self.columns.iter().any(|c| c.table.eq_ignore_ascii_case(table))
     }
 
-    /// The column a name means.
+    /// Resolves a name to a column; `None` if there is no such column. Returns a type error if the
+    /// name is ambiguous.
     pub fn resolve(&self, table: Option<&str>, name: &str) -> Result<Option<Expr>> {
         let mut found = None;
         let mut count = 0;
@@ -89,18 +91,19 @@ impl Scope {
             }
             let error =
                 Error::type_error(format!("column {name} is ambiguous")).with_sqlstate("42702");
-            return Err(error.with_hint(format!("it is in {}", tables.join(", "))));
+            return Err(error.with_hint(format!("it is a column of {}", tables.join(", "))));
         }
         Ok(found)
     }
 
+    /// Whether the column cannot be named without its table, and `*` leaves it out.
     pub fn is_hidden(&self, at: usize) -> bool {
         self.columns.get(at).is_some_and(|c| c.name == ROW_NUMBER)
             || self.qualified_from.is_some_and(|from| at >= from)
             || self.merged.iter().any(|m| m.hidden.contains(&at))
     }
 
-    /// The error for a name that means nothing here.
+    /// Builds the error for a name that does not resolve in this scope.
     pub fn unknown_column(
         &self,
         table: Option<&str>,
@@ -117,7 +120,7 @@ impl Scope {
         }
         let in_table = |c: &&ScopeColumn| table.is_none_or(|t| c.table.eq_ignore_ascii_case(t));
         let names = self.columns.iter().filter(in_table).map(|c| c.name.as_str());
-        // Where it was looked for, if that is short to say.
+        // Name the tables that were searched if there are few.
         let mut tables: Vec<&str> = Vec::new();
         for column in self.columns.iter().filter(in_table) {
             if !column.table.is_empty() && !tables.contains(&column.table.as_str()) {
@@ -135,7 +138,7 @@ impl Scope {
     }
 }
 
-/// The error for a column that a table does not have.
+/// Builds the error for a column that a table does not have.
 #[cold]
 pub(crate) fn no_column(table: &nacre_types::TableSchema, name: &str) -> Error {
     let owner = if table.name.is_empty() { String::new() } else { format!(" in `{}`", table.name) };
@@ -143,7 +146,7 @@ pub(crate) fn no_column(table: &nacre_types::TableSchema, name: &str) -> Error {
     with_suggestion(error, name, table.columns.iter().map(|c| c.name.as_str()))
 }
 
-/// Adds "did you mean" when a candidate is close.
+/// Adds "did you mean …?" if a candidate is close to `name`.
 pub(crate) fn with_suggestion<'n>(
     error: Error,
     name: &str,
@@ -163,7 +166,8 @@ pub(crate) fn with_suggestion<'n>(
     }
 }
 
-/// Optimal string alignment distance without regard to ASCII case; anything over `limit` may be `limit + 1`.
+/// Optimal string alignment distance, ignoring ASCII case. A distance over `limit` may be reported
+/// as `limit + 1`.
 fn edit_distance(a: &str, b: &str, limit: usize) -> usize {
     let a: Vec<char> = a.chars().map(|c| c.to_ascii_lowercase()).collect();
     let b: Vec<char> = b.chars().map(|c| c.to_ascii_lowercase()).collect();

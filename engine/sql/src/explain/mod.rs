@@ -1,5 +1,4 @@
-//! Statements and plans as stable text, for `EXPLAIN` and golden tests; their expressions are in `text`, which names
-//! columns too.
+//! Stable text of statements and plans, for `EXPLAIN` and golden tests. `text` renders expressions.
 
 pub(crate) mod text;
 
@@ -40,12 +39,13 @@ fn upsert_line(table: &TableSchema, on_duplicate: &OnDuplicateKey) -> String {
     }
 }
 
-/// One line a node, children indented below their parent.
+/// Renders one line per node, with children indented below their parent.
 pub fn explain(statement: &Statement) -> Vec<String> {
     explain_nodes(statement).into_iter().map(|(line, _)| line).collect()
 }
 
-/// The lines of [`explain`], each with the node it shows; without one where it is the statement itself.
+/// Returns the lines of [`explain`], each with the node it shows; `None` for lines of the statement
+/// itself.
 pub fn explain_nodes(statement: &Statement) -> Vec<(String, Option<&Plan>)> {
     match statement {
         Statement::Rows(statement) => explain_row_nodes(statement),
@@ -56,7 +56,7 @@ pub fn explain_nodes(statement: &Statement) -> Vec<(String, Option<&Plan>)> {
     }
 }
 
-/// Like [`explain_nodes`], of a statement that reads or writes rows.
+/// Like [`explain_nodes`], for a statement that reads or writes rows.
 pub fn explain_row_nodes(statement: &RowStatement) -> Vec<(String, Option<&Plan>)> {
     if let RowStatement::Explain(inner) = statement {
         return explain_nodes(inner);
@@ -93,7 +93,7 @@ fn title_line(title: Title<'_>) -> Option<String> {
     }
 }
 
-/// Lines, and which node each shows; and which joins tell which scans of their keys.
+/// Lines with the node that each shows, and the joins that pass key filters to scans.
 struct Lines<'p>(Vec<(String, Option<&'p Plan>)>, Told);
 
 impl Lines<'_> {
@@ -208,7 +208,7 @@ fn node_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
             let _ = write!(line, "Sort [{}]", joined(keys.iter().map(|k| key_text(k, &name))));
             if let Some(limit) = limit {
                 let _ = write!(line, " limit {limit}");
-                // Without a limit it depends on the segments.
+                // Without a limit, the segments decide at execution whether to read in this order.
                 if key_order(input, keys).is_some() {
                     line += " in key order";
                 } else if let Some(index) = index_order_name(input, keys) {
@@ -243,7 +243,7 @@ fn node_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
             children.push(step);
         }
         Plan::Shared { id, input } => {
-            // Shown in full where it comes first.
+            // Show the input at the first occurrence only.
             let _ = write!(line, "Shared {id}");
             if !lines.0.iter().any(|(l, _)| l.trim_start() == line.trim_start()) {
                 children.push(input);

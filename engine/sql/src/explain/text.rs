@@ -1,4 +1,4 @@
-//! Expressions as stable text, over columns whose names are given.
+//! Stable text of expressions; callers supply the names of columns.
 
 use crate::expr::{Aggregate, BinaryOp, Expr, ExprKind, SubqueryKind};
 use crate::plan::tree::{Field, SortKey};
@@ -6,7 +6,7 @@ use crate::window::{Bound, Frame, FrameUnit, WindowCall, Windowed};
 use nacre_types::{DataType, Value};
 use std::fmt::Write;
 
-/// A literal as it is written in SQL.
+/// Renders a literal in SQL syntax.
 pub(crate) fn literal_text(value: &Value, data_type: DataType) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
     match value {
@@ -62,7 +62,7 @@ pub(crate) fn window_text(call: &WindowCall, name: &dyn Fn(usize) -> String) -> 
     out
 }
 
-/// An aggregate call; `brief` leaves out casts.
+/// Renders an aggregate call; `brief` omits casts.
 pub(crate) fn aggregate_text(
     aggregate: &Aggregate,
     name: &dyn Fn(usize) -> String,
@@ -73,7 +73,7 @@ pub(crate) fn aggregate_text(
     let mut parts: Vec<String> =
         aggregate.args.iter().map(|arg| expr_text(arg, name, brief)).collect();
     for key in &aggregate.order {
-        // 1 is descending, 2 nulls first.
+        // Flags: 1 is descending, 2 is nulls first.
         let flags = u8::from(key.descending) | u8::from(key.nulls_first) << 1;
         parts.extend([expr_text(&key.expr, name, brief), flags.to_string()]);
     }
@@ -87,7 +87,8 @@ pub(crate) fn aggregate_text(
     out
 }
 
-/// How tightly an expression binds; what binds looser than its place gets parentheses.
+/// Precedence of an expression. An operand with a lower precedence than its context requires is
+/// parenthesized.
 fn strength(expr: &Expr) -> u8 {
     use BinaryOp::*;
     match &expr.kind {
@@ -123,7 +124,7 @@ pub(crate) fn operand(
     if strength(inner) < least { format!("({text})") } else { text }
 }
 
-/// An expression over columns with these names; `brief` leaves out casts.
+/// Renders an expression; `name` returns the name of a column, `brief` omits casts.
 pub(crate) fn expr_text(expr: &Expr, name: &dyn Fn(usize) -> String, brief: bool) -> String {
     let text = |e: &Expr| expr_text(e, name, brief);
     let list = |l: &[Expr]| joined(l.iter().map(text));
@@ -204,7 +205,7 @@ pub(crate) fn expr_text(expr: &Expr, name: &dyn Fn(usize) -> String, brief: bool
     }
 }
 
-/// The parts with commas between them.
+/// Joins parts with commas.
 pub(crate) fn joined(parts: impl Iterator<Item = String>) -> String {
     let mut out = String::new();
     for part in parts {
@@ -216,7 +217,7 @@ pub(crate) fn joined(parts: impl Iterator<Item = String>) -> String {
     out
 }
 
-/// The name of a column; its position if it has none.
+/// Returns the name of a column, or its position (`#3`) if it has none.
 pub(crate) fn field_name(fields: &[Field], at: usize) -> String {
     match fields.get(at) {
         Some(field) if !field.name.is_empty() => field.name.clone(),

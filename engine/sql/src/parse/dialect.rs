@@ -1,5 +1,5 @@
-//! The SQL dialect: ANSI quoting with backticks accepted, MySQL and PostgreSQL spellings side by side.
-//! Only lexical and grammatical choices live here; what a statement means is the binder's business.
+//! The SQL dialect: ANSI quoting plus backticks, with MySQL and PostgreSQL syntax side by side.
+//! Only lexical and grammatical choices live here; the binder gives statements their meaning.
 
 use sqlparser::ast::{
     BinaryOperator, Delete, DescribeAlias, Expr, Function, FunctionArg, FunctionArgExpr,
@@ -12,13 +12,13 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::any::TypeId;
 
-/// See the module.
+/// The dialect that the module describes.
 #[derive(Debug)]
 pub(crate) struct NacreDialect;
 
 impl Dialect for NacreDialect {
-    /// The parser's own dialect checks see the generic dialect, which takes most spellings (`KEY (…)`,
-    /// `ON DUPLICATE KEY UPDATE`, `//`).
+    /// Passes as the generic dialect in the parser's own checks, because that accepts most syntax
+    /// (`KEY (…)`, `ON DUPLICATE KEY UPDATE`, `//`).
     fn dialect(&self) -> TypeId {
         TypeId::of::<GenericDialect>()
     }
@@ -31,7 +31,7 @@ impl Dialect for NacreDialect {
     fn is_identifier_part(&self, ch: char) -> bool {
         ch.is_alphanumeric() || ch == '_' || ch == '$'
     }
-    /// `INSERT … SELECT a, b ON CONFLICT …`: nothing else follows a list of columns with ON.
+    /// `ON` is no alias because of `INSERT … SELECT a, b ON CONFLICT …`.
     fn is_column_alias(&self, word: &Keyword, _: &mut Parser) -> bool {
         *word != Keyword::ON && !RESERVED_FOR_COLUMN_ALIAS.contains(word)
     }
@@ -90,8 +90,9 @@ impl Dialect for NacreDialect {
         true
     }
 
-    /// What is a literal or a parameter by its first token need not be tried as the type of one (`DATE '…'`), which
-    /// fails with a message that takes longer to write than all the rest of it.
+    /// Parses literals, parameters and signs by their first token. The parser would first try them
+    /// as a type name (`DATE '…'`), and formatting the error of that attempt takes longer than
+    /// everything else.
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
         match parser.peek_token_ref().token {
             Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => {
@@ -104,7 +105,8 @@ impl Dialect for NacreDialect {
         }
     }
 
-    /// MySQL's order, where it is not the parser's own: `XOR` between `AND` and `OR`, `LIKE` like `=`.
+    /// Precedences of MySQL where they differ from the parser's: `XOR` between `AND` and `OR`,
+    /// `LIKE` equal to `=`.
     fn prec_value(&self, precedence: Precedence) -> u8 {
         match precedence {
             Precedence::Xor => 7,
@@ -143,8 +145,8 @@ impl Dialect for NacreDialect {
         }))
     }
 
-    /// `OPTIMIZE TABLE t [FULL | FLUSH]`; `FINAL` is how the syntax tree says `FULL`. `PROFILE statement` is
-    /// `EXPLAIN ANALYZE`.
+    /// Parses `OPTIMIZE TABLE t [FULL | FLUSH]`, MySQL's `DELETE t FROM …`, `EXPLAIN`, and `PROFILE
+    /// statement`, which is `EXPLAIN ANALYZE`. The syntax tree represents `FULL` as `FINAL`.
     fn parse_statement(&self, parser: &mut Parser) -> Option<Result<Statement, ParserError>> {
         if parser.parse_keyword(Keyword::OPTIMIZE) {
             return Some(optimize_table(parser));
@@ -170,7 +172,8 @@ impl Dialect for NacreDialect {
     }
 }
 
-/// Frees words that begin something of their own, where they do not: a column may have their name.
+/// Turns keywords into plain names where they do not introduce a construct of their own, so that
+/// columns may have such names.
 pub(crate) fn free_names(tokens: &mut [TokenWithSpan]) {
     for at in 0..tokens.len() {
         if is_free(tokens, at)
@@ -181,6 +184,7 @@ pub(crate) fn free_names(tokens: &mut [TokenWithSpan]) {
     }
 }
 
+/// Whether the keyword at a position is used as a plain name.
 fn is_free(tokens: &[TokenWithSpan], at: usize) -> bool {
     let Some(TokenWithSpan { token: Token::Word(word), .. }) = tokens.get(at) else { return false };
     let token = |at: usize| tokens.get(at).map_or(&Token::EOF, |t| &t.token);
@@ -191,7 +195,8 @@ fn is_free(tokens: &[TokenWithSpan], at: usize) -> bool {
     let before = at.checked_sub(1);
     let begins = before.is_some_and(|at| matches!(token(at), Token::Comma | Token::LParen));
     match word.keyword {
-        // A column has a type; an index has columns in parentheses, and may have a name.
+        // A column definition continues with a type; an index with columns in parentheses, or a
+        // name.
         Keyword::KEY | Keyword::INDEX | Keyword::FULLTEXT | Keyword::SPATIAL => {
             let is_type = matches!(token(at + 1), Token::Word(_))
                 && !matches!(keyword(at + 1), Keyword::KEY | Keyword::INDEX | Keyword::USING)
@@ -200,7 +205,7 @@ fn is_free(tokens: &[TokenWithSpan], at: usize) -> bool {
                     || matches!(token(at + 3), Token::Number(..) | Token::SingleQuotedString(_)));
             begins && is_type
         }
-        // `CREATE USER` and the like are told by their names.
+        // A keyword in `CREATE USER` and the like; otherwise a name, unless called as a function.
         Keyword::USER
         | Keyword::CURRENT_USER
         | Keyword::SESSION_USER
@@ -235,18 +240,19 @@ fn is_free(tokens: &[TokenWithSpan], at: usize) -> bool {
     }
 }
 
-/// Precedences that the parser has no name for: shifts between `+` and `&`, `^` between a sign and `*`.
+/// Precedences that the parser does not name: shifts between `+` and `&`, `^` between a sign and
+/// `*`.
 const SHIFT: u8 = 25;
 const CARET: u8 = 42;
 const SIGN: u8 = 43;
 
-/// `-`, `+` or `~` before what it is of.
+/// Parses the prefix operators `-`, `+` and `~`.
 fn parse_sign(parser: &mut Parser, op: UnaryOperator) -> Result<Expr, ParserError> {
     parser.next_token();
     Ok(Expr::UnaryOp { op, expr: Box::new(parser.parse_subexpr(SIGN)?) })
 }
 
-/// Whether `GLOB` (false) or `NOT GLOB` (true) comes next.
+/// Returns `false` if `GLOB` comes next, `true` if `NOT GLOB` does.
 fn glob(parser: &Parser) -> Option<bool> {
     let is = |at: usize, keyword: Keyword| match &parser.peek_nth_token_ref(at).token {
         Token::Word(w) => w.keyword == keyword,
@@ -256,7 +262,7 @@ fn glob(parser: &Parser) -> Option<bool> {
     is(usize::from(negated), Keyword::GLOB).then_some(negated)
 }
 
-/// `a GLOB b` is a call, as it is in SQLite.
+/// Parses `a GLOB b` as a function call, as SQLite does.
 fn parse_glob(
     parser: &mut Parser,
     arg: &Expr,
@@ -285,8 +291,8 @@ fn parse_glob(
     Ok(if negated { not(call) } else { call })
 }
 
-/// Whether `EXPLAIN` comes, and of more than a table's name, of which it is `DESCRIBE`. What else may follow it is the
-/// parser's.
+/// Whether an `EXPLAIN` of a statement comes next. `EXPLAIN t`, which is `DESCRIBE t`, and other
+/// forms are left to the parser.
 fn explains_statement(parser: &Parser) -> bool {
     let [explain, next, after] = parser.peek_tokens_ref();
     let keyword = |token: &Token| match token {
@@ -298,7 +304,8 @@ fn explains_statement(parser: &Parser) -> bool {
         && !matches!(after.token, Token::EOF | Token::SemiColon | Token::Period)
 }
 
-/// `EXPLAIN [QUERY PLAN | ANALYZE] [VERBOSE] statement`; a mistake in the statement is told as what it is.
+/// Parses `EXPLAIN [QUERY PLAN | ANALYZE] [VERBOSE] statement`. Reports syntax errors of the inner
+/// statement as they are.
 fn explain(parser: &mut Parser) -> Result<Statement, ParserError> {
     parser.next_token();
     let analyze = !parser.parse_keywords(&[Keyword::QUERY, Keyword::PLAN])
@@ -310,9 +317,7 @@ fn explain(parser: &mut Parser) -> Result<Statement, ParserError> {
 fn explained(parser: &mut Parser, analyze: bool) -> Result<Statement, ParserError> {
     let statement = parser.parse_statement()?;
     if matches!(statement, Statement::Explain { .. } | Statement::ExplainTable { .. }) {
-        return Err(ParserError::ParserError(
-            "EXPLAIN and PROFILE do not take one another".to_string(),
-        ));
+        return Err(ParserError::ParserError("EXPLAIN and PROFILE cannot be nested".to_string()));
     }
     Ok(Statement::Explain {
         describe_alias: DescribeAlias::Explain,
@@ -326,7 +331,7 @@ fn explained(parser: &mut Parser, analyze: bool) -> Result<Statement, ParserErro
     })
 }
 
-/// The table of MySQL's `DELETE t FROM t JOIN u …`, if that is what comes.
+/// Returns the table of MySQL's `DELETE t FROM t JOIN u …`, if that comes next.
 fn deleted_from(parser: &Parser) -> Option<ObjectName> {
     let [delete, table, from] = parser.peek_tokens_ref();
     match (&delete.token, &table.token, &from.token) {

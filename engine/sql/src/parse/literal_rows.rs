@@ -1,39 +1,40 @@
-//! Rows of plain literals after the first one of an `INSERT … VALUES`, read straight from the text: a syntax tree of a
-//! thousand rows costs more than writing them.
+//! Rows of plain literals in `INSERT … VALUES`, from the second row on, read directly from the
+//! text: building a syntax tree of a thousand rows costs more than writing them.
 //!
-//! [`find`] cuts them out before the text is tokenized, conservatively: what is not obviously a row of numbers, texts,
-//! booleans and nulls, and everything after it, stays for the parser. The parser of what is left makes sure that the
-//! parser saw the row before the cut end where the cut begins, and parses the whole text where it did not; so this
-//! scanner need not know all of the language, only what a row of literals is.
+//! [`find`] cuts them out before the text is tokenized. It is conservative: the first row that does
+//! not consist of numbers, texts, booleans and nulls, and everything after it, stays for the
+//! parser. After parsing the remaining text, the caller checks that the row before each cut ends
+//! exactly where the cut starts, and otherwise parses the whole text. The scanner therefore needs
+//! to recognize rows of literals, but not the rest of the language.
 
 use nacre_types::Result;
 use sqlparser::tokenizer::Location;
 
-/// A literal as it is written.
+/// A literal as written in the text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Literal<'a> {
     Null,
     Boolean(bool),
-    /// Digits, perhaps with a point and an exponent.
+    /// Digits, optionally with a decimal point and an exponent.
     Number {
         negative: bool,
         digits: &'a str,
     },
-    /// What is between the quotes; quotes within are doubled.
+    /// Text between the quotes; quotes inside it are still doubled.
     Text(&'a str),
 }
 
 impl Literal<'_> {
-    /// A text literal's text.
+    /// Replaces doubled quotes in the content of a text literal.
     pub fn unquoted(text: &str) -> String {
         if text.contains('\'') { text.replace("''", "'") } else { text.to_string() }
     }
 }
 
-/// Bytes of a text that are `, (…), (…)`: rows of literals, each with a comma before it.
+/// Byte range of the form `, (…), (…)`: rows of literals, each preceded by a comma.
 pub(crate) type Cut = std::ops::Range<usize>;
 
-/// The cuts of a text, ascending.
+/// Finds the cuts of an SQL text, in ascending order.
 pub(crate) fn find(sql: &str) -> Vec<Cut> {
     let mut cuts = Vec::new();
     let mut scanner = Scanner { text: sql, at: 0 };
@@ -58,7 +59,7 @@ pub(crate) fn find(sql: &str) -> Vec<Cut> {
 #[derive(Debug)]
 pub(crate) struct LiteralRows {
     cut: Cut,
-    /// Where the statement begins.
+    /// Start of the statement.
     start: Location,
 }
 
@@ -67,8 +68,8 @@ impl LiteralRows {
         LiteralRows { cut, start }
     }
 
-    /// Gives `each` every row of the statement: its literals, and which bytes of the text they begin at. An error ends
-    /// the walk.
+    /// Calls `each` on every row: its literals, each with its byte offset in the text of the
+    /// statement. Stops at the first error.
     pub fn for_each<'a>(
         &self,
         text: &'a str,
@@ -84,13 +85,13 @@ impl LiteralRows {
         Ok(())
     }
 
-    /// The place of a byte of the statement's text.
+    /// Returns the location of a byte of the statement's text.
     pub fn place(&self, text: &str, at: usize) -> Location {
         text.get(..at).unwrap_or(text).chars().fold(self.start, after)
     }
 }
 
-/// The place after a character, as the tokenizer counts.
+/// Returns the location after a character, counted like the tokenizer does.
 pub(crate) fn after(place: Location, char: char) -> Location {
     match char {
         '\n' => Location::new(place.line + 1, 1),
@@ -126,12 +127,13 @@ impl<'a> Scanner<'a> {
         self.skip_while(is_word)
     }
 
+    /// Skips white space, then `byte` if it comes next.
     fn takes(&mut self, byte: u8) -> Option<()> {
         self.skip_space();
         (self.peek() == Some(byte)).then(|| self.at += 1)
     }
 
-    /// Where the first row of the next statement begins, if that is an insert of rows.
+    /// Returns the start of the first row if the next statement is an `INSERT … VALUES`.
     fn values_of_insert(&mut self) -> Option<usize> {
         while self.takes(b';').is_some() {}
         let word = self.word();
@@ -159,20 +161,20 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// To the last byte of something in quotes, whose first is next.
+    /// Moves from an opening quote to the closing one.
     fn skip_quoted(&mut self, quote: u8) -> Option<()> {
         let rest = self.text.as_bytes().get(self.at + 1..)?;
-        // Doubled quotes are two quoted pieces without anything between them.
+        // A doubled quote scans as two adjacent quoted pieces.
         self.at += 1 + rest.iter().position(|byte| *byte == quote)?;
         Some(())
     }
 
-    /// Behind the semicolon that ends the statement; `false` when it is not obvious where that is.
+    /// Moves to the semicolon that ends the statement. Returns `false` if its end is not obvious.
     fn skip_statement(&mut self) -> bool {
         while let Some(byte) = self.peek() {
             match byte {
                 b';' => return true,
-                // Before a quote a letter may say that it is read in another way.
+                // A letter before a quote, as in `E'…'`, may change how the literal is read.
                 b'\'' | b'"' | b'`'
                     if !self.is_behind_word() && self.skip_quoted(byte).is_some() => {}
                 b'\'' | b'"' | b'`' | b'-' | b'/' | b'#' | b'$' => return false,
@@ -190,7 +192,8 @@ impl<'a> Scanner<'a> {
             .is_some_and(|byte| is_word(*byte))
     }
 
-    /// A row of literals and the comma before it; nothing, and no step further, if that is not what comes.
+    /// Reads a comma and a row of literals. If something else comes next, returns `None` and does
+    /// not move.
     fn next_row(&mut self, each: &mut dyn FnMut(Literal<'a>, usize)) -> Option<()> {
         let start = self.at;
         let row = self.takes(b',').and_then(|()| self.row(each));
@@ -216,7 +219,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A literal and where it begins: a number behind its sign.
+    /// Reads a literal. Returns it with its start, which for a negative number is the first digit.
     fn literal(&mut self) -> Option<(Literal<'a>, usize)> {
         let start = self.at;
         match self.peek()? {
@@ -271,7 +274,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Part of a name or a keyword; any letter beyond ASCII may be.
+/// Whether a byte may be part of a name or keyword; every non-ASCII byte may.
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || !byte.is_ascii()
 }

@@ -1,8 +1,9 @@
-//! Text to syntax trees: statements, their text spans and their parameters.
+//! Parser: turns SQL text into syntax trees, with the text and the parameters of each statement.
 //!
-//! Invariants: text, nesting and operator chains are bounded before the recursive parser sees them, so
-//! that no input can overflow the stack; parameters of every spelling arrive at the binder as `$n`; what is cut out of a
-//! text ([`literal_rows`]) changes no answer, and no error is reported of a text that is not whole.
+//! Invariants: text, nesting and operator chains are bounded before the recursive parser sees them,
+//! so that no input can overflow the stack. Parameters in any syntax reach the binder as `$n`.
+//! Cutting rows out of a text ([`literal_rows`]) never changes a result, and errors are only
+//! reported for the whole text.
 
 mod dialect;
 pub(crate) mod literal_rows;
@@ -16,18 +17,20 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, Whitespace};
 use std::sync::Arc;
 
-/// Nesting of parentheses.
+/// Maximum nesting depth of parentheses.
 const MAX_NESTING: usize = if cfg!(target_family = "wasm") { 50 } else { 100 };
-/// Depth of the parser's own recursion: a parenthesis is a level, and so is every operator that binds tighter than the
-/// one before it (`a OR b AND (…`), a prefix operator, a subquery. The stack of a page allows less than a thread's.
+/// Maximum recursion depth of the parser: a level is a parenthesis, a subquery, a prefix operator,
+/// or an operator that binds tighter than the one before it (`a OR b AND (…`). The stack in a
+/// browser is smaller than that of a thread.
 const MAX_RECURSION: usize = if cfg!(target_family = "wasm") { 50 } else { 160 };
-/// What nested calls and subqueries cost the parser's stack beyond a level of nesting, in units of about 4 KiB.
+/// Maximum parser stack for nested calls and subqueries, beyond that of plain nesting, in units of
+/// about 4 KiB.
 const MAX_WEIGHT: u32 = 80;
-/// Operators of one chain such as `a + b + c …` without `AND` and `OR`.
+/// Maximum number of operators in a chain such as `a + b + c …`, not counting `AND` and `OR`.
 const MAX_CHAIN: u32 = 400;
-/// `AND`s and `OR`s of one chain.
+/// Maximum number of `AND`s and `OR`s in a chain.
 const MAX_LOGICAL_CHAIN: u32 = 6_000;
-/// Parameters of one text.
+/// Maximum number of parameters in one SQL text.
 const MAX_PARAMETERS: usize = 65_535;
 
 /// One parsed statement.
@@ -36,7 +39,7 @@ pub struct Parsed {
     pub(crate) statement: Statement,
     text: String,
     parameter_names: Arc<[Option<String>]>,
-    /// Rows of an insert that are not in the tree; they come after its first.
+    /// Rows of an insert after the first, which are in the text but not in the tree.
     literal_rows: Option<LiteralRows>,
 }
 
@@ -45,19 +48,20 @@ impl Parsed {
         self.literal_rows.as_ref()
     }
 
-    /// The statement as it was written, without the semicolon.
+    /// The text of the statement, without the semicolon.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// One entry a parameter, in order of position; the name for `:name`, none for `?` and `$n`. Positions
-    /// count through all statements of one text, and every statement of it has all of them.
+    /// One entry per parameter, in order of position: the name of `:name`, `None` for `?` and `$n`.
+    /// Positions are numbered across all statements of one SQL text, and every statement lists all
+    /// of them.
     pub fn parameter_names(&self) -> &[Option<String>] {
         &self.parameter_names
     }
 
-    /// Whether the statement commits or rolls back the whole transaction: `COMMIT`, `END`, `ROLLBACK` or `ABORT`.
-    /// `ROLLBACK TO SAVEPOINT` does not.
+    /// Whether the statement commits or rolls back the whole transaction: `COMMIT`, `END`,
+    /// `ROLLBACK` or `ABORT`. `ROLLBACK TO SAVEPOINT` does not.
     fn ends_transaction(&self) -> bool {
         matches!(
             self.statement,
@@ -66,7 +70,8 @@ impl Parsed {
     }
 }
 
-/// Long chains are left-deep trees; taking them apart in a loop keeps the stack flat.
+/// Takes long operator chains, which are left-deep trees, apart in a loop: dropping them
+/// recursively could overflow the stack.
 impl Drop for Parsed {
     fn drop(&mut self) {
         match &mut self.statement {
@@ -89,7 +94,7 @@ fn dismantle(root: &mut Option<Expr>) {
     }
 }
 
-/// Parses a text of any number of statements.
+/// Parses an SQL text with any number of statements.
 pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
     if sql.len() > limits::MAX_SQL_BYTES {
         return Err(Error::limit(format!(
@@ -106,15 +111,15 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
     parse_whole(sql)
 }
 
-/// Whether some statement of a text commits or rolls back the whole transaction. A text that does not
-/// parse runs no statement, so it ends nothing.
+/// Whether a statement of an SQL text commits or rolls back the whole transaction. A text that does
+/// not parse runs no statement, so it ends no transaction.
 pub fn ends_transaction(sql: &str) -> bool {
     may_end_transaction(sql)
         && parse(sql).is_ok_and(|statements| statements.iter().any(Parsed::ends_transaction))
 }
 
-/// Whether a text contains a word that begins a statement which ends a transaction. Most texts do not,
-/// and need no parsing.
+/// Whether a text contains the first word of a statement that may end a transaction. Most texts do
+/// not, and need no parsing.
 fn may_end_transaction(sql: &str) -> bool {
     let bytes = sql.as_bytes();
     let starts_with = |at: usize, word: &str| {
@@ -129,12 +134,13 @@ fn may_end_transaction(sql: &str) -> bool {
     })
 }
 
-/// The same without cutting anything out.
+/// Like [`parse`], without cutting rows out.
 pub(crate) fn parse_whole(sql: &str) -> Result<Vec<Parsed>> {
     parse_without(sql, &[]).map(Option::unwrap_or_default)
 }
 
-/// Parses what is left of a text; nothing when a cut is not where rows end of which a statement inserts nothing else.
+/// Parses a text without its cuts. Returns `None` if a cut does not directly follow the first row
+/// of an insert whose source is nothing but rows.
 fn parse_without(sql: &str, cuts: &[Cut]) -> Result<Option<Vec<Parsed>>> {
     let (mut tokens, mut lines) = tokenize(sql, cuts)?;
     check_chains(&tokens)?;
@@ -184,7 +190,7 @@ fn parse_without(sql: &str, cuts: &[Cut]) -> Result<Option<Vec<Parsed>>> {
     }
 }
 
-/// Where the first row ends of an insert of nothing but rows.
+/// Returns the end of the first row of an `INSERT … VALUES`.
 fn end_of_first_row(statement: &Statement) -> Option<Location> {
     let Statement::Insert(insert) = statement else { return None };
     let query = insert.source.as_deref().filter(|query| is_rows_only(query))?;
@@ -192,7 +198,7 @@ fn end_of_first_row(statement: &Statement) -> Option<Location> {
     Some(values.rows.first()?.closing_token.0.span.end)
 }
 
-/// Whether a query is its body.
+/// Whether a query consists of its body alone.
 pub(crate) fn is_rows_only(query: &Query) -> bool {
     query.with.is_none()
         && query.order_by.is_none()
@@ -200,7 +206,7 @@ pub(crate) fn is_rows_only(query: &Query) -> bool {
         && query.fetch.is_none()
 }
 
-/// The tokens of what is between the cuts, at their places in the whole text.
+/// Tokenizes the text between the cuts. Locations are those in the whole text.
 fn tokenize<'a>(sql: &'a str, cuts: &[Cut]) -> Result<(Vec<TokenWithSpan>, Lines<'a>)> {
     let mut tokens: Vec<TokenWithSpan> = Vec::new();
     let mut known = vec![(Location::new(1, 1), 0)];
@@ -230,16 +236,19 @@ fn tokenize<'a>(sql: &'a str, cuts: &[Cut]) -> Result<(Vec<TokenWithSpan>, Lines
     Ok((tokens, Lines { sql, location: Location::new(1, 1), offset: 0, known: known.into_iter() }))
 }
 
+/// Converts a parser location to a position; the parser uses line 0 for an unknown location.
 pub(crate) fn position(location: Location) -> Option<Position> {
     (location.line > 0)
         .then_some(Position { line: location.line as u32, column: location.column as u32 })
 }
 
+/// The name of a token in error messages.
 fn shown(token: &Token) -> String {
-    if *token == Token::EOF { "the end of the text".into() } else { format!("{token}") }
+    if *token == Token::EOF { "the end of the input".into() } else { format!("{token}") }
 }
 
-/// The parser's messages end with ` at Line: l, Column: c`; the place goes where places go.
+/// Converts an error of the parser, whose messages end with ` at Line: l, Column: c`. The position
+/// moves from the message to the error.
 fn syntax_error(error: ParserError, start: Location, last: Location) -> Error {
     let message = match error {
         ParserError::RecursionLimitExceeded => return nesting_error(start),
@@ -258,16 +267,16 @@ fn syntax_error(error: ParserError, start: Location, last: Location) -> Error {
     let text = match expected.and_then(|t| t.split_once(", found: ")) {
         Some((expected, "EOF")) => {
             place = position(last);
-            format!("expected {expected}, found the end of the text")
+            format!("expected {expected}, found the end of the input")
         }
         // `int[]` and `a[1]`.
         Some((expected, "[")) if expected.ends_with("column definition") => {
-            return Error::unsupported("arrays").at(place);
+            return Error::unsupported("arrays are not supported").at(place);
         }
         Some((expected, found)) => format!("expected {expected}, found {found}"),
         None => match text.strip_prefix("No infix parser for token ") {
-            Some("LBracket") => return Error::unsupported("arrays").at(place),
-            Some(_) => "an operator that is not known".into(),
+            Some("LBracket") => return Error::unsupported("arrays are not supported").at(place),
+            Some(_) => "unknown operator".into(),
             None => text.to_string(),
         },
     };
@@ -276,15 +285,16 @@ fn syntax_error(error: ParserError, start: Location, last: Location) -> Error {
 
 fn nesting_error(at: Location) -> Error {
     Error::limit(format!(
-        "statement is nested too deeply: at most {MAX_NESTING} parentheses, 40 calls or 16 subqueries, and \
-         {MAX_RECURSION} levels of operators within each other"
+        "statement is nested too deeply: the limits are {MAX_NESTING} parentheses, 40 calls or 16 subqueries, and \
+         {MAX_RECURSION} levels of operators"
     ))
     .at(position(at))
 }
 
-/// Bounds nesting and the length of operator chains, which become left-deep trees.
+/// Bounds the nesting and the length of operator chains, which become left-deep trees.
 fn check_chains(tokens: &[TokenWithSpan]) -> Result<()> {
-    // One entry an open parenthesis or CASE: operators and logical operators since the last separator.
+    // One entry per open parenthesis or CASE: the number of operators and of logical operators
+    // since the last separator, and whether it is a CASE.
     let mut levels: Vec<(u32, u32, bool)> = vec![(0, 0, false)];
     let mut weights: Vec<u32> = Vec::new();
     let mut weight = 0;
@@ -338,7 +348,7 @@ fn check_chains(tokens: &[TokenWithSpan]) -> Result<()> {
                 }
                 Keyword::NOT | Keyword::COLLATE | Keyword::AT | Keyword::NOTNULL => top.0 += 1,
                 Keyword::JOIN | Keyword::FROM | Keyword::WHERE | Keyword::ON | Keyword::SELECT
-                    // A new clause, but `UNION SELECT` chains keep counting.
+                    // A new clause resets the count, except in chains of `UNION SELECT`.
                     if w.keyword != Keyword::SELECT && w.keyword != Keyword::FROM && w.keyword != Keyword::WHERE => {
                         top.0 = 0;
                     }
@@ -364,7 +374,8 @@ fn check_chains(tokens: &[TokenWithSpan]) -> Result<()> {
     Ok(())
 }
 
-/// Stack a parenthesis costs the parser beyond plain nesting: subqueries and calls have large frames.
+/// Parser stack for an open parenthesis beyond that of plain nesting, in units of [`MAX_WEIGHT`]:
+/// subqueries and calls have large frames.
 fn open_weight(before: Option<&TokenWithSpan>, after: Option<&TokenWithSpan>) -> u32 {
     use Keyword as K;
     let keyword = |t: Option<&TokenWithSpan>| match t.map(|t| &t.token) {
@@ -396,7 +407,8 @@ fn open_weight(before: Option<&TokenWithSpan>, after: Option<&TokenWithSpan>) ->
     }
 }
 
-/// Rewrites `?`, `$n` and `:name` to `$n`; answers the names.
+/// Rewrites `?`, `$n` and `:name` to `$n`. Returns one entry per parameter, with the name of
+/// `:name`.
 fn number_parameters(tokens: &mut [TokenWithSpan]) -> Result<Vec<Option<String>>> {
     let mut names: Vec<Option<String>> = Vec::new();
     let mut style: Option<char> = None;
@@ -427,7 +439,7 @@ fn number_parameters(tokens: &mut [TokenWithSpan]) -> Result<Vec<Option<String>>
                 let number = text.get(1..).and_then(|t| t.parse::<usize>().ok()).unwrap_or(0);
                 if number == 0 || number > MAX_PARAMETERS {
                     return Err(Error::syntax(format!(
-                        "{text} is not a parameter: they are ?, $1 or :name"
+                        "{text} is not a valid parameter; write ?, $1 or :name"
                     ))
                     .at(position(place)));
                 }
@@ -441,7 +453,7 @@ fn number_parameters(tokens: &mut [TokenWithSpan]) -> Result<Vec<Option<String>>
             continue;
         };
         if style.is_some_and(|s| s != kind) {
-            return Err(Error::syntax("parameters of one text must all be ?, all $n or all :name")
+            return Err(Error::syntax("parameters must all be written ?, all $n or all :name")
                 .at(position(place)));
         }
         if names.len() > MAX_PARAMETERS {
@@ -456,7 +468,7 @@ fn number_parameters(tokens: &mut [TokenWithSpan]) -> Result<Vec<Option<String>>
     Ok(names)
 }
 
-/// Position from zero of a placeholder made by [`number_parameters`].
+/// Returns the zero-based position of a placeholder made by [`number_parameters`].
 pub(crate) fn placeholder_index(value: &Value) -> Option<usize> {
     match value {
         Value::Placeholder(text) => text.get(1..)?.parse::<usize>().ok()?.checked_sub(1),
@@ -464,13 +476,13 @@ pub(crate) fn placeholder_index(value: &Value) -> Option<usize> {
     }
 }
 
-/// Byte offsets of locations, asked for in ascending order.
+/// Converts locations to byte offsets; they must be requested in ascending order.
 struct Lines<'a> {
     sql: &'a str,
-    /// Where the walk is.
+    /// Location and byte offset reached so far.
     location: Location,
     offset: usize,
-    /// Places that need not be walked to, ascending.
+    /// Locations after the cuts with their offsets, ascending; the walk jumps to them.
     known: std::vec::IntoIter<(Location, usize)>,
 }
 

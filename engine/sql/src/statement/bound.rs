@@ -5,14 +5,14 @@ use super::control::ControlStatement;
 use super::row::{PlanRole, RowStatement, Write};
 use crate::plan::Plan;
 
-/// A bound statement. The families differ in how they meet a transaction.
+/// A bound statement. The families differ in how they relate to transactions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement {
-    /// Reads or writes rows, inside a transaction: the open one, or one of its own.
+    /// Reads or writes rows inside a transaction: the open one, or one of its own.
     Rows(RowStatement),
     /// Changes the catalog or maintains a table, outside any transaction.
     Catalog(CatalogStatement),
-    /// Begins or ends transactions, or sets an option of the session.
+    /// Begins or ends a transaction, or sets an option of the session.
     Control(ControlStatement),
 }
 
@@ -41,12 +41,12 @@ impl From<ControlStatement> for Statement {
 }
 
 impl Statement {
-    /// The statement that returns a plan's rows.
+    /// Builds the statement that returns the rows of a plan.
     pub(crate) fn query(plan: Plan) -> Statement {
         Statement::Rows(RowStatement::Query(plan))
     }
 
-    /// The plans it runs, each with the role it plays.
+    /// Returns the plans that the statement runs, with their roles.
     pub(crate) fn plans_mut(&mut self) -> Vec<(PlanRole, &mut Plan)> {
         match self {
             Statement::Rows(statement) => statement.plans_mut(),

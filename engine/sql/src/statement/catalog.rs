@@ -22,21 +22,21 @@ pub enum CatalogStatement {
     },
     /// `ALTER TABLE`.
     AlterTable {
-        /// The table as it was when the statement was bound.
+        /// The table as of binding.
         table: Arc<TableSchema>,
-        /// The schema it changes to. Columns keep their ids; the storage increments the version.
+        /// The new schema. Columns keep their ids; the storage increments the version.
         changed: TableSchema,
     },
     /// `TRUNCATE TABLE`.
     Truncate {
-        /// Tables that lose all their rows.
+        /// Tables to empty.
         tables: Vec<Arc<TableSchema>>,
     },
-    /// `OPTIMIZE TABLE t [FLUSH | FULL]`: `FLUSH` moves the rowstore's rows to a segment.
+    /// `OPTIMIZE TABLE t [FLUSH | FULL]`: moves the rows of the rowstore to a segment.
     Optimize {
         /// Table.
         table: Arc<TableSchema>,
-        /// `FULL`: also merge all segments into one sorted run.
+        /// `FULL`: also merges all segments into one sorted run.
         full: bool,
     },
     /// `CREATE VIEW`.
@@ -57,33 +57,33 @@ pub enum CatalogStatement {
     },
     /// `CREATE INDEX`.
     CreateIndex {
-        /// The table as it was when the statement was bound.
+        /// The table as of binding.
         table: Arc<TableSchema>,
         /// New index. Its id is zero; the storage assigns it.
         index: IndexSchema,
     },
     /// `DROP INDEX`.
     DropIndex {
-        /// Tables as they were when the statement was bound, and names of their indexes.
+        /// Tables as of binding, each with the name of an index to drop.
         indexes: Vec<(Arc<TableSchema>, String)>,
     },
 }
 
-/// When a statement looks up the names it mentions.
+/// When a statement resolves the names in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameResolution {
-    /// When it is bound: it is bound again if the catalog changes before it runs.
+    /// At binding; the statement is bound again if the catalog changes before it runs.
     WhenBound,
-    /// When it runs.
+    /// At execution.
     WhenRun,
 }
 
-/// What the engine needs to know of a catalog statement besides how to run it.
+/// Properties of a catalog statement that the engine needs apart from running it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CatalogDescription {
-    /// As messages call it: `CREATE TABLE`.
+    /// Name in error messages, such as `CREATE TABLE`.
     pub name: &'static str,
-    /// When its names are looked up.
+    /// When the names in it are resolved.
     pub names: NameResolution,
     /// Lines of its `EXPLAIN`.
     pub lines: Vec<String>,
@@ -134,7 +134,7 @@ impl CatalogStatement {
     }
 }
 
-/// A new table: its columns, and a line for each key and index.
+/// Renders a new table: a line with its columns, and one for each key and index.
 fn table_lines(schema: &TableSchema) -> Vec<String> {
     let column = |c: &Column| {
         format!("{} {}{}", c.name, c.data_type, if c.nullable { "" } else { " NOT NULL" })

@@ -1,15 +1,16 @@
-//! Statements that begin or end transactions, and options of a session. They read and write no rows.
+//! Statements that begin or end transactions or set session options. They neither read nor write
+//! rows.
 
-/// A setting of a session, and its value.
+/// A session option and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionOption {
-    /// How many threads may work on one statement; 0 for the default.
+    /// Maximum number of threads per statement; 0 for the default.
     Threads(u32),
-    /// Bytes that one statement may hold in memory; `None` for the default.
+    /// Maximum memory per statement, in bytes; `None` for the default.
     MemoryLimit(Option<u64>),
 }
 
-/// A bound statement about the session.
+/// A bound statement that controls transactions or the session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ControlStatement {
     /// `BEGIN`.
@@ -31,7 +32,7 @@ pub enum ControlStatement {
 }
 
 impl ControlStatement {
-    /// The line of its `EXPLAIN`.
+    /// Returns the line of its `EXPLAIN`.
     pub fn describe(&self) -> String {
         match self {
             ControlStatement::Begin => "Begin".into(),

@@ -1,5 +1,5 @@
-//! Bound statements: what a text asks for, with the plans that it runs. Each family is an enum of its own whose
-//! `describe` tells, in one exhaustive place, everything the engine needs to know of a statement besides how to run it.
+//! Bound statements and the plans that they run. Each family is an enum whose exhaustive `describe`
+//! returns all properties of a statement that the engine needs apart from running it.
 
 mod bound;
 mod catalog;

@@ -6,19 +6,19 @@ use crate::plan::{Field, Plan};
 use nacre_types::{DataType, IndexId, TableSchema};
 use std::sync::Arc;
 
-/// What an insert does with a row one of whose unique keys is taken.
+/// How an insert handles a row with a duplicate unique key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OnDuplicateKey {
     /// `INSERT IGNORE`, `ON CONFLICT DO NOTHING`: keeps the old row.
     Ignore,
-    /// `REPLACE`: the new row takes its place.
+    /// `REPLACE`: replaces the old row by the new one.
     Replace,
-    /// `ON DUPLICATE KEY UPDATE`, `ON CONFLICT DO UPDATE`: changes the old row. Expressions see the old row's columns,
-    /// then the new one's.
+    /// `ON DUPLICATE KEY UPDATE`, `ON CONFLICT DO UPDATE`: updates the old row. Expressions are
+    /// over the columns of the old row followed by those of the new row.
     Update {
         /// `(column position, new value)`.
         assignments: Vec<(usize, Expr)>,
-        /// Changes the old row only when it is true.
+        /// Condition under which the old row is updated.
         filter: Option<Expr>,
     },
 }
@@ -26,26 +26,29 @@ pub enum OnDuplicateKey {
 /// A statement that writes rows of one table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Write {
-    /// `INSERT`: `source` yields the table's columns in table order, already cast, with defaults filled in.
+    /// `INSERT`: `source` yields the table's columns in table order, already cast, with defaults
+    /// filled in.
     Insert {
         /// Target.
         table: Arc<TableSchema>,
         /// Rows to insert.
         source: Plan,
     },
-    /// An insert that says what happens to a row whose key is taken. Rows are as those of `Insert`, written one after
-    /// the other: a later row meets what an earlier one wrote.
+    /// An insert with handling of duplicate keys. Rows are like those of `Insert` and are written
+    /// in order: a later row sees the effect of an earlier one.
     Upsert {
         /// Target.
         table: Arc<TableSchema>,
         /// Rows to insert.
         source: Plan,
-        /// Unique keys that count: indexes, and `None` for the primary key. Any other key that is taken is an error.
+        /// Unique keys to handle: indexes, and `None` for the primary key. A duplicate of any other
+        /// key is an error.
         keys: Vec<Option<IndexId>>,
-        /// What to do when one of them is taken.
+        /// Handling of a duplicate of one of `keys`.
         on_duplicate: OnDuplicateKey,
     },
-    /// `UPDATE`: `input` scans the target (all columns in table order); `assignments` are over that row.
+    /// `UPDATE`: `input` scans the target (all columns in table order); `assignments` are over that
+    /// row.
     Update {
         /// Target.
         table: Arc<TableSchema>,
@@ -61,16 +64,18 @@ pub enum Write {
         /// Rows to delete.
         input: Plan,
     },
-    /// `UPDATE` or `DELETE` that looks beyond the row it changes.
+    /// `UPDATE` or `DELETE` that reads more than the row it changes.
     Change {
         /// Target.
         table: Arc<TableSchema>,
-        /// Its rows that may change: scans it (all columns in table order) under conditions on its columns alone.
+        /// Candidate rows: a scan of the target (all columns in table order) with the conditions on
+        /// its columns alone.
         target: Plan,
-        /// Id of the `Given` in `matches`: the rows of `target`, each followed by its number, from zero.
+        /// Id of the `Given` in `matches`: the rows of `target`, each followed by its number, from
+        /// zero.
         rows: u32,
-        /// A row's number, new values of `columns`, then what `RETURNING` sees beside the row. A row that matches
-        /// several times is changed once, by its first match.
+        /// Yields the number of a row, the new values of `columns`, then the columns of other
+        /// tables for `RETURNING`. A row with several matches changes once, by its first match.
         matches: Plan,
         /// Columns that get new values; `None` deletes the rows.
         columns: Option<Vec<usize>>,
@@ -86,51 +91,52 @@ pub enum RowStatement {
     Lock {
         /// Table whose rows are locked.
         table: Arc<TableSchema>,
-        /// Rows to lock: scans the table (all columns in table order) under the query's `WHERE`.
+        /// Rows to lock: a scan of the table (all columns in table order) with the query's `WHERE`.
         input: Plan,
         /// The query itself, over the same rows.
         output: Plan,
     },
     /// Writes rows.
     Write(Write),
-    /// Writes rows and returns expressions over each row as it was written, or deleted, and what `Change` has beside
-    /// it.
+    /// Writes rows and returns expressions over each written or deleted row, followed by the extra
+    /// columns of a `Change`.
     Returning {
-        /// What writes.
+        /// The write.
         write: Write,
-        /// Over the row.
+        /// Expressions to return.
         exprs: Vec<Expr>,
         /// Output columns.
         fields: Vec<Field>,
     },
-    /// `CREATE TABLE … AS`: makes the table, then inserts the rows.
+    /// `CREATE TABLE … AS`: creates the table, then inserts the rows.
     CreateTableAs {
         /// New table.
         schema: TableSchema,
         /// `IF NOT EXISTS`.
         if_not_exists: bool,
-        /// Its rows, in its column types.
+        /// Rows to insert, cast to the column types.
         source: Plan,
     },
-    /// `EXPLAIN`: returns the statement's plan and does not run it.
+    /// `EXPLAIN`: returns the plan of the statement without running it.
     Explain(Box<Statement>),
-    /// `PROFILE`, `EXPLAIN ANALYZE`: runs the statement and returns what each part of its plan did instead of its rows.
+    /// `PROFILE`, `EXPLAIN ANALYZE`: runs the statement and returns measurements for each plan node
+    /// instead of its rows.
     Profile(Box<RowStatement>),
 }
 
-/// What a statement does to rows.
+/// How a statement accesses rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Reads them.
+    /// Reads rows.
     Reads,
-    /// Writes them, or moves them in order to lock them.
+    /// Writes rows, or moves them to the rowstore in order to lock them.
     Writes,
-    /// Writes them and changes the catalog, so it takes a transaction of its own.
+    /// Writes rows and changes the catalog, so it needs a transaction of its own.
     WritesAlone,
 }
 
 impl Access {
-    /// Whether it may write rows, or move them in order to lock them.
+    /// Whether the statement may write rows, or move them to lock them.
     pub fn writes(self) -> bool {
         self != Access::Reads
     }
@@ -139,20 +145,20 @@ impl Access {
 /// Columns of a statement's result.
 #[derive(Clone, Copy, Debug)]
 pub enum Output<'a> {
-    /// Returns no rows.
+    /// No rows.
     Nothing,
-    /// Those of a plan.
+    /// Columns of a plan.
     Plan(&'a Plan),
-    /// Those listed.
+    /// Columns listed here.
     Fields(&'a [Field]),
-    /// One line of text a row.
+    /// One line of `EXPLAIN` text per row.
     Explanation,
-    /// A plan's lines, each with what was measured.
+    /// The lines of a plan, each with its measurements.
     Profile,
 }
 
 impl Output<'_> {
-    /// The columns.
+    /// Returns the columns.
     pub fn fields(self) -> Vec<Field> {
         let field =
             |name: &str, data_type, nullable| Field { name: name.into(), data_type, nullable };
@@ -171,43 +177,43 @@ impl Output<'_> {
     }
 }
 
-/// What heads the plans of a statement in its `EXPLAIN`.
+/// Title line above the plans of a statement in its `EXPLAIN`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Title<'a> {
-    /// Nothing: the plan is all there is.
+    /// No title: the plan stands alone.
     Untitled,
     /// An action and the name of its target.
     Action(&'static str, &'a str),
-    /// An insert that says what happens to a row whose key is taken.
+    /// An insert with handling of duplicate keys.
     Upsert(&'a TableSchema, &'a OnDuplicateKey),
     /// Assignments over the rows of a plan.
     Update(&'a TableSchema, &'a Plan, &'a [(usize, Expr)]),
-    /// A change of matching rows; without columns they are deleted.
+    /// A change of matching rows: an update of columns, or a delete without columns.
     Matches(&'a TableSchema, Option<&'a [usize]>),
 }
 
-/// What the engine needs to know of a row statement besides how to run it. Borrows: describing a statement allocates
-/// nothing.
+/// Properties of a row statement that the engine needs apart from running it. It borrows from the
+/// statement and allocates nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct RowDescription<'a> {
-    /// As messages call it: `INSERT`.
+    /// Name in error messages, such as `INSERT`.
     pub name: &'static str,
-    /// What it does to rows.
+    /// How it accesses rows.
     pub access: Access,
     /// Columns of its result.
     pub output: Output<'a>,
-    /// What heads its plans in an `EXPLAIN`.
+    /// Title line above its plans in an `EXPLAIN`.
     pub(crate) title: Title<'a>,
     /// Its plans in the order an `EXPLAIN` shows them.
     pub(crate) plans: [Option<&'a Plan>; 2],
 }
 
-/// What a statement needs of a plan's output.
+/// Which output columns of a plan a statement needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlanRole {
-    /// The columns that are used.
+    /// Only the columns that it uses.
     Result,
-    /// Every column of the table: its rows are rewritten or locked.
+    /// Every column of the table, because rows are rewritten or locked.
     Target,
 }
 
@@ -287,7 +293,7 @@ impl RowStatement {
         }
     }
 
-    /// The plans it runs, each with the role it plays.
+    /// Returns the plans that the statement runs, with their roles.
     pub(crate) fn plans_mut(&mut self) -> Vec<(PlanRole, &mut Plan)> {
         use PlanRole::{Result, Target};
         match self {

@@ -1,4 +1,4 @@
-//! Errors: kind, SQLSTATE, place and advice; and the limits that keep the stack safe.
+//! Errors: kind, SQLSTATE, position and hint; and the limits that prevent stack overflows.
 
 use super::{fails, plan};
 use crate::parse;
@@ -13,11 +13,14 @@ fn messages() {
     );
     fails(
         "select 1 +",
-        "42601 syntax: expected an expression, found the end of the text (line 1, column 11)",
+        "42601 syntax: expected an expression, found the end of the input (line 1, column 11)",
     );
-    fails("select 1 # 2", "42601 syntax: an operator that is not known (line 1, column 10)");
-    fails("select '1'::int[]", "0A000 unsupported: arrays (line 1, column 16)");
-    fails("create table n (a int[])", "0A000 unsupported: arrays (line 1, column 22)");
+    fails("select 1 # 2", "42601 syntax: unknown operator (line 1, column 10)");
+    fails("select '1'::int[]", "0A000 unsupported: arrays are not supported (line 1, column 16)");
+    fails(
+        "create table n (a int[])",
+        "0A000 unsupported: arrays are not supported (line 1, column 22)",
+    );
     fails(
         "select * from tt",
         "42P01 not_found: no table `tt`; did you mean `t`? (line 1, column 15)",
@@ -77,16 +80,16 @@ fn messages() {
     );
     fails(
         "create table t (x int)",
-        "42P07 already_exists: table t exists already (line 1, column 14)",
+        "42P07 already_exists: table t already exists (line 1, column 14)",
     );
     fails(
         "create table n (x int, X text)",
-        "42701 already_exists: column X is defined twice (line 1, column 24)",
+        "42701 already_exists: column X is specified more than once (line 1, column 24)",
     );
     fails("create table n (x foo)", "42704 not_found: column x: no type `foo` (line 1, column 17)");
     fails(
         "create table n (x decimal(39,2))",
-        "42804 type: column x: DECIMAL(39,2): the precision is 1 to 38, the scale 0 to the precision (line 1, column 17)",
+        "42804 type: column x: DECIMAL(39,2): precision must be between 1 and 38, scale between 0 and the precision (line 1, column 17)",
     );
     fails(
         "create table n (x int, key (y))",
@@ -111,7 +114,7 @@ fn messages() {
     );
     fails(
         "set threads = 0",
-        "22023 type: threads is a whole number from 1 to 1024, or DEFAULT (line 1, column 15)",
+        "22023 type: threads must be a whole number from 1 to 1024, or DEFAULT (line 1, column 15)",
     );
     fails("set colour = 1", "42704 not_found: no setting colour (line 1, column 5)");
     fails(
@@ -140,7 +143,7 @@ fn messages() {
     );
     fails(
         "create table n (x int primary key, y int, primary key (y))",
-        "42P16 syntax: a table has one PRIMARY KEY at most (line 1, column 56)",
+        "42P16 syntax: a table can have only one PRIMARY KEY (line 1, column 56)",
     );
     fails(
         "create table n (x int auto_increment)",
@@ -148,7 +151,7 @@ fn messages() {
     );
     fails(
         "insert into t (id, id) values (1, 2)",
-        "42701 already_exists: column id is named twice (line 1, column 20)",
+        "42701 already_exists: column id is specified more than once (line 1, column 20)",
     );
     fails(
         "insert into t (nope) values (1)",
@@ -164,7 +167,7 @@ fn messages() {
     );
     fails(
         "insert into u values (1, 2, 'c') on conflict (c) do nothing",
-        "42P10 not_found: ON CONFLICT names no unique key of table u (line 1, column 47)",
+        "42P10 not_found: ON CONFLICT matches no unique key of table u (line 1, column 47)",
     );
     fails(
         "insert or fail into u values (1, 2, 'c')",
@@ -217,7 +220,7 @@ fn messages() {
     );
     fails(
         "select distinct a from t order by b",
-        "42P10 type: with DISTINCT, ORDER BY takes only expressions of the SELECT list",
+        "42P10 type: with DISTINCT, ORDER BY expressions must appear in the SELECT list",
     );
     fails("select * from t limit -1", "2201W type: LIMIT must not be negative (line 1, column 24)");
     fails("select * from t limit a", "42703 not_found: no column `a` (line 1, column 23)");
@@ -227,12 +230,12 @@ fn messages() {
     );
     fails(
         "select a from t where ? = $2",
-        "42601 syntax: parameters of one text must all be ?, all $n or all :name (line 1, column 27)",
+        "42601 syntax: parameters must all be written ?, all $n or all :name (line 1, column 27)",
     );
     fails("update t set nope = 1", "42703 not_found: no column `nope` in `t` (line 1, column 14)");
     fails(
         "update t set a = name",
-        "42804 type: column a is INT, the value TEXT; write a CAST (line 1, column 18)",
+        "42804 type: column a is of type INT but the value is of type TEXT; add a CAST (line 1, column 18)",
     );
     fails("delete from nope", "42P01 not_found: no table `nope` (line 1, column 13)");
     fails(
@@ -250,13 +253,13 @@ fn messages() {
     );
     fails(
         "select * from t join t on true",
-        "42712 type: table t is in FROM twice; give one an alias",
+        "42712 type: table t is specified more than once in FROM; give one an alias",
     );
     fails(
         "select case when flag then 1 else name end from t",
         "42804 type: CASE cannot mix INT and TEXT (line 1, column 8)",
     );
-    fails("select 1 from t left join u", "42601 syntax: an outer join needs ON or USING");
+    fails("select 1 from t left join u", "42601 syntax: an outer join requires ON or USING");
     fails(
         "select interval '1' fortnight",
         "22007 type: '1' is not a valid INTERVAL (line 1, column 17)",
@@ -288,7 +291,7 @@ fn messages() {
     );
     fails(
         "alter table u add column z int not null",
-        "23502 constraint: column z must not be null, and the rows that are there would be; give it a DEFAULT (line 1, column 26)",
+        "23502 constraint: column z is NOT NULL without a default, but the table may contain rows; give it a DEFAULT (line 1, column 26)",
     );
     fails(
         "alter table region drop column r_regionkey",
@@ -300,11 +303,11 @@ fn messages() {
     );
     fails(
         "alter table u rename column a to c",
-        "42701 already_exists: column c of table u exists already (line 1, column 34)",
+        "42701 already_exists: column c of table u already exists (line 1, column 34)",
     );
     fails(
         "alter table u rename to region",
-        "42P07 already_exists: table region exists already (line 1, column 25)",
+        "42P07 already_exists: table region already exists (line 1, column 25)",
     );
     fails(
         "alter table u add column z int primary key",
@@ -328,13 +331,13 @@ fn messages() {
     );
     fails(
         "select 1 +",
-        "42601 syntax: expected an expression, found the end of the text (line 1, column 11)",
+        "42601 syntax: expected an expression, found the end of the input (line 1, column 11)",
     );
 }
 
 #[test]
 fn stack_is_safe() {
-    // As small as the stack of a wasm instance.
+    // Run with a stack as small as that of a wasm instance.
     let body = || {
         for (sql, kind) in [
             (format!("select {}1{}", "(".repeat(10_000), ")".repeat(10_000)), ErrorKind::Limit),
@@ -418,7 +421,7 @@ fn stack_is_safe() {
                 ErrorKind::Closed,
             ),
             (format!("select a{} from t", " is null".repeat(5_000)), ErrorKind::Limit),
-            // What is beside each other is not nested.
+            // Siblings are not nested.
             (format!("select 1{}", ", abs(1)".repeat(3_000)), ErrorKind::Closed),
             (
                 format!("insert into t (id) values (0){}", ", (cast('1' as int))".repeat(3_000)),

@@ -1,12 +1,12 @@
-//! Statements whose planning must not grow with a power of their length: each of these would take minutes, or all
-//! memory, if something below were looked at once for each of its uses. They say nothing about plans but that there
-//! is one.
+//! Statements whose planning time must not grow polynomially or exponentially with their length.
+//! Each would take minutes, or all memory, if planning visited a shared part once per use. The
+//! tests only require that a plan is found.
 
 use super::plan;
 use crate::explain;
 use std::fmt::Write;
 
-/// Plans a statement and shows the plan.
+/// Plans a statement and renders the plan.
 #[track_caller]
 fn planned(sql: &str) -> Vec<String> {
     match plan(sql, &[]) {
@@ -19,7 +19,7 @@ fn joined(count: usize, separator: &str, part: impl Fn(usize) -> String) -> Stri
     (0..count).map(part).collect::<Vec<_>>().join(separator)
 }
 
-/// `WITH` tables of which each reads the one before it.
+/// Builds a `WITH` in which each table reads the previous one.
 fn chain(levels: usize, first: &str, next: impl Fn(usize) -> String) -> String {
     let mut sql = format!("with c0 as ({first})");
     for level in 1..levels {
@@ -54,10 +54,10 @@ fn shared_tables_used_twice() {
         "{} select * from c49 u, c49 v where u.a = v.b",
         chain(50, "select a, b from t", twice)
     ));
-    // Inside a subquery that refers to its row.
+    // Inside a correlated subquery.
     let inner = chain(50, "select a, b from t where t.id = o.id", twice);
     planned(&format!("select ({inner} select max(c49.a + u.b) from c49, c49 u) from t o"));
-    // Of one row each, as a scalar.
+    // Tables of one row each, read by a scalar subquery.
     let pair = |n: usize| format!("select u.x from c{n} u, c{n} v");
     planned(&format!(
         "select ({} select u.x from c49 u, c49 v) from t",
@@ -85,7 +85,7 @@ fn conditions_on_what_is_computed_from_itself() {
         "{} select x from c39 where x > 0",
         chain(40, "select a as x from t", grouped)
     ));
-    // In the subquery of a row, to which its columns are moved up.
+    // In a correlated subquery, whose columns are hoisted to the outer row.
     let inner = chain(40, "select a as x from t where t.a = o.a", sum);
     planned(&format!("select ({inner} select x from c39) from t o"));
     planned(&format!("select ({inner} select sum(x) from c39) from t o"));

@@ -1,4 +1,5 @@
-//! What is cut out of a text changes nothing: every text is bound with and without cuts.
+//! Cutting literal rows out of a text must not change the result: every text is bound with and
+//! without cuts.
 
 use super::catalog;
 use crate::parse::literal_rows;
@@ -25,7 +26,7 @@ fn bound(parsed: Result<Vec<Parsed>>) -> Vec<String> {
     }
 }
 
-/// Checks that both ways agree; answers how many statements have rows that were cut out.
+/// Checks that both ways agree. Returns the number of statements with rows that were cut out.
 #[track_caller]
 fn same(sql: &str) -> usize {
     let parsed = parse(sql);
@@ -61,7 +62,7 @@ fn rows_of_literals_are_cut_out() {
     }
     let two = "insert into u values (1,2,'a'),(3,4,'b'); insert into u values (5,6,'c'),\n(7,8,'d') returning id ;select 1";
     assert_eq!(same(two), 2);
-    // Behind what is not obvious nothing is looked for.
+    // After the first construct that the scanner does not recognize, it looks no further.
     assert_eq!(
         same(
             "insert into u values (1,2,'a'),(3,4,'b') /* ; */; insert into u values (5,6,'c'),(7,8,'d')"
@@ -97,7 +98,7 @@ fn what_is_not_obvious_is_left_to_the_parser() {
     }
 }
 
-/// The rows of a query are not all that it says: nothing may be cut out of them.
+/// Rows are not cut out if the source of the insert has more than rows, such as an `ORDER BY`.
 #[test]
 fn rows_of_a_query_stay_in_it() {
     for tail in [
@@ -202,7 +203,7 @@ fn both_ways_agree_on_random_texts() {
             } else {
                 ""
             };
-            // Mostly what can be cut out.
+            // Mostly literals that can be cut out.
             let mut values = Vec::new();
             for _ in 0..[3, 3, 3, 3, 3, 3, 2, 4][pick(8)] {
                 let known = [6, 10, literals.len()][pick(3)];

@@ -1,4 +1,4 @@
-//! Golden tests of the whole front: text in, plan lines or error out.
+//! Golden tests of the whole front end: text in, plan lines or error out.
 
 mod errors;
 mod growth;
@@ -13,7 +13,7 @@ use crate::{RowStatement, Statement, bind, explain, parse};
 use nacre_types::{Column, DataType, Error, KeyColumns, TableSchema, Value};
 use std::sync::Arc;
 
-/// TPC-H at scale 1, and a table of every type.
+/// The tables of TPC-H at scale factor 1, and a table with a column of every type.
 struct TestCatalog(Vec<(Arc<TableSchema>, u64)>);
 
 impl Catalog for TestCatalog {
@@ -128,7 +128,7 @@ fn plan(sql: &str, types: &[DataType]) -> Result<(Statement, Vec<DataType>), Err
     Ok((bound.statement, bound.parameters))
 }
 
-/// The plan of a statement, line by line.
+/// Compares the plan of a statement with the expected lines.
 #[track_caller]
 fn check(sql: &str, expected: &str) {
     let lines = match plan(sql, &[]) {
@@ -151,7 +151,7 @@ fn check(sql: &str, expected: &str) {
     }
 }
 
-/// The error of a statement: SQLSTATE, then how it prints.
+/// Compares the error of a statement: its SQLSTATE, then its display text.
 #[track_caller]
 fn fails(sql: &str, expected: &str) {
     match plan(sql, &[]) {
@@ -160,7 +160,7 @@ fn fails(sql: &str, expected: &str) {
     }
 }
 
-/// The type of `SELECT <expr> FROM t`.
+/// Checks the result type of `SELECT <expr> FROM t`.
 #[track_caller]
 fn typed(expr: &str, expected: &str) {
     match plan(&format!("select {expr} from t"), &[]) {

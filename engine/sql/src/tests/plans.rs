@@ -235,7 +235,7 @@ fn queries() {
     check(
         "select a from t where id = ? and a > $1",
         "
-        42601 syntax: parameters of one text must all be ?, all $n or all :name (line 1, column 38)
+        42601 syntax: parameters must all be written ?, all $n or all :name (line 1, column 38)
         ",
     );
     check(

@@ -1,4 +1,4 @@
-//! Every kind of statement can be written: some binder makes it.
+//! Every kind of statement has a syntax: a binder constructs it.
 
 const FAMILIES: [(&str, &str); 4] = [
     ("RowStatement", include_str!("../statement/row.rs")),
@@ -21,7 +21,7 @@ const BINDERS: [&str; 11] = [
     include_str!("../statement/bound.rs"),
 ];
 
-/// Names of the variants of an enum, as `rustfmt` lays them out.
+/// Returns the names of the variants of an enum, given its layout by `rustfmt`.
 fn variants<'a>(source: &'a str, name: &str) -> Vec<&'a str> {
     let head = format!("pub enum {name} {{\n");
     let (_, body) = source.split_once(&head).unwrap();

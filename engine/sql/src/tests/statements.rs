@@ -358,7 +358,8 @@ fn types() {
     typed("0.06 - 0.01", "DECIMAL(3,2)");
 }
 
-/// Values at hand decide where the context alone would round them or knows nothing.
+/// The value of a parameter decides its type where the context would round the value or implies no
+/// type.
 #[test]
 fn natural_parameter_types() {
     use nacre_types::DataType as T;

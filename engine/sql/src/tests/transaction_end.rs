@@ -1,4 +1,4 @@
-//! Which texts end a transaction.
+//! Recognition of texts that end a transaction.
 
 use crate::ends_transaction;
 

@@ -109,7 +109,7 @@ impl Contents {
                 return Ok(());
             }
         };
-        Err(Error::already_exists(format!("{kind} {} exists already", view.name))
+        Err(Error::already_exists(format!("{kind} {} already exists", view.name))
             .with_sqlstate("42P07"))
     }
 

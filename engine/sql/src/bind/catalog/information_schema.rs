@@ -1,4 +1,4 @@
-//! `information_schema`: the catalog as tables, made from it whenever a query names them.
+//! `information_schema`: the catalog as tables, built from the catalog whenever a query names one.
 
 use crate::bind::binder::Binder;
 use crate::bind::catalog::keys::{key_of_column, keys_of};
@@ -13,7 +13,8 @@ const TEXT: DataType = DataType::TEXT;
 const COUNT: DataType = DataType::Int64;
 
 type Columns = &'static [(&'static str, DataType)];
-/// Each table and its columns, after `table_catalog`, `table_schema` and `table_name`, which all have.
+/// Tables and the columns that follow `table_catalog`, `table_schema` and `table_name`, which all
+/// tables except `schemata` have.
 const TABLES: &[(&str, Columns)] = &[
     ("tables", &[("table_type", TEXT)]),
     (
@@ -55,7 +56,7 @@ fn count(v: usize) -> Value {
 }
 
 impl Binder<'_> {
-    /// The rows of a table of `information_schema`.
+    /// Builds the rows of one table of `information_schema`.
     pub(crate) fn information_schema(&mut self, name: &str) -> Result<Plan> {
         let Some((known, columns)) =
             TABLES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))
@@ -139,7 +140,7 @@ impl Binder<'_> {
             match *known {
                 "tables" => push(vec![text("VIEW")]),
                 "views" => push(vec![text(&view.statement)]),
-                // A view over something that is gone has no columns.
+                // A view over a dropped table or column has no columns.
                 "columns" => {
                     let fields = self.view_fields(&name).ok().flatten().unwrap_or_default();
                     for (at, f) in fields.iter().enumerate() {

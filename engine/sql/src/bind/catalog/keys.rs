@@ -1,8 +1,8 @@
-//! The keys and indexes of a table as statements show them.
+//! The keys and indexes of a table as `SHOW` and `information_schema` list them.
 
 use nacre_types::{IndexSchema, TableSchema};
 
-/// The primary key or an index, as statements list it.
+/// The primary key or an index.
 pub(crate) struct Key {
     pub name: String,
     pub columns: Vec<usize>,
@@ -10,7 +10,7 @@ pub(crate) struct Key {
     pub kind: &'static str,
 }
 
-/// The primary key first.
+/// Returns the primary key, then the declared indexes.
 pub(crate) fn keys_of(table: &TableSchema) -> Vec<Key> {
     let primary = table.primary_key.as_ref().map(|key| Key {
         name: key.name.clone(),
@@ -27,7 +27,8 @@ pub(crate) fn keys_of(table: &TableSchema) -> Vec<Key> {
     primary.into_iter().chain(table.declared_indexes().map(index)).collect()
 }
 
-/// What MySQL shows of a column's keys: whether it is in the primary key, unique by itself, or the first of an index.
+/// Returns MySQL's key marker of a column: `PRI` in the primary key, `UNI` unique by itself, `MUL`
+/// first column of an index, otherwise empty.
 pub(crate) fn key_of_column(table: &TableSchema, at: usize) -> &'static str {
     let keys = keys_of(table);
     if table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&at)) {

@@ -1,4 +1,4 @@
-//! Queries that the catalog alone answers: `SHOW`, `DESCRIBE` and `information_schema`.
+//! Queries answered from the catalog alone: `SHOW`, `DESCRIBE` and `information_schema`.
 
 pub(super) mod information_schema;
 pub(super) mod keys;

@@ -1,4 +1,4 @@
-//! Answers from the catalog as constant rows.
+//! Constant rows for answers from the catalog.
 
 use crate::expr::Expr;
 use crate::plan::{Field, Plan};
@@ -8,7 +8,7 @@ pub(crate) fn text(v: &str) -> Value {
     Value::Text(v.to_string())
 }
 
-/// Constant rows.
+/// Builds a plan of constant rows; every column is nullable.
 pub(crate) fn rows(columns: &[(&str, DataType)], rows: Vec<Vec<Value>>) -> Plan {
     let field = |(name, t): &(&str, DataType)| Field {
         name: name.to_string(),

@@ -1,4 +1,4 @@
-//! `SHOW` and `DESCRIBE`: answers made from the catalog alone, as constant rows.
+//! `SHOW` and `DESCRIBE`: answered from the catalog alone, as constant rows.
 
 use crate::bind::binder::Binder;
 use crate::bind::catalog::keys::{key_of_column, keys_of};
@@ -61,7 +61,7 @@ impl<'a> Binder<'a> {
                 let plan = self.columns_of(name)?;
                 self.shown(plan, options)
             }
-            None => Err(Error::syntax("SHOW COLUMNS needs FROM and a table")),
+            None => Err(Error::syntax("SHOW COLUMNS requires FROM and a table name")),
         }
     }
 
@@ -114,7 +114,7 @@ impl<'a> Binder<'a> {
         Ok(Statement::query(texts(&["View", "Create View"], vec![row])))
     }
 
-    /// `SHOW` and words that the parser does not know: `SHOW INDEXES FROM t`, `SHOW PRIMARY KEY FROM t`.
+    /// Binds forms of `SHOW` that the parser passes on as words, such as `SHOW INDEXES FROM t`.
     pub(crate) fn show_words(&mut self, words: &[ast::Ident]) -> Result<Statement> {
         let lower: Vec<String> = words.iter().map(|w| w.value.to_ascii_lowercase()).collect();
         let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
@@ -163,7 +163,7 @@ impl<'a> Binder<'a> {
         self.left_by(texts(&["function_name", "function_type"], list), filter)
     }
 
-    /// The rows that `LIKE` or `WHERE` leaves.
+    /// Applies the `LIKE` or `WHERE` of a `SHOW` statement to its rows.
     fn shown(&mut self, plan: Plan, options: &'a ast::ShowStatementOptions) -> Result<Statement> {
         use ast::ShowStatementFilterPosition as Place;
         if options.limit.is_some() || options.starts_with.is_some() {
@@ -205,7 +205,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// There is one schema, and only it may be named.
+/// Returns an error if the statement names a schema other than the only one.
 fn in_main(options: &ast::ShowStatementOptions) -> Result<()> {
     let Some(parent) = options.show_in.as_ref().and_then(|i| i.parent_name.as_ref()) else {
         return Ok(());
@@ -218,11 +218,12 @@ fn in_main(options: &ast::ShowStatementOptions) -> Result<()> {
         {
             Ok(())
         }
-        _ => Err(Error::not_found("there is no such schema; there is main").with_sqlstate("3F000")),
+        _ => Err(Error::not_found("schema does not exist; the only schema is main")
+            .with_sqlstate("3F000")),
     }
 }
 
-/// A statement that makes the table again.
+/// Renders the `CREATE TABLE` statement that recreates the table.
 fn create_table(table: &TableSchema) -> String {
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let mut out = format!("CREATE TABLE {} (", quoted(&table.name));

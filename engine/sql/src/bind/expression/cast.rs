@@ -1,10 +1,11 @@
-//! Casts, and what is known of literals when a cast is bound.
+//! Casts, and the folding of casts of literals.
 
 use crate::bind::expression::literal;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use nacre_types::{DataType, Error, Result, Value, temporal};
 
-/// An explicit or implied cast; literals are converted at once when that cannot lose anything silently.
+/// Casts an expression. A literal is converted at bind time if that cannot lose information
+/// silently.
 pub(crate) fn cast(expr: Expr, to: DataType) -> Result<Expr> {
     if expr.data_type == to {
         return Ok(expr);
@@ -17,7 +18,8 @@ pub(crate) fn cast(expr: Expr, to: DataType) -> Result<Expr> {
     cast_later(expr, to)
 }
 
-/// A `CAST` that is written: what a text means is run time's to say when it does not plainly read as the type.
+/// Binds a written `CAST`. A text literal that does not parse as the type becomes an error at run
+/// time, when the expression is evaluated, not at bind time.
 pub(crate) fn explicit_cast(expr: Expr, to: DataType) -> Result<Expr> {
     match &expr.kind {
         ExprKind::Literal(value @ Value::Text(_)) if literal::cast(value, to).is_err() => {
@@ -27,6 +29,7 @@ pub(crate) fn explicit_cast(expr: Expr, to: DataType) -> Result<Expr> {
     }
 }
 
+/// Builds a cast that is evaluated at run time.
 fn cast_later(expr: Expr, to: DataType) -> Result<Expr> {
     if !castable(expr.data_type, to) {
         let message = format!("cannot cast {} to {to}", expr.data_type);
@@ -57,7 +60,8 @@ pub(crate) fn is_null(expr: &Expr) -> bool {
     matches!(expr.kind, ExprKind::Literal(Value::Null))
 }
 
-/// A literal as a value of the other operand's type, when the comparison means the same.
+/// Converts a literal to the type of the other operand if that does not change the result of a
+/// comparison.
 pub(super) fn fit(value: &Value, from: DataType, to: DataType) -> Result<Option<Value>> {
     if value.is_null() {
         return Ok(Some(Value::Null));

@@ -1,5 +1,5 @@
-//! Expressions: one arm a syntactic form; operators and functions have their own files.
-//! `AND` and `OR` chains are walked in a loop, everything else recurses under the depth limit.
+//! Expressions: one match arm per syntactic form; operators and functions have their own files.
+//! `AND` and `OR` chains are walked in a loop; everything else recurses under the depth limit.
 
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
@@ -19,7 +19,8 @@ use nacre_types::{DataType, Error, Result, Value, interval};
 use sqlparser::ast::{self, BinaryOperator as Op, Expr as E, UnaryOperator, Value as Literal};
 
 impl<'a> Binder<'a> {
-    /// Binds one expression. Untyped parameters and bare nulls keep the type `Null` until they meet a type.
+    /// Binds one expression. Untyped parameters and bare nulls keep the type `Null` until an
+    /// operand gives them one.
     pub(crate) fn expr(&mut self, ast: &'a E, env: &mut Env<'_>) -> Result<Expr> {
         self.depth += 1;
         if self.depth > crate::bind::binder::MAX_DEPTH {
@@ -43,7 +44,8 @@ impl<'a> Binder<'a> {
         result.map_err(|e| if e.position().is_some() { e } else { e.at(place(ast)) })
     }
 
-    /// Another of a bound expression. Each counts as much as it has in it: nested, they double at every level.
+    /// Copies a bound expression, for a construct that evaluates it twice. Returns a `limit` error
+    /// when the statement's copies add up to too many nodes: nested copies double at every level.
     pub(crate) fn again(&mut self, expr: &Expr) -> Result<Expr> {
         let mut open = vec![expr];
         while let Some(part) = open.pop() {
@@ -63,7 +65,8 @@ impl<'a> Binder<'a> {
         Ok(expr.clone())
     }
 
-    /// Binds an expression whose type must be known afterwards.
+    /// Binds an expression and decides its type; an untyped parameter without a known value becomes
+    /// `TEXT`.
     pub(crate) fn typed(&mut self, ast: &'a E, env: &mut Env<'_>) -> Result<Expr> {
         let expr = self.expr(ast, env)?;
         Ok(self.settle(expr, DataType::TEXT))
@@ -88,12 +91,15 @@ impl<'a> Binder<'a> {
             if let Some((_, expr)) = alias {
                 return Ok(expr.clone());
             }
-            // Names that are calls without parentheses in other systems.
+            // `DEFAULT` parses as a name.
             if ident.quote_style.is_none()
                 && env.scope.columns.is_empty()
                 && ident.value.eq_ignore_ascii_case("default")
             {
-                return Err(Error::syntax("DEFAULT is only a value in INSERT and UPDATE").at(at));
+                return Err(Error::syntax(
+                    "DEFAULT is only allowed as a value in INSERT and UPDATE",
+                )
+                .at(at));
             }
         }
         if let Some(expr) = self.outer_column(table, &ident.value, at)? {
@@ -103,7 +109,7 @@ impl<'a> Binder<'a> {
         let is_text = table.is_none()
             && ident.quote_style == Some('"')
             && !error.message().contains("did you mean");
-        Err(if is_text { error.and("text is written in 'single quotes'") } else { error })
+        Err(if is_text { error.and("write text in 'single quotes'") } else { error })
     }
 
     fn compound(&mut self, parts: &[ast::Ident], env: &mut Env<'_>) -> Result<Expr> {
@@ -117,7 +123,7 @@ impl<'a> Binder<'a> {
             {
                 self.column(Some(&table.value), column, env)
             }
-            _ => Err(unsupported("a name of this many parts")),
+            _ => Err(unsupported("a name with this many parts")),
         }
     }
 
@@ -135,7 +141,9 @@ impl<'a> Binder<'a> {
             placeholder @ Literal::Placeholder(_) => {
                 let index = placeholder_index(placeholder)
                     .filter(|i| *i < self.parameters.len())
-                    .ok_or_else(|| Error::syntax("parameters are ?, $1 or :name"))?;
+                    .ok_or_else(|| {
+                    Error::syntax("not a valid parameter; write ?, $1 or :name")
+                })?;
                 return Ok(Expr { kind: ExprKind::Parameter(index), data_type: DataType::Null });
             }
             _ => return Err(unsupported("this form of literal")),
@@ -187,7 +195,8 @@ impl<'a> Binder<'a> {
         self.pair(op, left, right, env)
     }
 
-    /// A chain of one logical operator, left-deep in the tree, bound operand by operand.
+    /// Binds a chain of `AND` or of `OR`, which is left-deep in the syntax tree, operand by
+    /// operand.
     fn logical(&mut self, ast: &'a E, op: &Op, env: &mut Env<'_>) -> Result<Expr> {
         let mut operands = Vec::new();
         let mut rest = ast;
@@ -217,7 +226,7 @@ impl<'a> Binder<'a> {
                 Ok(not(self.condition(expr, "the operand of NOT")?))
             }
             UnaryOperator::Minus => self.negate(expr),
-            // Says nothing, of a text neither, as in SQLite and MySQL.
+            // A no-op, even on text, as in SQLite and MySQL.
             UnaryOperator::Plus => Ok(self.settle(expr, DataType::Float64)),
             // `~x` is `-1 ^ x`.
             UnaryOperator::BitwiseNot => {
@@ -227,7 +236,8 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The less frequent forms, kept out of the frame of [`Binder::expr`].
+    /// Binds the less frequent forms; a separate function keeps the stack frame of [`Binder::expr`]
+    /// small.
     #[inline(never)]
     fn other(&mut self, ast: &'a E, env: &mut Env<'_>) -> Result<Expr> {
         match ast {
@@ -358,7 +368,8 @@ impl<'a> Binder<'a> {
         self.case_of(tests, results, has_else)
     }
 
-    /// A searched `CASE` of bound parts; the last result is the `ELSE` when there is one.
+    /// Builds a searched `CASE` from bound parts. With `has_else`, the last result is that of
+    /// `ELSE`.
     pub(crate) fn case_of(
         &mut self,
         tests: Vec<Expr>,
@@ -367,7 +378,8 @@ impl<'a> Binder<'a> {
     ) -> Result<Expr> {
         let (mut results, data_type) = self.unify_all(results, "CASE")?;
         let otherwise = if has_else { results.pop().map(Box::new) } else { None };
-        // Branches that constants decide go, with all behind one that is always taken.
+        // Drop branches with a constant false or null test, and everything after one that is always
+        // true.
         let mut otherwise = otherwise;
         let mut branches = Vec::with_capacity(tests.len());
         for (test, result) in tests.into_iter().zip(results) {
@@ -395,7 +407,7 @@ impl<'a> Binder<'a> {
             ExprKind::Literal(v @ (Value::Text(_) | Value::Int(_) | Value::Decimal { .. })) => {
                 v.to_string()
             }
-            _ => return Err(unsupported("INTERVAL of an expression; it takes a literal")),
+            _ => return Err(unsupported("INTERVAL of anything but a literal")),
         };
         let parsed = match &interval.leading_field {
             None => interval::parse(&text),
@@ -413,20 +425,20 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// `a REGEXP b`, `a ~ b` and their negations.
+    /// Binds `a REGEXP b`, `a ~ b` and their negations.
     fn matches(&mut self, args: [Expr; 2], negated: bool) -> Result<Expr> {
         let found = self.call(&REGEXP_LIKE, args.into())?;
         Ok(if negated { not(found) } else { found })
     }
 
-    /// `a ^ b` in PostgreSQL.
+    /// Binds PostgreSQL's `a ^ b`.
     fn power(&mut self, a: &'a E, b: &'a E, env: &mut Env<'_>) -> Result<Expr> {
         let a = self.expr(a, env)?;
         let b = self.expr(b, env)?;
         self.call(&POWER, vec![a, b])
     }
 
-    /// Comparison of bound operands for joins that name their columns.
+    /// Builds the equality of two columns for `USING` and `NATURAL`.
     pub(crate) fn equal(&mut self, left: Expr, right: Expr) -> Result<Expr> {
         let (left, right) = self.unify(left, right, "=")?;
         Ok(binary(BinaryOp::Equal, left, right, DataType::Boolean))
@@ -460,7 +472,7 @@ pub(crate) fn operator(op: &Op) -> Option<BinaryOp> {
 
 fn hex(text: &str) -> Result<Vec<u8>> {
     let digit = |b: u8| (b as char).to_digit(16).map(|d| d as u8);
-    let bad = || Error::syntax("a hexadecimal literal takes pairs of hexadecimal digits");
+    let bad = || Error::syntax("a hexadecimal literal must consist of pairs of hexadecimal digits");
     let pairs = text.as_bytes().chunks(2).map(|pair| match pair {
         [a, b] => Some(digit(*a)? << 4 | digit(*b)?),
         _ => None,

@@ -1,11 +1,11 @@
-//! Literals: from text to values, and the casts of values that are safe to make while binding.
-//! Whatever could fail for its size is left to run time; text that does not read as its type fails here.
+//! Literals: parsing of numbers, and the casts of values that are safe at bind time. A value that
+//! may be out of range is left to run time; text that does not parse as its type is an error here.
 
 use crate::expr::BinaryOp;
 use nacre_types::{DataType, Error, Result, Value, decimal, interval, json, temporal};
 use std::borrow::Cow;
 
-/// A number as written: integers, exact decimals, or a double when there is an exponent.
+/// Parses a number: an integer or an exact decimal, or a double if it has an exponent.
 pub(crate) fn number(text: &str) -> Result<Value> {
     let digits =
         if text.contains('_') { Cow::Owned(text.replace('_', "")) } else { Cow::Borrowed(text) };
@@ -41,7 +41,7 @@ fn out_of_range(text: &str, to: DataType) -> Error {
     Error::out_of_range(format!("{text} is out of range of {to}"))
 }
 
-/// `unscaled / 10^scale` of an exact number.
+/// Returns `(unscaled, scale)` of an exact number, whose value is `unscaled / 10^scale`.
 pub(crate) fn exact(value: &Value) -> Option<(i128, u8)> {
     match value {
         Value::Int(v) => Some((*v as i128, 0)),
@@ -75,13 +75,13 @@ fn decimal_value((unscaled, from): (i128, u8), precision: u8, scale: u8) -> Opti
     (decimal::digits(unscaled) <= precision).then_some(Value::Decimal { unscaled, scale })
 }
 
-/// The number that a text spells, for something of type `to`.
+/// Parses text as an exact number; `to` is the target type named in the error.
 pub(crate) fn exact_number(text: &str, to: DataType) -> Result<Value> {
     let (unscaled, scale) = decimal::parse(text).ok_or_else(|| invalid(text, to))?;
     Ok(Value::Decimal { unscaled, scale })
 }
 
-/// Casts a value; `None` leaves the cast, or its error, to run time.
+/// Casts a value. `None` leaves the cast, or its error, to run time.
 pub(crate) fn cast(value: &Value, to: DataType) -> Result<Option<Value>> {
     use DataType as T;
     let text = match value {
@@ -104,7 +104,7 @@ pub(crate) fn cast(value: &Value, to: DataType) -> Result<Option<Value>> {
             T::Float64 | T::Float32 => {
                 let v: f64 = trimmed.parse().map_err(|_| bad())?;
                 let v = if to == T::Float32 { v as f32 as f64 } else { v };
-                // The text of an infinity is one; digits that overflow to one are not.
+                // The words for infinity are valid; digits that overflow to infinity are not.
                 if v.is_infinite() && trimmed.contains(|c: char| c.is_ascii_digit()) {
                     return Err(out_of_range(text, to));
                 }
@@ -158,7 +158,7 @@ pub(crate) fn cast(value: &Value, to: DataType) -> Result<Option<Value>> {
     })
 }
 
-/// Casts a value as run time does; none when it does not fit.
+/// Casts a value with the semantics of run time; `None` if the value does not fit.
 pub(crate) fn cast_fully(value: &Value, to: DataType) -> Result<Option<Value>> {
     use DataType as T;
     if let Some(value) = cast(value, to)? {
@@ -197,7 +197,7 @@ pub(crate) fn cast_fully(value: &Value, to: DataType) -> Result<Option<Value>> {
     })
 }
 
-/// The same number as a value of another numeric type, when that loses nothing.
+/// Converts a number to another numeric type if that is lossless.
 pub(crate) fn fit(value: &Value, to: DataType) -> Option<Value> {
     if to.is_float() {
         let v = float(value)?;
@@ -217,7 +217,8 @@ pub(crate) fn fit(value: &Value, to: DataType) -> Option<Value> {
     }
 }
 
-/// Sum, difference or product of two exact numbers; none when it overflows, which is run time's to report.
+/// Sum, difference or product of two exact numbers; `None` on overflow, which is reported at run
+/// time.
 pub(crate) fn arithmetic(op: BinaryOp, a: &Value, b: &Value) -> Option<Value> {
     let ((a, s), (b, t)) = (exact(a)?, exact(b)?);
     let scale = s.max(t);
@@ -231,7 +232,7 @@ pub(crate) fn arithmetic(op: BinaryOp, a: &Value, b: &Value) -> Option<Value> {
     Some(Value::Decimal { unscaled, scale })
 }
 
-/// Order of two values of one type, for folding comparisons of literals.
+/// Compares two values of one type, to fold comparisons of literals.
 pub(crate) fn compare(a: &Value, b: &Value) -> Option<std::cmp::Ordering> {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => Some(a.cmp(b)),

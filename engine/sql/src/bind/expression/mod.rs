@@ -1,4 +1,4 @@
-//! Expressions: literals, operators, rows, subqueries and function calls, each with its type.
+//! Expressions: literals, operators, row values, subqueries and function calls, with their types.
 
 pub(super) mod cast;
 pub(super) mod expr;

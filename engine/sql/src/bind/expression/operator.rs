@@ -1,4 +1,4 @@
-//! Operators on bound operands: coercion, result types, and the folding of what literals decide.
+//! Operators on bound operands: coercion, result types and constant folding.
 
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
@@ -15,7 +15,7 @@ fn boolean(value: bool) -> Expr {
 use crate::bind::expression::cast::{binary, cast, fit, is_null, literal_value};
 use crate::bind::expression::temporal::{date_arithmetic, is_temporal, negate_interval};
 
-/// Conjunction or disjunction, flattened, without neutral elements.
+/// Builds a conjunction or disjunction; flattens nested ones and removes neutral elements.
 pub(crate) fn connect(and: bool, list: Vec<Expr>) -> Expr {
     let mut flat = Vec::with_capacity(list.len());
     for expr in list {
@@ -24,7 +24,7 @@ pub(crate) fn connect(and: bool, list: Vec<Expr>) -> Expr {
             ExprKind::Or(inner) if !and => flat.extend(inner),
             ExprKind::Literal(Value::Boolean(v)) if v == and => {}
             ExprKind::Literal(Value::Boolean(v)) => return boolean(v),
-            // One null says as much as many.
+            // A second null does not change the result.
             ExprKind::Literal(Value::Null) if flat.iter().any(is_null) => {}
             kind => flat.push(Expr { kind, data_type: expr.data_type }),
         }
@@ -39,7 +39,7 @@ pub(crate) fn connect(and: bool, list: Vec<Expr>) -> Expr {
     }
 }
 
-/// `NOT`, pushed into what can carry it.
+/// Negates a predicate; pushes `NOT` into predicates that have a negated form.
 pub(crate) fn not(mut expr: Expr) -> Expr {
     match &mut expr.kind {
         ExprKind::Literal(Value::Boolean(v)) => {
@@ -66,6 +66,7 @@ pub(crate) fn not(mut expr: Expr) -> Expr {
     }
 }
 
+/// The comparison that holds exactly when `op` does not; both are null for null operands.
 fn negated(op: BinaryOp) -> Option<BinaryOp> {
     use BinaryOp::*;
     Some(match op {
@@ -82,7 +83,7 @@ fn negated(op: BinaryOp) -> Option<BinaryOp> {
 }
 
 impl Binder<'_> {
-    /// Two operands brought to where they can be compared.
+    /// Converts two operands to types that can be compared. `what` names the operator in errors.
     pub(crate) fn unify(&mut self, left: Expr, right: Expr, what: &str) -> Result<(Expr, Expr)> {
         let (left, right) = self.settle_pair(left, right);
         let (a, b) = (left.data_type, right.data_type);
@@ -110,7 +111,8 @@ impl Binder<'_> {
         Ok((left, right))
     }
 
-    /// Gives an untyped parameter the type of the other side, unless its value says otherwise.
+    /// Gives an untyped parameter the type of the other side, unless that type would lose digits of
+    /// its value.
     pub(crate) fn settle_pair(&mut self, left: Expr, right: Expr) -> (Expr, Expr) {
         match (Self::is_untyped(&left), Self::is_untyped(&right)) {
             (false, false) => (left, right),
@@ -132,7 +134,7 @@ impl Binder<'_> {
             ExprKind::Parameter(index) => self.given(index),
             _ => DataType::Null.into(),
         };
-        // What the type would round or cut must not be so to compare equal.
+        // A value that the type would round or truncate must not compare equal to the rounded one.
         let to = match (other, exact) {
             (DataType::Null, _) => return self.settle(parameter, DataType::TEXT),
             (DataType::Text { .. }, _) => DataType::TEXT,
@@ -151,7 +153,7 @@ impl Binder<'_> {
         self.decide(parameter, to)
     }
 
-    /// A comparison of two operands.
+    /// Binds a comparison of two operands.
     pub(crate) fn comparison(&mut self, op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
         let null_safe = matches!(op, BinaryOp::Distinct | BinaryOp::NotDistinct);
         if !null_safe && (is_null(&left) || is_null(&right)) {
@@ -164,14 +166,14 @@ impl Binder<'_> {
             && !matches!(op, BinaryOp::Equal | BinaryOp::NotEqual)
             && !null_safe
         {
-            return Err(Error::unsupported("order of INTERVAL values is not supported"));
+            return Err(Error::unsupported("ordering INTERVAL values is not supported"));
         }
         if let (Some(a), Some(b)) = (literal_value(&left), literal_value(&right))
             && let Some(order) = literal::compare(a, b)
         {
             return Ok(boolean(holds(op, order)));
         }
-        // `literal op expression` reads as `expression op literal` downstream.
+        // Later passes expect the constant on the right: `expression op literal`.
         let constant = |e: &Expr| matches!(e.kind, ExprKind::Literal(_) | ExprKind::Parameter(_));
         let (op, left, right) = if constant(&left) && !constant(&right) {
             (op.turned(), right, left)
@@ -181,7 +183,7 @@ impl Binder<'_> {
         Ok(binary(op, left, right, DataType::Boolean))
     }
 
-    /// Any binary operator but `AND` and `OR`.
+    /// Binds any binary operator except `AND` and `OR`.
     pub(crate) fn binary(&mut self, op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
         use BinaryOp::*;
         if op.is_comparison() {
@@ -206,7 +208,7 @@ impl Binder<'_> {
         }
         let left = numeric_operand(left, b, op)?;
         let right = numeric_operand(right, left.data_type, op)?;
-        // Whole numbers divide to a whole number, as in PostgreSQL and SQLite.
+        // Division of integers is integer division, as in PostgreSQL and SQLite.
         let whole = |t: DataType| t.is_integer() || (t.is_decimal() && t.scale() == 0);
         let op = if op == Divide && whole(left.data_type) && whole(right.data_type) {
             IntegerDivide
@@ -229,7 +231,7 @@ impl Binder<'_> {
     }
 
     fn settle_arithmetic(&mut self, op: BinaryOp, left: Expr, right: Expr) -> (Expr, Expr) {
-        // An integer beside an untyped parameter makes it BIGINT: `tiny + 1000` is meant to work.
+        // Next to an integer, an untyped parameter is BIGINT, so that `tiny + ?` accepts 1000.
         let like = |t: DataType| match t {
             DataType::UInt64 => t,
             _ if t.is_integer() => DataType::Int64,
@@ -255,7 +257,7 @@ impl Binder<'_> {
                 .with_sqlstate("42883")),
         };
         let (mut left, mut right) = (operand(left)?, operand(right)?);
-        // Bits are those of BIGINT.
+        // Bit operations work on BIGINT.
         if left.data_type == DataType::UInt64 {
             left = cast(left, DataType::Int64)?;
         }
@@ -265,7 +267,7 @@ impl Binder<'_> {
         Ok(binary(op, left, right, DataType::Int64))
     }
 
-    /// Arithmetic negation.
+    /// Binds arithmetic negation.
     pub(crate) fn negate(&mut self, expr: Expr) -> Result<Expr> {
         let expr = self.settle(expr, DataType::Float64);
         let t = expr.data_type;
@@ -273,7 +275,7 @@ impl Binder<'_> {
             Some(Value::Null) => Some(Value::Null),
             Some(Value::Int(v)) => v.checked_neg().map(Value::Int),
             Some(Value::Float(v)) => Some(Value::Float(-v)),
-            // `-9223372036854775808` is a BIGINT although its digits alone are not.
+            // `-9223372036854775808` is a BIGINT, although 9223372036854775808 is not.
             Some(Value::Decimal { unscaled, scale: 0 }) if i64::try_from(-unscaled).is_ok() => {
                 let v = i64::try_from(-unscaled).unwrap_or(0);
                 return Ok(Expr::literal(Value::Int(v), DataType::Int64));
@@ -285,7 +287,7 @@ impl Binder<'_> {
             _ => None,
         };
         if let Some(value) = folded {
-            // A type without the sign, or without room for it, gives way to that of all negations.
+            // An unsigned type, or one too narrow for the negated value, widens to BIGINT.
             let holds = |v: i64| {
                 t.integer_range()
                     .is_some_and(|(low, high)| low < 0 && (low..=high).contains(&v.into()))
@@ -294,7 +296,7 @@ impl Binder<'_> {
             return Ok(Expr::literal(value, if narrow { DataType::Int64 } else { t }));
         }
         let (expr, result) = match t {
-            // Nothing but nulls.
+            // The only value is null.
             DataType::Null => return Ok(expr),
             DataType::UInt64 => (
                 cast(expr, DataType::Decimal { precision: 20, scale: 0 })?,
@@ -312,7 +314,7 @@ impl Binder<'_> {
         Ok(Expr { kind: ExprKind::Negate(Box::new(expr)), data_type: result })
     }
 
-    /// An operand of a logical operator or a condition.
+    /// Requires a Boolean operand. `what` names it in errors.
     pub(crate) fn condition(&mut self, expr: Expr, what: &str) -> Result<Expr> {
         let expr = self.decide(expr, DataType::Boolean);
         match expr.data_type {
@@ -322,14 +324,15 @@ impl Binder<'_> {
         }
     }
 
-    /// An operand that is used as text.
+    /// Casts an operand to text.
     pub(crate) fn text(&mut self, expr: Expr) -> Result<Expr> {
         let expr = self.settle(expr, DataType::TEXT);
         if expr.data_type.is_text() { Ok(expr) } else { cast(expr, DataType::TEXT) }
     }
 
-    /// One type for all, as `CASE`, `COALESCE`, `VALUES` and `IN` want it. Text literals take that of the others,
-    /// wherever they stand.
+    /// Casts all expressions to one type, for `CASE`, `COALESCE` and `VALUES`. Text literals take
+    /// the type of the other expressions, whatever their position. `what` names the construct in
+    /// errors.
     pub(crate) fn unify_all(
         &mut self,
         mut list: Vec<Expr>,
@@ -362,7 +365,7 @@ impl Binder<'_> {
         Ok((out, to))
     }
 
-    /// Casts to a column's type, as assignment does.
+    /// Casts to the type of a column under the rules of assignment.
     pub(crate) fn assign(&mut self, expr: Expr, to: DataType, column: &str) -> Result<Expr> {
         let expr = self.decide(expr, to);
         let from = expr.data_type;
@@ -379,7 +382,9 @@ impl Binder<'_> {
             _ => true,
         };
         if !fits {
-            let message = format!("column {column} is {to}, the value {from}; write a CAST");
+            let message = format!(
+                "column {column} is of type {to} but the value is of type {from}; add a CAST"
+            );
             return Err(Error::type_error(message));
         }
         if from.is_text() && to == DataType::TEXT {
@@ -393,7 +398,7 @@ pub(crate) fn is_text_literal(expr: &Expr) -> bool {
     matches!(expr.kind, ExprKind::Literal(Value::Text(_)))
 }
 
-/// As `common`, but a text literal takes the type of the others.
+/// Like `common`, but a text literal takes the type of the other expressions.
 fn common_with_literal(to: DataType, expr: &Expr) -> Option<DataType> {
     let takes =
         is_text_literal(expr) && !to.is_text() && !matches!(to, DataType::Null | DataType::Json);
@@ -412,7 +417,8 @@ fn holds(op: BinaryOp, order: Ordering) -> bool {
     }
 }
 
-/// A text literal beside a number with digits after the point as the number it spells, which may have more of them.
+/// Converts a text literal next to a `DECIMAL` to the exact number it spells, which may have more
+/// decimal places, and next to a `FLOAT` to a double.
 fn spelled(expr: Expr, other: DataType) -> Result<Expr> {
     let Some(Value::Text(text)) = literal_value(&expr) else { return Ok(expr) };
     if other == DataType::Float32 {
@@ -426,7 +432,8 @@ fn spelled(expr: Expr, other: DataType) -> Result<Expr> {
     Ok(Expr::literal(value, data_type))
 }
 
-/// Nulls and text literals in arithmetic become numbers; literal numbers get the narrowest shape.
+/// Converts an operand of arithmetic to a number. Next to a decimal, an integer literal gets the
+/// fewest digits.
 fn numeric_operand(expr: Expr, other: DataType, op: BinaryOp) -> Result<Expr> {
     let t = expr.data_type;
     if t == DataType::Null {
@@ -436,7 +443,8 @@ fn numeric_operand(expr: Expr, other: DataType, op: BinaryOp) -> Result<Expr> {
         if t.is_text() && other.is_numeric() {
             return cast(expr, other);
         }
-        // Beside a decimal an integer literal is a decimal of just its digits: `1 - discount` stays narrow.
+        // Next to a decimal, an integer literal has as many digits as written, so that `1 -
+        // discount` stays narrow.
         if t.is_integer()
             && other.is_decimal()
             && let Some((unscaled, _)) = literal::exact(value)
@@ -452,7 +460,7 @@ fn numeric_operand(expr: Expr, other: DataType, op: BinaryOp) -> Result<Expr> {
     Ok(expr)
 }
 
-/// Aggregates are not allowed in an environment without a place for them.
+/// Builds the error for an aggregate where none is allowed.
 pub(crate) fn aggregates_not_allowed(env: &Env<'_>) -> Error {
     let message = if env.in_aggregate {
         "aggregates cannot be nested".to_string()

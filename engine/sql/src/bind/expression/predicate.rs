@@ -12,10 +12,11 @@ use crate::parse::position;
 use nacre_types::{DataType, Error, Position, Result, Value};
 use sqlparser::ast::{Expr as E, Value as Literal};
 
-/// Values of one `IN` list.
+/// Maximum number of values in an `IN` list.
 const MAX_LIST: usize = 1 << 20;
 
 impl<'a> Binder<'a> {
+    /// Binds a binary operator on two values or two rows.
     pub(super) fn pair(
         &mut self,
         op: BinaryOp,
@@ -99,7 +100,7 @@ impl<'a> Binder<'a> {
         self.value_in_list(arg, items, negated)
     }
 
-    /// `IN` over a list of single values, each with its place.
+    /// Binds `IN` over a list of single values, each with its position.
     pub(crate) fn value_in_list(
         &mut self,
         mut arg: Expr,
@@ -110,12 +111,14 @@ impl<'a> Binder<'a> {
             self.settle(arg, DataType::TEXT);
             return Ok(Expr::literal(Value::Boolean(negated), DataType::Boolean));
         }
-        // First every literal is brought to the argument's type; if one does not fit, all meet in a wider one.
+        // Literals are converted to the argument's type; if one does not fit, everything is cast to
+        // a wider type.
         if Self::is_untyped(&arg) {
             let to = bound.iter().map(|(_, e)| e.data_type).find(|t| *t != DataType::Null);
             arg = self.settle(arg, to.unwrap_or(DataType::TEXT));
         }
-        // So is the argument, if it is a text literal beside something else.
+        // An argument that is a text literal takes the type of the first item that has another
+        // type.
         let decides =
             |e: &Expr| !Self::is_untyped(e) && !is_text_literal(e) && e.data_type != DataType::Null;
         if is_text_literal(&arg)

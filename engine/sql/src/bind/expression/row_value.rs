@@ -1,4 +1,4 @@
-//! Rows of several values: `(a, b) < (c, d)`, `(a, b) IN ((1, 2), (3, 4))`.
+//! Row values: `(a, b) < (c, d)`, `(a, b) IN ((1, 2), (3, 4))`.
 
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
@@ -8,13 +8,13 @@ use crate::expr::{BinaryOp, Expr};
 use nacre_types::{Error, Result};
 use sqlparser::ast::Expr as E;
 
-/// Values of a row at most: the tree of their order is as deep.
+/// Maximum number of values in a row; the expression of an ordering comparison is nested this deep.
 const MAX_VALUES: usize = 32;
-/// Values of all rows of a list.
+/// Maximum number of values in all rows of an `IN` list.
 const MAX_LIST_VALUES: usize = 1 << 16;
 
 impl<'a> Binder<'a> {
-    /// A comparison of two rows.
+    /// Binds a comparison of two rows.
     #[inline(never)]
     pub(crate) fn compared_rows(
         &mut self,
@@ -31,7 +31,7 @@ impl<'a> Binder<'a> {
         self.ordered_rows(op, left, right)
     }
 
-    /// `IN` over a list of rows: a comparison with each.
+    /// Binds `IN` over a list of rows as one comparison per row.
     #[inline(never)]
     pub(crate) fn row_in_list(
         &mut self,
@@ -42,7 +42,7 @@ impl<'a> Binder<'a> {
     ) -> Result<Expr> {
         if list.len().saturating_mul(arg.len()) > MAX_LIST_VALUES {
             let message = format!(
-                "IN over a list of rows takes {MAX_LIST_VALUES} values; IN (VALUES …) takes more"
+                "IN list of rows has more than {MAX_LIST_VALUES} values; use IN (VALUES …) instead"
             );
             return Err(Error::limit(message));
         }
@@ -51,7 +51,7 @@ impl<'a> Binder<'a> {
         for item in list {
             let at = place(item);
             let Some(item) = row(item) else {
-                return Err(Error::type_error("a row is compared with rows only")
+                return Err(Error::type_error("a row can only be compared with rows")
                     .with_sqlstate("42883")
                     .at(at));
             };
@@ -63,7 +63,7 @@ impl<'a> Binder<'a> {
             found.push(self.ordered_rows(BinaryOp::Equal, values, others).map_err(|e| e.at(at))?);
         }
         let mut both = Vec::new();
-        // Says nothing new, and lets scans and indexes look for the first column alone.
+        // Redundant, but scans and indexes can use it to search by the first column alone.
         if let Some(first) = values.into_iter().next().filter(|_| !firsts.is_empty()) {
             both.push(self.value_in_list(first, firsts, false)?);
         }
@@ -83,7 +83,7 @@ impl<'a> Binder<'a> {
         row.iter().map(|value| self.expr(value, env)).collect()
     }
 
-    /// The first values that are not equal decide.
+    /// Compares two rows lexicographically.
     fn ordered_rows(&mut self, op: BinaryOp, left: Vec<Expr>, right: Vec<Expr>) -> Result<Expr> {
         use BinaryOp::{
             Distinct, Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotDistinct, NotEqual,
@@ -101,7 +101,7 @@ impl<'a> Binder<'a> {
         let Some((l, r)) = pairs.next_back() else { return Err(unsupported("an empty row")) };
         let mut rest = self.comparison(op, l, r)?;
         while let Some((l, r)) = pairs.next_back() {
-            // The first half says nothing new: it is what scans and indexes look for.
+            // The first conjunct is redundant; scans and indexes use it to search.
             let (again_l, again_r) = (self.again(&l)?, self.again(&r)?);
             let first = self.comparison(loose, again_l, again_r)?;
             let less = self.comparison(strict, l, r)?;
@@ -111,7 +111,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// The values of a row that is written in parentheses.
+/// Returns the values of a row written in parentheses.
 pub(crate) fn row(mut ast: &E) -> Option<&[E]> {
     while let E::Nested(inner) = ast {
         ast = inner;

@@ -1,8 +1,9 @@
-//! Subqueries in expressions, and the rows of enclosing queries that a query may refer to.
+//! Subqueries in expressions, and references to rows of enclosing queries.
 //!
-//! A name that the query's own `FROM` does not have is looked for in the enclosing queries, innermost first.
-//! What is found there becomes an argument of the subquery at that level, so that the enclosing expression
-//! owns it: whatever rewrites that expression (grouping, say) rewrites the arguments with it.
+//! A name that the query's own `FROM` does not define is searched for in the enclosing queries,
+//! innermost first. A column found there becomes an argument of the subquery at that level. The
+//! enclosing expression owns the argument, so a pass that rewrites the expression, such as
+//! grouping, rewrites the argument as well.
 
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
@@ -15,7 +16,7 @@ use nacre_types::{DataType, Error, Position, Result};
 use sqlparser::ast::{self, Expr as E};
 
 impl<'a> Binder<'a> {
-    /// A column of an enclosing query's row.
+    /// Resolves a name to a column of an enclosing query.
     pub(crate) fn outer_column(
         &mut self,
         table: Option<&str>,
@@ -30,12 +31,12 @@ impl<'a> Binder<'a> {
         Ok(None)
     }
 
-    /// The error for a name that means nothing here nor in the enclosing queries.
+    /// Builds the error for a name found neither in this query nor in an enclosing one.
     #[cold]
     pub(crate) fn unknown_column(&self, env: &Env<'_>, table: Option<&str>, name: &str) -> Error {
         let scopes = self.frames.iter().rev().map(|f| &f.scope);
         match table {
-            // A known table makes the better suggestion.
+            // An enclosing query that has the table yields the better suggestion.
             Some(table) if !env.scope.has_table(table) => {
                 let scope = scopes.into_iter().find(|s| s.has_table(table)).unwrap_or(env.scope);
                 scope.unknown_column(Some(table), name, &[])
@@ -44,7 +45,8 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Binds with the columns of a row in sight; answers what was used of them.
+    /// Runs `f` with the columns of `scope` visible as an enclosing row. Returns the number of its
+    /// frame and the expressions over the row that were used.
     pub(crate) fn framed<T>(
         &mut self,
         scope: &Scope,
@@ -123,7 +125,8 @@ impl<'a> Binder<'a> {
         self.any(left, BinaryOp::Equal, query, negated, env)
     }
 
-    /// `left op ANY (query)` and `left op ALL (query)`; the latter is no counterexample.
+    /// Binds `left op ANY (query)` and `left op ALL (query)`. `ALL` is the negation of `ANY` with
+    /// the opposite operator.
     pub(crate) fn quantified(
         &mut self,
         left: &'a E,
@@ -171,7 +174,7 @@ impl<'a> Binder<'a> {
             one => std::slice::from_ref(one),
         };
         if list.len() > 1 && op != BinaryOp::Equal {
-            return Err(unsupported("comparing rows of several values but for equality"));
+            return Err(unsupported("comparing rows of several values by anything but equality"));
         }
         let operands = list.iter().map(|e| self.expr(e, env)).collect::<Result<Vec<_>>>()?;
         let mut sub = self.subquery(query, SubqueryKind::Any(op), env)?;

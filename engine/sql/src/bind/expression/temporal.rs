@@ -11,7 +11,7 @@ pub(super) fn negate_interval(i: Interval) -> Result<Interval> {
     }
 }
 
-/// `+` and `-` on dates, timestamps and intervals.
+/// Binds `+` and `-` on dates, timestamps and intervals.
 pub(super) fn date_arithmetic(op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
     use DataType::*;
     let (mut left, mut right) = (left, right);
@@ -30,7 +30,8 @@ pub(super) fn date_arithmetic(op: BinaryOp, left: Expr, right: Expr) -> Result<E
         let t = if is_null(&left) { right.data_type } else { left.data_type };
         return Ok(Expr::literal(Value::Null, t));
     }
-    // Text literals take the type that makes sense beside the other; whole numbers are days.
+    // A text literal takes the type that the other operand calls for; an integer is a number of
+    // days.
     if left.data_type.is_text() && literal_value(&left).is_some() {
         let to = if right.data_type == Interval { Timestamp } else { right.data_type };
         left = cast(left, to)?;
@@ -85,7 +86,7 @@ pub(super) fn date_arithmetic(op: BinaryOp, left: Expr, right: Expr) -> Result<E
     }
 }
 
-/// A date or timestamp moved by an interval; done here when both are literals.
+/// Adds an interval to a date or timestamp, or subtracts it; folds literals.
 pub(super) fn add_interval(op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
     let data_type = left.data_type;
     if let (Some(start), Some(Value::Interval(interval))) =

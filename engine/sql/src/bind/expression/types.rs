@@ -1,5 +1,5 @@
-//! Type names to data types, and the coercion rules: which type two operands meet in, and what
-//! arithmetic results in. `docs/SQL.md` states the same rules for users.
+//! Type names, and the coercion rules: the common type of two operands and the result type of
+//! arithmetic. `docs/SQL.md` states the same rules for users.
 
 use nacre_function::decimal_type::{decimal, decimal_shape};
 use nacre_types::{DECIMAL_MAX_PRECISION, DataType, Error, PhysicalType, Result};
@@ -7,7 +7,7 @@ use sqlparser::ast::{
     BinaryLength, CharacterLength, DataType as Ast, ExactNumberInfo, TimezoneInfo,
 };
 
-/// The data type a written type means.
+/// Converts a type name in a statement to a data type.
 pub(crate) fn data_type(ast: &Ast) -> Result<DataType> {
     use DataType::*;
     Ok(match ast {
@@ -95,7 +95,7 @@ fn characters(n: &Option<CharacterLength>) -> Result<Option<u32>> {
 fn temporal(precision: Option<u64>, data_type: DataType) -> Result<DataType> {
     match precision {
         Some(p) if p > 6 => {
-            Err(Error::type_error(format!("precision {p} of {data_type} is over 6 digits")))
+            Err(Error::type_error(format!("precision {p} of {data_type} exceeds 6 digits")))
         }
         _ => Ok(data_type),
     }
@@ -110,14 +110,15 @@ fn decimal_type(n: &ExactNumberInfo) -> Result<DataType> {
     let max = DECIMAL_MAX_PRECISION as u64;
     if precision == 0 || precision > max || scale < 0 || scale as u64 > precision {
         let message = format!(
-            "DECIMAL({precision},{scale}): the precision is 1 to {max}, the scale 0 to the precision"
+            "DECIMAL({precision},{scale}): precision must be between 1 and {max}, scale between 0 and the precision"
         );
         return Err(Error::type_error(message));
     }
     Ok(DataType::Decimal { precision: precision as u8, scale: scale as u8 })
 }
 
-/// Whether values of both types can meet in an operator as they are: same physical shape, scale and family.
+/// Whether an operator takes values of both types without a cast: same family, physical
+/// representation and scale.
 pub(crate) fn meets(a: DataType, b: DataType) -> bool {
     if a == b {
         return true;
@@ -135,7 +136,8 @@ pub(crate) fn meets(a: DataType, b: DataType) -> bool {
         && a.scale() == b.scale()
 }
 
-/// The type two operands are compared in, or the branches of a `CASE` agree on; none when there is none.
+/// Returns the common type in which two operands are compared, or to which branches of a `CASE` are
+/// cast, if any.
 pub(crate) fn common(a: DataType, b: DataType) -> Option<DataType> {
     use DataType::*;
     Some(match (a, b) {
@@ -175,7 +177,8 @@ fn common_integer(a: DataType, b: DataType) -> DataType {
     decimal(20, 0)
 }
 
-/// Result type of `+`, `-`, `*`, `/`, `DIV` and `%` on two numbers, and the types the operands are cast to.
+/// Returns the types to which the operands of `+`, `-`, `*`, `/`, `DIV` or `%` on two numbers are
+/// cast, then the result type.
 pub(crate) fn arithmetic(
     op: crate::expr::BinaryOp,
     a: DataType,
@@ -207,7 +210,7 @@ pub(crate) fn arithmetic(
         Multiply => {
             if s1 + s2 > DECIMAL_MAX_PRECISION as u32 {
                 let message = format!(
-                    "{a} * {b} has {} digits after the point; cast an operand to fewer",
+                    "{a} * {b} has {} digits after the decimal point; cast an operand to fewer",
                     s1 + s2
                 );
                 return Err(Error::type_error(message));
@@ -238,7 +241,8 @@ pub(crate) fn arithmetic(
     }
 }
 
-/// Decimals of both shapes, the narrow one widened when only the other needs 128 bits.
+/// Returns decimal types for two `(precision, scale)`; widens one to 128 bits if only the other
+/// needs them.
 fn same_physical(a: (u32, u32), b: (u32, u32)) -> (DataType, DataType) {
     let (left, right) = (decimal(a.0, a.1), decimal(b.0, b.1));
     match (left.physical(), right.physical()) {

@@ -1,4 +1,4 @@
-//! `FROM`: tables, derived tables, joins, and the scope they make.
+//! `FROM`: tables, derived tables and joins, as a plan and a scope.
 
 use crate::analysis::columns::shift_columns;
 use crate::bind::binder::{Binder, MAX_TABLES};
@@ -12,14 +12,15 @@ use nacre_function::scalar::any::COALESCE;
 use nacre_types::{Error, Result};
 use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor};
 
-/// What a table to the right asks of the row of those to the left.
+/// Correlation of a `LATERAL` table: the frame of the rows to its left, and the expressions over
+/// them that it uses.
 pub(crate) struct Lateral {
     frame: u32,
     args: Vec<Expr>,
 }
 
 impl<'a> Binder<'a> {
-    /// The whole clause; nothing at all is one row without columns.
+    /// Binds the whole clause. An empty one yields one row without columns.
     pub(crate) fn from(&mut self, tables: &'a [ast::TableWithJoins]) -> Result<(Plan, Scope)> {
         let all = self.beside(None, tables)?;
         Ok(all.unwrap_or_else(|| {
@@ -27,7 +28,7 @@ impl<'a> Binder<'a> {
         }))
     }
 
-    /// Tables beside those there are.
+    /// Cross joins more tables to those in `all`.
     pub(crate) fn beside(
         &mut self,
         mut all: Option<(Plan, Scope)>,
@@ -54,7 +55,7 @@ impl<'a> Binder<'a> {
         self.joined(left, &table.joins)
     }
 
-    /// A table with what is joined to it.
+    /// Applies the joins that follow a table.
     pub(crate) fn joined(
         &mut self,
         mut left: (Plan, Scope),
@@ -80,14 +81,15 @@ impl<'a> Binder<'a> {
                 _ => return Err(unsupported("this kind of join")),
             };
             if kind != JoinKind::Inner && matches!(constraint, JoinConstraint::None) {
-                return Err(Error::syntax("an outer join needs ON or USING"));
+                return Err(Error::syntax("an outer join requires ON or USING"));
             }
             left = self.join(left, right, kind, constraint)?;
         }
         Ok(left)
     }
 
-    /// What stands to the right of other tables: it may look at their rows, if it is or has a `LATERAL` table.
+    /// Binds the right side of a join. If it is or contains a `LATERAL` table, it may refer to
+    /// columns of `left`.
     fn right_of(
         &mut self,
         left: &Scope,
@@ -124,7 +126,7 @@ impl<'a> Binder<'a> {
                 }
                 self.named_table(name, alias.as_ref())
             }
-            // What LATERAL lets it see is in scope already.
+            // For LATERAL, `right_of` has put the rows to the left in scope.
             TableFactor::Derived { subquery, alias, sample: None, .. } => {
                 let plan = self.query(subquery)?;
                 aliased(plan, alias.as_ref(), "")
@@ -182,13 +184,13 @@ impl<'a> Binder<'a> {
         aliased(plan, alias, &shown)
     }
 
-    /// A table of a `WITH`, under the names that it has there.
+    /// Binds a reference to a table of `WITH`, with the names declared there.
     pub(crate) fn common_table(&mut self, at: usize) -> Result<(Plan, Scope)> {
         let definition = &self.ctes[at].cte.alias;
         aliased(self.cte(at)?, Some(definition), "")
     }
 
-    /// Joins two sides; the condition stays whole, the optimizer finds the keys in it.
+    /// Joins two sides. The condition stays in one piece; the optimizer extracts the keys.
     fn join(
         &mut self,
         (left, left_scope): (Plan, Scope),
@@ -199,7 +201,10 @@ impl<'a> Binder<'a> {
         let width = left_scope.columns.len();
         for column in &right_scope.columns {
             if !column.table.is_empty() && left_scope.has_table(&column.table) {
-                let message = format!("table {} is in FROM twice; give one an alias", column.table);
+                let message = format!(
+                    "table {} is specified more than once in FROM; give one an alias",
+                    column.table
+                );
                 return Err(Error::type_error(message).with_sqlstate("42712"));
             }
         }
@@ -272,7 +277,7 @@ impl<'a> Binder<'a> {
         Ok((Plan::Join { left, right, kind, keys: Vec::new(), residual: condition }, scope))
     }
 
-    /// Equality of the named columns; each pair becomes one name in scope.
+    /// Builds the equality of the named columns and merges each pair into one name in scope.
     fn using(
         &mut self,
         left: &Scope,
@@ -303,7 +308,7 @@ impl<'a> Binder<'a> {
                 }
                 _ => a,
             };
-            // What either side had merged under this name stays part of it.
+            // Absorb columns that either side had already merged under this name.
             scope.merged.retain_mut(|m| {
                 let same = m.name.eq_ignore_ascii_case(name);
                 if same {
@@ -324,7 +329,7 @@ fn has_lateral(table: &ast::TableWithJoins) -> bool {
     is_lateral(&table.relation) || table.joins.iter().any(|join| is_lateral(&join.relation))
 }
 
-/// Whether a table, or one of those it is joined of, is `LATERAL`.
+/// Whether a table, or a table inside its parentheses, is `LATERAL`.
 fn is_lateral(factor: &TableFactor) -> bool {
     match factor {
         TableFactor::Derived { lateral, .. } => *lateral,
@@ -333,7 +338,7 @@ fn is_lateral(factor: &TableFactor) -> bool {
     }
 }
 
-/// The columns in an expression.
+/// Collects the columns that an expression refers to.
 pub(crate) fn columns_of(expr: &Expr, out: &mut Vec<usize>) {
     if let ExprKind::Column(at) = expr.kind {
         out.push(at);
@@ -341,7 +346,7 @@ pub(crate) fn columns_of(expr: &Expr, out: &mut Vec<usize>) {
     expr.for_each_child(&mut |e| columns_of(e, out));
 }
 
-/// Gives a plan its name and, where the alias lists them, column names.
+/// Builds the scope of a plan under its alias, or under `table` without one.
 fn aliased(plan: Plan, alias: Option<&ast::TableAlias>, table: &str) -> Result<(Plan, Scope)> {
     let name = alias.map_or(table, |a| a.name.value.as_str());
     let mut scope = Scope::of(name, &plan.fields());
@@ -355,11 +360,12 @@ fn aliased(plan: Plan, alias: Option<&ast::TableAlias>, table: &str) -> Result<(
     renamed(plan, scope, alias)
 }
 
+/// Applies the table name and column names of an alias to a scope.
 fn renamed(plan: Plan, mut scope: Scope, alias: Option<&ast::TableAlias>) -> Result<(Plan, Scope)> {
     let Some(alias) = alias else { return Ok((plan, scope)) };
     if alias.columns.len() > scope.columns.len() {
         let message = format!(
-            "{} has {} columns, the alias names {}",
+            "table {} has {} columns but its alias lists {}",
             alias.name.value,
             scope.columns.len(),
             alias.columns.len()

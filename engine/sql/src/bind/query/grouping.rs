@@ -1,8 +1,9 @@
-//! `GROUPING SETS`, `ROLLUP`, `CUBE` and `GROUPING()`: which sets of group expressions a query groups by, and the
-//! plan that does: one aggregation a set over rows computed once, laid out under one another.
+//! `GROUPING SETS`, `ROLLUP`, `CUBE` and `GROUPING()`: expands them to sets of group expressions,
+//! and builds the plan: one aggregation per set over a shared input, and the union of their
+//! results.
 //!
-//! `GROUPING()` is bound as an aggregate, so that it is found wherever aggregates are; here it becomes a constant
-//! of each set.
+//! `GROUPING()` is bound as an aggregate, so that it is allowed wherever aggregates are; here it
+//! becomes one constant per set.
 
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
@@ -15,26 +16,28 @@ use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast;
 use std::sync::Arc;
 
-/// Sets of one query at most.
+/// Maximum number of grouping sets in one query.
 const MAX_SETS: usize = 256;
-/// Arguments of `GROUPING` at most: as many as a `BIGINT` has bits for.
+/// Maximum number of arguments of `GROUPING`: its result has one bit per argument and is a
+/// `BIGINT`.
 const MAX_GROUPING: usize = 62;
 
-/// What a query groups by.
+/// The grouping of a query.
 pub(crate) struct Groups {
-    /// Every group expression once.
+    /// Distinct group expressions.
     pub exprs: Vec<Expr>,
-    /// Positions in `exprs`, one list a set.
+    /// Grouping sets, each a list of positions in `exprs`.
     pub sets: Vec<Vec<usize>>,
 }
 
 impl Groups {
-    /// No group expressions: one row.
+    /// Grouping without group expressions: all rows form one group.
     pub fn one_row() -> Groups {
         Groups { exprs: Vec::new(), sets: vec![Vec::new()] }
     }
 
-    /// Adds those of the columns that follow from the groups: of a table that is grouped by its primary key.
+    /// Adds the given columns that are functionally dependent on the group expressions, which
+    /// include the primary key of their table.
     pub fn add_following(&mut self, columns: &[usize], scope: &Scope) {
         let [set] = self.sets.as_mut_slice() else { return };
         for at in columns {
@@ -52,13 +55,14 @@ impl Groups {
         }
     }
 
-    /// Whether every set has this group expression.
+    /// Whether every set contains this group expression.
     pub fn always(&self, at: usize) -> bool {
         self.sets.iter().all(|set| set.contains(&at))
     }
 }
 
-/// The sets of `GROUP BY` elements, with expressions as `bind` knows them.
+/// Expands the elements of `GROUP BY` to grouping sets. `bind` returns the position of a group
+/// expression.
 pub(crate) fn sets<'a>(
     list: &'a [ast::Expr],
     modifiers: &'a [ast::GroupByWithModifier],
@@ -85,7 +89,7 @@ pub(crate) fn sets<'a>(
     Ok(all)
 }
 
-/// The alternatives that one element stands for.
+/// Expands one element of `GROUP BY` to its grouping sets.
 fn element_sets<'a>(
     element: &'a ast::Expr,
     bind: &mut dyn FnMut(&'a ast::Expr) -> Result<usize>,
@@ -121,7 +125,8 @@ fn element_sets<'a>(
     })
 }
 
-/// `ROLLUP (…)` or `CUBE (…)` inside `GROUPING SETS`, which parses as a call; whether it is the former.
+/// Recognizes `ROLLUP (…)` or `CUBE (…)` inside `GROUPING SETS`, which parses as a function call.
+/// Returns whether it is `ROLLUP`, and its elements.
 fn nested(set: &[ast::Expr]) -> Option<(bool, Vec<&ast::Expr>)> {
     let [ast::Expr::Function(call)] = set else { return None };
     let [ast::ObjectNamePart::Identifier(name)] = call.name.0.as_slice() else { return None };
@@ -137,6 +142,7 @@ fn nested(set: &[ast::Expr]) -> Option<(bool, Vec<&ast::Expr>)> {
     args.collect::<Option<Vec<_>>>().map(|args| (rollup, args))
 }
 
+/// The expressions of an element; a single expression is a tuple of one.
 fn tuple_of(expr: &ast::Expr) -> &[ast::Expr] {
     match expr {
         ast::Expr::Tuple(list) => list,
@@ -144,7 +150,7 @@ fn tuple_of(expr: &ast::Expr) -> &[ast::Expr] {
     }
 }
 
-/// Every set so far with every alternative of the next element.
+/// Combines every set so far with every set of the next element.
 fn multiply(all: &mut Vec<Vec<usize>>, alternatives: Vec<Vec<usize>>) -> Result<()> {
     if all.len().saturating_mul(alternatives.len()) > MAX_SETS {
         return Err(too_many());
@@ -164,12 +170,12 @@ fn multiply(all: &mut Vec<Vec<usize>>, alternatives: Vec<Vec<usize>>) -> Result<
     Ok(())
 }
 
-/// All parts, then without the last, and so on down to none.
+/// Returns the sets of `ROLLUP`: all parts, all but the last, and so on down to none.
 fn prefixes(parts: &[Vec<usize>]) -> Vec<Vec<usize>> {
     (0..=parts.len()).rev().map(|n| unique(parts[..n].iter().flatten())).collect()
 }
 
-/// Every choice of parts, the whole first.
+/// Returns the sets of `CUBE`: every subset of the parts, starting with all of them.
 fn subsets(parts: &[Vec<usize>]) -> Result<Vec<Vec<usize>>> {
     if parts.len() >= 32 || 1 << parts.len() > MAX_SETS {
         return Err(too_many());
@@ -193,11 +199,11 @@ fn unique<'s>(positions: impl Iterator<Item = &'s usize>) -> Vec<usize> {
 
 #[cold]
 fn too_many() -> Error {
-    Error::limit(format!("GROUP BY comes to more than {MAX_SETS} grouping sets"))
+    Error::limit(format!("GROUP BY expands to more than {MAX_SETS} grouping sets"))
 }
 
 impl<'a> Binder<'a> {
-    /// `GROUPING (expr, …)`.
+    /// Binds `GROUPING (expr, …)`.
     pub(crate) fn grouping_call(
         &mut self,
         args: Vec<&'a ast::FunctionArgExpr>,
@@ -229,8 +235,8 @@ impl<'a> Binder<'a> {
         ))
     }
 
-    /// The aggregation of a plan. Output: every group expression, null where a set does not have it, then the
-    /// aggregates.
+    /// Builds the aggregation of a plan. Its output is every group expression, null in the sets
+    /// that lack it, followed by the aggregates.
     pub(crate) fn grouped(
         &mut self,
         plan: Plan,
@@ -295,7 +301,8 @@ fn unnamed(data_type: DataType) -> Field {
     Field { name: String::new(), data_type, nullable: true }
 }
 
-/// One bit an argument, the last one the lowest: whether the set does without it.
+/// Value of `GROUPING` for one set: one bit per argument, the last argument lowest, set if the set
+/// lacks it.
 fn bits(grouping: &Aggregate, groups: &[Expr], set: &[usize]) -> Result<i64> {
     let mut bits = 0;
     for arg in &grouping.args {

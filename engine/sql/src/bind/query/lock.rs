@@ -1,7 +1,8 @@
-//! `SELECT … FOR UPDATE`: which rows a query locks.
+//! `SELECT … FOR UPDATE`: finds the rows that a query locks.
 //!
-//! The rows to lock are found apart from the query's own plan, by its `WHERE` over whole rows, so that they
-//! can be located like those of an `UPDATE`. Hence one plain table, and rows that stay rows: no grouping.
+//! A plan of its own finds the rows to lock: the query's `WHERE` over whole rows, located like
+//! those of an `UPDATE`. The query must therefore read one plain table, and each output row must
+//! stand for one row: no grouping.
 
 use crate::bind::binder::Binder;
 use crate::bind::names::unsupported;
@@ -54,7 +55,7 @@ fn unsupported_lock(query: &ast::Query) -> Option<&'static str> {
     query.with.is_some().then_some("FOR UPDATE with WITH")
 }
 
-/// Whether rows of the result stand for more than one row.
+/// Whether an output row may stand for several input rows.
 fn groups(plan: &Plan) -> bool {
     match plan {
         Plan::Aggregate { .. } => true,

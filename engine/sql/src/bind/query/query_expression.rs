@@ -1,4 +1,4 @@
-//! Queries around a `SELECT`: common table expressions, `VALUES`, `ORDER BY` of a body, `LIMIT`.
+//! Query expressions: `WITH`, `VALUES`, and `ORDER BY` and `LIMIT` of a query body.
 
 use crate::bind::binder::{Binder, MAX_DEPTH, MAX_QUERIES, QUERY_LEVELS};
 use crate::bind::environment::Env;
@@ -14,7 +14,7 @@ use sqlparser::ast::{self, SetExpr};
 use std::sync::Arc;
 
 impl<'a> Binder<'a> {
-    /// The plan of a common table expression: bound once, however often it is used.
+    /// Returns the plan of a common table expression, which is bound at its first use.
     pub(crate) fn cte(&mut self, at: usize) -> Result<Plan> {
         if let Some(plan) = self.itself(at)? {
             return Ok(plan);
@@ -22,8 +22,8 @@ impl<'a> Binder<'a> {
         let (cte, frames, recursive) =
             (self.ctes[at].cte, self.ctes[at].frames, self.ctes[at].recursive);
         if self.ctes[at].bound.is_none() {
-            // The body sees the tables before it, itself only when recursive, and the enclosing rows of where it
-            // stands.
+            // The body sees the tables declared before it, all tables of its own WITH if that is
+            // recursive, and the rows that enclose the WITH, not those that enclose the reference.
             let end = match recursive {
                 Some(_) => self
                     .ctes
@@ -69,7 +69,7 @@ impl<'a> Binder<'a> {
         self.query_without_locks(query)
     }
 
-    /// Counts a query, or another of one that was bound before. `limit` when they are too many.
+    /// Counts a query, or another expansion of one. Returns a `limit` error beyond [`MAX_QUERIES`].
     pub(crate) fn one_more_query(&mut self) -> Result<()> {
         self.queries += 1;
         if self.queries > MAX_QUERIES {
@@ -80,13 +80,13 @@ impl<'a> Binder<'a> {
         Ok(())
     }
 
-    /// A query whose locking clauses, if any, are the caller's business.
+    /// Binds a query and ignores its locking clauses, which the caller handles.
     pub(crate) fn query_without_locks(&mut self, query: &'a ast::Query) -> Result<Plan> {
         self.one_more_query()?;
         if self.depth + QUERY_LEVELS > MAX_DEPTH {
             let most = MAX_DEPTH / (QUERY_LEVELS + 1);
             return Err(Error::limit(format!(
-                "queries are nested too deeply: about {most} within each other at most"
+                "queries are nested too deeply: the limit is about {most} levels"
             )));
         }
         let tables = std::mem::take(&mut self.tables);
@@ -110,7 +110,8 @@ impl<'a> Binder<'a> {
         })
     }
 
-    /// Does something with the tables of a `WITH` in scope. Those that it does not use are bound too, for their errors.
+    /// Runs `f` with the tables of a `WITH` in scope. Also binds the tables that `f` does not use,
+    /// to report their errors.
     pub(crate) fn with<T>(
         &mut self,
         with: Option<&'a ast::With>,
@@ -167,7 +168,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// `VALUES` as a query: the rows agree on a type column by column.
+    /// Binds `VALUES` as a query and unifies the type of each column.
     fn values(&mut self, values: &'a ast::Values) -> Result<Plan> {
         let scope = Scope::default();
         let mut env = Env::new(&scope, "VALUES");
@@ -176,7 +177,10 @@ impl<'a> Binder<'a> {
             (0..width).map(|_| Vec::with_capacity(values.rows.len())).collect();
         for row in &values.rows {
             if row.content.len() != width {
-                let message = format!("VALUES rows have {width} and {} columns", row.content.len());
+                let message = format!(
+                    "VALUES rows have different lengths: {width} and {}",
+                    row.content.len()
+                );
                 return Err(Error::syntax(message).at(row.content.first().and_then(place)));
             }
             for (ast, column) in row.content.iter().zip(&mut columns) {
@@ -197,7 +201,7 @@ impl<'a> Binder<'a> {
         Ok(Plan::Values { fields, rows })
     }
 
-    /// `ORDER BY` over nothing but output columns.
+    /// Binds an `ORDER BY` that may use output columns only.
     fn order_output(&mut self, plan: Plan, order: Option<&'a ast::OrderBy>) -> Result<Plan> {
         let Some(order) = order else { return Ok(plan) };
         let fields = plan.fields();
@@ -248,7 +252,8 @@ impl<'a> Binder<'a> {
         Ok(Plan::Limit { input: Box::new(plan), offset, limit })
     }
 
-    /// A literal or parameter that counts rows; `NULL` and `ALL` are no limit.
+    /// Binds the literal or parameter of `LIMIT`, `OFFSET` or `FETCH`. Returns `None`, no limit,
+    /// for `NULL` and `ALL`.
     pub(crate) fn row_count(&mut self, ast: &'a ast::Expr, what: &str) -> Result<Option<Expr>> {
         if matches!(ast, ast::Expr::Identifier(i) if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("all"))
         {
@@ -279,7 +284,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// The items of `ORDER BY`.
+/// Returns the items of `ORDER BY`.
 pub(crate) fn order_items(order: &ast::OrderBy) -> Result<&[ast::OrderByExpr]> {
     match &order.kind {
         ast::OrderByKind::Expressions(items) if order.interpolate.is_none() => Ok(items),
@@ -287,7 +292,8 @@ pub(crate) fn order_items(order: &ast::OrderBy) -> Result<&[ast::OrderByExpr]> {
     }
 }
 
-/// A position such as the `2` of `ORDER BY 2`, from zero.
+/// Returns the zero-based position if the expression is an integer, such as the `2` of `ORDER BY
+/// 2`.
 pub(crate) fn output_position(
     expr: &ast::Expr,
     width: usize,
@@ -306,7 +312,7 @@ pub(crate) fn output_position(
     }
 }
 
-/// Nulls are the smallest values unless the statement says otherwise.
+/// Builds a sort key. Without `NULLS FIRST` or `NULLS LAST`, null sorts as the smallest value.
 pub(crate) fn sort_key(expr: Expr, item: &ast::OrderByExpr) -> Result<SortKey> {
     let descending = match &item.options.sort {
         None | Some(ast::OrderBySort::Asc) => false,

@@ -1,8 +1,10 @@
-//! `WITH RECURSIVE`: a table that is made of first rows and of what follows from the rows before.
+//! `WITH RECURSIVE`: a table computed from initial rows and, iteratively, from the rows found
+//! before.
 //!
-//! The definition is a chain of `UNION` or `UNION ALL`. Its parts up to the first that names the table itself give
-//! the first rows; each of the others is computed again and again over the rows that the round before added. Types
-//! are those on which first rows and later ones agree, found by binding again until nothing changes.
+//! The definition is a chain of `UNION` or `UNION ALL`. Parts that do not refer to the table yield
+//! the initial rows; each iteration computes the other parts over the rows that the previous
+//! iteration added. Column types are the common types of initial and later rows: the recursive
+//! parts are bound again until the types no longer change.
 
 use crate::bind::binder::Binder;
 use crate::bind::environment::Itself;
@@ -14,11 +16,11 @@ use crate::plan::{Field, Plan};
 use nacre_types::{DataType, Error, Result};
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
 
-/// Times that later rows may change the types.
+/// How often recursive parts may widen the column types.
 const MAX_ROUNDS: usize = 4;
 
 impl<'a> Binder<'a> {
-    /// The plan of the recursive table at this place of the list.
+    /// Binds the recursive table at position `at` of `ctes`.
     pub(crate) fn recursive_table(&mut self, at: usize) -> Result<Plan> {
         let cte = self.ctes[at].cte;
         let query = &cte.query;
@@ -38,7 +40,7 @@ impl<'a> Binder<'a> {
             first = left;
         }
         if parts.is_empty() || !plain {
-            let form = "WITH RECURSIVE that is not `first rows UNION [ALL] rows that follow`";
+            let form = "WITH RECURSIVE that is not `initial query UNION [ALL] recursive query`";
             self.ctes[at].itself = Itself::Refused(form);
             return self.query(query);
         }
@@ -51,7 +53,7 @@ impl<'a> Binder<'a> {
             self.ctes[at].itself = Itself::Watched { seen: false };
             let (depth, views) = (self.depth, self.views.len());
             let plan = self.nested(|b| b.body(part, None));
-            // What failed may have left something behind.
+            // Binding may have failed half-way and left these changed.
             self.depth = depth;
             self.views.truncate(views);
             match (&self.ctes[at].itself, plan) {
@@ -66,7 +68,7 @@ impl<'a> Binder<'a> {
         if base.is_empty() {
             let name = &cte.alias.name;
             let message = format!(
-                "the recursive table {} has no first rows: every part refers to it",
+                "recursive table {} has no initial query: every part refers to it",
                 name.value
             );
             return Err(Error::syntax(message)
@@ -81,6 +83,7 @@ impl<'a> Binder<'a> {
         self.limit(plan, query)
     }
 
+    /// Binds the recursive parts until the column types are stable, and builds the plan.
     fn rounds(
         &mut self,
         at: usize,
@@ -91,7 +94,7 @@ impl<'a> Binder<'a> {
         let base = chain(base)?;
         let own = base.fields();
         let mut fields = own.clone();
-        // What follows may be null where the first rows are not.
+        // Later rows may be null where the initial rows are not.
         fields.iter_mut().for_each(|f| f.nullable = true);
         let id = self.fresh();
         let mut rounds = 0;
@@ -122,9 +125,9 @@ impl<'a> Binder<'a> {
                 let changed = wider.iter().zip(&fields).find(|(a, b)| a.data_type != b.data_type);
                 let name = changed.map_or("", |(f, _)| f.name.as_str());
                 let message =
-                    format!("column {name} of a recursive WITH gets another type with every round");
+                    format!("column {name} of a recursive WITH changes type in every iteration");
                 return Err(Error::type_error(message)
-                    .with_hint("CAST it in what follows to the type it should have"));
+                    .with_hint("CAST it to the intended type in the recursive part"));
             }
             fields = wider;
         };
@@ -141,7 +144,8 @@ impl<'a> Binder<'a> {
         })
     }
 
-    /// What a reference to a table of `WITH` means while that is being bound, if that is special.
+    /// Resolves a reference to a table of `WITH` from inside its own definition; `None` for an
+    /// ordinary reference.
     pub(crate) fn itself(&mut self, at: usize) -> Result<Option<Plan>> {
         let cte = &mut self.ctes[at];
         match &mut cte.itself {
@@ -159,13 +163,14 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// All rows of several plans.
+/// Builds the `UNION ALL` of several plans.
 fn chain(plans: Vec<Plan>) -> Result<Plan> {
     let mut plans = plans.into_iter();
     let first = plans.next().unwrap_or(Plan::Values { fields: Vec::new(), rows: Vec::new() });
     plans.try_fold(first, |left, right| combine(SetOperator::Union, true, left, right))
 }
 
+/// Widens column types to what they have in common with those of another part.
 fn widen(fields: &mut [Field], more: &[Field]) -> Result<()> {
     if fields.len() != more.len() {
         let message =
@@ -178,7 +183,8 @@ fn widen(fields: &mut [Field], more: &[Field]) -> Result<()> {
             let message = format!("UNION cannot mix {a} and {b} in column {}", at + 1);
             return Err(Error::type_error(message).with_sqlstate("42804"));
         };
-        // Sums have a digit more than what they are of, so that precision would grow with every round.
+        // A sum has one digit more than its operands, so its precision would grow in every
+        // iteration.
         field.data_type = match data_type {
             DataType::Decimal { scale, .. } if data_type != field.data_type => {
                 DataType::Decimal { precision: 38, scale }
@@ -189,19 +195,20 @@ fn widen(fields: &mut [Field], more: &[Field]) -> Result<()> {
     Ok(())
 }
 
-/// The definitions of one `WITH`, of which later ones may not be referred to.
+/// Marks later tables of the same `WITH` as not to be referred to. Returns the marks to restore.
 pub(crate) fn refuse_later(ctes: &mut [crate::bind::environment::Cte<'_>]) -> Vec<Itself> {
     let refused =
         Itself::Refused("a table of WITH RECURSIVE that refers to a later one (mutual recursion)");
     ctes.iter_mut().map(|cte| std::mem::replace(&mut cte.itself, refused.clone())).collect()
 }
 
-/// The names, each once.
+/// Returns an error if a `WITH` defines a name twice.
 pub(crate) fn check_names(list: &[ast::Cte]) -> Result<()> {
     for (at, cte) in list.iter().enumerate() {
         let name = &cte.alias.name;
         if list[..at].iter().any(|c| c.alias.name.value.eq_ignore_ascii_case(&name.value)) {
-            let error = Error::already_exists(format!("WITH names {} twice", name.value));
+            let error =
+                Error::already_exists(format!("WITH defines {} more than once", name.value));
             return Err(error.with_sqlstate("42712").at(position(name.span.start)));
         }
     }

@@ -1,7 +1,9 @@
-//! `SELECT`: output columns, grouping, `HAVING`, `DISTINCT` and `ORDER BY`, in that order of evaluation.
+//! `SELECT`: output columns, grouping, `HAVING`, `DISTINCT` and `ORDER BY`, in that order of
+//! evaluation.
 //!
-//! Aggregates are bound as columns from [`AGGREGATE_BASE`] on; once groups are known, every expression is
-//! rewritten over the grouped row, and what is neither group nor aggregate is an error.
+//! Aggregates are bound as columns from [`AGGREGATE_BASE`] on. Once groups are known, every
+//! expression is rewritten over the grouped row; a column that is neither in a group nor inside an
+//! aggregate is an error.
 
 use crate::analysis::nullable::nullable;
 use crate::bind::binder::Binder;
@@ -94,7 +96,7 @@ impl<'a> Binder<'a> {
         let mut windows = env.windows.take().unwrap_or_default();
         let seen = std::mem::take(&mut env.seen);
         let grouped = groups.is_some() || having.is_some() || !aggregates.is_empty();
-        // Nullability of the row the outputs read.
+        // Nullability of the columns that the outputs read.
         let mut null_columns: Vec<bool> = scope.columns.iter().map(|c| c.nullable).collect();
         if grouped {
             let mut groups = groups.unwrap_or_else(Groups::one_row);
@@ -135,7 +137,7 @@ impl<'a> Binder<'a> {
             plan = Plan::Filter { input: Box::new(plan), predicate };
         }
         if distinct && outputs.len() > width {
-            let message = "with DISTINCT, ORDER BY takes only expressions of the SELECT list";
+            let message = "with DISTINCT, ORDER BY expressions must appear in the SELECT list";
             return Err(Error::type_error(message).with_sqlstate("42P10"));
         }
         let is_null = |at: usize| null_columns.get(at).copied().unwrap_or(true);
@@ -178,7 +180,7 @@ impl<'a> Binder<'a> {
         Ok(plan)
     }
 
-    /// A list of output columns.
+    /// Binds a `SELECT` list and expands its wildcards.
     pub(crate) fn outputs(
         &mut self,
         items: &'a [SelectItem],
@@ -205,7 +207,7 @@ impl<'a> Binder<'a> {
                 SelectItem::Wildcard(options) => {
                     plain_wildcard(options)?;
                     if env.scope.columns.is_empty() {
-                        return Err(Error::syntax("SELECT * needs a FROM"));
+                        return Err(Error::syntax("SELECT * requires FROM"));
                     }
                     for merged in &env.scope.merged {
                         note(&merged.expr, env.scope, &mut env.seen);
@@ -244,7 +246,7 @@ impl<'a> Binder<'a> {
         Ok(outputs)
     }
 
-    /// The name of an output column without an alias: what it computes, without implied casts.
+    /// Names an output column without an alias: the text of its expression, without implicit casts.
     fn shown_name(&self, expr: &Expr, env: &Env<'_>) -> String {
         let column = |at: usize| match (at.checked_sub(AGGREGATE_BASE), &env.aggregates) {
             _ if at >= WINDOW_BASE => env
@@ -265,7 +267,7 @@ impl<'a> Binder<'a> {
         name
     }
 
-    /// Group expressions; none when the statement has no `GROUP BY`.
+    /// Binds `GROUP BY`; `None` if there is none.
     fn groups(
         &mut self,
         select: &'a ast::Select,
@@ -274,7 +276,8 @@ impl<'a> Binder<'a> {
     ) -> Result<Option<Groups>> {
         let (list, modifiers) = match &select.group_by {
             ast::GroupByExpr::Expressions(list, modifiers) => (list, modifiers),
-            // Everything of the SELECT list that is not an aggregate.
+            // Every expression of the SELECT list without aggregates and window functions, except
+            // literals.
             ast::GroupByExpr::All(modifiers) => {
                 let plain =
                     aliases.iter().map(|a| &a.1).filter(|e| !has_aggregate(e) && !window::is_in(e));
@@ -323,7 +326,8 @@ impl<'a> Binder<'a> {
         Ok(Some(Groups { exprs: groups, sets }))
     }
 
-    /// The columns of `DISTINCT ON (…)`; expressions that are not among the outputs become hidden ones.
+    /// Binds `DISTINCT ON (…)` to positions of outputs. An expression that is not an output is
+    /// added as a hidden one.
     fn distinct_on(
         &mut self,
         list: &'a [ast::Expr],
@@ -335,7 +339,8 @@ impl<'a> Binder<'a> {
         list.iter().map(|ast| self.output_column(ast, outputs, width, env)).collect()
     }
 
-    /// Which output an expression of `ORDER BY` or `DISTINCT ON` is; a hidden one at the end if it is none yet.
+    /// Returns the position of the output that an expression of `ORDER BY` or `DISTINCT ON` stands
+    /// for. An expression that is not an output is added at the end as a hidden one.
     fn output_column(
         &mut self,
         ast: &'a ast::Expr,
@@ -362,7 +367,8 @@ impl<'a> Binder<'a> {
         }))
     }
 
-    /// Sort keys over the outputs; expressions that are not among them become hidden outputs at the end.
+    /// Binds `ORDER BY` to sort keys over the outputs. An expression that is not an output is added
+    /// as a hidden one.
     fn order_keys(
         &mut self,
         order: Option<&'a ast::OrderBy>,
@@ -471,7 +477,8 @@ fn group_fields(
     groups.iter().map(group).chain(aggregates.iter().map(aggregate)).collect()
 }
 
-/// Equal intervals need not be alike, so that they are no keys.
+/// Returns an error for an `INTERVAL` column: equal intervals may differ in representation, so they
+/// cannot be keys.
 fn refuse_intervals(fields: &[Field], clause: &str) -> Result<()> {
     match fields.iter().any(|f| f.data_type == DataType::Interval) {
         true => Err(unsupported(&format!("{clause} of an INTERVAL"))),
@@ -479,7 +486,7 @@ fn refuse_intervals(fields: &[Field], clause: &str) -> Result<()> {
     }
 }
 
-/// Clauses that parse but are not there yet, by name.
+/// Returns an error that names the first clause that parses but is not supported.
 fn refuse(select: &ast::Select) -> Result<()> {
     let clause = if select.top.is_some() {
         "TOP"

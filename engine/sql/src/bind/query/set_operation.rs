@@ -1,4 +1,5 @@
-//! `UNION`, `INTERSECT` and `EXCEPT`: the sides agree on types column by column; names come from the first.
+//! `UNION`, `INTERSECT` and `EXCEPT`: column types are unified, column names come from the first
+//! side.
 
 use crate::bind::binder::Binder;
 use crate::bind::expression::cast::cast;
@@ -10,11 +11,12 @@ use crate::plan::{Field, Plan};
 use nacre_types::{DataType, Error, Result};
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
 
-/// Set operations in a row at most.
+/// Maximum number of set operations in a chain.
 const MAX_CHAIN: usize = 1_000;
 
 impl<'a> Binder<'a> {
-    /// A set operation; chains of them are left-deep and taken apart in a loop.
+    /// Binds a set operation. Chains are left-deep; a loop takes them apart, so their length does
+    /// not cost stack.
     pub(crate) fn set_operation(&mut self, body: &'a SetExpr) -> Result<Plan> {
         let mut steps = Vec::new();
         let mut first = body;
@@ -38,7 +40,7 @@ impl<'a> Binder<'a> {
         Ok(plan)
     }
 
-    /// `TABLE t`.
+    /// Binds `TABLE t`.
     pub(crate) fn table_query(&mut self, table: &ast::Table) -> Result<Plan> {
         let Some(name) = &table.table_name else { return Err(unsupported("TABLE without a name")) };
         let part = |value: &String| ast::ObjectNamePart::Identifier(ast::Ident::new(value));
@@ -49,6 +51,7 @@ impl<'a> Binder<'a> {
     }
 }
 
+/// Combines two plans by a set operation.
 pub(crate) fn combine(op: SetOperator, all: bool, left: Plan, right: Plan) -> Result<Plan> {
     let word = match op {
         SetOperator::Union => "UNION",
@@ -102,14 +105,14 @@ pub(crate) fn combine(op: SetOperator, all: bool, left: Plan, right: Plan) -> Re
     }
 }
 
-/// Every row once.
+/// Removes duplicate rows.
 pub(crate) fn distinct(plan: Plan) -> Plan {
     let fields = plan.fields();
     let groups = fields.iter().enumerate().map(|(at, f)| Expr::column(at, f.data_type)).collect();
     Plan::Aggregate { input: Box::new(plan), groups, aggregates: Vec::new(), fields }
 }
 
-/// The plan with its columns cast to the types of `to`.
+/// Casts the columns of a plan to the types of `to`.
 pub(crate) fn converted(plan: Plan, from: &[Field], to: &[Field]) -> Result<Plan> {
     if from.iter().zip(to).all(|(f, t)| f.data_type == t.data_type) {
         return Ok(plan);

@@ -1,7 +1,7 @@
-//! `ALTER TABLE` and `TRUNCATE`: the schema a table is to have, made from the one it has.
+//! `ALTER TABLE` and `TRUNCATE`: derives the new schema of a table from its current one.
 //!
-//! Columns keep their ids, new ones get ids that no column ever had; that is all the storage needs to read what was
-//! written before.
+//! Columns keep their ids, and a new column gets an id that the table never used. The storage needs
+//! nothing else to read data written under an earlier schema.
 
 use crate::bind::binder::Binder;
 use crate::bind::names::{table_name, unsupported};
@@ -56,7 +56,7 @@ impl<'a> Binder<'a> {
                     if !name.eq_ignore_ascii_case(&table.name)
                         && self.catalog.table(&name).is_some()
                     {
-                        let error = Error::already_exists(format!("table {name} exists already"));
+                        let error = Error::already_exists(format!("table {name} already exists"));
                         return Err(error.with_sqlstate("42P07").with_table(name).at(at));
                     }
                     changed.name = name;
@@ -102,7 +102,7 @@ impl<'a> Binder<'a> {
         let at = position(definition.name.span.start);
         if schema.columns.len() >= limits::MAX_COLUMNS {
             let message =
-                format!("table {} has {} columns already", schema.name, limits::MAX_COLUMNS);
+                format!("table {} already has {} columns", schema.name, limits::MAX_COLUMNS);
             return Err(Error::limit(message).with_sqlstate("54011").at(at));
         }
         let had_key = schema.primary_key.clone();
@@ -113,7 +113,7 @@ impl<'a> Binder<'a> {
         let Some(column) = schema.columns.pop() else { return Ok(None) };
         if !column.nullable && column.default.is_null() {
             let message = format!(
-                "column {} must not be null, and the rows that are there would be",
+                "column {} is NOT NULL without a default, but the table may contain rows",
                 column.name
             );
             return Err(Error::constraint(message)
@@ -150,6 +150,7 @@ impl<'a> Binder<'a> {
     }
 }
 
+/// Returns the position of a column, or an error if it does not exist.
 fn find(schema: &TableSchema, name: &ast::Ident) -> Result<usize> {
     schema.column_index(&name.value).ok_or_else(|| {
         crate::bind::scope::no_column(schema, &name.value).at(position(name.span.start))
@@ -176,7 +177,7 @@ fn drop_column(schema: &mut TableSchema, name: &ast::Ident, if_exists: bool) -> 
             .with_hint("drop the index first"));
     }
     if schema.columns.len() == 1 {
-        return Err(Error::syntax("a table needs at least one column").at(at));
+        return Err(Error::syntax("a table must have at least one column").at(at));
     }
     schema.remove_column(column);
     Ok(())
@@ -193,7 +194,7 @@ fn rename_column(schema: &mut TableSchema, from: &ast::Ident, to: &ast::Ident) -
     let column = find(schema, from)?;
     if schema.column_index(&to.value).is_some_and(|other| other != column) {
         let error = Error::already_exists(format!(
-            "column {} of table {} exists already",
+            "column {} of table {} already exists",
             to.value, schema.name
         ));
         return Err(error.with_sqlstate("42701").at(position(to.span.start)));

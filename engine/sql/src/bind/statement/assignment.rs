@@ -1,4 +1,4 @@
-//! The columns that a write assigns to.
+//! Columns and assignments of a write.
 
 use crate::bind::names::{place, unsupported};
 use crate::bind::scope::no_column;
@@ -27,7 +27,7 @@ pub(crate) fn column_position(
     }
 }
 
-/// The assignments of a `SET` list one by one: `(a, b) = (1, 2)` is two.
+/// Splits a `SET` list into single assignments: `(a, b) = (1, 2)` becomes two.
 pub(crate) fn single_assignments<'a>(
     table: &TableSchema,
     list: &'a [ast::Assignment],
@@ -64,7 +64,7 @@ pub(crate) fn single_assignments<'a>(
     Ok(out)
 }
 
-/// The rows of `INSERT … SET a = 1`: one, and its columns.
+/// Returns the columns and values of the one row of `INSERT … SET a = 1`.
 pub(crate) fn set_as_values<'a>(
     table: &TableSchema,
     list: &'a [ast::Assignment],

@@ -1,6 +1,7 @@
-//! `UPDATE` and `DELETE` that look beyond the row they change: `FROM`, `USING`, joins, subqueries, `ORDER BY` and
-//! `LIMIT`. The target's rows are found first, under the conditions that are theirs alone, and numbered; an ordinary
-//! plan over them and the other tables then says which of them change, and to what.
+//! `UPDATE` and `DELETE`, including those that read more than the row they change: `FROM`, `USING`,
+//! joins, subqueries, `ORDER BY` and `LIMIT`. For these, the conditions on the target table alone
+//! find candidate rows, which are numbered; an ordinary plan over the candidates and the other
+//! tables then yields the rows that change and their new values.
 
 use crate::analysis::columns::{conjuncts, only};
 use crate::analysis::conditions::filter;
@@ -16,16 +17,16 @@ use crate::plan::{Field, Plan, RowStatement, Statement, Write};
 use nacre_types::{DataType, Error, Result, TableSchema};
 use sqlparser::ast;
 
-/// A statement that changes rows of one table, whatever it is called and however it is spelled.
+/// The parts of an `UPDATE` or `DELETE`, independent of the SQL dialect it is written in.
 pub(crate) struct Change<'a> {
     /// The table whose rows change.
     pub relation: &'a ast::TableFactor,
-    /// Joined to it.
+    /// Joins of the target table.
     pub joins: &'a [ast::Join],
-    /// Beside it.
+    /// Tables cross joined to the target: those of `FROM` and `USING`.
     pub others: &'a [ast::TableWithJoins],
     pub selection: Option<&'a ast::Expr>,
-    /// New values; none when rows are deleted.
+    /// Assignments of an `UPDATE`; `None` for a `DELETE`.
     pub assignments: Option<&'a [ast::Assignment]>,
     pub order_by: &'a [ast::OrderByExpr],
     pub limit: Option<&'a ast::Expr>,
@@ -108,7 +109,7 @@ impl<'a> Binder<'a> {
         .into())
     }
 
-    /// MySQL's `ORDER BY` and `LIMIT` of the rows to change.
+    /// Applies MySQL's `ORDER BY` and `LIMIT` to the rows to change.
     fn first_rows(
         &mut self,
         rows: Plan,
@@ -133,7 +134,7 @@ impl<'a> Binder<'a> {
         })
     }
 
-    /// What `RETURNING` computes over each row that was written.
+    /// Binds the expressions of `RETURNING`, which are computed over each written row.
     pub(crate) fn returned(
         &mut self,
         items: &'a [ast::SelectItem],
@@ -155,7 +156,7 @@ impl<'a> Binder<'a> {
         Ok((exprs, fields))
     }
 
-    /// The statement, answering rows if it has `RETURNING`.
+    /// Builds the statement of a write, with the rows of `RETURNING` if there is one.
     pub(crate) fn with_returning(
         &mut self,
         write: Write,
@@ -168,11 +169,13 @@ impl<'a> Binder<'a> {
         Ok(RowStatement::Returning { write, exprs, fields }.into())
     }
 
-    /// The statement that deletes, in any spelling.
+    /// Binds `DELETE` in the forms of PostgreSQL, MySQL and SQLite.
     pub(crate) fn delete(&mut self, delete: &'a ast::Delete) -> Result<Statement> {
         let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) =
             &delete.from;
-        let Some(first) = from.first() else { return Err(Error::syntax("DELETE needs a table")) };
+        let Some(first) = from.first() else {
+            return Err(Error::syntax("DELETE requires a table"));
+        };
         let mut parts = Change {
             relation: &first.relation,
             joins: &first.joins,
@@ -185,7 +188,7 @@ impl<'a> Binder<'a> {
         };
         match (delete.tables.as_slice(), delete.using.as_deref()) {
             ([], None) if from.len() > 1 || !first.joins.is_empty() => {
-                return Err(unsupported("DELETE of a join that does not say from which table"));
+                return Err(unsupported("DELETE of a join that does not name the target table"));
             }
             ([], None) => {}
             // `DELETE t FROM t JOIN u …`
@@ -198,7 +201,7 @@ impl<'a> Binder<'a> {
             }
             ([], Some(using)) if from.len() == 1 && first.joins.is_empty() => {
                 parts.others = using;
-                // MySQL names the target again: `DELETE FROM t USING t JOIN u …`.
+                // MySQL repeats the target in USING: `DELETE FROM t USING t JOIN u …`.
                 if let ([again, rest @ ..], ast::TableFactor::Table { name, alias: None, .. }) =
                     (using, parts.relation)
                     && is_named(&again.relation, name)
@@ -212,7 +215,7 @@ impl<'a> Binder<'a> {
         self.change(parts)
     }
 
-    /// The statement that updates.
+    /// Binds `UPDATE`.
     pub(crate) fn update(&mut self, update: &'a ast::Update) -> Result<Statement> {
         if update.or.is_some() {
             return Err(unsupported("UPDATE OR …"));
@@ -237,7 +240,8 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// Each match: the row's number, the new values, and what `RETURNING` sees beside the row. With the columns that change.
+/// Projects matches to the number of the row, its new values, and the columns of other tables that
+/// `RETURNING` may use (`extra`). Also returns the columns that an `UPDATE` assigns.
 fn picked(
     rows: Plan,
     width: usize,
@@ -267,7 +271,7 @@ fn picked(
     (Plan::Project { input: Box::new(rows), exprs, fields }, columns)
 }
 
-/// Whether a table goes by this name in `FROM`.
+/// Whether a table has this name or alias in `FROM`.
 fn is_named(factor: &ast::TableFactor, wanted: &ast::ObjectName) -> bool {
     let ast::TableFactor::Table { name, alias, .. } = factor else { return false };
     let last = |name: &ast::ObjectName| match name.0.last() {
@@ -278,14 +282,14 @@ fn is_named(factor: &ast::TableFactor, wanted: &ast::ObjectName) -> bool {
     own == last(wanted)
 }
 
-/// A qualified name in `SET` must be the target's.
+/// Returns an error if a qualified name in `SET` refers to a table other than the target.
 fn check_owner(assignment: &ast::Assignment, shown: &str) -> Result<()> {
     let ast::AssignmentTarget::ColumnName(name) = &assignment.target else { return Ok(()) };
     match name.0.as_slice() {
         [ast::ObjectNamePart::Identifier(table), _] if !table.value.eq_ignore_ascii_case(shown) => {
             let at = crate::parse::position(table.span.start);
             Err(unsupported(&format!(
-                "SET of a column of {}, not of the first table, {shown},",
+                "SET of a column of {}, which is not the target table {shown},",
                 table.value
             ))
             .at(at))

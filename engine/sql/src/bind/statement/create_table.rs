@@ -21,11 +21,11 @@ impl<'a> Binder<'a> {
         refuse(create)?;
         let (name, at) = table_name(&create.name)?;
         if self.catalog.view(&name).is_some() {
-            let error = Error::already_exists(format!("view {name} exists already"));
+            let error = Error::already_exists(format!("view {name} already exists"));
             return Err(error.with_sqlstate("42P07").with_table(name).at(at));
         }
         if !create.if_not_exists && self.catalog.table(&name).is_some() {
-            let error = Error::already_exists(format!("table {name} exists already"));
+            let error = Error::already_exists(format!("table {name} already exists"));
             return Err(error.with_sqlstate("42P07").with_table(name).at(at));
         }
         if create.columns.len() > limits::MAX_COLUMNS {
@@ -45,7 +45,7 @@ impl<'a> Binder<'a> {
             }
         }
         if schema.columns.is_empty() {
-            return Err(Error::syntax("a table needs at least one column").at(at));
+            return Err(Error::syntax("a table must have at least one column").at(at));
         }
         for constraint in &create.constraints {
             match constraint {
@@ -71,7 +71,8 @@ impl<'a> Binder<'a> {
         Ok(CatalogStatement::CreateTable { schema, if_not_exists: create.if_not_exists }.into())
     }
 
-    /// Columns are those of the query, all of them nullable, without keys.
+    /// Binds `CREATE TABLE … AS`. The columns are those of the query, all nullable; the table has
+    /// no keys.
     fn create_table_as(
         &mut self,
         mut schema: TableSchema,
@@ -95,7 +96,7 @@ impl<'a> Binder<'a> {
             }
             if from[..at].iter().any(|f| f.name.eq_ignore_ascii_case(&field.name)) {
                 let error = Error::already_exists(format!(
-                    "two columns are named {}; give one an alias",
+                    "column {} is specified more than once; give one an alias",
                     field.name
                 ));
                 return Err(error.with_sqlstate("42701"));
@@ -115,7 +116,8 @@ impl<'a> Binder<'a> {
         Ok(RowStatement::CreateTableAs { schema, if_not_exists, source }.into())
     }
 
-    /// Adds a column, and answers the index it wants, for when all columns and keys are known.
+    /// Adds a column to the schema. Returns the index of a `UNIQUE` option, to be applied once all
+    /// columns and keys are known.
     pub(crate) fn column_definition(
         &mut self,
         definition: &'a ast::ColumnDef,
@@ -125,13 +127,13 @@ impl<'a> Binder<'a> {
         let at = position(definition.name.span.start);
         if keys::of_definition(definition).is_some() {
             return Err(Error::syntax(format!(
-                "{} KEY goes into CREATE TABLE",
+                "{} KEY is only allowed in CREATE TABLE",
                 name.to_ascii_uppercase()
             ))
             .at(at));
         }
         if schema.column_index(&name).is_some() {
-            let error = Error::already_exists(format!("column {name} is defined twice"));
+            let error = Error::already_exists(format!("column {name} is specified more than once"));
             return Err(error.with_sqlstate("42701").at(at));
         }
         let data_type = types::data_type(&definition.data_type)
@@ -178,7 +180,7 @@ impl<'a> Binder<'a> {
         Ok(index)
     }
 
-    /// Defaults are literals, cast to the column's type.
+    /// Binds a default, which must be a literal, and casts it to the type of the column.
     fn default_value(&mut self, ast: &'a ast::Expr, column: &Column) -> Result<Value> {
         let scope = Scope::default();
         let expr = self.expr(ast, &mut Env::new(&scope, "DEFAULT"))?;
@@ -218,7 +220,7 @@ impl<'a> Binder<'a> {
             };
             if columns.contains(&place) {
                 let error = Error::already_exists(format!(
-                    "column {} is in the PRIMARY KEY twice",
+                    "column {} appears twice in the PRIMARY KEY",
                     ident.value
                 ));
                 return Err(error.with_sqlstate("42701").at(at));
@@ -235,7 +237,7 @@ fn set_primary_key(
     at: Option<Position>,
 ) -> Result<()> {
     if schema.primary_key.is_some() {
-        return Err(Error::syntax("a table has one PRIMARY KEY at most")
+        return Err(Error::syntax("a table can have only one PRIMARY KEY")
             .with_sqlstate("42P16")
             .at(at));
     }
@@ -250,6 +252,7 @@ fn set_primary_key(
     Ok(())
 }
 
+/// Returns an error that names the first clause that is not supported.
 fn refuse(create: &ast::CreateTable) -> Result<()> {
     let feature = if create.or_replace {
         "CREATE OR REPLACE TABLE"

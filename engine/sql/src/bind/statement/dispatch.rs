@@ -1,4 +1,4 @@
-//! Which binder a statement takes, by its syntax.
+//! Dispatches a statement to the code that binds it.
 
 use crate::bind::binder::Binder;
 use crate::bind::names::{table_name, unsupported};
@@ -98,7 +98,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// `WITH … INSERT`, `UPDATE` or `DELETE`.
+    /// Binds `WITH … INSERT`, `UPDATE` or `DELETE`.
     fn write_with(&mut self, query: &'a ast::Query) -> Result<Statement> {
         use ast::SetExpr::{Delete, Insert, Update};
         let (Insert(statement) | Update(statement) | Delete(statement)) = query.body.as_ref()
@@ -113,7 +113,7 @@ fn is_write(body: &ast::SetExpr) -> bool {
     matches!(body, ast::SetExpr::Insert(_) | ast::SetExpr::Update(_) | ast::SetExpr::Delete(_))
 }
 
-/// Names of statements that parse but are not there yet.
+/// Returns the name of a statement that parses but is not supported.
 #[cold]
 fn statement_name(statement: &ast::Statement) -> &'static str {
     use ast::Statement as S;
@@ -146,7 +146,8 @@ fn statement_name(statement: &ast::Statement) -> &'static str {
     }
 }
 
-/// Checks a transaction mode. Transactions read and write under snapshot isolation; other modes are unsupported.
+/// Checks a transaction mode. Transactions read and write under snapshot isolation; other modes are
+/// unsupported.
 fn transaction_mode(mode: &ast::TransactionMode) -> Result<()> {
     use ast::{
         TransactionAccessMode as Access, TransactionIsolationLevel as Level,
@@ -157,6 +158,6 @@ fn transaction_mode(mode: &ast::TransactionMode) -> Result<()> {
         Mode::IsolationLevel(
             Level::ReadUncommitted | Level::ReadCommitted | Level::RepeatableRead | Level::Snapshot,
         ) => Ok(()),
-        other => Err(Error::unsupported(format!("a transaction that is {other}"))),
+        other => Err(Error::unsupported(format!("transaction mode {other} is not supported"))),
     }
 }

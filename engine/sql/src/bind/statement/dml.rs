@@ -1,4 +1,5 @@
-//! `INSERT`, `UPDATE` and `DELETE`: rows in table order, assigned to the columns' types.
+//! `INSERT`, and what it shares with `UPDATE` and `DELETE`: assignments to columns, the target
+//! table and its filter.
 
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
@@ -17,7 +18,7 @@ use nacre_types::{Column, DataType, Error, Result, TableSchema, Value};
 use sqlparser::ast::{self, SetExpr};
 use std::sync::Arc;
 
-/// A column's default as an expression.
+/// Returns the default of a column as an expression.
 fn default_of(column: &Column) -> Expr {
     Expr::literal(column.default.clone(), column.data_type)
 }
@@ -48,7 +49,7 @@ impl<'a> Binder<'a> {
             let (column, at) = column_position(&table, column)?;
             if targets.contains(&column) {
                 let error = Error::already_exists(format!(
-                    "column {} is named twice",
+                    "column {} is specified more than once",
                     table.columns[column].name
                 ));
                 return Err(error.with_sqlstate("42701").at(at));
@@ -65,7 +66,7 @@ impl<'a> Binder<'a> {
             return self.written(insert, table, source);
         }
         let Some(source) = &insert.source else {
-            // DEFAULT VALUES
+            // INSERT … DEFAULT VALUES
             let rows = vec![table.columns.iter().map(default_of).collect()];
             let source = Plan::Values { fields: table_fields(&table), rows };
             return self.written(insert, table, source);
@@ -95,7 +96,8 @@ impl<'a> Binder<'a> {
         Ok(Plan::Values { fields: table_fields(table), rows })
     }
 
-    /// One row of values for some columns, in table order.
+    /// Binds one row of values for the target columns. Returns a value for every column, in table
+    /// order.
     fn inserted_row(
         &mut self,
         table: &TableSchema,
@@ -131,7 +133,8 @@ impl<'a> Binder<'a> {
         Ok(out)
     }
 
-    /// The rows that are no syntax trees, like those that are.
+    /// Binds the rows that the parser left in the text, with the same rules and errors as
+    /// `inserted_row`.
     fn literal_rows(
         &mut self,
         table: &TableSchema,
@@ -209,7 +212,7 @@ impl<'a> Binder<'a> {
         Ok(Plan::Project { input: Box::new(plan), exprs, fields: table_fields(table) })
     }
 
-    /// `SET` lists.
+    /// Binds a `SET` list.
     pub(crate) fn assignments(
         &mut self,
         table: &TableSchema,
@@ -226,14 +229,15 @@ impl<'a> Binder<'a> {
                 let expr = self.expr(value, &mut env)?;
                 self.assign(expr, column.data_type, &column.name).map_err(|e| e.at(place(value)))?
             };
-            // Of several assignments to a column the last one counts.
+            // The last of several assignments to a column wins.
             assignments.retain(|(known, _)| *known != at);
             assignments.push((at, expr));
         }
         Ok(assignments)
     }
 
-    /// The table whose rows a statement writes or locks, all its columns in order.
+    /// Binds the table whose rows a statement writes or locks, with a scan of all its columns in
+    /// table order.
     pub(crate) fn target(
         &mut self,
         factor: &'a ast::TableFactor,
@@ -249,6 +253,7 @@ impl<'a> Binder<'a> {
         Ok((table, scope, plan))
     }
 
+    /// Applies a `WHERE` clause to a plan.
     pub(crate) fn filtered(
         &mut self,
         input: Plan,
@@ -263,7 +268,8 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// A literal as a value of a column's type, where there is nothing to it: most of a long insert.
+/// Fast path for most values of a long insert: converts text and integers that fit the column
+/// without a cast. `None` leaves the literal to the general path.
 fn obvious(literal: Literal<'_>, to: DataType) -> Option<Expr> {
     let value = match literal {
         Literal::Text(text) if to == DataType::TEXT => Value::Text(Literal::unquoted(text)),

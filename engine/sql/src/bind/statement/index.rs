@@ -1,8 +1,9 @@
-//! Indexes and unique constraints, in `CREATE TABLE`, `CREATE INDEX`, `ALTER TABLE` and `DROP INDEX`, in MySQL's,
-//! SQLite's and PostgreSQL's spelling.
+//! Indexes and unique constraints in `CREATE TABLE`, `CREATE INDEX`, `ALTER TABLE` and `DROP
+//! INDEX`, with the syntax of MySQL, SQLite and PostgreSQL.
 //!
-//! Indexes are kept ascending and read in both directions, so `DESC` means nothing. Names are one table's own; a
-//! `DROP INDEX` without a table finds the one index that has the name.
+//! Indexes are ascending and can be read in both directions, so `DESC` has no effect. Index names
+//! are local to a table; a `DROP INDEX` without a table requires that only one table has an index
+//! of that name.
 
 use crate::bind::binder::Binder;
 use crate::bind::names::{table_name, unsupported};
@@ -12,7 +13,7 @@ use crate::plan::{CatalogStatement, ControlStatement, Statement};
 use nacre_types::{DataType, Error, IndexKind, IndexSchema, Position, Result, TableSchema};
 use sqlparser::ast::{self, IndexOption, IndexType};
 
-/// An index as it was written, until all columns are known.
+/// An index as written; resolved when all columns of the table are known.
 pub(crate) struct Wanted<'a> {
     name: Option<&'a ast::Ident>,
     columns: Columns<'a>,
@@ -22,13 +23,13 @@ pub(crate) struct Wanted<'a> {
 }
 
 enum Columns<'a> {
-    /// The column that `UNIQUE` was written at.
+    /// The column whose definition has `UNIQUE`.
     Own(&'a ast::Ident),
     List(&'a [ast::IndexColumn]),
 }
 
 impl<'a> Wanted<'a> {
-    /// `UNIQUE` at a column.
+    /// Takes `UNIQUE` in a column definition.
     pub fn of_column(
         column: &'a ast::Ident,
         constraint: &'a ast::UniqueConstraint,
@@ -36,7 +37,7 @@ impl<'a> Wanted<'a> {
         Ok(Wanted { columns: Columns::Own(column), ..Wanted::unique(constraint)? })
     }
 
-    /// `[CONSTRAINT name] UNIQUE [KEY | INDEX] [name] (columns)`.
+    /// Takes `[CONSTRAINT name] UNIQUE [KEY | INDEX] [name] (columns)`.
     pub fn unique(constraint: &'a ast::UniqueConstraint) -> Result<Wanted<'a>> {
         let ast::UniqueConstraint {
             name,
@@ -67,7 +68,7 @@ impl<'a> Wanted<'a> {
         })
     }
 
-    /// `KEY [name] (columns)`, `INDEX …`.
+    /// Takes `KEY [name] (columns)` or `INDEX [name] (columns)`.
     pub fn plain(constraint: &'a ast::IndexConstraint) -> Wanted<'a> {
         let ast::IndexConstraint { name, index_type, columns, index_options, .. } = constraint;
         Wanted {
@@ -79,7 +80,8 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Makes it one of the table's, unless a constraint without a name says what is said already.
+    /// Adds the index to the table. An unnamed unique constraint is dropped if the primary key or
+    /// another unique index has the same columns.
     pub fn apply(&self, schema: &mut TableSchema) -> Result<()> {
         let index = self.index(schema)?;
         if self.unique && self.name.is_none() {
@@ -132,9 +134,11 @@ impl<'a> Wanted<'a> {
                 return Err(unsupported("an index of type JSON").at(at));
             }
             if columns.contains(&column.id) {
-                return Err(Error::already_exists(format!("column {name} is in the index twice"))
-                    .with_sqlstate("42701")
-                    .at(at));
+                return Err(Error::already_exists(format!(
+                    "column {name} appears twice in the index"
+                ))
+                .with_sqlstate("42701")
+                .at(at));
             }
             columns.push(column.id);
         }
@@ -155,7 +159,8 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// The first column's name, or with a number behind it.
+/// Returns a free index name: the name of the first column, with a number appended if that is
+/// taken.
 fn free_name(schema: &TableSchema, first: Option<usize>) -> String {
     let base = first.map_or("index", |at| &schema.columns[at].name);
     let taken =
@@ -164,7 +169,7 @@ fn free_name(schema: &TableSchema, first: Option<usize>) -> String {
     std::iter::once(base.to_string()).chain(numbered).find(|name| !taken(name)).unwrap_or_default()
 }
 
-/// Takes an index away by its name.
+/// Removes an index by name.
 pub(crate) fn drop_index(schema: &mut TableSchema, name: &ast::Ident) -> Result<()> {
     let Some(id) = schema.index_by_name(&name.value).map(|index| index.id) else {
         return Err(no_index(
@@ -174,7 +179,8 @@ pub(crate) fn drop_index(schema: &mut TableSchema, name: &ast::Ident) -> Result<
         ));
     };
     schema.indexes.retain(|index| index.id != id);
-    // What stood beside it keeps no column from being dropped.
+    // Also drops implied indexes that only this one needed, so that they do not keep columns from
+    // being dropped.
     schema.complete_indexes();
     Ok(())
 }
@@ -211,7 +217,7 @@ impl<'a> Binder<'a> {
             if create.if_not_exists {
                 return Ok(ControlStatement::Nothing.into());
             }
-            let message = format!("index {} of table {} exists already", known.value, table.name);
+            let message = format!("index {} of table {} already exists", known.value, table.name);
             return Err(Error::already_exists(message)
                 .with_sqlstate("42P07")
                 .at(position(known.span.start)));

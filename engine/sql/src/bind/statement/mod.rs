@@ -1,4 +1,4 @@
-//! Statements other than queries: writes, definitions of tables, indexes and views, session options.
+//! Statements other than queries: writes, `CREATE`, `ALTER` and `DROP`, and session options.
 
 pub(super) mod alter_table;
 pub(super) mod assignment;

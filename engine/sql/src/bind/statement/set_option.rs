@@ -54,9 +54,11 @@ impl<'a> Binder<'a> {
             _ => None,
         };
         let wanted = match option {
-            SessionOption::Threads(_) => "threads is a whole number from 1 to 1024, or DEFAULT",
+            SessionOption::Threads(_) => {
+                "threads must be a whole number from 1 to 1024, or DEFAULT"
+            }
             SessionOption::MemoryLimit(_) => {
-                "memory_limit is a number of bytes, a size like '64MB', or DEFAULT"
+                "memory_limit must be a number of bytes, a size like '64MB', or DEFAULT"
             }
         };
         set.map(|option| ControlStatement::Set(option).into())

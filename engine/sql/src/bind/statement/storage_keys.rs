@@ -1,4 +1,4 @@
-//! `SORT KEY (…)` and `SHARD KEY (…)` in `CREATE TABLE`: keys that are properties of the storage, not constraints.
+//! `SORT KEY (…)` and `SHARD KEY (…)` in `CREATE TABLE`: storage properties, not constraints.
 //!
 //! The parser reads `SHARD KEY (a)` as a column `SHARD` of a type `KEY(a)`.
 
@@ -7,14 +7,14 @@ use crate::parse::position;
 use nacre_types::{DataType, Error, KeyColumns, Position, Result, ShardKey, TableSchema};
 use sqlparser::ast;
 
-/// A key that was read as a column.
+/// A key that the parser returned as a column definition.
 pub(crate) struct StorageKey<'a> {
     name: &'a str,
     columns: &'a [String],
     at: Option<Position>,
 }
 
-/// The key that a column definition really is, if it is one.
+/// Recognizes a key in a column definition.
 pub(crate) fn of_definition(definition: &ast::ColumnDef) -> Option<StorageKey<'_>> {
     let ast::DataType::Custom(type_name, columns) = &definition.data_type else { return None };
     let [ast::ObjectNamePart::Identifier(word)] = type_name.0.as_slice() else { return None };
@@ -26,7 +26,7 @@ pub(crate) fn of_definition(definition: &ast::ColumnDef) -> Option<StorageKey<'_
 }
 
 impl StorageKey<'_> {
-    /// Makes it the table's. All columns are known by now.
+    /// Sets the key of the table, whose columns must all be known.
     pub fn apply(&self, schema: &mut TableSchema) -> Result<()> {
         let shards = self.name.eq_ignore_ascii_case("shard");
         let key = format!("{} KEY", self.name.to_ascii_uppercase());
@@ -34,7 +34,7 @@ impl StorageKey<'_> {
             return Err(unsupported(&key).at(self.at));
         }
         if if shards { schema.shard_key.is_some() } else { schema.sort_key.is_some() } {
-            return Err(Error::syntax(format!("a table has one {key} at most"))
+            return Err(Error::syntax(format!("a table can have only one {key}"))
                 .with_sqlstate("42P16")
                 .at(self.at));
         }
@@ -61,7 +61,8 @@ impl StorageKey<'_> {
                 return Err(crate::bind::scope::no_column(schema, name).at(self.at));
             };
             if positions.contains(&place) {
-                let error = Error::already_exists(format!("column {name} is in the {key} twice"));
+                let error =
+                    Error::already_exists(format!("column {name} appears twice in the {key}"));
                 return Err(error.with_sqlstate("42701").at(self.at));
             }
             positions.push(place);
@@ -70,7 +71,7 @@ impl StorageKey<'_> {
     }
 }
 
-/// The parser hands words on as they were written.
+/// Removes the quotes of an identifier; the parser returns arguments of a type as written.
 fn unquoted(word: &str) -> String {
     match word.strip_prefix(['"', '`']).and_then(|w| w.strip_suffix(['"', '`'])) {
         Some(inner) => inner.replace("\"\"", "\"").replace("``", "`"),

@@ -1,4 +1,4 @@
-//! What an insert does with a row one of whose unique keys is taken, in MySQL's, SQLite's and PostgreSQL's spelling.
+//! Inserts and their handling of duplicate keys, with the syntax of MySQL, SQLite and PostgreSQL.
 
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
@@ -11,11 +11,11 @@ use nacre_types::{Error, IndexId, Result, TableSchema};
 use sqlparser::ast::{self, ConflictTarget, OnConflictAction, OnInsert, SqliteOnConflict};
 use std::sync::Arc;
 
-/// The new row's name in expressions over both rows.
+/// Name of the row to insert in expressions over the old and the new row.
 pub(crate) const EXCLUDED: &str = "excluded";
 
 impl<'a> Binder<'a> {
-    /// An insert of `source`, which yields the table's columns.
+    /// Builds an insert of the rows of `source`, which yields all columns of the table.
     pub(crate) fn written(
         &mut self,
         insert: &'a ast::Insert,
@@ -102,13 +102,13 @@ impl<'a> Binder<'a> {
             .chain(&filter)
             .any(crate::analysis::subqueries::has_subquery)
         {
-            return Err(unsupported("a subquery in what becomes of a duplicate"));
+            return Err(unsupported("a subquery in the update of a duplicate"));
         }
         Ok(OnDuplicateKey::Update { assignments, filter })
     }
 }
 
-/// The primary key, then the unique indexes, with their columns.
+/// Returns the primary key (`None`) and then the unique indexes, with their columns.
 fn unique_keys(table: &TableSchema) -> impl Iterator<Item = (Option<IndexId>, Vec<usize>)> {
     let primary = table.primary_key.iter().map(|key| (None, key.columns.clone()));
     let unique = table.indexes.iter().filter(|index| index.unique);
@@ -117,7 +117,8 @@ fn unique_keys(table: &TableSchema) -> impl Iterator<Item = (Option<IndexId>, Ve
     )
 }
 
-/// The key that the columns or the constraint after `ON CONFLICT` name.
+/// Resolves the columns or the constraint after `ON CONFLICT` to a unique key; `None` is the
+/// primary key.
 fn key_of_target(table: &TableSchema, target: &ConflictTarget) -> Result<Option<IndexId>> {
     let at = match target {
         ConflictTarget::OnConstraint(name) => {
@@ -145,6 +146,6 @@ fn key_of_target(table: &TableSchema, target: &ConflictTarget) -> Result<Option<
             columns.first().and_then(|ident| position(ident.span.start))
         }
     };
-    let message = format!("ON CONFLICT names no unique key of table {}", table.name);
+    let message = format!("ON CONFLICT matches no unique key of table {}", table.name);
     Err(Error::not_found(message).with_sqlstate("42P10").at(at))
 }

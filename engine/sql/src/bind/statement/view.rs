@@ -1,6 +1,7 @@
-//! Views: the text of a query under a name, bound anew wherever it is used.
+//! Views: named query texts, bound again at each use.
 //!
-//! A view sees tables and other views, never the names around it; it cannot have parameters.
+//! A view may refer to tables and other views, never to names of the query that uses it. It has no
+//! parameters.
 
 use crate::bind::binder::Binder;
 use crate::bind::names::{table_name, unsupported};
@@ -10,7 +11,7 @@ use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, Result, ViewSchema};
 use sqlparser::ast;
 
-/// Views inside views at most.
+/// Maximum nesting depth of views.
 const MAX_VIEWS: usize = 16;
 
 impl<'a> Binder<'a> {
@@ -32,7 +33,7 @@ impl<'a> Binder<'a> {
         }
         let (name, at) = table_name(&create.name)?;
         let exists = |kind: &str| {
-            Err(Error::already_exists(format!("{kind} {name} exists already"))
+            Err(Error::already_exists(format!("{kind} {name} already exists"))
                 .with_sqlstate("42P07")
                 .at(at))
         };
@@ -50,7 +51,7 @@ impl<'a> Binder<'a> {
         self.views.pop();
         if create.columns.len() > fields.len() {
             let message = format!(
-                "view {name} names {} columns, its query has {}",
+                "view {name} names {} columns but its query has {}",
                 create.columns.len(),
                 fields.len()
             );
@@ -62,7 +63,7 @@ impl<'a> Binder<'a> {
         for (index, column) in columns.iter().enumerate() {
             if columns[..index].iter().any(|c| c.eq_ignore_ascii_case(column)) {
                 let error = Error::already_exists(format!(
-                    "view {name} has two columns {column}; give one an alias"
+                    "view {name} has more than one column {column}; give one an alias"
                 ));
                 return Err(error.with_sqlstate("42701").at(at));
             }
@@ -72,7 +73,8 @@ impl<'a> Binder<'a> {
         Ok(CatalogStatement::CreateView { view, replace, if_not_exists }.into())
     }
 
-    /// The rows of a view, and its name as written; none when there is no such view.
+    /// Binds a reference to a view. Returns its plan and its name as declared; `None` if there is
+    /// no such view.
     pub(crate) fn view(&mut self, name: &str) -> Result<Option<(Plan, String)>> {
         let Some(view) = self.catalog.view(name) else { return Ok(None) };
         let key = view.name.to_ascii_lowercase();
@@ -81,11 +83,14 @@ impl<'a> Binder<'a> {
                 .with_sqlstate("42P19"));
         }
         if self.views.len() >= MAX_VIEWS {
-            return Err(Error::limit(format!("views inside views are deeper than {MAX_VIEWS}")));
+            return Err(Error::limit(format!("views are nested deeper than {MAX_VIEWS} levels")));
         }
         let parsed = crate::parse(&view.statement)?;
         let Some(ast::Statement::CreateView(create)) = parsed.first().map(|p| &p.statement) else {
-            return Err(Error::corrupt(format!("view {} is stored as something else", view.name)));
+            return Err(Error::corrupt(format!(
+                "stored definition of view {} is not a CREATE VIEW statement",
+                view.name
+            )));
         };
         let mut views = self.views.clone();
         views.push(key);
@@ -95,13 +100,14 @@ impl<'a> Binder<'a> {
         let plan = inner.query(&create.query);
         let (queries, numbers, copied) = (inner.queries, inner.numbers, inner.copied);
         (self.queries, self.numbers, self.copied) = (queries, numbers, copied);
-        // A place in the view's text would mislead.
+        // Drop the position: it refers to the text of the view, not of the statement.
         let plan = plan.map_err(|e| {
             Error::new(e.kind(), format!("view {}: {}", view.name, e.message()))
                 .with_sqlstate(e.sqlstate())
         })?;
         let yielded = plan.fields();
-        // What `*` stands for may have changed, also in its order: those columns are found by their names.
+        // The columns of `*`, or their order, may have changed since the view was created: find
+        // them by name.
         let by_name = finds_columns(&create.query.body) && !plant::is(Bug::ViewPlaces);
         let by_place = if by_name { create.columns.len() } else { view.columns.len() };
         let (mut exprs, mut fields) = (Vec::new(), Vec::new());
@@ -113,7 +119,7 @@ impl<'a> Binder<'a> {
             let mut found = (0..yielded.len()).filter(is_it);
             let (Some(place), None) = (found.next(), found.next()) else {
                 let message = format!(
-                    "view {}: its query does not yield one column {column} any more",
+                    "view {}: its query no longer yields exactly one column {column}",
                     view.name
                 );
                 return Err(Error::type_error(message).with_sqlstate("42P16"));
@@ -124,13 +130,13 @@ impl<'a> Binder<'a> {
         Ok(Some((Plan::Project { input: Box::new(plan), exprs, fields }, view.name.clone())))
     }
 
-    /// Output columns of a view; none when there is no such view.
+    /// Returns the output columns of a view; `None` if there is no such view.
     pub(crate) fn view_fields(&mut self, name: &str) -> Result<Option<Vec<Field>>> {
         Ok(self.view(name)?.map(|(plan, _)| plan.fields()))
     }
 }
 
-/// Whether the columns of a query are those that its tables have.
+/// Whether the columns of a query depend on those of its tables: it has a `*` or is a `TABLE t`.
 fn finds_columns(body: &ast::SetExpr) -> bool {
     let is_wildcard = |item: &ast::SelectItem| {
         matches!(item, ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..))

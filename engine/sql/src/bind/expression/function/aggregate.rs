@@ -1,4 +1,5 @@
-//! Calls of aggregates: their arguments, order and filter. What a call means is a rule of its entry.
+//! Calls of aggregates: arguments, order and filter. The registry entry of the aggregate types the
+//! call.
 
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
@@ -10,22 +11,22 @@ use nacre_function::registry;
 use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast;
 
-/// What a call consists of.
+/// The bound parts of an aggregate call.
 pub(crate) struct Parts {
-    /// Arguments; none for `*`.
+    /// Arguments; empty for `*`.
     pub args: Vec<Expr>,
-    /// The order inside the call.
+    /// `ORDER BY` inside the call, or of `WITHIN GROUP`.
     pub order: Vec<SortKey>,
-    /// Whether it was written as `WITHIN GROUP`.
+    /// Whether `order` was written as `WITHIN GROUP`.
     pub within_group: bool,
-    /// `DISTINCT`.
+    /// Whether the call has `DISTINCT`.
     pub distinct: bool,
-    /// `FILTER`.
+    /// Condition of `FILTER`.
     pub filter: Option<Expr>,
 }
 
 impl<'a> Binder<'a> {
-    /// A call of an aggregate, in the query it belongs to.
+    /// Binds a call of an aggregate and adds it to the query it belongs to.
     pub(crate) fn aggregate(
         &mut self,
         entry: registry::AggregateEntry,
@@ -63,7 +64,7 @@ impl<'a> Binder<'a> {
                 }
                 ast::FunctionArg::Unnamed(_) if list.args.len() == 1 => {}
                 ast::FunctionArg::Unnamed(_) => {
-                    return Err(Error::syntax("* stands for all arguments"));
+                    return Err(Error::syntax("* must be the only argument"));
                 }
                 _ => return Err(unsupported("a named argument")),
             }
@@ -98,6 +99,6 @@ fn text(value: &ast::ValueWithSpan) -> Result<Expr> {
         ast::Value::SingleQuotedString(text) => {
             Ok(Expr::literal(Value::Text(text.clone()), DataType::TEXT))
         }
-        _ => Err(Error::syntax("SEPARATOR takes a text")),
+        _ => Err(Error::syntax("SEPARATOR takes a text literal")),
     }
 }

@@ -1,6 +1,7 @@
-//! Which query an aggregate belongs to: by the standard the innermost one of those whose columns its arguments name,
-//! not the one it is written in. `(SELECT max(o.b) FROM u)` over a table `o` is an aggregate of the query over `o`,
-//! and the subquery sees its result as it sees columns.
+//! The query that an aggregate belongs to. By the SQL standard this is the innermost query whose
+//! columns its arguments refer to, not the query in which it is written. In a query over `o`, the
+//! `max` of `(SELECT max(o.b) FROM u)` is an aggregate of the query over `o`, and the subquery
+//! refers to its result like to a column.
 
 use crate::analysis::columns::replace_outer;
 use crate::analysis::subqueries::{has_column, has_subquery, is_outer};
@@ -12,7 +13,7 @@ use crate::expr::Expr;
 use nacre_types::{Error, Result};
 
 impl Binder<'_> {
-    /// Whether an aggregate may be written here, as far as is known before its arguments are.
+    /// Returns an error if no aggregate may be written here, whatever its arguments.
     pub(crate) fn begin_aggregate(&self, env: &Env<'_>) -> Result<()> {
         match env.in_aggregate || (env.aggregates.is_none() && self.frames.is_empty()) {
             true => Err(aggregates_not_allowed(env)),
@@ -20,20 +21,21 @@ impl Binder<'_> {
         }
     }
 
-    /// How much was asked of each enclosing row so far.
+    /// Returns the number of arguments collected so far for each enclosing row.
     pub(crate) fn asked(&self) -> Vec<usize> {
         self.frames.iter().map(|frame| frame.args.len()).collect()
     }
 
-    /// The enclosing query that an aggregate of these arguments belongs to, over whose rows they are then; none: it is
-    /// the query at hand. `asked` is from before they were bound.
+    /// Returns the position of the enclosing query that an aggregate with these arguments belongs
+    /// to, after rewriting them over its rows; `None` if it belongs to the current query. `asked`
+    /// is the result of [`asked`](Self::asked) from before the arguments were bound.
     pub(crate) fn owner(
         &mut self,
         exprs: &mut [&mut Expr],
         asked: &[usize],
         env: &Env<'_>,
     ) -> Result<Option<usize>> {
-        // An aggregate over a window is computed where it is written.
+        // An aggregate over a window belongs to the query in which it is written.
         if env.outer_aggregates.is_some() || exprs.iter().any(|e| has_column(e)) {
             return Ok(None);
         }
@@ -51,12 +53,12 @@ impl Binder<'_> {
                 frame.args.get(index).map(|(arg, _)| arg.clone())
             });
         }
-        // Arguments that only the aggregate's arguments needed are not needed any more.
+        // The subquery no longer needs the arguments that were collected for the aggregate.
         frame.args.truncate(asked.get(at).copied().unwrap_or_default());
         Ok(Some(at))
     }
 
-    /// Makes an aggregate in the query it belongs to.
+    /// Runs `make` in the environment of the query that owns an aggregate.
     pub(crate) fn owned(
         &mut self,
         owner: Option<usize>,
@@ -69,7 +71,7 @@ impl Binder<'_> {
                 false => make(self, env),
             };
         };
-        let gone = || Error::unsupported("an aggregate of this enclosing query");
+        let gone = || Error::unsupported("an aggregate of this enclosing query is not supported");
         let frame = self.frames.get_mut(at).ok_or_else(gone)?;
         let scope = frame.scope.clone();
         let mut outer = Env::new(&scope, frame.place.0);

@@ -1,4 +1,5 @@
-//! Calls: of scalar functions by name and by syntax form, and which calls are aggregates.
+//! Function calls: dispatch by name, and the syntax forms of scalar functions such as `EXTRACT` and
+//! `TRIM`.
 
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
@@ -39,7 +40,7 @@ impl<'a> Binder<'a> {
             return Err(unsupported("this form of function call").at(at));
         }
         let (args, distinct) = arguments(&f.args).map_err(|e| e.at(at))?;
-        // MySQL's name for a column of the row that met a duplicate.
+        // In `ON DUPLICATE KEY UPDATE`, MySQL's `values(c)` is column `c` of the row to insert.
         if name == "values"
             && let (Some(from), [ast::FunctionArgExpr::Expr(ast::Expr::Identifier(column))]) =
                 (env.scope.qualified_from, args.as_slice())
@@ -56,7 +57,8 @@ impl<'a> Binder<'a> {
             _ => name,
         };
         if distinct || f.filter.is_some() {
-            let message = format!("DISTINCT and FILTER are for aggregates; {written} is not one");
+            let message =
+                format!("DISTINCT and FILTER require an aggregate; {written} is not an aggregate");
             return Err(Error::syntax(message).at(at));
         }
         let count = args.len();
@@ -78,7 +80,7 @@ impl<'a> Binder<'a> {
         self.scalar(&name, &written, bound).map_err(|e| e.at(at))
     }
 
-    /// A call of a scalar function on bound arguments.
+    /// Binds a call of a scalar function on bound arguments.
     fn scalar(&mut self, name: &str, written: &str, args: Vec<Expr>) -> Result<Expr> {
         let Some(entry) = registry::scalar(name) else {
             if is_json(name) {
@@ -96,7 +98,7 @@ impl<'a> Binder<'a> {
         })
     }
 
-    /// A call of an aggregate; none when it is not one.
+    /// Binds a call of an aggregate; `None` if the name is not that of an aggregate.
     pub(crate) fn aggregate_call(
         &mut self,
         name: &str,
@@ -111,6 +113,7 @@ impl<'a> Binder<'a> {
             };
         }
         let known = registry::aggregate(name);
+        // An aggregate in the arguments of an aggregate over a window is one of the query's own.
         if known.is_some() && env.in_aggregate && env.outer_aggregates.is_some() {
             let own = std::mem::replace(&mut env.aggregates, env.outer_aggregates.take());
             env.in_aggregate = false;
@@ -128,7 +131,7 @@ impl<'a> Binder<'a> {
         self.aggregate(entry, name, f, env).map(Some)
     }
 
-    /// `EXTRACT(field FROM arg)`.
+    /// Binds `EXTRACT(field FROM arg)`.
     pub(crate) fn extract(
         &mut self,
         field: &ast::DateTimeField,
@@ -146,7 +149,7 @@ impl<'a> Binder<'a> {
         })
     }
 
-    /// `CEIL(arg)` and `FLOOR(arg)`, which the parser knows as forms.
+    /// Binds `CEIL(arg)` and `FLOOR(arg)`, which have a syntax tree node of their own.
     pub(crate) fn rounding(
         &mut self,
         function: &'static ScalarFunction,
@@ -161,7 +164,7 @@ impl<'a> Binder<'a> {
         self.call(function, vec![arg])
     }
 
-    /// `SUBSTRING(arg FROM from FOR length)`.
+    /// Binds `SUBSTRING(arg FROM from FOR length)`.
     pub(crate) fn substring(
         &mut self,
         arg: &'a E,
@@ -180,7 +183,7 @@ impl<'a> Binder<'a> {
         self.call(&SUBSTRING, args)
     }
 
-    /// `TRIM(side what FROM arg)`.
+    /// Binds `TRIM(side what FROM arg)`.
     pub(crate) fn trim(
         &mut self,
         side: Option<&ast::TrimWhereField>,
@@ -200,7 +203,7 @@ impl<'a> Binder<'a> {
         self.call(function, args)
     }
 
-    /// A call of a function that a syntax form or an operator stands for.
+    /// Binds a call of the function that implements a syntax form or an operator.
     pub(crate) fn call(
         &mut self,
         function: &'static ScalarFunction,
@@ -211,9 +214,10 @@ impl<'a> Binder<'a> {
         })
     }
 
-    /// `TRY_CAST(arg AS to)`.
+    /// Binds `TRY_CAST(arg AS to)`.
     pub(crate) fn try_cast(&mut self, arg: Expr, to: DataType) -> Result<Expr> {
-        // An open parameter keeps the type of its value: casting it beforehand would fail.
+        // An untyped parameter keeps the type of its value: typing it as `to` would cast before
+        // execution, and fail.
         let arg = self.settle(arg, DataType::TEXT);
         if is_null(&arg) {
             return Ok(Expr::literal(Value::Null, to));
@@ -222,7 +226,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// Names that are reserved until there are JSON functions.
+/// Whether a name is reserved for JSON functions, which do not exist yet.
 fn is_json(name: &str) -> bool {
     name.starts_with("json_") || name.starts_with("jsonb_") || name == "json" || name == "jsonb"
 }

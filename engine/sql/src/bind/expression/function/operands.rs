@@ -1,4 +1,5 @@
-//! The binder as typing rules of the function registry see it: expressions stand behind numbers.
+//! The binder's implementation of [`Binding`], through which typing rules of the function registry
+//! build expressions that they know only as numbered operands.
 
 use crate::bind::binder::Binder;
 use crate::bind::environment::AGGREGATE_BASE;
@@ -16,15 +17,17 @@ use nacre_function::entry::window::WindowFunction;
 use nacre_function::registry;
 use nacre_types::{DataType, Result, Value, invariant};
 
-/// The expressions that the operands of one call stand for.
+/// The expressions behind the operands of one call, by operand number.
 struct Operands<'b, 'a> {
     binder: &'b mut Binder<'a>,
+    /// `None` once taken.
     exprs: Vec<Option<Expr>>,
-    /// Aggregates of the query; none of them for a scalar call.
+    /// Aggregates of the query; empty for a scalar call.
     aggregates: Vec<Aggregate>,
 }
 
-/// The column an aggregate will be; equal aggregates are computed once.
+/// Adds an aggregate to the list unless it is there already, and returns the column that stands for
+/// it.
 pub(crate) fn push(list: &mut Vec<Aggregate>, aggregate: Aggregate) -> Expr {
     let data_type = aggregate.data_type;
     let at = list.iter().position(|known| *known == aggregate).unwrap_or_else(|| {
@@ -44,7 +47,8 @@ impl Operands<'_, '_> {
         self.exprs.get(operand.number())?.as_ref()
     }
 
-    /// Hands an expression out. A rule cannot copy an operand, so it never asks twice.
+    /// Takes the expression of an operand. A rule cannot copy an operand, so each is taken at most
+    /// once.
     fn take(&mut self, operand: Operand) -> Expr {
         let expr = self.exprs.get_mut(operand.number()).and_then(Option::take);
         invariant!(expr.is_some(), "operand {} stands for no expression", operand.number());
@@ -71,7 +75,7 @@ impl<'b, 'a> Operands<'b, 'a> {
 }
 
 impl<'a> Binder<'a> {
-    /// Runs a rule of the registry over expressions.
+    /// Applies a typing rule of the registry to expressions.
     pub(crate) fn by_rule(
         &mut self,
         exprs: Vec<Expr>,
@@ -83,7 +87,8 @@ impl<'a> Binder<'a> {
         Ok(operands.take(result))
     }
 
-    /// Runs the rule of an aggregate. What it needs joins the aggregates of the query.
+    /// Applies the typing rule of an aggregate and adds the aggregates that it needs to
+    /// `aggregates`.
     pub(crate) fn by_aggregate_rule(
         &mut self,
         entry: registry::AggregateEntry,

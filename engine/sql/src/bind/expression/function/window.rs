@@ -1,4 +1,5 @@
-//! Window functions: a call with `OVER` becomes a column of a [`node::window::Window`] between grouping and output.
+//! Window functions: a call with `OVER` becomes a column of a [`node::window::Window`], which is
+//! evaluated after grouping and before the output columns.
 
 use crate::bind::binder::Binder;
 use crate::bind::environment::Window;
@@ -19,7 +20,7 @@ use sqlparser::ast;
 const INT: DataType = DataType::Int64;
 
 impl<'a> Binder<'a> {
-    /// A call with `OVER`.
+    /// Binds a call with `OVER`.
     pub(crate) fn window(
         &mut self,
         name: &str,
@@ -37,7 +38,7 @@ impl<'a> Binder<'a> {
             Some(ast::WindowType::NamedWindow(ident)) => self.named_window(ident)?,
             None => return Err(unsupported("this form of window")),
         };
-        // What stands inside may use aggregates, but no windows.
+        // Arguments and window definition may contain aggregates, but no window functions.
         let outer = env.windows.take();
         let bound = self.window_parts(name, f, spec, env);
         env.windows = outer;
@@ -65,7 +66,8 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// A window and those it builds on, itself first. Only the last of them has a `PARTITION BY`, only one an `ORDER BY`.
+    /// Returns a window definition followed by the named windows it is based on. Only the last one
+    /// may have a `PARTITION BY`, and only one an `ORDER BY`.
     fn built_on(&mut self, mut spec: &'a ast::WindowSpec) -> Result<Vec<&'a ast::WindowSpec>> {
         let refused = |message: String, name: &ast::Ident| {
             Err(Error::syntax(message).with_sqlstate("42P20").at(position(name.span.start)))
@@ -74,23 +76,27 @@ impl<'a> Binder<'a> {
         while let Some(name) = &spec.window_name {
             if !spec.partition_by.is_empty() {
                 return refused(
-                    format!("PARTITION BY is for window `{}` to say", name.value),
+                    format!("cannot override PARTITION BY of window `{}`", name.value),
                     name,
                 );
             }
             spec = self.named_window(name)?;
             if specs.iter().any(|s| std::ptr::eq(*s, spec)) {
-                return refused(format!("window `{}` builds on itself", name.value), name);
+                return refused(format!("window `{}` refers to itself", name.value), name);
             }
             if !spec.order_by.is_empty() && specs.iter().any(|s| !s.order_by.is_empty()) {
-                return refused(format!("window `{}` has an ORDER BY already", name.value), name);
+                return refused(
+                    format!("cannot override ORDER BY of window `{}`", name.value),
+                    name,
+                );
             }
             specs.push(spec);
         }
         Ok(specs)
     }
 
-    /// The window, and the result in terms of it as the first aggregate.
+    /// Binds the parts of a window function. Returns the window and the result of the call, in
+    /// which column [`AGGREGATE_BASE`] stands for the window's output.
     fn window_parts(
         &mut self,
         name: &str,
@@ -115,7 +121,7 @@ impl<'a> Binder<'a> {
                 (call, column)
             }
             None => {
-                // Aggregates are bound as in a grouped query, with a list of their own.
+                // Bind the aggregate as in a grouped query, but collect it in a separate list.
                 env.outer_aggregates = env.aggregates.replace(Vec::new());
                 let result = self.windowed_aggregate(name, f, env);
                 let outer = env.outer_aggregates.take();
@@ -198,7 +204,9 @@ impl<'a> Binder<'a> {
             ast::WindowFrameUnits::Groups => FrameUnit::Groups,
         };
         if unit == FrameUnit::Groups && order.is_empty() {
-            return Err(Error::syntax("GROUPS needs ORDER BY in its window").with_sqlstate("42P20"));
+            return Err(
+                Error::syntax("GROUPS requires ORDER BY in its window").with_sqlstate("42P20")
+            );
         }
         let start = self.bound(&frame.start_bound, unit, order, env)?;
         let end = match &frame.end_bound {
@@ -209,7 +217,9 @@ impl<'a> Binder<'a> {
             || matches!(frame.end_bound, Some(ast::WindowFrameBound::Preceding(None)))
             || start.rank() > end.rank();
         if wrong {
-            return Err(Error::syntax("the frame ends before it starts").with_sqlstate("42P20"));
+            return Err(
+                Error::syntax("the window frame ends before it starts").with_sqlstate("42P20")
+            );
         }
         Ok(Frame { unit, start, end })
     }
@@ -243,10 +253,11 @@ impl<'a> Binder<'a> {
                 let offset = self.decide(offset, INT);
                 cast(self.integer(offset, "a frame bound")?, INT)?
             }
-            // The value the key must reach: before the row for a preceding bound, whichever way keys run.
+            // The sort key at which the frame starts or ends; the order of the keys decides whether
+            // it is smaller or larger than that of the row.
             FrameUnit::Range => {
                 let [key] = order else {
-                    let message = "RANGE with an offset needs exactly one ORDER BY expression";
+                    let message = "RANGE with an offset requires exactly one ORDER BY expression";
                     return Err(Error::type_error(message).with_sqlstate("42P20"));
                 };
                 let op =
@@ -261,6 +272,7 @@ impl<'a> Binder<'a> {
     }
 }
 
+/// Replaces references to column `from` by references to column `to`.
 fn place_column(expr: &mut Expr, from: usize, to: usize) {
     if let ExprKind::Column(at) = &mut expr.kind
         && *at == from
@@ -270,7 +282,7 @@ fn place_column(expr: &mut Expr, from: usize, to: usize) {
     expr.for_each_child_mut(&mut |e| place_column(e, from, to));
 }
 
-/// Expressions of a window over the grouped row.
+/// Applies `f`, which rewrites over the grouped row, to the expressions of all windows.
 pub(crate) fn rewrite(windows: &mut [Window], f: &dyn Fn(&mut Expr) -> Result<()>) -> Result<()> {
     for window in windows {
         window.partition.iter_mut().try_for_each(f)?;
@@ -286,7 +298,8 @@ pub(crate) fn rewrite(windows: &mut [Window], f: &dyn Fn(&mut Expr) -> Result<()
     Ok(())
 }
 
-/// Puts the windows above the plan, those of one partition and order together; answers where each call's column is.
+/// Adds window nodes above the plan, one for each distinct partitioning and order. Returns the
+/// column of each call.
 pub(crate) fn build(mut plan: Plan, windows: Vec<Window>) -> (Plan, Vec<usize>) {
     let mut columns = vec![0; windows.len()];
     let mut left: Vec<(usize, Window)> = windows.into_iter().enumerate().collect();
@@ -314,7 +327,7 @@ pub(crate) fn build(mut plan: Plan, windows: Vec<Window>) -> (Plan, Vec<usize>) 
     (plan, columns)
 }
 
-/// Replaces the calls by their columns.
+/// Replaces each window function by its column, as returned by [`build`].
 pub(crate) fn settle(expr: &mut Expr, columns: &[usize]) {
     if let ExprKind::Column(at) = &mut expr.kind
         && let Some(column) = at.checked_sub(WINDOW_BASE).and_then(|at| columns.get(at))
@@ -324,19 +337,20 @@ pub(crate) fn settle(expr: &mut Expr, columns: &[usize]) {
     expr.for_each_child_mut(&mut |e| settle(e, columns));
 }
 
-/// Whether an expression uses a window function.
+/// Whether an expression contains a window function.
 pub(crate) fn is_in(expr: &Expr) -> bool {
     let mut found = matches!(expr.kind, ExprKind::Column(at) if at >= WINDOW_BASE);
     expr.for_each_child(&mut |e| found |= is_in(e));
     found
 }
 
+/// Builds the error for a window function where none is allowed.
 pub(crate) fn not_allowed(clause: &str) -> Error {
     Error::type_error(format!("window functions are not allowed in {clause}"))
         .with_sqlstate("42P20")
 }
 
-/// A window function without `OVER`.
+/// Builds the error for a window function without `OVER`.
 pub(crate) fn needs_over(name: &str) -> Error {
-    Error::syntax(format!("{name} needs OVER")).with_sqlstate("42P20")
+    Error::syntax(format!("{name} requires OVER")).with_sqlstate("42P20")
 }
