@@ -1,10 +1,10 @@
-//! The suite of `LocalStore` and `LocalFile`.
+//! The test suite of `LocalStore` and `LocalFile`.
 
 use crate::expect_error;
 use nacre_host::{ErrorKind, LOCK_FILE, LocalFile, LocalStore, ReadRange};
 use std::sync::Arc;
 
-/// Runs the whole suite. `make` answers with an empty store each time.
+/// Runs the whole suite. `make` must return an empty store each time.
 pub fn check_local_store(make: impl Fn() -> Arc<dyn LocalStore>) {
     let suite: &[fn(&dyn LocalStore)] = &[
         create_open_remove_list,
@@ -28,8 +28,8 @@ pub fn check_local_store(make: impl Fn() -> Arc<dyn LocalStore>) {
     concurrent_files(make().as_ref());
 }
 
-/// For stores that outlive their handle: `reopen` answers with the same store as seen by a new process after the
-/// old one (which is dropped before) has ended.
+/// For stores that outlive their handle. `reopen` must return the same store as a new process would
+/// see it after the old process, whose handle is dropped first, has ended.
 pub fn check_local_store_reopen(
     first: Arc<dyn LocalStore>,
     reopen: impl FnOnce() -> Arc<dyn LocalStore>,
@@ -65,7 +65,7 @@ fn read(file: &dyn LocalFile, offset: u64, count: usize) -> Vec<u8> {
     buffer
 }
 
-/// Bytes that differ at every offset within reach of a test, so that a shift shows.
+/// Bytes that differ between nearby offsets, so that a shift is detected.
 fn pattern(count: usize, seed: u8) -> Vec<u8> {
     (0..count).map(|i| (i as u8).wrapping_mul(31) ^ (i >> 8) as u8 ^ seed).collect()
 }
@@ -315,7 +315,7 @@ fn concurrent_reads(store: &dyn LocalStore) {
                 }
             });
         }
-        // A writer past what they read must not disturb them either.
+        // A writer beyond the ranges being read must not disturb the readers either.
         scope.spawn(|| (0..50).for_each(|i| file.write((1 << 20) + i * 100, &[7; 100]).unwrap()));
     });
 }

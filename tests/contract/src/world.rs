@@ -1,4 +1,4 @@
-//! The suites of `Clock`, `Entropy` and `Parallelism`.
+//! The test suites of `Clock`, `Entropy` and `Parallelism`.
 
 use nacre_host::{Clock, Entropy, Parallelism};
 use std::collections::BTreeSet;
@@ -6,10 +6,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What a clock's sleep is.
+/// The future returned by a clock's sleep.
 pub type Sleep<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// Runs the suite. `run` drives a future to its end, as the host's own executor does.
+/// Runs the suite. `run` drives a future to completion, as the host's executor does.
 pub fn check_clock(clock: &dyn Clock, run: &dyn Fn(Sleep<'_>)) {
     let mut last = clock.monotonic_ns();
     for _ in 0..10_000 {
@@ -29,7 +29,7 @@ pub fn check_clock(clock: &dyn Clock, run: &dyn Fn(Sleep<'_>)) {
         run(clock.sleep_until(until));
         assert!(clock.monotonic_ns() >= until, "woke before {milliseconds} ms had passed");
     }
-    // A later sleep must not hold up an earlier one, and dropping one must not hurt the others.
+    // A later sleep must not delay an earlier one, and dropping one must not affect the others.
     let now = clock.monotonic_ns();
     let (late, early) =
         (clock.sleep_until(now + 3_600_000_000_000), clock.sleep_until(now + 2_000_000));
@@ -42,7 +42,7 @@ pub fn check_clock(clock: &dyn Clock, run: &dyn Fn(Sleep<'_>)) {
     run(clock.sleep_until(clock.monotonic_ns() + 1_000_000));
 }
 
-/// Runs the suite. It can only notice a source that is stuck or badly biased.
+/// Runs the suite. It only detects a source that is stuck or badly biased.
 pub fn check_entropy(entropy: &dyn Entropy) {
     let drawn: Vec<u64> = (0..4096).map(|_| entropy.next_u64()).collect();
     let distinct: BTreeSet<u64> = drawn.iter().copied().collect();
@@ -77,7 +77,7 @@ pub fn check_parallelism(parallelism: &dyn Parallelism) {
     });
     assert_eq!(total.load(Ordering::Relaxed), 4 * 28, "a task may run tasks");
 
-    // Callers at the same time, and many small runs one after another.
+    // Concurrent callers, and many small runs in sequence.
     let total = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..4 {

@@ -1,24 +1,26 @@
-//! The databases under `data/`: what was done to make each, so that a test can do it again and compare.
+//! The databases under `data/`, with the statements that created each, so that a test can repeat
+//! them and compare.
 //!
-//! A case is a list of statements. The committed folder was made by running them once, with the format as it was then;
-//! a test runs them again in memory and wants the same rows from both. They are made by
-//! the ignored test `write_the_folders`, which is run again only when a format changes before its release.
+//! A case is a list of statements. The committed folder was written by running them once with the
+//! format of that time; a test runs them again in memory and expects the same rows from both. The
+//! ignored test `write_the_folders` writes the folders. Run it again only if a format changes
+//! before its release.
 
 use nacredb::Options;
 
-/// What one folder holds.
+/// A committed folder.
 pub struct Case {
     /// Name of the folder under `data/`.
     pub name: &'static str,
-    /// What it is there for.
+    /// What the folder covers.
     pub why: &'static str,
-    /// Bytes of log between snapshots: small where one is wanted, or a sealed chunk.
+    /// Bytes of log between snapshots: small for a case with a snapshot or a sealed chunk.
     pub snapshot_bytes: u64,
-    /// How it is made.
+    /// The statements that create it.
     pub statements: fn() -> Vec<String>,
-    /// Tables that it has, each with the columns of a total order.
+    /// Its tables, each with columns that define a total order.
     pub tables: &'static [(&'static str, &'static str)],
-    /// House-keeping steps at the end.
+    /// Maintenance steps at the end.
     pub steps: usize,
 }
 
@@ -29,7 +31,7 @@ pub fn options(case: &Case) -> Options {
 
 const NO_SNAPSHOT: u64 = 1 << 30;
 
-/// All folders.
+/// All cases.
 pub const CASES: [Case; 7] = [
     Case {
         name: "log",
@@ -136,7 +138,7 @@ fn snapshot() -> Vec<String> {
     all
 }
 
-/// After the snapshot of the case `snapshot` was written.
+/// Statements after the snapshot of the case `snapshot`.
 pub const AFTER_SNAPSHOT: &str =
     "delete from t where id = 30; insert into t values (2000, 1, 'after')";
 
@@ -148,7 +150,7 @@ fn encodings() -> Vec<String> {
     let columns = "id bigint primary key, constant int, runs int, packed int, ascending bigint, coded text, symbols text, \
                    long_text text, price double, noise double, wide decimal(30,0), flags boolean, holes int, only_null text, \
                    binary_data blob";
-    // Numbers that look like noise and are the same every time.
+    // Deterministic numbers that look like noise.
     let mix = |id: i64| (id.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64) as u64 >> 20) as i64;
     let row = |id: i64| {
         let words = ["nacre", "layer", "shell", "pearl", "table", "commit"];

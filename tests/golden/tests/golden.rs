@@ -1,4 +1,5 @@
-//! Opens the committed databases, compares what they hold, writes to them, and refuses what is newer.
+//! Opens the committed databases, compares their contents, writes to them, and verifies that newer
+//! versions are rejected.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -12,7 +13,7 @@ fn committed(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(name)
 }
 
-/// A copy that may be changed, removed at the end.
+/// A writable copy, removed on drop.
 struct Copy(PathBuf);
 
 impl Copy {
@@ -34,7 +35,7 @@ impl Drop for Copy {
     }
 }
 
-/// The files that are the database.
+/// The files of a database.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     let named = |path: &PathBuf| {
@@ -58,7 +59,7 @@ fn rows(session: &mut Session, sql: &str) -> Vec<String> {
         .collect()
 }
 
-/// Runs what makes a case.
+/// Runs the statements of a case.
 fn make(db: &Database, case: &Case) {
     let mut session = db.session();
     for statement in (case.statements)() {
@@ -89,7 +90,7 @@ fn every_folder_holds_what_was_put_into_it() {
                 assert!(!made.is_empty());
                 assert_eq!(stored, made, "{}: {table}, round {round}", case.name);
             }
-            // It goes on as a database: every table can be changed, flushed and merged.
+            // The database remains usable: every table can be changed, flushed and merged.
             for (table, _) in case.tables.iter().filter(|(table, _)| *table != "seen") {
                 run(&mut stored, &format!("delete from {table}; optimize table {table} full"));
                 run(&mut made, &format!("delete from {table}"));
@@ -148,7 +149,7 @@ fn the_folders_have_what_they_are_there_for() {
     }
 }
 
-/// Log files and snapshots say their version at byte 8, under a checksum of the first 56 bytes.
+/// Log files and snapshots have their version at byte 8, under a checksum of the first 56 bytes.
 fn raise_log_version(bytes: &mut [u8]) {
     let version = u32::from_le_bytes(bytes[8..12].try_into().unwrap());
     bytes[8..12].copy_from_slice(&(version + 1).to_le_bytes());
@@ -156,7 +157,7 @@ fn raise_log_version(bytes: &mut [u8]) {
     bytes[56..64].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Segments say theirs in the last byte of the magic, at both ends.
+/// Segments have their version in the last byte of the magic number, at both ends.
 fn raise_segment_version(bytes: &mut [u8]) {
     bytes[7] += 1;
     let last = bytes.len() - 1;
@@ -187,8 +188,8 @@ fn a_newer_version_is_refused_by_name() {
     }
 }
 
-/// Makes `data/` anew. Only when a format changes that was not released:
-/// `cargo test -p nacre-golden-tests -- --ignored write_the_folders`.
+/// Rewrites `data/`. Run only when an unreleased format changes: `cargo test -p nacre-golden-tests
+/// -- --ignored write_the_folders`.
 #[test]
 #[ignore = "writes the committed folders"]
 fn write_the_folders() {
@@ -201,7 +202,7 @@ fn write_the_folders() {
         std::fs::remove_dir_all(&path).ok();
         let db = block_on(Database::open(open_folder(&path).unwrap(), options(case))).unwrap();
         make(&db, case);
-        // Not closed: the log's tail stays as a crash would leave it.
+        // Not closed, so that the log's tail is as a crash would leave it.
         let to = committed(case.name);
         std::fs::remove_dir_all(&to).ok();
         std::fs::create_dir_all(&to).unwrap();
@@ -209,7 +210,7 @@ fn write_the_folders() {
             let name = file.file_name().unwrap();
             let mut bytes = std::fs::read(&file).unwrap();
             if name.to_string_lossy().starts_with("log-") {
-                // Zeroes are space reserved for records to come.
+                // Trailing zeros are space reserved for later records.
                 let end = bytes.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1);
                 bytes.truncate(end.max(64));
             }

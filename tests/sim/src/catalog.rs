@@ -1,4 +1,4 @@
-//! What a change of the catalog makes of a table, by the model.
+//! The effect of catalog changes on tables, in the model.
 
 use crate::model::{Effect, Model, State, Table};
 use crate::op::{Op, Place};
@@ -12,11 +12,12 @@ use nacredb::ErrorKind;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Judges a `CREATE TABLE AS` that happens now and reads what was there when it began, after the commit `base_index`.
+/// Judges a `CREATE TABLE AS` that commits now and reads the state when it began, after the commit
+/// `base_index`.
 pub fn judge_create_as(op: &Op, base: &State, base_index: u64, model: &mut Model) -> Verdict {
     let Op::CreateAs { table: name, from, rows, if_missing } = op else { return Verdict::done() };
-    // A statement that finds the table at the start is done; otherwise another may take the name
-    // until the end.
+    // A statement that finds the table at its start is done; otherwise another session may take the
+    // name until it ends.
     let exists = base.tables.contains_key(name) || model.latest.tables.contains_key(name);
     let source = base.read(from).and_then(|source| match source.shape.knows(rows) {
         true => Ok(source),
@@ -42,14 +43,14 @@ pub fn judge_create_as(op: &Op, base: &State, base_index: u64, model: &mut Model
         picked.map(|row| (model.new_row(), Row { w: None, z: None, ..row.clone() })).collect();
     let answer = Answer::Affected(copied.len() as u64);
     let table = Table { rows: Rc::new(copied), ..Table::made(Shape::new(false, &[])) };
-    // Another table may have had the name for a moment, when it looked.
+    // Another table may have had the name briefly when the statement checked.
     if model.freed_since(name, base_index) && !*if_missing {
         errors.push(ErrorKind::AlreadyExists);
     }
     Verdict { answer: Some(answer), errors, ..becomes(name, Some(table)) }
 }
 
-/// Judges a change of the catalog that happens now.
+/// Judges a catalog change that commits now.
 pub fn judge_ddl(op: &Op, latest: &State) -> Verdict {
     let name = match op {
         Op::Create { table, keyed, indexes, if_missing, .. } => {
@@ -187,7 +188,7 @@ fn becomes(name: &'static str, table: Option<Table>) -> Verdict {
     Verdict { catalog: Some(Effect::Table(name, table)), ..Verdict::done() }
 }
 
-/// The same with other rows.
+/// The table with changed rows.
 fn with(table: Table, change: impl Fn(&Row) -> Row) -> Table {
     let rows = table.rows.iter().map(|(id, row)| (*id, change(row))).collect();
     Table { rows: Rc::new(rows), ..table }
@@ -201,7 +202,7 @@ fn judge_create_view(op: &Op, latest: &State) -> Verdict {
     if latest.tables.contains_key(name) || exists && !*replace && !*if_missing {
         return Verdict::fails(&[ErrorKind::AlreadyExists]);
     }
-    // A view must not lead to itself.
+    // A view must not refer to itself.
     let source = read::read_within(
         &mut vec![*name],
         from,

@@ -1,7 +1,7 @@
-//! Simulated time, randomness and (no) threads.
+//! Simulated time and randomness, and tasks on a single thread.
 //!
-//! Time passes only when somebody says so: each file call takes some, and the scheduler lets it pass when everybody
-//! sleeps. Monotonic time never goes back; wall time may jump.
+//! Time advances only explicitly: each file call takes some, and the scheduler advances it when all
+//! sessions sleep. Monotonic time never goes back; wall time may jump.
 
 use nacre_testing::Random;
 use nacredb::host::{Clock, Entropy, Parallelism};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// A clock that stands still unless it is moved.
+/// A clock that stands still unless it is advanced.
 #[derive(Default)]
 pub struct SimClock {
     now_ns: AtomicU64,
@@ -20,7 +20,7 @@ pub struct SimClock {
 }
 
 impl SimClock {
-    /// Lets time pass, and wakes whom it concerns.
+    /// Advances time and wakes the sleepers whose time has come.
     pub fn advance_us(&self, us: u64) {
         let now = self.now_ns.fetch_add(us * 1_000, Ordering::Relaxed) + us * 1_000;
         let mut sleepers = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -38,7 +38,7 @@ impl SimClock {
         self.wall_offset_us.fetch_add(us, Ordering::Relaxed);
     }
 
-    /// Advances to the first sleeper's time and wakes it; `false` when there is none.
+    /// Advances to the first sleeper's time and wakes it. Returns `false` if there is none.
     pub fn advance_to_sleeper(&self) -> bool {
         let first = {
             let sleepers = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -50,7 +50,7 @@ impl SimClock {
         true
     }
 
-    /// Forgets all sleepers: their futures were dropped.
+    /// Removes all sleepers after their futures were dropped.
     pub fn forget_sleepers(&self) {
         self.sleepers.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -89,11 +89,11 @@ impl Future for Sleep<'_> {
     }
 }
 
-/// Randomness that a seed decides.
+/// Randomness derived from a seed.
 pub struct SimEntropy(Mutex<Random>);
 
 impl SimEntropy {
-    /// Of this seed.
+    /// Creates the randomness of a seed.
     pub fn new(seed: u64) -> Arc<SimEntropy> {
         Arc::new(SimEntropy(Mutex::new(Random::with_purpose(seed, "entropy"))))
     }
@@ -105,7 +105,7 @@ impl Entropy for SimEntropy {
     }
 }
 
-/// One after the other.
+/// Runs tasks one after another.
 pub struct Inline;
 
 impl Parallelism for Inline {

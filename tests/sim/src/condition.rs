@@ -1,8 +1,8 @@
-//! Which rows a statement is about: its `WHERE` clause, as SQL and as the model reads it.
+//! `WHERE` clauses, as SQL and as the model evaluates them.
 
 use crate::row::{Column, Row};
 
-/// Which rows a statement is about.
+/// The rows that a statement selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Where {
     /// All.
@@ -11,7 +11,7 @@ pub enum Where {
     Key(i64),
     /// A range of keys.
     Keys(i64, i64),
-    /// Rows whose number has this remainder by seven.
+    /// Rows whose number modulo seven is this.
     Remainder(i64),
     /// Rows without a text.
     NoText,
@@ -27,14 +27,14 @@ pub enum Where {
     Both(String, i64),
     /// One text or one number.
     Either(String, i64),
-    /// One number in the column that comes and goes.
+    /// One number in the optional column `w`.
     W(i64),
-    /// The same under its other name.
+    /// One number in the optional column `z`.
     Z(i64),
 }
 
 impl Where {
-    /// Whether a row is meant.
+    /// Whether a row satisfies the condition.
     pub fn holds(&self, row: &Row) -> bool {
         match self {
             Where::All => true,
@@ -53,7 +53,7 @@ impl Where {
         }
     }
 
-    /// The column that it needs and that not every table has.
+    /// The optional column that it needs.
     pub fn needs(&self) -> Option<Column> {
         match self {
             Where::W(_) => Some(Column::W),

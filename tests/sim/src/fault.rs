@@ -1,8 +1,9 @@
-//! The vocabulary of faults: which call on which file, and what goes wrong. What each means is at the top of [`disk`].
+//! Describes faults: which call on which file, and the fault. Their effects are documented in
+//! [`disk`].
 //!
 //! [`disk`]: crate::disk
 
-/// What a call does.
+/// A kind of disk call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Call {
     /// Listing all names.
@@ -23,16 +24,16 @@ pub enum Call {
     Sync,
 }
 
-/// What a file belongs to, by its name.
+/// What a file belongs to, according to its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// A chunk of the log.
     Log,
-    /// A segment, or a part of an index or a hash table beside it.
+    /// A segment, or a separate index part or hash table.
     Segment,
     /// A snapshot.
     Snapshot,
-    /// None of these: a listing.
+    /// No file: a listing.
     Folder,
 }
 
@@ -47,29 +48,29 @@ impl Class {
     }
 }
 
-/// What goes wrong.
+/// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The call fails, as the module describes for its kind.
+    /// The call fails, as documented for its kind.
     Fail,
-    /// From here on files cannot grow, for this many calls.
+    /// Files cannot grow for this many calls.
     Full {
-        /// Calls until there is room again.
+        /// Calls until there is space again.
         calls: u64,
     },
-    /// From here on no further file can be made, for this many calls or until a host prepares more.
+    /// No further file can be created for this many calls, or until the host prepares more.
     Crowded {
-        /// Calls until there can be.
+        /// Calls until files can be created again.
         calls: u64,
     },
-    /// The call takes so long.
+    /// The call is slow.
     Slow {
-        /// Milliseconds.
+        /// Milliseconds it takes.
         ms: u64,
     },
-    /// The clocks jump: monotonic time ahead, wall time anywhere.
+    /// The clocks jump: monotonic time forward, wall time in either direction.
     Jump {
-        /// Milliseconds; wall time goes back by twice as much when it is odd.
+        /// Milliseconds; if odd, wall time goes back by twice as much.
         ms: u64,
     },
     /// The machine loses power.
@@ -81,22 +82,22 @@ pub enum FaultKind {
 /// A fault at the `nth` call of a kind (any when `None`) on a class of files (any when `None`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Which kind of call.
+    /// The kind of call.
     pub call: Option<Call>,
-    /// On which files.
+    /// The class of files.
     pub class: Option<Class>,
     /// Counted from zero since the database was opened.
     pub nth: u64,
-    /// What happens.
+    /// The fault.
     pub kind: FaultKind,
 }
 
-/// Counts of what happened on a disk.
+/// Counts of events on a disk.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     /// Calls.
     pub calls: u64,
-    /// Faults that were injected, but for slowness and jumps.
+    /// Injected faults, except delays and jumps.
     pub faults: u64,
     /// Syncs of the log that succeeded.
     pub log_syncs: u64,

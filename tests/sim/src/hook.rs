@@ -1,13 +1,13 @@
-//! Where the simulated disk tells the scheduler of this thread that a call is about to happen, so that it can let
-//! other sessions run in the midst of the one that makes the call.
+//! Lets the simulated disk notify this thread's scheduler before a call, so that it can run other
+//! sessions in the middle of the one making the call.
 
 use crate::disk::{Call, Class};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Who wants to be told.
+/// Receives the notifications.
 pub trait Hook {
-    /// A call that may take long is about to be made; others may run meanwhile.
+    /// A call that may take long is about to be made; other sessions may run meanwhile.
     fn before(&self, call: Call, class: Class);
     /// A sync of the log has succeeded.
     fn log_synced(&self);

@@ -1,5 +1,6 @@
-//! What each statement must answer, by the model. Snapshot isolation: a statement sees its transaction's snapshot and
-//! own changes; it may change a row only if no other transaction has since the snapshot.
+//! The model's verdict on statements. Snapshot isolation: a statement sees its transaction's
+//! snapshot and own changes, and may change a row only if no other transaction has changed it since
+//! the snapshot.
 
 use crate::condition::Where;
 use crate::model::{Model, Table, Writes};
@@ -51,7 +52,7 @@ pub fn judge(op: &Op, sight: &mut Sight<'_>) -> Verdict {
     if op.changes_rows() {
         unique::check(&table, sight, &mut verdict);
     }
-    // Who sees an older version of the table may not write.
+    // A transaction that sees an older version of the table must not write.
     let is_old =
         sight.model.latest.by_id(table.id).is_some_and(|newest| newest.since != table.since);
     if op.locks_rows() && is_old {
@@ -116,7 +117,7 @@ fn judge_rows(
                     found.values().map(|row| Row { k: row.k + by, ..row.clone() }).collect();
                 insert(table, &moved, sight, &mut verdict);
                 if verdict.answer.is_none() {
-                    // Which of several rows fails first depends on the order of the scan.
+                    // Which of several rows fails first depends on the scan order.
                     verdict.errors = vec![ErrorKind::Constraint, ErrorKind::Conflict];
                 }
             }
@@ -142,7 +143,7 @@ fn judge_rows(
             let mut verdict = Verdict::answer(Answer::Affected(copies.len() as u64));
             insert(table, &copies, sight, &mut verdict);
             if verdict.answer.is_none() {
-                // Which of several rows fails first depends on the order of the scan.
+                // Which of several rows fails first depends on the scan order.
                 verdict.errors = vec![ErrorKind::Constraint, ErrorKind::Conflict];
             }
             verdict
@@ -173,7 +174,7 @@ fn join(left: &BTreeMap<i64, Row>, right: &Table) -> Answer {
     Answer::Rows(vec![vec![pairs.to_string(), sum(lefts), sum(rights)]])
 }
 
-/// Rows that were seen are locked, unless somebody has changed one since.
+/// Locks the rows found, unless another transaction has changed one since the snapshot.
 fn lock(table: &Table, found: &BTreeMap<i64, Row>, sight: &Sight<'_>, answer: Answer) -> Verdict {
     if found.keys().any(|id| sight.model.changed_since((table.id, *id), sight.snapshot)) {
         return Verdict::fails(&[ErrorKind::Conflict]);
@@ -196,7 +197,7 @@ fn change(
     verdict
 }
 
-/// Adds rows on top of what the verdict changes already.
+/// Adds rows to the verdict's changes.
 fn insert(table: &Table, rows: &[Row], sight: &mut Sight<'_>, verdict: &mut Verdict) {
     for row in rows {
         if !table.shape.keyed {
@@ -216,7 +217,7 @@ fn insert(table: &Table, rows: &[Row], sight: &mut Sight<'_>, verdict: &mut Verd
             verdict.locks.insert(id);
             continue;
         }
-        // Somebody else's row stands in the way, or somebody removed the one that was seen.
+        // Another row with the key exists, or the visible one was removed.
         let newest = sight.model.latest.tables.values().find(|t| t.id == table.id);
         let stands = seen && !changed || newest.is_some_and(|t| t.rows.contains_key(&row.k));
         let errors = [(stands, ErrorKind::Constraint), (changed, ErrorKind::Conflict)];
@@ -227,16 +228,16 @@ fn insert(table: &Table, rows: &[Row], sight: &mut Sight<'_>, verdict: &mut Verd
     }
 }
 
-/// Judges a bulk load that publishes now into the version of a table that it was started on.
+/// Judges a bulk load that publishes now into the table version it was started on.
 pub fn judge_bulk(
     model: &mut Model,
     (id, since): (u64, u64),
     policy: OnDuplicate,
     rows: &[&Row],
 ) -> Verdict {
-    // What it finds before it ends is found in the version it knows.
+    // Errors before its end refer to the version it started on.
     let Some(table) = model.latest.by_id(id).cloned() else {
-        // It may have been altered before it was dropped.
+        // The table may have been altered before it was dropped.
         return Verdict::fails(&[ErrorKind::NotFound, ErrorKind::Constraint, ErrorKind::Conflict]);
     };
     if table.since != since {

@@ -1,7 +1,9 @@
-//! The whole database on a simulated host, from one seed: sessions that run inside each other's calls, a disk that
-//! fails (its fault model is at the top of [`disk`]), crashes at any call, and a model that knows every right answer.
+//! Simulates the whole database on one host from a single seed: sessions that run inside each
+//! other's calls, a disk that fails (its fault model is documented in [`disk`]), crashes at any
+//! call, and a model that knows every correct result.
 //!
-//! [`plan::plan`] says what a seed means, [`run::run`] does it, [`shrink::shrink`] makes a failing plan smaller.
+//! [`plan::plan`] expands a seed into a plan, [`run::run`] runs it, and [`shrink::shrink`] shrinks
+//! a failing plan.
 
 pub mod catalog;
 pub mod clock;
@@ -31,7 +33,7 @@ pub mod verdict;
 pub mod view;
 pub mod world;
 
-/// Plants a bug in the engine, by its name. Only a build with the feature `plant` can.
+/// Plants a bug in the engine, by name. Requires the feature `plant`.
 pub fn plant(name: &str) -> Result<(), String> {
     #[cfg(feature = "plant")]
     {

@@ -1,5 +1,5 @@
-//! `nacre-sim`: runs seeds of the simulation on all cores and says what failed; `nacre-sim isolation` looks at
-//! histories of concurrent transactions.
+//! `nacre-sim`: runs seeds of the simulation on all cores and reports failures; `nacre-sim
+//! isolation` checks histories of concurrent transactions.
 
 use nacre_sim::{panics, plan::plan, run::run, shrink::shrink};
 use std::process::ExitCode;
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 const USAGE: &str = "usage: nacre-sim [--seeds N] [--from N] [--jobs N] [--plant NAME] [--replay SEED] [--keep-going]
        nacre-sim isolation [--histories N] [--from N] [--plant NAME]";
 
-/// A fifth of the time went to the C library's.
+/// The C library's allocator took a fifth of the time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// A seed that takes longer hangs, on however busy a machine: none takes seconds.
+/// A seed that takes this long has hung, even on a busy machine: none takes more than seconds.
 const HANG: Duration = Duration::from_secs(300);
 
 struct Settings {
@@ -83,7 +83,7 @@ fn settings() -> Result<Settings, String> {
     Ok(out)
 }
 
-/// Looks at histories and says what anomalies they have.
+/// Checks histories and reports their anomalies.
 fn isolation(settings: &Settings) -> ExitCode {
     match nacre_sim::isolation::run::run(settings.from, settings.seeds) {
         Ok(found) => {
@@ -102,7 +102,7 @@ fn isolation(settings: &Settings) -> ExitCode {
     }
 }
 
-/// Runs one seed, makes it smaller if it fails, and tells its story.
+/// Runs one seed, shrinks its plan if it fails, and prints its story.
 fn replay(seed: u64, plant: Option<&str>) -> ExitCode {
     let whole = plan(seed);
     let outcome = run(&whole, true);
@@ -166,7 +166,7 @@ fn all(settings: &Settings) -> ExitCode {
                 }
             });
         }
-        // A thread that hangs cannot be stopped from inside; report it.
+        // A hanging thread cannot be stopped from inside, so report it.
         let mut told = Instant::now();
         while next.load(Ordering::Relaxed) < settings.seeds && !stop() {
             std::thread::sleep(Duration::from_millis(100));

@@ -1,4 +1,4 @@
-//! What sessions do: each has a role, which decides its operations.
+//! Generates the operations of sessions, according to each session's role.
 
 use crate::condition::Where;
 use crate::op::{Op, Place, Upsert};
@@ -86,7 +86,7 @@ impl Maker {
         ops.push(Op::Commit);
     }
 
-    /// Few keys, many sessions.
+    /// Many sessions on few keys.
     fn race(&mut self, ops: &mut Vec<Op>) {
         let table = "a";
         let explicit = self.random.percent(60);
@@ -142,10 +142,10 @@ impl Maker {
         });
     }
 
-    /// Few unique values, many sessions.
+    /// Many sessions on few unique values.
     fn vie(&mut self, ops: &mut Vec<Op>) {
         if self.random.percent(30) {
-            // A value that is there for a moment only.
+            // A value that exists only briefly.
             let v = self.random.between(0, 4);
             ops.push(Op::Insert { table: UNIQUE, rows: vec![Row { v, ..self.row(50 + v) }] });
             ops.push(Op::Delete { table: UNIQUE, rows: Where::Key(50 + v) });
@@ -187,7 +187,7 @@ impl Maker {
         }
     }
 
-    /// Indexes and columns come and go on tables that have rows.
+    /// Indexes and columns are added and dropped on tables with rows.
     fn scheme(&mut self, ops: &mut Vec<Op>) {
         if self.random.percent(20) {
             return self.constrain(ops);
@@ -216,7 +216,8 @@ impl Maker {
         });
     }
 
-    /// A unique index on rows that it fits, most of them in segments, while others write.
+    /// Creates a unique index over conforming rows, most of them in segments, while other sessions
+    /// write.
     fn constrain(&mut self, ops: &mut Vec<Op>) {
         let (table, index) = (UNIQUE, INDEXES[5]);
         let rows: Vec<Row> = (0..5).map(|k| Row { v: k, ..self.row(k) }).collect();
@@ -227,7 +228,7 @@ impl Maker {
         ops.push(Op::CreateIndex { table, index, alter: false, if_missing: false });
     }
 
-    /// Questions that indexes answer.
+    /// Queries that can use indexes.
     fn seek(&mut self, ops: &mut Vec<Op>) {
         let explicit = self.random.percent(40);
         if explicit {
@@ -257,7 +258,7 @@ impl Maker {
         }
     }
 
-    /// More rows by one statement than go through the row store, and what may be done with them.
+    /// A statement that inserts more rows than the rowstore takes, followed by operations on them.
     pub(crate) fn fill(&mut self) -> Vec<Op> {
         let (table, keyed) = (BIG, self.random.percent(60));
         let keys = *self.random.pick(&["", ", sort key (v)"]);
@@ -375,7 +376,7 @@ impl Maker {
         *self.random.pick(&[Replace, Ignore, Nothing, Update, Duplicate])
     }
 
-    /// A table whose rows are inserted or changed: it has a primary key.
+    /// A table for upserts, which needs a primary key.
     fn upserted(&mut self) -> &'static str {
         match self.random.below(4) {
             0 => "b",
@@ -384,7 +385,7 @@ impl Maker {
         }
     }
 
-    /// Not the bank: its sum is its own.
+    /// Any table except the bank, whose sum must not change.
     pub(crate) fn table(&mut self) -> &'static str {
         const NAMES: [&str; 5] = ["a", "a", "a", "b", "heap"];
         self.random.pick::<&'static str>(&NAMES)
@@ -394,7 +395,7 @@ impl Maker {
         self.random.between(0, self.keys - 1)
     }
 
-    /// Rows by what they have, not by their key.
+    /// A condition on values instead of keys.
     pub(crate) fn values(&mut self) -> Where {
         let v = self.random.between(-30, 30);
         let s = (*self.random.pick(&["mother", "of", "pearl", ""])).to_string();
@@ -426,7 +427,7 @@ impl Maker {
     pub(crate) fn new_rows(&mut self) -> Vec<Row> {
         let count = *self.random.pick(&[1, 1, 2, 5, 20]);
         let from = self.key();
-        // Mostly neighbours; sometimes beyond all other keys, so that they are new for sure.
+        // Mostly neighbouring keys; sometimes keys beyond all others, which are certainly new.
         let from = if self.random.percent(40) {
             from + self.keys + self.random.between(0, 1_000)
         } else {

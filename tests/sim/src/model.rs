@@ -1,5 +1,5 @@
-//! What the database must hold: the committed state after every commit, what is durable of it, and what each open
-//! transaction sees. Knows nothing of how the engine works.
+//! The model of the database: the committed state after every commit, which part of it is durable,
+//! and what each open transaction sees. It knows nothing about the engine's implementation.
 
 use crate::row::Row;
 use crate::shape::Shape;
@@ -7,9 +7,9 @@ use crate::view::View;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// Tells a table from a later one of the same name.
+/// Distinguishes a table from a later one with the same name.
 pub type TableId = u64;
-/// A row: its key where the table has one, otherwise a number of the model's own.
+/// Identifies a row by its key or, in a table without one, by a number of the model.
 pub type RowId = (TableId, i64);
 
 /// One version of a table, and its rows.
@@ -17,8 +17,8 @@ pub type RowId = (TableId, i64);
 pub struct Table {
     /// See [`TableId`].
     pub id: TableId,
-    /// The commit that made this version: a transaction that began before it may read an older
-    /// version, and may write nothing.
+    /// The commit that created this version. A transaction that began earlier may read an older
+    /// version but not write.
     pub since: u64,
     /// Columns and indexes.
     pub shape: Rc<Shape>,
@@ -27,24 +27,24 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table that is to be made: it has no id yet.
+    /// A table about to be created, without an id yet.
     pub fn made(shape: Shape) -> Table {
         Table { id: 0, since: 0, shape: Rc::new(shape), rows: Rc::default() }
     }
 
-    /// The same without rows.
+    /// The table without rows.
     pub fn emptied(&self) -> Table {
         Table { rows: Rc::default(), ..self.clone() }
     }
 
-    /// The same with other columns or indexes.
+    /// The table with other columns or indexes.
     pub fn altered(&self, change: impl FnOnce(&mut Shape)) -> Table {
         let mut shape = (*self.shape).clone();
         change(&mut shape);
         Table { shape: Rc::new(shape), ..self.clone() }
     }
 
-    /// What a scan of it prints, sorted.
+    /// The output of a scan, sorted.
     pub fn printed(&self) -> Vec<Vec<String>> {
         let mut rows: Vec<Vec<String>> =
             self.rows.values().map(|row| self.shape.printed(row)).collect();
@@ -58,9 +58,9 @@ impl Table {
 pub struct State {
     /// By name.
     pub tables: BTreeMap<&'static str, Table>,
-    /// Tables that a transaction has written to and that were made after its snapshot.
+    /// Tables created after a transaction's snapshot, to which it has written.
     pub joined: BTreeMap<TableId, Table>,
-    /// Views by name. They are those of today, whatever the snapshot.
+    /// Views by name. They are always current, regardless of the snapshot.
     pub views: BTreeMap<&'static str, View>,
 }
 
@@ -68,7 +68,7 @@ pub struct State {
 pub type Writes = BTreeMap<RowId, Option<Row>>;
 
 impl State {
-    /// Makes the changes. Tables that are not there are passed over.
+    /// Applies the changes. Changes of missing tables are ignored.
     pub fn apply(&mut self, writes: &Writes) {
         for ((table, id), row) in writes {
             let mut tables = self.tables.values_mut().chain(self.joined.values_mut());
@@ -87,21 +87,21 @@ impl State {
     }
 }
 
-/// What a commit does.
+/// The effect of a commit.
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Changes rows.
     Rows(Writes),
-    /// Gives a table another version, makes one, or drops it.
+    /// Sets a table's version, creates it, or drops it.
     Table(&'static str, Option<Table>),
-    /// Gives a table another name.
+    /// Renames a table.
     Rename(&'static str, &'static str),
-    /// Makes a view, or drops it.
+    /// Creates or drops a view.
     View(&'static str, Option<View>),
 }
 
 impl Effect {
-    /// Tables and views whose place in the catalog it changes.
+    /// Tables and views whose catalog entries it changes.
     pub fn names(&self) -> Vec<&'static str> {
         match self {
             Effect::Rows(_) => Vec::new(),
@@ -114,15 +114,15 @@ impl Effect {
 /// An open transaction.
 #[derive(Clone, Debug)]
 pub struct Txn {
-    /// The commit whose state it sees.
+    /// The commit of its snapshot.
     pub snapshot: u64,
-    /// That state and its own changes.
+    /// The snapshot with its own changes.
     pub view: State,
     /// Its own changes.
     pub writes: Writes,
     /// Rows it has locked.
     pub locks: BTreeSet<RowId>,
-    /// Of each table it has written to or locked, the version.
+    /// The version of each table it has written to or locked.
     pub versions: BTreeMap<TableId, u64>,
     savepoints: Vec<(&'static str, State, Writes, BTreeSet<RowId>)>,
 }
@@ -136,7 +136,8 @@ impl Txn {
             }
         }
         for (table, _) in writes.keys() {
-            // A table made after the snapshot joins the view with the first row written to it.
+            // A table created after the snapshot becomes part of the view with the first row
+            // written to it.
             if let (None, Some(known)) = (self.view.by_id(*table), model.by_id(*table)) {
                 self.view.joined.insert(*table, known.emptied());
             }
@@ -146,7 +147,7 @@ impl Txn {
         self.locks.extend(locks);
     }
 
-    /// Whether there is such a savepoint.
+    /// Whether there is a savepoint with this name.
     pub fn knows(&self, name: &str) -> bool {
         self.savepoints.iter().any(|s| s.0 == name)
     }
@@ -156,7 +157,7 @@ impl Txn {
         self.savepoints.push((name, self.view.clone(), self.writes.clone(), self.locks.clone()));
     }
 
-    /// `ROLLBACK TO`; `false` when there is no such savepoint.
+    /// `ROLLBACK TO`. Returns `false` if there is no such savepoint.
     pub fn rollback_to(&mut self, name: &str) -> bool {
         let Some(at) = self.savepoints.iter().rposition(|s| s.0 == name) else { return false };
         self.savepoints.truncate(at + 1);
@@ -165,7 +166,7 @@ impl Txn {
         true
     }
 
-    /// `RELEASE`; `false` when there is no such savepoint.
+    /// `RELEASE`. Returns `false` if there is no such savepoint.
     pub fn release(&mut self, name: &str) -> bool {
         let Some(at) = self.savepoints.iter().rposition(|s| s.0 == name) else { return false };
         self.savepoints.truncate(at);
@@ -176,25 +177,27 @@ impl Txn {
 /// The committed states.
 #[derive(Debug, Default)]
 pub struct Model {
-    /// What a new snapshot sees.
+    /// The state that a new snapshot sees.
     pub latest: State,
-    /// Counts commits.
+    /// Number of commits.
     pub index: u64,
-    /// The last commit that changed a row, since the database was opened.
+    /// The last commit that changed each row since the database was opened.
     changed: BTreeMap<RowId, u64>,
-    /// States that may be found after a crash, oldest first: from what is known to be durable to the newest.
+    /// Possible states after a crash, oldest first: from the last known durable one to the newest.
     history: Vec<(u64, State)>,
-    /// Commits whose outcome their caller never learnt.
+    /// Commits whose outcome is unknown to the caller.
     in_doubt: Vec<State>,
-    /// The log has refused a commit: none may succeed until the database is opened again.
+    /// Whether the log has failed: no commit may succeed until the database is opened again.
     pub poisoned: bool,
-    /// Tables and views whose creation or removal failed half-way; they are as they will be after the next start.
+    /// Tables and views whose creation or removal failed midway; their state is unknown until the
+    /// next start.
     pub blurred: BTreeSet<&'static str>,
     /// The last bulk load of a table.
     pub loaded: BTreeMap<TableId, u64>,
-    /// The first version of each table that was made since the database was opened: so it is seen by older snapshots.
+    /// The first version of each table created since the database was opened, which is also visible
+    /// to older snapshots.
     first: BTreeMap<TableId, (Rc<Shape>, u64)>,
-    /// The commit that took a name from a table.
+    /// The commit that removed each name from a table.
     freed: BTreeMap<&'static str, u64>,
     next_table: TableId,
     next_row: i64,
@@ -206,15 +209,15 @@ impl Model {
         self.changed.get(&row).is_some_and(|at| *at > snapshot)
     }
 
-    /// A table as a transaction sees it: one that was dropped is gone, one altered or renamed since is as it was, and one
-    /// made after its snapshot is empty, under the name of today.
+    /// A table as a transaction sees it: a dropped table is gone; one altered or renamed since is
+    /// unchanged; one created after the snapshot is empty and has its current name.
     pub fn seen(&self, view: &State, name: &str) -> Option<Table> {
         if let Some(own) = view.tables.get(name).filter(|own| self.latest.by_id(own.id).is_some()) {
             return Some(own.clone());
         }
         let known = self.latest.tables.get(name)?;
         if let Some(own) = view.by_id(known.id) {
-            // It had another name then, unless it was made later.
+            // It had another name then, unless it was created later.
             return view.joined.get(&known.id).map(|_| own.clone());
         }
         let (shape, since) =
@@ -222,18 +225,18 @@ impl Model {
         Some(Table { shape, since, ..known.emptied() })
     }
 
-    /// Whether a table of this name was dropped or renamed after that commit.
+    /// Whether a table with this name was dropped or renamed after that commit.
     pub fn freed_since(&self, name: &str, index: u64) -> bool {
         self.freed.get(name).is_some_and(|at| *at > index)
     }
 
-    /// A number for a row of a table without a key.
+    /// Numbers a row of a table without a key.
     pub fn new_row(&mut self) -> i64 {
         self.next_row += 1;
         self.next_row
     }
 
-    /// Starts a transaction.
+    /// Begins a transaction.
     pub fn begin(&self) -> Txn {
         Txn {
             snapshot: self.index,
@@ -273,7 +276,7 @@ impl Model {
         state
     }
 
-    /// A commit has happened.
+    /// Records a commit.
     pub fn commit(&mut self, effect: &Effect) {
         if matches!(effect, Effect::Rows(writes) if writes.is_empty()) {
             return;
@@ -292,7 +295,7 @@ impl Model {
         self.history.push((self.index, self.latest.clone()));
     }
 
-    /// A commit may or may not have happened; no session sees it before the next start.
+    /// Records a commit with unknown outcome; no session sees it before the next start.
     pub fn doubt(&mut self, effect: &Effect) {
         if !self.poisoned {
             let state = self.after(effect);
@@ -300,19 +303,19 @@ impl Model {
         }
     }
 
-    /// Commits up to this one survive everything from now on.
+    /// Marks commits up to this one as durable.
     pub fn durable(&mut self, index: u64) {
         self.history.retain(|(at, _)| *at >= index);
     }
 
-    /// States that may be found now, the likeliest first.
+    /// States that the database may be in, most likely first.
     pub fn candidates(&self) -> Vec<State> {
         let newest = self.in_doubt.iter().rev().chain(std::iter::once(&self.latest));
         let older = self.history.iter().rev().skip(1).map(|(_, state)| state);
         newest.chain(older).cloned().collect()
     }
 
-    /// The database was opened and found to be in this state, which is durable now.
+    /// Records that the database was opened in this state, which is now durable.
     pub fn recovered(&mut self, state: State) {
         self.latest = state;
         self.index += 1;

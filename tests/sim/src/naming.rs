@@ -1,5 +1,5 @@
-//! What sessions do beside the roles of `make`: tables and columns get other names, views are made and read, and
-//! streams are read while everybody goes on.
+//! Scripts besides those of `make`: renaming tables and columns, creating and reading views, and
+//! reading streams while other sessions run.
 
 use crate::condition::Where;
 use crate::op::{Op, Place};
@@ -22,7 +22,7 @@ impl Maker {
         Script { role, ops, prepares: false }
     }
 
-    /// A table that may be renamed: any but the bank.
+    /// A table that may be renamed: any except the bank.
     fn renamed(&mut self) -> &'static str {
         match self.random.below(8) {
             0..=2 => "a",
@@ -47,7 +47,7 @@ impl Maker {
         if self.random.percent(50) { Where::W(n) } else { Where::Z(n) }
     }
 
-    /// One statement on a table under whatever name.
+    /// One statement on a table, under its current name.
     fn touch(&mut self, table: &'static str) -> Op {
         let rows = self.rows();
         match self.random.below(9) {
@@ -65,7 +65,7 @@ impl Maker {
         let table = self.renamed();
         let to = *self.random.pick(&PASSING);
         match self.random.below(12) {
-            // There and back.
+            // Rename and rename back.
             0..=3 => {
                 ops.push(Op::Rename { table, to });
                 for _ in 0..self.random.below(3) {
@@ -74,7 +74,7 @@ impl Maker {
                 }
                 ops.push(Op::Rename { table: to, to: table });
             }
-            // Another takes the name, for a while or for good.
+            // Another table takes the name, temporarily or permanently.
             4 | 5 => {
                 ops.push(Op::Rename { table, to });
                 ops.push(Op::Create {
@@ -90,13 +90,13 @@ impl Maker {
                     ops.push(Op::Rename { table: to, to: table });
                 }
             }
-            // Two exchange their names.
+            // Two tables exchange names.
             6 => {
                 ops.push(Op::Rename { table: "a", to });
                 ops.push(Op::Rename { table: "b", to: "a" });
                 ops.push(Op::Rename { table: to, to: "b" });
             }
-            // A snapshot from before.
+            // A snapshot from before the renaming.
             7 | 8 => {
                 ops.push(Op::Begin);
                 for at in 0..2 + self.random.below(5) {
@@ -157,7 +157,7 @@ impl Maker {
                 ops.push(Op::CreateView { view, from, rows, star, replace, if_missing });
             }
             3 => ops.push(Op::DropView { view, if_there: self.random.percent(50) }),
-            // Names that tables have, and the other way round.
+            // Views with names of tables, and vice versa.
             4 => ops.push(match self.random.below(4) {
                 0 => Op::Create {
                     table: view,
@@ -200,7 +200,7 @@ impl Maker {
         }
     }
 
-    /// Rows are taken one batch after the other, while this session and others change what is under them.
+    /// Reads a stream batch by batch while this and other sessions change the underlying tables.
     fn stream(&mut self, ops: &mut Vec<Op>) {
         let table = if self.random.percent(80) { self.renamed() } else { self.readable() };
         let explicit = self.random.percent(40);

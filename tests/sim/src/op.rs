@@ -1,4 +1,4 @@
-//! What a session does, one statement at a time, and its SQL.
+//! The operations of sessions, and their SQL.
 
 use crate::condition::Where;
 use crate::row::{Column, Row};
@@ -6,7 +6,7 @@ use crate::shape::Index;
 use nacredb::OnDuplicate;
 use std::fmt;
 
-/// What becomes of a row whose key is taken, in all spellings.
+/// How an insert handles an existing row with the same key, in all syntaxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Upsert {
     /// `REPLACE INTO`.
@@ -15,24 +15,24 @@ pub enum Upsert {
     Ignore,
     /// `ON CONFLICT DO NOTHING`.
     Nothing,
-    /// `ON CONFLICT … DO UPDATE`: adds the numbers.
+    /// `ON CONFLICT … DO UPDATE`; adds the numbers.
     Update,
-    /// `ON DUPLICATE KEY UPDATE`: the same.
+    /// `ON DUPLICATE KEY UPDATE`; adds the numbers.
     Duplicate,
 }
 
-/// Where a new column comes.
+/// The position of a new column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Behind all others.
+    /// After all others.
     Last,
     /// Before all others.
     First,
-    /// Behind the key.
+    /// After the key.
     AfterKey,
 }
 
-/// One thing that a session does.
+/// One operation of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// `BEGIN`.
@@ -53,21 +53,22 @@ pub enum Op {
     Audit { table: &'static str, rows: Where },
     /// The least or greatest numbers of some rows.
     First { table: &'static str, rows: Where, limit: usize, down: bool },
-    /// Number of pairs of rows with the same number, and the sums of their keys. The left rows are chosen.
+    /// Number of pairs of rows with the same number, and the sums of their keys. The condition is
+    /// on the left rows.
     Join { table: &'static str, with: &'static str, rows: Where },
     /// All columns of some rows, which stay locked.
     ForUpdate { table: &'static str, rows: Where },
     /// New rows.
     Insert { table: &'static str, rows: Vec<Row> },
-    /// New rows, or changes of those that have their keys.
+    /// Inserts rows, or changes existing ones with the same keys.
     Upsert { table: &'static str, rows: Vec<Row>, how: Upsert },
-    /// Copies of rows of a table, under other keys.
+    /// Copies rows of a table under other keys.
     Copy { table: &'static str, from: &'static str, rows: Where, by: i64 },
     /// Adds to the numbers of some rows.
     Add { table: &'static str, rows: Where, add: i64 },
     /// Sets the numbers of some rows.
     Number { table: &'static str, rows: Where, v: i64 },
-    /// Sets the numbers of some rows in the column that comes and goes.
+    /// Sets the optional column `w` of some rows.
     Wide { table: &'static str, rows: Where, w: Option<i64> },
     /// Sets the text of some rows.
     Text { table: &'static str, rows: Where, text: Option<String> },
@@ -75,11 +76,12 @@ pub enum Op {
     Rekey { table: &'static str, rows: Where, by: i64 },
     /// Deletes some rows.
     Delete { table: &'static str, rows: Where },
-    /// Rows straight into segments.
+    /// Loads rows directly into segments.
     Bulk { table: &'static str, policy: OnDuplicate, batches: Vec<Vec<Row>> },
-    /// This many rows by one `INSERT … SELECT`, which writes segments.
+    /// Inserts this many rows by one `INSERT … SELECT`, which writes segments.
     Fill { table: &'static str, rows: i64 },
-    /// `CREATE TABLE`, with a primary key or without, with indexes, and other keys, which change no answer.
+    /// `CREATE TABLE`, with or without a primary key, with indexes, and with other keys, which do
+    /// not affect results.
     Create {
         table: &'static str,
         keyed: bool,
@@ -93,15 +95,15 @@ pub enum Op {
     CreateIndex { table: &'static str, index: Index, alter: bool, if_missing: bool },
     /// `DROP INDEX`, or `ALTER TABLE … DROP INDEX`.
     DropIndex { table: &'static str, name: &'static str, alter: bool, if_there: bool },
-    /// `ALTER TABLE … ADD COLUMN w`, with a default, at some place.
+    /// `ALTER TABLE … ADD COLUMN w`, with a default, at some position.
     AddColumn { table: &'static str, default: Option<i64>, place: Place, if_missing: bool },
-    /// `ALTER TABLE … DROP COLUMN`, of one that comes and goes.
+    /// `ALTER TABLE … DROP COLUMN` of an optional column.
     DropColumn { table: &'static str, column: Column, if_there: bool },
-    /// `ALTER TABLE … RENAME COLUMN`, of one that comes and goes.
+    /// `ALTER TABLE … RENAME COLUMN` of an optional column.
     RenameColumn { table: &'static str, from: Column, to: Column },
     /// `ALTER TABLE … RENAME TO`.
     Rename { table: &'static str, to: &'static str },
-    /// `CREATE VIEW`, over all columns that a table or view has, or the three that each has.
+    /// `CREATE VIEW`, over all columns of a table or view, or the three that all have.
     CreateView {
         view: &'static str,
         from: &'static str,
@@ -112,9 +114,9 @@ pub enum Op {
     },
     /// `DROP VIEW`.
     DropView { view: &'static str, if_there: bool },
-    /// All columns of some rows, as a stream that is read by [`Op::Take`].
+    /// Opens a stream over all columns of some rows, read by [`Op::Take`].
     Open { table: &'static str, rows: Where },
-    /// Takes this many batches from the session's stream.
+    /// Reads this many batches from the session's stream.
     Take { batches: usize },
     /// `TRUNCATE`.
     Truncate { table: &'static str },
@@ -128,27 +130,27 @@ pub enum Op {
     SyncLog,
     /// `Database::check`.
     Check,
-    /// Lets time pass.
+    /// Advances time.
     Sleep { ms: u64 },
 }
 
-/// [`Op::Fill`] makes rows from pairs of this many numbers.
+/// [`Op::Fill`] derives rows from pairs of this many numbers.
 pub const FILL_SIDE: i64 = 260;
 
-/// What may run while another session is in the midst of a call.
+/// Which operations may run while another session is in the middle of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
     /// Touches neither the log nor the commit lock.
     Reads,
-    /// May append to the log, but waits for no sync.
+    /// May append to the log, but does not wait for a sync.
     Writes,
     /// May sync the log.
     Commits,
-    /// May do house-keeping that excludes other house-keeping.
+    /// May run maintenance that excludes other maintenance.
     Maintains,
 }
 
-/// The rows that [`Op::Fill`] makes.
+/// The rows that [`Op::Fill`] inserts.
 pub fn filled(rows: i64) -> impl Iterator<Item = Row> {
     (0..rows.min(FILL_SIDE * FILL_SIDE)).map(|k| Row {
         k,
@@ -170,7 +172,7 @@ fn rows_sql(rows: &[Row]) -> String {
 }
 
 impl Op {
-    /// Whether it would change rows.
+    /// Whether it may change rows.
     pub fn changes_rows(&self) -> bool {
         use Op::{Add, Copy, Delete, Insert, Number, Rekey, Text, Upsert, Wide};
         let inserts = matches!(self, Insert { .. } | Upsert { .. } | Copy { .. });
@@ -197,7 +199,7 @@ impl Op {
         tables || columns || others
     }
 
-    /// Whether it is a load of rows straight into segments.
+    /// Whether it loads rows directly into segments.
     pub fn is_load(&self) -> bool {
         matches!(self, Op::Bulk { .. } | Op::Fill { .. })
     }
@@ -207,17 +209,17 @@ impl Op {
         self.changes_rows() || matches!(self, Op::ForUpdate { .. })
     }
 
-    /// Whether it is possible inside a transaction.
+    /// Whether it is allowed inside a transaction.
     pub fn fits_transaction(&self) -> bool {
         !(self.is_ddl() || self.is_load() || matches!(self, Op::Begin | Op::Optimize { .. }))
     }
 
-    /// Whether it is possible only there.
+    /// Whether it requires a transaction.
     pub fn needs_transaction(&self) -> bool {
         matches!(self, Op::Savepoint(_) | Op::RollbackTo(_) | Op::Release(_))
     }
 
-    /// See [`Weight`].
+    /// Its weight.
     pub fn weight(&self, in_transaction: bool) -> Weight {
         match self {
             Op::Begin | Op::Rollback | Op::Savepoint(_) | Op::RollbackTo(_) | Op::Release(_) => {
@@ -233,7 +235,7 @@ impl Op {
         }
     }
 
-    /// The statement; empty when it is none.
+    /// Its SQL text; empty if it is not a statement.
     pub fn sql(&self) -> String {
         match self {
             Op::Begin => "begin".into(),

@@ -1,4 +1,5 @@
-//! Panics while a seed runs are findings: this keeps their message for the report instead of printing it.
+//! A panic while running a seed is a finding: keeps its message for the report instead of printing
+//! it.
 
 use std::cell::RefCell;
 
@@ -6,7 +7,7 @@ thread_local! {
     static LAST: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// From now on panics of any thread are kept for it.
+/// Captures panics of all threads from now on.
 pub fn keep() {
     std::panic::set_hook(Box::new(|info| {
         let text = info.to_string();

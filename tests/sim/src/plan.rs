@@ -1,5 +1,5 @@
-//! What one seed means: the settings of the database, what each session does, and what goes wrong. A plan is data, so
-//! that a failing one can be made smaller.
+//! Expands a seed: the settings of the database, the operations of each session, and the faults. A
+//! plan is data, so that a failing one can be shrunk.
 
 use crate::disk::{Call, Class, Fault, FaultKind};
 use crate::op::Op;
@@ -7,15 +7,15 @@ use crate::shape::{INDEXES, Index};
 use nacre_testing::Random;
 use nacredb::{Durability, Options};
 
-/// Accounts of the bank, and what each holds at first.
+/// Number of accounts of the bank.
 pub const ACCOUNTS: i64 = 12;
-/// See [`ACCOUNTS`].
+/// Initial balance of each account.
 pub const BALANCE: i64 = 1_000;
 
-/// How a phase ends when nothing ends it before.
+/// How a phase ends unless a fault ends it earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The power goes.
+    /// A power cut.
     PowerCut,
     /// The process is killed.
     Kill,
@@ -23,23 +23,23 @@ pub enum End {
     Close,
 }
 
-/// What one session does.
+/// The operations of one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// What it is there for.
+    /// Its role.
     pub role: &'static str,
-    /// One after the other.
+    /// Operations, in order.
     pub ops: Vec<Op>,
-    /// Statements on rows are prepared.
+    /// Whether it prepares its statements on rows.
     pub prepares: bool,
 }
 
-/// From one start of the database to its end.
+/// The time from one start of the database to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Phase {
-    /// While it opens.
+    /// Faults while opening.
     pub recovery_faults: Vec<Fault>,
-    /// Afterwards.
+    /// Faults after opening.
     pub faults: Vec<Fault>,
     /// The sessions.
     pub scripts: Vec<Script>,
@@ -47,56 +47,56 @@ pub struct Phase {
     pub end: End,
 }
 
-/// A table that is there from the beginning, and is made again when a crash took it.
+/// A permanent table, created again if a crash removed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// Its name.
     pub name: &'static str,
     /// Whether `k` is its primary key.
     pub keyed: bool,
-    /// Its keys that change no answer.
+    /// Its sort and shard keys, which do not affect results.
     pub keys: &'static str,
-    /// Its indexes at first.
+    /// Its initial indexes.
     pub indexes: Vec<Index>,
 }
 
 impl Setup {
-    /// What makes it.
+    /// The operation that creates it.
     pub fn create(&self) -> Op {
         let Setup { name: table, keyed, keys, indexes } = self.clone();
         Op::Create { table, keyed, keys, indexes, if_missing: true }
     }
 }
 
-/// A whole story.
+/// A whole run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Decides what the plan does not say: the order of things, what a crash leaves.
+    /// Determines everything else: scheduling, and the state after a crash.
     pub seed: u64,
     /// Settings of the database.
     pub options: Options,
-    /// How often, of a hundred calls, others run inside one.
+    /// Percentage of calls during which other sessions run.
     pub nested_percent: u64,
-    /// Whether the sessions of the bank are complete, so that its sum must stay.
+    /// Whether the bank's sessions are complete, so that its sum must be preserved.
     pub bank_whole: bool,
-    /// Tables that are always there.
+    /// Permanent tables.
     pub tables: Vec<Setup>,
-    /// One after the other.
+    /// Phases, in order.
     pub phases: Vec<Phase>,
 }
 
-/// Tables that are always there, and whether they have a primary key.
+/// Permanent tables, and whether they have a primary key.
 const TABLES: [(&str, bool); 4] = [("bank", true), ("a", true), ("b", true), ("heap", false)];
-/// One more where there are indexes: its rows fight for unique values.
+/// A further table if there are indexes: its rows compete for unique values.
 pub(crate) const UNIQUE: &str = "u";
-/// One that few seeds have: it gets more rows by one statement than go through the row store.
+/// A rarely used table that receives more rows by one statement than the rowstore takes.
 pub(crate) const BIG: &str = "big";
-/// Tables that come and go.
+/// Temporary tables.
 pub(crate) const PASSING: [&str; 2] = ["x", "y"];
 /// Views.
 pub(crate) const VIEWS: [&str; 2] = ["shown", "veiled"];
 
-/// Keys of a table beside its primary key: they change where rows are, and no answer.
+/// Sort and shard keys of a table, which affect the placement of rows but no results.
 pub(crate) fn keys(random: &mut Random, keyed: bool) -> &'static str {
     const KEYED: [&str; 7] = [
         "",
@@ -112,7 +112,7 @@ pub(crate) fn keys(random: &mut Random, keyed: bool) -> &'static str {
     if keyed { random.pick::<&'static str>(&KEYED) } else { random.pick::<&'static str>(&HEAP) }
 }
 
-/// The tables of a seed.
+/// The permanent tables of a seed.
 pub fn setups(seed: u64, indexed: bool) -> Vec<Setup> {
     let setup = |(name, keyed): (&'static str, bool)| {
         let mut random = Random::with_purpose(seed, name);
@@ -133,25 +133,25 @@ pub fn setups(seed: u64, indexed: bool) -> Vec<Setup> {
     TABLES.into_iter().chain(indexed.then_some((UNIQUE, true))).map(setup).collect()
 }
 
-/// One seed in this many has an `INSERT … SELECT` of more rows than go through the row store.
+/// One seed in this many has an `INSERT … SELECT` of more rows than the rowstore takes.
 const BIG_EVERY: u64 = 400;
 
 pub(crate) struct Maker {
     pub random: Random,
-    /// Tables have indexes, which come and go.
+    /// Whether tables have indexes.
     pub indexed: bool,
     pub keys: i64,
-    /// Bytes of a long text; 0 for none.
+    /// Length of long texts in bytes; 0 for none.
     pub long: usize,
-    /// How often things go wrong.
+    /// Frequency of faults.
     faulty: u64,
 }
 
-/// The plan of a seed.
+/// Creates the plan of a seed.
 pub fn plan(seed: u64) -> Plan {
     let mut random = Random::with_purpose(seed, "plan");
     let strict = random.percent(85);
-    // Of its own, so that older seeds stay what they were.
+    // Drawn separately, so that older seeds keep their meaning.
     let hash_from = *Random::with_purpose(seed, "hash tables").pick(&[0.0, 2.0, 8.0]);
     let segment_bytes =
         *Random::with_purpose(seed, "segment bytes").pick(&[1_000, 5_000, 50_000, 1 << 20]);
@@ -182,7 +182,7 @@ pub fn plan(seed: u64) -> Plan {
     };
     let count = 1 + random.below(4);
     let mut phases: Vec<Phase> = (0..count).map(|_| maker.phase()).collect();
-    // Dear, so rare.
+    // Expensive, and therefore rare.
     if seed.is_multiple_of(BIG_EVERY) {
         options.segment_rows = 10_000;
         options.flush_bytes = options.flush_bytes.max(8_000);
@@ -191,7 +191,7 @@ pub fn plan(seed: u64) -> Plan {
         phases[0].scripts.push(script);
         phases.truncate(2);
     }
-    // Of their own too.
+    // Also drawn separately.
     let extra = Random::with_purpose(seed, "names and streams");
     let mut extra =
         Maker { random: extra, indexed, keys: maker.keys, long: maker.long, faulty: maker.faulty };
@@ -243,7 +243,7 @@ impl Maker {
         Phase { recovery_faults, faults, scripts, end }
     }
 
-    /// The machine or the process stops at some call.
+    /// Stops the machine or the process at some call.
     fn stop(&mut self, within: u64) -> Fault {
         let kind = if self.random.percent(70) { FaultKind::PowerCut } else { FaultKind::Kill };
         let (call, class, nth) = self.place(within);

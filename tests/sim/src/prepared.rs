@@ -1,4 +1,4 @@
-//! Statements that a session prepares once and runs again and again, though tables and columns change between.
+//! Statements that a session prepares once and runs repeatedly while tables and columns change.
 
 use crate::condition::Where;
 use crate::op::{Op, Upsert};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// A session's prepared statements, by their text.
 pub type Statements = BTreeMap<String, Prepared>;
 
-/// Runs an operation as a prepared statement, if it is one.
+/// Runs an operation as a prepared statement, if it is one of those.
 pub async fn run(
     session: &mut Session,
     statements: &mut Statements,
@@ -24,7 +24,7 @@ pub async fn run(
             Err(error) => return Some(Err(error)),
         },
     };
-    // The short way to one row, where there is one.
+    // Use `get` for a single row, where it applies.
     if matches!(op, Op::Select { rows: Where::Key(_), .. }) {
         match session.get(&prepared, &values) {
             Err(error) if error.kind() == ErrorKind::Unsupported => {}
@@ -37,7 +37,7 @@ pub async fn run(
     Some(session.run(&prepared, &values).await.map(|result| Answer::of(&result)))
 }
 
-/// A statement on rows, with parameters where it says which and what.
+/// A statement on rows with parameters for its values.
 fn statement(op: &Op) -> Option<(String, Vec<Value>)> {
     let with = |text: String, mut first: Vec<Value>, rows: &Where| {
         let (condition, values) = condition(rows);

@@ -1,5 +1,5 @@
-//! What is read under a name: a table, or a view over what is under it today, under the columns
-//! that the view had when it was made.
+//! Reads by name: a table, or a view over the current objects with the columns it had when it was
+//! created.
 
 use crate::model::{State, Table};
 use crate::shape::Shape;
@@ -7,7 +7,7 @@ use crate::view::Views;
 use nacredb::ErrorKind;
 use std::rc::Rc;
 
-/// What is read under a name: a table where there is one, else a view.
+/// Reads a table by name or, if there is none, a view.
 pub fn read(
     name: &'static str,
     tables: &dyn Fn(&str) -> Option<Table>,
@@ -16,7 +16,7 @@ pub fn read(
     read_within(&mut Vec::new(), name, tables, views)
 }
 
-/// The same inside views.
+/// Like [`read`], inside the views already being expanded.
 pub fn read_within(
     inside: &mut Vec<&'static str>,
     name: &'static str,
@@ -45,7 +45,7 @@ pub fn read_within(
     Ok(Table { rows: Rc::new(rows), shape: Rc::new(shape), ..source })
 }
 
-/// Names that are looked up when one of these is read, themselves among them.
+/// All names looked up when one of these is read, including these.
 pub fn reached(names: impl Iterator<Item = &'static str>, views: &Views) -> Vec<&'static str> {
     let mut out: Vec<&'static str> = names.collect();
     let mut at = 0;
@@ -59,7 +59,7 @@ pub fn reached(names: impl Iterator<Item = &'static str>, views: &Views) -> Vec<
 }
 
 impl State {
-    /// A table or view of this state.
+    /// Reads a table or view of this state.
     pub fn read(&self, name: &'static str) -> Result<Table, ErrorKind> {
         read(name, &|name| self.tables.get(name).cloned(), &self.views)
     }

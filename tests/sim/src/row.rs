@@ -1,24 +1,24 @@
-//! A row of the simulation and its columns, of which some come and go.
+//! Rows of the simulation and their columns, some of which are optional.
 
 use nacredb::{DataType, Value};
 
 /// A row of every table of the simulation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row {
-    /// The primary key, where the table has one.
+    /// The primary key, if the table has one.
     pub k: i64,
     /// A number.
     pub v: i64,
     /// A text, sometimes long.
     pub s: Option<String>,
-    /// A number, in tables that have got that column.
+    /// A number, in tables with the optional column `w`.
     pub w: Option<i64>,
-    /// The same under the other name.
+    /// A number, in tables with the optional column `z`.
     pub z: Option<i64>,
 }
 
-/// A column. Every table has the first three; the others come and go by `ALTER TABLE`, which may also give one of them
-/// the name of the other.
+/// A column. Every table has the first three; the others are added, dropped and renamed by `ALTER
+/// TABLE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Column {
     /// `k bigint not null`.
@@ -34,7 +34,7 @@ pub enum Column {
 }
 
 impl Column {
-    /// In statements.
+    /// Its name in statements.
     pub fn name(self) -> &'static str {
         match self {
             Column::K => "k",
@@ -45,7 +45,7 @@ impl Column {
         }
     }
 
-    /// What a row has there.
+    /// The value in a row.
     pub fn of(self, row: &Row) -> Value {
         match self {
             Column::K => Value::Int(row.k),

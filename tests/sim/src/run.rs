@@ -1,4 +1,5 @@
-//! Runs a plan: opens the database on the simulated disk, runs its sessions, crashes, opens it again, compares.
+//! Runs a plan: opens the database on the simulated disk, runs its sessions, crashes, reopens it,
+//! and compares.
 
 use crate::clock::{Inline, SimClock, SimEntropy};
 use crate::disk::{Disk, Ended};
@@ -23,23 +24,23 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-/// Attempts to open the database while faults come.
+/// Attempts to open the database under faults.
 const OPENINGS: usize = 8;
 
-/// What became of a plan.
+/// The outcome of a plan.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// What was wrong, if anything.
+    /// The failure, if any.
     pub failure: Option<String>,
-    /// What happened, if that was asked for.
+    /// The story, if requested.
     pub story: Vec<String>,
-    /// Depends on everything that happened.
+    /// A hash of all events.
     pub trace: u64,
-    /// Operations of sessions.
+    /// Number of session operations.
     pub steps: u64,
-    /// Power cuts and kills.
+    /// Number of power cuts and kills.
     pub crashes: u64,
-    /// Other faults.
+    /// Number of other faults.
     pub faults: u64,
 }
 
@@ -52,7 +53,7 @@ struct Run<'a> {
     crashes: u64,
 }
 
-/// Runs a plan; `tell` asks for the story.
+/// Runs a plan; `tell` requests the story.
 pub fn run(plan: &Plan, tell: bool) -> Outcome {
     let clock = Arc::new(SimClock::default());
     let disk = Disk::new(plan.seed, clock.clone());
@@ -69,7 +70,7 @@ pub fn run(plan: &Plan, tell: bool) -> Outcome {
     hook::set(None);
     let (crashes, counts) = (run.crashes, disk.counts());
     drop(run);
-    // After a panic a future that is never dropped may still own the world.
+    // After a panic, a leaked future may still hold the world.
     let Ok(mut world) = world.try_borrow_mut() else {
         return Outcome {
             failure: Some(format!("panic: {}", crate::panics::last())),
@@ -91,7 +92,7 @@ pub fn run(plan: &Plan, tell: bool) -> Outcome {
     }
 }
 
-/// Runs a future that waits for nothing.
+/// Runs a future that must not wait.
 fn now<T>(future: impl Future<Output = T>) -> T {
     let mut future = std::pin::pin!(future);
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -108,7 +109,7 @@ impl Run<'_> {
                 return;
             }
         }
-        // In the end, and once more after closing.
+        // At the end, and once more after closing.
         for _ in 0..2 {
             let Some(db) = self.open(&[]) else { return };
             if let Err(error) = now(db.close()) {
@@ -177,7 +178,7 @@ impl Run<'_> {
     }
 
     fn sessions(&mut self, number: usize, db: &Database, phase: &Phase) {
-        // The tables that are always there come first, from a session of its own.
+        // Permanent tables are created first, in a separate session.
         let missing: Vec<Op> = {
             let world = self.world.borrow();
             let there = &world.model.latest.tables;
@@ -247,7 +248,7 @@ impl Run<'_> {
         hook::set(None);
     }
 
-    /// Opens the database and compares what it holds with what it may hold.
+    /// Opens the database and compares its contents with the possible states.
     fn open(&mut self, faults: &[crate::disk::Fault]) -> Option<Database> {
         self.disk.set_faults(faults.to_vec());
         for attempt in 0..OPENINGS {
@@ -292,7 +293,7 @@ impl Run<'_> {
         }
     }
 
-    /// Finds out in which of the possible states the database is.
+    /// Determines which of the possible states the database is in.
     fn compare(&self, db: &Database) -> Result<(), Error> {
         let mut session = db.session();
         let run = |session: &mut nacredb::Session, sql: &str| {
@@ -351,13 +352,13 @@ impl Run<'_> {
                     found.iter().map(|t| (&t.name, t.rows.len())).collect::<Vec<_>>()
                 )
             });
-            // Faults from here on have their own story.
+            // Faults from here on are counted separately.
             world.model.recovered(state.clone());
         }
         self.seek(&mut session, state)
     }
 
-    /// Asks for some rows by the values that indexes are over.
+    /// Queries some rows through their indexed values.
     fn seek(&self, session: &mut nacredb::Session, state: &State) -> Result<(), Error> {
         for (name, table) in &state.tables {
             for index in &table.shape.indexes {
@@ -392,7 +393,7 @@ impl Run<'_> {
     }
 }
 
-/// A table as it was found.
+/// A table found in the database.
 struct Found {
     name: String,
     columns: Vec<String>,
@@ -401,17 +402,17 @@ struct Found {
 }
 
 impl Found {
-    /// Whether it has these columns and indexes.
+    /// Whether it has the columns and indexes of the model's table.
     fn has_shape(&self, table: &Table) -> bool {
         let (columns, indexes) = table.shape.names();
         self.columns == columns && self.indexes == indexes
     }
 }
 
-/// What identifies rows while no session changes them, and how they are printed.
+/// Identifies unchanged rows and the format they are printed in.
 type PrintedAs = (*const BTreeMap<i64, Row>, *const Shape);
 
-/// Tables of possible states as text: many states share most of them.
+/// A cache of printed tables, which the possible states mostly share.
 #[derive(Default)]
 struct Printed(BTreeMap<PrintedAs, Vec<Vec<String>>>);
 
@@ -429,7 +430,7 @@ impl Printed {
     }
 }
 
-/// A view as it was found.
+/// A view found in the database.
 #[derive(Debug)]
 struct FoundView {
     name: String,
@@ -437,7 +438,7 @@ struct FoundView {
     shown: Result<Answer, ErrorKind>,
 }
 
-/// Whether these are the views of a state, and show what they should.
+/// Whether these are the views of a state, with the expected rows.
 fn fits(state: &State, views: &[FoundView]) -> bool {
     let shows = |name: &'static str| state.read(name).map(|table| Answer::Rows(table.printed()));
     let same = |((name, view), found): ((&&'static str, &View), &FoundView)| {
@@ -446,7 +447,7 @@ fn fits(state: &State, views: &[FoundView]) -> bool {
     state.views.len() == views.len() && state.views.iter().zip(views).all(same)
 }
 
-/// What is missing and what is too much.
+/// Describes missing and unexpected rows.
 fn difference(expected: &State, found: &[Found]) -> String {
     let mut out = Vec::new();
     for (name, table) in &expected.tables {

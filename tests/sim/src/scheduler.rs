@@ -1,7 +1,9 @@
-//! Runs sessions as futures of one thread, in an order that a seed decides, and inside each other's calls of the disk.
+//! Runs sessions as futures on one thread, in an order that the seed determines, and inside each
+//! other's disk calls.
 //!
-//! A session is polled when it was woken; now and then also when it was not, as futures must bear. When no
-//! session was woken, time advances to the first sleeper; when none sleeps either, a wake-up was lost.
+//! A session is polled when it was woken, and occasionally without a wake-up, which futures must
+//! tolerate. If no session is awake, time advances to the first sleeper; if there is no sleeper
+//! either, a wake-up was lost.
 
 use crate::clock::SimClock;
 use crate::disk::{Call, Class};
@@ -17,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// How deep sessions run inside each other's calls.
+/// Maximum nesting of sessions inside each other's calls.
 const MAX_DEPTH: usize = 3;
 
 struct Flag(AtomicBool);
@@ -31,7 +33,7 @@ impl Wake for Flag {
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
 struct Slot {
-    /// Absent while it is polled, and when it has ended.
+    /// `None` while it is polled, and after it has ended.
     task: RefCell<Option<Task>>,
     woken: Arc<Flag>,
     done: RefCell<bool>,
@@ -43,12 +45,12 @@ pub struct Scheduler {
     world: Rc<RefCell<World>>,
     clock: Arc<SimClock>,
     random: RefCell<Random>,
-    /// How often, of a hundred calls, others run inside one.
+    /// Percentage of calls during which other sessions run.
     nested_percent: u64,
 }
 
 impl Scheduler {
-    /// A scheduler without sessions.
+    /// Creates a scheduler without sessions.
     pub fn new(
         world: Rc<RefCell<World>>,
         clock: Arc<SimClock>,
@@ -64,7 +66,7 @@ impl Scheduler {
         }
     }
 
-    /// Adds a session; its number is the next one.
+    /// Adds a session with the next number.
     pub fn add(&self, task: impl Future<Output = ()> + 'static) {
         let slot = Slot {
             task: RefCell::new(Some(Box::pin(task))),
@@ -74,7 +76,7 @@ impl Scheduler {
         self.slots.borrow_mut().push(Rc::new(slot));
     }
 
-    /// Runs until all sessions have ended, the machine stops, or something is wrong.
+    /// Runs until all sessions have ended, the machine stops, or a failure occurs.
     pub fn run(&self) {
         let mut idle = 0;
         let (mut steps, mut polls) = (0, 0);
@@ -115,7 +117,7 @@ impl Scheduler {
         world.failure.is_some() || world.disk.ended().is_some()
     }
 
-    /// A session that can run in this room.
+    /// Chooses a session whose operation is light enough.
     fn choose(&self, room: Weight, spurious: bool) -> Option<usize> {
         let slots = self.slots.borrow();
         let world = self.world.borrow();
@@ -154,7 +156,8 @@ impl Hook for Scheduler {
             (world.frames.len(), world.room(class))
         };
         let Some(room) = room else { return };
-        // Reading ahead of a lock is rare, and so is always interrupted where anything is.
+        // Reads before taking a lock are rare, so they are always interrupted if nesting is
+        // enabled.
         let often =
             if call == Call::Read { 100 * self.nested_percent.min(1) } else { self.nested_percent };
         if depth == 0 || depth > MAX_DEPTH || !self.random.borrow_mut().percent(often) {
@@ -180,7 +183,7 @@ impl Hook for Scheduler {
     }
 }
 
-/// Lets others run.
+/// Lets other sessions run.
 pub async fn yield_now() {
     let mut yielded = false;
     std::future::poll_fn(|context| {

@@ -1,5 +1,5 @@
-//! One session of the simulation: does its operations on the real database, one after the other, and tells the model
-//! what each answered.
+//! One session of the simulation: runs its operations on the real database, one after another, and
+//! reports each result to the model.
 
 use crate::clock::SimClock;
 use crate::op::Op;
@@ -16,7 +16,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Does all operations.
+/// Runs all operations.
 pub async fn drive(
     world: Rc<RefCell<World>>,
     db: Database,
@@ -33,7 +33,7 @@ pub async fn drive(
     let mut skipping = false;
     for op in script.ops {
         if skipping {
-            // What is left of a transaction that has failed.
+            // Skip the rest of a failed transaction.
             skipping = !matches!(op, Op::Commit | Op::Rollback);
             continue;
         }
@@ -102,21 +102,21 @@ async fn perform(
     world.borrow_mut().end(number, &op, result)
 }
 
-/// What a session has of its own.
+/// The session's own state.
 struct Own {
     session: Session,
     stream: Option<Stream>,
-    /// When it prepares its statements.
+    /// Its prepared statements, if it prepares any.
     prepared: Option<Statements>,
 }
 
-/// A query whose rows are taken while others do what they do.
+/// A query whose rows are read while other sessions run.
 struct Stream {
     rows: Rows,
     taken: Vec<Vec<String>>,
 }
 
-/// Takes this many batches; at the end answers all rows that came, sorted.
+/// Reads this many batches. At the end of the stream, returns all rows, sorted.
 async fn take(stream: &mut Option<Stream>, batches: usize) -> Result<Answer> {
     for _ in 0..batches {
         let Some(Stream { rows, taken }) = stream else { break };
@@ -160,7 +160,7 @@ async fn load(
     appender.finish().await
 }
 
-/// Rows as the table has them.
+/// Rows with the columns of the table.
 fn batch(rows: &[Row], schema: &TableSchema) -> Batch {
     let columns = [Column::K, Column::V, Column::S, Column::W, Column::Z];
     let columns = schema

@@ -1,22 +1,22 @@
-//! What a table of the simulation is beside its rows: its columns in order, and its indexes.
+//! The schema of a table in the simulation: its columns in order, and its indexes.
 
 use crate::condition::Where;
 use crate::row::{Column, Row};
 use nacredb::Value;
 use std::fmt;
 
-/// A secondary index. Its name says what it is, so that two of one name are the same.
+/// A secondary index. Its name determines its definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Index {
     /// Its name.
     pub name: &'static str,
     /// Its columns.
     pub columns: &'static [Column],
-    /// Whether no two rows may be alike in all of them.
+    /// Whether it is unique.
     pub unique: bool,
 }
 
-/// All indexes that a table may have. The first are not unique.
+/// All indexes that a table may have. The first ones are not unique.
 pub const INDEXES: [Index; 9] = [
     Index { name: "i_v", columns: &[Column::V], unique: false },
     Index { name: "i_s", columns: &[Column::S], unique: false },
@@ -30,13 +30,13 @@ pub const INDEXES: [Index; 9] = [
 ];
 
 impl Index {
-    /// The values that no other row may have; none when the row may be like others.
+    /// The values that no other row may have; `None` if duplicates are allowed.
     pub fn unique_key(&self, row: &Row) -> Option<Vec<Value>> {
         let key: Vec<Value> = self.columns.iter().map(|column| column.of(row)).collect();
         (self.unique && key.iter().all(|value| !value.is_null())).then_some(key)
     }
 
-    /// The same after a column that comes and goes has got another name.
+    /// The index after an optional column was renamed.
     pub fn renamed(self, from: Column, to: Column) -> Index {
         let columns: &'static [Column] = match to {
             Column::Z => &[Column::Z],
@@ -45,14 +45,14 @@ impl Index {
         if self.columns == [from] { Index { columns, ..self } } else { self }
     }
 
-    /// The list of its columns.
+    /// The list of its columns, as SQL.
     pub fn list(&self) -> String {
         self.columns.iter().map(|column| column.name()).collect::<Vec<_>>().join(", ")
     }
 }
 
 impl fmt::Display for Index {
-    /// As in `CREATE TABLE` and `ALTER TABLE … ADD`.
+    /// Formats the index as in `CREATE TABLE` and `ALTER TABLE … ADD`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = if self.unique { "unique" } else { "index" };
         write!(f, "{word} {} ({})", self.name, self.list())
@@ -64,18 +64,18 @@ impl fmt::Display for Index {
 pub struct Shape {
     /// Whether `k` is its primary key.
     pub keyed: bool,
-    /// In order.
+    /// Its columns, in order.
     pub columns: Vec<Column>,
-    /// What new rows have in `w`.
+    /// Default of `w`.
     pub default_w: Option<i64>,
-    /// And in `z`.
+    /// Default of `z`.
     pub default_z: Option<i64>,
-    /// In the order in which they were made.
+    /// Its indexes, in order of creation.
     pub indexes: Vec<Index>,
 }
 
 impl Shape {
-    /// Of a table that was just made.
+    /// The schema of a new table.
     pub fn new(keyed: bool, indexes: &[Index]) -> Shape {
         let columns = vec![Column::K, Column::V, Column::S];
         Shape { keyed, columns, default_w: None, default_z: None, indexes: indexes.to_vec() }
@@ -86,7 +86,7 @@ impl Shape {
         self.columns.contains(&column)
     }
 
-    /// Whether it has what a condition is about.
+    /// Whether it has the columns that a condition needs.
     pub fn knows(&self, rows: &Where) -> bool {
         rows.needs().is_none_or(|column| self.has(column))
     }
@@ -101,12 +101,12 @@ impl Shape {
         self.columns.iter().map(|column| column.of(row).to_string()).collect()
     }
 
-    /// A row that a statement makes that does not know of `w` and `z`.
+    /// The row that a statement inserts if it does not mention `w` and `z`.
     pub fn row(&self, k: i64, row: &Row) -> Row {
         Row { k, v: row.v, s: row.s.clone(), w: self.default_w, z: self.default_z }
     }
 
-    /// Names of its columns and indexes, to be compared with what the engine has.
+    /// Names of its columns and indexes, for comparison with the engine.
     pub fn names(&self) -> (Vec<&'static str>, Vec<&'static str>) {
         let columns = self.columns.iter().map(|column| column.name()).collect();
         (columns, self.indexes.iter().map(|index| index.name).collect())

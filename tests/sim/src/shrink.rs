@@ -1,9 +1,10 @@
-//! Makes a failing plan smaller: fewer phases, faults, sessions and operations, as long as it still fails.
+//! Shrinks a failing plan: removes phases, faults, sessions and operations as long as it still
+//! fails.
 
 use crate::plan::{Phase, Plan, Script};
 use crate::run::run;
 
-/// Runs that shrinking may take.
+/// Maximum number of runs.
 const MAX_RUNS: usize = 1_500;
 
 struct Shrinker {
@@ -12,7 +13,7 @@ struct Shrinker {
     runs: usize,
 }
 
-/// The smallest plan found that fails in the same way as a plan did.
+/// The smallest plan found that fails in the same way.
 pub fn shrink(plan: &Plan, failure: &str) -> Plan {
     let mut shrinker = Shrinker { best: plan.clone(), sort: sort(failure), runs: 0 };
     loop {
@@ -24,7 +25,7 @@ pub fn shrink(plan: &Plan, failure: &str) -> Plan {
     }
 }
 
-/// What stays of a failure in a smaller plan: not whose it is, nor which rows there are.
+/// The part of a failure message that identifies it in a smaller plan, without sessions and rows.
 fn sort(failure: &str) -> String {
     let said = failure.split(": expected ").next().unwrap_or_default();
     said.chars().filter(|c| !c.is_ascii_digit()).collect()
@@ -39,7 +40,7 @@ fn size(plan: &Plan) -> usize {
 }
 
 impl Shrinker {
-    /// Keeps a change if the plan still fails so.
+    /// Keeps a change if the plan still fails in the same way.
     fn attempt(&mut self, change: impl FnOnce(&mut Plan)) -> bool {
         if self.runs >= MAX_RUNS {
             return false;
@@ -77,7 +78,7 @@ impl Shrinker {
         self.attempt(|p| p.nested_percent = 0);
     }
 
-    /// Removes runs of operations, long ones first.
+    /// Removes runs of operations, longest first.
     fn ops(&mut self, phase: usize, script: usize) {
         let ops = |plan: &Plan| plan.phases[phase].scripts[script].ops.len();
         let mut length = ops(&self.best);

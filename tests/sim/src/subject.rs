@@ -1,4 +1,4 @@
-//! What an operation is about, and what its verdict means for the committed state.
+//! The objects of an operation, and the effect of its verdict on the committed state.
 
 use crate::model::{Effect, State, Txn};
 use crate::op::Op;
@@ -6,17 +6,17 @@ use crate::verdict::{Answer, Verdict};
 use nacredb::{ErrorKind, Result};
 use std::collections::BTreeSet;
 
-/// Whether the operation is a commit when it stands outside a transaction, or ends one.
+/// Whether the operation is a commit on its own, or ends a transaction.
 pub fn is_commit(op: &Op) -> bool {
     op.changes_rows() || op.is_load() || op.is_ddl() || matches!(op, Op::Commit)
 }
 
-/// What a verdict does when it is committed.
+/// The effect of committing a verdict.
 pub fn effect(verdict: &Verdict) -> Effect {
     verdict.catalog.clone().unwrap_or_else(|| Effect::Rows(verdict.writes.clone()))
 }
 
-/// What a `COMMIT` must answer.
+/// The expected result of a `COMMIT`.
 pub fn judge_commit(txn: &Txn, latest: &State) -> Verdict {
     // The version that was written to must still be the newest.
     let alive = |table: u64| {
@@ -37,7 +37,7 @@ pub fn judge_commit(txn: &Txn, latest: &State) -> Verdict {
     verdict
 }
 
-/// The table or view that an operation is about.
+/// The table or view that an operation refers to.
 pub fn table_of(op: &Op) -> Option<&'static str> {
     match op {
         Op::Select { table, .. } | Op::Audit { table, .. } | Op::ForUpdate { table, .. } => {
@@ -62,7 +62,7 @@ pub fn table_of(op: &Op) -> Option<&'static str> {
     }
 }
 
-/// All that it names.
+/// All tables and views that it names.
 pub fn tables_of(op: &Op) -> impl Iterator<Item = &'static str> {
     let other = match op {
         Op::Join { with: other, .. } => Some(*other),
@@ -73,7 +73,7 @@ pub fn tables_of(op: &Op) -> impl Iterator<Item = &'static str> {
     table_of(op).into_iter().chain(other)
 }
 
-/// An answer in a failure's sentence.
+/// A result as part of a failure message.
 pub fn show(answer: &Answer) -> String {
     match answer {
         Answer::Rows(rows) => {
@@ -85,7 +85,7 @@ pub fn show(answer: &Answer) -> String {
     }
 }
 
-/// A result as a line of the story shows it.
+/// A result as a line of the story.
 pub fn told(result: &Result<Answer>) -> String {
     match result {
         Ok(Answer::Rows(rows)) if rows.len() > 6 => format!("{} rows", rows.len()),
@@ -98,7 +98,7 @@ pub fn told(result: &Result<Answer>) -> String {
     }
 }
 
-/// Long texts are cut: their beginning says which they are.
+/// Truncates a long text, which its beginning identifies.
 pub fn short(text: &str) -> String {
     if text.len() > 40 {
         format!("{}…", text.chars().take(40).collect::<String>())

@@ -1,9 +1,10 @@
-//! What unique indexes make of a statement, by the model.
+//! The effect of unique indexes on a statement, in the model.
 //!
-//! A row may have a value when no other row has it now, as the newest commits and the statement's own transaction say,
-//! and no other row has it in the snapshot: two rows would have it there. The first is a duplicate, the second a
-//! conflict. It is the state behind a statement that counts, so that values may be exchanged; only upserts and loads
-//! that skip or replace go row by row.
+//! A row may have a value if no other row has it now, according to the newest commits and the
+//! statement's own transaction, and no other row has it in the snapshot, in which there would
+//! otherwise be two. The first case is a duplicate, the second a conflict. Only the state after the
+//! whole statement counts, so that values may be exchanged; upserts and loads that skip or replace
+//! are checked row by row.
 
 use crate::model::{RowId, Table, Writes};
 use crate::op::Upsert;
@@ -12,9 +13,9 @@ use crate::verdict::{Answer, Sight, Verdict};
 use nacredb::{ErrorKind, OnDuplicate, Value};
 use std::collections::BTreeMap;
 
-/// A unique index by its number, and values as text.
+/// The number of a unique index, and values as text.
 type Key = (usize, Vec<String>);
-/// Which rows have which unique values.
+/// The rows that have each unique value.
 type Holders = BTreeMap<Key, Vec<i64>>;
 
 fn keys(table: &Table, row: &Row) -> Vec<Key> {
@@ -33,7 +34,7 @@ fn holders<'a>(table: &Table, rows: impl Iterator<Item = (i64, &'a Row)>) -> Hol
     holders
 }
 
-/// Rows with changes on top.
+/// Rows with changes applied.
 fn overlaid<'a>(
     table: &Table,
     rows: &'a BTreeMap<i64, Row>,
@@ -51,13 +52,13 @@ fn overlaid<'a>(
     out
 }
 
-/// Refuses a statement whose rows may not have their unique values.
+/// Rejects a statement that violates a unique index.
 pub fn check(table: &Table, sight: &Sight<'_>, verdict: &mut Verdict) {
     if table.shape.unique().next().is_none() {
         return;
     }
     if verdict.answer.is_none() {
-        // Which of several reasons comes first depends on the order of rows.
+        // Which of several errors is reported depends on the order of rows.
         if verdict
             .errors
             .iter()
@@ -100,13 +101,13 @@ fn clashes(table: &Table, sight: &Sight<'_>, writes: &Writes) -> Vec<ErrorKind> 
     errors
 }
 
-/// Whether two of a table's rows may not be there together under an index.
+/// Whether two rows of a table conflict under a unique index.
 pub fn is_broken(table: &Table) -> bool {
     holders(table, table.rows.iter().map(|(id, row)| (*id, row))).values().any(|ids| ids.len() > 1)
 }
 
-/// The rows of a state, with changes, that have one of a row's keys: the primary key's first, then in the order of the
-/// indexes.
+/// The rows of a state, with changes applied, that have one of a row's keys: the primary key first,
+/// then indexes in order.
 fn met(table: &Table, writes: &Writes, row: &Row, indexes: bool) -> Vec<i64> {
     let mut met: Vec<i64> = Vec::new();
     let rows = overlaid(table, &table.rows, &[writes]);
@@ -120,10 +121,10 @@ fn met(table: &Table, writes: &Writes, row: &Row, indexes: bool) -> Vec<i64> {
     met
 }
 
-/// Rows one after the other; a later one meets what an earlier one left.
+/// Upserts rows one by one; each sees what earlier ones wrote.
 pub fn upsert(table: &Table, rows: &[Row], how: Upsert, sight: &mut Sight<'_>) -> Verdict {
     if how == Upsert::Update && !table.shape.keyed {
-        // No key is over `k`.
+        // There is no key on `k`.
         return Verdict::fails(&[ErrorKind::NotFound]);
     }
     let refused = Verdict::fails(&[ErrorKind::Constraint, ErrorKind::Conflict]);
@@ -133,11 +134,11 @@ pub fn upsert(table: &Table, rows: &[Row], how: Upsert, sight: &mut Sight<'_>) -
         let new = table.shape.row(row.k, row);
         let met = met(table, &verdict.writes, &new, how != Upsert::Update);
         if matches!(how, Upsert::Ignore | Upsert::Nothing) && !met.is_empty() {
-            // What is only looked at is looked at in the snapshot.
+            // Rows that are only looked up are looked up in the snapshot.
             continue;
         }
         let own = if table.shape.keyed { row.k } else { sight.model.new_row() };
-        // What is written: the first row that is met changes, the others are only looked at, in the snapshot.
+        // The first matching row is changed; others are only looked up, in the snapshot.
         let touched = match (how, met.first()) {
             (Upsert::Update | Upsert::Duplicate, Some(first)) => vec![*first],
             _ => met.iter().copied().chain([own]).collect(),
@@ -178,7 +179,8 @@ pub fn upsert(table: &Table, rows: &[Row], how: Upsert, sight: &mut Sight<'_>) -
     verdict
 }
 
-/// Rows of a load that skips or replaces, one after the other, on what is newest. Answers how many were loaded.
+/// Loads rows one by one, skipping or replacing duplicates, based on the newest state. Returns how
+/// many were loaded.
 pub fn load(
     table: &Table,
     policy: OnDuplicate,

@@ -1,4 +1,4 @@
-//! What a statement may see, and what the model says that it must answer.
+//! What a statement may see, and the result the model expects.
 
 use crate::model::{Effect, Model, RowId, State, Table, Writes};
 use crate::read;
@@ -6,19 +6,19 @@ use crate::view::View;
 use nacredb::{ErrorKind, QueryResult, ResultKind};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a statement answers.
+/// The result of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Rows as text, sorted.
     Rows(Vec<Vec<String>>),
-    /// Rows changed.
+    /// Number of rows changed.
     Affected(u64),
     /// Nothing to compare.
     Done,
 }
 
 impl Answer {
-    /// Of a result of the engine.
+    /// Converts a result of the engine.
     pub fn of(result: &QueryResult) -> Answer {
         match result.kind {
             ResultKind::Query => {
@@ -36,23 +36,23 @@ impl Answer {
     }
 }
 
-/// What the model says of a statement.
+/// The model's verdict on a statement.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    /// The answer, if it may succeed.
+    /// The expected result, if it may succeed.
     pub answer: Option<Answer>,
-    /// Its errors, if it may fail for reasons that the model knows.
+    /// The expected errors, if it may fail for reasons the model knows.
     pub errors: Vec<ErrorKind>,
-    /// What it changes.
+    /// The rows it changes.
     pub writes: Writes,
-    /// What it locks.
+    /// The rows it locks.
     pub locks: BTreeSet<RowId>,
-    /// What becomes of the catalog, if it changes.
+    /// The catalog change, if any.
     pub catalog: Option<Effect>,
 }
 
 impl Verdict {
-    /// Must answer this.
+    /// Must return this result.
     pub fn answer(answer: Answer) -> Verdict {
         Verdict {
             answer: Some(answer),
@@ -68,12 +68,12 @@ impl Verdict {
         Verdict::answer(Answer::Done)
     }
 
-    /// Answers with no rows.
+    /// Must return no rows.
     pub fn nothing_found() -> Verdict {
         Verdict::answer(Answer::Rows(Vec::new()))
     }
 
-    /// Must fail, in one of these ways.
+    /// Must fail with one of these errors.
     pub fn fails(errors: &[ErrorKind]) -> Verdict {
         Verdict { answer: None, errors: errors.to_vec(), ..Verdict::done() }
     }
@@ -83,18 +83,18 @@ impl Verdict {
 pub struct Sight<'a> {
     /// The committed states.
     pub model: &'a mut Model,
-    /// The snapshot with own changes.
+    /// The snapshot with the transaction's own changes.
     pub view: &'a State,
-    /// The snapshot's commit.
+    /// The commit of the snapshot.
     pub snapshot: u64,
     /// The transaction's own changes.
     pub own: &'a Writes,
-    /// The views that there were when the statement began.
+    /// The views that existed when the statement began.
     pub views: &'a BTreeMap<&'static str, View>,
 }
 
 impl Sight<'_> {
-    /// A table or a view.
+    /// Reads a table or a view.
     pub fn read(&self, name: &'static str) -> Result<Table, ErrorKind> {
         read::read(name, &|name| self.model.seen(self.view, name), self.views)
     }

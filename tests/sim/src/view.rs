@@ -1,4 +1,4 @@
-//! Views, by the model.
+//! Views in the model.
 
 use crate::condition::Where;
 use crate::row::Column;
@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 /// A view over a table or another view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
-    /// What it reads.
+    /// The table or view it reads.
     pub from: &'static str,
-    /// Which rows.
+    /// The rows it selects.
     pub rows: Where,
-    /// The columns of its creation.
+    /// Its columns, fixed when it was created.
     pub columns: Vec<Column>,
-    /// The statement that made it.
+    /// The statement that created it.
     pub text: String,
 }
 

@@ -1,5 +1,6 @@
-//! Every call of a fixed workload fails once: with an error, for want of room, by a power cut, by a kill. Each time
-//! errors are typed, nothing acknowledged is lost, nothing else appears, and the database opens again.
+//! Every call of a fixed workload fails once: with an error, for lack of space, by a power cut, and
+//! by a kill. Each time, errors must be typed, nothing acknowledged may be lost, nothing else may
+//! appear, and the database must open again.
 
 use nacre_sim::condition::Where;
 use nacre_sim::disk::{Call, Fault, FaultKind};
@@ -14,7 +15,7 @@ fn rows(from: i64, to: i64) -> Vec<Row> {
     (from..to).map(|k| Row { k, v: k * 3, s: Some(format!("row {k}")), w: None, z: None }).collect()
 }
 
-/// A bit of everything, in one session.
+/// A variety of operations in one session.
 fn workload() -> Vec<Op> {
     let table = "a";
     let unique = INDEXES.into_iter().find(|index| index.name == "u_v").unwrap();
@@ -82,7 +83,7 @@ fn plan(seed: u64, fault: Fault, recovering: bool) -> Plan {
     Plan { seed, options, nested_percent: 0, bank_whole: true, tables: setups(seed, false), phases }
 }
 
-/// Calls that the workload, or opening what it left, makes at most.
+/// Maximum number of calls of the workload, and of opening its result.
 const CALLS: u64 = 900;
 
 fn each(kind: FaultKind, call: Option<Call>, recovering: bool) {

@@ -1,5 +1,5 @@
-//! That the simulation and the histories find bugs: each one that can be planted, within a fixed number of seeds.
-//! Only with the feature `plant`; `npm test` has a step of its own for it.
+//! Verifies that the simulation and the isolation histories find every planted bug within a fixed
+//! number of seeds. Requires the feature `plant`; `npm test` has a separate step for it.
 
 #![cfg(feature = "plant")]
 
@@ -7,10 +7,10 @@ use nacre_sim::isolation::check::{Level, check};
 use nacre_sim::isolation::{simulated, work::Kind};
 use nacre_sim::{panics, plan::plan, plant, run::run};
 
-/// Seeds within which each bug is found. `--plant` gives them a thousand.
+/// Seeds within which each bug must be found. `--plant` allows a thousand.
 const SEEDS: u64 = 400;
 
-/// One test, because one bug is planted for the whole process at a time.
+/// A single test, because a planted bug affects the whole process.
 #[test]
 fn every_planted_bug_is_found() {
     panics::keep();
@@ -52,7 +52,7 @@ fn every_planted_bug_is_found() {
         println!("{bug}: {anomalies:?}");
         missed.extend(anomalies.is_none().then_some(bug));
     }
-    // From here on panics are printed again.
+    // Print panics again from here on.
     drop(std::panic::take_hook());
     assert!(missed.is_empty(), "not found: {missed:?}");
 }

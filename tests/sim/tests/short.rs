@@ -1,5 +1,5 @@
-//! A short, fixed part of the simulation and of the isolation histories. `npm run sim` and `npm run isolation` are the
-//! long forms.
+//! A short, fixed part of the simulation and of the isolation histories. `npm run sim` and `npm run
+//! isolation` run longer ones.
 
 use nacre_sim::isolation;
 use nacre_sim::plan::plan;
@@ -22,7 +22,7 @@ fn the_same_seed_gives_the_same_trace() {
     let mut traces = std::collections::BTreeSet::new();
     for seed in 1..=20 {
         let first = run(&plan(seed), false);
-        // Telling the story must change nothing either.
+        // Recording the story must not change anything.
         let second = run(&plan(seed), true);
         assert_eq!(
             (first.trace, first.steps, first.crashes),

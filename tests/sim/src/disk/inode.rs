@@ -1,12 +1,12 @@
-//! One file of the simulated disk: its bytes, what of them is durable, and what a power cut or a
-//! failed sync makes of the rest.
+//! One file of the simulated disk: its bytes, which of them are durable, and how a power cut or a
+//! failed sync affects the rest.
 
 use nacre_testing::Random;
 
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     Write(usize, Vec<u8>),
-    /// A run of zeroes: logs are filled with them far ahead of their records.
+    /// A run of zeros: logs are filled with them far ahead of their records.
     Zeroes(usize, usize),
     Length(usize),
 }
@@ -19,7 +19,7 @@ impl Change {
         Change::Write(offset, bytes.to_vec())
     }
 
-    /// Does it, whole.
+    /// Applies the whole change.
     pub(super) fn apply(&self, bytes: &mut Vec<u8>) {
         match self {
             Change::Write(offset, written) => apply(bytes, *offset, written),
@@ -29,17 +29,17 @@ impl Change {
     }
 }
 
-/// Longer runs of zeroes reach the medium in pieces of this many bytes, not sector by sector.
+/// Longer runs of zeros reach the medium in pieces of this many bytes instead of sectors.
 const ZEROES: usize = 4 << 10;
 
-/// The bytes of one file, whatever its names.
+/// The bytes of one file, under any name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inode {
     pub(super) current: Vec<u8>,
     pub(super) durable: Vec<u8>,
-    /// Since the last sync.
+    /// Changes since the last sync.
     pub(super) changes: Vec<Change>,
-    /// Its name is durable.
+    /// Whether its name is durable.
     pub(super) named: bool,
     pub(super) removed: bool,
 }
@@ -63,9 +63,9 @@ fn clear(bytes: &mut Vec<u8>, offset: usize, len: usize) {
 }
 
 impl Inode {
-    /// Carries some of the changes to the durable bytes.
+    /// Makes some of the changes durable.
     pub(super) fn settle(&mut self, random: &mut Random, sector: usize) {
-        // Now and then everything or nothing; otherwise any part.
+        // Occasionally everything or nothing, otherwise any subset.
         let all = match random.below(4) {
             0 => Some(false),
             1 => Some(true),
@@ -103,8 +103,8 @@ impl Inode {
         }
     }
 
-    /// A sync fails: some of the changes are durable, and the bytes of the others are forgotten.
-    /// Changes of length are not bytes: they are remembered.
+    /// A sync fails: some changes become durable, and the bytes of the others are forgotten.
+    /// Changes of length are kept.
     pub(super) fn forget(&mut self, random: &mut Random, sector: usize) {
         let lengths =
             self.changes.iter().filter(|c| matches!(c, Change::Length(_))).cloned().collect();

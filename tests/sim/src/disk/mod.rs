@@ -2,33 +2,35 @@
 //!
 //! # Fault model
 //!
-//! *Unsynced writes.* Between two syncs of a file, each sector of each write may reach the medium or not, in any
-//! order; so may each change of length. After a power cut a file holds its last synced content with any such subset
-//! on top. A length may be durable without the bytes that made it, which then read as zeroes. The size of a sector is
-//! drawn for each seed (16, 64 or 512 bytes), so that short records tear too. What one sector holds is old or new,
-//! never a mixture. (Long runs of zeroes, which logs are filled with ahead of their records, tear every 4 KiB only.)
+//! *Unsynced writes.* Between two syncs of a file, each sector of each write may or may not reach
+//! the medium, in any order; so may each change of length. After a power cut a file holds its last
+//! synced content with any such subset applied. A length may be durable without the bytes that
+//! extended the file, which then read as zeros. The sector size is chosen per seed (16, 64 or 512
+//! bytes), so that short records tear too. A sector is either old or new, never a mixture. (Long
+//! runs of zeros, with which logs are filled ahead of their records, tear only every 4 KiB.)
 //!
-//! *Names.* A file that was created and never synced may be missing after a power cut, or be there without its bytes.
-//! A removed file may be back with what it durably held, also when another file has taken its name but not durably.
-//! File data and directory entries fail independently of each other.
+//! *Names.* A file that was created and never synced may be missing after a power cut, or exist
+//! without its bytes. A removed file may reappear with its durable content, even if another file
+//! has taken its name, but not durably. File data and directory entries fail independently.
 //!
-//! *Killed processes.* The process dies, the machine does not: all completed calls have taken effect as seen by the
-//! next process, though nothing more is durable than before.
+//! *Killed processes.* The process dies, the machine does not: the next process sees the effects of
+//! all completed calls, but nothing more is durable than before.
 //!
-//! *Failed syncs.* A failed sync has made any subset of the unsynced sectors durable, and the operating system may
-//! have forgotten that the rest was ever dirty: a later sync that succeeds does not bring them. The bytes can still be
-//! read until the machine stops. Changes of length are not forgotten.
+//! *Failed syncs.* A failed sync makes any subset of the unsynced sectors durable, and the
+//! operating system may forget that the rest was dirty: a later successful sync does not write it.
+//! The bytes can still be read until the machine stops. Changes of length are not forgotten.
 //!
-//! *Failed writes* have done any prefix of their work. A *full disk* refuses to make files longer, from some call on
-//! and for some time. A *crowded host* makes no further file, which it says with `limit` and does nothing, from some
-//! call on, for some time or until it prepares more. *Reads, opens and listings* may fail; a *short read* fills a part of what was asked and fails.
+//! *Failed writes* complete any prefix of their work. A *full disk* refuses to extend files, from
+//! some call on and for some time. A *crowded host* refuses to create files: it fails with `limit`,
+//! from some call on, for some time or until it prepares more. *Reads, opens and listings* may
+//! fail; a *short read* fills part of the buffer and fails.
 //!
-//! *Slow I/O.* Each call takes time, now and then much of it.
+//! *Slow I/O.* Each call takes time, occasionally a lot.
 //!
-//! *The end.* At a chosen call, of whatever kind, the power goes or the process is killed: that call does a part of
-//! its work or none, and every later one fails and does nothing.
+//! *The end.* At a chosen call of any kind, the power fails or the process is killed: that call
+//! does part of its work or none, and every later one fails without effect.
 //!
-//! Not simulated: a medium that loses or changes what it reported as synced; two processes on one folder.
+//! Not simulated: a medium that loses or changes synced data; two processes on one folder.
 
 mod inode;
 
@@ -46,33 +48,34 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// How a phase ended for the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// By a power cut.
+    /// A power cut.
     PowerCut,
-    /// By a kill.
+    /// A kill.
     Kill,
 }
 
 struct State {
     inodes: Vec<Inode>,
     names: BTreeMap<String, usize>,
-    /// Files that were removed, or whose name was taken, since the last power cut, and durably had that name.
+    /// Files that had a durable name and were removed or replaced since the last power cut, by
+    /// name.
     ghosts: BTreeMap<String, usize>,
     faults: Vec<Fault>,
     seen: BTreeMap<(Option<Call>, Option<Class>), u64>,
     counts: Counts,
     full_until: u64,
     crowded_until: u64,
-    /// No file could be made since the host prepared some.
+    /// Whether a file could not be created since the host last prepared some.
     ran_short: bool,
     ended: Option<Ended>,
     random: Random,
     sector: usize,
-    /// Readers of a removed file fail.
+    /// Whether reading a removed file fails.
     strict_removal: bool,
     trace: u64,
 }
 
-/// A disk. Clones are the same disk.
+/// A simulated disk. Clones share it.
 #[derive(Clone)]
 pub struct Disk {
     state: Arc<Mutex<State>>,
@@ -108,7 +111,7 @@ impl Disk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets faults that did not happen, and counts from zero for these.
+    /// Replaces the pending faults, and restarts the counts for them.
     pub fn set_faults(&self, faults: Vec<Fault>) {
         let mut state = self.state();
         state.faults = faults;
@@ -117,7 +120,7 @@ impl Disk {
         state.crowded_until = 0;
     }
 
-    /// What happened so far.
+    /// Counts of all events.
     pub fn counts(&self) -> Counts {
         self.state().counts
     }
@@ -127,7 +130,7 @@ impl Disk {
         self.state().ended
     }
 
-    /// A number that depends on every call and its outcome.
+    /// A hash of all calls and their outcomes.
     pub fn trace(&self) -> u64 {
         self.state().trace
     }
@@ -142,7 +145,7 @@ impl Disk {
             .collect()
     }
 
-    /// Starts the machine, or just the process, again.
+    /// Restarts the machine or the process.
     pub fn restart(&self, how: Ended) {
         let mut state = self.state();
         let state = &mut *state;
@@ -156,7 +159,7 @@ impl Disk {
         for (name, inode) in std::mem::take(&mut state.names) {
             let ghost = state.ghosts.remove(&name);
             let kept = if state.inodes[inode].named {
-                // What was synced under this name is there.
+                // The file last synced under this name exists.
                 Some(inode)
             } else {
                 match (state.random.below(3), ghost) {
@@ -190,7 +193,7 @@ impl Disk {
         state.inodes = inodes;
     }
 
-    /// Says a call is about to happen: it takes time, and may be where something goes wrong.
+    /// Called before each call: advances time and injects faults.
     fn step(&self, call: Call, name: &str) -> std::result::Result<(), Failure> {
         let mut state = self.state();
         let outcome = state.step(call, Class::of(name), &self.clock);
@@ -279,7 +282,7 @@ impl State {
         Ok(())
     }
 
-    /// Whether a file may grow now.
+    /// Fails if the disk is full.
     fn room(&mut self, class: Class) -> Result<()> {
         if self.counts.calls < self.full_until {
             self.counts.faults += 1;
@@ -289,7 +292,7 @@ impl State {
         Ok(())
     }
 
-    /// Whether a further file can be made now.
+    /// Fails if no further file can be created.
     fn spare(&mut self) -> Result<()> {
         if self.counts.calls < self.crowded_until {
             self.counts.faults += 1;
@@ -316,7 +319,7 @@ impl State {
     }
 }
 
-/// A call that does all or nothing: a part of it is nothing.
+/// For an atomic call: a partial failure has no effect.
 fn whole(outcome: std::result::Result<(), Failure>) -> Result<()> {
     match outcome {
         Ok(()) => Ok(()),
@@ -352,7 +355,7 @@ impl LocalStore for Disk {
                 state.spare()?;
                 state.room(Class::of(name))?;
             }
-            // A create that was under way may have happened.
+            // An interrupted create may have taken effect.
             Err(Failure::Partly(error)) => {
                 if state.ended.is_none()
                     || state.random.percent(50)
@@ -468,7 +471,7 @@ impl LocalFile for DiskFile {
         let (part, outcome) = match outcome {
             Ok(()) if offset + bytes.len() > len => match state.room(Class::of(&self.name)) {
                 Ok(()) => (bytes.len(), Ok(())),
-                // What fits in the last block of the file is written.
+                // Writes up to the end of the file's last block succeed.
                 Err(full) => (len.saturating_sub(offset), Err(full)),
             },
             Ok(()) => (bytes.len(), Ok(())),

@@ -1,20 +1,23 @@
-//! Finds out what a history violates.
+//! Finds the isolation violations of a history.
 //!
-//! From the lists follow for each key the order of versions, and from these the dependencies: a write after a write
-//! (ww), a read of a write (wr), a write over what was read (rw). A transaction that was answered before another began
-//! precedes it (start). Snapshot isolation forbids:
+//! The lists give the order of versions of each key, and with it the dependencies: a write after a
+//! write (ww), a read of a write (wr), a write over a version that was read (rw). A transaction
+//! that was acknowledged before another began precedes it (start). Snapshot isolation forbids:
 //!
-//! - G0: a cycle of ww; G1a: a read of what was aborted; G1b: a read of what was not final; G1c: a cycle of ww and wr;
-//! - lost update: an acknowledged append that is in no list at the end, or lists that disagree about their order;
-//! - G-SIa: a dependency, ww or wr, on a transaction that was still to commit when the dependent one had begun;
-//! - G-SIb: a cycle with exactly one rw, all else being ww, wr or start: a snapshot that is not one.
+//! - G0: a cycle of ww; G1a: a read of aborted data; G1b: a read of intermediate data; G1c: a cycle
+//!   of ww and wr;
+//! - lost update: an acknowledged append that is in no list at the end, or lists that disagree
+//!   about their order;
+//! - G-SIa: a dependency, ww or wr, on a transaction that committed after the dependent one had
+//!   begun;
+//! - G-SIb: a cycle with exactly one rw, and otherwise ww, wr or start: an inconsistent snapshot.
 //!
-//! Serialisability forbids in addition G2, a cycle with more than one rw: write skew.
+//! Serialisability also forbids G2, a cycle with more than one rw: write skew.
 
 use crate::isolation::history::{End, Event, History, Transaction};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What a history is held to.
+/// The level that a history must satisfy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// Snapshot isolation.
@@ -23,12 +26,12 @@ pub enum Level {
     Serialisable,
 }
 
-/// Something that must not be.
+/// A forbidden phenomenon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Anomaly {
-    /// Its usual name.
+    /// Its common name.
     pub name: &'static str,
-    /// What was seen.
+    /// The evidence.
     pub what: String,
 }
 
@@ -41,7 +44,7 @@ struct Graph {
     start: BTreeSet<(usize, usize)>,
 }
 
-/// All anomalies of a history, each kind once.
+/// All anomalies of a history, one per kind.
 pub fn check(history: &History, level: Level) -> Vec<Anomaly> {
     let mut found = Vec::new();
     let mut report = |name: &'static str, what: String| {
@@ -57,7 +60,8 @@ pub fn check(history: &History, level: Level) -> Vec<Anomaly> {
     found
 }
 
-/// Who appended a number, to which list, and whether it was that transaction's last append there.
+/// For each number, the transaction that appended it, the list, and whether it was that
+/// transaction's last append there.
 type Writers = BTreeMap<u64, (usize, usize, bool)>;
 
 fn writers(history: &History) -> Writers {
@@ -78,13 +82,14 @@ fn writers(history: &History) -> Writers {
     out
 }
 
-/// What a transaction read of others: a read without its own appends, which must be at the end.
+/// The values of a read without the reader's own appends, which must be at the end.
 fn foreign<'a>(own: &[u64], values: &'a [u64]) -> Option<&'a [u64]> {
     let at = values.len().checked_sub(own.len())?;
     (values[at..] == *own).then_some(&values[..at])
 }
 
-/// Calls for each read, with what it shows of others; `None` when its own appends are not at the end.
+/// Calls `seen` for each read with the values of other transactions, or `None` if the reader's own
+/// appends are not at the end.
 fn each_read(transaction: &Transaction, mut seen: impl FnMut(usize, &[u64], Option<&[u64]>)) {
     let mut own: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
     for event in &transaction.events {
@@ -98,7 +103,7 @@ fn each_read(transaction: &Transaction, mut seen: impl FnMut(usize, &[u64], Opti
     }
 }
 
-/// The order of versions of each list: the longest that a committed transaction read.
+/// The version order of each list: the longest value that a committed transaction read.
 fn orders(
     history: &History,
     writers: &Writers,
@@ -194,7 +199,8 @@ fn graph(history: &History, writers: &Writers, orders: &BTreeMap<usize, Vec<u64>
             if let Some(from) = foreign.last().and_then(writer) {
                 graph.wr.insert((from, at));
             }
-            // The first transaction that appended after what was read, unless it is the reader itself.
+            // The first transaction that appended to the version read, unless it is the reader
+            // itself.
             let later =
                 orders[&key].iter().skip(foreign.len()).filter_map(writer).find(|w| *w != at);
             if let Some(over) = later {
@@ -212,7 +218,7 @@ fn graph(history: &History, writers: &Writers, orders: &BTreeMap<usize, Vec<u64>
     graph
 }
 
-/// A way from one transaction to another.
+/// A path from one transaction to another.
 fn way(edges: &[&BTreeSet<(usize, usize)>], from: usize, to: usize) -> Option<Vec<usize>> {
     let mut before: BTreeMap<usize, usize> = BTreeMap::new();
     let mut queue = VecDeque::from([from]);

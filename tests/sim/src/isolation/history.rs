@@ -1,20 +1,20 @@
-//! A history: what each transaction did and read, and when it began and ended.
+//! A history: the operations of each transaction, the values it read, and when it began and ended.
 
 /// One step of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Appended a number, unique in the history, to the list of a key.
     Append {
-        /// Which list.
+        /// The list.
         key: usize,
-        /// What.
+        /// The number appended.
         value: u64,
     },
     /// Read the list of a key.
     Read {
-        /// Which list.
+        /// The list.
         key: usize,
-        /// What it held.
+        /// The values read.
         values: Vec<u64>,
     },
 }
@@ -24,11 +24,11 @@ pub enum Event {
 pub enum End {
     /// Its commit was acknowledged.
     Committed,
-    /// It was rolled back, or refused.
+    /// It was rolled back or rejected.
     Aborted,
 }
 
-/// Before and after a call, on a clock that all sessions share.
+/// The moments before and after a call, on a clock that all sessions share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// Before the call.
@@ -40,7 +40,7 @@ pub struct Span {
 /// One transaction.
 #[derive(Clone, Debug)]
 pub struct Transaction {
-    /// What it did that succeeded, in order.
+    /// Its successful operations, in order.
     pub events: Vec<Event>,
     /// `BEGIN`.
     pub begin: Span,
@@ -50,5 +50,5 @@ pub struct Transaction {
     pub end: End,
 }
 
-/// All transactions; the last of them has read every list after all others.
+/// All transactions. The last one read every list after all others had ended.
 pub type History = Vec<Transaction>;

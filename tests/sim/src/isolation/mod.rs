@@ -1,13 +1,15 @@
-//! Isolation, judged from outside: concurrent transactions append numbers to lists and read them, and from what each
-//! read the order of versions follows, and from that who depended on whom.
+//! Checks isolation from outside: concurrent transactions append numbers to lists and read them.
+//! The values read reveal the order of versions, and with it the dependencies between transactions.
 //!
-//! The definitions are those of Adya, "Weak Consistency: A Generalized Theory and Optimistic Implementations for
-//! Distributed Transactions" (1999); that lists show the order of versions is Elle's idea (Kingsbury and Alvaro, 2020).
+//! The definitions are those of A. Adya, *Weak Consistency: A Generalized Theory and Optimistic
+//! Implementations for Distributed Transactions* (1999). Deriving the version order from lists is
+//! the idea of Elle (K. Kingsbury and P. Alvaro, 2020).
 //!
-//! Two kinds of histories. In a *plain* one transactions read with `SELECT`; snapshot isolation must hold, and write
-//! skew, which it allows, is not reported. In a *locked* one every read is `SELECT … FOR UPDATE`, which is how an
-//! application asks for more than its snapshot: then there must be no write skew either, and the checker is asked for
-//! serialisability. The planted bug `write-skew-allowed` makes `FOR UPDATE` read without locking.
+//! There are two kinds of histories. In a *plain* one, transactions read with `SELECT`; snapshot
+//! isolation must hold, and write skew, which it allows, is not reported. In a *locked* one, every
+//! read is `SELECT … FOR UPDATE`, as in an application that needs more than its snapshot: then
+//! write skew is forbidden too, and the checker demands serialisability. The planted bug
+//! `write-skew-allowed` makes `FOR UPDATE` read without locking.
 
 pub mod check;
 pub mod history;

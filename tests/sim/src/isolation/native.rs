@@ -1,4 +1,5 @@
-//! Histories of real threads on one database in memory, with a thread beside them that flushes and merges.
+//! Histories of native threads on one database in memory, with a concurrent thread that flushes and
+//! merges.
 
 use crate::clock::SimEntropy;
 use crate::isolation::history::History;
@@ -8,7 +9,7 @@ use nacre_testing::Random;
 use nacredb::{Database, Host, Options};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Runs one; the seed decides what is done, the machine in which order.
+/// Runs one history. The seed determines the operations, the machine their order.
 pub fn run(seed: u64, kind: Kind) -> Result<History, String> {
     let mut random = Random::with_purpose(seed, "native");
     let (lists, sessions) = tasks(&mut random, 4, 12);

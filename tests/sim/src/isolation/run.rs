@@ -1,4 +1,4 @@
-//! `nacre-sim isolation`: many histories of both kinds, simulated and of real threads.
+//! `nacre-sim isolation`: many histories of both kinds, on simulated and native threads.
 
 use crate::isolation::check::{Anomaly, Level, check};
 use crate::isolation::history::History;
@@ -6,27 +6,27 @@ use crate::isolation::work::Kind;
 use crate::isolation::{native, simulated};
 use std::collections::BTreeMap;
 
-/// Histories on simulated threads per history on real ones.
+/// Simulated histories per native history.
 const SIMULATED_PER_NATIVE: u64 = 8;
 
-/// What was found.
+/// The findings.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// Histories looked at.
+    /// Number of histories checked.
     pub histories: u64,
-    /// How many had an anomaly of each name.
+    /// Number of histories with each anomaly, by name.
     pub anomalies: BTreeMap<&'static str, u64>,
-    /// The first ones, in a sentence each.
+    /// The first findings, one sentence each.
     pub told: Vec<String>,
 }
 
-/// The history of a number, and what it is held to.
+/// The history with this number, and the isolation level it must satisfy.
 pub fn history(number: u64) -> (String, Result<History, String>, Level) {
     let (kind, level) = match number % 2 {
         0 => (Kind::Plain, Level::Snapshot),
         _ => (Kind::Locked, Level::Serialisable),
     };
-    // Neighbours are of different kinds, so that both come natively too.
+    // Neighbouring numbers have different kinds, so that both kinds also run natively.
     let native = number / 2 % SIMULATED_PER_NATIVE == SIMULATED_PER_NATIVE - 1;
     let name =
         format!("{kind:?} history {number}, {}", if native { "threads" } else { "simulated" });
@@ -34,7 +34,7 @@ pub fn history(number: u64) -> (String, Result<History, String>, Level) {
     (name, history, level)
 }
 
-/// Looks at histories.
+/// Checks a range of histories.
 pub fn run(from: u64, count: u64) -> Result<Found, String> {
     let mut found = Found::default();
     for number in from..from + count {

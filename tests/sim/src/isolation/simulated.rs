@@ -1,4 +1,5 @@
-//! Histories of simulated sessions: one thread, an order that the seed decides, sessions inside each other's calls.
+//! Histories of simulated sessions on one thread: the seed determines their order, and sessions run
+//! inside each other's calls.
 
 use crate::clock::{Inline, SimClock, SimEntropy};
 use crate::condition::Where;
@@ -25,20 +26,21 @@ fn now<T>(future: impl Future<Output = T>) -> Result<T, String> {
     }
 }
 
-/// An operation of the same weight as a statement, for the scheduler.
+/// An operation with the same weight as the statement, for the scheduler.
 fn stand_in(what: &str) -> Op {
     let table = "l";
     match what {
         "begin" => Op::Begin,
         "read" => Op::Select { table, rows: Where::All },
-        // The scheduler knows no transaction here, so a write weighs as much as a commit. That is on the safe side.
+        // The scheduler knows no transactions here, so a write counts as a commit, which is
+        // conservative.
         "write" => Op::Delete { table, rows: Where::All },
         "keep" => Op::Maintain { steps: 1 },
         _ => Op::Commit,
     }
 }
 
-/// Runs one. The same seed gives the same history.
+/// Runs one history, deterministically.
 pub fn run(seed: u64, kind: Kind) -> Result<History, String> {
     let mut random = Random::with_purpose(seed, "isolation");
     let (count, each) = (2 + random.below(5) as usize, 2 + random.below(8) as usize);

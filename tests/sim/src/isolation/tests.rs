@@ -1,4 +1,4 @@
-//! The checker against histories whose anomalies are known.
+//! Tests the checker on histories with known anomalies.
 
 use crate::isolation::check::{Level, check};
 use crate::isolation::history::{End, Event, History, Span, Transaction};
@@ -100,7 +100,7 @@ fn g1c_information_in_a_circle() {
 
 #[test]
 fn a_lost_update() {
-    // Both appended to the empty list, and the second took the first one's append away.
+    // Both append to the empty list, and the second overwrites the first one's append.
     finds(
         vec![
             during(1, 5, &[read(0, &[]), append(0, 1)]),
@@ -113,7 +113,8 @@ fn a_lost_update() {
 
 #[test]
 fn an_update_over_a_concurrent_one_interferes() {
-    // Nothing is lost, but the second never saw the first, which committed after the second had begun.
+    // Nothing is lost, but the second never sees the first, which committed after the second had
+    // begun.
     let history = vec![
         during(1, 5, &[append(0, 1)]),
         during(2, 6, &[append(0, 2)]),
@@ -180,6 +181,6 @@ fn simulated_histories_repeat_and_plain_ones_have_write_skew() {
         assert_eq!(check(&history, Level::Snapshot), [], "seed {seed}");
         skew += check(&history, Level::Serialisable).iter().filter(|a| a.name == "G2").count();
     }
-    // Snapshot isolation allows it: histories without any would test nothing.
+    // Snapshot isolation allows write skew; the histories must contain some to be a useful test.
     assert!(skew > 0);
 }

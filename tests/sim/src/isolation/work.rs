@@ -1,4 +1,5 @@
-//! The transactions of a history, and one session that does them. The same for simulated and for real threads.
+//! The transactions of a history, and a session that runs them; shared by simulated and native
+//! threads.
 
 use crate::isolation::history::{End, Event, Span, Transaction};
 use nacre_testing::Random;
@@ -13,16 +14,16 @@ pub enum Do {
     Read(usize),
 }
 
-/// What a transaction is to do, and whether it commits.
+/// The statements of a transaction, and whether it commits.
 #[derive(Clone, Debug)]
 pub struct Task {
     /// Its statements.
     pub steps: Vec<Do>,
-    /// Whether it is to commit.
+    /// Whether to commit at the end.
     pub commit: bool,
 }
 
-/// Which kind of history; see the module above.
+/// The kind of history; see the parent module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `SELECT`.
@@ -31,7 +32,7 @@ pub enum Kind {
     Locked,
 }
 
-/// Lists of a history.
+/// Maximum number of lists in a history.
 pub const MAX_LISTS: usize = 6;
 
 /// The tasks of each session.
@@ -57,7 +58,7 @@ pub fn tasks(random: &mut Random, sessions: usize, each: usize) -> (usize, Vec<V
     (lists, sessions)
 }
 
-/// Statements that make the lists.
+/// Statements that create the lists.
 pub fn setup(lists: usize) -> String {
     let rows: Vec<String> = (0..lists).map(|k| format!("({k}, '')")).collect();
     format!(
@@ -70,7 +71,7 @@ fn parse(text: &str) -> Vec<u64> {
     text.split(',').filter_map(|number| number.parse().ok()).collect()
 }
 
-/// Runs a step; what is read is an event.
+/// Runs a step and returns what it read or appended as an event.
 pub async fn step(session: &mut Session, step: Do, kind: Kind) -> Result<Event> {
     match step {
         Do::Append(key, value) => {
@@ -92,8 +93,8 @@ pub async fn step(session: &mut Session, step: Do, kind: Kind) -> Result<Event> 
     }
 }
 
-/// Does a whole transaction. `tick` answers with the next moment of the clock that all share; `pause` lets others run
-/// before each statement.
+/// Runs a whole transaction. `tick` returns the next moment of the shared clock; `pause` lets other
+/// sessions run before each statement.
 pub async fn transact(
     session: &mut Session,
     task: &Task,
@@ -136,7 +137,7 @@ fn retryable(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Conflict | ErrorKind::Deadlock | ErrorKind::LockTimeout)
 }
 
-/// The task that reads all lists in the end.
+/// The task that finally reads all lists.
 pub fn last(lists: usize) -> Task {
     Task { steps: (0..lists).map(Do::Read).collect(), commit: true }
 }

@@ -1,4 +1,4 @@
-//! What a session is in the middle of: the frames of its polls, its transaction, its stream.
+//! The state of a session: the frames of its polls, its transaction, and its stream.
 
 use crate::model::{State, Txn};
 use crate::op::Op;
@@ -6,18 +6,18 @@ use crate::verdict::{Answer, Verdict};
 
 /// One poll of one session.
 pub struct Frame {
-    /// Whose.
+    /// The session polled.
     pub session: usize,
-    /// The committed state when it began.
+    /// The committed state at the start of the frame.
     pub(super) base: State,
     pub(super) base_index: u64,
     pub(super) faults: u64,
     pub(super) log_failures: u64,
-    /// Commits that the last sync of the log covers.
+    /// The number of commits that the last log sync covers.
     pub(super) synced: Option<u64>,
-    /// A chunk of the log was made and its header is to be synced.
+    /// Whether a log chunk was created and its header is about to be synced.
     pub(super) rotating: bool,
-    /// It has read of a segment.
+    /// Whether it has read from a segment.
     pub(super) has_read: bool,
 }
 
@@ -26,23 +26,24 @@ pub struct Frame {
 pub struct SessionState {
     /// Its open transaction.
     pub txn: Option<Txn>,
-    /// What it does now or next.
+    /// Its current or next operation.
     pub op: Option<Op>,
-    /// The table a bulk load was started on, and its version.
+    /// The table that a bulk load was started on, and its version.
     pub bulk_table: Option<(u64, u64)>,
-    /// It makes the segments of a bulk load and holds no lock.
+    /// Whether it is writing segments of a bulk load and holds no lock.
     pub bulk_append: bool,
-    /// What is to come of its stream.
+    /// The rows expected from its stream.
     pub stream: Option<Answer>,
-    /// The commit of the current operation has happened, though its call goes on.
+    /// The verdict of the current operation's commit, if that has taken effect although the call
+    /// continues.
     pub(super) committed: Option<Verdict>,
 }
 
-/// What a session should do after an operation.
+/// How a session continues after an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Its next operation.
+    /// Run the next operation.
     Go,
-    /// Give the transaction up, if the script says so.
+    /// Abandon the transaction, if the script says so.
     Failed,
 }

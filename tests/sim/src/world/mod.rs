@@ -1,9 +1,10 @@
-//! One opened database with its sessions: what each is in the middle of, and whether the answers
-//! are right.
+//! An open database with its sessions: the current operation of each, and whether its result is
+//! correct.
 //!
-//! Sessions are futures. A *frame* is one poll of one of them; frames nest, because the disk lets other sessions run
-//! in the midst of a long call. What a statement may see is the committed state when its last frame began. A commit
-//! that goes on with house-keeping is known to have happened when the first file other than the log is touched.
+//! Sessions are futures. A *frame* is one poll of a session; frames nest, because the disk lets
+//! other sessions run in the middle of a long call. A statement sees the committed state as of the
+//! start of its last frame. If a commit continues with maintenance, it is known to have taken
+//! effect once a file other than the log is accessed.
 
 mod frame;
 
@@ -21,32 +22,32 @@ use crate::verdict::{Answer, Sight, Verdict};
 use nacredb::{Error, ErrorKind, Result};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// The model's side of an opened database.
+/// The model's view of an open database.
 pub struct World {
-    /// The disk under it.
+    /// The disk of the database.
     pub disk: Disk,
-    /// What must be there.
+    /// The expected contents.
     pub model: Model,
-    /// By number.
+    /// Indexed by session number.
     pub sessions: Vec<SessionState>,
     /// Innermost last.
     pub frames: Vec<Frame>,
-    /// What went wrong, in a sentence.
+    /// The first failure, in a sentence.
     pub failure: Option<String>,
-    /// What happened, if it is to be read.
+    /// The log of events, if requested.
     pub story: Option<Vec<String>>,
-    /// Changes with everything that happens.
+    /// A hash of all events.
     pub trace: u64,
-    /// Operations that ended.
+    /// Number of completed operations.
     pub steps: u64,
-    /// Commits are acknowledged only when they are durable.
+    /// Whether commits are acknowledged only when durable.
     pub strict: bool,
-    /// Calls on the log that had failed when the database was opened.
+    /// Number of failed log calls before the database was opened.
     pub log_failures_before: u64,
 }
 
 impl World {
-    /// A world without a past.
+    /// Creates a world with an empty history.
     pub fn new(disk: Disk, strict: bool, tell: bool) -> World {
         World {
             disk,
@@ -69,20 +70,20 @@ impl World {
         }
     }
 
-    /// Notes the first thing that is wrong.
+    /// Records the first failure.
     pub fn fail(&mut self, what: String) {
         self.tell(|| format!("WRONG: {what}"));
         self.failure.get_or_insert(what);
     }
 
-    /// Mixes something that happened into the trace.
+    /// Mixes an event into the trace.
     pub fn note(&mut self, what: &impl Hash) {
         let mut hasher = DefaultHasher::new();
         (self.trace, what).hash(&mut hasher);
         self.trace = hasher.finish();
     }
 
-    /// A poll of a session begins.
+    /// Starts a poll of a session.
     pub fn enter(&mut self, session: usize) {
         let counts = self.disk.counts();
         self.frames.push(Frame {
@@ -97,7 +98,7 @@ impl World {
         });
     }
 
-    /// It ends.
+    /// Ends the poll.
     pub fn leave(&mut self) {
         let Some(frame) = self.frames.pop() else { return };
         if let Some(index) = frame.synced
@@ -107,7 +108,7 @@ impl World {
         }
     }
 
-    /// A sync of the log has succeeded.
+    /// Records a successful sync of the log.
     pub fn log_synced(&mut self) {
         let index = self.model.index;
         if let Some(frame) = self.frames.last_mut()
@@ -117,17 +118,18 @@ impl World {
         }
     }
 
-    /// How much another session may do while the innermost one calls for a file of this class; `None` for nothing.
+    /// The heaviest operation another session may run while the innermost one accesses a file of
+    /// this class; `None` for none.
     pub fn room(&self, class: Class) -> Option<Weight> {
         let frame = self.frames.last()?;
         let state = &self.sessions[frame.session];
         let ddl = state.op.as_ref().is_some_and(Op::is_ddl);
-        // A relaxed commit may be visible before or after the log is written.
+        // A relaxed commit may become visible before or after the log is written.
         let open =
             !self.strict && state.committed.is_none() && state.op.as_ref().is_some_and(is_commit);
         match class {
             Class::Log | Class::Folder if ddl || open => None,
-            // The session that syncs the log keeps others from syncing it.
+            // The session that syncs the log blocks others from syncing it.
             Class::Log | Class::Folder => Some(Weight::Writes),
             Class::Segment | Class::Snapshot => {
                 let free = self.frames.iter().all(|f| self.sessions[f.session].bulk_append);
@@ -136,9 +138,9 @@ impl World {
         }
     }
 
-    /// Whether the innermost session reads for the first time in an operation that looks at all rows before it takes
-    /// a lock, so that others may change them behind it. What is read after its commit is read by house-keeping, which
-    /// may hold one; only a strict commit tells when that begins.
+    /// Whether this is the innermost session's first read in an operation that reads all rows
+    /// before it takes a lock, so that other sessions may change them in between. Reads after its
+    /// commit are maintenance, which may hold a lock; only a strict commit shows when that begins.
     pub fn looks_ahead(&mut self) -> bool {
         let Some(frame) = self.frames.last_mut() else { return false };
         let first =
@@ -147,19 +149,19 @@ impl World {
         first && matches!(op, Some(Op::CreateIndex { index, alter: false, .. }) if index.unique)
     }
 
-    /// Whether a session's current operation fits into that room.
+    /// Whether a session's current operation is light enough.
     pub fn fits(&self, session: usize, room: Weight) -> bool {
         let state = &self.sessions[session];
         state.op.as_ref().is_none_or(|op| op.weight(state.txn.is_some()) <= room)
     }
 
-    /// The innermost session is about to make this call. If that can only be house-keeping after its commit, then the
-    /// commit has happened.
+    /// Called before the innermost session makes this call. If the call can only be maintenance
+    /// after its commit, the commit has taken effect.
     pub fn before_call(&mut self, call: Call, class: Class) {
         let Some(frame) = self.frames.last_mut() else { return };
         if class == Class::Log {
             frame.rotating |= call == Call::Create;
-            // A strict commit syncs the log once; who writes to it again does so for something else.
+            // A strict commit syncs the log once; a further write to the log has another cause.
             if frame.synced.is_none() || call == Call::Sync {
                 return;
             }
@@ -194,18 +196,20 @@ impl World {
         }
     }
 
-    /// Makes the change of a commit.
+    /// Applies a commit to the model.
     fn apply(&mut self, session: usize, op: &Op, verdict: &Verdict) {
         let effect = effect(verdict);
         self.model.commit(&effect);
         if let (Op::Bulk { .. }, Some((table, _))) = (op, self.sessions[session].bulk_table) {
-            // Also one that adds nothing is a commit, which rows that are merged with it seem to come from.
+            // A load that adds nothing is a commit too, and rows merged with it appear to stem from
+            // it.
             self.model.index += u64::from(verdict.writes.is_empty());
             self.model.loaded.insert(table, self.model.index);
         }
     }
 
-    /// What the model says of an operation that ends in the innermost frame, or of a commit that happens now.
+    /// The model's verdict on an operation that ends in the innermost frame, or on a commit that
+    /// takes effect now.
     fn judge(&mut self, session: usize, op: &Op) -> Verdict {
         let Some(frame) = self.frames.last() else { return Verdict::done() };
         let (base, base_index) = (frame.base.clone(), frame.base_index);
@@ -213,7 +217,7 @@ impl World {
         if state.txn.is_some() && !op.fits_transaction()
             || state.txn.is_none() && op.needs_transaction()
         {
-            // Which of its errors is told first is open.
+            // Any of its errors may be reported first.
             let others = judge_ddl(op, &self.model.latest).errors;
             return Verdict::fails(&[&others[..], &[ErrorKind::Unsupported]].concat());
         }
@@ -238,7 +242,8 @@ impl World {
             Op::Fill { table, rows } => judge_fill(&mut self.model, table, *rows),
             Op::CreateAs { .. } => judge_create_as(op, &base, base_index, &mut self.model),
             op if op.is_ddl() => {
-                // Whether there is anything to do is decided when it begins; house-keeping may follow.
+                // The operation decides at its start whether there is anything to do; maintenance
+                // may follow.
                 let first = judge_ddl(op, &base);
                 let nothing = first.answer.is_some() && first.catalog.is_none();
                 if nothing {
@@ -246,7 +251,7 @@ impl World {
                 }
                 let mut verdict = judge_ddl(op, &self.model.latest);
                 if verdict.answer.is_none() && matches!(op, Op::CreateIndex { .. }) {
-                    // It looks at the rows before it takes a lock.
+                    // It reads the rows before it takes a lock.
                     verdict.errors.extend(first.errors);
                 }
                 verdict
@@ -259,7 +264,7 @@ impl World {
                         Verdict::fails(&[ErrorKind::Unsupported])
                     }
                     (None, None) => Verdict::fails(&[ErrorKind::NotFound]),
-                    // It came or went meanwhile, and a view may have its name now.
+                    // The table was created or dropped meanwhile, and a view may have its name now.
                     _ => {
                         let view = self.model.latest.views.contains_key(table)
                             || base.views.contains_key(table);
@@ -292,8 +297,8 @@ impl World {
         }
     }
 
-    /// The same after the commits that are about to become durable around the innermost frame: a unique value is free
-    /// as soon as they are in the log.
+    /// Like [`World::judge`], after the commits in outer frames that are about to become durable:
+    /// their unique values are free once they are in the log.
     fn judge_ahead(&mut self, session: usize, op: &Op) -> Verdict {
         let latest = self.model.latest.clone();
         for depth in 1..self.frames.len() {
@@ -312,7 +317,7 @@ impl World {
         verdict
     }
 
-    /// The same on what was committed when the innermost frame began.
+    /// Like [`World::judge`], on the state committed when the innermost frame began.
     fn judge_as_begun(&mut self, session: usize, op: &Op) -> Verdict {
         let Some(base) = self.frames.last().map(|frame| frame.base.clone()) else {
             return Verdict::done();
@@ -323,7 +328,7 @@ impl World {
         verdict
     }
 
-    /// An operation has ended with this result.
+    /// Records the result of an operation and decides how the session continues.
     pub fn end(&mut self, session: usize, op: &Op, result: Result<Answer>) -> Next {
         self.steps += 1;
         self.note(&(
@@ -341,7 +346,7 @@ impl World {
         let blurred = reached.iter().any(|name| self.model.blurred.contains(name));
         let mut verdict = match &committed {
             Some(verdict) => verdict.clone(),
-            // The end of a stream is what was to come when it was opened.
+            // The end of a stream returns the rows expected when it was opened.
             None if matches!((op, &result), (Op::Take { .. }, Ok(Answer::Rows(_)))) => {
                 Verdict::answer(self.sessions[session].stream.take().unwrap_or(Answer::Done))
             }
@@ -354,7 +359,8 @@ impl World {
         {
             verdict = self.judge_ahead(session, op);
         }
-        // A load that loads nothing writes nothing that would show when it looked: it may have been as it began.
+        // An empty load writes nothing that would show when it read the table: it may have been at
+        // the start of the frame.
         let loads_nothing = matches!((op, &result), (Op::Bulk { .. }, Ok(Answer::Affected(0))))
             && committed.is_none();
         if loads_nothing && verdict.answer != Some(Answer::Affected(0)) {
@@ -381,7 +387,8 @@ impl World {
         outcome
     }
 
-    /// Whether a `CREATE TABLE IF NOT EXISTS … AS` made nothing, and a table of the name came and went meanwhile.
+    /// Whether a `CREATE TABLE IF NOT EXISTS … AS` did nothing because a table with the name
+    /// existed briefly.
     fn found_for_a_moment(&self, op: &Op, result: &Result<Answer>) -> bool {
         let (Op::CreateAs { table, if_missing: true, .. }, Ok(Answer::Done)) = (op, result) else {
             return false;
@@ -400,7 +407,7 @@ impl World {
     ) -> Next {
         if blurred {
             if op.changes_rows() {
-                // What was made of it is as unknown.
+                // Objects created from unknown ones are unknown too.
                 self.model.blurred.extend(table_of(op));
             }
             return Next::Go;
@@ -450,7 +457,7 @@ impl World {
                 if !exists {
                     self.apply(session, op, verdict);
                 }
-                // Strict commits, loads and catalog changes are durable once they are acknowledged.
+                // Strict commits, loads and catalog changes are durable once acknowledged.
                 let synced = self.frames.last().is_some_and(|f| f.synced.is_some());
                 if exists {
                     return Next::Go;
@@ -489,13 +496,13 @@ impl World {
             .map_or((0, 0), |f| (counts.faults - f.faults, counts.log_failures - f.log_failures));
         let ended = self.disk.ended().is_some();
         let kind = error.kind();
-        // The outcome of a commit that met trouble with the log is open.
+        // The outcome of a commit is unknown if the log failed.
         let effect = effect(verdict);
         let nothing = matches!(&effect, Effect::Rows(writes) if writes.is_empty());
         let mine = self.sessions[session].txn.is_some();
         let commits = is_commit(op) && !(mine && op.changes_rows());
-        // A log that finds no room for zeroes ahead of its records goes on; then something else has failed, and nothing
-        // has happened.
+        // Failing to reserve zeros ahead of the log's records is not fatal for the log; then
+        // something else has failed, and nothing was committed.
         let of_log =
             kind == ErrorKind::Io && (ended || log_failures > 0 && error.message().contains("log"));
         if commits && !nothing && of_log && verdict.answer.is_some() {
@@ -504,7 +511,7 @@ impl World {
             self.model.poisoned = true;
             return Next::Failed;
         }
-        // The catalog is changed before the log fails.
+        // The catalog changes before the log fails.
         if op.is_ddl() && of_log {
             self.blur(tables_of(op).collect());
         }
@@ -514,7 +521,7 @@ impl World {
             || kind == ErrorKind::Limit && faults > 0;
         let open = self.sessions.iter().enumerate().any(|(at, s)| at != session && s.txn.is_some());
         let others = open || self.committing();
-        // The row that has a value is losing it by a commit that is not durable yet.
+        // The row with the value is being changed by a commit that is not durable yet.
         let known_duplicate = op.changes_rows() && verdict.errors.contains(&ErrorKind::Constraint);
         let waited = match kind {
             ErrorKind::LockTimeout => op.locks_rows() && others,
@@ -541,7 +548,7 @@ impl World {
         Next::Failed
     }
 
-    /// Marks tables and views as unknown, under every name that transactions know them by.
+    /// Marks tables and views as unknown, under all names that transactions know them by.
     fn blur(&mut self, names: Vec<&'static str>) {
         let ids: Vec<u64> = names
             .iter()
@@ -555,7 +562,7 @@ impl World {
         self.model.blurred.extend(names);
     }
 
-    /// Whether a bulk load is about to become durable around the innermost frame.
+    /// Whether a bulk load in an outer frame is about to become durable.
     fn loading(&self) -> bool {
         let outer = self.frames.iter().rev().skip(1).map(|f| &self.sessions[f.session]);
         outer.into_iter().any(|s| {
@@ -563,14 +570,14 @@ impl World {
         })
     }
 
-    /// Whether a commit is about to become durable around the innermost frame.
+    /// Whether a commit in an outer frame is about to become durable.
     fn committing(&self) -> bool {
         let mut outer = self.frames.iter().rev().skip(1).map(|f| &self.sessions[f.session]);
         outer.any(|s| s.op.as_ref().is_some_and(is_commit) && s.committed.is_none())
     }
 
-    /// Whether the table had a bulk load since the session's snapshot. A merge forgets which rows were loaded, so that
-    /// all others conflict too.
+    /// Whether a bulk load changed the table after the session's snapshot. Merges do not preserve
+    /// which rows were loaded, so all rows then conflict.
     fn loaded(&self, session: usize, op: &Op) -> bool {
         let known = table_of(op).and_then(|name| self.model.latest.tables.get(name));
         let snapshot = self.sessions[session].txn.as_ref().map(|txn| txn.snapshot);
@@ -579,12 +586,12 @@ impl World {
         })
     }
 
-    /// Whether a fault came during the innermost frame.
+    /// Whether a fault occurred during the innermost frame.
     fn disturbed(&self) -> bool {
         self.frames.last().is_some_and(|f| self.disk.counts().faults > f.faults)
     }
 
-    /// Whether a call on the log has failed since the database was opened.
+    /// Whether a log call has failed since the database was opened.
     fn log_failed(&self) -> bool {
         self.model.poisoned || self.disk.counts().log_failures > self.log_failures_before
     }
