@@ -1,4 +1,4 @@
-//! Starts writers, kills them, and has the folder verified after each.
+//! Starts writers, kills them, and verifies the folder after each kill.
 
 use crate::model::Model;
 use crate::verify::{Promises, verify};
@@ -8,21 +8,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// What to do.
+/// Settings of a run.
 pub struct Settings {
-    /// Kills in all.
+    /// Total number of kills.
     pub times: u64,
-    /// Kills of writers on one folder, before a new one is started.
+    /// Kills of writers on one folder before a new folder is used.
     pub kills_per_folder: u64,
-    /// Threads that commit.
+    /// Number of committing threads.
     pub threads: u64,
-    /// Decides when to kill.
+    /// Determines when to kill.
     pub seed: u64,
-    /// Acknowledge before durable.
+    /// Whether commits are acknowledged before they are durable.
     pub relaxed: bool,
-    /// In simulated power cuts: syncs of files whose names begin like this do nothing.
+    /// In simulated power cuts: syncs of files with this name prefix do nothing.
     pub lie: Option<String>,
-    /// Where folders are made. One that went wrong stays.
+    /// Parent of the folders. A folder with findings is kept.
     pub folder: PathBuf,
 }
 
@@ -40,7 +40,7 @@ impl Default for Settings {
     }
 }
 
-/// Runs all; `true` when nothing was wrong.
+/// Runs everything. Returns `true` if nothing was wrong.
 pub fn drive(settings: &Settings) -> Result<bool, String> {
     let mut random = Random::new(settings.seed);
     let (mut runs, mut lost, mut phantom, mut committed) = (0, 0, 0, 0);
@@ -53,7 +53,7 @@ pub fn drive(settings: &Settings) -> Result<bool, String> {
             models: (0..settings.threads as i64).map(Model::new).collect(),
         };
         for _ in 0..settings.kills_per_folder.min(settings.times - runs) {
-            // Now and then during recovery, otherwise in the midst of work.
+            // Occasionally during recovery, usually during work.
             let after_ms =
                 if random.below(5) == 0 { 1 + random.below(50) } else { 50 + random.below(750) };
             let result = run_once(&folder, settings, after_ms, &mut promises, random.below(2) == 0);
@@ -133,14 +133,14 @@ fn run_once(
         .map_err(|error| format!("verifying: {error}"))
 }
 
-/// Lets the writer run for a while, kills it, and answers with everything it had said by then.
+/// Lets the writer run for a while, kills it, and returns everything it had printed by then.
 fn kill_after(child: &mut Child, time: Duration) -> Result<Vec<String>, String> {
     let output = child.stdout.take().ok_or("the writer has no output")?;
     let reader = std::thread::spawn(move || {
         let mut output = BufReader::new(output);
         let mut lines = Vec::new();
         let mut line = String::new();
-        // A line without an end was cut by the kill; then its commit need not count.
+        // A line cut off by the kill need not count as committed.
         while output.read_line(&mut line).is_ok_and(|count| count > 0) && line.ends_with('\n') {
             lines.push(line.trim_end().to_string());
             line.clear();
@@ -149,7 +149,7 @@ fn kill_after(child: &mut Child, time: Duration) -> Result<Vec<String>, String> 
     });
     std::thread::sleep(time);
     let early = child.try_wait().map_err(|error| error.to_string())?;
-    // On Unix this is signal 9.
+    // SIGKILL on Unix.
     let _ = child.kill();
     child.wait().map_err(|error| error.to_string())?;
     let lines = reader.join().map_err(|_| "the reader of the writer's output panicked")?;

@@ -1,17 +1,19 @@
-//! Kills a writing process again and again and checks that nothing it acknowledged is lost.
+//! Repeatedly kills a writing process and checks that no acknowledged commit is lost.
 //!
-//! `nacre-crash writer DIR` opens a database and writes to it from several threads until it is killed. What each
-//! thread does is a function of its number and of how many transactions it has committed (`model`). After each
-//! commit has returned, and only then, it prints the commit. `nacre-crash drive --times N` starts such writers,
-//! kills them with signal 9, opens the folder, and compares every row with what the acknowledged commits must have
-//! left, plus at most one commit per thread that was in flight. Whatever a recovery has shown must still be there
-//! after the next one.
+//! `nacre-crash writer DIR` opens a database and writes to it from several threads until it is
+//! killed. The writes of each thread are a function of its number and of how many transactions it
+//! has committed (`model`). It prints each commit only after it has returned. `nacre-crash drive
+//! --times N` starts such writers, kills them with signal 9, opens the folder, and compares every
+//! row with the expected result of the acknowledged commits, plus at most one commit per thread
+//! that was in flight. Whatever a recovery has shown must still exist after the next one.
 //!
-//! With `--relaxed 1` commits are acknowledged before they are durable, and with `--lie PREFIX` syncs of some files do
-//! nothing. Then something must be lost: this shows that it is noticed.
+//! With `--relaxed 1` commits are acknowledged before they are durable, and with `--lie PREFIX`
+//! syncs of some files do nothing. Both must be reported as lost commits, which shows that the
+//! check works.
 //!
-//! A killed process takes nothing with it that it had handed to the operating system. `nacre-crash power --times N`
-//! simulates what does: power cuts of a store whose unsynced writes survive in part and in any order (`power`).
+//! Killing a process does not lose what it has passed to the operating system. `nacre-crash power
+//! --times N` simulates what does: power cuts of a store whose unsynced writes survive partially
+//! and in any order (`power`).
 
 mod drive;
 mod model;

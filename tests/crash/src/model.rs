@@ -1,15 +1,16 @@
-//! What each thread writes, as a function of its number and of what it has committed before: the writer runs it, the
-//! driver computes what the tables must hold. No clock, no chance, no database.
+//! The data each thread writes, as a function of its number and its commits so far: the writer
+//! executes it, the driver computes the expected tables from it. Independent of clocks, randomness
+//! and the database.
 
 use nacre_testing::Random;
 use std::collections::BTreeMap;
 
-/// Accounts that all threads transfer between.
+/// Number of accounts, shared by all threads.
 pub const ACCOUNTS: i64 = 64;
-/// What each account holds at first.
+/// Initial balance of each account.
 pub const BALANCE: i64 = 1_000;
 
-/// The tables, all of them with a primary key.
+/// The tables, all with a primary key.
 pub const TABLES: [&str; 5] = [
     "create table if not exists accounts (id bigint primary key, balance bigint not null)",
     "create table if not exists journal (thread bigint not null, seq bigint not null, payload text not null, \
@@ -37,7 +38,7 @@ pub struct Transfer {
     pub amount: i64,
 }
 
-/// A change of the thread's own items, or of the accounts of all.
+/// A change of the thread's own items, or of the shared accounts.
 #[derive(Clone, Debug)]
 pub enum Operation {
     Insert(Vec<(i64, Item)>),
@@ -51,30 +52,30 @@ pub enum Operation {
 /// One commit.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// One statement of its own: a row of the journal.
+    /// A single statement that inserts a journal row.
     Single,
-    /// An explicit transaction: a row of the journal and these operations. Before it, `abandoned` are done in a
+    /// An explicit transaction: a journal row and these operations, after `abandoned` were run in a
     /// transaction that is rolled back.
     Transaction { abandoned: Vec<Operation>, operations: Vec<Operation> },
-    /// A bulk load of this many rows, and no row of the journal.
+    /// A bulk load of this many rows, without a journal row.
     Bulk { rows: i64 },
 }
 
-/// What a thread's committed transactions have left.
+/// The results of a thread's committed transactions.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     pub thread: i64,
-    /// Transactions committed; the number of the next one.
+    /// Number of committed transactions, and number of the next one.
     pub seq: i64,
     pub journal: BTreeMap<i64, String>,
     pub items: BTreeMap<i64, Item>,
     pub transfers: BTreeMap<i64, Transfer>,
-    /// Rows per bulk load.
+    /// Number of rows of each bulk load.
     pub bulk: BTreeMap<i64, i64>,
     next_id: i64,
 }
 
-/// Text that belongs to one place and no other.
+/// A text unique to one row.
 pub fn text(thread: i64, seq: i64, n: i64) -> String {
     let mut random = Random::new((thread as u64) << 48 ^ (seq as u64) << 20 ^ n as u64);
     let words = ["mother", "of", "pearl", "layer", "shell", "tide", "reef", "salt"];
@@ -87,12 +88,12 @@ pub fn text(thread: i64, seq: i64, n: i64) -> String {
 }
 
 impl Model {
-    /// A thread that has committed nothing.
+    /// A thread without commits.
     pub fn new(thread: i64) -> Model {
         Model { thread, ..Model::default() }
     }
 
-    /// The transaction that comes next.
+    /// The next transaction.
     pub fn next_step(&self) -> Step {
         let mut random = Random::new((self.thread as u64 + 1) << 40 ^ self.seq as u64);
         match random.below(20) {
@@ -109,7 +110,7 @@ impl Model {
         }
     }
 
-    /// Operations that make sense one after another on the items as they are.
+    /// Operations that are valid one after another on the current items.
     fn operations(&self, random: &mut Random, transfers: bool) -> Vec<Operation> {
         let mut after = self.clone_items();
         let mut out = Vec::new();
@@ -156,12 +157,12 @@ impl Model {
         out
     }
 
-    /// The part of the model that decides about operations.
+    /// The part of the model that determines the operations.
     fn clone_items(&self) -> Model {
         Model { thread: self.thread, seq: self.seq, next_id: self.next_id, ..Model::default() }
     }
 
-    /// The thread has committed this step.
+    /// Records that the thread has committed a step.
     pub fn apply(&mut self, step: &Step) {
         match step {
             Step::Single => {}

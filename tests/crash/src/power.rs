@@ -1,6 +1,7 @@
-//! Power cuts in one process: the same workload on a store in memory that fails from a chosen step on, and that then
-//! keeps of its unsynced writes what a power cut may leave (`FaultStore` states the fault model). One thread does the
-//! work of all, so that a seed is one story.
+//! Power cuts within one process: runs the same workload on a store in memory that fails from a
+//! chosen step on, and then keeps a subset of its unsynced writes, as a power cut would
+//! (`FaultStore` states the fault model). One thread does all the work, so that a seed is
+//! deterministic.
 
 use crate::drive::Settings;
 use crate::model::Model;
@@ -14,10 +15,10 @@ use nacredb::host::memory::MemoryStore;
 use nacredb::{Budget, Database, Host, Result};
 use std::sync::Arc;
 
-/// Commits at most between two cuts.
+/// Maximum number of commits between two cuts.
 const COMMITS: u64 = 60;
 
-/// Runs all; `true` when nothing was wrong.
+/// Runs everything. Returns `true` if nothing was wrong.
 pub fn power(settings: &Settings) -> std::result::Result<bool, String> {
     let (mut lost, mut phantom, mut committed) = (0, 0, 0);
     let mut sound = true;
@@ -67,12 +68,12 @@ fn host_of(faults: &FaultStore) -> Host {
     Host { store: Arc::new(faults.clone()), ..memory_host() }
 }
 
-/// What the power cut leaves of a store. Its decisions come from the story's.
+/// The store after a power cut. Its random choices are derived from the run's.
 fn after_cut(faults: &FaultStore, random: &mut Random) -> Arc<dyn LocalStore> {
     faults.after_crash(&mut Random::new(random.bits()))
 }
 
-/// Works until the power goes, recovers, and compares.
+/// Works until the power fails, recovers, and compares.
 fn cut_once(
     files: &mut Arc<dyn LocalStore>,
     promises: &mut Promises,
@@ -83,7 +84,7 @@ fn cut_once(
     if let Some(prefix) = lie {
         faults.lie_about_syncs_of(prefix);
     }
-    // Half of the cuts come early, where recovery and the first commits are.
+    // Half of the cuts come early, during recovery and the first commits.
     let steps = if random.below(2) == 0 { random.below(40) } else { random.below(600) };
     faults.fail_after(steps as usize);
     let outcome = work(&faults, promises, random);
@@ -95,7 +96,7 @@ fn cut_once(
         _ => {}
     }
 
-    // The power may go again while recovery runs.
+    // The power may fail again during recovery.
     if random.below(3) == 0 {
         let faults = FaultStore::with_files_of(files.as_ref());
         faults.fail_after(random.below(12) as usize);
@@ -104,7 +105,7 @@ fn cut_once(
     }
     let faults = FaultStore::with_files_of(files.as_ref());
     let findings = verify(host_of(&faults), promises, random.below(2) == 0)?;
-    // What recovery showed must be there after the next cut too, even if that comes at once.
+    // What recovery has shown must also survive an immediate second cut.
     *files = after_cut(&faults, random);
     Ok(findings)
 }

@@ -1,4 +1,4 @@
-//! Compares what a database holds with what its writers' commits must have left.
+//! Compares the contents of a database with the expected results of its writers' commits.
 
 use crate::model::{ACCOUNTS, BALANCE, Item, Model, Transfer, text};
 use crate::writer::options;
@@ -7,22 +7,22 @@ use nacredb::{Database, ErrorKind, Host, Result, Session, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-/// What was promised about a folder so far.
+/// Known facts about a folder.
 pub struct Promises {
-    /// The tables and accounts are there.
+    /// Whether the tables and accounts exist.
     pub ready: bool,
-    /// Per thread, everything known to be committed.
+    /// For each thread, everything known to be committed.
     pub models: Vec<Model>,
 }
 
-/// What is wrong with a folder.
+/// The findings for a folder.
 #[derive(Default)]
 pub struct Findings {
-    /// Committed work that is not there.
+    /// Number of committed changes that are missing.
     pub lost: u64,
-    /// Work that is there and was never committed.
+    /// Number of changes that were never committed.
     pub phantom: u64,
-    /// The first few of both and everything else, in words.
+    /// The first findings of each kind, and all others, as text.
     pub messages: Vec<String>,
 }
 
@@ -43,12 +43,12 @@ impl Findings {
         }
     }
 
-    /// Whether nothing is wrong.
+    /// Whether there are no findings.
     pub fn sound(&self) -> bool {
         self.lost == 0 && self.phantom == 0 && self.messages.is_empty()
     }
 
-    /// Rows that should be there against rows that are.
+    /// Compares expected rows with those found.
     fn compare<K: Ord + Debug, V: PartialEq + Debug>(
         &mut self,
         table: &str,
@@ -72,7 +72,7 @@ impl Findings {
 
 type Rows<K, V> = BTreeMap<K, V>;
 
-/// The whole database.
+/// The contents of the whole database.
 #[derive(Default)]
 struct Found {
     accounts: Rows<i64, i64>,
@@ -82,8 +82,8 @@ struct Found {
     bulk: Rows<(i64, i64, i64), String>,
 }
 
-/// Opens the database, checks it against what was promised, and makes what it holds a promise. Closes properly or just
-/// drops everything, as asked.
+/// Opens the database, compares it with what is known, and updates what is known from its contents.
+/// Closes the database if `close` is set, otherwise just drops it.
 pub fn verify(host: Host, promises: &mut Promises, close: bool) -> Result<Findings> {
     let db = block_on(Database::open(host, options()))?;
     let mut findings = Findings::default();
@@ -108,7 +108,7 @@ pub fn verify(host: Host, promises: &mut Promises, close: bool) -> Result<Findin
     Ok(findings)
 }
 
-/// Which transactions of a thread are there: all that were promised, and at most the next one.
+/// Determines which transactions of a thread exist: all that are known, and at most the next one.
 fn advance(model: &mut Model, found: &Found, findings: &mut Findings) {
     let thread = model.thread;
     let journal =
@@ -165,7 +165,7 @@ fn compare(found: &Found, promises: &Promises, findings: &mut Findings) {
     findings.compare("bulk", &expected.bulk, &found.bulk);
 }
 
-/// Every table whole. A key that comes twice is a phantom.
+/// Reads every table. A duplicate key counts as a phantom.
 fn read(session: &mut Session, findings: &mut Findings) -> Result<Found> {
     let mut found = Found::default();
     let mut twice = |table: &str, old: bool, row: &[Value]| {
@@ -199,7 +199,7 @@ fn read(session: &mut Session, findings: &mut Findings) -> Result<Found> {
     Ok(found)
 }
 
-/// The same rows by key: a scan and a look-up must not disagree, and a deleted row must not be found.
+/// Reads the same rows by key: a scan and a lookup must agree, and deleted rows must not be found.
 fn point_reads(session: &mut Session, promises: &Promises, findings: &mut Findings) -> Result<()> {
     if !promises.ready {
         return Ok(());

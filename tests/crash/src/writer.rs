@@ -1,4 +1,4 @@
-//! The process that is killed: threads that write, one that reads, one that does house-keeping.
+//! The process that is killed: writing threads, a reading thread and a maintenance thread.
 
 use crate::model::{ACCOUNTS, BALANCE, Model, Operation, Step, TABLES, text};
 use nacre_native::{block_on, open_folder};
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Settings under which flushes, snapshots and full chunks happen all the time.
+/// Settings that cause frequent flushes, snapshots and full log chunks.
 pub fn options() -> Options {
     Options {
         segment_rows: 8_192,
@@ -33,7 +33,7 @@ pub fn write(folder: &Path, threads: u64, relaxed: bool) -> Result<()> {
     std::thread::scope(|scope| {
         let run = |work: &(dyn Fn() -> Result<()> + Sync)| {
             if let Err(error) = work() {
-                // The first failure is the story; the process ends with it.
+                // Report the first failure and end the process.
                 eprintln!("nacre-crash: writer: {error}");
                 failed.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(error);
                 std::process::exit(3);
@@ -52,7 +52,7 @@ pub fn write(folder: &Path, threads: u64, relaxed: bool) -> Result<()> {
     }
 }
 
-/// Makes what is missing of the tables and accounts.
+/// Creates missing tables and accounts.
 pub fn prepare(session: &mut Session) -> Result<()> {
     for table in TABLES {
         block_on(session.execute(table, &[]))?;
@@ -66,7 +66,8 @@ pub fn prepare(session: &mut Session) -> Result<()> {
 }
 
 fn say(line: &str) {
-    // One write per line, straight to the pipe. A closed pipe is not an error: the driver has gone.
+    // One write per line, unbuffered. If the pipe is closed, the driver has ended, which is no
+    // error.
     if std::io::stdout().lock().write_all(format!("{line}\n").as_bytes()).is_err() {
         std::process::exit(0);
     }
@@ -96,7 +97,7 @@ fn commit_forever(mut session: Session, thread: i64) -> Result<()> {
     }
 }
 
-/// Continues where the database says the thread is. That this is right is the driver's to check.
+/// Restores the thread's state from the database. The driver checks that it is correct.
 fn recall(session: &mut Session, thread: i64) -> Result<Model> {
     let mut last = -1;
     for table in ["journal", "bulk"] {
@@ -146,7 +147,8 @@ pub fn commit(session: &mut Session, model: &Model, step: &Step) -> Result<()> {
                 block_on(session.execute("rollback", &[]))?;
             }
             block_on(session.execute("begin", &[]))?;
-            // Half of them journal first, half last: a torn transaction must not hide behind its journal row.
+            // Half of the transactions write the journal row first, half last: a torn transaction
+            // must not hide behind it.
             if seq % 2 == 0 {
                 insert(session, "journal", &journal)?;
             }
@@ -217,7 +219,7 @@ fn insert(session: &mut Session, table: &str, rows: &[Vec<Value>]) -> Result<()>
     Ok(())
 }
 
-/// Money neither appears nor disappears, whenever one looks.
+/// Checks continuously that the total balance never changes.
 fn read_forever(mut session: Session) -> Result<()> {
     loop {
         let rows = block_on(session.execute("select balance from accounts", &[]))?.to_rows();

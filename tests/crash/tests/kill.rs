@@ -1,4 +1,4 @@
-//! A few kills with every test run. `nacre-crash drive --times 1000` is the long form.
+//! A few kills in every test run. `nacre-crash drive --times 1000` runs more.
 
 use std::process::{Command, Output};
 

@@ -1,5 +1,5 @@
-//! Arrow IPC: any bytes as a file or stream are imported or refused with a typed error; what was exported comes back the
-//! same.
+//! Arrow IPC: any bytes, as a file or stream, are imported or rejected with a typed error; exported
+//! data is imported unchanged.
 
 use crate::csv::import;
 use crate::edit::damage;
@@ -39,7 +39,7 @@ fn exported() -> &'static [Exported] {
     })
 }
 
-/// One run.
+/// Runs one input.
 pub fn run(input: &[u8]) {
     let mut input = Input::new(input);
     let mut subject = Subject::new(options());

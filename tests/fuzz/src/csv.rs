@@ -1,4 +1,5 @@
-//! CSV, TSV, TBL and NDJSON: any text is imported or refused with a typed error; fields that were quoted come back.
+//! CSV, TSV, TBL and NDJSON: any text is imported or rejected with a typed error; quoted fields are
+//! imported unchanged.
 
 use crate::input::Input;
 use crate::subject::{Subject, options, printed};
@@ -9,7 +10,7 @@ use nacredb::{ErrorKind, OnDuplicate, Result};
 use std::cell::RefCell;
 use std::path::PathBuf;
 
-/// One run.
+/// Runs one input.
 pub fn run(input: &[u8]) {
     let mut input = Input::new(input);
     let mut subject = Subject::new(options());
@@ -28,7 +29,7 @@ pub fn run(input: &[u8]) {
     subject.check();
 }
 
-/// Errors that a file may lead to; without columns there is no table.
+/// Asserts that a file may cause this error. Without columns there is no table.
 pub fn allowed(error: &nacredb::Error) {
     let kinds = [
         ErrorKind::Corrupt,
@@ -42,7 +43,7 @@ pub fn allowed(error: &nacredb::Error) {
     assert!(kinds.contains(&error.kind()), "importing: {}: {error}", error.kind().name());
 }
 
-/// Fields in quotes, into columns of text: the same comes out.
+/// Imports quoted fields into text columns, which must keep them unchanged.
 fn quoted(subject: &mut Subject, tabs: bool, input: &mut Input<'_>) {
     const PIECES: [&str; 10] = ["a", "", "\"", "\n", ",", "\t", "\r\n", " ", "ä", "NULL"];
     let width = 1 + input.below(4);
@@ -69,7 +70,7 @@ fn quoted(subject: &mut Subject, tabs: bool, input: &mut Input<'_>) {
     assert_eq!(printed(&subject.must("select * from t")), rows, "{text:?}");
 }
 
-/// Imports a file into a new table `t`, whose columns the file decides.
+/// Imports a file into a new table `t`, whose columns are inferred from the file.
 pub fn import(
     subject: &mut Subject,
     format: FileFormat,
@@ -102,7 +103,7 @@ fn load(
     block_on(appender.finish()).map(drop)
 }
 
-/// A file of this thread with these bytes, in memory where the machine has such a folder.
+/// This thread's file, with these bytes; in memory if the machine has such a folder.
 fn file(bytes: &[u8]) -> PathBuf {
     struct Mine(PathBuf);
     impl Drop for Mine {

@@ -1,5 +1,6 @@
-//! The same statements, here and in SQLite, on tables that both hold: the same answers, as sets of rows with repetitions.
-//! Which statements, and what is left out because the dialects differ, is at the top of [`crate::query`].
+//! Runs the same statements here and in SQLite, on equal tables: the results must be equal as
+//! multisets of rows. The statements, and what is omitted because the dialects differ, are
+//! described in [`crate::query`].
 
 use crate::input::Input;
 use crate::query::{Maker, TEXTS};
@@ -8,7 +9,7 @@ use nacredb::{ErrorKind, Options};
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
-/// The statements that fill the tables, without their types.
+/// Statements that fill the tables, which must exist already.
 pub fn rows(input: &mut Input<'_>) -> Vec<String> {
     let mut statements = Vec::new();
     let number = |input: &mut Input<'_>| {
@@ -40,7 +41,7 @@ pub fn rows(input: &mut Input<'_>) -> Vec<String> {
     statements
 }
 
-/// One run.
+/// Runs one input.
 pub fn run(input: &[u8]) {
     let mut input = Input::new(input);
     let lite = Connection::open_in_memory().expect("SQLite opens");
@@ -71,7 +72,7 @@ pub fn run(input: &[u8]) {
             .iter()
             .for_each(|sql| drop(ours.must(sql)));
     }
-    // Rows that may be there or not are so on both sides.
+    // Whether a row exists is the same on both sides.
     let unique = ["", "create unique index q on t (a)", "create unique index q on t (s, a)", ""]
         [indexes % 4];
     let mut is_unique = false;
@@ -148,8 +149,8 @@ fn change(input: &mut Input<'_>) -> String {
     }
 }
 
-/// Answers `false` when the two may differ from here on: SQLite looks for unique values row by row, so it refuses an
-/// update that exchanges some.
+/// Returns `false` if the two may differ from here on: SQLite checks unique values row by row and
+/// rejects an update that exchanges some.
 fn same_change(ours: &mut Subject, lite: &Connection, sql: &str, is_unique: bool) -> bool {
     let found = ours.run(sql);
     if found
@@ -173,7 +174,7 @@ fn same_change(ours: &mut Subject, lite: &Connection, sql: &str, is_unique: bool
 fn same_rows(ours: &mut Subject, lite: &Connection, sql: &str, ordered: bool) {
     let found = match ours.run(sql) {
         Ok(result) => result,
-        // A limit of ours, or a feature that is not there and says so.
+        // A limit of the engine, or an unsupported feature.
         Err(error)
             if matches!(
                 error.kind(),
@@ -206,7 +207,7 @@ fn same_rows(ours: &mut Subject, lite: &Connection, sql: &str, ordered: bool) {
     assert_eq!(ours, theirs, "{sql}\nours left, SQLite's right");
 }
 
-/// Ours as SQLite would print it.
+/// Formats one of our values as SQLite would.
 fn plain(text: String) -> String {
     match text.as_str() {
         "true" => "1".into(),

@@ -1,8 +1,8 @@
-//! Damage: changes of bytes that an input asks for.
+//! Damages bytes as the input decides.
 
 use crate::input::Input;
 
-/// Changes some bytes; answers the first offset that differs, if any.
+/// Changes some bytes. Returns the first offset that differs, if any.
 pub fn damage(bytes: &mut Vec<u8>, input: &mut Input<'_>) -> Option<usize> {
     let before = bytes.clone();
     let edits = 1 + input.below(6);
@@ -10,7 +10,7 @@ pub fn damage(bytes: &mut Vec<u8>, input: &mut Input<'_>) -> Option<usize> {
         if bytes.is_empty() {
             break;
         }
-        // Headers and footers are where the decisions are.
+        // Headers and footers are the most sensitive.
         let at = match input.below(4) {
             0 => input.below(bytes.len().min(256)),
             1 => bytes.len() - 1 - input.below(bytes.len().min(256)),
@@ -22,7 +22,7 @@ pub fn damage(bytes: &mut Vec<u8>, input: &mut Input<'_>) -> Option<usize> {
             3 => bytes[at] = bytes[at].wrapping_add(1),
             4 => bytes[at] = 0xff,
             5 => {
-                // A whole number in one place.
+                // An integer at one position.
                 let value = input.integer().to_le_bytes();
                 let width = input.pick(&[2, 4, 8]).min(bytes.len() - at);
                 bytes[at..at + width].copy_from_slice(&value[..width]);

@@ -1,14 +1,14 @@
-//! Bytes read as decisions. When they are used up every decision is the first one, so that each input means something
-//! and ends.
+//! Interprets bytes as decisions. Once they are used up, every decision is the first choice, so
+//! that every input is valid and finite.
 
-/// What is left of an input.
+/// The rest of an input.
 #[derive(Clone, Debug)]
 pub struct Input<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Input<'a> {
-    /// All of it.
+    /// Starts at the beginning of an input.
     pub fn new(bytes: &'a [u8]) -> Input<'a> {
         Input { bytes }
     }
@@ -18,19 +18,19 @@ impl<'a> Input<'a> {
         self.bytes.is_empty()
     }
 
-    /// One byte; zero at the end.
+    /// One byte; zero at the end of the input.
     pub fn byte(&mut self) -> u8 {
         let Some((first, rest)) = self.bytes.split_first() else { return 0 };
         self.bytes = rest;
         *first
     }
 
-    /// All that is left.
+    /// All remaining bytes.
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.bytes)
     }
 
-    /// A number below `n`, of as few bytes as it takes.
+    /// A number below `n`, using as few bytes as possible.
     pub fn below(&mut self, n: usize) -> usize {
         let mut value = self.byte() as usize;
         let mut limit = 256;
@@ -41,7 +41,7 @@ impl<'a> Input<'a> {
         value % n.max(1)
     }
 
-    /// True in about one of `n` cases; false at the end.
+    /// True in about one of `n` cases; false at the end of the input.
     pub fn one_in(&mut self, n: u8) -> bool {
         self.byte() % n == n - 1
     }
@@ -51,7 +51,7 @@ impl<'a> Input<'a> {
         from[self.below(from.len())]
     }
 
-    /// An integer; the special ones are likely.
+    /// An integer, often a special one.
     pub fn integer(&mut self) -> i64 {
         const SPECIAL: [i64; 12] = [
             0,
@@ -75,7 +75,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Takes this many bytes, fewer at the end.
+    /// Takes this many bytes, or fewer at the end of the input.
     pub fn take(&mut self, length: usize) -> &'a [u8] {
         let (taken, rest) = self.bytes.split_at(length.min(self.bytes.len()));
         self.bytes = rest;

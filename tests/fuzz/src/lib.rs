@@ -1,9 +1,9 @@
-//! Fuzz targets: functions that take any bytes and panic where something is wrong. `npm run fuzz -- TARGET` lets libFuzzer
-//! look for such bytes (`fuzz/` beside this folder's `src` has the few lines that it needs); `tests/fixed.rs` runs a
-//! short, fixed part of each without it.
+//! Fuzz targets: functions that take any bytes and panic if something is wrong. `npm run fuzz --
+//! TARGET` lets libFuzzer search for such bytes (`fuzz/` beside this folder's `src` has the glue
+//! code); `tests/fixed.rs` runs a short, fixed part of each target without it.
 //!
-//! Bytes are never taken for what they are only. Behind a checksum nothing would ever be found, so most inputs are read
-//! as decisions: make this valid file, change these bytes of it, and mend the checksums. See [`input::Input`].
+//! Raw bytes rarely get past a checksum, so most inputs are interpreted as decisions: create this
+//! valid file, change these bytes of it, and repair the checksums. See [`input::Input`].
 
 pub mod arrow;
 pub mod csv;
@@ -19,13 +19,13 @@ pub mod subject;
 pub mod tlp;
 pub mod watch;
 
-/// A target: what it is called, what it does, how long its inputs get.
+/// A target: its name, its function, and the maximum length of its inputs.
 pub struct Target {
     /// Its name on the command line.
     pub name: &'static str,
     /// Panics if something is wrong.
     pub run: fn(&[u8]),
-    /// Bytes of an input at most.
+    /// Maximum length of an input in bytes.
     pub max_bytes: usize,
 }
 
@@ -41,12 +41,13 @@ pub const TARGETS: [Target; 8] = [
     Target { name: "tlp", run: tlp::run, max_bytes: 500 },
 ];
 
-/// The target of a name.
+/// Looks up a target by name.
 pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)
 }
 
-/// Bytes that a number decides, for cases without libFuzzer. Small bytes are likelier: they are the usual decisions.
+/// Bytes derived from a seed, for runs without libFuzzer. Small bytes are more likely, because they
+/// are the common decisions.
 pub fn generated(seed: u64, max_bytes: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d;
     let mut next = move || {

@@ -1,5 +1,6 @@
-//! Log bytes: whatever the files hold, opening answers with a database or a typed error. Damage without a mended
-//! checksum loses commits from the end at most; records that were changed and written with good checksums crash nothing.
+//! Log bytes: whatever the files contain, opening returns a database or a typed error. Damage
+//! without a repaired checksum loses commits from the end only; changed records with valid
+//! checksums never cause a crash.
 
 use crate::edit::damage;
 use crate::input::Input;
@@ -14,13 +15,14 @@ use std::sync::{Arc, OnceLock};
 pub struct Base {
     /// The files.
     pub store: Arc<MemoryStore>,
-    /// The snapshot's payload, if there is one.
+    /// The payload of the snapshot, if there is one.
     pub snapshot: Option<Vec<u8>>,
-    /// The log's, after it.
+    /// The log records after it.
     pub records: Vec<Vec<u8>>,
 }
 
-/// Statements that make every kind of record; `p` has a row more after each that is numbered.
+/// Statements that produce every kind of record. `p` receives one row after each numbered
+/// statement.
 const STATEMENTS: [&str; 18] = [
     "create table p (n int primary key)",
     "create table t (a bigint primary key, b int, s text default 'x', d double, m decimal(20,2), y date, f boolean)",
@@ -42,7 +44,7 @@ const STATEMENTS: [&str; 18] = [
     "alter table i add w int default 3, add index w_v (w, v); delete from i where k = 4",
 ];
 
-/// What the statements make, once.
+/// The database after the statements, created once.
 pub fn base(snapshots: bool) -> &'static Base {
     static BASES: [OnceLock<Base>; 2] = [OnceLock::new(), OnceLock::new()];
     BASES[usize::from(snapshots)].get_or_init(|| {
@@ -65,7 +67,7 @@ pub fn base(snapshots: bool) -> &'static Base {
             }
             subject.must(sql);
             if sql.contains("index") {
-                // Parts of indexes of segments that were there before, each with a record of its own.
+                // Index parts of existing segments, each with its own record.
                 while subject
                     .db
                     .maintain(nacredb::Budget { steps: 1 })
@@ -91,7 +93,7 @@ pub fn base(snapshots: bool) -> &'static Base {
     })
 }
 
-/// One run.
+/// Runs one input.
 pub fn run(input: &[u8]) {
     let mut input = Input::new(input);
     let base = base(false);
@@ -108,7 +110,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// A file of these bytes beside what there is.
+/// Adds a file with these bytes to the store.
 pub fn raw(base: &Base, name: &str, input: &mut Input<'_>) {
     let store =
         if input.one_in(2) { subject::copy(&base.store) } else { Arc::new(MemoryStore::new()) };
@@ -116,14 +118,14 @@ pub fn raw(base: &Base, name: &str, input: &mut Input<'_>) {
     look(store);
 }
 
-/// Damage that checksums see: the database does not open, or it is as it was after some commit.
+/// Damage that checksums detect: the database does not open, or is in the state after some commit.
 pub fn damaged(base: &Base, prefix: &str, input: &mut Input<'_>) {
     let store = subject::copy(&base.store);
     let names: Vec<String> =
         store.list().expect("memory lists").into_iter().filter(|n| n.starts_with(prefix)).collect();
     let name = &names[input.below(names.len())];
     let mut bytes = subject::bytes(&store, name);
-    // Nearly all of the file are zeroes ahead of the records.
+    // Most of the file is zeros reserved for later records.
     let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
     let mut head = bytes[..used].to_vec();
     damage(&mut head, input);
@@ -145,7 +147,7 @@ pub fn damaged(base: &Base, prefix: &str, input: &mut Input<'_>) {
     subject.check();
 }
 
-/// Changes the records as such: their bytes, their order, their number.
+/// Changes the records themselves: bytes, order, number.
 pub fn change(records: &mut Vec<Vec<u8>>, input: &mut Input<'_>) {
     let at = input.below(records.len());
     match input.below(8) {
@@ -155,7 +157,7 @@ pub fn change(records: &mut Vec<Vec<u8>>, input: &mut Input<'_>) {
             records.swap(at, to);
         }
         2 => {
-            // Operations of another record, under the commit of this one.
+            // Operations of another record under this record's commit.
             let other = records[input.below(records.len())].clone();
             records[at].extend_from_slice(other.get(8..).unwrap_or_default());
         }
@@ -166,7 +168,7 @@ pub fn change(records: &mut Vec<Vec<u8>>, input: &mut Input<'_>) {
     }
 }
 
-/// The base's segments with a log of these records, whose checksums are good.
+/// The base's segments with a log of these records and valid checksums.
 pub fn rewritten(base: &Base, snapshot: Option<&[u8]>, records: &[Vec<u8>]) {
     let store = MemoryStore::new();
     let is_part = |name: &str| name.starts_with("seg-") || name.starts_with("idx-");
@@ -183,7 +185,7 @@ pub fn rewritten(base: &Base, snapshot: Option<&[u8]>, records: &[Vec<u8>]) {
     );
     let log = log.expect("an empty log opens");
     if let Some(payload) = snapshot {
-        // A snapshot stands for some record.
+        // A snapshot covers at least one record.
         let at = log.append(&[0; 8]).expect("memory appends");
         log.write_snapshot(at, payload).expect("memory writes");
     }
@@ -195,14 +197,14 @@ pub fn rewritten(base: &Base, snapshot: Option<&[u8]>, records: &[Vec<u8>]) {
     look(store);
 }
 
-/// Opens, and if that works, reads everything.
+/// Opens the database and, if that succeeds, reads everything.
 pub fn look(store: Arc<MemoryStore>) {
     let settings = Options { segment_rows: 2, partitions: 2, ..options() };
     let mut subject = match Subject::open(store, settings) {
         Ok(subject) => subject,
         Err(error) => return allowed(&error),
     };
-    // What is wrong in ways that no checksum tells is found, or is not; it must not crash.
+    // Damage that no checksum detects may go unnoticed, but must not cause a crash.
     let _ = subject.db.check();
     let Ok(tables) = read(&mut subject, "show full tables") else { return };
     for row in tables {
@@ -224,7 +226,7 @@ pub fn look(store: Arc<MemoryStore>) {
     while subject.db.maintain(nacredb::Budget { steps: 4 }).unwrap_or(false) {}
 }
 
-/// Unlike [`Subject::run`], damage may show.
+/// Like [`Subject::run`], but tolerates `corrupt`.
 fn read(subject: &mut Subject, sql: &str) -> Result<Vec<Vec<String>>, nacredb::Error> {
     let flag = subject.session.cancel_flag();
     let session = &mut subject.session;

@@ -1,16 +1,18 @@
-//! Queries made from an input. They are typed, so that nearly all of them run, and in the form that SQLite takes they
-//! keep to what both dialects mean alike.
+//! Queries generated from an input. They are typed, so that nearly all of them run. Those for
+//! SQLite use only constructs with the same meaning in both dialects.
 //!
-//! Left out for SQLite, because the dialects differ: division of anything but integers and division by what may be zero
-//! (an error here, null there); `AVG` (a decimal here); arithmetic with sums (decimals here, checked integers there);
-//! text beside numbers in any operator (an error here, affinity there); truth values as numbers; upper and lower case
-//! beyond ASCII; `LIKE` with a backslash (it escapes here); scalar subqueries of several rows (an error here, the first
-//! row there); columns beside aggregates that are not grouped by (an error here); `LIMIT` without an order of all
-//! columns; `ROUND`, and text made from doubles; dates; `GLOB` with classes; names of output columns in `GROUP BY`.
+//! Omitted for SQLite, because the dialects differ: division other than of integers, and division
+//! by a possible zero (an error here, null there); `AVG` (a decimal here); arithmetic with sums
+//! (decimals here, checked integers there); text beside numbers in any operator (an error here,
+//! affinity there); truth values as numbers; letter case beyond ASCII; `LIKE` with a backslash (an
+//! escape here); scalar subqueries with several rows (an error here, the first row there);
+//! ungrouped columns beside aggregates (an error here); `LIMIT` without an order by all columns;
+//! `ROUND`, and text from doubles; dates; `GLOB` with character classes; output column names in
+//! `GROUP BY`.
 
 use crate::input::Input;
 
-/// What an expression is.
+/// The type of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An integer.
@@ -21,9 +23,9 @@ pub enum Kind {
     Real,
     /// A truth value.
     Bool,
-    /// `DECIMAL(12,2)`; ours only.
+    /// `DECIMAL(12,2)`; not in SQLite.
     Decimal,
-    /// A date; ours only.
+    /// A date; not in SQLite.
     Date,
 }
 
@@ -42,28 +44,28 @@ pub const TABLES: [(&str, &[(&str, Kind)]); 2] = [
     ("u", &[("k", Kind::Int), ("a", Kind::Int), ("s", Kind::Text)]),
 ];
 
-/// Columns that only our side of `t` has.
+/// Columns of `t` that only our side has.
 pub const OURS: [(&str, Kind); 3] = [("m", Kind::Decimal), ("y", Kind::Date), ("f", Kind::Bool)];
 
-/// Texts of rows and literals.
+/// Texts in rows and literals.
 pub const TEXTS: [&str; 9] = ["", "a", "b", "ab", "A", "ba", "aab", " a", "ä"];
 
-/// Makes queries.
+/// Generates queries.
 pub struct Maker<'a, 'b> {
-    /// Decides.
+    /// The source of decisions.
     pub input: &'a mut Input<'b>,
-    /// Only what SQLite means alike.
+    /// Whether to use only constructs with the same meaning in SQLite.
     pub sqlite: bool,
-    /// Columns that can be named, as they are named.
+    /// Columns in scope, as qualified names.
     pub scope: Vec<(String, Kind)>,
-    /// Aliases given so far.
+    /// Number of aliases used.
     aliases: usize,
-    /// Subqueries around this one.
+    /// Nesting depth of subqueries.
     depth: usize,
 }
 
 impl<'a, 'b> Maker<'a, 'b> {
-    /// Nothing is in scope.
+    /// Starts with an empty scope.
     pub fn new(input: &'a mut Input<'b>, sqlite: bool) -> Maker<'a, 'b> {
         Maker { input, sqlite, scope: Vec::new(), aliases: 0, depth: 0 }
     }
@@ -73,7 +75,7 @@ impl<'a, 'b> Maker<'a, 'b> {
         format!("x{}", self.aliases)
     }
 
-    /// A table under an alias; its columns come into scope.
+    /// A table under an alias, whose columns enter the scope.
     fn table(&mut self) -> String {
         let (name, columns) = self.input.pick(&TABLES);
         let alias = self.alias();
@@ -86,7 +88,7 @@ impl<'a, 'b> Maker<'a, 'b> {
         format!("{name} as {alias}")
     }
 
-    /// A `FROM` clause, without its word.
+    /// A `FROM` clause, without the keyword.
     pub fn from(&mut self) -> String {
         let mut from = self.table();
         while self.input.one_in(3) && self.aliases < 5 {
@@ -124,7 +126,7 @@ impl<'a, 'b> Maker<'a, 'b> {
         from
     }
 
-    /// Mostly an equality of old and new columns.
+    /// Usually an equality between a new column and an earlier one.
     fn join_condition(&mut self, own: usize) -> String {
         if self.input.one_in(4) {
             return self.boolean(2);
@@ -154,7 +156,7 @@ impl<'a, 'b> Maker<'a, 'b> {
         self.input.pick(if self.sqlite { &all[..5] } else { &all })
     }
 
-    /// An expression of a kind.
+    /// An expression of a type.
     pub fn expression(&mut self, kind: Kind, depth: usize) -> String {
         match kind {
             Kind::Int => self.integer(depth),
@@ -211,12 +213,12 @@ impl<'a, 'b> Maker<'a, 'b> {
         }
     }
 
-    /// One row, by an aggregate.
+    /// A scalar subquery with one row, from an aggregate.
     fn scalar_subquery(&mut self) -> String {
         let outer = self.scope.len();
         self.depth += 1;
         let table = self.table();
-        // An aggregate of nothing but outer columns would be the outer query's.
+        // An aggregate over outer columns only would belong to the outer query.
         let hidden: Vec<(String, Kind)> = self.scope.drain(..outer).collect();
         let value = self.integer(1);
         self.scope.splice(0..0, hidden);
@@ -366,13 +368,13 @@ impl<'a, 'b> Maker<'a, 'b> {
         format!("({} {op} {})", self.expression(kind, depth), self.expression(kind, depth))
     }
 
-    /// `IN`, `EXISTS` with a subquery.
+    /// `IN`, or `EXISTS` with a subquery.
     fn membership(&mut self) -> String {
         let value = self.integer(1);
         let outer = self.scope.len();
         self.depth += 1;
         let table = self.table();
-        // Half of them know nothing of the outer row.
+        // Half of them are uncorrelated.
         let hidden: Vec<(String, Kind)> =
             if self.input.one_in(2) { self.scope.drain(..outer).collect() } else { Vec::new() };
         let (column, test) = (self.integer(1), self.boolean(1));
@@ -389,7 +391,7 @@ impl<'a, 'b> Maker<'a, 'b> {
         }
     }
 
-    /// A query and the kinds of its columns.
+    /// A query and the types of its columns.
     pub fn query(&mut self) -> (String, Vec<Kind>) {
         self.depth += 1;
         let (mut text, kinds) = self.simple(None);
@@ -406,7 +408,7 @@ impl<'a, 'b> Maker<'a, 'b> {
         made
     }
 
-    /// A query of a query that is named once and used once or twice, or of numbers that follow from each other.
+    /// A query over a CTE that is used once or twice, or over a recursive sequence of numbers.
     fn with(&mut self, text: &str, kinds: &[Kind]) -> (String, Vec<Kind>) {
         self.scope.clear();
         if self.input.one_in(5) {
@@ -511,7 +513,7 @@ impl<'a, 'b> Maker<'a, 'b> {
         (text, kinds)
     }
 
-    /// What can be grouped by: never a literal, which would be a position.
+    /// A group key; never a literal, which would be a position.
     fn key(&mut self) -> Option<(String, Kind)> {
         let kind = self.input.pick(&[Kind::Int, Kind::Text, Kind::Real]);
         let column = self.column(kind)?;
@@ -523,7 +525,7 @@ impl<'a, 'b> Maker<'a, 'b> {
         })
     }
 
-    /// A window over what is ordered by a key of the first table, and so by all its rows.
+    /// A window over rows with a total order, by the key of the first table.
     fn windowed(&mut self, from: &str, filter: &str) -> (String, Vec<Kind>) {
         if from.contains("join") {
             return self.grouped(from, filter);
@@ -552,7 +554,7 @@ impl<'a, 'b> Maker<'a, 'b> {
     }
 }
 
-/// Columns under the names c0, c1, ….
+/// Names the columns c0, c1, ….
 fn named(columns: &[String]) -> String {
     let named: Vec<String> =
         columns.iter().enumerate().map(|(at, column)| format!("{column} as c{at}")).collect();

@@ -1,5 +1,6 @@
-//! Segment bytes: a file is made from the input and read back; damage is told from sound values; damage whose checksums
-//! were mended, and any bytes at all, end in typed errors or in some values, never in a crash or a large allocation.
+//! Segment bytes: writes a file from the input and reads it back. Damage must never be read as
+//! valid values. Damage with repaired checksums, and arbitrary bytes, must end in typed errors or
+//! some values, never in a crash or a large allocation.
 
 use crate::edit::damage;
 use crate::input::Input;
@@ -15,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 const NAME: &str = "seg-0000000000000001";
 
-/// One run.
+/// Runs one input.
 pub fn run(input: &[u8]) {
     let mut input = Input::new(input);
     let store = MemoryStore::new();
@@ -40,13 +41,13 @@ pub fn run(input: &[u8]) {
     one(&store, &mut input, &specs, &columns, index.as_ref());
 }
 
-/// An index over some columns, in the segment's own file or in one that has nothing else.
+/// An index over some columns, in the segment's own file or a separate one.
 struct Indexed {
     over: Vec<usize>,
     alone: bool,
 }
 
-/// A sound file, and what damage makes of it.
+/// Tests an intact file, then damaged copies of it.
 fn one(
     store: &MemoryStore,
     input: &mut Input<'_>,
@@ -59,7 +60,7 @@ fn one(
     let original = subject::bytes(store, NAME);
     let segment = open(store).expect("what was written opens");
     assert_eq!(segment.verify().len(), 0, "{:?}", segment.verify());
-    // A file of an index alone has none of the columns as they were.
+    // A separate index file has none of the table's columns.
     let columns = if index.is_some_and(|index| index.alone) { &[] } else { columns };
     let rows = segment.rows();
     assert_eq!(same(&segment, columns, rows), Some(true), "what was written is read");
@@ -86,10 +87,10 @@ fn one(
     }
 }
 
-/// Ids of the columns of an index, far from those of the table.
+/// Column ids of an index, distinct from those of the table.
 const INDEX_IDS: u32 = 1 << 20;
 
-/// The index has every row once, in the order of its values.
+/// Checks that the index contains every row once, in key order.
 fn in_order(segment: &Segment, first: usize, index: &Indexed, columns: &[Vec<Value>]) {
     let rows = segment.rows();
     let number =
@@ -134,7 +135,7 @@ fn open(store: &MemoryStore) -> Result<Segment> {
     Segment::open(store.open(NAME)?, NAME, 1, BlockCache::new(1 << 20))
 }
 
-/// Columns of all kinds, whose values favour every encoding in turn.
+/// Columns of all types, with values that favour every encoding in turn.
 fn table(input: &mut Input<'_>) -> (Vec<ColumnSpec>, Vec<Vec<Value>>) {
     const TYPES: [DataType; 12] = [
         DataType::Int64,
@@ -261,7 +262,7 @@ fn write(
     builder.write(file.as_ref()).expect("a segment is written");
 }
 
-/// Whether all values are those that were written; `None` when some could not be read.
+/// Whether all values are as written; `None` if some cannot be read.
 fn same(segment: &Segment, columns: &[Vec<Value>], rows: usize) -> Option<bool> {
     if segment.columns().len() < columns.len() || segment.rows() != rows {
         return Some(false);
@@ -281,7 +282,7 @@ fn same(segment: &Segment, columns: &[Vec<Value>], rows: usize) -> Option<bool> 
     whole.then_some(true)
 }
 
-/// Equal, with every NaN equal to itself.
+/// Equality in which every NaN equals itself.
 fn identical(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Float(a), Value::Float(b)) => {
@@ -291,8 +292,8 @@ fn identical(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Asks for values in all ways. In a sound file they agree with each other; after damage that was mended they may not,
-/// because one looks at a sorted dictionary where another compares values.
+/// Reads values in all ways. In an intact file the results agree; after repaired damage they may
+/// not, because one way uses a sorted dictionary and another compares values.
 fn read(segment: &Segment, sound: bool) {
     let rows = segment.rows();
     for (at, meta) in segment.columns().to_vec().iter().enumerate() {
@@ -330,7 +331,7 @@ fn read(segment: &Segment, sound: bool) {
     }
 }
 
-/// A file that writes down what is read of it.
+/// A file that records the ranges read.
 struct Recorder {
     file: Arc<dyn LocalFile>,
     reads: Mutex<Vec<(usize, usize)>>,
@@ -360,7 +361,7 @@ impl LocalFile for Recorder {
     }
 }
 
-/// Offset and length of all that has a checksum: what verifying reads one by one.
+/// Offset and length of all checksummed ranges, as read by verification.
 fn places(store: &MemoryStore) -> Vec<(usize, usize)> {
     let file = store.open(NAME).expect("the file is there");
     let recorder = Arc::new(Recorder { file, reads: Mutex::default() });
@@ -372,7 +373,8 @@ fn places(store: &MemoryStore) -> Vec<(usize, usize)> {
     reads.clone()
 }
 
-/// Makes all checksums fit what was changed: of blocks, where these are still in their places, and of the footer.
+/// Repairs all checksums after a change: those of blocks that are still in place, and that of the
+/// footer.
 fn mend_checksums(original: &[u8], bytes: &mut [u8], places: &[(usize, usize)]) {
     let word = |at: usize, bytes: &[u8]| -> Option<usize> {
         let word: [u8; 8] = bytes.get(at..at + 8)?.try_into().ok()?;

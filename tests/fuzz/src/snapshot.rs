@@ -1,10 +1,11 @@
-//! Snapshot bytes: as with the log's ([`crate::log`]), of a database that has a snapshot and records after it.
+//! Snapshot bytes: like those of the log ([`crate::log`]), for a database with a snapshot and
+//! records after it.
 
 use crate::edit::damage;
 use crate::input::Input;
 use crate::log::{base, change, damaged, raw, rewritten};
 
-/// One run.
+/// Runs one input.
 pub fn run(input: &[u8]) {
     let mut input = Input::new(input);
     let base = base(true);

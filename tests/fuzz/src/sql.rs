@@ -1,8 +1,8 @@
-//! Text to result: any text is answered with rows or a typed error, in bounded memory, and stops when it is told to;
-//! afterwards the database is sound and the session works.
+//! SQL text: any text returns rows or a typed error, in bounded memory, and stops when cancelled;
+//! afterwards the database is intact and the session works.
 //!
-//! A text is the input itself when its first byte is printable. Otherwise each byte is a word of the dialect, so that
-//! changes of bytes are changes of words.
+//! The input is used as text if its first byte is printable. Otherwise each byte selects a word of
+//! the dialect, so that changing bytes changes words.
 
 use crate::subject::{Subject, options};
 use nacredb::Options;
@@ -19,7 +19,7 @@ const SETUP: [&str; 3] = [
     "optimize table t flush; optimize table u flush; update t set b = 8 where a = 3; delete from u where c = 'yy'; insert into t (a, s) values (4, 'new')",
 ];
 
-/// One run.
+/// Runs one input.
 pub fn run(input: &[u8]) {
     let text = match input.first() {
         Some(32..=126) => String::from_utf8_lossy(input).into_owned(),

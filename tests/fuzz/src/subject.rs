@@ -1,4 +1,4 @@
-//! The databases that targets work on: in memory, small, and made anew for every input.
+//! The databases that targets use: small, in memory, and created anew for every input.
 
 use nacre_native::{ThreadPool, block_on, memory_host};
 use nacredb::host::LocalStore;
@@ -6,14 +6,14 @@ use nacredb::host::memory::MemoryStore;
 use nacredb::{Database, Error, ErrorKind, Host, Options, QueryResult, Session};
 use std::sync::{Arc, OnceLock};
 
-/// A host whose files are these, and that has two threads.
+/// A host with these files and two threads.
 pub fn host(store: Arc<MemoryStore>) -> Host {
     static POOL: OnceLock<Arc<ThreadPool>> = OnceLock::new();
     let parallelism = POOL.get_or_init(|| Arc::new(ThreadPool::new(2))).clone();
     Host { store, parallelism, ..memory_host() }
 }
 
-/// Settings that keep a case small: 32 MiB for an operator, one thread.
+/// Settings that keep a case small: 32 MiB per statement, one thread.
 pub fn options() -> Options {
     Options {
         memory_limit: 32 << 20,
@@ -33,19 +33,19 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// An empty database.
+    /// Opens an empty database.
     pub fn new(options: Options) -> Subject {
         Subject::open(Arc::new(MemoryStore::new()), options).expect("an empty database opens")
     }
 
-    /// The database in these files.
+    /// Opens the database in these files.
     pub fn open(store: Arc<MemoryStore>, options: Options) -> Result<Subject, Error> {
         let db = block_on(Database::open(host(store), options))?;
         let session = db.session();
         Ok(Subject { db, session })
     }
 
-    /// Runs a text; an error that no statement may have is a finding.
+    /// Runs a text. Panics on an error that no statement may return.
     pub fn run(&mut self, sql: &str) -> Result<QueryResult, Error> {
         let flag = self.session.cancel_flag();
         let session = &mut self.session;
@@ -58,24 +58,24 @@ impl Subject {
         result
     }
 
-    /// Runs a text that cannot fail.
+    /// Runs a text that must not fail.
     pub fn must(&mut self, sql: &str) -> QueryResult {
         self.run(sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
-    /// Everything that is stored is as it should be.
+    /// Asserts that `check` finds nothing.
     pub fn check(&self) {
         let findings = self.db.check().expect("check runs");
         assert!(findings.is_empty(), "{findings:?}");
     }
 }
 
-/// The rows of a result as text, in its order.
+/// The rows of a result as text, in order.
 pub fn printed(result: &QueryResult) -> Vec<Vec<String>> {
     result.to_rows().iter().map(|row| row.iter().map(ToString::to_string).collect()).collect()
 }
 
-/// A store with copies of the files.
+/// Copies a store with its files.
 pub fn copy(store: &MemoryStore) -> Arc<MemoryStore> {
     let new = MemoryStore::new();
     for (name, bytes) in files(store) {
@@ -100,7 +100,7 @@ pub fn bytes(store: &MemoryStore, name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Makes a file, in place of the one of that name.
+/// Creates a file, replacing one with the same name.
 pub fn put(store: &MemoryStore, name: &str, bytes: &[u8]) {
     let _ = store.remove(name);
     store.create(name).and_then(|file| file.write(0, bytes)).expect("memory writes");

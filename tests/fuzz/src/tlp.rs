@@ -1,6 +1,7 @@
-//! Questions whose answers are known from each other. A condition is true, false or null, so its three parts make the
-//! whole (ternary logic partitioning); what is counted is what is found; and the same query answers the same wherever its
-//! rows are: in memory, in segments, in partitions, on one thread or two, beside deleted rows, with indexes or without.
+//! Queries whose results imply each other. A condition is true, false or null, so its three
+//! partitions add up to the whole (ternary logic partitioning); counts match the rows found; and a
+//! query has the same result wherever its rows are stored: in memory, in segments, in partitions,
+//! on one thread or two, beside deleted rows, with indexes or without.
 
 use crate::differential;
 use crate::input::Input;
@@ -10,7 +11,7 @@ use nacredb::{ErrorKind, Options};
 
 const TYPES: &str = "k bigint primary key, a bigint, b bigint, s text, d double, m decimal(12,2), y date, f boolean";
 
-/// The same rows in four ways.
+/// The same rows stored in four ways.
 fn databases(input: &mut Input<'_>) -> Vec<(&'static str, Subject)> {
     let mut statements = differential::rows(input);
     statements.push(
@@ -32,7 +33,7 @@ fn databases(input: &mut Input<'_>) -> Vec<(&'static str, Subject)> {
         if name.starts_with("indexes") {
             indexes(&mut subject);
         }
-        // Rows that are gone again leave bits behind.
+        // Deleted rows leave bits in delete bitmaps.
         subject.must("insert into t (k, a, s) values (1000, 1, 'gone'), (1001, null, 'gone'), (1002, 2, null)");
         if name != "memory" {
             subject.must("optimize table t flush");
@@ -69,7 +70,7 @@ fn indexes(subject: &mut Subject) {
     }
 }
 
-/// One run.
+/// Runs one input.
 pub fn run(input: &[u8]) {
     let mut input = Input::new(input);
     let mut databases = databases(&mut input);
@@ -98,7 +99,7 @@ fn sorted(subject: &mut Subject, sql: &str) -> Option<Vec<Vec<String>>> {
             rows.sort();
             Some(rows)
         }
-        // Which row an error is found at first depends on the plan; so does whether it is found at all.
+        // Which row fails first, and whether one fails at all, depends on the plan.
         Err(error) => {
             let kinds =
                 [ErrorKind::Unsupported, ErrorKind::Limit, ErrorKind::Type, ErrorKind::Cancelled];
@@ -121,7 +122,7 @@ fn everywhere(databases: &mut [(&'static str, Subject)], sql: &str) {
     }
 }
 
-/// The three parts of a condition make the whole.
+/// Checks that the three partitions of a condition add up to the whole.
 fn partition(subject: &mut Subject, columns: &str, from: &str, test: &str) -> Result<(), String> {
     let whole = format!("select {columns} from {from}");
     let Some(expected) = sorted(subject, &whole) else { return Ok(()) };
@@ -149,7 +150,7 @@ fn partition(subject: &mut Subject, columns: &str, from: &str, test: &str) -> Re
     let union = format!(
         "select count(*) from ({whole} where {test} union all {whole} where not {test}) as parts"
     );
-    // Columns of the same name are fine in a union, but not below a name.
+    // A union may have duplicate column names, but not as a derived table.
     match sorted(subject, &union) {
         Some(rows) if rows[0][0] != (counts[0] + counts[1]).to_string() => {
             Err(format!("{union}\ncounts {:?}", rows[0]))

@@ -1,14 +1,14 @@
-//! Statements that take too long are cancelled; one that does not hear it is a finding.
+//! Cancels statements that take too long; one that does not react is a finding.
 //!
-//! Time is no part of what a target decides otherwise: a cancelled statement is a statement that failed.
+//! Otherwise results do not depend on time: a cancelled statement counts as a failed one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// After this a statement is asked to stop.
+/// Time after which a statement is cancelled.
 const CANCEL: Duration = Duration::from_secs(2);
-/// So long after that it has to have stopped.
+/// Time within which it must then stop.
 const GRACE: Duration = Duration::from_secs(30);
 
 type Watched = Option<(Instant, Arc<AtomicBool>, String)>;
@@ -35,7 +35,7 @@ fn watched() -> &'static Mutex<Vec<Watched>> {
     })
 }
 
-/// Runs something that can be cancelled.
+/// Runs cancellable work.
 pub fn within<T>(flag: Arc<AtomicBool>, what: &str, work: impl FnOnce() -> T) -> T {
     let lock = || watched().lock().unwrap_or_else(PoisonError::into_inner);
     let entry = Some((Instant::now(), flag.clone(), what.to_string()));

@@ -1,12 +1,12 @@
-//! A short, fixed part of the fuzzing: the inputs of `corpus/`, which once found something, and some that a number
-//! decides. `npm run fuzz` is the long form.
+//! A short, fixed part of the fuzzing: the inputs in `corpus/`, which once revealed a bug, and
+//! generated ones. `npm run fuzz` searches for more.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use nacre_fuzz::{TARGETS, Target, generated, target};
 use std::path::Path;
 
-/// Generated cases of each target: the first 150, or those that `NACRE_FUZZ_CASES=FROM..TO` names.
+/// Generated cases per target: the first 150, or the range in `NACRE_FUZZ_CASES=FROM..TO`.
 fn cases() -> std::ops::Range<u64> {
     let wish = std::env::var("NACRE_FUZZ_CASES").unwrap_or_default();
     let (from, to) = wish.split_once("..").unwrap_or(("0", "150"));

@@ -1,5 +1,5 @@
-//! Records with good checksums that no engine writes, one kind of forgery at a time. Each ends in an error or in some
-//! database; none may crash or run for ever.
+//! Records with valid checksums that no engine writes, one kind of forgery at a time. Each must end
+//! in an error or in some database, never in a crash or an endless loop.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -18,7 +18,7 @@ fn each(change: impl Fn(&Base, usize) -> Vec<Vec<u8>>) {
     }
 }
 
-/// Keys that are put, deleted or flushed twice in one commit broke an invariant of the row store.
+/// Keys put, deleted or flushed twice in one commit used to violate an invariant of the rowstore.
 #[test]
 fn a_record_whose_operations_come_twice() {
     each(|base, at| {
@@ -29,7 +29,7 @@ fn a_record_whose_operations_come_twice() {
     });
 }
 
-/// Segments that come twice hold the same keys, and a merge of them never ended.
+/// Segments listed twice hold the same keys; merging them used to run forever.
 #[test]
 fn a_record_that_comes_again_later() {
     each(|base, at| {
@@ -42,7 +42,7 @@ fn a_record_that_comes_again_later() {
     });
 }
 
-/// A flush of rows that are newer than itself broke the order of versions.
+/// A flush of rows newer than itself used to violate the order of versions.
 #[test]
 fn a_record_whose_numbers_are_larger() {
     for add in [1, 0x3f, 0x7f] {

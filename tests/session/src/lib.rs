@@ -1,4 +1,4 @@
-//! Helpers of the session tests: open a database, run statements, compare rows as text.
+//! Helpers for the session tests: opening databases, running statements, comparing rows as text.
 
 use nacre_native::{ThreadPool, block_on, memory_host, open_folder};
 pub use nacre_testing::Random;
@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A database in memory.
+/// Opens a database in memory.
 pub fn memory() -> Result<Database> {
     block_on(Database::open(memory_host(), options()))
 }
 
-/// A database in memory whose statements work with `options.threads` threads, even on few rows.
+/// Opens a database in memory whose statements use `options.threads` threads even for few rows.
 pub fn threaded(options: Options) -> Result<Database> {
     let mut host = memory_host();
     host.parallelism = Arc::new(ThreadPool::new(options.threads));
     block_on(Database::open(host, Options { morsel_rows: 1, ..options }))
 }
 
-/// A database in a folder.
+/// Opens a database in a folder.
 pub fn folder(path: &Path) -> Result<Database> {
     block_on(Database::open(open_folder(path)?, options()))
 }
@@ -53,11 +53,11 @@ pub fn kind(session: &mut Session, sql: &str) -> Option<ErrorKind> {
     run(session, sql).err().map(|e| e.kind())
 }
 
-/// A folder of its own for one test, removed when it goes out of scope.
+/// A temporary folder for one test, removed on drop.
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// An empty folder.
+    /// Reserves a folder that does not exist yet.
     pub fn new(name: &str) -> Folder {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let unique =
@@ -67,12 +67,12 @@ impl Folder {
         Folder(path)
     }
 
-    /// Its path; the folder itself is made by who opens it.
+    /// The path; opening a database creates the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Files whose name starts with this.
+    /// Files whose names have this prefix.
     pub fn files(&self, prefix: &str) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(&self.0).into_iter().flatten().flatten();
         let named = |path: &PathBuf| {

@@ -1,4 +1,5 @@
-//! `ALTER TABLE` and `TRUNCATE` beside other transactions, prepared statements and bulk loads.
+//! `ALTER TABLE` and `TRUNCATE` concurrent with other transactions, prepared statements and bulk
+//! loads.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -55,7 +56,7 @@ fn who_wrote_before_the_change_conflicts_with_it() {
         run(&mut s, change).unwrap();
         assert_eq!(kind(&mut writer, "commit"), Some(ErrorKind::Conflict), "{change}");
         assert_eq!(db.check().unwrap(), Vec::<String>::new());
-        // Another transaction may lock the rows whose locks the writer had.
+        // Another transaction can lock the rows that the writer had locked.
         run(&mut s, "alter table if exists u rename to t; delete from t").unwrap();
         assert_eq!(rows(&mut s, "select count(*) from t").unwrap(), ["0"]);
     }
@@ -134,7 +135,7 @@ fn changes_survive_a_restart_and_leave_no_files() {
         .unwrap();
         run(&mut s, "truncate table e; insert into e values (3)").unwrap();
         assert_eq!(home.files("seg-").len(), 1, "the emptied table's file is gone");
-        // No close: the log is replayed.
+        // Dropped without closing, so that the log is replayed.
     }
     for _ in 0..2 {
         let db = folder(home.path()).unwrap();
@@ -182,7 +183,7 @@ fn an_old_snapshot_finds_its_table_though_another_has_its_name() {
             );
             assert_eq!(rows(&mut old, "select n from t where id = 2").unwrap(), ["20"], "{to}");
             assert_eq!(kind(&mut old, &format!("select * from {to}")), Some(ErrorKind::NotFound));
-            // What was made later is empty, under the name that it has today.
+            // A table created later is empty and found under its current name.
             assert_eq!(rows(&mut old, "select * from w").unwrap(), Vec::<String>::new());
             assert_eq!(kind(&mut old, "select * from v"), Some(ErrorKind::NotFound));
             assert_eq!(
@@ -231,7 +232,7 @@ fn a_statement_that_waited_looks_its_table_up_again() {
     let (db, waited) = waits("drop table t", false);
     assert_eq!(waited, Ok(1));
     assert_eq!(rows(&mut db.session(), "select * from t").unwrap(), ["1|101"]);
-    // To an open transaction a table that was made later is empty.
+    // An open transaction sees a table created later as empty.
     let (db, waited) = waits("drop table t", true);
     assert_eq!(waited, Ok(0));
     assert_eq!(rows(&mut db.session(), "select * from t").unwrap(), ["1|100"]);

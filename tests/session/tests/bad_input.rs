@@ -1,4 +1,5 @@
-//! Input that cannot be taken: values and keys too large, a log of a newer version, a log cut at any place.
+//! Invalid input: values and keys that are too large, a log of a newer version, a log cut at any
+//! position.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -128,7 +129,8 @@ fn a_log_of_a_newer_version_is_unsupported_and_left_alone() {
     assert_eq!(rows(&mut db.session(), "select count(*) from t").unwrap(), ["20"]);
 }
 
-/// What a torn write leaves of the log: any prefix of it. The database opens with whole transactions, in order.
+/// A torn write leaves any prefix of the log. The database must open with whole transactions, in
+/// order.
 #[test]
 fn a_log_cut_anywhere_opens_with_whole_transactions() {
     let place = Folder::new("torn");

@@ -1,4 +1,5 @@
-//! Statements of many rows: inserts that write segments directly, updates and deletes that move many rows at once.
+//! Statements on many rows: inserts that write segments directly, updates and deletes that move
+//! many rows at once.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -7,7 +8,7 @@ use nacredb::{Database, ErrorKind, OnDuplicate, Session};
 
 const ROWS: usize = 1 << 17;
 
-/// A table `many` of as many rows, made by doubling.
+/// A table `many`, filled by repeated doubling.
 fn many() -> (Database, Session) {
     let db = memory().unwrap();
     let mut s = db.session();
@@ -88,7 +89,7 @@ fn an_update_of_many_rows_moves_them_in_few_commits() {
     assert_eq!(db.check().unwrap(), Vec::<String>::new());
 }
 
-/// It goes row by row for its unique index, and met rows that it could not read.
+/// The load inserts row by row because of a unique index, and would meet rows it cannot read.
 #[test]
 fn a_load_into_a_table_altered_meanwhile_conflicts() {
     for (alter, policy) in [

@@ -1,4 +1,5 @@
-//! `CREATE TABLE AS` is one commit: whatever a crash leaves has the table with all its rows, or no table.
+//! `CREATE TABLE AS` is a single commit: after a crash the table exists with all its rows, or not
+//! at all.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

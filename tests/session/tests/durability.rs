@@ -55,7 +55,7 @@ fn a_folder_open_in_a_script_is_in_use() {
     std::fs::write(lock.join("0123456789.owner"), format!("{} {started}", std::process::id()))
         .unwrap();
     assert_eq!(folder(place.path()).err().map(|e| e.kind()), Some(ErrorKind::InUse));
-    // The owner is gone: no process has this number and this start.
+    // The owner is gone: no process has this id and this start time.
     if !started.is_empty() {
         std::fs::write(lock.join("0123456789.owner"), format!("{} 1", std::process::id())).unwrap();
         folder(place.path()).unwrap();
@@ -88,7 +88,7 @@ fn every_flipped_byte_of_a_segment_is_found() {
         let mut bad = good.clone();
         bad[at] ^= 0x10;
         std::fs::write(&file, &bad).unwrap();
-        // Damage of the footer is found when the database opens, damage of a block when it is read.
+        // Damage to the footer is found when the database opens, damage to a block when it is read.
         match folder(place.path()) {
             Err(e) => {
                 assert_eq!(e.kind(), ErrorKind::Corrupt, "byte {at}: {e}");

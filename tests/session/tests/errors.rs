@@ -1,4 +1,5 @@
-//! Bad input: a typed error that says what and where, nothing changed, the next statement works.
+//! Bad input: a typed error with the problem and its position, no changes, and a working session
+//! afterwards.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,5 +1,6 @@
-//! What is held, counted by the allocator: a stream's does not grow with the result, a database's not with what it held
-//! once. The tests run one after the other, alone in their process.
+//! Memory use, counted by the allocator: that of a stream does not grow with the result, that of a
+//! database does not include data it no longer holds. The tests run one after another, alone in
+//! their process.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -10,7 +11,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Counts what is allocated, and the most there was.
+/// Counts allocated bytes and their maximum.
 struct Counting;
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
@@ -21,17 +22,17 @@ fn more(bytes: usize) {
     MOST.fetch_max(now, Ordering::Relaxed);
 }
 
-// SAFETY: everything is done by the system's allocator; only numbers are kept beside it.
+// SAFETY: forwards every call to the system allocator and only updates counters.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         more(layout.size());
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the contract, which is the same.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the contract, which is the same.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -39,7 +40,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes that some work took beyond what there was.
+/// Maximum bytes that some work allocated in addition to those in use.
 fn most_during(work: impl FnOnce()) -> usize {
     let before = NOW.load(Ordering::Relaxed);
     MOST.store(before, Ordering::Relaxed);
@@ -67,7 +68,7 @@ fn a_stream_holds_a_few_batches() {
     run(&mut session, &sql).unwrap();
     run(&mut session, "optimize table big flush").unwrap();
     let sql = "select * from big";
-    // Once before, so that blocks are in the cache.
+    // Run once first, to fill the block cache.
     let whole = most_during(|| assert_eq!(run(&mut session, sql).unwrap().rows(), 200_000));
     let streamed = most_during(|| {
         let mut rows = block_on(session.stream(sql, &[])).unwrap();
@@ -81,7 +82,7 @@ fn a_stream_holds_a_few_batches() {
     assert!(streamed < 1_000_000, "{streamed} of {whole}");
 }
 
-/// Rows that come, are read, go to segments and go.
+/// Inserts rows, reads them, flushes them to segments, and deletes them.
 fn come_and_go(db: &Database, round: usize) {
     let mut s = db.session();
     let numbers =
@@ -108,7 +109,7 @@ fn come_and_go(db: &Database, round: usize) {
     while db.maintain(Budget { steps: 100 }).unwrap() {}
 }
 
-/// Tables that come, change and go, while a statement stays prepared and a transaction looks on.
+/// Creates, alters and drops tables while a statement stays prepared and a transaction is open.
 fn tables_come_and_go(db: &Database, round: usize) {
     let (mut s, mut old) = (db.session(), db.session());
     let prepared = s.prepare("select * from t where id = ?").unwrap();

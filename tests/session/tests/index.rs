@@ -1,4 +1,4 @@
-//! What indexes find is what a scan finds; how they find it.
+//! Index lookups return the same rows as scans, and use the expected indexes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -9,7 +9,7 @@ fn database(threads: usize) -> Database {
     threaded(Options { partitions: 3, threads, ..Options::default() }).unwrap()
 }
 
-/// A table with indexes, and one with the same rows without.
+/// Creates an indexed table, and an unindexed one with the same rows.
 fn fill(session: &mut Session, keys: &str, random: &mut Random) {
     for (table, indexes) in [
         ("t", ", key i_a (a), index i_bc using hash (b, c), unique key i_n (n), key i_d (d, a)"),
@@ -43,7 +43,7 @@ fn fill(session: &mut Session, keys: &str, random: &mut Random) {
     }
 }
 
-/// Some condition; most of them find few rows by an index.
+/// A condition; most match few rows through an index.
 fn condition(random: &mut Random, depth: usize) -> String {
     let day = |random: &mut Random| format!("date '2024-01-01' + {}", random.below(420));
     let (x, y) = (random.below(310), random.below(90));
@@ -133,14 +133,14 @@ fn plans_and_profiles_name_the_index() {
         ("a = 5 and b = 'name 7'", "using i_a and i_bc", vec!["i_a", "i_bc"]),
         ("a = 5 or n in (8, 9)", "using i_a or i_n", vec!["i_a", "i_n"]),
         ("n = 77", "using i_n", vec!["i_n"]),
-        // Reading all rows is faster for this many; and values that are not constant.
+        // A scan is faster for this many rows, and for non-constant values.
         ("c = 5", "using i_bc.c", vec![]),
         ("a = id", "where a = id", vec![]),
         ("a = 5 or c = 7", "using i_a or i_bc.c", vec![]),
         ("a = 5 or id % 7 = 1", "where (a = 5 or id % 7 = 1)", vec![]),
         // The primary key finds one row.
         ("id = 5 and a = 3", "where id = 5 and a = 3", vec![]),
-        // Reading all rows is faster for this many.
+        // A scan is faster for this many rows.
         ("n > 100", "using i_n", vec![]),
         ("a >= 0 and b = 'name 7'", "using i_a and i_bc", vec!["i_bc"]),
     ] {
@@ -151,7 +151,7 @@ fn plans_and_profiles_name_the_index() {
         found.sort_unstable();
         assert_eq!(found, names, "{condition}");
     }
-    // Changes find their rows the same way.
+    // Writes find their rows in the same way.
     assert_eq!(used(session, "update t set c = 1 where a = 5"), ["i_a"]);
     assert_eq!(used(session, "delete from t where b = 'name 7' and c = 1"), ["i_bc"]);
     // Values of other types, and values that no row can have.

@@ -1,4 +1,4 @@
-//! `ORDER BY … LIMIT` in the order of an index gives what sorting gives.
+//! `ORDER BY … LIMIT` in index order returns the same rows as a sort.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -43,7 +43,7 @@ fn fill(session: &mut Session, keys: &str, random: &mut Random) {
     }
 }
 
-/// Index names that a statement used, and the rows that it read.
+/// The indexes that a statement used, and the number of rows it read.
 fn used(session: &mut Session, sql: &str) -> (Vec<String>, u64) {
     let result = run(session, &format!("profile {sql}")).unwrap();
     let texts: Vec<String> = result.to_rows().iter().map(|row| row[3].to_string()).collect();
@@ -57,7 +57,7 @@ fn used(session: &mut Session, sql: &str) -> (Vec<String>, u64) {
     (names.map(str::to_string).collect(), read)
 }
 
-/// A query whose order is whole, so that there is one answer, and whether it may be read in the order of an index.
+/// A query with a total order, so that its result is unique, which may be read in index order.
 fn query(random: &mut Random) -> String {
     let (x, n) = (random.below(3000), [1, 7, 40, 150][random.below(4) as usize]);
     let desc = if random.below(2) == 0 { "" } else { " desc" };
@@ -75,7 +75,7 @@ fn query(random: &mut Random) -> String {
     match random.below(6) {
         0 => format!("select u, id from {{t}} {filter} order by u{desc} limit {n}{offset}"),
         1 => format!("select u + 1, a, b from {{t}} {filter} order by u{desc} limit {n}"),
-        // Ties: only what they share is compared.
+        // Of rows with equal sort keys, only the keys are compared.
         2 => format!("select a from {{t}} {filter} order by a{desc} limit {n}{offset}"),
         3 => format!("select c from {{t}} where b = 'b{}' order by c{desc} limit {n}", x % 90),
         4 => format!(
@@ -110,7 +110,7 @@ fn the_order_of_an_index_is_that_of_a_sort() {
             );
             by_index += usize::from(!used(session, &of("t")).0.is_empty());
             match step {
-                // Own changes of a transaction come in their places.
+                // A transaction's own changes appear in order.
                 30 => ["t", "p"].iter().for_each(|table| {
                     let values =
                         "(70001, -9000, 'b3', 1, null, -5), (70002, 1500, 'b4', 2, null, 50000)";
@@ -152,12 +152,12 @@ fn few_rows_are_read_or_all_of_them() {
         assert_eq!(names, [index], "{sql}");
         assert!(read <= 64, "{read} rows for {sql}");
     }
-    // Too many rows for an index, and an order that none has.
+    // Too many rows for an index, and an order that no index has.
     for sql in ["select id from t order by a limit 2000", "select id from t order by c, a limit 3"]
     {
         assert_eq!(used(session, sql).0, Vec::<String>::new(), "{sql}");
     }
-    // What was begun by index is sorted when too few rows pass.
+    // A read in index order falls back to a sort if too few rows pass the filter.
     let sql = "select id from t where id % 1000 = 7 order by u limit 5";
     let (_, read) = used(session, sql);
     assert!(read > 5_000, "{read}");

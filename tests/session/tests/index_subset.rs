@@ -1,4 +1,5 @@
-//! Any of an index's columns can be looked up, alone or together, and with other indexes under `AND` and `OR`.
+//! Any subset of an index's columns can be looked up, also combined with other indexes under `AND`
+//! and `OR`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -47,7 +48,7 @@ fn used(session: &mut Session, sql: &str) -> Vec<String> {
     names
 }
 
-/// Conditions on the three columns, and the indexes that answer them.
+/// Conditions on a subset of the three columns, and the indexes that serve them.
 fn subset(columns: usize, x: u64, is_null: bool) -> (String, Vec<&'static str>) {
     let mut conditions = Vec::new();
     for (at, column) in
@@ -130,12 +131,12 @@ fn indexes_contained_in_another_are_not_shown() {
     };
     assert!(plan(session).ends_with("using abc.c"), "{}", plan(session));
     assert!(run(session, "drop index `abc.c` on t").is_err());
-    // An index of its own takes its place, and it comes back.
+    // An explicit index replaces the companion, which returns when that index is dropped.
     run(session, "create index c on t (c)").unwrap();
     assert!(plan(session).ends_with("using c"), "{}", plan(session));
     run(session, "drop index c on t").unwrap();
     assert!(plan(session).ends_with("using abc.c"), "{}", plan(session));
-    // Its name is free.
+    // The companion's name is not reserved.
     run(session, "create index `abc.c` on t (b, a)").unwrap();
     run(session, "drop index `abc.c` on t; drop index abc on t").unwrap();
     assert!(!plan(session).contains("using"), "{}", plan(session));

@@ -1,10 +1,11 @@
-//! What snapshot isolation must prevent and what it allows, anomaly by anomaly. Each test runs twice: on rows in
-//! memory and on rows in a segment.
+//! The anomalies that snapshot isolation prevents or allows. Each test runs on rows in memory and
+//! on rows in a segment.
 //!
-//! The schedules are those of Hermitage, "Testing transaction isolation levels", with the outcomes it lists for
-//! snapshot isolation. Copyright Martin Kleppmann, 2014, licensed under the Creative Commons Attribution 4.0
-//! International License (http://creativecommons.org/licenses/by/4.0/); changed: rewritten as Rust tests, with our
-//! outcome of a write that waits (a conflict once the holder commits, success once it rolls back).
+//! The schedules are those of Hermitage, "Testing transaction isolation levels", with the outcomes
+//! it lists for snapshot isolation. Copyright Martin Kleppmann, 2014, licensed under the Creative
+//! Commons Attribution 4.0 International License (http://creativecommons.org/licenses/by/4.0/);
+//! changed: rewritten as Rust tests, with this engine's outcome of a blocked write (a conflict if
+//! the holder commits, success if it rolls back).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 const ALL: &str = "select * from test order by id";
 
-/// Runs a schedule on rows in memory and in a segment. It starts with 1 => 10 and 2 => 20.
+/// Runs a schedule on rows in memory and in a segment. The table starts with 1 => 10 and 2 => 20.
 fn both(schedule: impl Fn(&Database)) {
     for in_segment in [false, true] {
         let db = block_on(Database::open(
@@ -34,7 +35,7 @@ fn both(schedule: impl Fn(&Database)) {
     }
 }
 
-/// Sessions with a transaction each, begun in this order.
+/// Sessions with one transaction each, begun in this order.
 fn begun<const N: usize>(db: &Database) -> [Session; N] {
     std::array::from_fn(|_| {
         let mut session = db.session();
@@ -55,7 +56,8 @@ fn conflicts(session: &mut Session, sql: &str) {
     assert_eq!(kind(session, sql), Some(ErrorKind::Conflict), "{sql}");
 }
 
-/// Runs a statement that must wait until `unblock` has run; answers the rows it affected or its error's kind.
+/// Runs a statement that must wait until `unblock` has run. Returns the number of affected rows, or
+/// the error kind.
 fn blocked(session: &mut Session, sql: &str, unblock: impl FnOnce()) -> Result<u64, ErrorKind> {
     std::thread::scope(|scope| {
         let waiter =
@@ -150,7 +152,7 @@ fn otv_observed_transactions_do_not_vanish() {
             blocked(&mut t2, "update test set value = 12 where id = 1", || ok(&mut t1, "commit"));
         assert_eq!(waited, Err(ErrorKind::Conflict));
         shows(&mut t3, "select * from test where id = 1", &["1|10"]);
-        // The failed transaction's client tries again from the start, as it must.
+        // The client of the failed transaction must retry from the start.
         ok(&mut t2, "rollback; begin; update test set value = 12 where id = 1");
         ok(&mut t2, "update test set value = 18 where id = 2");
         shows(&mut t3, "select * from test where id = 2", &["2|20"]);
@@ -271,7 +273,8 @@ fn g_single_write_2_a_write_before_the_other_ends_makes_it_wait() {
     });
 }
 
-/// Snapshot isolation does not prevent this: it is not serializable. `FOR UPDATE` is the way around, below.
+/// Not prevented by snapshot isolation, which is not serialisable. `FOR UPDATE` prevents it, as
+/// tested below.
 #[test]
 fn g2_item_write_skew_is_allowed() {
     both(|db| {
@@ -303,7 +306,8 @@ fn g2_item_write_skew_is_prevented_by_for_update() {
     });
 }
 
-/// Not prevented by snapshot isolation either: each inserts what the other's predicate would have found.
+/// Not prevented by snapshot isolation: each transaction inserts a row that the other's predicate
+/// would match.
 #[test]
 fn g2_anti_dependency_cycles_are_allowed() {
     both(|db| {
@@ -318,7 +322,8 @@ fn g2_anti_dependency_cycles_are_allowed() {
     });
 }
 
-/// The example with two anti-dependency edges, allowed as well: a reader sees T2 without T1, which came first.
+/// The example with two anti-dependency edges, also allowed: a reader sees T2 without T1, which
+/// came first.
 #[test]
 fn g2_two_edges_are_allowed() {
     both(|db| {

@@ -1,4 +1,5 @@
-//! Joins that look their keys up in an index of the larger side: they give what scans and hash joins give.
+//! Joins that look up their keys in an index of the larger side return the same rows as hash joins
+//! over scans.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -9,7 +10,8 @@ fn database(threads: usize) -> Database {
     threaded(Options { partitions: 3, threads, ..Options::default() }).unwrap()
 }
 
-/// A large table with indexes, one with the same rows without, and a small one to join them with.
+/// Creates a large indexed table, an unindexed one with the same rows, and a small one to join
+/// with.
 fn fill(session: &mut Session, keys: &str, random: &mut Random) {
     let indexes = ", key i_a (a), key i_bc (b, c), unique key i_n (n), key i_d (d), key i_m (m)";
     for (table, indexes) in [("t", indexes), ("p", "")] {
@@ -46,7 +48,7 @@ fn fill(session: &mut Session, keys: &str, random: &mut Random) {
         .unwrap();
 }
 
-/// Few rows, or too many for an index.
+/// Fills the small table with few rows, or too many for index lookups.
 fn refill(session: &mut Session, random: &mut Random) {
     run(session, "delete from s").unwrap();
     let count = [1, 3, 12, 400][random.below(4) as usize];
@@ -61,7 +63,7 @@ fn refill(session: &mut Session, random: &mut Random) {
     run(session, &format!("insert into s values {}", rows.join(", "))).unwrap();
 }
 
-/// Index names and keys of joins that a statement looked up.
+/// Index names and number of join keys that a statement looked up.
 fn used(session: &mut Session, sql: &str) -> (Vec<String>, u64) {
     let result = run(session, &format!("profile {sql}")).unwrap();
     let texts: Vec<String> = result.to_rows().iter().map(|row| row[3].to_string()).collect();
@@ -126,7 +128,7 @@ fn joins_by_index_find_what_joins_by_scan_find() {
             refill(session, &mut random);
             looked_up += compare(session, keys);
             if step == 2 {
-                // A transaction alone sees what it has changed.
+                // Only the transaction sees its changes.
                 run(session, "begin").unwrap();
                 for table in ["t", "p"] {
                     let change = |sql: &str| sql.replace("{}", table);
@@ -173,7 +175,7 @@ fn many_keys_are_not_looked_up() {
     assert!((1..60).contains(&rows_read(session)), "{}", rows_read(session));
     let explained = rows(session, &format!("explain {join}")).unwrap().join(" ");
     assert!(explained.contains("filtered by join 1 on a or using i_a"), "{explained}");
-    // A filter's index and a join's together.
+    // A filter's index and a join's index combined.
     let both = used(session, "select count(*) from t join s on a = x where b = 'b9'");
     assert_eq!(both, (vec!["i_a".into(), "i_bc".into()], 5));
 }

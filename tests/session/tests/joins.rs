@@ -4,8 +4,8 @@
 
 use nacre_session_tests::{memory, rows, run};
 
-/// Rows whose key is null are not collected; what they share with others of their segment must not be taken for
-/// what the next segment's rows share.
+/// Rows with a null key are not collected. The dictionary they share with other rows of their
+/// segment must not be used for rows of the next segment.
 #[test]
 fn texts_are_those_of_their_own_segment_though_the_first_has_null_keys_only() {
     let db = memory().unwrap();

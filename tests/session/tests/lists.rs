@@ -1,4 +1,4 @@
-//! Lists of constants, and many things beside each other in one statement.
+//! Lists of constants, and statements with many parts.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -25,7 +25,7 @@ fn nan_twice_in_a_list_finds_a_row_once() {
     }
 }
 
-/// A value with more digits than the column, then one with more of them behind the point.
+/// First a value with more digits than the column, then one with more decimal places.
 #[test]
 fn a_list_meets_in_a_type_that_is_wide_enough() {
     let db = memory().unwrap();
@@ -57,7 +57,7 @@ fn more_relations_than_are_ordered_together() {
             rows(&mut s, &format!("select {}", list.join(", "))).unwrap(),
             [expected.join("|")]
         );
-        // Each part joins up to 20 tables along a chain of keys.
+        // Each part joins 13 tables along a chain of keys.
         let part = |at: usize| {
             let tables: Vec<String> = (0..13).map(|k| format!("t a{k}")).collect();
             let on: Vec<String> = (1..13).map(|k| format!("a{k}.id = a{}.id", k - 1)).collect();
@@ -86,7 +86,7 @@ fn more_relations_than_are_ordered_together() {
     }
 }
 
-/// As deep as a plan may be, on a stack as small as that of a page.
+/// The maximum plan depth, on a stack as small as a web page's.
 #[test]
 fn many_subqueries_beside_each_other_fit_a_small_stack() {
     let body = || {

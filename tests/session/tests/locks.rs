@@ -1,4 +1,4 @@
-//! Savepoints by name and `SELECT … FOR UPDATE` through SQL.
+//! Named savepoints and `SELECT … FOR UPDATE`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -186,7 +186,7 @@ fn for_update_works_without_a_primary_key() {
     assert_eq!(rows(&mut b, "select n from t order by n").unwrap(), ["0", "12", "13"]);
 }
 
-/// A waiting statement holds no locks, so no other can wait for it.
+/// A waiting statement holds no locks, so no other statement can wait for it.
 #[test]
 fn statements_of_their_own_never_deadlock() {
     const TIMES: usize = 300;
@@ -208,7 +208,7 @@ fn statements_of_their_own_never_deadlock() {
     assert_eq!(sums, [format!("38|{0}|{0}", 2 * TIMES - 1)]);
 }
 
-/// A waiter gets a row whose lock an open transaction has released.
+/// A waiter gets a row lock that an open transaction releases.
 #[test]
 fn a_row_given_back_goes_to_who_waits_for_it() {
     let db = accounts(false);

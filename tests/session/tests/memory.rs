@@ -1,5 +1,6 @@
-//! A statement over its memory limit spills and is right where there are files, and ends with `limit` where there are
-//! none; either way nothing is left behind and the next statement works.
+//! A statement over its memory limit spills and returns correct results if there are files, and
+//! fails with `limit` if there are none. Either way it leaves nothing behind, and the next
+//! statement works.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -18,7 +19,7 @@ fn fill(session: &mut Session) {
     }
 }
 
-/// Each holds about all rows in one operator or more, and answers few.
+/// Each holds almost all rows in at least one operator and returns few.
 const STATEMENTS: [&str; 6] = [
     "select count(*), sum(n), max(b) from (select a, b, count(*) as n from t group by a, b) as g",
     "select count(*), sum(x.a), max(y.b) from t as x join t as y on x.a = y.id",
@@ -51,13 +52,13 @@ fn what_cannot_be_held_is_spilled() {
             assert_eq!(temporary(place.path()), 0);
         }
     }
-    // The result is held.
+    // The result itself is held.
     assert_eq!(kind(&mut session, "select * from t order by b"), Some(ErrorKind::Limit));
     assert_eq!(temporary(place.path()), 0);
     assert_eq!(rows(&mut session, "select count(*) from t").unwrap(), ["20000"]);
 }
 
-/// The first rows in the order of an index are held until there are enough of them: when they are too wide, they are
+/// The first rows in index order are held until there are enough; if they are too wide, they are
 /// sorted instead.
 #[test]
 fn first_rows_by_index_are_counted() {

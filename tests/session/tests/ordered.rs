@@ -1,4 +1,4 @@
-//! `ORDER BY` in the order that rows are kept in: the same rows as by sorting, and no more read than needed.
+//! `ORDER BY` in storage order: the same rows as with a sort, without reading more than necessary.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -11,8 +11,8 @@ fn database() -> Database {
         .unwrap()
 }
 
-/// Some runs of rows with keys all over the place, some that follow one another; rows deleted and changed in both;
-/// rows in memory. Every third time all of it in one run, every fourth time nothing in memory.
+/// Some runs of rows with scattered keys, some with consecutive ranges; rows deleted and changed in
+/// both; rows in memory. In every third round a single run, in every fourth nothing in memory.
 fn fill(session: &mut Session, keys: &str, random: &mut Random, round: u64) {
     run(session, "drop table if exists t").unwrap();
     run(session, &format!("create table t (a int, b varchar(20), c int, d int{keys})")).unwrap();
@@ -48,7 +48,7 @@ fn fill(session: &mut Session, keys: &str, random: &mut Random, round: u64) {
     }
 }
 
-/// The rows as sorting gives them: an expression over the first column is not the order of any key.
+/// Compares with a sort, which is forced by an expression that no key is ordered by.
 fn check(
     session: &mut Session,
     columns: &str,
@@ -99,7 +99,7 @@ fn the_order_of_keys_is_the_order_of_sorting() {
                     "where a < 0",
                 ] {
                     if sorted {
-                        // Equal keys come in no particular order, so only they are looked at.
+                        // Rows with equal keys come in any order, so only the keys are compared.
                         check(
                             session,
                             "c, a",
@@ -163,7 +163,7 @@ fn the_order_of_keys_is_the_order_of_sorting() {
     }
 }
 
-/// What the scan counted.
+/// A counter of the scan.
 fn counted(session: &mut Session, sql: &str, what: &str) -> u64 {
     let result = run(session, &format!("profile {sql}")).unwrap();
     let access: Vec<String> = result.to_rows().iter().map(|row| row[3].to_string()).collect();
@@ -190,7 +190,7 @@ fn the_first_rows_cost_the_first_rows() {
     for (order, first) in [("id", "-1"), ("id desc", "20000")] {
         let sql = format!("select id from t order by {order} limit 10");
         assert_eq!(rows(session, &sql).unwrap()[0], first);
-        // The rows in memory, and those of one segment.
+        // The rows in memory, and one segment.
         assert_eq!(
             (counted(session, &sql, "runs"), counted(session, &sql, "segments_read")),
             (2, 1),
@@ -201,17 +201,17 @@ fn the_first_rows_cost_the_first_rows() {
             "select id from t where id > 12000 and n = 3 order by {order} limit 10 offset 5"
         );
         assert_eq!(counted(session, &page, "runs"), 2, "{order}");
-        // Inside a block every row up to the first one is looked at.
+        // Within a block, rows are read up to the first match.
         assert!(counted(session, &page, "rows_read") <= 5_000, "{order}");
     }
-    // As many as a parameter says.
+    // The limit as a parameter.
     let sql = "select id from t order by id desc limit ?";
     let result = run_with(session, &format!("profile {sql}"), &[Value::Int(3)]).unwrap();
     assert!(result.to_rows().iter().any(
         |row| row[3].to_string().contains("runs=2 ") || row[3].to_string().ends_with("runs=2")
     ));
     assert_eq!(run_with(session, sql, &[Value::Int(3)]).unwrap().rows(), 3);
-    // Without a limit: runs that follow one another are read one after the other.
+    // Without a limit, runs with consecutive ranges are read one after another.
     assert_eq!(counted(session, "select id from t order by id", "runs"), 5);
     run(session, "insert into t select id + 100000, n from t where id % 2 = 0").unwrap();
     run(session, "optimize table t flush").unwrap();
@@ -248,7 +248,7 @@ fn an_open_transaction_sees_its_own_rows_in_order() {
     );
 }
 
-/// Keys have a limit; what rows are sorted by, what a column has by default and what is looked for have none.
+/// The length of keys is limited; that of sort columns, default values and search values is not.
 #[test]
 fn texts_longer_than_keys_are_ordered_and_looked_for() {
     let db = database();

@@ -1,4 +1,4 @@
-//! Point statements answer as the general way does: same rows, same errors, same isolation.
+//! Point statements behave like the general path: same rows, same errors, same isolation.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -81,12 +81,12 @@ fn parameters_are_converted_and_checked() {
     assert_eq!(session.get(&get, &[text("2")]).unwrap(), Some(vec![int(20)]));
     assert_eq!(session.get(&get, &[]).unwrap_err().kind(), ErrorKind::Type);
     assert_eq!(session.get(&get, &[text("two")]).unwrap_err().kind(), ErrorKind::Type);
-    // No int is that large: the general way finds nothing.
+    // No `int` is that large: the general path finds nothing.
     let far = block_on(session.run(&get, &[int(i64::MAX)]));
     assert_eq!(far.map(|r| r.rows()).unwrap_or(0), 0);
 }
 
-/// What a column's type would round or cut is compared as what it is.
+/// A parameter that the column's type would round or truncate is compared exactly.
 #[test]
 fn parameters_are_not_rounded_to_equality() {
     let db = memory().unwrap();
@@ -171,7 +171,7 @@ fn writes_by_key() {
     assert_eq!(db.check().unwrap(), Vec::<String>::new());
 }
 
-/// What an assignment computes, it computes from the row as it was, wherever the row lies.
+/// Assignments read the old row, wherever it is stored.
 #[test]
 fn assignments_compute_from_the_row() {
     let db = memory().unwrap();
@@ -205,7 +205,8 @@ fn assignments_compute_from_the_row() {
     assert_eq!(db.check().unwrap(), Vec::<String>::new());
 }
 
-/// A row is there in every committed state, so no read may miss it, whatever is collected meanwhile.
+/// A row that exists in every committed state must be found by every read, whatever is collected
+/// concurrently.
 #[test]
 fn a_read_without_a_snapshot_never_misses_a_row() {
     let db = table();
@@ -261,7 +262,7 @@ fn a_key_that_its_column_cannot_hold_is_no_row() {
         }
     }
     assert!(session.in_transaction());
-    // Out of the parameter's own range is an error either way.
+    // A value out of the parameter's own range is an error either way.
     let outside = [int(5_000_000_000)];
     assert_eq!(session.get(&read, &outside).unwrap_err().kind(), ErrorKind::Type);
     assert_eq!(block_on(session.run(&read, &outside)).unwrap_err().kind(), ErrorKind::Type);

@@ -1,5 +1,5 @@
-//! Point statements through unique keys and other indexes find, change and delete the rows that a scan finds, wherever
-//! the rows are and whatever the transaction has done to them.
+//! Point statements through unique keys and other indexes find, change and delete the same rows as
+//! scans, wherever the rows are stored and whatever the transaction has done to them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -7,7 +7,7 @@ use nacre_native::{block_on, memory_host};
 use nacre_session_tests::{Random, rows, run};
 use nacredb::{Database, Options, Prepared, QueryResult, Session, Value};
 
-/// Conditions, and the kind of each parameter.
+/// Conditions, and the type of each parameter.
 const CONDITIONS: [(&str, &str); 16] = [
     ("a = ?", "a"),
     ("b = ?", "b"),
@@ -58,7 +58,7 @@ fn literal(value: &Value) -> String {
     }
 }
 
-/// Two tables with the same rows: one has keys, of the other only scans find anything.
+/// Two tables with the same rows: one has keys, the other can only be scanned.
 fn fill(session: &mut Session, key: &str, random: &mut Random) {
     let columns =
         "id int, a int, b varchar(20), c int, n int, u int, v varchar(9), d double, x int";
@@ -102,7 +102,7 @@ fn sorted(result: &QueryResult) -> Vec<String> {
     rows
 }
 
-/// A statement over either table, and its values.
+/// A statement for each table, and its values.
 type Pair = ([Prepared; 2], String);
 
 fn prepared(session: &mut Session, sql: &str) -> Pair {
@@ -159,7 +159,7 @@ fn what_indexes_find_is_what_a_scan_finds() {
             let values: Vec<Value> =
                 CONDITIONS[which].1.chars().map(|kind| value(kind, &mut random)).collect();
             if values.contains(&Value::Int(i64::from(i32::MAX) + 1)) {
-                // Out of the parameter's range: an error, the same one.
+                // A value out of the parameter's range: the same error from both.
                 let mut fails = |at: usize| {
                     block_on(session.run(&select[which].0[at], &values))
                         .unwrap_err()
@@ -230,7 +230,7 @@ fn a_whole_unique_key_is_a_point_read_and_a_part_of_it_is_not() {
     assert_eq!(session.get(&by_n, &[Value::Null]).unwrap(), None);
 }
 
-/// A list of primary keys, some of them not there, twice there, null, or impossible.
+/// Lists of primary keys, some of which are missing, duplicated, null or out of range.
 #[test]
 fn lists_of_keys() {
     let db = database();

@@ -1,11 +1,11 @@
-//! `PROFILE` runs a statement and answers what each node of its plan did.
+//! `PROFILE` runs a statement and returns what each node of its plan did.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use nacre_session_tests::{kind, memory, rows, run, threaded};
 use nacredb::{ErrorKind, Options, QueryResult, Session, Value};
 
-/// 10,000 rows in two segments, of which the keys tell which, and ten in memory.
+/// 10,000 rows in two segments with disjoint key ranges, and ten in memory.
 fn fill(session: &mut Session) {
     run(session, "create table t (id int primary key, a int, b text)").unwrap();
     let rows = |from: i64, to: i64| {
@@ -20,7 +20,7 @@ fn fill(session: &mut Session) {
     run(session, &rows(10_000, 10_010)).unwrap();
 }
 
-/// The lines of an answer without times: plan, rows, access.
+/// The lines of a result without times: plan, rows, access.
 fn lines(result: &QueryResult) -> Vec<String> {
     let names: Vec<&str> = result.columns.iter().map(|c| c.name.as_str()).collect();
     assert_eq!(names, ["plan", "rows", "time_us", "access"]);
@@ -29,7 +29,7 @@ fn lines(result: &QueryResult) -> Vec<String> {
         assert_eq!(row[1].is_null(), row[2].is_null(), "{row:?}");
         assert!(row[2].is_null() || matches!(row[2], Value::Int(us) if us >= 0), "{row:?}");
         let access = row[3].to_string();
-        // How many bytes a column takes is the encodings' affair.
+        // Byte counts depend on the encodings.
         let access: Vec<&str> =
             access.split(' ').filter(|word| !word.starts_with("bytes_read=")).collect();
         lines.push(format!("{} | {} | {}", row[0], row[1], access.join(" ")));
@@ -60,7 +60,7 @@ fn scans_say_what_they_read() {
     );
     let result = run(session, "explain analyze select b from t where id = 7").unwrap();
     assert!(result.to_rows().iter().any(|row| row[3].to_string().contains("point_reads=1")));
-    // What the statement as a whole did is still told.
+    // The statistics of the whole statement are still reported.
     assert_eq!((result.statistics.point_reads, result.statistics.rows_read), (1, 1));
 }
 
@@ -132,7 +132,7 @@ fn what_is_written_is_written() {
         "{lines:?}"
     );
     assert_eq!(rows(session, "select count(*) from t where a = -2").unwrap(), ["3"]);
-    // In a transaction it is part of it.
+    // Inside a transaction, its writes belong to the transaction.
     run(session, "begin").unwrap();
     profile(session, "profile delete from t");
     run(session, "rollback").unwrap();

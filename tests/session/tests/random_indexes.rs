@@ -1,6 +1,6 @@
-//! Random tables twice, plain and with keys, indexes, sort and shard keys, in random states (rows in memory, in
-//! segments, deleted, changed by the open transaction): whatever is asked of both, in every way there is to ask, both
-//! answer alike.
+//! Creates random tables twice, plain and with keys, indexes, sort and shard keys, in random states
+//! (rows in memory, in segments, deleted, changed by the open transaction). Every query must return
+//! the same from both, however it is executed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -30,7 +30,7 @@ fn column(random: &mut Random) -> usize {
     random.below(COLUMNS.len() as u64) as usize
 }
 
-/// A value that a column can hold.
+/// A value that a column can store.
 fn stored(random: &mut Random, column: usize) -> String {
     if random.below(8) == 0 {
         return "null".into();
@@ -52,7 +52,7 @@ fn stored(random: &mut Random, column: usize) -> String {
     }
 }
 
-/// Something that a column may be compared with: now and then nothing that it could hold, or of another type.
+/// A constant to compare a column with, occasionally outside the column's range or of another type.
 fn constant(random: &mut Random, column: usize) -> String {
     let n = random.below(20);
     match (column, random.below(10)) {
@@ -74,7 +74,7 @@ fn constant(random: &mut Random, column: usize) -> String {
     }
 }
 
-/// A condition on a row, its columns behind `prefix`.
+/// A condition on a row whose columns have `prefix`.
 fn condition(random: &mut Random, prefix: &str, depth: u32) -> String {
     if depth > 0 && random.below(2) == 0 {
         let (x, y) = (condition(random, prefix, depth - 1), condition(random, prefix, depth - 1));
@@ -118,7 +118,7 @@ fn condition(random: &mut Random, prefix: &str, depth: u32) -> String {
     }
 }
 
-/// A query of the plain tables `p` and `q`, and whether the order of its rows is to be the same.
+/// A query over the plain tables `p` and `q`, and whether its result is ordered.
 fn query(random: &mut Random) -> (String, bool) {
     let name = COLUMNS[random.below(6) as usize].0;
     let sql = match random.below(8) {
@@ -136,7 +136,7 @@ fn query(random: &mut Random) -> (String, bool) {
             let filter = format!("where {}", condition(random, "", 1));
             let filter = if random.below(3) == 0 { "" } else { &filter };
             let limit = one_of(random, &["", " limit 1", " limit 10", " limit 60"]);
-            // Of ties only what they share is compared.
+            // Of rows with equal sort keys, only the keys are compared.
             let sql = format!(
                 "select {} from {table} {filter} order by {}{limit}",
                 keys.join(", "),
@@ -172,11 +172,11 @@ fn query(random: &mut Random) -> (String, bool) {
     (sql, false)
 }
 
-/// One of the ways to run a query.
+/// Runs a query in one of several ways.
 fn ask(session: &mut Session, sql: &str, way: u64) -> Result<Vec<String>, ErrorKind> {
     let text = |result: QueryResult| -> Vec<String> {
         let rows = result.to_rows();
-        // Zeros are equal, and either may stand for a group.
+        // Zeros of either sign are equal, and either may represent a group.
         let line = |row: &Vec<_>| {
             row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|").replace("-0.0", "0.0")
         };
@@ -190,7 +190,7 @@ fn ask(session: &mut Session, sql: &str, way: u64) -> Result<Vec<String>, ErrorK
     result.map(text).map_err(|error| error.kind())
 }
 
-/// Tables `x` and `y`, like `p` and `q`, with keys and indexes.
+/// Tables `x` and `y`: like `p` and `q`, with keys and indexes.
 fn indexed_table(random: &mut Random, table: &str, columns: &str) -> String {
     let mut parts =
         vec![columns.to_string(), one_of(random, &["primary key (id)", "unique (id)"]).to_string()];

@@ -1,5 +1,5 @@
-//! Streams of rows: the first comes before the last is read, nothing is held that was answered, a stream shows its
-//! snapshot whatever happens beside it, and what it keeps goes with it.
+//! Row streams: the first row is returned before the last is read, returned rows are not held, a
+//! stream shows its snapshot regardless of concurrent changes, and it releases its resources.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -61,7 +61,7 @@ fn the_first_rows_come_before_the_others_are_read() {
     let place = Folder::new("stream");
     fill(&mut open(place.path()).session());
     for (threads, blocks) in [(1, 1), (2, 4)] {
-        // Nothing is in the cache.
+        // The cache is empty.
         let db = open(place.path());
         let mut session = db.session();
         session.set_threads(threads);
@@ -91,7 +91,7 @@ fn a_result_far_over_the_memory_limit_is_streamed() {
     for threads in [1, 4] {
         session.set_threads(threads);
         let sql = "select id, a, b from big where id >= 0";
-        // Held as a whole it is too much.
+        // The whole result exceeds the limit.
         assert_eq!(run(&mut session, sql).unwrap_err().kind(), ErrorKind::Limit);
         let all = rest(&mut stream(&mut session, sql)).unwrap();
         assert_eq!(all.len(), ROWS);
@@ -100,14 +100,15 @@ fn a_result_far_over_the_memory_limit_is_streamed() {
                 .enumerate()
                 .all(|(at, row)| row == &format!("{at}|{}|text number {at}", at * 7 % 1009))
         );
-        // A sort holds its rows, as far as it may, and spills the others; what it answers is not held again.
+        // A sort holds rows up to the limit and spills the others; returned rows are not held
+        // again.
         let mut sorted = stream(&mut session, "select a, id, b from big order by a desc, id");
         let all = rest(&mut sorted).unwrap();
         assert_eq!((all.len(), all[0].as_str()), (ROWS, "1008|144|text number 144"));
         assert!(sorted.statistics().bytes_spilled > 1_000_000);
         assert!(place.files("tmp-").is_empty());
     }
-    // Where there are no files to spill to, the limit still is one.
+    // Without files to spill to, the limit applies.
     let db = memory().unwrap();
     let mut session = db.session();
     fill(&mut session);
@@ -117,7 +118,7 @@ fn a_result_far_over_the_memory_limit_is_streamed() {
     assert_eq!(next(&mut sorted).unwrap_err().kind(), ErrorKind::Limit);
 }
 
-/// Every row of the table is replaced: the segments it was read from may be removed once no stream reads them.
+/// Replaces every row of the table: the old segments may be removed once no stream reads them.
 fn replace_all(db: &Database, session: &mut Session) {
     run(session, "update big set a = a + 1").unwrap();
     run(session, "optimize table big full").unwrap();
@@ -140,7 +141,7 @@ fn a_dropped_stream_gives_its_segments_back() {
         |place: &Folder| old.iter().filter(|file| place.files("seg-").contains(file)).count();
     assert_eq!(old.len(), ROWS / SEGMENT_ROWS);
 
-    // Dropped in the middle, cancelled, failed, and read to the end.
+    // Streams that are dropped midway, cancelled, failed, and read to the end.
     let mut dropped = stream(&mut session, "select id, a from big");
     let mut cancelled = stream(&mut session, "select id, a from big");
     let mut failed = stream(&mut session, "select cast(id as smallint) from big");
@@ -166,7 +167,7 @@ fn a_dropped_stream_gives_its_segments_back() {
     assert_eq!(last, format!("{}|{}", ROWS - 1, (ROWS - 1) * 7 % 1009));
     maintain(&db);
     assert_eq!(kept(&place), 0);
-    // Those that have ended are still there, and keep nothing.
+    // Streams that have ended hold nothing, although they still exist.
     drop((cancelled, failed, ended));
     assert_eq!(
         rows(&mut session, "select count(*), sum(a) > 0 from big").unwrap(),
@@ -197,7 +198,7 @@ fn errors_come_when_their_row_does() {
         assert!(seen < 228, "{seen}");
         assert!(next(&mut rows).unwrap().is_none());
     }
-    // What is wrong with the statement itself shows when it is opened.
+    // Errors of the statement itself are reported when the stream is opened.
     let kind =
         |session: &mut Session, sql: &str| block_on(session.stream(sql, &[])).err().unwrap().kind();
     assert_eq!(kind(&mut session, "select nothing from big"), ErrorKind::NotFound);
@@ -222,7 +223,7 @@ fn the_session_goes_on_beside_its_streams() {
         let mut first = stream(&mut session, sql);
         let mut second = stream(&mut session, sql);
         let mut seen = texts(&next(&mut first).unwrap().unwrap());
-        // Statements, transactions and house-keeping change nothing of what an open stream shows.
+        // Statements, transactions and maintenance do not affect an open stream.
         run(&mut session, "begin; update t set a = 1; delete from t where id >= 2500").unwrap();
         seen.extend(texts(&next(&mut first).unwrap().unwrap()));
         run(&mut session, "commit; optimize table t full").unwrap();
@@ -234,7 +235,7 @@ fn the_session_goes_on_beside_its_streams() {
         run(&mut session, "delete from t").unwrap();
         run(&mut session, &format!("insert into t values {}", values.join(", "))).unwrap();
     }
-    // A row that is changed while it is read is read once.
+    // A row changed while it is being read is returned once.
     let mut all = stream(&mut session, sql);
     let mut seen = 0;
     while let Some(batch) = next(&mut all).unwrap() {
@@ -292,10 +293,10 @@ fn a_stream_in_a_transaction_sees_what_the_transaction_saw() {
     run(&mut session, "begin; select * from t").unwrap();
     run(&mut other, "insert into t values (3, 3)").unwrap();
 
-    // Nothing changed yet: rows are read as they are asked for, on the transaction's snapshot.
+    // Without changes in the transaction, rows are read on demand, at its snapshot.
     let mut clean = stream(&mut session, "select * from t order by id");
     run(&mut session, "update t set a = 10 where id = 1; insert into t values (4, 4)").unwrap();
-    // The changes of the transaction are its own, as they were when the stream was opened.
+    // With changes, the stream shows them as of its opening.
     let mut dirty = stream(&mut session, "select * from t order by id");
     let mut counted = stream(&mut session, "select count(*) from t");
     run(&mut session, "delete from t where id <> 2; savepoint s").unwrap();
@@ -336,7 +337,7 @@ fn many_rows_of_a_changed_transaction_wait_in_a_file() {
     assert_eq!(rows(&mut session, "select b from big where id = 5").unwrap(), ["new"]);
 }
 
-/// One of each kind of operator.
+/// One query per kind of operator.
 const QUERIES: [&str; 12] = [
     "select * from big where a = 5",
     "select id, b from big order by b desc, id limit 10 offset 5",
@@ -406,7 +407,7 @@ fn parameters_and_statements_that_write() {
     let missing = block_on(session.stream(sql, &[])).err().unwrap();
     assert_eq!(missing.kind(), ErrorKind::Type);
 
-    // Written whether or not anybody takes the rows.
+    // The write takes effect even if the rows are not read.
     drop(stream(&mut session, "insert into t values (3, 'c') returning id, a"));
     assert_eq!(
         one(block_on(session.stream("delete from t where id < 3 returning a", &[]))),
@@ -473,8 +474,8 @@ fn a_closed_database_ends_its_streams() {
     assert!(next(&mut rows).unwrap().is_none());
 }
 
-/// What a stream builds late, when its tables are gone for everybody else: the sort of what was begun by index, and the
-/// collected sides of joins that several threads work on.
+/// Parts of a plan built during execution, when its tables have been dropped: the sort that
+/// replaces a read in index order, and build sides of parallel joins.
 #[test]
 fn what_is_built_late_finds_its_tables_though_they_are_gone() {
     let queries = [

@@ -171,7 +171,8 @@ fn many_threads_increment_without_losing_one() {
                 let mut session = db.session();
                 let add = session.prepare("update a set n = n + ? where id = 1").unwrap();
                 for _ in 0..50 {
-                    // Four threads on one row: a wait may time out under load, and is then tried again.
+                    // Four threads update one row: under load a wait may time out, and is then
+                    // retried.
                     while let Err(e) = nacre_native::block_on(session.run(&add, &[Value::Int(1)])) {
                         assert!(e.is_retryable(), "{e}");
                     }

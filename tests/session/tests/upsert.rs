@@ -1,4 +1,5 @@
-//! Upserts that race: no increment is lost, no key is stored twice, and none fails with a duplicate key.
+//! Concurrent upserts: no increment is lost, no key is stored twice, and none fails with a
+//! duplicate key.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
