@@ -1,10 +1,10 @@
 //! Reads Parquet and Arrow IPC. Both yield Arrow record batches, whose columns are matched to the
 //! columns of the table by name.
 
+use super::definition::{BATCH_ROWS, FileColumn, Source, Tick};
 use super::guard::guarded;
 use super::input::Input;
 use super::rows::{check_absent, match_names};
-use super::{BATCH_ROWS, FileColumn, Source, Tick};
 use crate::convert;
 use crate::output::Cell;
 use arrow_array::cast::AsArray;

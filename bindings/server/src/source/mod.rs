@@ -2,59 +2,21 @@
 //! order; an error names the file and the line or row. Does not access a database.
 
 mod columnar;
+mod definition;
 mod delimited;
 mod guard;
 mod input;
 mod ndjson;
 mod rows;
 
+pub use definition::{FileColumn, Source, TextOptions, Tick};
 pub use input::Input;
 
 use crate::args::FileFormat;
 use crate::failure::file_error;
-use nacredb::{Batch, DataType, Error, Result, TableSchema};
+use nacredb::{Error, Result};
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
-
-/// Number of rows per batch.
-pub const BATCH_ROWS: usize = 8192;
-
-/// A column of a table that is created from a file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FileColumn {
-    pub name: String,
-    pub data_type: DataType,
-}
-
-/// Progress callback, called with the units of work done (of [`Source::total`]) and the number of
-/// rows.
-pub type Tick<'a> = &'a dyn Fn(u64, u64);
-
-/// A file being read.
-pub trait Source {
-    /// Returns the columns of a table that can hold the file. May read the whole file.
-    fn describe(&mut self, tick: Tick<'_>) -> Result<Vec<FileColumn>>;
-    /// Sets the table that the rows are for. A column of the file that the table lacks is an error;
-    /// a column that the file lacks takes its default.
-    fn bind(&mut self, schema: &Arc<TableSchema>) -> Result<()>;
-    /// Returns the next rows, with all columns in table order, or `None` at the end. Requires
-    /// [`Source::bind`].
-    fn next(&mut self) -> Result<Option<Batch>>;
-    /// Returns the total units of work, in bytes or rows.
-    fn total(&self) -> u64;
-    /// Returns the units of work done by [`Source::next`].
-    fn done(&self) -> u64;
-}
-
-/// Options for text files.
-#[derive(Clone, Debug, Default)]
-pub struct TextOptions {
-    /// Whether the first line is data.
-    pub no_header: bool,
-    /// Text that means null in an unquoted field, besides the empty text.
-    pub null: Option<String>,
-}
 
 /// Returns the format that a file extension stands for.
 pub fn format_of(path: &Path) -> Result<FileFormat> {
@@ -136,8 +98,9 @@ fn looks_like(head: &[u8]) -> Option<&'static str> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use nacredb::{Column, ErrorKind, Value};
+    use nacredb::{Column, DataType, ErrorKind, TableSchema, Value};
     use std::path::PathBuf;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// A file that is removed on drop.

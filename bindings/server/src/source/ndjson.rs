@@ -1,9 +1,9 @@
 //! Reads NDJSON, one JSON object per line. Numbers are read as text and keep all their digits.
 //! Nested objects and arrays become JSON values.
 
+use super::definition::{BATCH_ROWS, FileColumn, Source, Tick};
 use super::input::{Input, InputReader};
 use super::rows::RowBuilder;
-use super::{BATCH_ROWS, FileColumn, Source, Tick};
 use crate::failure::file_error;
 use crate::infer::Inference;
 use nacredb::{Batch, Error, Result, TableSchema};

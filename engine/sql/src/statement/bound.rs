@@ -1,9 +1,11 @@
-//! A bound statement of any family.
+//! A bound statement of any family, and those that read or write rows.
 
 use super::catalog::CatalogStatement;
 use super::control::ControlStatement;
-use super::row::{PlanRole, RowStatement, Write};
-use crate::plan::Plan;
+use crate::expr::Expr;
+use crate::plan::{Field, Plan};
+use nacre_types::{IndexId, TableSchema};
+use std::sync::Arc;
 
 /// A bound statement. The families differ in how they relate to transactions.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +16,124 @@ pub enum Statement {
     Catalog(CatalogStatement),
     /// Begins or ends a transaction, or sets an option of the session.
     Control(ControlStatement),
+}
+
+/// How an insert handles a row with a duplicate unique key.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OnDuplicateKey {
+    /// `INSERT IGNORE`, `ON CONFLICT DO NOTHING`: keeps the old row.
+    Ignore,
+    /// `REPLACE`: replaces the old row by the new one.
+    Replace,
+    /// `ON DUPLICATE KEY UPDATE`, `ON CONFLICT DO UPDATE`: updates the old row. Expressions are
+    /// over the columns of the old row followed by those of the new row.
+    Update {
+        /// `(column position, new value)`.
+        assignments: Vec<(usize, Expr)>,
+        /// Condition under which the old row is updated.
+        filter: Option<Expr>,
+    },
+}
+
+/// A statement that writes rows of one table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Write {
+    /// `INSERT`: `source` yields the table's columns in table order, already cast, with defaults
+    /// filled in.
+    Insert {
+        /// Target.
+        table: Arc<TableSchema>,
+        /// Rows to insert.
+        source: Plan,
+    },
+    /// An insert with handling of duplicate keys. Rows are like those of `Insert` and are written
+    /// in order: a later row sees the effect of an earlier one.
+    Upsert {
+        /// Target.
+        table: Arc<TableSchema>,
+        /// Rows to insert.
+        source: Plan,
+        /// Unique keys to handle: indexes, and `None` for the primary key. A duplicate of any other
+        /// key is an error.
+        keys: Vec<Option<IndexId>>,
+        /// Handling of a duplicate of one of `keys`.
+        on_duplicate: OnDuplicateKey,
+    },
+    /// `UPDATE`: `input` scans the target (all columns in table order); `assignments` are over that
+    /// row.
+    Update {
+        /// Target.
+        table: Arc<TableSchema>,
+        /// Rows to update.
+        input: Plan,
+        /// `(column position, new value)`.
+        assignments: Vec<(usize, Expr)>,
+    },
+    /// `DELETE`: `input` scans the target (all columns in table order).
+    Delete {
+        /// Target.
+        table: Arc<TableSchema>,
+        /// Rows to delete.
+        input: Plan,
+    },
+    /// `UPDATE` or `DELETE` that reads more than the row it changes.
+    Change {
+        /// Target.
+        table: Arc<TableSchema>,
+        /// Candidate rows: a scan of the target (all columns in table order) with the conditions on
+        /// its columns alone.
+        target: Plan,
+        /// Id of the `Given` in `matches`: the rows of `target`, each followed by its number, from
+        /// zero.
+        rows: u32,
+        /// Yields the number of a row, the new values of `columns`, then the columns of other
+        /// tables for `RETURNING`. A row with several matches changes once, by its first match.
+        matches: Plan,
+        /// Columns that get new values; `None` deletes the rows.
+        columns: Option<Vec<usize>>,
+    },
+}
+
+/// A bound statement that reads or writes rows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RowStatement {
+    /// Returns rows.
+    Query(Plan),
+    /// `SELECT … FOR UPDATE`: locks every row of `input`, then returns the rows of `output`.
+    Lock {
+        /// Table whose rows are locked.
+        table: Arc<TableSchema>,
+        /// Rows to lock: a scan of the table (all columns in table order) with the query's `WHERE`.
+        input: Plan,
+        /// The query itself, over the same rows.
+        output: Plan,
+    },
+    /// Writes rows.
+    Write(Write),
+    /// Writes rows and returns expressions over each written or deleted row, followed by the extra
+    /// columns of a `Change`.
+    Returning {
+        /// The write.
+        write: Write,
+        /// Expressions to return.
+        exprs: Vec<Expr>,
+        /// Output columns.
+        fields: Vec<Field>,
+    },
+    /// `CREATE TABLE … AS`: creates the table, then inserts the rows.
+    CreateTableAs {
+        /// New table.
+        schema: TableSchema,
+        /// `IF NOT EXISTS`.
+        if_not_exists: bool,
+        /// Rows to insert, cast to the column types.
+        source: Plan,
+    },
+    /// `EXPLAIN`: returns the plan of the statement without running it.
+    Explain(Box<Statement>),
+    /// `PROFILE`, `EXPLAIN ANALYZE`: runs the statement and returns measurements for each plan node
+    /// instead of its rows.
+    Profile(Box<RowStatement>),
 }
 
 impl From<RowStatement> for Statement {
@@ -44,13 +164,5 @@ impl Statement {
     /// Builds the statement that returns the rows of a plan.
     pub(crate) fn query(plan: Plan) -> Statement {
         Statement::Rows(RowStatement::Query(plan))
-    }
-
-    /// Returns the plans that the statement runs, with their roles.
-    pub(crate) fn plans_mut(&mut self) -> Vec<(PlanRole, &mut Plan)> {
-        match self {
-            Statement::Rows(statement) => statement.plans_mut(),
-            Statement::Catalog(_) | Statement::Control(_) => Vec::new(),
-        }
     }
 }

@@ -4,10 +4,12 @@
 mod bound;
 mod catalog;
 mod control;
-mod row;
+mod description;
+mod plans;
 
-pub use bound::Statement;
+pub use bound::{OnDuplicateKey, RowStatement, Statement, Write};
 pub use catalog::{CatalogDescription, CatalogStatement, NameResolution};
 pub use control::{ControlStatement, SessionOption};
-pub use row::{Access, OnDuplicateKey, Output, RowDescription, RowStatement, Write};
-pub(crate) use row::{PlanRole, Title};
+pub(crate) use description::Title;
+pub use description::{Access, Output, RowDescription};
+pub(crate) use plans::PlanRole;

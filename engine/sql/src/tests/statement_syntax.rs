@@ -1,8 +1,8 @@
 //! Every kind of statement has a syntax: a binder constructs it.
 
 const FAMILIES: [(&str, &str); 4] = [
-    ("RowStatement", include_str!("../statement/row.rs")),
-    ("Write", include_str!("../statement/row.rs")),
+    ("RowStatement", include_str!("../statement/bound.rs")),
+    ("Write", include_str!("../statement/bound.rs")),
     ("CatalogStatement", include_str!("../statement/catalog.rs")),
     ("ControlStatement", include_str!("../statement/control.rs")),
 ];

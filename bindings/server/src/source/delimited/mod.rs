@@ -3,9 +3,9 @@
 
 mod reader;
 
+use super::definition::{BATCH_ROWS, FileColumn, Source, TextOptions, Tick};
 use super::input::{Input, InputReader};
 use super::rows::{RowBuilder, match_names};
-use super::{BATCH_ROWS, FileColumn, Source, TextOptions, Tick};
 use crate::infer::Inference;
 use nacredb::{Batch, DataType, Error, Result, TableSchema};
 use reader::{Reader, Record};
