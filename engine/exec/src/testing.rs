@@ -10,7 +10,7 @@ pub(crate) use nacre_function::aggregate::count::COUNT;
 pub(crate) use nacre_function::aggregate::extreme::{MAX, MIN};
 pub(crate) use nacre_function::aggregate::sum::{AVG, SUM};
 use nacre_function::entry::window::WindowFunction;
-use nacre_function::registry::{self, Scalar, scalar};
+use nacre_function::registry::{self, ScalarEntry, scalar};
 use nacre_host::memory::MemoryStore;
 use nacre_host::{Host, LocalStore, Parallelism};
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
@@ -167,7 +167,7 @@ pub(crate) fn cast(arg: Expr, data_type: DataType) -> Expr {
 /// A call of the function of a name.
 pub(crate) fn call(name: &str, args: Vec<Expr>, data_type: DataType) -> Expr {
     match scalar(name) {
-        Some(Scalar::Function(function)) => Expr::call(function, args, data_type),
+        Some(ScalarEntry::Function(function)) => Expr::call(function, args, data_type),
         _ => panic!("no function {name}"),
     }
 }

@@ -54,19 +54,19 @@ pub static SCALARS: &[Chapter] = &[
 
 /// What a name of a scalar function stands for.
 #[derive(Clone, Copy)]
-pub enum Scalar {
+pub enum ScalarEntry {
     /// A function with a kernel.
     Function(&'static ScalarFunction),
     /// An expression over the arguments.
     Expression(&'static Expression),
 }
 
-impl Scalar {
+impl ScalarEntry {
     /// Binds a call.
     pub fn bind(self, binding: &mut dyn Binding, arguments: Arguments<'_>) -> Result<Operand> {
         match self {
-            Scalar::Function(function) => function.bind(binding, arguments),
-            Scalar::Expression(expression) => {
+            ScalarEntry::Function(function) => function.bind(binding, arguments),
+            ScalarEntry::Expression(expression) => {
                 expression.arity.check(arguments.name, arguments.operands.len())?;
                 (expression.rule)(binding, arguments)
             }
@@ -85,10 +85,10 @@ pub fn expressions() -> impl Iterator<Item = &'static Expression> {
 }
 
 /// What a name in lower case stands for.
-pub fn scalar(name: &str) -> Option<Scalar> {
+pub fn scalar(name: &str) -> Option<ScalarEntry> {
     let function = functions().find(|function| function.names.contains(&name));
     let expression = || expressions().find(|expression| expression.names.contains(&name));
-    function.map(Scalar::Function).or_else(|| expression().map(Scalar::Expression))
+    function.map(ScalarEntry::Function).or_else(|| expression().map(ScalarEntry::Expression))
 }
 
 /// Every name of a scalar function.

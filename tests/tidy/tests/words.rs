@@ -12,7 +12,6 @@ const SHARED: &[(&str, &str)] = &[
     ("Given", "to be renamed"),
     ("Row", "to be renamed"),
     ("Rows", "to be renamed"),
-    ("Scalar", "to be renamed"),
     ("Write", "to be renamed"),
 ];
 
