@@ -10,7 +10,6 @@ const SHARED: &[(&str, &str)] = &[
     ("Change", "to be renamed"),
     ("Frame", "to be renamed"),
     ("Given", "to be renamed"),
-    ("Row", "to be renamed"),
     ("Rows", "to be renamed"),
     ("Write", "to be renamed"),
 ];

@@ -108,7 +108,7 @@ pub enum Kernel {
     /// Whole vectors at once.
     Vectors(fn(&Call<'_>) -> Result<Vector>),
     /// The values of one row at a time.
-    Values(fn(&Row<'_>) -> Result<Value>),
+    Values(fn(&RowCall<'_>) -> Result<Value>),
     /// The first argument that is not null. The evaluator computes an argument only for rows at which
     /// all before it are null.
     FirstNonNull,
@@ -318,7 +318,7 @@ impl Call<'_> {
 
 /// A call over the values of one row. Arguments are of the types the entry declares; an argument that
 /// is missing or null reads as the type's zero.
-pub struct Row<'a> {
+pub struct RowCall<'a> {
     /// The function, for messages.
     pub function: &'static ScalarFunction,
     /// Result type.
@@ -327,7 +327,7 @@ pub struct Row<'a> {
     pub args: &'a [Value],
 }
 
-impl Row<'_> {
+impl RowCall<'_> {
     /// An argument.
     pub fn value(&self, at: usize) -> &Value {
         self.args.get(at).unwrap_or(&Value::Null)

@@ -3,7 +3,7 @@
 use super::coerce;
 use super::definition::{
     Arguments, Arity, Binding, Call, Errors, Expression, Kernel, Nulls, Operand, Parameter,
-    Parameters, Row, Rule, ScalarFunction, Surroundings, Typing,
+    Parameters, RowCall, Rule, ScalarFunction, Surroundings, Typing,
 };
 use super::doc::Doc;
 use crate::vector::map::map_values;
@@ -147,7 +147,7 @@ impl ScalarFunction {
 
     fn evaluate_values(
         &'static self,
-        kernel: fn(&Row<'_>) -> Result<Value>,
+        kernel: fn(&RowCall<'_>) -> Result<Value>,
         call: &Call<'_>,
     ) -> Result<Vector> {
         let strict = if self.nulls.are_seen() { Vec::new() } else { call.vectors() };
@@ -156,7 +156,8 @@ impl ScalarFunction {
             for (value, arg) in args.iter_mut().zip(call.args) {
                 *value = arg.value(row);
             }
-            let value = kernel(&Row { function: self, data_type: call.data_type, args: &args })?;
+            let value =
+                kernel(&RowCall { function: self, data_type: call.data_type, args: &args })?;
             match &value {
                 Value::Text(text) => check_length(text.len())?,
                 Value::Binary(bytes) => check_length(bytes.len())?,

@@ -9,7 +9,7 @@ use crate::entry::definition::Typing::{Declared, Rule};
 use crate::entry::definition::{Arguments, Arity};
 use crate::entry::definition::{Binding, Operand};
 use crate::entry::definition::{Expression, ScalarFunction};
-use crate::entry::definition::{Row, int, text};
+use crate::entry::definition::{RowCall, int, text};
 use crate::entry::doc::Doc;
 use crate::entry::scalar::{expression, function, takes};
 use crate::kernel::cast::cast_value;
@@ -490,7 +490,7 @@ fn moved(binding: &mut dyn Binding, op: BinaryOp, arguments: Arguments<'_>) -> R
     binding.binary(op, start, amount)
 }
 
-fn checked_days(row: &Row<'_>, days: i64) -> Result<i32> {
+fn checked_days(row: &RowCall<'_>, days: i64) -> Result<i32> {
     match i32::try_from(days) {
         Ok(days) if (MIN_DATE..=MAX_DATE).contains(&days) => Ok(days),
         _ => Err(row.out_of_range()),
@@ -498,7 +498,7 @@ fn checked_days(row: &Row<'_>, days: i64) -> Result<i32> {
 }
 
 /// The date whose year, month and day are the arguments from `at` on.
-fn date_at(row: &Row<'_>, at: usize) -> Result<i32> {
+fn date_at(row: &RowCall<'_>, at: usize) -> Result<i32> {
     // A part outside its type is outside the calendar.
     let part = |n: usize| u32::try_from(row.int(at + n)).unwrap_or(u32::MAX);
     let year = i32::try_from(row.int(at)).unwrap_or(-1);
@@ -506,7 +506,7 @@ fn date_at(row: &Row<'_>, at: usize) -> Result<i32> {
 }
 
 /// The time whose hour, minute and second are the arguments from `at` on, in microseconds.
-fn time_at(row: &Row<'_>, at: usize) -> Result<i64> {
+fn time_at(row: &RowCall<'_>, at: usize) -> Result<i64> {
     let (hour, minute, second) = (row.int(at), row.int(at + 1), row.double(at + 2));
     if !(0..24).contains(&hour) || !(0..60).contains(&minute) || !(0.0..60.0).contains(&second) {
         return Err(row.out_of_range());
@@ -525,7 +525,7 @@ enum Counted {
 }
 
 /// The difference of the second and third argument in the part that the first names.
-fn difference(row: &Row<'_>, counted: Counted) -> Result<i64> {
+fn difference(row: &RowCall<'_>, counted: Counted) -> Result<i64> {
     let (from, to) = (micros(row, 1), micros(row, 2));
     let name = row.text(0).to_ascii_lowercase();
     let name = name.strip_suffix('s').unwrap_or(&name);

@@ -1,6 +1,6 @@
 //! A timestamp split into its fields, and the names of months and days.
 
-use crate::entry::definition::Row;
+use crate::entry::definition::RowCall;
 use nacre_types::Value;
 use nacre_types::temporal::{MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_days, days_from_civil};
 
@@ -25,7 +25,7 @@ pub(super) const MONTHS: [&str; 12] = [
 pub(super) const JULIAN: f64 = 2_440_587.5;
 
 /// An argument that is a date or timestamp, in microseconds.
-pub(super) fn micros(row: &Row<'_>, at: usize) -> i64 {
+pub(super) fn micros(row: &RowCall<'_>, at: usize) -> i64 {
     match row.value(at) {
         Value::Timestamp(v) => *v,
         Value::Date(v) => *v as i64 * MICROS_PER_DAY,
@@ -45,7 +45,7 @@ pub(super) struct Clock {
 
 impl Clock {
     /// The fields of the first argument of a call.
-    pub fn of(row: &Row<'_>) -> Clock {
+    pub fn of(row: &RowCall<'_>) -> Clock {
         Clock::new(micros(row, 0))
     }
 

@@ -1,7 +1,7 @@
 //! Timestamps as text and back, by a format of `%` letters.
 
 use super::clock::{Clock, DAYS, JULIAN, MONTHS, micros};
-use crate::entry::definition::Row;
+use crate::entry::definition::RowCall;
 use nacre_types::temporal::{MICROS_PER_DAY, MICROS_PER_SECOND, date_from_parts};
 use nacre_types::{Result, Value};
 
@@ -16,7 +16,7 @@ pub(super) enum Letters {
 
 /// Formats a timestamp; `22007` for a letter that is not one.
 pub(super) fn formatted(
-    row: &Row<'_>,
+    row: &RowCall<'_>,
     clock: &Clock,
     format: &str,
     letters: Letters,
@@ -45,7 +45,7 @@ pub(super) fn formatted(
     Ok(out)
 }
 
-fn field(row: &Row<'_>, clock: &Clock, letter: char, mysql: bool) -> Result<String> {
+fn field(row: &RowCall<'_>, clock: &Clock, letter: char, mysql: bool) -> Result<String> {
     let two = |v: i64| format!("{v:02}");
     let twelve = (clock.hour() + 11) % 12 + 1;
     let half = if clock.hour() < 12 { "AM" } else { "PM" };
@@ -110,7 +110,7 @@ fn field(row: &Row<'_>, clock: &Clock, letter: char, mysql: bool) -> Result<Stri
 }
 
 /// Reads a timestamp; `22007` for text that does not fit the format.
-pub(super) fn parsed(row: &Row<'_>, letters: Letters) -> Result<Value> {
+pub(super) fn parsed(row: &RowCall<'_>, letters: Letters) -> Result<Value> {
     let (value, format) = (row.text(0), row.text(1));
     let read = Reading::of(&value, &format, letters).and_then(Reading::micros);
     let wrong = || row.error(&format!("'{value}' does not read as '{format}'"), "22007");

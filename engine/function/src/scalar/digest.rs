@@ -6,7 +6,7 @@ use crate::entry::definition::Kernel::Values;
 use crate::entry::definition::Parameter::{RoundedInteger, Text, TextOrBytes};
 use crate::entry::definition::ScalarFunction;
 use crate::entry::definition::Typing::{Declared, Rule};
-use crate::entry::definition::{Row, int, text};
+use crate::entry::definition::{RowCall, int, text};
 use crate::entry::doc::Doc;
 use crate::entry::scalar::{function, takes};
 use nacre_types::{DataType, Error, Value};
@@ -121,7 +121,7 @@ pub(crate) static FUNCTIONS: &[&ScalarFunction] = &[
 ];
 
 /// The error of an argument that does not read as what it should be.
-fn not(row: &Row<'_>, what: &str) -> Error {
+fn not(row: &RowCall<'_>, what: &str) -> Error {
     row.error(&format!("the argument is not {what}"), "22023")
 }
 

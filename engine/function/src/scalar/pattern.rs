@@ -5,7 +5,7 @@ use crate::entry::definition::Arity;
 use crate::entry::definition::Kernel::{Values, Vectors};
 use crate::entry::definition::Parameter::{RoundedInteger, Text};
 use crate::entry::definition::Typing::Declared;
-use crate::entry::definition::{Call, Row, boolean, int, text};
+use crate::entry::definition::{Call, RowCall, boolean, int, text};
 use crate::entry::definition::{Expression, Nulls, ScalarFunction};
 use crate::entry::doc::Doc;
 use crate::entry::scalar::{expression, function, takes, takes_at_least};
@@ -169,7 +169,7 @@ impl Patterns {
 fn matched(
     call: &Call<'_>,
     flags_at: usize,
-    compute: fn(&Row<'_>, &Regex, &str) -> Result<Value>,
+    compute: fn(&RowCall<'_>, &Regex, &str) -> Result<Value>,
 ) -> Result<Vector> {
     let mut patterns = Patterns::default();
     let mut args = vec![Value::Null; call.args.len()];
@@ -177,7 +177,7 @@ fn matched(
         for (value, arg) in args.iter_mut().zip(call.args) {
             *value = arg.value(at);
         }
-        let row = Row { function: call.function, data_type: call.data_type, args: &args };
+        let row = RowCall { function: call.function, data_type: call.data_type, args: &args };
         let flags = row.text(flags_at);
         let value = compute(&row, patterns.get(&row.text(1), &flags)?, &flags)?;
         if let Value::Text(text) = &value {
@@ -188,7 +188,7 @@ fn matched(
 }
 
 /// Null where nothing matches, or where the group has no part in the match.
-fn extract(row: &Row<'_>, regex: &Regex, _: &str) -> Result<Value> {
+fn extract(row: &RowCall<'_>, regex: &Regex, _: &str) -> Result<Value> {
     // A group that no `usize` can number is certainly missing.
     let group = usize::try_from(row.int(2)).unwrap_or(usize::MAX);
     if group >= regex.captures_len() {

@@ -4,7 +4,7 @@ use crate::entry::definition::Kernel::Values;
 use crate::entry::definition::Parameter::{RoundedInteger, Text};
 use crate::entry::definition::Typing::Declared;
 use crate::entry::definition::{Nulls, ScalarFunction};
-use crate::entry::definition::{Row, boolean, int, text};
+use crate::entry::definition::{RowCall, boolean, int, text};
 use crate::entry::doc::Doc;
 use crate::entry::scalar::{function, takes, takes_many};
 use crate::vector::room::check_length;
@@ -260,7 +260,7 @@ pub(crate) static FUNCTIONS: &[&ScalarFunction] = &[
 ];
 
 /// The character of a code point.
-fn character(row: &Row<'_>, code: &Value) -> Result<char> {
+fn character(row: &RowCall<'_>, code: &Value) -> Result<char> {
     let code = match code {
         Value::Int(v) => u32::try_from(*v).ok().and_then(char::from_u32),
         _ => None,
@@ -268,7 +268,7 @@ fn character(row: &Row<'_>, code: &Value) -> Result<char> {
     code.ok_or_else(|| row.error("there is no such character", "22023"))
 }
 
-fn concat_with_separator(row: &Row<'_>) -> Result<Value> {
+fn concat_with_separator(row: &RowCall<'_>) -> Result<Value> {
     if row.value(0).is_null() {
         return Ok(Value::Null);
     }
@@ -284,7 +284,7 @@ fn concat_with_separator(row: &Row<'_>) -> Result<Value> {
     text(out)
 }
 
-fn split_part(row: &Row<'_>) -> Result<Value> {
+fn split_part(row: &RowCall<'_>) -> Result<Value> {
     let (value, separator, n) = (row.text(0), row.text(1), row.int(2));
     if n == 0 {
         return Err(row.error("parts are counted from 1, or from -1 from the end", "22023"));
@@ -314,7 +314,7 @@ fn levenshtein(a: &str, b: &str) -> Result<usize> {
     Ok(last.last().copied().unwrap_or(0))
 }
 
-fn url_decode(row: &Row<'_>, value: &str) -> Result<String> {
+fn url_decode(row: &RowCall<'_>, value: &str) -> Result<String> {
     let mut out = Vec::with_capacity(value.len());
     let bytes = value.as_bytes();
     let mut at = 0;

@@ -2,7 +2,7 @@
 
 use crate::entry::definition::Kernel::Values;
 use crate::entry::definition::Parameter::Double;
-use crate::entry::definition::Row;
+use crate::entry::definition::RowCall;
 use crate::entry::definition::Typing::Declared;
 use crate::entry::definition::{Parameters, ScalarFunction};
 use crate::entry::doc::Doc;
@@ -138,11 +138,11 @@ pub(crate) static FUNCTIONS: &[&ScalarFunction] = &[
 ];
 
 /// The first argument, if it is NaN or between -1 and 1.
-fn unit(row: &Row<'_>) -> Result<f64> {
+fn unit(row: &RowCall<'_>) -> Result<f64> {
     let x = row.double(0);
     if (-1.0..=1.0).contains(&x) || x.is_nan() { Ok(x) } else { Err(undefined(row)) }
 }
 
-fn undefined(row: &Row<'_>) -> Error {
+fn undefined(row: &RowCall<'_>) -> Error {
     row.error("the argument is outside what the function is defined for", "22003")
 }
