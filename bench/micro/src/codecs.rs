@@ -2,7 +2,7 @@
 
 use crate::measure::{Random, Work, interleaved};
 use nacre_column::codec::postings::{Postings, encode};
-use nacre_column::codec::{CODECS, Change, Codec};
+use nacre_column::codec::{BlockChange, CODECS, Codec};
 use std::hint::black_box;
 
 const VALUES: usize = 1 << 16;
@@ -97,7 +97,7 @@ fn works<'a>(codec: &'a dyn Codec, values: &'a [u32], blocks: &'a [Vec<u8>]) -> 
                 for value in chunk {
                     assert_eq!(
                         codec.append(&mut block, *value, usize::MAX).expect("a good block"),
-                        Change::Done
+                        BlockChange::Done
                     );
                 }
                 black_box(block);

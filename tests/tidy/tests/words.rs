@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 /// Names that two public types of the engine may share, and why.
 const SHARED: &[(&str, &str)] = &[
     ("Bound", "to be renamed"),
-    ("Change", "to be renamed"),
     ("Frame", "to be renamed"),
     ("Given", "to be renamed"),
     ("Rows", "to be renamed"),

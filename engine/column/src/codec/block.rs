@@ -8,7 +8,7 @@ pub(super) const ENDS_EARLY: &str = "block of integers ends early";
 
 /// The outcome of a change to a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum BlockChange {
     /// The block is changed.
     Done,
     /// The value to delete is absent.
@@ -60,13 +60,13 @@ pub trait Codec: Sync {
 
     /// Adds a value that is not below the greatest one, if the block stays within `room` bytes. Changes
     /// only the end of the block, unless the codec needs another width.
-    fn append(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<Change>;
+    fn append(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<BlockChange>;
 
     /// Adds a value at its place, before equal ones, if the block stays within `room` bytes.
-    fn insert(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<Change> {
+    fn insert(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<BlockChange> {
         let mut values = decoded(self, block)?;
         if values.len() >= self.capacity() {
-            return Ok(Change::NoRoom);
+            return Ok(BlockChange::NoRoom);
         }
         values.insert(values.partition_point(|v| *v < value), value);
         debug_assert!(values.is_sorted(), "values with {value} inserted do not ascend");
@@ -74,10 +74,10 @@ pub trait Codec: Sync {
     }
 
     /// Removes one occurrence of a value. May need more bytes than the block has.
-    fn delete(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<Change> {
+    fn delete(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<BlockChange> {
         let at = self.lower_bound(block, value)?;
         if at >= self.len(block)? || self.get(block, at)? != value {
-            return Ok(Change::Absent);
+            return Ok(BlockChange::Absent);
         }
         let mut values = decoded(self, block)?;
         let removed = values.remove(at);
@@ -106,13 +106,13 @@ pub(super) fn decoded<C: Codec + ?Sized>(codec: &C, block: &[u8]) -> Result<Vec<
     }
 }
 
-pub(super) fn replace(block: &mut Vec<u8>, new: Vec<u8>, room: usize) -> Change {
+pub(super) fn replace(block: &mut Vec<u8>, new: Vec<u8>, room: usize) -> BlockChange {
     debug_assert!(Head::read(&new).is_ok(), "a compressed block without a head");
     if new.len() > room {
-        return Change::NoRoom;
+        return BlockChange::NoRoom;
     }
     *block = new;
-    Change::Done
+    BlockChange::Done
 }
 
 /// The head of every block.

@@ -6,7 +6,7 @@
 //! smallest of the family, and the one whose blocks may grow when a value is deleted.
 
 use super::block::{
-    Change, Codec, ENDS_EARLY, HEAD_BYTES, Head, corrupt, decoded, out_of_range, replace,
+    BlockChange, Codec, ENDS_EARLY, HEAD_BYTES, Head, corrupt, decoded, out_of_range, replace,
 };
 use crate::pack::{pack, packed_bytes, put, unpack, width_of};
 use nacre_types::{Result, invariant};
@@ -124,10 +124,10 @@ impl Codec for Bp128 {
         Ok(values[..head.count].iter().map(|v| *v as u64).sum())
     }
 
-    fn append(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<Change> {
+    fn append(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<BlockChange> {
         let (head, words) = open(block)?;
         if head.count == ROWS {
-            return Ok(Change::NoRoom);
+            return Ok(BlockChange::NoRoom);
         }
         let grown = head.appended(value)?;
         let difference = if head.count == 0 { 0 } else { value.wrapping_sub(head.high) };
@@ -138,12 +138,12 @@ impl Codec for Bp128 {
         }
         let words = words.len().max(packed_bytes::<u32, LANES>(head.count + 1, head.width));
         if HEAD_BYTES + words > room {
-            return Ok(Change::NoRoom);
+            return Ok(BlockChange::NoRoom);
         }
         block.resize(HEAD_BYTES + words, 0);
         put::<LANES>(&mut block[HEAD_BYTES..], head.width, head.count, difference);
         debug_assert!(block.len() <= room, "a block of {} bytes in {room}", block.len());
         grown.put(block)?;
-        Ok(Change::Done)
+        Ok(BlockChange::Done)
     }
 }

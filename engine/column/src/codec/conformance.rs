@@ -78,7 +78,7 @@ fn appending_is_compressing_one_more() {
         for (at, value) in values.iter().enumerate() {
             assert_eq!(
                 codec.append(&mut block, *value, usize::MAX).unwrap(),
-                Change::Done,
+                BlockChange::Done,
                 "{what}"
             );
             if at % 16 == 0 || at + 1 == values.len() {
@@ -99,7 +99,7 @@ fn inserting_and_deleting_in_any_order() {
         for (step, at) in order.iter().enumerate() {
             assert_eq!(
                 codec.insert(&mut block, values[*at], usize::MAX).unwrap(),
-                Change::Done,
+                BlockChange::Done,
                 "{what}"
             );
             model.insert(model.partition_point(|v| *v < values[*at]), values[*at]);
@@ -113,7 +113,7 @@ fn inserting_and_deleting_in_any_order() {
             let value = values[*at];
             assert_eq!(
                 codec.delete(&mut block, value, usize::MAX).unwrap(),
-                Change::Done,
+                BlockChange::Done,
                 "{what}"
             );
             model.remove(model.partition_point(|v| *v < value));
@@ -121,7 +121,7 @@ fn inserting_and_deleting_in_any_order() {
                 let before = block.clone();
                 assert_eq!(
                     codec.delete(&mut block, value, usize::MAX).unwrap(),
-                    Change::Absent,
+                    BlockChange::Absent,
                     "{what}"
                 );
                 assert_eq!(block, before);
@@ -152,7 +152,7 @@ fn a_change_without_room_changes_nothing() {
                         _ => codec.delete(&mut changed, value, room),
                     };
                     match answer.unwrap() {
-                        Change::Done => {
+                        BlockChange::Done => {
                             assert!(changed.len() <= room, "{what} {change} {value} in {room}")
                         }
                         _ => assert_eq!(changed, block, "{what} {change} {value} in {room}"),
@@ -164,10 +164,14 @@ fn a_change_without_room_changes_nothing() {
             let mut full = block.clone();
             assert_eq!(
                 codec.append(&mut full, u32::MAX, usize::MAX).unwrap(),
-                Change::NoRoom,
+                BlockChange::NoRoom,
                 "{what}"
             );
-            assert_eq!(codec.insert(&mut full, 0, usize::MAX).unwrap(), Change::NoRoom, "{what}");
+            assert_eq!(
+                codec.insert(&mut full, 0, usize::MAX).unwrap(),
+                BlockChange::NoRoom,
+                "{what}"
+            );
             assert_eq!(full, block);
         }
     });
@@ -180,9 +184,9 @@ fn deleting_may_grow_a_block_of_packed_differences() {
     let values: Vec<u32> = (1..=128).collect();
     let block = Bp128.compress(&values);
     let mut changed = block.clone();
-    assert_eq!(Bp128.delete(&mut changed, 4, block.len()).unwrap(), Change::NoRoom);
+    assert_eq!(Bp128.delete(&mut changed, 4, block.len()).unwrap(), BlockChange::NoRoom);
     assert_eq!(changed, block);
-    assert_eq!(Bp128.delete(&mut changed, 4, 1000).unwrap(), Change::Done);
+    assert_eq!(Bp128.delete(&mut changed, 4, 1000).unwrap(), BlockChange::Done);
     assert!(changed.len() > block.len());
     let (low, high) = Bp128.split(&changed).unwrap();
     assert_eq!([all(&Bp128, &low), all(&Bp128, &high)].concat(), all(&Bp128, &changed));
@@ -192,7 +196,7 @@ fn deleting_may_grow_a_block_of_packed_differences() {
         let mut changed = block.clone();
         assert_eq!(
             codec.delete(&mut changed, 4, block.len()).unwrap(),
-            Change::Done,
+            BlockChange::Done,
             "{}",
             codec.name()
         );

@@ -5,7 +5,7 @@
 //! SIMD kind interleaves them over four lanes.
 
 use super::block::{
-    Change, Codec, ENDS_EARLY, HEAD_BYTES, Head, corrupt, decoded, out_of_range, replace,
+    BlockChange, Codec, ENDS_EARLY, HEAD_BYTES, Head, corrupt, decoded, out_of_range, replace,
 };
 use crate::pack::{pack, packed_bytes, pick, put, unpack, width_of};
 use nacre_types::{Result, invariant};
@@ -118,10 +118,10 @@ impl<const LANES: usize> Codec for Frame<LANES> {
         Ok(sums.iter().sum::<u64>() + head.low as u64 * head.count as u64)
     }
 
-    fn append(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<Change> {
+    fn append(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<BlockChange> {
         let (head, words) = self.open(block)?;
         if head.count == self.capacity() {
-            return Ok(Change::NoRoom);
+            return Ok(BlockChange::NoRoom);
         }
         let grown = head.appended(value)?;
         let fits = head.count > 0 && width_of(value.wrapping_sub(head.low) as u64) <= head.width;
@@ -132,12 +132,12 @@ impl<const LANES: usize> Codec for Frame<LANES> {
         }
         let words = words.len().max(packed_bytes::<u32, LANES>(head.count + 1, head.width));
         if HEAD_BYTES + words > room {
-            return Ok(Change::NoRoom);
+            return Ok(BlockChange::NoRoom);
         }
         block.resize(HEAD_BYTES + words, 0);
         put::<LANES>(&mut block[HEAD_BYTES..], head.width, head.count, value - head.low);
         debug_assert!(block.len() <= room, "a block of {} bytes in {room}", block.len());
         grown.put(block)?;
-        Ok(Change::Done)
+        Ok(BlockChange::Done)
     }
 }

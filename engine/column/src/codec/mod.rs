@@ -9,7 +9,7 @@
 //!
 //! A block has no fixed number of values: [`Codec::insert`] tries whether one more fits. A deletion may
 //! need more bytes than there were where differences are packed: 1 to 8 takes one bit each, without the
-//! 4 two bits each. So both changes are given the room there is and may return [`Change::NoRoom`]; the
+//! 4 two bits each. So both changes are given the room there is and may return [`BlockChange::NoRoom`]; the
 //! caller then splits the block ([`Codec::split`]) or finds more room. Bytes are untrusted.
 
 mod block;
@@ -22,7 +22,7 @@ mod variable_byte;
 #[cfg(test)]
 mod conformance;
 
-pub use block::{Change, Codec};
+pub use block::{BlockChange, Codec};
 pub use bp128::Bp128;
 pub use frame::{FrameOfReference, SimdFrameOfReference};
 pub use stream_vbyte::StreamVByte;

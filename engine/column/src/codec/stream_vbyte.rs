@@ -5,7 +5,9 @@
 //! one for every value but the first; then the differences. A length does not depend on the difference
 //! before it, which makes it faster than variable byte.
 
-use super::block::{Change, Codec, ENDS_EARLY, HEAD_BYTES, Head, corrupt, decoded, out_of_range};
+use super::block::{
+    BlockChange, Codec, ENDS_EARLY, HEAD_BYTES, Head, corrupt, decoded, out_of_range,
+};
 use nacre_types::{Result, invariant};
 
 /// Stream VByte.
@@ -140,10 +142,10 @@ impl Codec for StreamVByte {
         Ok(sum)
     }
 
-    fn append(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<Change> {
+    fn append(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<BlockChange> {
         let head = Parts::new(block)?.head;
         if head.count == self.capacity() || block.len() > room {
-            return Ok(Change::NoRoom);
+            return Ok(BlockChange::NoRoom);
         }
         let grown = head.appended(value)?;
         if head.count > 0 {
@@ -151,7 +153,7 @@ impl Codec for StreamVByte {
             let length = length(difference);
             let one_more = at.is_multiple_of(4);
             if block.len() + one_more as usize + length > room {
-                return Ok(Change::NoRoom);
+                return Ok(BlockChange::NoRoom);
             }
             if one_more {
                 block.insert(HEAD_BYTES + at / 4, 0);
@@ -161,6 +163,6 @@ impl Codec for StreamVByte {
         }
         debug_assert!(block.len() <= room, "a block of {} bytes in {room}", block.len());
         grown.put(block)?;
-        Ok(Change::Done)
+        Ok(BlockChange::Done)
     }
 }

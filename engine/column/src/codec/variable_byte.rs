@@ -4,7 +4,7 @@
 //! The head holds the first value. Insertion splits one difference in two, deletion merges two, in
 //! place.
 
-use super::block::{Change, Codec, HEAD_BYTES, Head, corrupt, decoded, out_of_range};
+use super::block::{BlockChange, Codec, HEAD_BYTES, Head, corrupt, decoded, out_of_range};
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::{Result, invariant};
 
@@ -135,11 +135,11 @@ impl Codec for VariableByte {
         Ok(sum)
     }
 
-    fn append(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<Change> {
+    fn append(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<BlockChange> {
         let (head, _) = Head::read(block)?;
         let head = head.at_most(self.capacity())?;
         if head.count == self.capacity() {
-            return Ok(Change::NoRoom);
+            return Ok(BlockChange::NoRoom);
         }
         let grown = head.appended(value)?;
         let before = block.len();
@@ -148,18 +148,18 @@ impl Codec for VariableByte {
         }
         if block.len() > room {
             block.truncate(before);
-            return Ok(Change::NoRoom);
+            return Ok(BlockChange::NoRoom);
         }
         debug_assert!(block.len() <= room, "a block of {} bytes in {room}", block.len());
         grown.put(block)?;
-        Ok(Change::Done)
+        Ok(BlockChange::Done)
     }
 
-    fn insert(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<Change> {
+    fn insert(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<BlockChange> {
         let mut walk = Walk::new(block)?;
         let head = walk.head;
         if head.count == self.capacity() {
-            return Ok(Change::NoRoom);
+            return Ok(BlockChange::NoRoom);
         }
         if head.count == 0 || value >= head.high {
             return self.append(block, value, room);
@@ -178,20 +178,20 @@ impl Codec for VariableByte {
             (start..end, Head { count: head.count + 1, ..head })
         };
         if block.len() - range.len() + bytes.len() > room {
-            return Ok(Change::NoRoom);
+            return Ok(BlockChange::NoRoom);
         }
         block.splice(range, bytes);
         head.put(block)?;
         debug_assert!(block.len() <= room, "a block of {} bytes in {room}", block.len());
-        Ok(Change::Done)
+        Ok(BlockChange::Done)
     }
 
-    fn delete(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<Change> {
+    fn delete(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<BlockChange> {
         let mut walk = Walk::new(block)?;
         walk.seek(value)?;
         let head = walk.head;
         if walk.at >= head.count || walk.value != value {
-            return Ok(Change::Absent);
+            return Ok(BlockChange::Absent);
         }
         let (at, start, end) = (walk.at, walk.start, walk.end());
         let mut bytes = Vec::new();
@@ -211,11 +211,11 @@ impl Codec for VariableByte {
         }
         let range = if at == 0 { HEAD_BYTES..stop } else { start..stop };
         if block.len() - range.len() + bytes.len() > room {
-            return Ok(Change::NoRoom);
+            return Ok(BlockChange::NoRoom);
         }
         block.splice(range, bytes);
         new.put(block)?;
         debug_assert!(block.len() <= room, "a block of {} bytes in {room}", block.len());
-        Ok(Change::Done)
+        Ok(BlockChange::Done)
     }
 }
