@@ -18,13 +18,13 @@ const IN_NODE = [
   'web/src/**/*.test.ts',
 ];
 const EVERYWHERE = [
-  'bindings/js/src/**/*.test.ts',
+  'bindings/js/tests/**/*.test.ts',
   'worker/shared/**/*.test.ts',
   'tests/docs/examples.test.ts',
 ];
 /** Tests of what only the other of the two has. */
-const NOT_IN_NODE = ['bindings/js/src/connect.test.ts'];
-const NOT_IN_BROWSER = ['bindings/js/src/node.test.ts'];
+const NOT_IN_NODE = ['bindings/js/tests/connect.test.ts'];
+const NOT_IN_BROWSER = ['bindings/js/tests/node.test.ts'];
 /** Writes the examples of the documentation as modules. */
 const GENERATE = ['tests/docs/generate.ts'];
 

@@ -2,7 +2,7 @@ import { afterEach, expect, test } from 'vitest';
 import { nacreError } from '../../../worker/shared/errors.js';
 import type { Method, Service } from '../../../worker/shared/protocol.js';
 import { serve } from '../../../worker/shared/server.js';
-import { MessageTransport } from './message-transport.js';
+import { MessageTransport } from '../src/message-transport.js';
 import { expectKind } from './testing.js';
 
 type Answers = (method: string, args: unknown[]) => unknown;

@@ -3,9 +3,9 @@ import type { Database } from 'nacredb';
 import { describe, expect, test } from 'vitest';
 import type { Answer, Arguments, Method } from '../../../worker/shared/protocol.js';
 import type { WireStream } from '../../../worker/shared/wire.js';
-import { ResultStream } from './stream.js';
+import { ResultStream } from '../src/stream.js';
 import { connected, expectKind, places, withNames, type Place } from './testing.js';
-import type { Transport } from './transport.js';
+import type { Transport } from '../src/transport.js';
 
 const ROWS = 60_000;
 /** Fails at row 50,000. */

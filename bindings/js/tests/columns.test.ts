@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { connected, expectKind, places } from './testing.js';
-import type { Parameter } from './types.js';
+import type { Parameter } from '../src/types.js';
 
 const MAX_I64 = 2n ** 63n - 1n;
 const MAX_U64 = 2n ** 64n - 1n;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isSqlQuery, sql } from './sql.js';
+import { isSqlQuery, sql } from '../src/sql.js';
 
 test('values become parameters', () => {
   const query = sql`select * from t where id = ${1} and name = ${"o'brien"}`;
