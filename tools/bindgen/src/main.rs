@@ -3,7 +3,8 @@
 //!
 //! It calls wasm-bindgen's own library in the version that `Cargo.lock` pins for the engine, so that
 //! the two always agree. The command of that name would have to be installed beside the workspace,
-//! and brings a test runner with an HTTP server and client: five minutes of compiling instead of one.
+//! and brings a test runner with an HTTP server and client: five minutes of
+//! compiling instead of half a one.
 
 use std::process::ExitCode;
 use wasm_bindgen_cli_support::Bindgen;
