@@ -4,14 +4,14 @@ use crate::catalog::StoreCatalog;
 use crate::engine::Engine;
 use crate::parameters::cast_parameters;
 use crate::point::{Point, recognise};
-use nacre_sql::{Bound, Given, Parsed, Statement};
+use nacre_sql::{BoundStatement, Given, Parsed, Statement};
 use nacre_types::plant::{self, Bug};
 use nacre_types::{DataType, Result, Timestamp, Value};
 use std::borrow::Cow;
 
 /// A bound statement, with a point plan if it is a point statement.
 pub(crate) struct Binding {
-    bound: Bound,
+    bound: BoundStatement,
     point: Option<Point>,
     /// What was known about the parameters.
     given: Vec<Given>,

@@ -40,7 +40,7 @@ use nacre_types::{DataType, Result};
 
 /// A bound and optimised statement.
 #[derive(Clone, Debug)]
-pub struct Bound {
+pub struct BoundStatement {
     /// The statement, with every name resolved and every expression typed.
     pub statement: Statement,
     /// Type of each parameter, by position; values are cast to these before execution.
@@ -50,7 +50,7 @@ pub struct Bound {
 /// Resolves names and types against the catalog and optimises the plan. `given` describes the
 /// parameter values; it may be shorter than the parameter list, or empty, when values are not known
 /// yet.
-pub fn bind(parsed: &Parsed, catalog: &dyn Catalog, given: &[Given]) -> Result<Bound> {
+pub fn bind(parsed: &Parsed, catalog: &dyn Catalog, given: &[Given]) -> Result<BoundStatement> {
     let (statement, parameters) = bind::bind_statement(parsed, catalog, given)?;
-    Ok(Bound { statement: optimize::optimize(statement, catalog), parameters })
+    Ok(BoundStatement { statement: optimize::optimize(statement, catalog), parameters })
 }

@@ -12,7 +12,7 @@ pub struct WindowCall {
     /// Arguments over the input row. Empty for an aggregate, which holds its own arguments.
     pub args: Vec<Expr>,
     /// Rows that the function reads; ignored by functions that do not depend on a frame.
-    pub frame: Frame,
+    pub frame: WindowFrame,
     /// Result type.
     pub data_type: DataType,
 }
@@ -37,7 +37,7 @@ pub enum FrameUnit {
 
 /// Start or end of a frame.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Bound {
+pub enum FrameBound {
     /// Start of the partition.
     UnboundedPreceding,
     /// This many rows or groups before the current row. With `Range`, the sort key at which the
@@ -52,35 +52,39 @@ pub enum Bound {
     UnboundedFollowing,
 }
 
-impl Bound {
+impl FrameBound {
     /// Orders bounds by kind: a later bound has a larger rank.
     pub fn rank(&self) -> u8 {
         match self {
-            Bound::UnboundedPreceding => 0,
-            Bound::Preceding(_) => 1,
-            Bound::CurrentRow => 2,
-            Bound::Following(_) => 3,
-            Bound::UnboundedFollowing => 4,
+            FrameBound::UnboundedPreceding => 0,
+            FrameBound::Preceding(_) => 1,
+            FrameBound::CurrentRow => 2,
+            FrameBound::Following(_) => 3,
+            FrameBound::UnboundedFollowing => 4,
         }
     }
 }
 
 /// The rows around the current row that a window function reads.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Frame {
+pub struct WindowFrame {
     /// Unit of both bounds.
     pub unit: FrameUnit,
     /// First row.
-    pub start: Bound,
+    pub start: FrameBound,
     /// Last row.
-    pub end: Bound,
+    pub end: FrameBound,
 }
 
-impl Default for Frame {
+impl Default for WindowFrame {
     /// From the start of the partition to the last peer of the current row; without an order, the
     /// whole partition.
-    fn default() -> Frame {
-        Frame { unit: FrameUnit::Range, start: Bound::UnboundedPreceding, end: Bound::CurrentRow }
+    fn default() -> WindowFrame {
+        WindowFrame {
+            unit: FrameUnit::Range,
+            start: FrameBound::UnboundedPreceding,
+            end: FrameBound::CurrentRow,
+        }
     }
 }
 
@@ -102,7 +106,7 @@ impl WindowCall {
             aggregate.exprs().for_each(&mut *f);
         }
         for bound in [&self.frame.start, &self.frame.end] {
-            if let Bound::Preceding(e) | Bound::Following(e) = bound {
+            if let FrameBound::Preceding(e) | FrameBound::Following(e) = bound {
                 f(e);
             }
         }
@@ -115,7 +119,7 @@ impl WindowCall {
             aggregate.exprs_mut().for_each(&mut *f);
         }
         for bound in [&mut self.frame.start, &mut self.frame.end] {
-            if let Bound::Preceding(e) | Bound::Following(e) = bound {
+            if let FrameBound::Preceding(e) | FrameBound::Following(e) = bound {
                 f(e);
             }
         }

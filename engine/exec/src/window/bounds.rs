@@ -1,10 +1,10 @@
-//! Frame bounds with an offset.
+//! WindowFrame bounds with an offset.
 
 use super::run::{Run, is_beyond};
 use crate::expr::{self, ActiveRows, compare_values};
 use nacre_column::Vector;
 use nacre_sql::Expr;
-use nacre_sql::plan::{Bound, FrameUnit};
+use nacre_sql::plan::{FrameBound, FrameUnit};
 use nacre_types::{Error, Result, Value};
 use std::sync::Arc;
 
@@ -24,9 +24,9 @@ pub(super) struct Offset {
 
 impl Bounds {
     pub fn new(run: &Run<'_>) -> Result<Bounds> {
-        let of = |bound: &Bound| match bound {
-            Bound::Preceding(e) | Bound::Following(e) => {
-                Offset::new(run, e, matches!(bound, Bound::Preceding(_))).map(Some)
+        let of = |bound: &FrameBound| match bound {
+            FrameBound::Preceding(e) | FrameBound::Following(e) => {
+                Offset::new(run, e, matches!(bound, FrameBound::Preceding(_))).map(Some)
             }
             _ => Ok(None),
         };

@@ -22,7 +22,7 @@ use nacre_column::{Batch, Vector, VectorBuilder};
 use nacre_function::entry::window::WindowRow;
 use nacre_function::vector::groups::Groups;
 use nacre_sql::plan::node::window as node;
-use nacre_sql::plan::{Bound, Frame, FrameUnit, SortKey, WindowCall, Windowed};
+use nacre_sql::plan::{FrameBound, FrameUnit, SortKey, WindowCall, WindowFrame, Windowed};
 use nacre_sql::{Aggregate, Expr};
 use nacre_types::{DataType, Result, Value, limits};
 use std::ops::Range;
@@ -310,22 +310,28 @@ impl Run<'_> {
 
     /// The range of rows in a row's frame.
     fn frame(&self, bounds: &Bounds, partition: &Range<usize>, row: usize) -> Range<usize> {
-        let Frame { unit, start, end } = &self.call.frame;
+        let WindowFrame { unit, start, end } = &self.call.frame;
         let start = match start {
-            Bound::UnboundedPreceding => partition.start,
-            Bound::UnboundedFollowing => partition.end,
-            Bound::CurrentRow if *unit == FrameUnit::Rows => row,
-            Bound::CurrentRow => self.places.peers[row].start,
-            Bound::Preceding(_) => self.moved(bounds.start.as_ref(), true, partition, row, false),
-            Bound::Following(_) => self.moved(bounds.start.as_ref(), false, partition, row, false),
+            FrameBound::UnboundedPreceding => partition.start,
+            FrameBound::UnboundedFollowing => partition.end,
+            FrameBound::CurrentRow if *unit == FrameUnit::Rows => row,
+            FrameBound::CurrentRow => self.places.peers[row].start,
+            FrameBound::Preceding(_) => {
+                self.moved(bounds.start.as_ref(), true, partition, row, false)
+            }
+            FrameBound::Following(_) => {
+                self.moved(bounds.start.as_ref(), false, partition, row, false)
+            }
         };
         let end = match end {
-            Bound::UnboundedPreceding => partition.start,
-            Bound::UnboundedFollowing => partition.end,
-            Bound::CurrentRow if *unit == FrameUnit::Rows => row + 1,
-            Bound::CurrentRow => self.places.peers[row].end,
-            Bound::Preceding(_) => self.moved(bounds.end.as_ref(), true, partition, row, true),
-            Bound::Following(_) => self.moved(bounds.end.as_ref(), false, partition, row, true),
+            FrameBound::UnboundedPreceding => partition.start,
+            FrameBound::UnboundedFollowing => partition.end,
+            FrameBound::CurrentRow if *unit == FrameUnit::Rows => row + 1,
+            FrameBound::CurrentRow => self.places.peers[row].end,
+            FrameBound::Preceding(_) => self.moved(bounds.end.as_ref(), true, partition, row, true),
+            FrameBound::Following(_) => {
+                self.moved(bounds.end.as_ref(), false, partition, row, true)
+            }
         };
         start..end.max(start)
     }
@@ -443,8 +449,8 @@ impl Run<'_> {
         let bounds = Bounds::new(self)?;
         let mut out = VectorBuilder::new(spec.data_type);
         // Frames that end with their partition grow backwards from its last row.
-        let backwards = matches!(self.call.frame.end, Bound::UnboundedFollowing)
-            && !matches!(self.call.frame.start, Bound::UnboundedPreceding)
+        let backwards = matches!(self.call.frame.end, FrameBound::UnboundedFollowing)
+            && !matches!(self.call.frame.start, FrameBound::UnboundedPreceding)
             && fresh()?.is_order_free();
         let in_order = |len: usize, at: usize| if backwards { len - 1 - at } else { at };
         let partitions = &self.places.partitions;

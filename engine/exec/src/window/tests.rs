@@ -9,7 +9,9 @@ use nacre_column::Batch;
 use nacre_sql::Aggregate;
 use nacre_sql::expr::AggregateFunction;
 use nacre_sql::plan::node::window as node;
-use nacre_sql::plan::{Bound, Field, Frame, FrameUnit, Plan, SortKey, WindowCall, Windowed};
+use nacre_sql::plan::{
+    Field, FrameBound, FrameUnit, Plan, SortKey, WindowCall, WindowFrame, Windowed,
+};
 use nacre_types::{DataType, ErrorKind, Result, Value};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -33,15 +35,15 @@ fn window(rows: Vec<Vec<Value>>, calls: Vec<WindowCall>) -> Plan {
     }))
 }
 
-fn rows_frame(start: Bound, end: Bound) -> Frame {
-    Frame { unit: FrameUnit::Rows, start, end }
+fn rows_frame(start: FrameBound, end: FrameBound) -> WindowFrame {
+    WindowFrame { unit: FrameUnit::Rows, start, end }
 }
 
 fn over(
     function: &'static AggregateFunction,
     column: usize,
     data_type: DataType,
-    frame: Frame,
+    frame: WindowFrame,
 ) -> WindowCall {
     let arg = Some(col(column, if column == 0 { I64 } else { DataType::TEXT }));
     let aggregate = Aggregate {
@@ -65,7 +67,7 @@ fn texts_of_results_are_held() {
     let mut fixture = Fixture::new();
     fixture.memory_limit = 1 << 20;
     let context = fixture.context();
-    let growing = rows_frame(Bound::UnboundedPreceding, Bound::CurrentRow);
+    let growing = rows_frame(FrameBound::UnboundedPreceding, FrameBound::CurrentRow);
     let longest = over(&MAX, 1, DataType::TEXT, growing.clone());
     let first = WindowCall {
         function: Windowed::Function(window_function("first_value")),
@@ -98,7 +100,7 @@ fn calls_over_many_rows_can_be_cancelled() {
         let call = WindowCall {
             function: Windowed::Function(window_function("row_number")),
             args: Vec::new(),
-            frame: Frame::default(),
+            frame: WindowFrame::default(),
             data_type: I64,
         };
         let asked = AtomicUsize::new(0);
@@ -122,12 +124,12 @@ fn frames_that_end_with_the_partition_grow_from_its_end() {
     let rows: Vec<Vec<Value>> = (0..50).map(|n| vec![int(n), texts(n)]).collect();
     let ten = || lit(int(10), I64);
     for (start, first) in [
-        (Bound::CurrentRow, (|n| n) as fn(i64) -> i64),
-        (Bound::Preceding(ten()), |n| (n - 10).max(0)),
-        (Bound::Following(ten()), |n| n + 10),
-        (Bound::UnboundedFollowing, |_| 50),
+        (FrameBound::CurrentRow, (|n| n) as fn(i64) -> i64),
+        (FrameBound::Preceding(ten()), |n| (n - 10).max(0)),
+        (FrameBound::Following(ten()), |n| n + 10),
+        (FrameBound::UnboundedFollowing, |_| 50),
     ] {
-        let frame = || rows_frame(start.clone(), Bound::UnboundedFollowing);
+        let frame = || rows_frame(start.clone(), FrameBound::UnboundedFollowing);
         let calls = vec![
             over(&SUM, 0, decimal(38, 0), frame()),
             over(&COUNT, 1, I64, frame()),
@@ -161,8 +163,8 @@ fn frames_that_slide_are_what_their_rows_are() {
         |n: i64| if n % 11 < 3 { Value::Null } else { text(&format!("{:04}", n * 7_919 % 10_007)) };
     let rows: Vec<Vec<Value>> = (0..count).map(|n| vec![int(n), texts(n)]).collect();
     let bound = |offset: i64| match offset {
-        ..0 => Bound::Preceding(lit(int(-offset), I64)),
-        _ => Bound::Following(lit(int(offset), I64)),
+        ..0 => FrameBound::Preceding(lit(int(-offset), I64)),
+        _ => FrameBound::Following(lit(int(offset), I64)),
     };
     for (from, to) in
         [(-1, 1), (-63, 64), (-128, -1), (-200, 0), (1, 4_500), (-5_000, 77), (-9_000, 3)]
@@ -207,7 +209,7 @@ fn what_is_left_of_many_rows_is_summed_up_once() {
     let input: Vec<i64> = (0..count).collect();
     let column = |values: &[i64]| (I64, values.iter().map(|n| int(*n)).collect());
     let batches: Vec<_> = input.chunks(2048).map(|part| batch(&[column(part)])).collect();
-    let frame = rows_frame(Bound::CurrentRow, Bound::UnboundedFollowing);
+    let frame = rows_frame(FrameBound::CurrentRow, FrameBound::UnboundedFollowing);
     let order = [SortKey { expr: col(0, I64), descending: false, nulls_first: false }];
     let calls = vec![over(&SUM, 0, decimal(38, 0), frame)];
     let source = Box::new(Batches(batches.into_iter()));

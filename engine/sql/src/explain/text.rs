@@ -2,7 +2,7 @@
 
 use crate::expr::{Aggregate, BinaryOp, Expr, ExprKind, SubqueryKind};
 use crate::plan::tree::{Field, SortKey};
-use crate::window::{Bound, Frame, FrameUnit, WindowCall, Windowed};
+use crate::window::{FrameBound, FrameUnit, WindowCall, WindowFrame, Windowed};
 use nacre_types::{DataType, Value};
 use std::fmt::Write;
 
@@ -39,18 +39,18 @@ pub(crate) fn window_text(call: &WindowCall, name: &dyn Fn(usize) -> String) -> 
             joined(call.args.iter().map(|e| expr_text(e, name, false)))
         ),
     };
-    if call.frame != Frame::default() {
+    if call.frame != WindowFrame::default() {
         let unit = match call.frame.unit {
             FrameUnit::Rows => "rows",
             FrameUnit::Range => "range",
             FrameUnit::Groups => "groups",
         };
-        let bound = |b: &Bound| match b {
-            Bound::UnboundedPreceding => "unbounded preceding".to_string(),
-            Bound::Preceding(e) => format!("{} preceding", expr_text(e, name, false)),
-            Bound::CurrentRow => "current row".to_string(),
-            Bound::Following(e) => format!("{} following", expr_text(e, name, false)),
-            Bound::UnboundedFollowing => "unbounded following".to_string(),
+        let bound = |b: &FrameBound| match b {
+            FrameBound::UnboundedPreceding => "unbounded preceding".to_string(),
+            FrameBound::Preceding(e) => format!("{} preceding", expr_text(e, name, false)),
+            FrameBound::CurrentRow => "current row".to_string(),
+            FrameBound::Following(e) => format!("{} following", expr_text(e, name, false)),
+            FrameBound::UnboundedFollowing => "unbounded following".to_string(),
         };
         let _ = write!(
             out,

@@ -13,6 +13,6 @@ pub use crate::statement::{
     CatalogStatement, ControlStatement, OnDuplicateKey, RowStatement, SessionOption, Statement,
     Write,
 };
-pub use crate::window::{Bound, Frame, FrameUnit, WindowCall, Windowed};
+pub use crate::window::{FrameBound, FrameUnit, WindowCall, WindowFrame, Windowed};
 pub use catalog::{Catalog, ColumnStatistics};
 pub use tree::{ColumnMap, Domain, Field, IsUnique, JoinKind, Plan, PlanNode, Pruning, SortKey};

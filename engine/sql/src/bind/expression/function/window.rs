@@ -11,7 +11,7 @@ use crate::bind::query::query_expression::sort_key;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::parse::position;
 use crate::plan::node;
-use crate::plan::{Bound, Field, Frame, FrameUnit, Plan, SortKey, WindowCall, Windowed};
+use crate::plan::{Field, FrameBound, FrameUnit, Plan, SortKey, WindowCall, WindowFrame, Windowed};
 use nacre_function::entry::window::WindowFunction;
 use nacre_function::registry;
 use nacre_types::{DataType, Error, Result};
@@ -137,7 +137,7 @@ impl<'a> Binder<'a> {
                 let call = WindowCall {
                     function: Windowed::Aggregate(Box::new(aggregate)),
                     args: Vec::new(),
-                    frame: Frame::default(),
+                    frame: WindowFrame::default(),
                     data_type,
                 };
                 (call, wrapped)
@@ -145,7 +145,7 @@ impl<'a> Binder<'a> {
         };
         let frame = match specs.iter().find_map(|s| s.window_frame.as_ref()) {
             Some(frame) => self.frame(frame, &order, env)?,
-            None => Frame::default(),
+            None => WindowFrame::default(),
         };
         Ok((Window { partition, order, call: WindowCall { frame, ..call } }, wrapped))
     }
@@ -189,7 +189,7 @@ impl<'a> Binder<'a> {
         }
         let (args, data_type) = self.by_window_rule(function, name, args, !order.is_empty())?;
         let function = Windowed::Function(function);
-        Ok(WindowCall { function, args, frame: Frame::default(), data_type })
+        Ok(WindowCall { function, args, frame: WindowFrame::default(), data_type })
     }
 
     fn frame(
@@ -197,7 +197,7 @@ impl<'a> Binder<'a> {
         frame: &'a ast::WindowFrame,
         order: &[SortKey],
         env: &mut Env<'_>,
-    ) -> Result<Frame> {
+    ) -> Result<WindowFrame> {
         let unit = match frame.units {
             ast::WindowFrameUnits::Rows => FrameUnit::Rows,
             ast::WindowFrameUnits::Range => FrameUnit::Range,
@@ -211,7 +211,7 @@ impl<'a> Binder<'a> {
         let start = self.bound(&frame.start_bound, unit, order, env)?;
         let end = match &frame.end_bound {
             Some(bound) => self.bound(bound, unit, order, env)?,
-            None => Bound::CurrentRow,
+            None => FrameBound::CurrentRow,
         };
         let wrong = matches!(frame.start_bound, ast::WindowFrameBound::Following(None))
             || matches!(frame.end_bound, Some(ast::WindowFrameBound::Preceding(None)))
@@ -221,7 +221,7 @@ impl<'a> Binder<'a> {
                 Error::syntax("the window frame ends before it starts").with_sqlstate("42P20")
             );
         }
-        Ok(Frame { unit, start, end })
+        Ok(WindowFrame { unit, start, end })
     }
 
     fn bound(
@@ -230,11 +230,11 @@ impl<'a> Binder<'a> {
         unit: FrameUnit,
         order: &[SortKey],
         env: &mut Env<'_>,
-    ) -> Result<Bound> {
+    ) -> Result<FrameBound> {
         let (ast, preceding) = match bound {
-            ast::WindowFrameBound::CurrentRow => return Ok(Bound::CurrentRow),
-            ast::WindowFrameBound::Preceding(None) => return Ok(Bound::UnboundedPreceding),
-            ast::WindowFrameBound::Following(None) => return Ok(Bound::UnboundedFollowing),
+            ast::WindowFrameBound::CurrentRow => return Ok(FrameBound::CurrentRow),
+            ast::WindowFrameBound::Preceding(None) => return Ok(FrameBound::UnboundedPreceding),
+            ast::WindowFrameBound::Following(None) => return Ok(FrameBound::UnboundedFollowing),
             ast::WindowFrameBound::Preceding(Some(e)) => (e, true),
             ast::WindowFrameBound::Following(Some(e)) => (e, false),
         };
@@ -268,7 +268,7 @@ impl<'a> Binder<'a> {
                 moved
             }
         };
-        Ok(if preceding { Bound::Preceding(expr) } else { Bound::Following(expr) })
+        Ok(if preceding { FrameBound::Preceding(expr) } else { FrameBound::Following(expr) })
     }
 }
 
