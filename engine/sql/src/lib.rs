@@ -33,7 +33,7 @@ pub use plan::key_order::{KeyOrder, index_order, kept_by_key, key_order};
 pub use plan::{Catalog, ColumnStatistics, Field, JoinKind, Plan, SortKey};
 pub use statement::{
     Access, CatalogDescription, CatalogStatement, ControlStatement, NameResolution, OnDuplicateKey,
-    Output, RowDescription, RowStatement, SessionOption, Statement, Write,
+    Output, RowDescription, RowStatement, SessionOption, Statement, WriteStatement,
 };
 
 use nacre_types::{DataType, Result};

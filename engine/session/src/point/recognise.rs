@@ -4,7 +4,7 @@ use super::find::{Find, Way};
 use super::slot::{Assigned, Computed, Slot};
 use super::statement::{Action, Point};
 use nacre_sql::expr::{Expr, ExprKind};
-use nacre_sql::{Equalities, Plan, RowStatement, Statement, Write, equalities};
+use nacre_sql::{Equalities, Plan, RowStatement, Statement, WriteStatement, equalities};
 use nacre_table::Store;
 use nacre_types::{IndexId, TableSchema, Timestamp};
 use std::sync::Arc;
@@ -32,15 +32,19 @@ pub(crate) fn recognise(statement: &Statement, store: &Store, at: Timestamp) -> 
     Some(Point::new(store.table_of(schema, at).ok()?, action))
 }
 
-fn written(write: &Write) -> Option<(&Arc<TableSchema>, Action)> {
+fn written(write: &WriteStatement) -> Option<(&Arc<TableSchema>, Action)> {
     match write {
-        Write::Insert { table, source } => Some((table, Action::Insert { rows: rows(source)? })),
-        Write::Upsert { table, source, keys, on_duplicate } => {
+        WriteStatement::Insert { table, source } => {
+            Some((table, Action::Insert { rows: rows(source)? }))
+        }
+        WriteStatement::Upsert { table, source, keys, on_duplicate } => {
             let (rows, keys) = (rows(source)?, keys.clone());
             Some((table, Action::Upsert { rows, keys, on_duplicate: on_duplicate.clone() }))
         }
-        Write::Delete { table, input } => Some((table, Action::Delete { find: scanned(input)?.2 })),
-        Write::Update { table, input, assignments } => {
+        WriteStatement::Delete { table, input } => {
+            Some((table, Action::Delete { find: scanned(input)?.2 }))
+        }
+        WriteStatement::Update { table, input, assignments } => {
             let (_, projection, find) = scanned(input)?;
             let writes = |position: &usize| assignments.iter().any(|(at, _)| at == position);
             if table.primary_key.as_ref().is_some_and(|key| key.columns.iter().any(writes)) {
@@ -51,7 +55,7 @@ fn written(write: &Write) -> Option<(&Arc<TableSchema>, Action)> {
             let assignments = assignments.iter().map(assigned).collect::<Option<_>>()?;
             Some((table, Action::Update { find, assignments }))
         }
-        Write::Change { .. } => None,
+        WriteStatement::Change { .. } => None,
     }
 }
 

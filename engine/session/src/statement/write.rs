@@ -8,7 +8,7 @@ use super::upsert::{self, Upsert};
 use crate::execution::Execution;
 use nacre_column::{Batch, Values, Vector};
 use nacre_exec::{Context, Reservation, SuppliedRows, evaluate};
-use nacre_sql::{Field, Plan, Write};
+use nacre_sql::{Field, Plan, WriteStatement};
 use nacre_table::{RowLocator, Table, Transaction};
 use nacre_types::{DataType, Result, TableSchema, Value, invariant};
 use std::sync::Arc;
@@ -21,15 +21,15 @@ const NUMBERED_LOCATOR_BYTES: usize = 32;
 /// Runs a write and returns the number of rows. Collects the rows in `returned` if set.
 pub(crate) fn run(
     transaction: &mut Transaction,
-    write: &Write,
+    write: &WriteStatement,
     execution: &Execution<'_>,
     returned: Option<&mut Returned>,
 ) -> Result<u64> {
     match write {
-        Write::Insert { table, source } => {
+        WriteStatement::Insert { table, source } => {
             insert::run(transaction, table, source, execution, returned)
         }
-        Write::Upsert { table, source, keys, on_duplicate } => {
+        WriteStatement::Upsert { table, source, keys, on_duplicate } => {
             let batches = collect(source, &execution.context(transaction))?;
             let batches: Vec<Batch> =
                 batches.iter().map(|batch| in_table_types(batch, table)).collect();
@@ -45,7 +45,7 @@ pub(crate) fn run(
             }
             Ok(affected)
         }
-        Write::Update { table, input, assignments } => {
+        WriteStatement::Update { table, input, assignments } => {
             let context = execution.context(transaction);
             let mut changes = Vec::new();
             for LocatedRows { rows: batch, locators } in locate(input, &context)? {
@@ -61,14 +61,14 @@ pub(crate) fn run(
             }
             update(transaction, table, &changes, assignments.iter().map(|(at, _)| *at))
         }
-        Write::Delete { table, input } => {
+        WriteStatement::Delete { table, input } => {
             let found = locate(input, &execution.context(transaction))?;
             if let Some(returned) = returned {
                 returned.extend(found.iter().map(|found| found.rows.clone()));
             }
             delete(transaction, table, &found)
         }
-        Write::Change { table, target, rows, matches, columns } => {
+        WriteStatement::Change { table, target, rows, matches, columns } => {
             let context = execution.context(transaction);
             let found = locate(target, &context)?;
             let matched = matches_of(&found, *rows, matches, &context)?;

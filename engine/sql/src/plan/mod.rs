@@ -11,7 +11,7 @@ mod walk;
 pub(crate) use crate::statement::PlanRole;
 pub use crate::statement::{
     CatalogStatement, ControlStatement, OnDuplicateKey, RowStatement, SessionOption, Statement,
-    Write,
+    WriteStatement,
 };
 pub use crate::window::{FrameBound, FrameUnit, WindowCall, WindowFrame, Windowed};
 pub use catalog::{Catalog, ColumnStatistics};

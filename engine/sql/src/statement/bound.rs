@@ -37,7 +37,7 @@ pub enum OnDuplicateKey {
 
 /// A statement that writes rows of one table.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Write {
+pub enum WriteStatement {
     /// `INSERT`: `source` yields the table's columns in table order, already cast, with defaults
     /// filled in.
     Insert {
@@ -109,12 +109,12 @@ pub enum RowStatement {
         output: Plan,
     },
     /// Writes rows.
-    Write(Write),
+    Write(WriteStatement),
     /// Writes rows and returns expressions over each written or deleted row, followed by the extra
     /// columns of a `Change`.
     Returning {
         /// The write.
-        write: Write,
+        write: WriteStatement,
         /// Expressions to return.
         exprs: Vec<Expr>,
         /// Output columns.
@@ -142,8 +142,8 @@ impl From<RowStatement> for Statement {
     }
 }
 
-impl From<Write> for Statement {
-    fn from(write: Write) -> Statement {
+impl From<WriteStatement> for Statement {
+    fn from(write: WriteStatement) -> Statement {
         Statement::Rows(RowStatement::Write(write))
     }
 }

@@ -1,6 +1,6 @@
 //! What the engine needs to know of a statement that reads or writes rows, besides how to run it.
 
-use super::bound::{OnDuplicateKey, RowStatement, Write};
+use super::bound::{OnDuplicateKey, RowStatement, WriteStatement};
 use crate::expr::Expr;
 use crate::plan::{Field, Plan};
 use nacre_types::{DataType, TableSchema};
@@ -89,22 +89,22 @@ pub struct RowDescription<'a> {
     pub(crate) plans: [Option<&'a Plan>; 2],
 }
 
-impl Write {
+impl WriteStatement {
     fn describe(&self) -> RowDescription<'_> {
         let (name, title, plans) = match self {
-            Write::Insert { table, source } => {
+            WriteStatement::Insert { table, source } => {
                 ("INSERT", Title::Action("Insert", &table.name), [Some(source), None])
             }
-            Write::Upsert { table, source, on_duplicate, .. } => {
+            WriteStatement::Upsert { table, source, on_duplicate, .. } => {
                 ("INSERT", Title::Upsert(table, on_duplicate), [Some(source), None])
             }
-            Write::Update { table, input, assignments } => {
+            WriteStatement::Update { table, input, assignments } => {
                 ("UPDATE", Title::Update(table, input, assignments), [Some(input), None])
             }
-            Write::Delete { table, input } => {
+            WriteStatement::Delete { table, input } => {
                 ("DELETE", Title::Action("Delete", &table.name), [Some(input), None])
             }
-            Write::Change { table, target, matches, columns, .. } => {
+            WriteStatement::Change { table, target, matches, columns, .. } => {
                 let name = if columns.is_some() { "UPDATE" } else { "DELETE" };
                 let title = Title::Matches(table, columns.as_deref());
                 (name, title, [Some(target), Some(matches)])

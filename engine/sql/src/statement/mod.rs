@@ -7,7 +7,7 @@ mod control;
 mod description;
 mod plans;
 
-pub use bound::{OnDuplicateKey, RowStatement, Statement, Write};
+pub use bound::{OnDuplicateKey, RowStatement, Statement, WriteStatement};
 pub use catalog::{CatalogDescription, CatalogStatement, NameResolution};
 pub use control::{ControlStatement, SessionOption};
 pub(crate) use description::Title;

@@ -1,6 +1,6 @@
 //! The plans that a statement runs.
 
-use super::bound::{RowStatement, Statement, Write};
+use super::bound::{RowStatement, Statement, WriteStatement};
 use crate::plan::Plan;
 
 /// Which output columns of a plan a statement needs.
@@ -37,13 +37,19 @@ impl RowStatement {
     }
 }
 
-impl Write {
+impl WriteStatement {
     fn plans_mut(&mut self) -> Vec<(PlanRole, &mut Plan)> {
         use PlanRole::{Result, Target};
         match self {
-            Write::Insert { source, .. } | Write::Upsert { source, .. } => vec![(Result, source)],
-            Write::Update { input, .. } | Write::Delete { input, .. } => vec![(Target, input)],
-            Write::Change { target, matches, .. } => vec![(Target, target), (Result, matches)],
+            WriteStatement::Insert { source, .. } | WriteStatement::Upsert { source, .. } => {
+                vec![(Result, source)]
+            }
+            WriteStatement::Update { input, .. } | WriteStatement::Delete { input, .. } => {
+                vec![(Target, input)]
+            }
+            WriteStatement::Change { target, matches, .. } => {
+                vec![(Target, target), (Result, matches)]
+            }
         }
     }
 }

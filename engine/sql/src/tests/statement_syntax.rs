@@ -2,7 +2,7 @@
 
 const FAMILIES: [(&str, &str); 4] = [
     ("RowStatement", include_str!("../statement/bound.rs")),
-    ("Write", include_str!("../statement/bound.rs")),
+    ("WriteStatement", include_str!("../statement/bound.rs")),
     ("CatalogStatement", include_str!("../statement/catalog.rs")),
     ("ControlStatement", include_str!("../statement/control.rs")),
 ];

@@ -13,7 +13,7 @@ use crate::bind::query::query_expression::sort_key;
 use crate::bind::scope::{ROW_NUMBER, Scope, ScopeColumn};
 use crate::bind::statement::assignment::table_fields;
 use crate::expr::Expr;
-use crate::plan::{Field, Plan, RowStatement, Statement, Write};
+use crate::plan::{Field, Plan, RowStatement, Statement, WriteStatement};
 use nacre_types::{DataType, Error, Result, TableSchema};
 use sqlparser::ast;
 
@@ -88,8 +88,8 @@ impl<'a> Binder<'a> {
         let write = if plain {
             let input = filter(scan, predicate.into_iter().collect());
             match assignments {
-                Some(assignments) => Write::Update { table, input, assignments },
-                None => Write::Delete { table, input },
+                Some(assignments) => WriteStatement::Update { table, input, assignments },
+                None => WriteStatement::Delete { table, input },
             }
         } else {
             let mut conditions = Vec::new();
@@ -100,7 +100,7 @@ impl<'a> Binder<'a> {
             rows = self.first_rows(rows, &scope, parts.order_by, parts.limit)?;
             let extra = returning.is_some().then_some(width..scope.columns.len());
             let (matches, columns) = picked(rows, width, assignments, extra);
-            Write::Change { table, target: filter(scan, own), rows: id, matches, columns }
+            WriteStatement::Change { table, target: filter(scan, own), rows: id, matches, columns }
         };
         Ok(match returning {
             Some((exprs, fields)) => RowStatement::Returning { write, exprs, fields },
@@ -159,7 +159,7 @@ impl<'a> Binder<'a> {
     /// Builds the statement of a write, with the rows of `RETURNING` if there is one.
     pub(crate) fn with_returning(
         &mut self,
-        write: Write,
+        write: WriteStatement,
         items: Option<&'a Vec<ast::SelectItem>>,
         table: &TableSchema,
     ) -> Result<Statement> {

@@ -6,7 +6,7 @@ use crate::bind::names::{place, unsupported};
 use crate::bind::scope::Scope;
 use crate::bind::statement::assignment::{column_position, table_fields};
 use crate::parse::position;
-use crate::plan::{OnDuplicateKey, Plan, Statement, Write};
+use crate::plan::{OnDuplicateKey, Plan, Statement, WriteStatement};
 use nacre_types::{Error, IndexId, Result, TableSchema};
 use sqlparser::ast::{self, ConflictTarget, OnConflictAction, OnInsert, SqliteOnConflict};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl<'a> Binder<'a> {
         insert: &'a ast::Insert,
         table: Arc<TableSchema>,
         source: Plan,
-    ) -> Result<Write> {
+    ) -> Result<WriteStatement> {
         let mut keys = unique_keys(&table).map(|(key, _)| key).collect();
         let on_duplicate = match (&insert.on, &insert.or) {
             (Some(OnInsert::DuplicateKeyUpdate(list)), _) => {
@@ -63,7 +63,7 @@ impl<'a> Binder<'a> {
             (None, Some(SqliteOnConflict::Ignore)) => OnDuplicateKey::Ignore,
             (None, Some(SqliteOnConflict::Replace)) => OnDuplicateKey::Replace,
             (None, Some(SqliteOnConflict::Abort)) => {
-                return Ok(Write::Insert { table, source });
+                return Ok(WriteStatement::Insert { table, source });
             }
             (None, Some(SqliteOnConflict::Fail)) => return Err(unsupported("INSERT OR FAIL")),
             (None, Some(SqliteOnConflict::Rollback)) => {
@@ -71,9 +71,9 @@ impl<'a> Binder<'a> {
             }
             (None, None) if insert.ignore => OnDuplicateKey::Ignore,
             (None, None) if insert.replace_into => OnDuplicateKey::Replace,
-            (None, None) => return Ok(Write::Insert { table, source }),
+            (None, None) => return Ok(WriteStatement::Insert { table, source }),
         };
-        Ok(Write::Upsert { table, source, keys, on_duplicate })
+        Ok(WriteStatement::Upsert { table, source, keys, on_duplicate })
     }
 
     fn update_of_duplicate(
