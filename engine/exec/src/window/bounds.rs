@@ -1,4 +1,4 @@
-//! WindowFrame bounds with an offset.
+//! Frame bounds with an offset.
 
 use super::run::{Run, is_beyond};
 use crate::expr::{self, ActiveRows, compare_values};
