@@ -1,29 +1,30 @@
-//! The database a script runs on, and what is done to it behind the script's back.
+//! The database that a script runs on, and interference that the script must not notice.
 
 use nacre_native::{ThreadPool, block_on};
 use nacredb::{Database, Host, Options, QueryResult, Result, Session};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What happens before every statement and query. The script must not notice.
+/// Interference before every statement and query. Results must not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Nothing: rows are where the engine puts them.
+    /// None: rows stay where the engine stores them.
     Plain,
-    /// Every table is flushed: rows are read from, updated and deleted in segments. Results are taken as streams.
+    /// Flushes every table, so that rows are read, updated and deleted in segments. Results are
+    /// streamed.
     Flush,
-    /// The database is closed and opened again: everything comes from the log and its snapshots.
+    /// Closes and reopens the database, so that everything is recovered from the log and snapshots.
     Reopen,
-    /// Every other time all tables are flushed, and queries run on several threads whatever the size of their tables.
-    /// Their results are taken as streams too.
+    /// Flushes all tables every other time, and runs queries on several threads even for small
+    /// tables. Results are streamed.
     Threads,
 }
 
 impl Mode {
-    /// All of them.
+    /// All modes.
     pub const ALL: [Mode; 4] = [Mode::Plain, Mode::Flush, Mode::Reopen, Mode::Threads];
 
-    /// As it is named on the command line and in test names.
+    /// Its name on the command line and in test names.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Plain => "plain",
@@ -34,24 +35,25 @@ impl Mode {
     }
 }
 
-/// A database in memory with the sessions that a script names.
+/// A database in memory with the sessions named by a script.
 pub struct TestDatabase {
     host: Host,
     database: Database,
     sessions: HashMap<String, Session>,
     mode: Mode,
-    /// Whether the last statement came after a flush.
+    /// Whether the last statement followed a flush.
     flushes: bool,
 }
 
-/// Tables with a `SHARD KEY` have several partitions whatever the machine, and queries three threads or one.
+/// Options: several partitions for tables with a `SHARD KEY` on any machine, and one thread for
+/// queries, or three in the mode with threads.
 fn options(mode: Mode) -> Options {
     let options = Options { partitions: 3, threads: 1, ..Options::default() };
     if mode == Mode::Threads { Options { threads: 3, morsel_rows: 1, ..options } } else { options }
 }
 
 impl TestDatabase {
-    /// An empty one.
+    /// Opens an empty database.
     pub fn new(mode: Mode) -> Result<TestDatabase> {
         let mut host = nacre_native::memory_host();
         if mode == Mode::Threads {
@@ -67,7 +69,7 @@ impl TestDatabase {
         let database = &self.database;
         let session = self.sessions.entry(session.to_owned()).or_insert_with(|| database.session());
         match self.mode {
-            // Both ways to the rows must answer the same.
+            // Both ways of reading must return the same rows.
             Mode::Flush | Mode::Threads => {
                 block_on(async { session.stream(sql, &[]).await?.collect().await })
             }
@@ -76,7 +78,7 @@ impl TestDatabase {
     }
 
     fn disturb(&mut self) -> Result<()> {
-        // Neither may happen while a session has a transaction open.
+        // Neither is allowed while a session has an open transaction.
         if self.sessions.values().any(Session::in_transaction) {
             return Ok(());
         }

@@ -1,11 +1,12 @@
-//! Values as sqllogictest prints them, by the type letter that the script expects: `I` integer,
-//! `R` three digits after the point, anything else text.
+//! Formats values as sqllogictest prints them, by the type letter that the script expects: `I`
+//! integer, `R` three decimal places, anything else text.
 
 use md5::{Digest, Md5};
 use nacredb::{QueryResult, Value};
 
-/// All values, row by row. `letters` may be short or empty: then values are text. With `sqlite` what only text
-/// shows is as SQLite's: truth values are 1 and 0, every byte that is not printable ASCII is `@`.
+/// Formats all values, row by row. `letters` may be too short or empty: further values are text.
+/// With `sqlite`, text is formatted as in SQLite: truth values are 1 and 0, and every byte other
+/// than printable ASCII is `@`.
 pub fn rows(result: &QueryResult, letters: &[char], sqlite: bool) -> Vec<Vec<String>> {
     let mut rows = Vec::with_capacity(result.rows());
     for batch in &result.batches {
@@ -23,7 +24,7 @@ pub fn rows(result: &QueryResult, letters: &[char], sqlite: bool) -> Vec<Vec<Str
     rows
 }
 
-/// One value under a type letter.
+/// Formats one value under a type letter.
 pub fn value(value: &Value, letter: char, sqlite: bool) -> String {
     match (letter, value) {
         (_, Value::Null) => "NULL".into(),
@@ -41,7 +42,8 @@ pub fn value(value: &Value, letter: char, sqlite: bool) -> String {
     }
 }
 
-/// As SQLite reads a column as an integer: truncated; text counts as far as it is a number.
+/// Reads a value as an integer like SQLite: truncated, and text up to its first non-numeric
+/// character.
 fn integer(value: &Value) -> i128 {
     match value {
         Value::Int(v) => *v as i128,

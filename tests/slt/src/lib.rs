@@ -1,9 +1,9 @@
-//! sqllogictest: scripts of statements and queries with the results they must have.
+//! sqllogictest: scripts of statements and queries with expected results.
 //!
-//! The format and its parser are those of the `sqllogictest` crate; how values are printed,
-//! sorted and hashed follows SQLite's original, so that its corpus runs too. Each script gets a
-//! database of its own in memory. The same script can be run in four [`Mode`]s, which must not
-//! make a difference: that is what tests segments, recovery and parallel execution against the rowstore on one thread.
+//! The format and its parser are those of the `sqllogictest` crate; values are printed, sorted and
+//! hashed as in SQLite's original, so that its corpus runs too. Each script gets a database of its
+//! own in memory. A script can be run in four [`Mode`]s with the same results, which tests
+//! segments, recovery and parallel execution against the rowstore on one thread.
 
 mod database;
 mod format;
@@ -15,7 +15,7 @@ pub use script::{CORPUS_NAMES, ENGINE, Failure, Report, Settings, run_script};
 
 use std::path::{Path, PathBuf};
 
-/// Files with these extensions below a path, or the path itself, in order of their names.
+/// Files with these extensions below a path, or the path itself, sorted by name.
 pub fn find_scripts(path: &Path, extensions: &[&str]) -> std::io::Result<Vec<PathBuf>> {
     if path.is_file() {
         return Ok(vec![path.to_owned()]);
@@ -33,7 +33,7 @@ pub fn find_scripts(path: &Path, extensions: &[&str]) -> std::io::Result<Vec<Pat
     Ok(found)
 }
 
-/// Whether a file's results stand one value a line, as in SQLite's corpus, rather than one row.
+/// Whether a file lists one value per line, as SQLite's corpus does, instead of one row.
 pub fn is_value_wise(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "test")
 }

@@ -1,5 +1,6 @@
-//! `nacre-slt PATH…`: runs scripts, ours (`.slt`) or SQLite's (`.test`), and reports. The last line is
-//! `slt: passed=… failed=… skipped=…`, in records; the lines before it say why records were skipped.
+//! `nacre-slt PATH…`: runs scripts, ours (`.slt`) or SQLite's (`.test`), and reports. The last line
+//! is `slt: passed=… failed=… skipped=…`, counting records; the lines before it list the reasons
+//! for skipped records.
 
 use clap::Parser;
 use nacre_slt::{Mode, Settings, find_scripts, run_script};

@@ -1,4 +1,4 @@
-//! Runs one script and compares.
+//! Runs one script and compares results.
 
 use crate::database::{Mode, TestDatabase};
 use crate::format;
@@ -11,25 +11,27 @@ use sqllogictest::{
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-/// The name that `onlyif` and `skipif` know us by.
+/// This engine's name in `onlyif` and `skipif`.
 pub const ENGINE: &str = "nacre";
-/// The names that the conditions of SQLite's corpus may use for this engine. Records for MySQL only (`DIV`,
-/// `CAST(… AS SIGNED)`) run here, and so do records for all engines but MySQL (`/` of integers is an integer).
+/// Names for this engine in the conditions of SQLite's corpus. MySQL-only records (`DIV`, `CAST(…
+/// AS SIGNED)`) run here; so do records for all engines except MySQL (`/` of integers is an
+/// integer).
 pub const CORPUS_NAMES: [&str; 2] = [ENGINE, "mysql"];
 
-/// How a script is run.
+/// How to run a script.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What is done before every statement.
+    /// The interference before every statement.
     pub mode: Mode,
-    /// Results stand one value a line when the script does not say.
+    /// Whether results list one value per line if the script does not say.
     pub value_wise: bool,
-    /// Names that we answer to in `onlyif` and `skipif`.
+    /// Names of this engine in `onlyif` and `skipif`.
     pub names: Vec<String>,
 }
 
 impl Settings {
-    /// As a file of this kind wants it: SQLite's corpus (`.test`) has one value a line and conditions for engines.
+    /// The settings for a kind of file: SQLite's corpus (`.test`) lists one value per line and has
+    /// conditions for engines.
     pub fn of(path: &std::path::Path, mode: Mode) -> Settings {
         let value_wise = crate::is_value_wise(path);
         let names: &[&str] = if value_wise { &CORPUS_NAMES } else { &[ENGINE] };
@@ -37,14 +39,14 @@ impl Settings {
     }
 }
 
-/// Something in a script that did not come out.
+/// A failed record.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// Line of the record.
     pub line: u32,
-    /// What was run.
+    /// The statement.
     pub sql: String,
-    /// What is wrong.
+    /// The failure.
     pub what: String,
 }
 
@@ -54,20 +56,21 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What a script came to.
+/// The results of a script.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Records that came out as expected.
+    /// Number of records with the expected result.
     pub passed: usize,
-    /// Records that were not decided, by reason.
+    /// Number of skipped records, by reason.
     pub skipped: BTreeMap<&'static str, usize>,
-    /// Records that are for other engines only (`onlyif`, `skipif`): as in SQLite's own runner they do not count.
+    /// Number of records for other engines only (`onlyif`, `skipif`), which do not count, as in
+    /// SQLite's own runner.
     pub others: usize,
-    /// The others.
+    /// The failed records.
     pub failures: Vec<Failure>,
 }
 
-/// Runs a script on a database of its own, all of it even when something fails.
+/// Runs a whole script on a database of its own, continuing after failures.
 pub fn run_script(name: &str, text: &str, settings: &Settings) -> Report {
     let mut report = Report::default();
     let broken = |what: String| Failure { line: 0, sql: String::new(), what };
@@ -110,11 +113,11 @@ pub fn run_script(name: &str, text: &str, settings: &Settings) -> Report {
     report
 }
 
-/// What the parser does not know of SQLite's corpus: remarks behind conditions, and conditions before `halt`.
-/// Line numbers stay.
+/// Rewrites constructs of SQLite's corpus that the parser does not support: remarks after
+/// conditions, and conditions before `halt`. Preserves line numbers.
 fn prepared(text: &str, names: &[String]) -> String {
     let mut out = String::with_capacity(text.len());
-    // Conditions that wait for their record.
+    // Conditions waiting for their record.
     let mut waiting: Vec<&str> = Vec::new();
     for line in text.lines() {
         let is_condition = line.starts_with("skipif ") || line.starts_with("onlyif ");
@@ -138,7 +141,7 @@ fn prepared(text: &str, names: &[String]) -> String {
     out
 }
 
-/// Whether a record with these conditions is for one of the names.
+/// Whether a record with these conditions applies to one of the names.
 fn meant_for<'c>(
     conditions: impl Iterator<Item = (&'c str, &'c str)> + Clone,
     names: &[String],
@@ -159,23 +162,23 @@ enum Step {
 
 struct Runner<'a> {
     database: TestDatabase,
-    /// See [`Settings::names`].
+    /// Names of this engine; see [`Settings::names`].
     names: &'a [String],
     value_wise: bool,
     sort: SortMode,
-    /// Results of labelled queries, which must all be the same.
+    /// Results of labelled queries, which must be equal.
     labels: HashMap<String, String>,
-    /// The label of the query before, when it was one for MySQL only and came out.
+    /// The label of the previous query, if it was MySQL-only and passed.
     twin: Option<String>,
     missing: skip::Missing,
 }
 
-/// Whether the corpus has the query in another form for the other engines.
+/// Whether the corpus has the query in another form for other engines.
 fn is_for_mysql(conditions: &[Condition]) -> bool {
     matches!(conditions, [Condition::OnlyIf { label }] if label == "mysql")
 }
 
-/// What a query must come to.
+/// The expected result of a query.
 struct Expected<'a> {
     types: &'a [DefaultColumnType],
     sort: SortMode,
@@ -243,7 +246,7 @@ impl Runner<'_> {
                 Step::Nothing
             }
             Record::Halt { .. } => Step::Halt,
-            // The short form is recognised by its looks.
+            // Hashed results are recognised by their form.
             Record::HashThreshold { .. } => Step::Nothing,
             Record::Include { loc, .. } | Record::System { loc, .. } | Record::Let { loc, .. } => {
                 step(
@@ -256,7 +259,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Why a query of SQLite's corpus that ran, but not to the expected rows, is not decided.
+    /// The reason to skip a query of SQLite's corpus that returned other rows than expected.
     fn rows_differ(
         &mut self,
         conditions: &[Condition],
@@ -319,7 +322,7 @@ impl Runner<'_> {
     }
 }
 
-/// Compares rows with what the record has below its bar, values or their hash.
+/// Compares rows with the expected values or their hash.
 fn expected_lines(
     rows: Vec<Vec<String>>,
     hash: &str,
@@ -384,7 +387,7 @@ fn expect_error(
     }
 }
 
-/// Where two results part, in a few lines.
+/// Describes where two results differ, in a few lines.
 fn difference(actual: &[String], expected: &[String]) -> String {
     const SHOWN: usize = 8;
     let from = actual.iter().zip(expected).take_while(|(a, e)| a == e).count();

@@ -1,11 +1,12 @@
-//! The one list of reasons for which a record is not decided. Nothing else is ever skipped.
+//! The only list of reasons to skip a record.
 //!
-//! A record is skipped for a feature only when its statement begins with the feature's words *and* the engine
-//! refuses it: what works is run and compared, and the list shrinks by itself as features come.
+//! A record is skipped for a feature only if its statement begins with the feature's keywords *and*
+//! the engine rejects it. Whatever works is run and compared, so the list shrinks automatically as
+//! features are added.
 
 use nacredb::{Error, QueryResult};
 
-/// First words of a statement, and the feature it needs.
+/// Leading keywords of a statement, and the feature it needs.
 const FEATURES: &[(&[&str], &str)] = &[
     (&["reindex"], "REINDEX is SQLite's own"),
     (&["create trigger", "drop trigger"], "triggers are not supported"),
@@ -14,34 +15,36 @@ const FEATURES: &[(&[&str], &str)] = &[
 /// SQLite stores text of any length in a `VARCHAR(n)`; we do not.
 const LENGTH: &str = "text longer than its VARCHAR(n) is an error, unlike in SQLite";
 
-/// SQLite compares values of any types; for us a text or a binary value beside a number is a mistake in the statement.
+/// SQLite compares values of any types; here, comparing a number with non-numeric text or a binary
+/// value is an error.
 const TYPES: &str =
     "text that is no number, or binary, compared with a number is an error, unlike in SQLite";
 
-/// SQLite answers null, as MySQL does; we follow the standard.
+/// SQLite returns null, as MySQL does; we follow the standard.
 const ZERO: &str = "division by zero is an error, unlike in SQLite";
 
-/// `COALESCE(30, avg(x)) / 35` divides integers in SQLite, which types each value as it comes; for us the first operand
-/// can have a fraction. MySQL sees it as we do, so the corpus has the query twice, for MySQL with `DIV`.
+/// `COALESCE(30, avg(x)) / 35` divides integers in SQLite, which types each value dynamically; here
+/// the first operand can have a fraction. MySQL agrees with us, so the corpus has the query twice,
+/// for MySQL with `DIV`.
 pub const TWIN: &str =
     "an integer by value, not by type, is divided; the query's form for MySQL (DIV) is compared";
 
-/// SQLite cuts a fraction off where we round. The query was compared with `TRUNC` inside its casts.
+/// SQLite truncates a fraction that we round. The query was compared with `TRUNC` inside its casts.
 pub const CUT: &str =
     "a fraction cast to an integer is rounded, unlike in SQLite; right with TRUNC";
 
-/// Records for MySQL only whose table the corpus also creates in another form for the other engines.
+/// MySQL-only records whose table the corpus also creates in another form for other engines.
 const PREFIX: &str = "a key over the first characters of a column is MySQL's own";
 
-/// What the skipped records of a script leave behind.
+/// State that skipped records leave for later ones.
 #[derive(Default)]
 pub struct Missing {
-    /// The record before was a row that was too long: a query right after it looks for that row.
+    /// The previous record was a row that was too long; the next query looks for that row.
     row: bool,
 }
 
 impl Missing {
-    /// Like [`reason`], and remembers rows that were too long.
+    /// Like [`reason`], and records rows that were too long.
     pub fn reason(
         &mut self,
         sql: &str,
@@ -77,16 +80,16 @@ impl Missing {
         prefix.then_some(PREFIX)
     }
 
-    /// Why a query that ran, but not to the expected rows, is not decided.
+    /// The reason to skip a query that returned other rows than expected.
     pub fn reason_for_rows(&mut self) -> Option<&'static str> {
         std::mem::take(&mut self.row).then_some(LENGTH)
     }
 }
 
-/// The query with `TRUNC` inside its casts to integers; none when it has no such cast.
+/// The query with `TRUNC` inside its casts to integers; `None` if it has no such cast.
 pub fn with_trunc(sql: &str) -> Option<String> {
     let mut out = String::with_capacity(sql.len() + 32);
-    // For each open parenthesis, where a `CAST (` began in `out`.
+    // For each open parenthesis, the offset in `out` where a `CAST (` began.
     let mut open: Vec<Option<usize>> = Vec::new();
     let mut any = false;
     for (at, c) in sql.char_indices() {
@@ -118,7 +121,7 @@ pub fn with_trunc(sql: &str) -> Option<String> {
     any.then_some(out)
 }
 
-/// Why a record is not decided; `None` when it must come out as it says.
+/// The reason to skip a record; `None` if its result counts.
 fn reason(sql: &str, outcome: &Result<QueryResult, Error>) -> Option<&'static str> {
     outcome.as_ref().err()?;
     let words: Vec<String> = sql.split_whitespace().take(3).map(str::to_ascii_lowercase).collect();

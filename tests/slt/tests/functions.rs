@@ -1,5 +1,5 @@
-//! Every example of a function in `docs/SQL.md` answers what the page says, and the page lists exactly the functions
-//! of the registry. `UPDATE_DOCS=1` writes the tables of scalar functions.
+//! Checks every function example in `docs/SQL.md`, and that the page lists exactly the functions of
+//! the registry. `UPDATE_DOCS=1` writes the tables of scalar functions.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use nacre_function::entry::doc::Doc;
@@ -9,7 +9,7 @@ use nacredb::{Database, Options};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The code spans of a table's line, one a cell; `\|` is how Markdown writes a bar inside a table.
+/// The code spans of a table row, one per cell. Markdown writes a bar inside a table as `\|`.
 fn cells(line: &str) -> Vec<String> {
     let line = line.replace("\\|", "\u{1}");
     let cells = line
@@ -19,7 +19,7 @@ fn cells(line: &str) -> Vec<String> {
     cells.collect()
 }
 
-/// Names of a first cell such as `position(a in s), locate(a, s)`.
+/// The names in a first cell such as `position(a in s), locate(a, s)`.
 fn names(cell: &str) -> Vec<String> {
     let mut out = Vec::new();
     let mut depth = 0;
