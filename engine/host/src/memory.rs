@@ -14,7 +14,7 @@ pub struct MemoryStore {
 struct MemoryFile(RwLock<Vec<u8>>);
 
 impl MemoryStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> MemoryStore {
         MemoryStore::default()
     }
@@ -37,7 +37,7 @@ impl LocalStore for MemoryStore {
         check_file_name(name)?;
         match self.files().get(name) {
             Some(file) => Ok(file.clone()),
-            None => Err(Error::not_found(format!("file {name}"))),
+            None => Err(Error::not_found(format!("file {name} does not exist"))),
         }
     }
 
@@ -45,7 +45,7 @@ impl LocalStore for MemoryStore {
         check_file_name(name)?;
         let mut files = self.files();
         if files.contains_key(name) {
-            return Err(Error::already_exists(format!("file {name}")));
+            return Err(Error::already_exists(format!("file {name} already exists")));
         }
         let file = Arc::new(MemoryFile::default());
         files.insert(name.to_string(), file.clone());
@@ -56,7 +56,7 @@ impl LocalStore for MemoryStore {
         check_file_name(name)?;
         match self.files().remove(name) {
             Some(_) => Ok(()),
-            None => Err(Error::not_found(format!("file {name}"))),
+            None => Err(Error::not_found(format!("file {name} does not exist"))),
         }
     }
 }

@@ -1,37 +1,37 @@
-//! The one error type. Kinds are few and public; each tells its reader what to do.
+//! The engine's only error type. Kinds are few and public; each implies what the caller should do.
 
 use std::fmt;
 
-/// What went wrong, coarsely. The same set, with the same names, in Rust and TypeScript.
+/// Coarse classification of an error. Rust and TypeScript have the same set with the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// The text is not SQL we can parse.
+    /// The text is not valid SQL.
     Syntax,
-    /// Types do not fit, or a value does not fit its type.
+    /// Types do not match, or a value does not fit its type.
     Type,
     /// A table, column, function or file does not exist.
     NotFound,
-    /// A table, column or index of that name exists.
+    /// A table, column or index of that name already exists.
     AlreadyExists,
-    /// A uniqueness or not-null constraint would be broken.
+    /// The statement would violate a uniqueness or not-null constraint.
     Constraint,
     /// Another transaction changed the row; roll back and retry the transaction.
     Conflict,
-    /// A row lock was not free in time.
+    /// Waiting for a row lock timed out.
     LockTimeout,
-    /// Two transactions waited for each other; retry the transaction.
+    /// Transactions waited for each other's locks; retry the transaction.
     Deadlock,
-    /// A memory, size or nesting limit.
+    /// A memory, size or nesting limit was exceeded.
     Limit,
-    /// Not reachable now; retry later.
+    /// Temporarily unavailable; retry later.
     Unavailable,
     /// Another process or tab has the database open.
     InUse,
-    /// Stored bytes are not what was written.
+    /// Stored bytes differ from what was written.
     Corrupt,
     /// The operating system or runtime refused an operation on a file.
     Io,
-    /// A feature we do not have; the message names it.
+    /// A feature that is not supported; the message names it.
     Unsupported,
     /// The caller cancelled the call.
     Cancelled,
@@ -63,12 +63,12 @@ impl ErrorKind {
         ]
     };
 
-    /// The kind of a name; `None` for any other text.
+    /// Returns the kind with this name, if any.
     pub fn from_name(name: &str) -> Option<ErrorKind> {
         ErrorKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Stable lower-case name, as users see it.
+    /// Stable lower-case name that users see.
     pub fn name(self) -> &'static str {
         use ErrorKind::*;
         match self {
@@ -91,7 +91,7 @@ impl ErrorKind {
         }
     }
 
-    /// The SQLSTATE used when the error carries no more exact one.
+    /// SQLSTATE of errors of this kind that carry no more specific one.
     pub fn sqlstate(self) -> &'static str {
         use ErrorKind::*;
         match self {
@@ -115,17 +115,17 @@ impl ErrorKind {
     }
 }
 
-/// What the engine tells apart within a kind. Control flow branches on a kind or a reason, never on an SQLSTATE or a
-/// message.
+/// Distinctions within a kind that the engine itself makes. Control flow branches on a kind or a
+/// reason, never on an SQLSTATE or a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// A unique key is taken.
+    /// A row with the same unique key exists.
     DuplicateKey,
     /// A value is outside the range of its type.
     OutOfRange,
 }
 
-/// A place in SQL text: byte offset from zero, line and column from one (columns in characters).
+/// A position in SQL text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// Line, from 1.
@@ -146,7 +146,7 @@ struct Inner {
     key: Option<String>,
 }
 
-/// An error: a kind, a sentence, and what else is known. One pointer wide.
+/// An error: a kind, a message and optional details. One pointer wide.
 #[derive(Clone, Debug)]
 pub struct Error(Box<Inner>);
 
@@ -160,7 +160,7 @@ macro_rules! constructors {
 }
 
 impl Error {
-    /// An error of any kind.
+    /// Creates an error of any kind.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error(Box::new(Inner {
@@ -192,29 +192,29 @@ impl Error {
         limit => Limit;
         /// [`ErrorKind::InUse`]
         in_use => InUse;
-        /// [`ErrorKind::Corrupt`]: say what and where.
+        /// [`ErrorKind::Corrupt`]; the message must say what is corrupt, and where.
         corrupt => Corrupt;
         /// [`ErrorKind::Io`]
         io => Io;
-        /// [`ErrorKind::Unsupported`]: name the feature.
+        /// [`ErrorKind::Unsupported`]; the message must name the feature.
         unsupported => Unsupported;
         /// [`ErrorKind::Closed`]
         closed => Closed;
     }
 
-    /// [`ErrorKind::Cancelled`]: its caller does not want the statement any more.
+    /// [`ErrorKind::Cancelled`]: the caller cancelled the statement.
     #[cold]
     pub fn cancelled() -> Error {
         Error::new(ErrorKind::Cancelled, "the statement was cancelled")
     }
 
-    /// A number that does not fit its type: kind `type`, SQLSTATE 22003.
+    /// Error for a number that does not fit its type: kind `type`, SQLSTATE 22003.
     #[cold]
     pub fn out_of_range(message: impl Into<String>) -> Error {
         Error::type_error(message).with_sqlstate("22003").with_reason(Reason::OutOfRange)
     }
 
-    /// A unique key that is taken: kind `constraint`, SQLSTATE 23505.
+    /// Error for a duplicate unique key: kind `constraint`, SQLSTATE 23505.
     #[cold]
     pub fn duplicate_key(message: impl Into<String>) -> Error {
         Error::constraint(message).with_sqlstate("23505").with_reason(Reason::DuplicateKey)
@@ -231,37 +231,37 @@ impl Error {
         self
     }
 
-    /// Adds a place in the SQL text, unless there is one already.
+    /// Adds a position in the SQL text, unless the error already has one.
     pub fn at(mut self, position: Option<Position>) -> Error {
         self.0.position = self.0.position.or(position);
         self
     }
 
-    /// Adds advice, such as "did you mean `name`?".
+    /// Adds a hint, such as "did you mean `name`?".
     pub fn with_hint(mut self, hint: impl Into<String>) -> Error {
         self.0.hint = Some(hint.into());
         self
     }
 
-    /// Goes on with the sentence, after a semicolon.
+    /// Appends a clause to the message, after a semicolon.
     pub fn and(mut self, more: impl fmt::Display) -> Error {
         self.0.message = format!("{}; {more}", self.0.message);
         self
     }
 
-    /// Names the table a constraint belongs to.
+    /// Sets the table of the violated constraint.
     pub fn with_table(mut self, table: impl Into<String>) -> Error {
         self.0.table = Some(table.into());
         self
     }
 
-    /// Names the key (index name or columns) that was violated.
+    /// Sets the violated key: an index name or columns.
     pub fn with_key(mut self, key: impl Into<String>) -> Error {
         self.0.key = Some(key.into());
         self
     }
 
-    /// Puts `context: ` in front of the message.
+    /// Prefixes the message with `context: `.
     pub fn context(mut self, context: impl fmt::Display) -> Error {
         self.0.message = format!("{context}: {}", self.0.message);
         self
@@ -272,7 +272,7 @@ impl Error {
         self.0.kind
     }
 
-    /// The sentence, without kind or position.
+    /// The message, without kind, hint and position.
     pub fn message(&self) -> &str {
         &self.0.message
     }
@@ -282,17 +282,17 @@ impl Error {
         self.0.sqlstate.unwrap_or(self.0.kind.sqlstate())
     }
 
-    /// What the engine tells apart within the kind, where it does.
+    /// Reason within the kind, if the engine distinguishes one.
     pub fn reason(&self) -> Option<Reason> {
         self.0.reason
     }
 
-    /// Place in the SQL text.
+    /// Position in the SQL text.
     pub fn position(&self) -> Option<Position> {
         self.0.position
     }
 
-    /// Advice.
+    /// Hint for the user.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }

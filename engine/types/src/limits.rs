@@ -1,26 +1,27 @@
-//! Hard limits, all in one place.
+//! Hard limits of the engine.
 
-/// Rows of one segment at most.
+/// Maximum number of rows in a segment.
 pub const MAX_SEGMENT_ROWS: usize = 1 << 20;
-/// Rows of one column block: the unit of I/O, checksum and zone map inside a segment.
+/// Rows in a column block, the unit of I/O, checksum and zone map inside a segment.
 pub const BLOCK_ROWS: usize = 4096;
-/// Rows of one vector: the unit of execution. Divides [`BLOCK_ROWS`].
+/// Rows in a vector, the unit of execution. Divides [`BLOCK_ROWS`].
 pub const VECTOR_ROWS: usize = 2048;
-/// Bytes of one text or binary value at most.
+/// Maximum size of a text or binary value, in bytes.
 pub const MAX_VALUE_BYTES: usize = 64 << 20;
-/// Bytes of an encoded key at most.
+/// Maximum size of an encoded key, in bytes.
 pub const MAX_KEY_BYTES: usize = 16 << 10;
-/// Partitions of a table at most.
+/// Maximum number of partitions of a table.
 pub const MAX_PARTITIONS: usize = 1024;
-/// Columns of a table at most.
+/// Maximum number of columns of a table.
 pub const MAX_COLUMNS: usize = 4096;
-/// Columns of a segment at most: a table's, the number of the row, the order of the keys and their filter.
+/// Maximum number of columns of a segment: those of the table, the row number, the key order and
+/// the key filter.
 pub const MAX_SEGMENT_COLUMNS: usize = MAX_COLUMNS + 3;
-/// Bytes of SQL text at most.
+/// Maximum size of an SQL text, in bytes.
 pub const MAX_SQL_BYTES: usize = 16 << 20;
-/// Secondary indexes of a table at most.
+/// Maximum number of secondary indexes of a table.
 pub const MAX_INDEXES: usize = 64;
-/// Columns of a secondary index at most.
+/// Maximum number of columns of a secondary index.
 pub const MAX_INDEX_COLUMNS: usize = 16;
-/// Ids of indexes are below this: columns of segments are numbered by them.
+/// Exclusive upper bound of index ids, which become part of column numbers in segments.
 pub const MAX_INDEX_ID: u32 = (1 << 26) - 1;

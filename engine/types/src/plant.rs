@@ -1,43 +1,45 @@
-//! Bugs that can be planted in the engine, to show that the tests that look for such bugs find them.
+//! Bugs that can be planted in the engine, to show that the tests which look for such bugs find
+//! them.
 //!
-//! Without the feature `plant`, which no published build has and nothing but `tests/sim` turns on, [`is`] is the
-//! constant `false` and every hook is gone. Each hook is one condition beside the line that it breaks.
+//! Only `tests/sim` enables the feature `plant`; no published build has it. Without it, [`is`] is
+//! the constant `false` and every hook compiles to nothing. Each hook is one condition next to the
+//! line that it breaks.
 
-/// A bug.
+/// A bug that can be planted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Bug {
-    /// Some syncs of the log are not done.
+    /// Some syncs of the log are skipped.
     LostSync = 1,
-    /// Recovery takes a record whose bytes are not those that were written.
+    /// Recovery accepts a record with a wrong checksum.
     TornLog,
     /// A reader gets the delete bitmap without its newest deletes.
     StaleBitmap,
-    /// A merge forgets deletes that arrived while it ran.
+    /// A merge loses deletes that arrived while it ran.
     MergeRemap,
     /// A scan of rows in memory sees one commit too many.
     DirtyRead,
-    /// A row may be changed although another transaction changed it after the snapshot.
+    /// A transaction may change a row that another one changed after its snapshot.
     LostUpdate,
     /// `SELECT … FOR UPDATE` reads and locks nothing.
     WriteSkewAllowed,
-    /// A unique value is looked for in memory only, not in segments.
+    /// A uniqueness check searches memory only, not segments.
     UniqueSkip,
-    /// A new unique index does not look at rows that were committed while it looked at the others.
+    /// The build of a unique index misses rows that were committed during the build.
     IndexLate,
-    /// A row that moves from a segment to memory is not entered in indexes.
+    /// A row that moves from a segment to memory gets no index entries.
     IndexEntry,
-    /// A snapshot finds a table that took the name of another since, instead of that one.
+    /// A snapshot resolves a table name to a newer table that has taken the name since.
     NameReuse,
-    /// The columns that a view's `*` finds are taken by their places.
+    /// The columns of a view's `*` are found by position instead of by name.
     ViewPlaces,
-    /// A stream inside a transaction reads what is committed now.
+    /// A stream inside a transaction reads the latest commits instead of its snapshot.
     StreamNow,
-    /// A prepared statement runs as it was bound, whatever has become of the catalog.
+    /// A prepared statement runs with its old binding after the catalog has changed.
     PreparedStale,
 }
 
-/// All bugs and their names on the command line.
+/// All bugs with their names on the command line.
 pub const BUGS: [(&str, Bug); 14] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
@@ -55,7 +57,7 @@ pub const BUGS: [(&str, Bug); 14] = [
     ("prepared-stale", Bug::PreparedStale),
 ];
 
-/// Whether this bug is planted.
+/// Whether a bug is planted.
 #[cfg(not(feature = "plant"))]
 #[inline(always)]
 pub const fn is(_: Bug) -> bool {
@@ -65,13 +67,14 @@ pub const fn is(_: Bug) -> bool {
 #[cfg(feature = "plant")]
 static PLANTED: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);
 
-/// Whether this bug is planted.
+/// Whether a bug is planted.
 #[cfg(feature = "plant")]
 pub fn is(bug: Bug) -> bool {
     PLANTED.load(std::sync::atomic::Ordering::Relaxed) == bug as u8
 }
 
-/// Plants a bug by its name, instead of the one before; `false` when there is none of that name.
+/// Plants the bug with this name in place of the previous one. Returns `false` if there is no such
+/// bug.
 #[cfg(feature = "plant")]
 pub fn set(name: &str) -> bool {
     let found = BUGS.iter().find(|(known, _)| *known == name);

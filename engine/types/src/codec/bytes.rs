@@ -1,4 +1,5 @@
-//! Little-endian reading and writing of the stored formats. Reads are bounds-checked and answer `corrupt`.
+//! Little-endian reading and writing of the stored formats. Reads are bounds-checked and return
+//! `corrupt` errors.
 
 use crate::{Error, Result};
 
@@ -49,7 +50,7 @@ impl Write for Vec<u8> {
     }
 }
 
-/// Reads what [`Write`] wrote. `what` names the thing in errors.
+/// Reads fields written by [`Write`].
 #[derive(Clone)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -58,7 +59,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Starts at the front of `bytes`.
+    /// Starts at the front of `bytes`; `what` names them in errors.
     pub fn new(bytes: &'a [u8], what: &'static str) -> Reader<'a> {
         Reader { bytes, at: 0, what }
     }
@@ -73,13 +74,13 @@ impl<'a> Reader<'a> {
         self.bytes.len() - self.at
     }
 
-    /// An error that names what was being read and where.
+    /// Builds a `corrupt` error that names the bytes being read and the offset.
     #[cold]
     pub fn corrupt(&self, why: &str) -> Error {
         Error::corrupt(format!("{}: {why} at byte {}", self.what, self.at))
     }
 
-    /// The next `n` bytes.
+    /// Takes the next `n` bytes.
     pub fn take(&mut self, n: usize) -> Result<&'a [u8]> {
         match self.bytes.get(self.at..).and_then(|rest| rest.get(..n)) {
             Some(slice) => {
@@ -131,7 +132,7 @@ impl<'a> Reader<'a> {
         }
         Err(self.corrupt("varint too long"))
     }
-    /// A varint that must fit `usize` and be at most `max`.
+    /// A varint that must be at most `max`.
     pub fn count(&mut self, max: usize) -> Result<usize> {
         match usize::try_from(self.varint()?) {
             Ok(n) if n <= max => Ok(n),
@@ -148,7 +149,7 @@ impl<'a> Reader<'a> {
         let bytes = self.bytes()?;
         std::str::from_utf8(bytes).map_err(|_| self.corrupt("not UTF-8"))
     }
-    /// Fails unless everything was read.
+    /// Returns an error unless everything was read.
     pub fn finish(&self) -> Result<()> {
         if self.remaining() == 0 { Ok(()) } else { Err(self.corrupt("trailing bytes")) }
     }

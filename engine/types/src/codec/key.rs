@@ -8,13 +8,14 @@
 use crate::bytes::Reader;
 use crate::{DataType, Error, PhysicalType, Result, Value, limits};
 
-/// Appends one value. The value must be of the type (see [`crate::Column::check`]). Keys have a limit.
+/// Appends one value, which must be of the given type (see [`crate::Column::check`]). Returns a
+/// `limit` error if the key becomes longer than [`limits::MAX_KEY_BYTES`].
 pub fn encode(out: &mut Vec<u8>, data_type: DataType, value: &Value) -> Result<()> {
     append(out, data_type, value)?;
     check_length(out)
 }
 
-/// `limit` when an encoded key is longer than keys may be.
+/// Returns a `limit` error if an encoded key is longer than [`limits::MAX_KEY_BYTES`].
 pub fn check_length(key: &[u8]) -> Result<()> {
     if key.len() > limits::MAX_KEY_BYTES {
         return Err(Error::limit(format!("key longer than {} bytes", limits::MAX_KEY_BYTES)));
@@ -22,7 +23,7 @@ pub fn check_length(key: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// The same without a limit: for keys that are stored nowhere.
+/// Like [`encode`], without a limit, for keys that are not stored.
 pub fn append(out: &mut Vec<u8>, data_type: DataType, value: &Value) -> Result<()> {
     if value.is_null() {
         out.push(0);
@@ -45,25 +46,25 @@ pub fn append(out: &mut Vec<u8>, data_type: DataType, value: &Value) -> Result<(
     Ok(())
 }
 
-/// An `i64` without its tag.
+/// Appends an `i64` without its tag.
 #[inline]
 pub fn put_i64(out: &mut Vec<u8>, v: i64) {
     out.extend_from_slice(&((v as u64) ^ (1 << 63)).to_be_bytes());
 }
 
-/// An `i128` without its tag.
+/// Appends an `i128` without its tag.
 #[inline]
 pub fn put_i128(out: &mut Vec<u8>, v: i128) {
     out.extend_from_slice(&((v as u128) ^ (1 << 127)).to_be_bytes());
 }
 
-/// A double without its tag. Negative zero equals zero; NaN sorts last.
+/// Appends a double without its tag. Negative zero equals zero; NaN sorts last.
 #[inline]
 pub fn put_f64(out: &mut Vec<u8>, v: f64) {
     out.extend_from_slice(&order_f64(v).to_be_bytes());
 }
 
-/// Text or binary without its tag.
+/// Appends text or binary without its tag.
 pub fn put_escaped(out: &mut Vec<u8>, v: &[u8]) {
     let mut rest = v;
     while let Some(zero) = rest.iter().position(|byte| *byte == 0) {
@@ -76,7 +77,7 @@ pub fn put_escaped(out: &mut Vec<u8>, v: &[u8]) {
     out.extend_from_slice(&[0, 0]);
 }
 
-/// Maps doubles to integers of the same order: the total order SQL sorts by.
+/// Maps a double to an integer that compares like it in SQL's total order.
 #[inline]
 pub fn order_f64(v: f64) -> u64 {
     let v = if v.is_nan() { f64::NAN } else { v + 0.0 };
@@ -88,7 +89,7 @@ fn mismatch(data_type: DataType, value: &Value) -> Error {
     Error::type_error(format!("key column is {data_type}, value is {}", value.natural_type()))
 }
 
-/// The integer a value is held as physically, if it is.
+/// Returns the physical integer of a value; `None` if its physical type is not an integer.
 pub fn integer(value: &Value) -> Option<i128> {
     Some(match value {
         Value::Int(v) => *v as i128,
@@ -101,7 +102,7 @@ pub fn integer(value: &Value) -> Option<i128> {
     })
 }
 
-/// The value a physical integer stands for.
+/// Converts a physical integer to a value of the type.
 pub fn from_integer(data_type: DataType, v: i128) -> Value {
     match data_type {
         DataType::UInt64 => Value::UInt(v as u64),
@@ -168,8 +169,8 @@ fn decode_one(reader: &mut Reader<'_>, data_type: DataType) -> Result<Value> {
     })
 }
 
-/// The encoded values of a key, one by one, tags included. The key must be well formed, as one that was encoded
-/// or decoded in this process is.
+/// Splits a key into its encoded values, tags included. The key must be well formed: encoded in
+/// this process, or decoded once before.
 pub fn parts<'a>(key: &'a [u8], types: &[DataType]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = key;
     types.iter().map(move |data_type| {
@@ -186,6 +187,7 @@ pub fn parts<'a>(key: &'a [u8], types: &[DataType]) -> impl Iterator<Item = &'a 
     })
 }
 
+/// Length of an escaped value, including its terminator.
 fn escaped_length(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(zero) = bytes.get(at..).and_then(|rest| rest.iter().position(|b| *b == 0)) {

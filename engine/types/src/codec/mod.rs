@@ -1,4 +1,4 @@
-//! Bytes: the codecs of keys, rows and types, and the hashes of stored bytes.
+//! Byte codecs of keys, rows and data types, and hashes of stored bytes.
 
 pub mod bytes;
 pub mod checksum;

@@ -1,17 +1,18 @@
 //! The compact byte row of the rowstore and the log.
 //!
-//! Layout: the schema's version (`u16`), null bitmap (one bit a column, 1 = null), then the fixed part
-//! (one slot a column, in order: 1, 8 or 16 bytes by physical type; for text and binary a `u32` end
-//! offset into the variable part), then the variable part. Any column is found without reading its
-//! neighbours. The version tells rows apart that were written before a column came or went.
+//! Layout: the schema version (`u16`), the null bitmap (one bit per column, 1 = null), the fixed
+//! part (one slot per column, in order: 1, 8 or 16 bytes by physical type; for text and binary a
+//! `u32` end offset into the variable part), and the variable part. Any column can be found without
+//! reading its neighbours. The version identifies rows that were written before a column was added
+//! or dropped.
 
 use crate::bytes::Write;
 use crate::{DataType, Error, PhysicalType, Result, Value, key};
 
-/// Bytes of the version.
+/// Size of the version, in bytes.
 const VERSION_BYTES: usize = 2;
 
-/// Where each column of a row layout lives. Made once for a table.
+/// The positions of the columns in a row. Built once per version of a table's schema.
 #[derive(Clone, Debug)]
 pub struct RowLayout {
     version: u16,
@@ -22,14 +23,14 @@ pub struct RowLayout {
     fixed_end: usize,
 }
 
-/// The version a row was written under.
+/// Returns the schema version under which a row was written.
 #[inline]
 pub fn version(row: &[u8]) -> Option<u16> {
     row.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))
 }
 
 impl RowLayout {
-    /// The layout of columns of these types, under a version of the schema.
+    /// Builds the layout of columns of these types under a schema version.
     pub fn new(types: Vec<DataType>, version: u16) -> RowLayout {
         let fixed_start = VERSION_BYTES + types.len().div_ceil(8);
         let mut at = fixed_start;
@@ -50,7 +51,7 @@ impl RowLayout {
         RowLayout { version, types, slots, bytes_columns, fixed_start, fixed_end: at }
     }
 
-    /// The version of the schema it is of.
+    /// The schema version.
     pub fn version(&self) -> u16 {
         self.version
     }
@@ -63,7 +64,7 @@ impl RowLayout {
     /// Encodes one row of values, which must be of the layout's types.
     pub fn encode(&self, row: &[Value]) -> Result<Vec<u8>> {
         if row.len() != self.types.len() {
-            return Err(Error::type_error("row has a wrong number of values"));
+            return Err(Error::type_error("row has the wrong number of values"));
         }
         let variable = || {
             self.bytes_columns
@@ -191,7 +192,7 @@ impl RowLayout {
             return bad("shorter than its fixed part");
         }
         if version(row) != Some(self.version) {
-            return bad("of another version of the schema");
+            return bad("written under another schema version");
         }
         let mut previous = 0;
         for &column in &self.bytes_columns {
@@ -212,7 +213,8 @@ impl RowLayout {
     }
 }
 
-/// What a value of a type held as bytes is held as; nothing for another one's.
+/// Returns the bytes of a text, binary or JSON value; empty for null, `None` for a value of another
+/// type.
 fn bytes_of(value: &Value) -> Option<&[u8]> {
     match value {
         Value::Null => Some(&[]),
@@ -222,7 +224,8 @@ fn bytes_of(value: &Value) -> Option<&[u8]> {
     }
 }
 
-/// A value of a type held as bytes. Text that is not UTF-8 (impossible for validated rows) is replaced.
+/// Converts bytes to a value of a text, binary or JSON type. Invalid UTF-8, which validated rows
+/// cannot contain, is replaced.
 pub fn from_bytes(data_type: DataType, bytes: &[u8]) -> Value {
     match data_type {
         DataType::Binary { .. } => Value::Binary(bytes.to_vec()),

@@ -1,13 +1,13 @@
-//! Data types as stored numbers: the one list of them, and the two layouts in which they are written.
+//! Stored numbers of data types, and the two layouts in which types are written.
 //!
 //! A segment's footer holds a type as its number, followed by the parameters that the type has
-//! ([`put`], [`get`]). A record of the log holds a number and always two parameters, and counts the
-//! numbers without the gap at 12 ([`put_in_record`], [`get_in_record`]). A number is never reused.
+//! ([`put`], [`get`]). A log record holds a number, which skips the gap at 12, and always two
+//! parameters ([`put_in_record`], [`get_in_record`]). A number is never reused.
 
 use crate::bytes::{Reader, Write};
 use crate::{DECIMAL_MAX_PRECISION, DataType, Result, invariant};
 
-/// One type of each kind. The parameters here stand for any others.
+/// One type of each kind, with arbitrary parameters.
 const KINDS: [DataType; 20] = [
     DataType::Null,
     DataType::Boolean,
@@ -57,10 +57,10 @@ const fn number(data_type: DataType) -> u8 {
     }
 }
 
-/// The number that no type has in footers and that records skip.
+/// The number that no type has in footers; numbers in records close this gap.
 const GAP: u8 = 12;
 
-/// A type's number as records count it.
+/// The number of a type's kind in log records.
 const fn number_in_record(data_type: DataType) -> u8 {
     match number(data_type) {
         n if n > GAP => n - 1,
@@ -68,7 +68,7 @@ const fn number_in_record(data_type: DataType) -> u8 {
     }
 }
 
-/// What a type holds beside its kind. A limit is stored as itself plus one, none as 0.
+/// Parameters of a type. A length limit `n` is stored as `n + 1`, no limit as 0.
 enum Parameters {
     None,
     Limit(u64),
@@ -85,7 +85,8 @@ fn parameters(data_type: DataType) -> Parameters {
     }
 }
 
-/// A type of `kind` with these parameters; `None` when it cannot have them.
+/// Builds a type of the given kind with these parameters; `None` if they are impossible for the
+/// kind.
 fn with_parameters(kind: DataType, parameters: Parameters) -> Option<DataType> {
     let limit = |stored: u64| stored.checked_sub(1).map(u32::try_from).transpose().ok();
     match (kind, parameters) {
@@ -105,14 +106,14 @@ fn with_parameters(kind: DataType, parameters: Parameters) -> Option<DataType> {
     }
 }
 
-/// Crashes on a type that could be written but not read back.
+/// Asserts that a type will be read back as written.
 fn check_readable(data_type: DataType) {
     let kind = KINDS.into_iter().find(|kind| number(*kind) == number(data_type));
     let read = kind.and_then(|kind| with_parameters(kind, parameters(data_type)));
     invariant!(read == Some(data_type), "the type {data_type} reads back as {read:?}");
 }
 
-/// Appends a type as footers hold it.
+/// Appends a type in the layout of segment footers.
 pub fn put(out: &mut Vec<u8>, data_type: DataType) {
     check_readable(data_type);
     out.put_u8(number(data_type));
@@ -138,7 +139,8 @@ pub fn get(reader: &mut Reader<'_>) -> Result<DataType> {
     with_parameters(kind, parameters).ok_or_else(|| reader.corrupt("impossible data type"))
 }
 
-/// Appends a type as records hold it: its number there and two parameters, 0 for those it lacks.
+/// Appends a type in the layout of log records: its number and two parameters, 0 for those it
+/// lacks.
 pub fn put_in_record(out: &mut Vec<u8>, data_type: DataType) {
     check_readable(data_type);
     out.put_u8(number_in_record(data_type));
@@ -173,7 +175,7 @@ pub fn get_in_record(reader: &mut Reader<'_>) -> Result<DataType> {
 mod tests {
     use super::*;
 
-    /// Every kind, with several parameters, and its stored bytes in a footer and in a record.
+    /// Every kind, with several parameters, and its bytes in a footer and in a record.
     fn all() -> Vec<(DataType, Vec<u8>, Vec<u8>)> {
         let simple = [
             (DataType::Null, 0, 0),

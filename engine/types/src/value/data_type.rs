@@ -1,6 +1,6 @@
 //! SQL data types and the few physical types that kernels compute with.
 //!
-//! A [`DataType`] is what a user declares; a [`PhysicalType`] is how kernels hold it.
+//! A [`DataType`] is what a user declares; a [`PhysicalType`] is its representation in kernels.
 //! Many data types share one physical type so that the engine stays small.
 
 use std::fmt;
@@ -61,18 +61,18 @@ pub enum DataType {
     Json,
 }
 
-/// How values of a data type are held in vectors and computed on.
+/// Representation of a data type's values in vectors and kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PhysicalType {
     /// One `bool` per value.
     Bool,
-    /// 64-bit signed: integers up to 64 bits signed, dates, times, timestamps, decimals of up to 18
-    /// digits.
+    /// 64-bit signed: all integers except `BIGINT UNSIGNED`, dates, times, timestamps, decimals of
+    /// up to 18 digits.
     I64,
     /// 128-bit signed: `BIGINT UNSIGNED`, wider decimals, and intervals
     /// ([`Interval::pack`](crate::Interval::pack)).
     I128,
-    /// 64-bit float; `FLOAT` is held widened.
+    /// 64-bit float; `FLOAT` is widened to it.
     F64,
     /// UTF-8 text, JSON or binary.
     Bytes,
@@ -89,7 +89,7 @@ impl DataType {
     /// Unlimited binary.
     pub const BLOB: DataType = DataType::Binary { max_bytes: None };
 
-    /// The physical type. `Null` is held as booleans, all of them null.
+    /// The physical type. `Null` is represented as Booleans that are all null.
     pub fn physical(self) -> PhysicalType {
         use DataType::*;
         match self {
@@ -105,7 +105,7 @@ impl DataType {
         }
     }
 
-    /// Signed or unsigned integers.
+    /// Whether this is a signed or unsigned integer type.
     pub fn is_integer(self) -> bool {
         self.integer_range().is_some()
     }
@@ -126,8 +126,8 @@ impl DataType {
         })
     }
 
-    /// The least and the greatest value of a type that is held as integers: integers, decimals without
-    /// their point, days and microseconds.
+    /// Smallest and largest physical integer of a type: integers, unscaled decimals, days and
+    /// microseconds. `None` for other types.
     pub fn stored_range(self) -> Option<(i128, i128)> {
         use super::temporal::{MAX_DATE, MICROS_PER_DAY, MIN_DATE};
         let (first, last, day) = (MIN_DATE as i128, MAX_DATE as i128, MICROS_PER_DAY as i128);
@@ -143,22 +143,22 @@ impl DataType {
         })
     }
 
-    /// `FLOAT` or `DOUBLE`.
+    /// Whether this is `FLOAT` or `DOUBLE`.
     pub fn is_float(self) -> bool {
         matches!(self, DataType::Float32 | DataType::Float64)
     }
 
-    /// Any `DECIMAL`.
+    /// Whether this is a `DECIMAL`.
     pub fn is_decimal(self) -> bool {
         matches!(self, DataType::Decimal { .. })
     }
 
-    /// Integers, decimals and floats.
+    /// Whether this is an integer, decimal or float type.
     pub fn is_numeric(self) -> bool {
         self.is_integer() || self.is_float() || self.is_decimal()
     }
 
-    /// Any text type (not JSON).
+    /// Whether this is a text type. JSON is not.
     pub fn is_text(self) -> bool {
         matches!(self, DataType::Text { .. })
     }

@@ -11,13 +11,13 @@ pub const POWERS: [i128; 39] = {
     powers
 };
 
-/// Decimal digits of the magnitude; zero has none.
+/// Number of decimal digits of the magnitude; 0 for zero.
 pub fn digits(unscaled: i128) -> u8 {
     let magnitude = unscaled.unsigned_abs();
     POWERS.iter().take_while(|p| p.unsigned_abs() <= magnitude).count() as u8
 }
 
-/// Changes the scale; rounds half away from zero when digits are lost.
+/// Changes the scale; rounds half away from zero if digits are lost. `None` on overflow.
 pub fn rescale(unscaled: i128, from: u8, to: u8) -> Option<i128> {
     if to >= from {
         let factor = POWERS.get((to - from) as usize)?;
@@ -27,7 +27,7 @@ pub fn rescale(unscaled: i128, from: u8, to: u8) -> Option<i128> {
     Some(divide_rounded(unscaled, factor))
 }
 
-/// Quotient rounded half away from zero. The divisor must not be zero.
+/// Divides and rounds half away from zero. The divisor must not be zero.
 pub fn divide_rounded(dividend: i128, divisor: i128) -> i128 {
     let quotient = dividend / divisor;
     let remainder = dividend % divisor;
@@ -38,7 +38,7 @@ pub fn divide_rounded(dividend: i128, divisor: i128) -> i128 {
     }
 }
 
-/// `-12.30` for `(-1230, 2)`.
+/// Formats a decimal: `-12.30` for `(-1230, 2)`.
 pub fn format(unscaled: i128, scale: u8) -> String {
     let digits = unscaled.unsigned_abs().to_string();
     let scale = scale as usize;
@@ -51,8 +51,8 @@ pub fn format(unscaled: i128, scale: u8) -> String {
     format!("{sign}{whole}.{fraction}")
 }
 
-/// Parses `[+-]digits[.digits][e[+-]digits]` exactly into `(unscaled, scale)`; `None` if it is not
-/// that or needs more than 38 digits.
+/// Parses `[+-]digits[.digits][e[+-]digits]` exactly into `(unscaled, scale)`; `None` if the text
+/// has another form or needs more than 38 digits.
 pub fn parse(text: &str) -> Option<(i128, u8)> {
     let text = text.trim();
     let (mantissa, exponent) = match text.find(['e', 'E']) {
@@ -90,21 +90,23 @@ fn digits_fit(unscaled: i128) -> bool {
     digits(unscaled) <= 38
 }
 
-/// The nearest double.
+/// Converts to the nearest double.
 pub fn to_f64(unscaled: i128, scale: u8) -> f64 {
-    // Parsing the text is correctly rounded; the quick path is exact because both operands are.
+    // Parsing the text rounds correctly. The fast path rounds once, because both operands are
+    // exact.
     if unscaled.unsigned_abs() < (1 << 53) && scale <= 22 {
         return unscaled as f64 / 10f64.powi(scale as i32);
     }
     format(unscaled, scale).parse().unwrap_or(f64::NAN)
 }
 
-/// A double as a decimal of this scale, rounded half away from zero; `None` when out of range.
+/// Converts a double to a decimal of this scale, rounded half away from zero; `None` if out of
+/// range.
 pub fn from_f64(value: f64, scale: u8) -> Option<i128> {
     if !value.is_finite() {
         return None;
     }
-    // The shortest digits that mean this double, and a power of ten.
+    // The shortest digits that identify this double, and a power of ten.
     let text = format!("{value:e}");
     let (mantissa, exponent) = text.split_once('e')?;
     let (unscaled, from) = parse(mantissa)?;

@@ -1,4 +1,4 @@
-//! Intervals: their parts, their text (`1 year 2 months -3 days 04:05:06`), and adding them to a
+//! Intervals: parsing and formatting (`1 year 2 months -3 days 04:05:06`), and addition to a
 //! timestamp.
 
 use super::decimal;
@@ -16,8 +16,8 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Packs into the 128-bit physical form of `INTERVAL` vectors: months, days, microseconds, high to
-    /// low.
+    /// Packs into the 128-bit physical form of `INTERVAL` vectors: months, days, microseconds, high
+    /// to low.
     pub fn pack(self) -> i128 {
         ((self.months as i128) << 96)
             | (((self.days as u32) as i128) << 64)
@@ -34,7 +34,7 @@ impl Interval {
     }
 }
 
-/// The unit of this name: its months, days and microseconds.
+/// Returns the months, days and microseconds of the unit with this name.
 pub fn unit_of(name: &str) -> Option<(i32, i32, i64)> {
     let lower = name.to_ascii_lowercase();
     let short = matches!(lower.as_str(), "s" | "ms" | "us");
@@ -54,8 +54,8 @@ pub fn unit_of(name: &str) -> Option<(i32, i32, i64)> {
     })
 }
 
-/// An interval of `quantity` units. Days and smaller units may have a fraction, exact to the
-/// microsecond.
+/// Builds an interval of `quantity` units. Weeks, days and smaller units may have a fraction, which
+/// is rounded to the microsecond.
 pub fn of(quantity: &str, unit: (i32, i32, i64)) -> Option<Interval> {
     let (unscaled, scale) = decimal::parse(quantity)?;
     if let Some(whole) = decimal::rescale(unscaled, scale, 0)
@@ -75,7 +75,7 @@ pub fn of(quantity: &str, unit: (i32, i32, i64)) -> Option<Interval> {
     Some(Interval { months: 0, days: 0, micros: i64::try_from(micros).ok()? })
 }
 
-/// `1 year 2 months -3 days 04:05:06`.
+/// Parses text such as `1 year 2 months -3 days 04:05:06`.
 pub fn parse(text: &str) -> Option<Interval> {
     let mut total = Interval::default();
     let mut words = text.split_ascii_whitespace().peekable();
@@ -100,7 +100,7 @@ pub fn parse(text: &str) -> Option<Interval> {
     Some(total)
 }
 
-/// `1 year 2 months 3 days 04:05:06`
+/// Formats an interval, such as `1 year 2 months 3 days 04:05:06`.
 pub fn format(interval: Interval) -> String {
     let mut parts = Vec::new();
     let mut push = |n: i64, unit: &str| {
@@ -118,7 +118,7 @@ pub fn format(interval: Interval) -> String {
     parts.join(" ")
 }
 
-/// Timestamp plus interval; `None` outside the calendar.
+/// Adds an interval to a timestamp; `None` if the result is outside the calendar.
 pub fn add(micros: i64, interval: Interval) -> Option<i64> {
     let days = i32::try_from(micros.div_euclid(MICROS_PER_DAY)).ok()?;
     let moved =

@@ -1,10 +1,10 @@
-//! Whether a text is JSON (RFC 8259). Checks only; JSON is kept as its text.
+//! Validation of JSON text (RFC 8259). JSON values are stored as text.
 
 use crate::{Error, Result};
 
 const MAX_DEPTH: usize = 256;
 
-/// Fails with SQLSTATE `22032`, naming the byte, when the text is not one JSON value.
+/// Returns an error with SQLSTATE `22032` and the byte offset if the text is not one JSON value.
 pub fn check(text: &str) -> Result<()> {
     let mut parser = Parser { bytes: text.as_bytes(), at: 0 };
     if parser.value(0).is_some() {

@@ -1,4 +1,4 @@
-//! Values and their types: what a value is, how it prints, and arithmetic on decimals and dates.
+//! Values and their types: representation, formatting, and arithmetic on decimals and dates.
 
 mod data_type;
 pub mod decimal;

@@ -9,7 +9,8 @@ pub const MIN_DATE: i32 = -719_528;
 /// 9999-12-31, the last representable date.
 pub const MAX_DATE: i32 = 2_932_896;
 
-/// Days since 1970-01-01 of a civil date (Howard Hinnant's `days_from_civil`). The date must be valid.
+/// Converts a civil date, which must be valid, to days since 1970-01-01 (Howard Hinnant's
+/// `days_from_civil`).
 pub fn days_from_civil(year: i32, month: u32, day: u32) -> i32 {
     let y = year as i64 - i64::from(month <= 2);
     let era = y.div_euclid(400);
@@ -19,7 +20,7 @@ pub fn days_from_civil(year: i32, month: u32, day: u32) -> i32 {
     (era * 146_097 + day_of_era - 719_468) as i32
 }
 
-/// `(year, month, day)` of days since 1970-01-01.
+/// Converts days since 1970-01-01 to `(year, month, day)`.
 pub fn civil_from_days(days: i32) -> (i32, u32, u32) {
     let z = days as i64 + 719_468;
     let era = z.div_euclid(146_097);
@@ -32,7 +33,7 @@ pub fn civil_from_days(days: i32) -> (i32, u32, u32) {
     ((yoe + era * 400 + i64::from(month <= 2)) as i32, month, day)
 }
 
-/// Number of days of a month, counted from 1.
+/// Number of days in a month; months count from 1.
 pub fn days_in_month(year: i32, month: u32) -> u32 {
     match month {
         4 | 6 | 9 | 11 => 30,
@@ -42,7 +43,8 @@ pub fn days_in_month(year: i32, month: u32) -> u32 {
     }
 }
 
-/// A valid date from 0000-01-01 to 9999-12-31, or `None`.
+/// Returns the days since 1970-01-01 of a date from 0000-01-01 to 9999-12-31, or `None` if it is
+/// not valid.
 pub fn date_from_parts(year: i32, month: u32, day: u32) -> Option<i32> {
     let valid = (0..=9999).contains(&year)
         && (1..=12).contains(&month)
@@ -51,13 +53,13 @@ pub fn date_from_parts(year: i32, month: u32, day: u32) -> Option<i32> {
     valid.then(|| days_from_civil(year, month, day))
 }
 
-/// `2026-11-21`
+/// Formats a date, such as `2026-11-21`.
 pub fn format_date(days: i32) -> String {
     let (year, month, day) = civil_from_days(days);
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// `13:05:07`, with six decimals when the microseconds are not zero.
+/// Formats a time, such as `13:05:07`, with six decimals if it has a fraction of a second.
 pub fn format_time(micros: i64) -> String {
     let seconds = micros.div_euclid(MICROS_PER_SECOND);
     let fraction = micros.rem_euclid(MICROS_PER_SECOND);
@@ -65,7 +67,7 @@ pub fn format_time(micros: i64) -> String {
     if fraction == 0 { base } else { format!("{base}.{fraction:06}") }
 }
 
-/// `2026-11-21 13:05:07`
+/// Formats a timestamp, such as `2026-11-21 13:05:07`.
 pub fn format_timestamp(micros: i64) -> String {
     let days = micros.div_euclid(MICROS_PER_DAY) as i32;
     format!("{} {}", format_date(days), format_time(micros.rem_euclid(MICROS_PER_DAY)))
@@ -116,7 +118,8 @@ pub fn parse_timestamp(text: &str) -> Option<i64> {
     Some(parse_date(date)? as i64 * MICROS_PER_DAY + time)
 }
 
-/// Adds whole months to a date, clamping the day to the month's last; `None` outside the calendar.
+/// Adds months to a date and clamps the day to the last of the month; `None` if the result is
+/// outside the calendar.
 pub fn add_months(days: i32, months: i32) -> Option<i32> {
     let (year, month, day) = civil_from_days(days);
     let total = (year as i64) * 12 + month as i64 - 1 + months as i64;

@@ -1,12 +1,12 @@
-//! A single value, as it enters and leaves the engine. Inside, vectors hold values.
+//! A single value, as passed into and out of the engine. Inside the engine, vectors hold values.
 
 use super::data_type::DataType;
 use super::interval::{self, Interval};
 use super::{decimal, temporal};
 use std::fmt;
 
-/// One SQL value. Its data type is kept beside it: `Int` serves every signed and small unsigned
-/// integer type.
+/// One SQL value. It does not determine its data type: `Int` represents every integer type except
+/// `BIGINT UNSIGNED`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// `NULL` of any type.
@@ -48,7 +48,8 @@ impl Value {
         matches!(self, Value::Null)
     }
 
-    /// The narrowest type of the value: the type that a literal or a parameter is bound with.
+    /// The type with which a literal is bound: `INT` if an integer fits, a decimal with just its
+    /// digits.
     pub fn natural_type(&self) -> DataType {
         match self {
             Value::Null => DataType::Null,
@@ -73,7 +74,7 @@ impl Value {
 }
 
 impl fmt::Display for Value {
-    /// As `CAST(… AS TEXT)` prints it; `NULL` as `NULL`.
+    /// Formats like `CAST(… AS TEXT)`; null as `NULL`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Null => f.write_str("NULL"),
@@ -95,8 +96,8 @@ impl fmt::Display for Value {
     }
 }
 
-/// The shortest text that reads back as the same double. Always has a point or an exponent, so that it
-/// reads as a float.
+/// Returns the shortest text that parses to the same double. It always has a decimal point or an
+/// exponent, so that it parses as a float.
 pub fn format_float(v: f64) -> String {
     if v.is_nan() {
         return "NaN".into();
