@@ -1,6 +1,7 @@
-//! The system's clocks, and one thread that wakes sleepers.
+//! The system's clocks, and the timer thread that wakes sleepers.
 //!
-//! A sleep works in any executor: the timer thread (started by the first sleep of the process) calls its waker.
+//! A sleep works in any executor: the timer thread, which the first sleep of the process starts,
+//! calls its waker.
 
 use nacre_host::Clock;
 use std::collections::BTreeMap;
@@ -10,7 +11,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The system's clocks. Monotonic time counts from the making of the clock.
+/// The system's clocks. Monotonic time starts at 0 when the clock is created.
 ///
 /// ```
 /// use nacre_host::Clock;
@@ -25,7 +26,7 @@ pub struct NativeClock {
 }
 
 impl NativeClock {
-    /// A clock that starts at zero.
+    /// Creates a clock that starts at zero.
     pub fn new() -> NativeClock {
         NativeClock { start: Instant::now() }
     }
@@ -50,7 +51,7 @@ impl Clock for NativeClock {
     }
 
     fn sleep_until(&self, monotonic_ns: u64) -> Pin<Box<dyn Future<Output = ()> + '_>> {
-        // A moment further away than the system can express never comes.
+        // A time that the system cannot represent is never reached.
         Box::pin(Sleep {
             at: self.start.checked_add(Duration::from_nanos(monotonic_ns)),
             ticket: None,
@@ -84,7 +85,7 @@ impl Drop for Sleep {
     }
 }
 
-/// The sleepers of the process and the moments they wake.
+/// The sleepers of the process, by wake-up time.
 static TIMER: Timer = Timer {
     state: Mutex::new(TimerState { sleepers: BTreeMap::new(), next_ticket: 0, running: false }),
     changed: Condvar::new(),
@@ -114,7 +115,8 @@ impl Timer {
         });
         state.sleepers.insert((at, ticket), waker.clone());
         if !state.running {
-            // If the system refuses a thread, the next sleep tries again; `block_on` polls from time to time.
+            // If the system refuses a thread, the next sleep tries again, and `block_on` polls
+            // periodically.
             let thread = std::thread::Builder::new().name("nacre-timer".to_string());
             state.running = thread.spawn(|| TIMER.run()).is_ok();
         }

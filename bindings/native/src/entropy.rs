@@ -4,8 +4,9 @@ use nacre_host::Entropy;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A counter hashed with a key that the standard library drew from the operating system (SipHash, a pseudo-random
-/// function). A draw makes no system call and cannot fail. Not for secrets.
+/// Random numbers from a counter that is hashed with SipHash, a pseudo-random function, under a key
+/// that the standard library gets from the operating system. Needs no system call per number and
+/// cannot fail. Not for secrets.
 ///
 /// ```
 /// use nacre_host::Entropy;
@@ -20,7 +21,7 @@ pub struct NativeEntropy {
 }
 
 impl NativeEntropy {
-    /// A source with its own key.
+    /// Creates a source with its own key.
     pub fn new() -> NativeEntropy {
         NativeEntropy { key: RandomState::new(), counter: AtomicU64::new(0) }
     }

@@ -1,12 +1,13 @@
 //! A folder of files as a local store.
 //!
-//! What a sync promises. `LocalFile::sync` is `fdatasync` of the file: its bytes, and of its metadata what is needed
-//! to read them back (the length), but not the modification time. Names are made durable by `fsync` of the folder:
-//! the first sync of any file after files were created or removed does that too, before it reports success. So a
-//! created file survives a power cut from its first successful sync on, and a removal at the latest from the next
-//! sync of any file on. All this is as good as the file system's and the drive's word.
+//! What a sync guarantees: `LocalFile::sync` is `fdatasync` of the file, which covers its bytes and
+//! the metadata needed to read them back (the length), but not the modification time. Names become
+//! durable by `fsync` of the folder: the first sync of any file after files were created or removed
+//! also syncs the folder before it returns success. A created file therefore survives a power
+//! failure after its first successful sync, and a removal at the latest after the next sync of any
+//! file. All this holds if the file system and the drive keep their guarantees.
 //!
-//! One process has the folder at a time, see `lock`.
+//! Only one process at a time can open the folder, see `lock`.
 
 use crate::io_error::io_error;
 use crate::lock::FolderLock;
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How a folder's files are read and written. The promises are the same.
+/// System calls used to read and write the files of a folder. The guarantees are the same.
 ///
 /// ```
 /// use nacre_native::FileIo;
@@ -28,18 +29,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileIo {
-    /// The fastest by measurement on this system, see `docs/decisions/0008-file-io.md`.
+    /// The fastest by measurement, see `docs/decisions/0008-file-io.md`.
     #[default]
     Auto,
-    /// One call a read, write and sync.
+    /// One system call per read, write and sync.
     Plain,
-    /// io_uring for everything it is implemented for: batches of reads, and the log's writes with their syncs. Where
-    /// the system has none, plain calls.
+    /// io_uring for batches of reads and for writes followed by a sync; plain calls where the
+    /// system has no io_uring.
     Uring,
 }
 
 impl FileIo {
-    /// The variant that a word names: `auto`, `plain` or `uring`.
+    /// Returns the variant with this name: `auto`, `plain` or `uring`.
     ///
     /// Errors: `unsupported` for any other word.
     pub fn named(word: &str) -> Result<FileIo> {
@@ -47,12 +48,13 @@ impl FileIo {
             "auto" => Ok(FileIo::Auto),
             "plain" => Ok(FileIo::Plain),
             "uring" => Ok(FileIo::Uring),
-            _ => Err(Error::unsupported(format!("file I/O {word:?}"))
-                .with_hint("there are auto, plain and uring")),
+            _ => Err(Error::unsupported(format!("unknown kind of file I/O {word:?}"))
+                .with_hint("the kinds are auto, plain and uring")),
         }
     }
 
-    /// The variant that the environment variable `NACRE_IO` names; [`FileIo::Auto`] without it.
+    /// Returns the variant named by the environment variable `NACRE_IO`; [`FileIo::Auto`] if it is
+    /// not set.
     ///
     /// Errors: those of [`FileIo::named`].
     pub fn from_environment() -> Result<FileIo> {
@@ -60,7 +62,8 @@ impl FileIo {
     }
 }
 
-/// Ranges of the smallest batch of reads that goes to the ring under [`FileIo::Auto`]. Fewer are faster by plain calls.
+/// Minimum number of ranges for which [`FileIo::Auto`] reads with io_uring; plain calls are faster
+/// for fewer.
 const BATCH: usize = 4;
 
 /// A locked folder. The lock lasts until the store and all of its files are dropped.
@@ -79,13 +82,14 @@ pub struct FolderStore(Arc<Folder>);
 
 struct Folder {
     path: PathBuf,
-    /// The folder itself, for syncing names.
+    /// The folder itself, to sync names.
     handle: File,
     io: FileIo,
     #[cfg(target_os = "linux")]
     uring: Option<crate::uring::Uring>,
-    /// Number of names created and removed, and of those among them that are durable.
+    /// Number of files created or removed.
     changes: AtomicU64,
+    /// Number of these changes that are durable.
     durable_changes: AtomicU64,
     _lock: FolderLock,
 }
@@ -97,24 +101,24 @@ struct FolderFile {
 }
 
 impl FolderStore {
-    /// Makes the folder if it is missing, and locks it. Files are read and written as `NACRE_IO` says.
+    /// Creates the folder if it does not exist, and locks it. `NACRE_IO` sets the kind of file I/O.
     ///
-    /// Errors: `in_use` when the folder is locked, by this process or another; `io`.
+    /// Errors: `in_use` if this process or another one has locked the folder; `io`.
     pub fn open(path: &Path) -> Result<FolderStore> {
         FolderStore::open_with(path, FileIo::from_environment()?)
     }
 
-    /// Like [`FolderStore::open`], with a choice of how files are read and written.
+    /// Like [`FolderStore::open`], with a kind of file I/O.
     ///
     /// Errors: those of [`FolderStore::open`].
     pub fn open_with(path: &Path, io: FileIo) -> Result<FolderStore> {
         let failed = |error: io::Error| io_error(error, path, "open");
-        // The process may go to another folder; the database stays.
+        // The process may change its current folder.
         let path = &*std::path::absolute(path).map_err(failed)?;
         create_folders(path).map_err(failed)?;
         let handle = File::open(path).map_err(failed)?;
         let lock = FolderLock::take(path)?;
-        // The process that had the folder before may have ended between creating a file and syncing its name.
+        // The previous process may have ended between creating a file and syncing its name.
         handle.sync_all().map_err(|error| io_error(error, path, "sync"))?;
         Ok(FolderStore(Arc::new(Folder {
             path: path.to_path_buf(),
@@ -142,18 +146,19 @@ impl FolderStore {
         check_file_name(name)?;
         let file = options.open(self.0.path.join(name)).map_err(|error| match error.kind() {
             ErrorKind::NotFound => {
-                Error::not_found(format!("file {name} in {}", self.0.path.display()))
+                Error::not_found(format!("file {name} in {} does not exist", self.0.path.display()))
             }
-            ErrorKind::AlreadyExists => {
-                Error::already_exists(format!("file {name} in {}", self.0.path.display()))
-            }
+            ErrorKind::AlreadyExists => Error::already_exists(format!(
+                "file {name} in {} already exists",
+                self.0.path.display()
+            )),
             _ => io_error(error, &self.0.path.join(name), verb),
         })?;
         Ok(Arc::new(FolderFile { folder: self.0.clone(), name: name.to_string(), file }))
     }
 }
 
-/// Like `create_dir_all`; the names of the folders that it makes are durable.
+/// Like `create_dir_all`, but makes the names of the new folders durable.
 fn create_folders(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
@@ -168,7 +173,8 @@ fn create_folders(path: &Path) -> io::Result<()> {
     File::open(parent)?.sync_all()
 }
 
-/// Whether a name is a file's, or a link to one, as is left behind when a file is moved to another disk.
+/// Whether an entry is a file or a symbolic link to one, such as a user leaves when moving a file
+/// to another disk.
 fn is_file(entry: &std::fs::DirEntry) -> io::Result<bool> {
     let kind = entry.file_type()?;
     if !kind.is_symlink() {
@@ -187,7 +193,7 @@ impl LocalStore for FolderStore {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.0.path).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            // Other files in the folder are not the database's and are left alone.
+            // Ignore files that do not belong to the database.
             if let Ok(name) = entry.file_name().into_string()
                 && check_file_name(&name).is_ok()
                 && is_file(&entry).map_err(failed)?
@@ -216,7 +222,7 @@ impl LocalStore for FolderStore {
         check_file_name(name)?;
         std::fs::remove_file(self.0.path.join(name)).map_err(|error| match error.kind() {
             ErrorKind::NotFound => {
-                Error::not_found(format!("file {name} in {}", self.0.path.display()))
+                Error::not_found(format!("file {name} in {} does not exist", self.0.path.display()))
             }
             _ => io_error(error, &self.0.path.join(name), "remove"),
         })?;
@@ -243,7 +249,7 @@ impl FolderFile {
     }
 
     fn read_one(&self, range: &mut ReadRange<'_>) -> Result<()> {
-        // The system refuses offsets that it cannot represent; here they are past the end.
+        // The system rejects offsets that it cannot represent; treat them as past the end.
         let result = match i64::try_from(range.offset) {
             Ok(_) => self.file.read_exact_at(range.buffer, range.offset),
             Err(_) => Err(ErrorKind::UnexpectedEof.into()),
@@ -262,7 +268,7 @@ impl FolderFile {
         self.folder.sync_names().map_err(|error| io_error(error, &self.folder.path, "sync"))
     }
 
-    /// The ring, when a batch of `count` reads should go there.
+    /// Returns the ring if a batch of `count` reads should use it.
     #[cfg(target_os = "linux")]
     fn ring_for_reads(&self, count: usize) -> Option<&crate::uring::Uring> {
         let least = if self.folder.io == FileIo::Uring { 2 } else { BATCH };
@@ -279,7 +285,8 @@ impl LocalFile for FolderFile {
         #[cfg(target_os = "linux")]
         if let Some(uring) = self.ring_for_reads(ranges.len()) {
             let filled = uring.read(&self.file, ranges);
-            // Reads the ring left are repeated here, or fail here with a message.
+            // Repeat reads that the ring did not complete; if they fail again, this reports the
+            // error.
             let mut left = ranges.iter_mut().zip(filled).filter(|(_, filled)| !filled);
             return left.try_for_each(|(range, _)| self.read_one(range));
         }

@@ -1,4 +1,4 @@
-//! Hosts: a store of files together with the system's clock, randomness and threads.
+//! Hosts: a file store together with the system's clock, randomness and threads.
 
 use crate::clock::NativeClock;
 use crate::entropy::NativeEntropy;
@@ -9,10 +9,10 @@ use nacre_host::{Host, LocalStore, Result};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A host whose files are in a folder. The folder is made if it is missing, and locked until the host and all its files
-/// are dropped.
+/// Opens a host whose files are in a folder. Creates the folder if it does not exist, and locks it
+/// until the host and all its files are dropped.
 ///
-/// Errors: `in_use` when it is locked already, by this process or another; `io`.
+/// Errors: `in_use` if this process or another one has locked the folder; `io`.
 ///
 /// ```
 /// let path = std::env::temp_dir().join(format!("nacre-doc-folder-{}", std::process::id()));
@@ -26,7 +26,7 @@ pub fn open_folder(path: &Path) -> Result<Host> {
     Ok(host(Arc::new(FolderStore::open(path)?)))
 }
 
-/// Like [`open_folder`], with a choice of how files are read and written.
+/// Like [`open_folder`], with a kind of file I/O.
 ///
 /// Errors: those of [`open_folder`].
 ///
@@ -43,7 +43,7 @@ pub fn open_folder_with(path: &Path, io: FileIo) -> Result<Host> {
     Ok(host(Arc::new(FolderStore::open_with(path, io)?)))
 }
 
-/// A host whose files are in memory and are gone with it.
+/// Creates a host whose files are in memory and disappear when it is dropped.
 ///
 /// ```
 /// let host = nacre_native::memory_host();

@@ -1,6 +1,7 @@
-//! Nacre's host on an operating system: a folder of files, the system's clock and randomness, threads.
+//! Nacre's host on an operating system: files in a folder, the system's clock and randomness, and
+//! threads.
 //!
-//! Nothing here knows what the files contain. What a sync promises is written in `folder`.
+//! Nothing here knows what the files contain. `folder` documents what a sync guarantees.
 
 mod clock;
 mod entropy;

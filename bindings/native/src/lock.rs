@@ -1,11 +1,13 @@
-//! One process at a time on a folder: an exclusive lock on the file `LOCK`, held as long as the store or any of its
-//! files is. The system frees it when the process ends, however it ends; the file itself stays.
+//! Ensures that only one process at a time opens a folder: an exclusive lock on the file `LOCK`,
+//! held until the store and all its files are dropped. The system releases it when the process ends
+//! for any reason; the file itself stays.
 //!
-//! JavaScript runtimes have no such locks. Theirs is a directory `LOCK.node`, which is free when it is empty. In it an
-//! owner listens on a socket `<id>`, and identifies itself in a file `<id>.owner`: `<process id> <start time in clock
-//! ticks> <boot id> <namespace of process ids> socket`, each of the last four empty where the system has no such thing.
-//! A socket is answered for as long as its process lives, in whatever container; a process id means something only in
-//! its own. The socket `LOCK.sock` lets them see a native process in the same way.
+//! JavaScript runtimes have no such locks. They use a directory `LOCK.node`, which is unlocked when
+//! it is empty. In it the owner listens on a socket `<id>`, and identifies itself in a file
+//! `<id>.owner`: `<process id> <start time in clock ticks> <boot id> <PID namespace> socket`, where
+//! each of the last four is empty if the system does not have it. A socket accepts connections as
+//! long as its process lives, in any container; a process id is only meaningful in its own PID
+//! namespace. The socket `LOCK.sock` lets JavaScript processes detect a native one in the same way.
 
 use crate::io_error::io_error;
 use nacre_host::{Error, LOCK_FILE, Result};
@@ -18,19 +20,19 @@ use std::path::{Path, PathBuf};
 const SOCKET: &str = "LOCK.sock";
 const SCRIPT_LOCK: &str = "LOCK.node";
 const SCRIPT_OWNER: &str = ".owner";
-/// A socket's path may not be longer on some systems.
+/// Maximum length of a socket's path on some systems, in bytes.
 const SOCKET_PATH_BYTES: usize = 100;
 
-/// A lock on a folder that no other process has. Dropping it releases the folder.
+/// An exclusive lock on a folder, released on drop.
 pub(crate) struct FolderLock {
-    /// Connections are never accepted: that the system takes one is the answer.
+    /// Never accepts connections: it is enough that the system completes them.
     listener: Option<(UnixListener, PathBuf)>,
-    // Released after the socket: the next owner makes a socket of that name.
+    // Dropped after the socket is removed: the next owner creates a socket of that name.
     _file: File,
 }
 
 impl FolderLock {
-    /// Takes the lock; `in_use` when another process has the folder.
+    /// Takes the lock. Returns `in_use` if it is held.
     pub(crate) fn take(folder: &Path) -> Result<FolderLock> {
         let path = folder.join(LOCK_FILE);
         let file = OpenOptions::new()
@@ -41,20 +43,21 @@ impl FolderLock {
             .map_err(|error| io_error(error, &path, "open"))?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(in_use(folder, "already")),
+            Err(TryLockError::WouldBlock) => return Err(in_use(folder, "")),
             Err(TryLockError::Error(error)) => return Err(io_error(error, &path, "lock")),
         }
-        // Listens before it checks for a script: a script that checks meanwhile sees us.
+        // Listen before checking for a JavaScript owner, so that one that checks at the same time
+        // sees us.
         let lock = FolderLock { listener: listen(folder), _file: file };
         let script = folder.join(SCRIPT_LOCK);
         match script_owner(&script) {
             Owner::None => Ok(lock),
-            Owner::Alive => Err(in_use(folder, "in a JavaScript process")),
-            Owner::Elsewhere => {
-                Err(in_use(folder, "in a JavaScript process that cannot be asked").with_hint(
-                    format!("if no process has it open any more, remove {}", script.display()),
-                ))
-            }
+            Owner::Alive => Err(in_use(folder, " in a JavaScript process")),
+            Owner::Elsewhere => Err(in_use(
+                folder,
+                ", or a JavaScript process that cannot be contacted left it locked",
+            )
+            .with_hint(format!("if no process has it open, remove {}", script.display()))),
         }
     }
 }
@@ -62,27 +65,28 @@ impl FolderLock {
 impl Drop for FolderLock {
     fn drop(&mut self) {
         if let Some((_, path)) = self.listener.take() {
-            // The next owner removes what stays.
+            // The next owner removes a socket that is left behind.
             std::fs::remove_file(path).ok();
         }
     }
 }
 
 fn in_use(folder: &Path, by: &str) -> Error {
-    Error::in_use(format!("{} is open {by}", folder.display()))
-        .with_hint("one process at a time can have a database open; close the other one")
+    Error::in_use(format!("{} is already open{by}", folder.display()))
+        .with_hint("only one process at a time can open a database; close the other one")
 }
 
-/// Listens on the folder's socket, where the system and its file system have sockets.
+/// Listens on the folder's socket, if the system and the file system support sockets.
 fn listen(folder: &Path) -> Option<(UnixListener, PathBuf)> {
     let path = folder.join(SOCKET);
-    // A leftover: its owner has ended, as the lock is ours.
+    // A socket left behind: its owner has ended, because we hold the lock.
     std::fs::remove_file(&path).ok();
     let listener = with_short_path(folder, SOCKET, |path| UnixListener::bind(path))?.ok()?;
     Some((listener, path))
 }
 
-/// Calls with a path to a name in a folder that is short enough for a socket; `None` where there is none.
+/// Calls `call` with a path to `name` in a folder that is short enough for a socket. Returns `None`
+/// if there is no such path.
 fn with_short_path<T>(folder: &Path, name: &str, call: impl FnOnce(&Path) -> T) -> Option<T> {
     let path = folder.join(name);
     if path.as_os_str().len() <= SOCKET_PATH_BYTES {
@@ -98,18 +102,18 @@ fn with_short_path<T>(folder: &Path, name: &str, call: impl FnOnce(&Path) -> T) 
 enum Owner {
     None,
     Alive,
-    /// Unknown: the owner cannot be asked, for example because it has another namespace of process ids.
+    /// Unknown: the owner cannot be contacted, for example because it is in another PID namespace.
     Elsewhere,
 }
 
-/// The first owner named in the lock that may be alive.
+/// Returns the state of the first owner named in the lock that may be alive.
 fn script_owner(lock: &Path) -> Owner {
     let entries = match std::fs::read_dir(lock) {
         Ok(entries) => entries,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Owner::None;
         }
-        // An unreadable lock has an owner that cannot be asked.
+        // The owner of an unreadable lock is unknown.
         Err(_) => return Owner::Elsewhere,
     };
     for entry in entries {
@@ -148,7 +152,7 @@ fn owner_named(lock: &Path, id: &str) -> Owner {
     let mut field = || fields.next().filter(|text| !text.is_empty());
     let (started, boot, namespace, socket) = (field(), field(), field(), field());
     if socket.is_some() && !lock.join(id).exists() {
-        // The process ended in order, though without closing the database.
+        // The process exited normally, but without closing the database.
         return Owner::None;
     }
     if let (Some(boot), Some((our_boot, our_namespace))) = (boot, place()) {
@@ -165,21 +169,22 @@ fn owner_named(lock: &Path, id: &str) -> Owner {
     }
 }
 
-/// What a process id means something in: the boot, and the namespace of process ids.
+/// The scope in which a process id is meaningful: the boot id and the PID namespace.
 fn place() -> Option<(String, String)> {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
     Some((boot.trim_end().to_string(), namespace.to_string_lossy().into_owned()))
 }
 
-/// Whether a process of our namespace still runs. Without `/proc` it counts as running: opening a folder twice would be
-/// worse than refusing it.
+/// Whether a process of our PID namespace still runs. Without `/proc` it counts as running: opening
+/// a folder twice would be worse than refusing to open it.
 fn is_running(process: u32, started: Option<&str>) -> bool {
     if !Path::new("/proc/self/stat").exists() {
         return true;
     }
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { return false };
-    // The start time is the 22nd field; the second one, the name, may hold anything but ends with `)`.
+    // The start time is the 22nd field. The second field, the name, may contain any character and
+    // ends with `)`.
     let now = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(19));
     started.is_none_or(|then| Some(then) == now)
 }
@@ -196,7 +201,7 @@ mod tests {
     const ID: &str = "0123456789";
     const OWNER: &str = "0123456789.owner";
 
-    /// A new folder with a long name.
+    /// Creates a new folder with a long name.
     fn folder(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!(
             "nacre-{name}-{}-{}",
@@ -212,16 +217,16 @@ mod tests {
     fn an_owner_that_answers_lives_wherever_it_runs() {
         let place = folder("answers");
         let lock = place.join(SCRIPT_LOCK);
-        // No process has this number, and none could have been started in that namespace.
+        // No process has this id, and none can have been started in that namespace.
         std::fs::write(lock.join(OWNER), "4194305 1 boot pid:[1] socket").unwrap();
-        // One that is dead beside it changes nothing.
+        // A second owner that is dead makes no difference.
         std::fs::write(lock.join("0000000000.owner"), "4194305 1").unwrap();
         let listener =
             super::with_short_path(&lock, ID, |path| UnixListener::bind(path).unwrap()).unwrap();
         assert_eq!(script_owner(&lock), Owner::Alive);
         assert_eq!(FolderLock::take(&place).map(|_| ()).unwrap_err().kind(), ErrorKind::InUse);
         std::fs::remove_file(lock.join(OWNER)).unwrap();
-        assert_eq!(script_owner(&lock), Owner::Alive, "it gives it back, and is not done");
+        assert_eq!(script_owner(&lock), Owner::Alive, "the lock is being released");
         drop(listener);
         assert_eq!(script_owner(&lock), Owner::None);
         drop(FolderLock::take(&place).unwrap());
@@ -246,7 +251,7 @@ mod tests {
         assert_eq!(
             owner(format!("{ours} 1 {boot} pid:[1] socket")),
             Owner::None,
-            "it ended in order"
+            "it exited normally"
         );
         assert_eq!(owner(format!("{ours} 1 another-boot {namespace}")), Owner::None);
         assert_eq!(
@@ -271,7 +276,7 @@ mod tests {
         let lock = FolderLock::take(&folder).unwrap();
         assert!(connect().is_ok());
         assert_eq!(FolderLock::take(&folder).map(|_| ()).unwrap_err().kind(), ErrorKind::InUse);
-        assert!(connect().is_ok(), "a refused process leaves the socket alone");
+        assert!(connect().is_ok(), "a rejected process leaves the socket alone");
         drop(lock);
         assert!(connect().is_err());
         assert!(!folder.join(super::SOCKET).exists());

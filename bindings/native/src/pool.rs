@@ -1,7 +1,8 @@
 //! Threads that run the closures of parallel scans.
 //!
-//! Invariants: a task borrowed from a caller is never touched after [`ThreadPool::run`] has returned; the caller
-//! works too, so a run always ends even when every thread is busy, and a task may itself run tasks.
+//! Invariants: a task borrowed from a caller is never used after [`ThreadPool::run`] has returned.
+//! The caller works too, so a run always ends, even if every thread is busy, and a task may itself
+//! run tasks.
 
 use nacre_host::Parallelism;
 use std::any::Any;
@@ -13,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 type Task = dyn Fn(usize) + Sync;
 
-/// A fixed number of threads, started when the pool is made and ended when it is dropped.
+/// A fixed number of threads, started when the pool is created and ended when it is dropped.
 ///
 /// ```
 /// use nacre_host::Parallelism;
@@ -45,8 +46,8 @@ struct QueueState {
 }
 
 struct Job {
-    /// Borrowed from the caller of `run` with its lifetime forgotten. Dereferenced only for an index below `count`
-    /// taken from `next`, and `run` waits until all of those are done.
+    /// Borrowed from the caller of `run`, with its lifetime erased. Dereferenced only for an index
+    /// below `count` taken from `next`; `run` waits until all of these are done.
     task: *const Task,
     count: usize,
     next: AtomicUsize,
@@ -60,7 +61,7 @@ struct Done {
     panic: Option<Box<dyn Any + Send>>,
 }
 
-// SAFETY: the pointer is to a `Sync` closure, used as its field's comment says.
+// SAFETY: the pointer is to a `Sync` closure and is used as documented at the field.
 unsafe impl Send for Job {}
 // SAFETY: as above.
 unsafe impl Sync for Job {}
@@ -70,14 +71,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Job {
-    /// Runs tasks until none is left to start.
+    /// Runs tasks until all have been started.
     fn work(&self) {
         loop {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
             if index >= self.count {
                 return;
             }
-            // SAFETY: this index is not done yet, so `run` has not returned and the closure is alive.
+            // SAFETY: this index is not done yet, so `run` has not returned and the closure is
+            // alive.
             let task = unsafe { &*self.task };
             let result = catch_unwind(AssertUnwindSafe(|| task(index)));
             let mut done = lock(&self.done);
@@ -97,7 +99,7 @@ impl Job {
 }
 
 impl ThreadPool {
-    /// A pool that runs up to `width` tasks at once, one of them on the caller's thread.
+    /// Creates a pool that runs up to `width` tasks at once, one of them on the caller's thread.
     pub fn new(width: usize) -> ThreadPool {
         let queue = Arc::new(Queue::default());
         for number in 1..width {
@@ -109,7 +111,7 @@ impl ThreadPool {
         ThreadPool { width: width.max(1), queue }
     }
 
-    /// The pool of this process, as wide as the machine. All open databases share it.
+    /// Returns the pool of this process, which has one thread per CPU. All open databases share it.
     pub fn shared() -> Arc<ThreadPool> {
         static SHARED: OnceLock<Mutex<Weak<ThreadPool>>> = OnceLock::new();
         let mut shared = lock(SHARED.get_or_init(Mutex::default));
@@ -153,7 +155,8 @@ impl Parallelism for ThreadPool {
             return;
         }
         let task: *const (dyn Fn(usize) + Sync + '_) = task;
-        // SAFETY: only the lifetime changes; this function does not return while the closure may be called.
+        // SAFETY: only the lifetime changes; this function does not return while the closure may be
+        // called.
         let task =
             unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), *const Task>(task) };
         let job = Arc::new(Job {

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// The longest a thread stays parked without polling its future.
+/// Maximum time for which a thread stays parked without polling its future.
 const POLL_EVERY: Duration = Duration::from_millis(10);
 
 struct Unpark(Thread);
@@ -22,15 +22,16 @@ impl Wake for Unpark {
     }
 }
 
-/// Polls the future until it is done, parking the thread in between. The future need not be `Send`. A lost wake-up
-/// costs a few milliseconds, not the result: a parked thread polls from time to time.
+/// Polls the future until it completes and parks the thread in between. The future need not be
+/// `Send`. A lost wake-up delays the result by some milliseconds: a parked thread polls
+/// periodically.
 ///
 /// ```
 /// assert_eq!(nacre_native::block_on(async { 6 * 7 }), 42);
 /// ```
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
-    // Most futures of the engine are done at the first poll.
+    // Most futures of the engine complete at the first poll.
     if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         return output;
     }

@@ -1,4 +1,4 @@
-//! The contract suites against this host, and what only this host promises.
+//! Runs the contract suites against this host, and tests the guarantees that only this host gives.
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
 use crate::{
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A folder of its own, removed at the end.
+/// A test's own folder, removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -47,7 +47,7 @@ fn folder_store_keeps_the_contract_however_files_are_read() {
     }
 }
 
-/// Where there is io_uring it must do the work, not the plain calls behind it.
+/// If the system has io_uring, the ring must do the work, not the fallback to plain calls.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_ring_does_what_it_is_asked_and_leaves_the_rest() {
@@ -152,7 +152,7 @@ fn a_link_to_a_file_is_a_file() {
     assert_eq!(store.open("seg-1").unwrap().len().unwrap(), 5);
 }
 
-/// A process may change its folder while a database is open.
+/// A process may change its current folder while a database is open.
 #[test]
 fn a_relative_path_means_where_it_was_opened() {
     let name = format!("nacre-relative-{}", std::process::id());

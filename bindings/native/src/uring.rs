@@ -1,11 +1,12 @@
-//! Linux's io_uring: many reads in one submission, and a write with the sync that must follow it as one.
+//! Linux's io_uring: many reads in one submission, and a write with the following sync in one
+//! submission.
 //!
-//! A call waits for its submission, so buffers are only ever lent. What the ring does not finish as asked (a short read,
-//! a refused request) the caller repeats with plain calls, which also word the error. Only a failed sync is final: nothing
-//! may be assumed after one.
+//! A call waits for its submission to complete, so buffers are only borrowed. The caller repeats
+//! requests that did not complete as requested (a short read, a rejected request) with plain calls,
+//! which also report the error. Only a failed sync is final: nothing may be assumed after one.
 //!
-//! Rings are kept in a pool: a thread takes one for the length of a call, so that calls do not wait for each other.
-//! Where the system has no io_uring, or forbids it, [`Uring::new`] returns `None`.
+//! A pool keeps rings: a thread takes one for the duration of a call, so that calls do not wait for
+//! each other. If the system has no io_uring, or forbids it, [`Uring::new`] returns `None`.
 
 use io_uring::{IoUring, Probe, opcode, squeue, types};
 use nacre_host::ReadRange;
@@ -14,22 +15,23 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::{Mutex, PoisonError};
 
-/// Requests of one submission at most; longer batches are several.
+/// Maximum number of requests in one submission; longer batches are split.
 const ENTRIES: u32 = 128;
 
-/// Idle rings that are kept.
+/// Maximum number of idle rings that the pool keeps.
 const SPARE_RINGS: usize = 16;
 
-/// The largest range that one request takes; the system's own limit is a little below 2^31.
+/// Maximum size of the range of one request, in bytes; the system's own limit is slightly below
+/// 2^31.
 const LARGEST: usize = 1 << 30;
 
-/// What became of a write with its sync.
+/// Outcome of a write with its sync.
 pub(crate) enum Written {
-    /// Both are done.
+    /// Both completed.
     Durable,
-    /// The write was not carried out whole and nothing was synced: repeat it with plain calls.
+    /// The write did not complete and nothing was synced: repeat it with plain calls.
     NotDone,
-    /// The bytes are written, the sync failed.
+    /// The write completed but the sync failed.
     SyncFailed(io::Error),
 }
 
@@ -39,7 +41,7 @@ pub(crate) struct Uring {
 }
 
 impl Uring {
-    /// A pool, if this system has io_uring with the requests that are needed here.
+    /// Creates a pool, if this system has io_uring and supports the required requests.
     pub(crate) fn new() -> Option<Uring> {
         let ring = IoUring::new(ENTRIES).ok()?;
         let mut probe = Probe::new();
@@ -51,11 +53,11 @@ impl Uring {
             .then(|| Uring { rings: Mutex::new(vec![ring]) })
     }
 
-    /// Submits at most [`ENTRIES`] requests to a free ring and waits for all of them. Returns the user data and the
-    /// result of each request that was carried out.
+    /// Submits at most [`ENTRIES`] requests to a free ring and waits for all of them. Returns the
+    /// user data and the result of each completed request.
     ///
     /// # Safety
-    /// What the requests point to is valid until this returns.
+    /// The memory that the requests point to must be valid until this returns.
     unsafe fn submit(&self, requests: &[squeue::Entry]) -> Vec<(u64, i32)> {
         let kept = self.rings.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let Some(mut ring) = kept.or_else(|| IoUring::new(ENTRIES).ok()) else { return Vec::new() };
@@ -68,8 +70,8 @@ impl Uring {
         done
     }
 
-    /// Reads all ranges as far as the ring does it, and returns for each range whether it was filled completely. A range
-    /// that was not may have been filled in part.
+    /// Reads ranges. Returns for each whether it was filled completely; otherwise it may have been
+    /// filled in part.
     pub(crate) fn read(&self, file: &File, ranges: &mut [ReadRange<'_>]) -> Vec<bool> {
         let mut filled = vec![false; ranges.len()];
         let fd = types::Fd(file.as_raw_fd());
@@ -99,7 +101,7 @@ impl Uring {
         filled
     }
 
-    /// Writes and, when all bytes are written, syncs the file's data, in one submission.
+    /// Writes and, if all bytes were written, syncs the file's data, in one submission.
     pub(crate) fn write_synced(&self, file: &File, offset: u64, bytes: &[u8]) -> Written {
         if bytes.len() > LARGEST || i64::try_from(offset).is_err() {
             return Written::NotDone;
@@ -123,20 +125,20 @@ impl Uring {
             {
                 Written::SyncFailed(io::Error::from_raw_os_error(-failed))
             }
-            // A write that is short or fails breaks the link, and the sync is cancelled.
+            // A short or failed write breaks the link, which cancels the sync.
             _ => Written::NotDone,
         }
     }
 }
 
-/// Submits requests and waits for all of them. Returns the user data and the result of each, and whether the ring may be
-/// used again. No request is under way afterwards in any case.
+/// Submits requests and waits for all of them. Returns the user data and the result of each, and
+/// whether the ring may be used again. In any case, no request is in flight afterwards.
 ///
 /// # Safety
-/// What the requests point to is valid until this returns.
+/// The memory that the requests point to must be valid until this returns.
 unsafe fn submit(ring: &mut IoUring, requests: &[squeue::Entry]) -> (Vec<(u64, i32)>, bool) {
     let mut done = Vec::with_capacity(requests.len());
-    // SAFETY: as promised by the caller. There is room: a ring that is used again has an empty queue.
+    // SAFETY: as promised by the caller. The queue has room: a reused ring has an empty queue.
     if unsafe { ring.submission().push_multiple(requests) }.is_err() {
         return (done, false);
     }
@@ -149,7 +151,8 @@ unsafe fn submit(ring: &mut IoUring, requests: &[squeue::Entry]) -> (Vec<(u64, i
             return (done, !refused);
         }
         if refused {
-            // Requests under way still write into the buffers: they must end before the buffers are returned.
+            // Requests in flight still write to the buffers: wait for them before giving the
+            // buffers back.
             std::thread::yield_now();
             continue;
         }

@@ -1,4 +1,4 @@
-//! Where a database lives, as a user writes it: `memory://`, `file:///path`, or a plain path.
+//! Database URLs: `memory://`, `file:///path`, or a plain path.
 
 use crate::hosts::{memory_host, open_folder};
 use nacre_host::{Error, Host, Result, number_of_file};
@@ -7,9 +7,10 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// Opens the host that a URL names, making its folder if it is missing.
+/// Opens the host that a URL names. Creates its folder if it does not exist.
 ///
-/// Errors: `unsupported` for schemes of other hosts; `not_found` for an empty or malformed path; `in_use`; `io`.
+/// Errors: `unsupported` for schemes of other hosts; `not_found` for an empty or malformed path;
+/// `in_use`; `io`.
 ///
 /// ```
 /// let host = nacre_native::open_url("memory://")?;
@@ -23,7 +24,7 @@ pub fn open_url(url: &str) -> Result<Host> {
     }
 }
 
-/// The folder that a URL names, whether it exists or not; `None` for `memory://`.
+/// Returns the folder that a URL names, whether it exists or not; `None` for `memory://`.
 ///
 /// Errors: `unsupported` and `not_found` as from [`open_url`].
 ///
@@ -37,25 +38,25 @@ pub fn open_url(url: &str) -> Result<Host> {
 /// ```
 pub fn folder_of(url: &str) -> Result<Option<PathBuf>> {
     match url.split_once("://") {
-        None if url.is_empty() => Err(Error::not_found("an empty path names no database")),
-        None if url == ":memory:" => Err(Error::unsupported(":memory: as a database in memory")
-            .with_hint("write memory://, or ./:memory: for a folder")),
-        None if url.starts_with("file:") => Err(Error::unsupported("file: without //")
-            .with_hint("write file:///absolute/path, or ./file:… for a folder")),
+        None if url.is_empty() => Err(Error::not_found("the path of a database must not be empty")),
+        None if url == ":memory:" => Err(Error::unsupported(":memory: is not supported")
+            .with_hint("write memory:// for a database in memory, or ./:memory: for a folder")),
+        None if url.starts_with("file:") => {
+            Err(Error::unsupported("file: without // is not supported")
+                .with_hint("write file:///absolute/path, or ./file:… for a folder"))
+        }
         None => Ok(Some(PathBuf::from(url))),
         Some(("memory", "")) => Ok(None),
-        Some(("memory", _)) => {
-            Err(Error::unsupported("memory:// with a name; databases in memory have none"))
-        }
+        Some(("memory", _)) => Err(Error::unsupported("memory:// with a name is not supported")),
         Some(("file", rest)) => Ok(Some(file_path(rest)?)),
-        Some(("opfs", _)) => Err(Error::unsupported("opfs:// outside a browser")
+        Some(("opfs", _)) => Err(Error::unsupported("opfs:// is not supported outside a browser")
             .with_hint("use a path, file:///path or memory://")),
-        Some((scheme, _)) => Err(Error::unsupported(format!("{scheme}:// URLs"))
+        Some((scheme, _)) => Err(Error::unsupported(format!("{scheme}:// URLs are not supported"))
             .with_hint("use a path, file:///path or memory://")),
     }
 }
 
-/// Whether a folder has files of a database. Makes and locks nothing.
+/// Whether a folder contains files of a database. Neither creates nor locks anything.
 ///
 /// Errors: `io`.
 ///
@@ -86,12 +87,15 @@ pub fn has_database(folder: &Path) -> Result<bool> {
     Ok(false)
 }
 
-/// What follows `file://`: an absolute path, percent-encoded, perhaps after the host name `localhost`.
+/// Parses the part after `file://`: a percent-encoded absolute path, optionally after the host name
+/// `localhost`.
 fn file_path(rest: &str) -> Result<PathBuf> {
     let path = rest.strip_prefix("localhost").unwrap_or(rest);
     if !path.starts_with('/') {
-        return Err(Error::unsupported("file:// with another machine or a relative path")
-            .with_hint("write file:///absolute/path"));
+        return Err(Error::unsupported(
+            "file:// with a remote host or a relative path is not supported",
+        )
+        .with_hint("write file:///absolute/path"));
     }
     let mut bytes = path.bytes();
     let mut out = Vec::with_capacity(path.len());
@@ -101,7 +105,11 @@ fn file_path(rest: &str) -> Result<PathBuf> {
                 let digit = |b: Option<u8>| b.and_then(|b| char::from(b).to_digit(16));
                 match (digit(bytes.next()), digit(bytes.next())) {
                     (Some(high), Some(low)) if high + low > 0 => (high * 16 + low) as u8,
-                    _ => return Err(Error::not_found(format!("file://{rest} has a malformed %"))),
+                    _ => {
+                        return Err(Error::not_found(format!(
+                            "file://{rest} contains an invalid percent-encoding"
+                        )));
+                    }
                 }
             }
             other => other,

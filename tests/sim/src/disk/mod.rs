@@ -303,8 +303,10 @@ impl State {
     }
 
     fn remove(&mut self, name: &str) -> Result<()> {
-        let inode =
-            self.names.remove(name).ok_or_else(|| Error::not_found(format!("file {name}")))?;
+        let inode = self
+            .names
+            .remove(name)
+            .ok_or_else(|| Error::not_found(format!("file {name} does not exist")))?;
         self.inodes[inode].removed = true;
         if self.inodes[inode].named {
             self.ghosts.insert(name.to_string(), inode);
@@ -341,7 +343,7 @@ impl LocalStore for Disk {
             Some(inode) => {
                 Ok(Arc::new(DiskFile { disk: self.clone(), name: name.to_string(), inode: *inode }))
             }
-            None => Err(Error::not_found(format!("file {name}"))),
+            None => Err(Error::not_found(format!("file {name} does not exist"))),
         }
     }
 
@@ -371,7 +373,7 @@ impl LocalStore for Disk {
             Err(Failure::Dead) => return Err(gone()),
         }
         if state.names.contains_key(name) {
-            return Err(Error::already_exists(format!("file {name}")));
+            return Err(Error::already_exists(format!("file {name} already exists")));
         }
         state.inodes.push(Inode::default());
         let inode = state.inodes.len() - 1;
