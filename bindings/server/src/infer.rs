@@ -114,7 +114,7 @@ impl Inference {
                 && text.parse::<f64>().is_ok_and(f64::is_finite)
                 && digits.starts_with(|c: char| c.is_ascii_digit());
         }
-        // A number with an exponent is meant as a double, whatever its number of digits.
+        // A number with an exponent is a double, regardless of its number of digits.
         if self.double && digits.len() > DOUBLE_DIGITS && !digits.contains(['e', 'E']) {
             self.double = double_has_digits(digits);
         }

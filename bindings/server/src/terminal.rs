@@ -47,7 +47,7 @@ pub fn stdout_is_terminal() -> bool {
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// Shows a bar over `total` units of work, with the number of rows beside it.
+    /// Shows a bar over `total` units of work, and the number of rows next to it.
     pub fn new(label: &str, total: u64) -> Progress {
         let bar = ProgressBar::with_draw_target(
             Some(total.max(1)),

@@ -1,5 +1,4 @@
-//! Answers the line editor: whether the text is complete, and completions of the word at the
-//! cursor.
+//! Extensions of the line editor: input validation, and completion of the word at the cursor.
 
 use crate::database::{self, quoted};
 use crate::scan;

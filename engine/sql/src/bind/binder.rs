@@ -148,8 +148,8 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Decides the type of an untyped parameter from its value, or as `otherwise` when the value is
-    /// not known.
+    /// Decides the type of an untyped parameter: an earlier decision stands, else the type of its
+    /// value applies, else `otherwise`.
     pub(super) fn settle(&mut self, expr: Expr, otherwise: DataType) -> Expr {
         match expr.kind {
             ExprKind::Parameter(index) if expr.data_type == DataType::Null => {

@@ -9,9 +9,9 @@ pub struct Given {
     /// Type of the value; `BIGINT` for every integer, so that small and large values share a
     /// binding.
     pub natural: DataType,
-    /// Type in which the value compares without losing digits: `DATE` for a timestamp at midnight,
-    /// `DECIMAL` for text with digits after the decimal point, `TIMESTAMP` for text with a time of
-    /// day, otherwise `natural`.
+    /// Narrowest type that represents the value exactly in a comparison: `DATE` for a timestamp at
+    /// midnight, `DECIMAL` for text with digits after the decimal point, `TIMESTAMP` for text with
+    /// a time of day, otherwise `natural`.
     pub exact: DataType,
 }
 

@@ -36,7 +36,7 @@ fn messages() {
     fails("select x.name from t", "42P01 not_found: no table `x` in FROM (line 1, column 10)");
     fails(
         "select id from t, u",
-        "42702 type: column id is ambiguous; it is in t, u (line 1, column 8)",
+        "42702 type: column id is ambiguous; it is a column of t, u (line 1, column 8)",
     );
     fails(
         "select a, count(*) from t",

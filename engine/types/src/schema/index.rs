@@ -1,10 +1,10 @@
-//! The shape of a secondary index: its columns, and whether their values are unique. How it is stored
-//! is the business of `engine/table`.
+//! The schema of a secondary index: its columns, and whether their values are unique.
+//! `engine/table` decides how it is stored.
 
 /// Identifies an index inside its table; never reused.
 pub type IndexId = u32;
 
-/// How an index was declared. Both declared kinds are kept in key order and serve the same lookups; the
+/// Kind of an index. Both declared kinds are stored in key order and serve the same lookups; the
 /// kind records the declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexKind {
@@ -12,7 +12,7 @@ pub enum IndexKind {
     Hash,
     /// For equality, ranges and order: `USING BTREE`.
     BTree,
-    /// Not declared: over one column that other indexes have, but not as their first
+    /// Not declared: over one column that other indexes contain, but that leads none of them
     /// ([`TableSchema::complete_indexes`](crate::TableSchema::complete_indexes)).
     Companion,
 }
@@ -20,11 +20,13 @@ pub enum IndexKind {
 /// What distinguishes a kind of index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexTraits {
-    /// Its number in stored schemas: even, never reused. The lowest bit says that the index is unique.
+    /// Its number in stored schemas: even, never reused. The lowest bit says that the index is
+    /// unique.
     pub code: u8,
-    /// What stands after `USING`; `None` for a kind that cannot be declared.
+    /// Keyword after `USING`; `None` for a kind that cannot be declared.
     pub keyword: Option<&'static str>,
-    /// Entries of one integer column are kept packed in memory, for a table whose key is one integer.
+    /// Entries of one integer column are kept packed in memory, for a table whose key is one
+    /// integer.
     pub packs_integers: bool,
 }
 
@@ -74,11 +76,11 @@ pub struct IndexSchema {
     /// Name as written. Compared without regard to ASCII case; unique in its table, primary key
     /// included.
     pub name: String,
-    /// Ids of its columns, in key order. Ids, not positions, so that they mean the same columns when
-    /// others are added or dropped.
+    /// Ids of its columns, in key order. Ids, not positions, so that they mean the same columns
+    /// when others are added or dropped.
     pub columns: Vec<u32>,
-    /// Whether no two rows may have the same values in all its columns. Rows with a null in one of them
-    /// never conflict.
+    /// Whether no two rows may have the same values in all its columns. Rows with a null in one of
+    /// them never conflict.
     pub unique: bool,
     /// How it was declared.
     pub kind: IndexKind,

@@ -23,9 +23,9 @@ impl TableSchema {
         self.declared_indexes().find(|index| index.name.eq_ignore_ascii_case(name))
     }
 
-    /// The sets of columns, by position, in which no two rows have the same values: that of the primary
-    /// key and those of unique indexes. Rows with a null in a set never conflict; `with_nulls` leaves
-    /// out the sets that may hold one.
+    /// The sets of columns, by position, in which no two rows have the same values: that of the
+    /// primary key and those of unique indexes. Rows with a null in a set never conflict;
+    /// `with_nulls` leaves out the sets that may hold one.
     pub fn unique_sets(&self, with_nulls: bool) -> impl Iterator<Item = Vec<usize>> {
         let primary = self.primary_key.iter().map(|key| key.columns.clone());
         let unique = self.indexes.iter().filter(|index| index.unique);
@@ -35,9 +35,9 @@ impl TableSchema {
         primary.chain(unique.filter(counts))
     }
 
-    /// Gives a companion index to each column that indexes have, but none as its first, so that every
-    /// column of an index can be looked up; drops companions that are no longer needed. Adds as many as
-    /// the limits allow.
+    /// Adds a companion index for each column that indexes contain but that leads none of them, so
+    /// that every column of an index can be looked up. Drops companions that are no longer needed.
+    /// Adds as many as the limits allow.
     pub fn complete_indexes(&mut self) {
         let declared: Vec<IndexSchema> = self.declared_indexes().cloned().collect();
         let leads =
@@ -96,7 +96,7 @@ impl TableSchema {
                 limits::MAX_INDEXES
             )));
         }
-        // Each index takes columns in a segment beside those of the table.
+        // Each index adds columns to those of the table in a segment.
         let places: usize = self.indexes.iter().map(|index| index.columns.len() + 2).sum();
         if places > 0 && self.columns.len() + places + 3 > limits::MAX_SEGMENT_COLUMNS {
             return Err(Error::limit(format!(

@@ -1,4 +1,4 @@
-//! The shape of a table: columns, keys, indexes. How they are stored is unknown here.
+//! The schema of a table: columns, keys and indexes. Storage decisions are not here.
 
 mod index;
 mod indexes;

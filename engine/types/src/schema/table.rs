@@ -1,4 +1,4 @@
-//! The shape of a table: columns and keys. Storage decisions (segments, partitions) are not here.
+//! The schema of a table: columns and keys. Storage decisions (segments, partitions) are not here.
 
 use super::index::IndexSchema;
 use crate::{DataType, Error, Result, Value, limits};
@@ -45,8 +45,9 @@ pub struct KeyColumns {
 /// How rows are distributed over partitions. A table without a shard key has a single partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardKey {
-    /// Positions of the columns that choose the partition; none when the hidden row number does. In a
-    /// table with a primary key they are among its columns, so that a key alone gives the partition.
+    /// Positions of the columns that choose the partition; none when the hidden row number does. In
+    /// a table with a primary key they are among its columns, so that a key alone gives the
+    /// partition.
     pub columns: Vec<usize>,
     /// Number of partitions. 0 in a schema that is not created yet: the database chooses.
     pub partitions: u32,
@@ -73,8 +74,8 @@ pub struct TableSchema {
     pub next_index_id: u32,
     /// Ids below this are used, some by dropped columns.
     pub next_column_id: u32,
-    /// Counts changes of the columns. Rows in memory and in the log carry the version they were written
-    /// with.
+    /// Incremented with every change of the columns. Rows in memory and in the log carry the
+    /// version under which they were written.
     pub version: u16,
 }
 
@@ -87,13 +88,13 @@ impl TableSchema {
         id
     }
 
-    /// Inserts a column at a position; keys keep meaning the same columns.
+    /// Inserts a column at a position; keys still refer to the same columns.
     pub fn insert_column(&mut self, at: usize, column: Column) {
         self.columns.insert(at, column);
         self.move_keys(|position| if position >= at { position + 1 } else { position });
     }
 
-    /// Removes a column that is in no key; keys keep meaning the same columns.
+    /// Removes a column that is in no key; keys still refer to the same columns.
     pub fn remove_column(&mut self, at: usize) -> Column {
         self.move_keys(|position| if position > at { position - 1 } else { position });
         let gone = self.columns.remove(at);
@@ -153,7 +154,8 @@ impl TableSchema {
         }
     }
 
-    /// Checks one row: width, nulls, and that each value is of the column's type and within its limits.
+    /// Checks one row: width, nulls, and that each value is of the column's type and within its
+    /// limits.
     pub fn check_row(&self, row: &[Value]) -> Result<()> {
         if row.len() != self.columns.len() {
             return Err(Error::type_error(format!(
@@ -250,7 +252,7 @@ impl Column {
 /// A named query, stored as its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewSchema {
-    /// Name as written; looked up without regard to ASCII case, in one space with the tables.
+    /// Name as written; looked up without regard to ASCII case, in the same namespace as tables.
     pub name: String,
     /// Names of its columns.
     pub columns: Vec<String>,

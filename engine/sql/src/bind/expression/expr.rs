@@ -65,8 +65,8 @@ impl<'a> Binder<'a> {
         Ok(expr.clone())
     }
 
-    /// Binds an expression and decides its type; an untyped parameter without a known value becomes
-    /// `TEXT`.
+    /// Binds an expression and decides its type: an untyped parameter takes the type of its value,
+    /// or `TEXT` if that is not known.
     pub(crate) fn typed(&mut self, ast: &'a E, env: &mut Env<'_>) -> Result<Expr> {
         let expr = self.expr(ast, env)?;
         Ok(self.settle(expr, DataType::TEXT))

@@ -66,7 +66,7 @@ pub(crate) fn not(mut expr: Expr) -> Expr {
     }
 }
 
-/// The comparison that holds exactly when `op` does not; both are null for null operands.
+/// Returns the comparison that is the negation of `op`, if `op` is a comparison.
 fn negated(op: BinaryOp) -> Option<BinaryOp> {
     use BinaryOp::*;
     Some(match op {
