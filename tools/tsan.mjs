@@ -46,7 +46,7 @@ await main(async () => {
     (one) => wanted.length === 0 || wanted.includes(one.name),
   )) {
     console.log(`▸ ${name}`);
-    // The standard library is built too: what it synchronizes must be seen.
+    // The standard library is built too: what it synchronises must be seen.
     const args = [
       '+nightly',
       'test',

@@ -1,11 +1,11 @@
 //! Rows of plain literals in `INSERT … VALUES`, from the second row on, read directly from the
 //! text: building a syntax tree of a thousand rows costs more than writing them.
 //!
-//! [`find`] cuts them out before the text is tokenized. It is conservative: the first row that does
+//! [`find`] cuts them out before the text is tokenised. It is conservative: the first row that does
 //! not consist of numbers, texts, booleans and nulls, and everything after it, stays for the
 //! parser. After parsing the remaining text, the caller checks that the row before each cut ends
 //! exactly where the cut starts, and otherwise parses the whole text. The scanner therefore needs
-//! to recognize rows of literals, but not the rest of the language.
+//! to recognise rows of literals, but not the rest of the language.
 
 use nacre_types::Result;
 use sqlparser::tokenizer::Location;
@@ -91,7 +91,7 @@ impl LiteralRows {
     }
 }
 
-/// Returns the location after a character, counted like the tokenizer does.
+/// Returns the location after a character, counted like the tokeniser does.
 pub(crate) fn after(place: Location, char: char) -> Location {
     match char {
         '\n' => Location::new(place.line + 1, 1),

@@ -206,7 +206,7 @@ pub(crate) fn is_rows_only(query: &Query) -> bool {
         && query.fetch.is_none()
 }
 
-/// Tokenizes the text between the cuts. Locations are those in the whole text.
+/// Tokenises the text between the cuts. Locations are those in the whole text.
 fn tokenize<'a>(sql: &'a str, cuts: &[Cut]) -> Result<(Vec<TokenWithSpan>, Lines<'a>)> {
     let mut tokens: Vec<TokenWithSpan> = Vec::new();
     let mut known = vec![(Location::new(1, 1), 0)];

@@ -62,7 +62,7 @@ fn rows_of_literals_are_cut_out() {
     }
     let two = "insert into u values (1,2,'a'),(3,4,'b'); insert into u values (5,6,'c'),\n(7,8,'d') returning id ;select 1";
     assert_eq!(same(two), 2);
-    // After the first construct that the scanner does not recognize, it looks no further.
+    // After the first construct that the scanner does not recognise, it looks no further.
     assert_eq!(
         same(
             "insert into u values (1,2,'a'),(3,4,'b') /* ; */; insert into u values (5,6,'c'),(7,8,'d')"

@@ -125,7 +125,7 @@ fn element_sets<'a>(
     })
 }
 
-/// Recognizes `ROLLUP (…)` or `CUBE (…)` inside `GROUPING SETS`, which parses as a function call.
+/// Recognises `ROLLUP (…)` or `CUBE (…)` inside `GROUPING SETS`, which parses as a function call.
 /// Returns whether it is `ROLLUP`, and its elements.
 fn nested(set: &[ast::Expr]) -> Option<(bool, Vec<&ast::Expr>)> {
     let [ast::Expr::Function(call)] = set else { return None };

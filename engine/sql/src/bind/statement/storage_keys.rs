@@ -14,7 +14,7 @@ pub(crate) struct StorageKey<'a> {
     at: Option<Position>,
 }
 
-/// Recognizes a key in a column definition.
+/// Recognises a key in a column definition.
 pub(crate) fn of_definition(definition: &ast::ColumnDef) -> Option<StorageKey<'_>> {
     let ast::DataType::Custom(type_name, columns) = &definition.data_type else { return None };
     let [ast::ObjectNamePart::Identifier(word)] = type_name.0.as_slice() else { return None };
