@@ -107,7 +107,11 @@ fn drop_views(names: &[String], if_exists: bool, engine: &Engine) -> Result<()> 
     if let (Some(name), false) = (missing, if_exists) {
         let error = Error::not_found(format!("no view `{name}`")).with_sqlstate("42P01");
         let is_table = store.table(name).is_some();
-        return Err(if is_table { error.with_hint("it is a table: DROP TABLE") } else { error });
+        return Err(if is_table {
+            error.with_hint("it is a table; use DROP TABLE")
+        } else {
+            error
+        });
     }
     for name in names.iter().filter(|name| store.view(name).is_some()) {
         store.drop_view(name)?;

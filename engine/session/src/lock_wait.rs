@@ -56,7 +56,7 @@ impl LockWaits {
                 return Err(Error::cancelled());
             }
             if next_ns == self.deadline_ns {
-                return Err(error.with_hint("the lock was not free in time; retry"));
+                return Err(error.with_hint("the lock was not released in time; retry"));
             }
         }
     }

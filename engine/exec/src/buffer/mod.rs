@@ -1,4 +1,4 @@
-//! Rows held in memory by operators, and the limits of copying them.
+//! Rows that operators hold in memory, and limits on copying them.
 
 mod column;
 pub(crate) mod limits;

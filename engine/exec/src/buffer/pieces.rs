@@ -1,6 +1,6 @@
-//! Batches whose rows share long texts, cut so that copying them stays affordable.
+//! Splits batches whose rows share long texts, so that copying them stays affordable.
 //!
-//! A constant or a dictionary entry holds a text once; its copies, one a row, are not shared.
+//! A constant or a dictionary entry holds a text once; copying it per row does not share it.
 
 use super::limits::BATCH_BYTES;
 use nacre_column::{Batch, Form, Values, Vector};
@@ -25,7 +25,7 @@ pub(crate) fn rows_at_once(batch: &Batch) -> usize {
     }
 }
 
-/// A batch, cut into several of fewer rows where copies of its texts would take too many bytes.
+/// Splits a batch if copies of its texts would take too many bytes.
 pub fn pieces(batch: Batch) -> Vec<Batch> {
     let at_once = rows_at_once(&batch);
     if batch.selected() <= at_once {

@@ -1,4 +1,4 @@
-//! The builder of one plan: which operator each node becomes.
+//! Builds the operators of a plan.
 
 use super::check::checked;
 use super::measure::measured;
@@ -29,17 +29,17 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What the nodes of one plan share while it is built.
+/// State shared by the nodes of a plan while it is built.
 #[derive(Clone, Default)]
 pub(super) struct Builder {
     /// Rows of `Plan::Shared`, by number.
     shared: Map<u32, Rc<RefCell<SharedRows>>>,
-    /// A limit above the next sort needs only this many rows of it.
+    /// Number of rows that a limit above the next sort needs.
     rows_needed: Option<u64>,
 }
 
 impl Builder {
-    /// The operator of a node, on several threads where that is worth it.
+    /// Builds a node's operator, on several threads if worthwhile.
     pub fn build(&mut self, plan: &Plan, site: Site<'_>) -> Result<Box<dyn Operator>> {
         let context = &site.context.of_node(plan);
         let site = Site { context, ..site };
@@ -52,7 +52,7 @@ impl Builder {
         Ok(measured(checked(operator, plan), plan, context))
     }
 
-    /// The operator of a node that several threads run; `None` when the thread that pulls from it does.
+    /// Builds a node's operator for several threads; `None` if it runs on the pulling thread.
     #[inline(never)]
     fn parallel(&mut self, plan: &Plan, site: Site<'_>) -> Result<Option<Box<dyn Operator>>> {
         let context = site.context;
@@ -72,7 +72,7 @@ impl Builder {
             Some(ParallelPlan::Gather { split }) => {
                 let builder = self.for_later(plan, None, context)?;
                 let operator = Gather::new(plan, split, site.filters.clone(), builder, context);
-                // The nodes that the threads run are measured.
+                // Only the nodes that the threads run are measured.
                 Some(checked(Box::new(operator), plan))
             }
         })
@@ -245,8 +245,8 @@ impl Builder {
         Ok(boxed_sort(rows, input, keys, limit))
     }
 
-    /// What builds the step of a recursion for each round. Shared inputs that depend on the round are
-    /// shared within it; the others keep their rows.
+    /// Returns a builder for the step of a recursion in each round. Shared inputs that depend on
+    /// the round are recomputed in each; the others keep their rows.
     fn rounds(&mut self, step: &Plan, id: u32, context: &Context<'_>) -> Result<Rebuild> {
         let builder = self.for_later(step, Some(id), context)?;
         let copy = Box::new(step.clone());
@@ -258,9 +258,9 @@ impl Builder {
         }))
     }
 
-    /// A builder for a plan that is built later, once or several times. It knows the rows that the
-    /// plan shares with others, or from one time to the next: all that do not depend on the rounds of
-    /// recursions in the plan, or of `own`, whose step it is.
+    /// Returns a builder for a plan that is built later, possibly repeatedly. It holds the shared
+    /// rows that stay the same: those of inputs that do not depend on rounds of recursions in the
+    /// plan, or of `own`, whose step the plan is.
     fn for_later(
         &mut self,
         plan: &Plan,
@@ -275,7 +275,7 @@ impl Builder {
         Ok(Builder { shared, rows_needed: None })
     }
 
-    /// The rows that are shared under a number, computed when the first operator reads them.
+    /// The rows of a shared input, computed when an operator first reads them.
     fn shared_rows(
         &mut self,
         id: u32,
@@ -341,8 +341,8 @@ fn values(plan: &Plan, rows: &[Vec<Expr>]) -> Result<Box<dyn Operator>> {
     Ok(Box::new(ValuesScan::new(plan.types(), rows.to_vec())))
 }
 
-// Operators that are large are made in functions of their own, which are not on the stack while their
-// inputs are built.
+// Large operators are built in separate functions, whose stack frames are gone while their inputs
+// are built.
 
 #[inline(never)]
 fn boxed_aggregate(
@@ -384,8 +384,8 @@ fn is_sort(plan: &Plan) -> bool {
     }
 }
 
-/// The rows of a plan in the order of sort keys, if a scan returns them so and that is cheaper than
-/// sorting them.
+/// Builds a plan that returns its rows in the order of sort keys, if a scan can provide it and that
+/// is cheaper than sorting.
 #[inline(never)]
 fn ordered_scan(
     input: &Plan,
@@ -403,8 +403,7 @@ fn ordered_scan(
     }
 }
 
-/// A scan under projections that returns its rows in an order; `None` when they should be sorted
-/// instead.
+/// Builds a scan under projections in an order; `None` if the rows should be sorted instead.
 fn in_order(
     plan: &Plan,
     order: &Order<'_>,
@@ -423,7 +422,7 @@ fn in_order(
     Ok(operator.map(|operator| measured(checked(operator, plan), plan, context)))
 }
 
-/// What builds a plan during execution.
+/// Returns a builder for a plan during execution.
 fn rebuild(plan: Plan) -> Rebuild {
     Box::new(move |context: &Context<'_>| {
         Builder::default().build(&plan, Site::of(&RuntimeFilters::default(), context))

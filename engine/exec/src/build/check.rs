@@ -1,4 +1,4 @@
-//! Operators wrapped so that debug builds check every batch they return.
+//! Wraps operators so that debug builds check every batch they return.
 
 use crate::context::Context;
 use crate::operator::protocol::Operator;
@@ -6,7 +6,7 @@ use nacre_column::Batch;
 use nacre_sql::plan::Plan;
 use nacre_types::{DataType, Result, limits};
 
-/// The operator of a plan; in debug builds it checks what the operator returns.
+/// Wraps the operator of a plan in debug builds.
 pub(super) fn checked(operator: Box<dyn Operator>, plan: &Plan) -> Box<dyn Operator> {
     if cfg!(debug_assertions) {
         Box::new(Checked { operator, types: plan.types(), is_done: false })
@@ -36,7 +36,7 @@ impl Operator for Checked {
     }
 }
 
-/// What every operator promises of a batch.
+/// Checks the invariants of a batch.
 fn check(batch: &Batch, types: &[DataType]) {
     debug_assert!(batch.rows <= limits::VECTOR_ROWS, "a batch of {} rows", batch.rows);
     debug_assert!(batch.selected() > 0, "a batch has at least one row");

@@ -1,4 +1,4 @@
-//! The rows that `UPDATE` and `DELETE` change.
+//! Builds operators for `UPDATE` and `DELETE`.
 
 use super::measure::measured_locating;
 use crate::context::Context;
@@ -9,8 +9,8 @@ use nacre_sql::plan::Plan;
 use nacre_table::RowLocator;
 use nacre_types::{Error, Result};
 
-/// The rows of a table that a plan picks, each with its locator. The plan is a scan, or filters over
-/// one.
+/// Builds an operator for the target rows of a plan, with locators. The plan must be a scan, or
+/// filters over one.
 pub fn build_locating(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn LocatingOperator>> {
     let mut plan = plan;
     let mut predicates = Vec::new();
@@ -32,7 +32,7 @@ pub fn build_locating(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Loca
             Plan::Values { rows, .. } if rows.is_empty() => return Ok(Box::new(Nothing)),
             _ => {
                 return Err(Error::unsupported(
-                    "UPDATE or DELETE over more than filters of one table",
+                    "UPDATE or DELETE over anything but a filtered table",
                 ));
             }
         }

@@ -1,4 +1,4 @@
-//! Operators wrapped so that a profile counts their rows and time.
+//! Wraps operators to measure their rows and time for a profile.
 
 use crate::context::Context;
 use crate::operator::protocol::{LocatingOperator, Operator};
@@ -7,7 +7,7 @@ use nacre_sql::plan::Plan;
 use nacre_table::RowLocator;
 use nacre_types::Result;
 
-/// The operator, measured as this node when the statement is profiled.
+/// Wraps the operator of this node if the statement is profiled.
 pub(super) fn measured(
     operator: Box<dyn Operator>,
     plan: &Plan,

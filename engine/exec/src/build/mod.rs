@@ -19,13 +19,14 @@ use nacre_sql::plan::Plan;
 use nacre_types::Result;
 use site::Site;
 
-/// The operators of a plan.
+/// Builds the operators of a plan.
 pub fn build(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
     context.memory.share_among(plan, 0);
     Builder::default().build(plan, Site::of(&RuntimeFilters::default(), context))
 }
 
-/// Like [`build`], with all rows computed now: later changes by the transaction do not affect them.
+/// Like [`build`], but computes all rows immediately, so that later changes by the transaction do
+/// not affect them.
 pub fn build_collected(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Operator>> {
     context.memory.share_among(plan, 1);
     Ok(Box::new(SharedRows::all_of(build(plan, context)?, plan.types(), context)?))

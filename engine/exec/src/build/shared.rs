@@ -1,4 +1,4 @@
-//! Which shared inputs of a plan stay the same when the plan is built again.
+//! Finds the shared inputs of a plan that stay the same when the plan is built again.
 
 use nacre_sql::plan::Plan;
 use nacre_types::Result;

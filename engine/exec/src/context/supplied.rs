@@ -10,7 +10,7 @@ pub struct SuppliedRows<'a> {
     pub id: u32,
     /// The rows, without selections.
     pub batches: &'a [Batch],
-    /// The rows of another `Plan::Given`.
+    /// Rows of further `Plan::Given` nodes.
     pub others: Option<&'a SuppliedRows<'a>>,
 }
 

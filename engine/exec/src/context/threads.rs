@@ -1,19 +1,19 @@
-//! How a statement is spread over threads.
+//! Parallelism of a statement.
 
 use nacre_types::limits;
 
-/// Threads of a statement, and the size of what each takes at a time.
+/// The threads of a statement, and their morsel size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threads {
-    /// Threads that work at once; 1 for the caller's alone.
+    /// Number of concurrent threads; 1 for the calling thread only.
     pub count: usize,
-    /// Rows of a morsel, roughly. A table of fewer rows does not use a second thread, except that 1,
-    /// for tests, spreads every table.
+    /// Approximate rows per morsel. A table with fewer rows does not use a second thread, except
+    /// that 1, for tests, splits every table.
     pub morsel_rows: usize,
 }
 
 impl Threads {
-    /// The caller's alone.
+    /// The calling thread only.
     pub const ONE: Threads = Threads::new(1);
 
     /// `count` threads, with morsels of the usual size.

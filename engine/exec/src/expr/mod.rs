@@ -39,7 +39,7 @@ pub fn evaluate(expr: &Expr, batch: &Batch, context: &Context<'_>) -> Result<Vec
     Ok(Arc::try_unwrap(shared).unwrap_or_else(|shared| (*shared).clone()))
 }
 
-/// Like [`evaluate`], without copying what is a column of the batch already.
+/// Like [`evaluate`], without copying if the expression is a column of the batch.
 pub(crate) fn evaluate_shared(
     expr: &Expr,
     batch: &Batch,

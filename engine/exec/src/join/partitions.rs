@@ -62,7 +62,7 @@ impl JoinPartitions {
         })
     }
 
-    /// Nulls of the whole right side.
+    /// Null information of the whole right side.
     pub fn nulls(&self) -> Nulls {
         self.nulls
     }
@@ -77,7 +77,7 @@ impl JoinPartitions {
         Ok(())
     }
 
-    /// Writes what is left of the right side.
+    /// Writes the buffered rest of the right side.
     pub fn finish_right(&mut self, context: &Context<'_>) -> Result<()> {
         if let Some(right) = self.right.take() {
             self.rights = right.finish(context)?;
@@ -94,7 +94,7 @@ impl JoinPartitions {
         Ok(())
     }
 
-    /// Writes what is left of the left side and pairs the partitions.
+    /// Writes the buffered rest of the left side and pairs the partitions.
     pub fn finish_left(&mut self, context: &Context<'_>) -> Result<()> {
         if let Some(left) = self.left.take() {
             let (lefts, rights) = (left.finish(context)?, std::mem::take(&mut self.rights));

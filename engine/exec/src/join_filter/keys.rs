@@ -7,7 +7,7 @@ use nacre_types::hash::hash_u64;
 
 /// A range of at most this many integers is always kept as a bitmap.
 const NARROW: u64 = 1 << 19;
-/// A wider range is kept as a bitmap up to this many bits a value, which a Bloom filter would take.
+/// A wider range is kept as a bitmap up to this many bits per value, as a Bloom filter would take.
 const BITS_A_VALUE: u64 = 64;
 /// Up to this many values are also kept sorted, to be compared with the bounds of blocks.
 const FEW: usize = 1 << 12;
@@ -60,7 +60,7 @@ impl KeySet {
             }
             Members::Bits(bits)
         } else {
-            // About 16 bits a value, three of which are set: some 2 % false positives.
+            // About 16 bits per value, three of them set: some 2 % false positives.
             let mut words = vec![0u64; (count / 4).next_power_of_two().max(64)];
             for v in values {
                 let (at, bits) = bloom_position(v, words.len());
@@ -86,7 +86,7 @@ impl KeySet {
         }
     }
 
-    /// Appends those of `rows` whose value may be in the set.
+    /// Appends the rows whose value may be in the set.
     pub fn select(&self, values: &[i64], rows: ActiveRows<'_>, out: &mut Vec<u32>) {
         // Branch-free: which rows pass is unpredictable.
         let mut at = 0;

@@ -1,11 +1,12 @@
-//! Filters that a join derives from its keys at run time, once its build side is collected, and that
-//! the scans of its probe side apply (after Bratbergsengen's and Graefe's bit vector filtering). When
-//! the keys are few, a scan may also look them up in an index ("join index filter": Prout et al.,
-//! *Cloud-Native Transactions and Analytics in SingleStore*, SIGMOD 2022, section 5.1).
+//! Filters that a join derives from its keys at run time, once its build side is collected, and
+//! that the scans of its probe side apply (after Bratbergsengen's and Graefe's bit vector
+//! filtering). If there are few keys, a scan may also look them up in an index ("join index
+//! filter": Prout et al., *Cloud-Native Transactions and Analytics in SingleStore*, SIGMOD 2022,
+//! section 5.1).
 //!
-//! A [`KeyFilter`] is made together with the operators, empty; the join fills it before it reads its
-//! probe side. It never drops a row that has a partner and may pass any other: the join decides. An
-//! empty filter passes every row, so leaving it empty is correct too.
+//! A [`KeyFilter`] is created empty, together with the operators; the join fills it before it reads
+//! its probe side. It never drops a row that has a partner, and may pass any other: the join
+//! decides. An empty filter passes every row, so leaving it empty is correct too.
 
 mod keys;
 #[cfg(test)]
@@ -29,7 +30,8 @@ const TRIAL_ROWS: usize = 1 << 14;
 /// The most keys of a join that are offered for lookups.
 const MAX_LOOKUPS: usize = 1 << 14;
 
-/// The values of one key column of a join's build side, for all threads that scan its probe side.
+/// The values of one key column of a join's build side, shared by all threads that scan its probe
+/// side.
 #[derive(Default)]
 pub(crate) struct KeyFilter {
     keys: OnceLock<KeySet>,
@@ -62,7 +64,7 @@ impl KeyFilter {
         let _ = self.keys.set(KeySet::of(values));
     }
 
-    /// Whether it is filled and has dropped at least a quarter of the rows so far.
+    /// Whether the filter is filled and has dropped at least a quarter of the rows so far.
     pub fn is_worth_it(&self) -> bool {
         let tested = self.tested.load(Ordering::Relaxed);
         self.keys.get().is_some()
@@ -80,7 +82,7 @@ impl KeyFilter {
         }
     }
 
-    /// Those of `rows` that may have a partner.
+    /// The rows that may have a partner.
     pub fn select(&self, vector: &Vector, rows: ActiveRows<'_>) -> Vec<u32> {
         let Some(keys) = self.keys.get() else { return rows.to_selection() };
         let valid = |row: usize| vector.validity().is_none_or(|v| v.get(row));

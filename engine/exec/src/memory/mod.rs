@@ -1,10 +1,10 @@
-//! How much the operators of one statement may hold together.
+//! The memory limit of a statement, shared by its operators.
 //!
 //! Half of the limit is divided among the operators that hold rows: each has a share that no other
 //! operator can take, so every operator can make progress however little memory there is. The other
-//! half is a pool, first come, first served. An operator that gets no more spills (`spill/`) or ends
-//! the statement with `limit`. All operators together never hold more than the limit, apart from
-//! batches in flight, and from a minimum for each operator where the limit is hardly larger than that.
+//! half is a pool, first come, first served. An operator that gets no more memory spills (`spill/`)
+//! or fails the statement with `limit`. All operators together never exceed the limit, except for
+//! batches in flight, and for a minimum per operator if the limit is hardly larger than that.
 
 mod pool;
 mod reservation;

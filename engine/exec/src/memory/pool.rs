@@ -17,7 +17,7 @@ pub struct Memory(Arc<Pool>);
 #[derive(Debug)]
 struct Pool {
     limit: AtomicUsize,
-    /// How many operators divide the first half of the limit.
+    /// Number of operators that divide the first half of the limit.
     holders: AtomicUsize,
     /// Bytes taken from the second half.
     taken: AtomicUsize,
@@ -36,12 +36,12 @@ impl Memory {
         }))
     }
 
-    /// Bytes that all operators may hold together.
+    /// The limit for all operators together, in bytes.
     pub fn limit(&self) -> usize {
         self.0.limit.load(Ordering::Relaxed)
     }
 
-    /// Changes the limit for later reservations; those made keep what they hold.
+    /// Changes the limit for later reservations; existing ones are kept.
     pub fn set_limit(&self, bytes: usize) {
         self.0.limit.store(bytes, Ordering::Relaxed);
     }
@@ -57,7 +57,7 @@ impl Memory {
         (limit / 2 / self.0.holders.load(Ordering::Relaxed)).max(LEAST_BYTES.min(limit))
     }
 
-    /// Takes `more` bytes from the pool; false when fewer are left.
+    /// Takes `more` bytes from the pool. Returns false if fewer are left.
     #[must_use]
     pub(super) fn take(&self, more: usize) -> bool {
         let room = self.limit() / 2;
@@ -71,7 +71,7 @@ impl Memory {
         invariant!(bytes <= taken, "{bytes} bytes returned to a pool that lent {taken}");
     }
 
-    /// Bytes of rows to buffer for each place while spilling to several places at once.
+    /// Bytes of rows to buffer per partition while spilling to several at once.
     pub(crate) fn chunk_bytes(&self) -> usize {
         (self.share() / 64).clamp(2 << 10, 256 << 10)
     }

@@ -1,15 +1,15 @@
-//! What one operator holds of a statement's memory.
+//! One operator's reservation of a statement's memory.
 
 use super::pool::Memory;
 
-/// The memory of one operator, given back on drop.
+/// The memory reserved by one operator, released on drop.
 #[derive(Default)]
 pub struct Reservation {
-    /// The pool that lent `taken`, once there was a first reservation.
+    /// The pool that `taken` was reserved from; `None` before the first reservation.
     memory: Option<Memory>,
     /// Bytes beyond the operator's own share.
     taken: usize,
-    /// How many reservations divide the operator's share; 0 and 1 for one.
+    /// Number of reservations that divide the operator's share; 0 and 1 mean one.
     sharers: usize,
 }
 
@@ -19,22 +19,22 @@ impl Reservation {
         Reservation { memory: None, taken: 0, sharers: threads }
     }
 
-    /// Reserves `bytes` in place of what was reserved before; false, with the reservation as it was,
-    /// when there is no room.
+    /// Changes the reservation to `bytes`. Returns false and leaves it unchanged if there is no
+    /// room.
     #[must_use]
     pub fn try_resize(&mut self, bytes: usize, memory: &Memory) -> bool {
         let share = memory.share() / self.sharers.max(1);
         self.try_resize_taken(bytes.saturating_sub(share), memory)
     }
 
-    /// Like [`Reservation::try_resize`] for an operator that has no share of its own: it takes no
-    /// more from the pool than others have as their share.
+    /// Like [`Reservation::try_resize`], for an operator without a share of its own: it takes at
+    /// most another operator's share from the pool.
     #[must_use]
     pub(crate) fn try_resize_small(&mut self, bytes: usize, memory: &Memory) -> bool {
         bytes <= memory.share() / self.sharers.max(1) && self.try_resize_taken(bytes, memory)
     }
 
-    /// Sets what is taken from the pool; false when the pool has less.
+    /// Changes the bytes taken from the pool. Returns false if the pool has less.
     fn try_resize_taken(&mut self, wanted: usize, memory: &Memory) -> bool {
         let memory = self.memory.get_or_insert_with(|| memory.clone());
         if wanted <= self.taken {
@@ -46,7 +46,7 @@ impl Reservation {
         true
     }
 
-    /// Gives everything back.
+    /// Releases everything.
     pub fn release(&mut self) {
         if let Some(memory) = self.memory.take() {
             memory.give_back(std::mem::take(&mut self.taken));

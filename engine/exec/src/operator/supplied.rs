@@ -22,7 +22,7 @@ impl Operator for SuppliedScan {
     fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         context.check_cancelled()?;
         let Some(batches) = context.supplied.and_then(|rows| rows.find(self.id)) else {
-            return Err(Error::unsupported("rows of a recursive WITH in this place"));
+            return Err(Error::unsupported("a reference to a recursive WITH in this position"));
         };
         let Some(batch) = batches.get(self.at) else { return Ok(None) };
         debug_assert!(batch.selection.is_none(), "supplied rows have no selection");

@@ -93,8 +93,7 @@ fn aggregate(
     }
 }
 
-/// What the aggregates below must return for the rows of one group, whose columns are
-/// `(key…, x, y, z)`.
+/// The expected aggregates of one group, whose columns are `(key…, x, y, z)`.
 fn model(rows: &[&Vec<Value>], x: usize) -> Vec<Value> {
     let ints: Vec<i128> = rows.iter().filter_map(|r| nacre_types::key::integer(&r[x])).collect();
     let mut distinct = ints.clone();

@@ -1,5 +1,5 @@
-//! Hash aggregation on several threads: each groups and accumulates the morsels it takes, and the
-//! partial results are joined at the end.
+//! Parallel hash aggregation: each thread aggregates the morsels it takes, and the partial results
+//! are merged at the end.
 
 use super::pipeline::{BuildPipelines, PipelinePart, look_up, own_copy};
 use super::sides::BuildSides;
@@ -16,7 +16,7 @@ use nacre_sql::plan::Plan;
 use nacre_types::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
-/// What an aggregation computes.
+/// The parameters of an aggregation.
 pub(crate) struct AggregateSpec {
     pub groups: Vec<Expr>,
     pub aggregates: Vec<Aggregate>,
@@ -41,24 +41,24 @@ pub(crate) struct ParallelAggregate<B> {
     spec: AggregateSpec,
     /// Filters on the input.
     filters: RuntimeFilters,
-    /// Builds what is not part of the pipeline, until there is a result.
+    /// Builds the build sides of the pipeline's joins; taken once there is a result.
     builder: Option<B>,
     result: Option<Groups>,
     emitted: usize,
 }
 
-/// Where groups come from once they are complete.
+/// The source of the completed groups.
 enum Groups {
     Joined {
         aggregation: Box<Aggregation>,
-        /// For as long as the groups are there.
+        /// Held as long as the groups.
         _held: Reservation,
     },
     /// On one thread, because the partial results of several do not fit.
     Alone(Box<HashAggregate>),
 }
 
-/// What one thread has accumulated.
+/// One thread's partial result.
 struct Partial {
     aggregation: Aggregation,
     held: Reservation,
@@ -75,9 +75,9 @@ struct Added {
     to: usize,
 }
 
-/// Why several threads produced no result.
+/// Why parallel aggregation failed.
 enum NotParallel {
-    /// One thread has to do it.
+    /// A single thread must aggregate.
     OneThread,
     Failed(Error),
 }
@@ -93,7 +93,7 @@ impl From<Error> for NotParallel {
 }
 
 impl<B: BuildPipelines> ParallelAggregate<B> {
-    /// Over a pipeline. `builder` builds what is not part of it, later.
+    /// Aggregates a pipeline. `builder` later builds everything outside it.
     pub fn new(
         input: &Plan,
         split: SplitScan,
@@ -169,8 +169,8 @@ impl<B: BuildPipelines> ParallelAggregate<B> {
     }
 }
 
-/// Joins partial results. A thread took its morsels in order, so the groups that each morsel added,
-/// morsel by morsel, are the groups in the order in which one thread would have met them.
+/// Merges partial results. Each thread took its morsels in order, so the groups that each morsel
+/// added, morsel by morsel, are in the order in which a single thread would have seen them.
 fn join(partials: Vec<Partial>, empty: Aggregation, context: &Context<'_>) -> Result<Groups> {
     let mut added: Vec<Added> = Vec::new();
     for (worker, partial) in partials.iter().enumerate() {
@@ -203,7 +203,7 @@ impl<B: BuildPipelines> Operator for ParallelAggregate<B> {
                 Err(NotParallel::OneThread) => self.alone(&mut builder, context),
                 Err(NotParallel::Failed(error)) => Err(error),
             };
-            // A call after an error tries again.
+            // A call after an error retries.
             self.result = Some(groups.inspect_err(|_| self.builder = Some(builder))?);
             self.split.morsels.clear();
         }

@@ -37,10 +37,10 @@ pub(crate) struct Gather<B> {
     ready: VecDeque<Batch>,
     /// Memory of the batches in `ready`.
     held: Vec<Reservation>,
-    /// The error that comes after what is ready, as it would on one thread.
+    /// The error to report after the batches in `ready`, as on a single thread.
     failed: Option<Error>,
-    /// The remaining morsels are read one by one on this thread, without holding rows: a morsel
-    /// produced more than can be held.
+    /// Whether the remaining morsels are read one by one on this thread, without holding rows,
+    /// because a morsel produced more than fits in memory.
     reads_alone: bool,
     /// The operators of the morsel that is read alone.
     current: Option<Box<dyn Operator>>,
@@ -49,7 +49,7 @@ pub(crate) struct Gather<B> {
 }
 
 enum State<B> {
-    /// The right sides of the joins are not collected.
+    /// The joins' right sides are not collected yet.
     Waiting {
         split: SplitScan,
         builder: B,
@@ -59,7 +59,7 @@ enum State<B> {
     Alone(Box<dyn Operator>),
 }
 
-/// What one thread produced in a round.
+/// One thread's output of a round.
 struct Produced {
     /// Batches with the number of their morsel.
     batches: Vec<(usize, Batch)>,
@@ -69,7 +69,7 @@ struct Produced {
 
 /// Why a round ended early.
 enum RoundError {
-    /// What the morsels produce cannot be held.
+    /// The output does not fit in memory.
     Full,
     Failed(Error),
 }
@@ -89,7 +89,7 @@ enum Round {
 }
 
 impl<B: BuildPipelines> Gather<B> {
-    /// Over a pipeline. `builder` builds what is not part of it, later.
+    /// Runs a pipeline. `builder` later builds everything outside it.
     pub fn new(
         plan: &Plan,
         split: SplitScan,

@@ -13,10 +13,10 @@ use nacre_sql::plan::{JoinKind, Plan};
 use nacre_types::Result;
 use std::sync::Arc;
 
-/// What the operators of a pipeline are built from besides its plan.
+/// The inputs of a pipeline's operators besides its plan.
 #[derive(Clone, Copy)]
 pub(crate) struct PipelinePart<'a> {
-    /// What its scan reads, in place of the whole table.
+    /// The part of the table that its scan reads.
     pub morsel: &'a Morsel,
     /// The collected right sides of its joins.
     pub sides: &'a BuildSides,
@@ -25,8 +25,8 @@ pub(crate) struct PipelinePart<'a> {
 /// How a parallel operator builds parts of its plan. Implemented by the builder of plans, which
 /// operators do not know.
 pub(crate) trait BuildPipelines: Sized + 'static {
-    /// The operators of a plan on one thread. With `readers`, the expressions that read the output,
-    /// columns that none of them reads may hold nulls.
+    /// Builds a plan for one thread. With `readers`, the expressions that read the output, columns
+    /// that none of them reads may hold nulls.
     fn build_whole(
         &mut self,
         plan: &Plan,
@@ -35,7 +35,8 @@ pub(crate) trait BuildPipelines: Sized + 'static {
         context: &Context<'_>,
     ) -> Result<Box<dyn Operator>>;
 
-    /// Like [`BuildPipelines::build_whole`], of a pipeline over one morsel. Any thread may call it.
+    /// Like [`BuildPipelines::build_whole`], for a pipeline over one morsel. Any thread may call
+    /// it.
     fn build_part(
         plan: &Plan,
         readers: Option<&[&Expr]>,
@@ -72,13 +73,13 @@ fn probing_scan(plan: &Plan) -> Option<&Plan> {
     }
 }
 
-/// Whether a join returns rows of its right side when its left side is at an end. Such a join can only
-/// be the last of a pipeline.
+/// Whether a join returns rows of its right side after its left side has ended. Such a join can
+/// only be the last of a pipeline.
 pub(super) fn returns_right_rows(kind: JoinKind) -> bool {
     matches!(kind, JoinKind::Right | JoinKind::RightSemi | JoinKind::RightAnti)
 }
 
-/// Whether a join's rows follow from one row of its left side at a time.
+/// Whether a join processes each left row independently.
 fn probes_only(kind: JoinKind) -> bool {
     matches!(kind, JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti)
 }

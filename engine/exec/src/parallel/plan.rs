@@ -1,4 +1,4 @@
-//! Whether, and how, a plan runs on several threads.
+//! Decides whether and how a plan runs on several threads.
 
 use super::aggregate::AggregateSpec;
 use super::pipeline::{scan_of, split_pipeline};
@@ -13,9 +13,9 @@ use nacre_types::Result;
 pub(crate) enum ParallelPlan<'p> {
     /// Each thread groups and accumulates its morsels of the input.
     Aggregate { input: &'p Plan, spec: AggregateSpec, split: SplitScan },
-    /// Threads return rows of the whole plan.
+    /// Each thread runs the whole plan over its morsels.
     Gather { split: SplitScan },
-    /// Few rows are wanted, so other threads would read in vain.
+    /// Few rows are needed, so further threads would be wasted.
     OneThread,
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn plan_of<'p>(
     }
     Ok(match plan {
         Plan::Aggregate { input, groups, aggregates, .. } if aggregates.iter().all(may_merge) => {
-            // Right rows that a join returns at its end belong to no morsel.
+            // Right rows that a join returns at its end do not belong to any morsel.
             if scan_of(input).is_none() {
                 return Ok(None);
             }

@@ -1,4 +1,4 @@
-//! The collected right sides of a pipeline's joins, for all threads that run it.
+//! The build sides of a pipeline's joins, shared by all threads that run it.
 
 use crate::context::Context;
 use crate::join::{BuildSide, JoinSpec};
@@ -8,11 +8,11 @@ use nacre_sql::plan::Plan;
 use nacre_types::Result;
 use std::sync::Arc;
 
-/// The right sides of the joins of one pipeline, and the filters made of them.
+/// The build sides of one pipeline's joins, and the filters derived from them.
 #[derive(Default)]
 pub(crate) struct BuildSides {
     sides: Vec<Side>,
-    /// The filters that apply to the scan at the pipeline's beginning.
+    /// The filters that apply to the pipeline's scan.
     at_scan: RuntimeFilters,
 }
 
@@ -68,7 +68,7 @@ impl BuildSides {
         }
     }
 
-    /// What was collected for a join of the pipeline, and the filters made of it.
+    /// The build side of a join of the pipeline, and the filters derived from it.
     pub fn of(&self, join: &Plan) -> Option<(Arc<BuildSide>, &JoinFilters)> {
         let side = self.sides.iter().find(|side| side.join == address(join))?;
         Some((side.build.clone(), &side.filters))

@@ -254,7 +254,7 @@ fn all_threads_are_cancelled() {
         context.cancelled = &cancelled;
         let mut operator = build(&plan, &context).unwrap();
         assert_eq!(run(&mut *operator, &context).unwrap_err().kind(), ErrorKind::Cancelled);
-        // Each thread checks once more at most.
+        // Each thread checks at most once more.
         assert!(looks.load(Ordering::Relaxed) < 16, "{looks:?}");
     }
 }
@@ -401,8 +401,8 @@ fn shared_rows_are_computed_once_for_all_pipelines() {
     let once = shared(1, sums(all()));
     let twice = with_tags(with_tags(all(), once.clone()), once.clone());
     let count = |plan| aggregate(plan, &[1], &[(&COUNT, None, I64)]);
-    // The table is read three times where each level computes the one below it once, 2^6 times where it
-    // does not.
+    // The table is read three times if each level computes the one below it once, and 2^6 times
+    // otherwise.
     let levels = (2..8).fold(once.clone(), |below, id| {
         let both = with_tags(with_tags(all(), below.clone()), below);
         shared(id, sums(both))
@@ -454,7 +454,7 @@ fn rows_shared_within_a_round_of_a_recursion() {
     let by_id =
         |left, right| join(left, right, JoinKind::Inner, vec![(column(0), column(0))], None);
     let fields = vec![field(I64)];
-    // Each round: the numbers after those of the round before, looked up in the table twice.
+    // Each round adds the successors of the previous round's numbers, looked up in the table twice.
     let round = shared(1, below(Plan::Given { id: 9, fields: fields.clone() }, 20));
     let next = binary(BinaryOp::Add, column(0), lit(int(1), I64), I64);
     let step = project(by_id(by_id(all(), round.clone()), round), vec![next]);

@@ -16,12 +16,11 @@ use nacre_types::Result;
 
 /// Requirements on a scan beyond its plan.
 pub(crate) struct ScanRequest<'a> {
-    /// The expressions that read the output, when they are known: only the columns they read are
-    /// filled, the others hold nulls.
+    /// The expressions that read the output, if known: columns that none of them reads hold nulls.
     pub readers: Option<&'a [&'a Expr]>,
-    /// Rows that do not pass these may be left out.
+    /// Rows that do not pass these may be dropped.
     pub filters: &'a RuntimeFilters,
-    /// The part to read, on one of several threads; the whole table without it.
+    /// The part to read on one of several threads; `None` for the whole table.
     pub morsel: Option<&'a Morsel>,
 }
 

@@ -1,9 +1,9 @@
-//! Access to a table: which way to read it, and the reading.
+//! Table access: chooses an access path and reads rows.
 //!
-//! `access` chooses: a point read when the filters fix the whole primary key, rows that indexes find
-//! (`index`) when they are few, rows in an order (`ordered`), or else the blocks that zone maps leave
-//! (`source`). `filter` takes the filters apart for zone maps and encoded columns. `split` cuts what
-//! there is to read into morsels for several threads.
+//! `access` chooses: a point read if the filters fix the whole primary key, rows found by indexes
+//! (`index`) if they are few, rows in an order (`ordered`), or else the blocks that zone maps
+//! cannot rule out (`source`). `filter` splits the filters for zone maps and encoded columns.
+//! `split` divides the input into morsels for several threads.
 
 mod access;
 mod filter;

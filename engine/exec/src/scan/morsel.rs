@@ -1,9 +1,9 @@
-//! What one thread reads at a time.
+//! Morsels: the units of work of a parallel scan.
 
 use nacre_column::Batch;
 use nacre_table::{RowLocator, SegmentView, TableView};
 
-/// A part of what a scan has to read.
+/// A part of a scan's input.
 pub(crate) enum Morsel {
     /// Blocks of a segment, ascending.
     Blocks { view: SegmentView, blocks: Vec<usize> },

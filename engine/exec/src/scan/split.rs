@@ -14,17 +14,17 @@ use nacre_types::Result;
 /// The cost of fetching one row, in rows that are scanned.
 const PICKED_ROWS: usize = 16;
 
-/// What a scan has to read, split for several threads.
+/// A scan's input, divided for several threads.
 pub(crate) struct SplitScan {
     /// In the scan's order.
     pub morsels: Vec<Morsel>,
     /// The view to search by index once the joins above know their keys ([`SplitScan::look_up`]).
     later: Option<TableView>,
-    /// Whether indexes found the rows, which are then worth several threads however few they are.
+    /// Whether indexes found the rows, which justifies several threads even for few rows.
     pub is_found: bool,
 }
 
-/// When to ask the indexes.
+/// When to look up indexes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AskIndexes {
     Now,
@@ -42,8 +42,8 @@ impl SplitScan {
         SplitScan { morsels, later: None, is_found: true }
     }
 
-    /// Asks the indexes with the filters of the joins above, which are filled now. What they find
-    /// replaces the morsels.
+    /// Looks up indexes with the filters of the joins above, which are filled now. Rows found
+    /// replace the morsels.
     pub fn look_up(
         &mut self,
         spec: ScanSpec<'_>,
@@ -59,14 +59,14 @@ impl SplitScan {
     }
 }
 
-/// Splits what a scan has to read. `None` when it is not worth several threads.
+/// Divides a scan's input. `None` if several threads are not worthwhile.
 pub(crate) fn split(
     spec: ScanSpec<'_>,
     indexes: AskIndexes,
     context: &Context<'_>,
 ) -> Result<Option<SplitScan>> {
     let table = context.table_of(spec.schema)?;
-    // One row by its key, or a number of rows, which is known without reading them.
+    // A single row by key, or a row count that needs no reading.
     if point_key(spec.schema, spec.projection, spec.filters, context).is_some()
         || (spec.projection.is_empty() && spec.filters.is_empty())
     {

@@ -6,7 +6,7 @@ use crate::context::Context;
 use nacre_table::{Table, TableView};
 use std::sync::Arc;
 
-/// The part of a table that a scan has to read: one partition when the filters fix the shard key.
+/// The view of a table for a scan, reduced to one partition if the filters fix the shard key.
 pub(super) fn view_of(table: &Arc<Table>, spec: ScanSpec<'_>, context: &Context<'_>) -> TableView {
     let mut view = context.transaction.view(table);
     if let Some(partition) = only_partition(table, spec.projection, spec.filters, context) {

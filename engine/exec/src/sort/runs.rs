@@ -173,7 +173,7 @@ impl Merge {
             let Some((best, second)) = self.first_two() else { break };
             let run = &self.runs[best];
             let Some(batch) = &run.batch else { break };
-            // Take its rows as long as they come before those of all other runs.
+            // Take its rows as long as they precede all other runs.
             let mut to = run.at + 1;
             let end = batch.rows.min(run.at + (wanted - out.rows()));
             while to < end

@@ -1,7 +1,7 @@
-//! Rows as bytes: a count, then each column flat or as one value for all rows, after its validity.
+//! Encodes rows: a count, then each column flat or as one value for all rows, after its validity.
 //!
-//! The reader knows the types and has verified the checksum; truncated bytes are an error all the
-//! same.
+//! The reader knows the types and has verified the checksum; truncated bytes are an error
+//! nevertheless.
 
 use nacre_column::{Batch, Bitmap, BytesColumn, Form, Values, Vector};
 use nacre_types::bytes::Reader;

@@ -1,5 +1,5 @@
-//! Ranges of a statement's temporary file. Freed ranges are reused, so the file is about as large as
-//! what it holds at a time.
+//! Allocates ranges of a statement's temporary file. Freed ranges are reused, so the file is about
+//! as large as its contents at any time.
 
 use nacre_table::TemporaryFile;
 use nacre_types::checksum::checksum;
@@ -7,7 +7,7 @@ use nacre_types::{Error, Result};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Ranges begin at multiples of this.
+/// Alignment of ranges.
 const PAGE_BYTES: u64 = 4096;
 
 /// A statement's temporary file. Shared between threads.
@@ -25,7 +25,7 @@ struct Space {
     free: BTreeMap<u64, u64>,
 }
 
-/// Some bytes in the file, with their checksum.
+/// A range of the file with its checksum.
 pub(super) struct Range {
     offset: u64,
     len: usize,
@@ -99,7 +99,7 @@ impl SpillFile {
         }
     }
 
-    /// Reads the bytes of a range; `corrupt` when they are not those that were written.
+    /// Reads the bytes of a range; `corrupt` if they differ from what was written.
     pub(super) fn read(&self, range: &Range) -> Result<Vec<u8>> {
         let mut bytes = vec![0; range.len];
         self.file.read(range.offset, &mut bytes)?;
@@ -113,7 +113,7 @@ impl SpillFile {
         Ok(bytes)
     }
 
-    /// Frees a range, which is not read again.
+    /// Frees a range, which must not be read again.
     pub(super) fn free(&self, range: &Range) {
         self.space().give(range.offset, pages(range.len));
     }

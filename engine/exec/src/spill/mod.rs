@@ -1,12 +1,12 @@
-//! Rows that do not fit in the statement's memory: in its temporary file, until they are read again.
+//! Spills rows that do not fit in the statement's memory to its temporary file.
 //!
-//! A statement has one file, made when the first operator spills and removed with the statement;
-//! operators take and free ranges of it (`file`). Rows are written in chunks of plain columns
-//! (`codec`), in lists that are read from front to back any number of times (`rows`). Rows that are
-//! looked up by key are cut into partitions by the hash of the key (`partitions`), and again as long
-//! as a partition does not fit.
+//! A statement has one file, created when the first operator spills and removed with the statement;
+//! operators allocate and free ranges of it (`file`). Rows are written in chunks of plain columns
+//! (`codec`), as lists that can be read sequentially any number of times (`rows`). Rows that must
+//! be looked up by key are partitioned by the hash of the key (`partitions`), repeatedly if a
+//! partition does not fit.
 //!
-//! The format is private to this process and nothing here is durable: it may change at any time.
+//! The format is private to this process and nothing here is durable, so it may change at any time.
 
 mod codec;
 mod file;

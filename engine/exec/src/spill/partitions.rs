@@ -1,6 +1,6 @@
-//! Rows cut into partitions by the hash of their key, and written as they come.
+//! Partitions rows by the hash of their key and writes them as they arrive.
 //!
-//! Each level uses other bits of the hash, so that cutting a partition again spreads its rows.
+//! Each level uses other bits of the hash, so that partitioning a partition again spreads its rows.
 
 use super::file::SpillFile;
 use super::rows::SpilledRows;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 const FAN_OUT_BITS: u32 = 4;
 const FAN_OUT: usize = 1 << FAN_OUT_BITS;
-/// Levels for which the hash has bits of their own; further levels reuse them.
+/// Levels that use distinct bits of the hash; further levels reuse them.
 const LEVELS: u32 = 64 / FAN_OUT_BITS;
 
 /// Partitions being written.
@@ -28,7 +28,7 @@ pub(crate) struct Partitions {
 struct Growing {
     buffer: RowBuffer,
     written: SpilledRows,
-    /// The hash of its first row, and whether all other rows have the same.
+    /// The hash of its first row, and whether all rows have that hash.
     hash: Option<u64>,
     one_hash: bool,
 }
@@ -36,7 +36,7 @@ struct Growing {
 /// A partition that is complete.
 pub(crate) struct SpilledPartition {
     pub rows: SpilledRows,
-    /// Whether all keys have one hash, so that cutting would not make it smaller.
+    /// Whether all keys have one hash, so that partitioning it again is useless.
     pub one_hash: bool,
 }
 
@@ -96,7 +96,7 @@ impl Partitions {
         Ok(())
     }
 
-    /// Writes what is buffered; returns all partitions, including empty ones.
+    /// Writes all buffered rows. Returns all partitions, including empty ones.
     pub fn finish(mut self, context: &Context<'_>) -> Result<Vec<SpilledPartition>> {
         self.partitions
             .iter_mut()

@@ -1,4 +1,4 @@
-//! Lists of rows in the temporary file, written once and read from front to back any number of times.
+//! Row lists in the temporary file, written once and read sequentially any number of times.
 
 use super::codec;
 use super::file::{Range, SpillFile};
@@ -29,12 +29,12 @@ impl SpilledRows {
         self.rows
     }
 
-    /// Number of batches they are read in.
+    /// Number of batches.
     pub fn chunks(&self) -> usize {
         self.chunks.len()
     }
 
-    /// Appends a batch; in two chunks where its texts, stored once for each row, take many bytes.
+    /// Appends a batch, in two chunks if its texts, stored once per row, take many bytes.
     pub fn push(&mut self, batch: &Batch, context: &Context<'_>) -> Result<()> {
         debug_assert!(batch.selection.is_none() && batch.rows <= limits::VECTOR_ROWS);
         if batch.rows > 1 && batch.flat_bytes() > BATCH_BYTES {
@@ -53,7 +53,7 @@ impl SpilledRows {
         Ok(())
     }
 
-    /// Appends rows of a store, in this order.
+    /// Appends these rows of a buffer, in order.
     pub fn push_rows(
         &mut self,
         rows: &RowBuffer,

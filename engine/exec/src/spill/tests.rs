@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const I64: DataType = DataType::Int64;
 
-/// Files that count as a disk, with a limited number of bytes left for temporary files.
+/// Files that behave like a disk with limited space for temporary files.
 struct Disk {
     files: MemoryStore,
     room: Arc<AtomicUsize>,
@@ -362,7 +362,7 @@ fn cancelling_leaves_nothing() {
     assert_eq!(temporary(&disk), 0);
 }
 
-/// Files in memory are no place to spill to.
+/// Without a disk, nothing can be spilled.
 #[test]
 fn without_a_disk_the_operator_is_named() {
     let (mut fixture, table) = fixture_in(Arc::new(MemoryStore::new()), None);

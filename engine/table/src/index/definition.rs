@@ -116,7 +116,10 @@ impl Index {
     /// Encodes values of its columns, or of a prefix of them.
     pub fn encode(&self, values: &[Value]) -> Result<Vec<u8>> {
         if values.len() > self.types.len() {
-            return Err(Error::type_error(format!("index {} has fewer columns", self.name())));
+            return Err(Error::type_error(format!(
+                "more values than index {} has columns",
+                self.name()
+            )));
         }
         let mut out = Vec::with_capacity(values.len() * 9);
         for (value, data_type) in values.iter().zip(&self.types) {
@@ -181,7 +184,7 @@ impl Index {
             .all(|(column, t)| column.data_type().physical() == t.physical())
         {
             return Err(Error::corrupt(format!(
-                "columns of index {} are of other types",
+                "columns of index {} have unexpected types",
                 self.name()
             )));
         }

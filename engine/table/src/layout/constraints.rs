@@ -83,7 +83,7 @@ pub(crate) fn check_row_length(bytes: usize) -> Result<()> {
     // Leaves room for the row's key and numbers in the record.
     let most = nacre_log::MAX_RECORD_BYTES / 2;
     if bytes > most {
-        return Err(Error::limit(format!("a row of {bytes} bytes; at most {most} are possible")));
+        return Err(Error::limit(format!("a row of {bytes} bytes exceeds the maximum of {most}")));
     }
     Ok(())
 }

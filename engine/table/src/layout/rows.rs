@@ -40,10 +40,7 @@ pub(crate) fn to_batch(layout: &RowLayout, rows: &[Row], projection: &[usize]) -
                     PhysicalType::Bytes => {
                         let bytes = layout.bytes(row, column);
                         let too_many = || {
-                            Error::limit(format!(
-                                "texts of {} rows are more than 4 GiB",
-                                rows.len()
-                            ))
+                            Error::limit(format!("text values of {} rows exceed 4 GiB", rows.len()))
                         };
                         room = room.checked_sub(bytes.len()).ok_or_else(too_many)?;
                         builder.push_bytes(bytes);

@@ -112,7 +112,7 @@ impl<'a> SortedKeys<'a> {
         debug_assert!(rows.len() == self.columns.len(), "rows of a key in an order of its own");
         let bad = || {
             let name = self.file.name();
-            Error::corrupt(format!("segment {name}: a row in key order does not exist"))
+            Error::corrupt(format!("segment {name}: the key order refers to a missing row"))
         };
         let order = self.file.decode(order, start, count)?;
         let flat = order.flat();

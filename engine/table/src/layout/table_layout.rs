@@ -89,7 +89,7 @@ impl TableLayout {
         found.ok_or_else(|| {
             let version = version.map_or_else(|| "?".to_string(), |v| v.to_string());
             Error::corrupt(format!(
-                "table {}: a row of version {version} of its schema",
+                "table {}: a row has the unknown schema version {version}",
                 self.schema.name
             ))
         })
@@ -140,7 +140,7 @@ impl TableLayout {
     pub fn encode_wanted_key(&self, values: &[Value]) -> Result<Vec<u8>> {
         let columns = self.key_columns();
         if values.len() != columns.map_or(1, <[usize]>::len) {
-            return Err(Error::type_error("key has a wrong number of values"));
+            return Err(Error::type_error("wrong number of key values"));
         }
         let mut out = Vec::with_capacity(values.len() * 9);
         for (at, value) in values.iter().enumerate() {
@@ -257,9 +257,9 @@ impl TableLayout {
             return Ok(None);
         }
         let found = segment.column_index(KEY_ORDER_COLUMN);
-        found
-            .map(Some)
-            .ok_or_else(|| Error::corrupt(format!("segment {}: no key order", segment.name())))
+        found.map(Some).ok_or_else(|| {
+            Error::corrupt(format!("segment {}: the key order is missing", segment.name()))
+        })
     }
 
     /// The row at a position in key order.
@@ -357,7 +357,7 @@ impl TableLayout {
         for (column, vector) in self.schema.columns.iter().zip(&batch.columns) {
             if vector.data_type().physical() != column.data_type.physical() {
                 return Err(Error::type_error(format!(
-                    "column {} is {}, the value is {}",
+                    "column {} has type {}, but the value has type {}",
                     column.name,
                     column.data_type,
                     vector.data_type()

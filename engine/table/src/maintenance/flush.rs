@@ -317,7 +317,7 @@ fn check_record_fits(partition: &Partition, upto: Timestamp, files: &[NewFile]) 
         }
     });
     if bytes > MAX_RECORD_BYTES {
-        return Err(Error::limit("a flush whose keys do not fit one record of the log"));
+        return Err(Error::limit("the keys of a flush do not fit into one log record"));
     }
     Ok(())
 }

@@ -150,7 +150,7 @@ impl IndexRun {
     pub fn key_value(&self, at: usize, column: usize) -> Result<Value> {
         match &self.source {
             Source::Part { part, start, .. } => part.file().get(part.keys()[column], start + at),
-            _ => Err(Error::unsupported("keys of a segment without a part of the index")),
+            _ => Err(Error::unsupported("reading keys of a segment without an index part")),
         }
     }
 

@@ -38,9 +38,7 @@ pub(crate) fn open(host: &Host, options: &StoreOptions) -> Result<Recovered> {
     let names = store.list()?;
     let has_segments = names.iter().any(|name| FileKind::Segment.number(name).is_some());
     if has_segments && !nacre_log::has_log(&names) {
-        return Err(Error::corrupt(
-            "there are segments, but neither a log nor a snapshot that names them",
-        ));
+        return Err(Error::corrupt("segments exist, but no log or snapshot names them"));
     }
     temporary::remove_left_over(&**store, &names)?;
     let replay = RefCell::new(Replay::new());
@@ -166,7 +164,7 @@ fn check_columns(table: &Table, segment: &Segment) -> Result<()> {
         let stored = segment.columns()[index].data_type;
         if stored.physical() != column.data_type.physical() {
             return Err(Error::corrupt(format!(
-                "segment {}: column {} is {stored}, table {} says {}",
+                "segment {}: column {} has type {stored}, table {} expects {}",
                 segment.name(),
                 column.id,
                 table.schema().name,
@@ -181,7 +179,7 @@ fn check_columns(table: &Table, segment: &Segment) -> Result<()> {
 fn check_deleted(segment: &Segment, deleted: &RoaringBitmap) -> Result<()> {
     match deleted.max() {
         Some(row) if row as usize >= segment.rows() => Err(Error::corrupt(format!(
-            "segment {}: deleted row {row} of {} rows",
+            "segment {}: deleted row {row} is beyond its {} rows",
             segment.name(),
             segment.rows()
         ))),

@@ -135,7 +135,7 @@ impl Replay {
     fn table(&mut self, id: TableId) -> Result<&mut ReplayedTable> {
         self.tables
             .get_mut(&id)
-            .ok_or_else(|| Error::corrupt(format!("log: table {id} is not known")))
+            .ok_or_else(|| Error::corrupt(format!("log: table {id} is unknown")))
     }
 
     /// Applies a record.
@@ -143,7 +143,7 @@ impl Replay {
         let (commit, operations) = record::decode(payload)?;
         if commit <= self.next.commit {
             return Err(Error::corrupt(format!(
-                "log: commit {commit} after commit {}",
+                "log: commit {commit} follows commit {}",
                 self.next.commit
             )));
         }
@@ -263,13 +263,15 @@ impl ReplayedTable {
     fn alter(&mut self, schema: TableSchema) -> Result<()> {
         if partition_count(&schema) as usize != self.table.partitions().len() {
             let name = &schema.name;
-            return Err(Error::corrupt(format!("log: table {name} changes its partitions")));
+            return Err(Error::corrupt(format!(
+                "log: table {name} changes its number of partitions"
+            )));
         }
         let (before, after) = (self.table.schema().version, schema.version);
         if after < before {
             let name = &schema.name;
             return Err(Error::corrupt(format!(
-                "log: table {name} goes back from version {before} of its schema to {after}"
+                "log: the schema version of table {name} decreases from {before} to {after}"
             )));
         }
         self.table = Table::altered(&self.table, schema, 0);
@@ -292,7 +294,7 @@ impl ReplayedPartition<'_> {
         if self.table.partition_of(key).number() != self.partition.number() {
             let (name, number) = (&self.table.schema().name, self.partition.number());
             return Err(Error::corrupt(format!(
-                "log: a row of table {name} is not of partition {number}"
+                "log: a row of table {name} does not belong to partition {number}"
             )));
         }
         if self.table.key_columns().is_none()

@@ -96,7 +96,7 @@ impl Part {
             return Ok(());
         }
         Err(Error::corrupt(format!(
-            "segment {}: this is not a part of index {index_name}",
+            "segment {}: not a valid part of index {index_name}",
             self.file.name()
         )))
     }
@@ -124,7 +124,7 @@ impl Part {
         match self.file.get(self.rows, at)? {
             Value::Int(row) if (0..self.file.rows() as i64).contains(&row) => Ok(row as u32),
             other => Err(Error::corrupt(format!(
-                "segment {}: {other} at {at} is not a row",
+                "segment {}: {other} at {at} is not a row number",
                 self.file.name()
             ))),
         }
@@ -144,9 +144,10 @@ impl Part {
                 rows.push(row as u32);
                 Ok(())
             }
-            false => {
-                Err(Error::corrupt(format!("segment {}: {row} is not a row", self.file.name())))
-            }
+            false => Err(Error::corrupt(format!(
+                "segment {}: {row} is not a row number",
+                self.file.name()
+            ))),
         };
         let no_number = || {
             Error::corrupt(format!("segment {}: row numbers are not integers", self.file.name()))

@@ -342,7 +342,7 @@ fn check_finds_a_filter_that_leaves_out_a_key() {
     });
     let findings = store.check().unwrap();
     assert_eq!(findings.len(), 2, "{findings:?}");
-    assert!(findings[0].contains("the filter leaves out row 0"), "{findings:?}");
+    assert!(findings[0].contains("row 0 is missing from the key filter"), "{findings:?}");
 }
 
 /// A row too long to be moved in one record cannot be loaded.

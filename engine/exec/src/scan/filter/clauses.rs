@@ -1,8 +1,8 @@
-//! The filters of a scan, taken apart: tests of one column against constants, which encodings answer
-//! without decoding, and the rest, which needs values.
+//! Splits the filters of a scan into tests of one column against constants, which can be evaluated
+//! on encoded columns, and the rest, which needs values.
 //!
-//! A test never fails, so tests run before the rest. Several tests of one column become one set of
-//! values.
+//! A test never fails, so tests run before the rest. Several tests of one column are merged into
+//! one set of values.
 
 use super::prune::{comparison, constant};
 use crate::context::Context;
@@ -19,14 +19,14 @@ pub(in crate::scan) struct ColumnTest {
 /// The conjuncts of a scan.
 #[derive(Default)]
 pub(in crate::scan) struct Clauses {
-    /// One for each column, in the order in which the columns appear in the filters.
+    /// One per column, in the order in which the columns appear in the filters.
     pub tests: Vec<ColumnTest>,
     /// Filters that are not tests of one column.
     pub rest: Vec<Expr>,
 }
 
 impl Clauses {
-    /// Takes filters over the scan's output apart.
+    /// Splits filters over the scan's output.
     pub fn of(filters: &[Expr], context: &Context<'_>) -> Clauses {
         let mut clauses = Clauses::default();
         filters.iter().for_each(|filter| clauses.add(filter, context));

@@ -6,8 +6,8 @@ use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_table::Zone;
 use nacre_types::{DataType, Value};
 
-/// A condition on zones. It may hold for zones without a matching row; it never fails for zones with
-/// one.
+/// A condition on zone maps. It may hold for a block without a matching row, but never fails for
+/// one with a matching row.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::scan) enum Prune {
     /// `column op value`, the value not null.
@@ -25,8 +25,8 @@ pub(in crate::scan) enum Prune {
 }
 
 impl Prune {
-    /// The condition that the conjunction of these filters puts on zones. Columns are positions in the
-    /// scan's output.
+    /// Derives the zone condition of a conjunction of filters. Columns are positions in the scan's
+    /// output.
     pub fn of(filters: &[Expr], context: &Context<'_>) -> Prune {
         Prune::All(filters.iter().filter_map(|f| prune(f, context)).collect())
     }
@@ -64,8 +64,8 @@ fn compare(op: BinaryOp, zone: &Zone, value: &Value) -> bool {
     }
 }
 
-/// A constant operand's value; `None` for other operands, and for an error, which evaluating the rows
-/// raises if there are any.
+/// A constant operand's value; `None` for other operands, and for an error, which evaluation then
+/// raises if there are any rows.
 pub(in crate::scan) fn constant(expr: &Expr, context: &Context<'_>) -> Option<Value> {
     fn has_column(expr: &Expr) -> bool {
         let mut found = matches!(expr.kind, ExprKind::Column(_));

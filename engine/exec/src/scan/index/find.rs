@@ -12,7 +12,7 @@ use nacre_table::TableView;
 use nacre_types::Result;
 use nacre_types::hash::Set;
 
-/// Looks up the keys that the filters and the joins above ask for; `None` when a scan is as good.
+/// Looks up the keys that the filters and the joins above require; `None` if a scan is as good.
 pub(in crate::scan) fn find(
     spec: ScanSpec<'_>,
     view: &TableView,
@@ -30,7 +30,7 @@ pub(in crate::scan) fn find(
     }
     all.extend(joined::hits(&lookup, spec, filters)?);
     all.sort_by_key(Hits::len);
-    // A lookup that finds too many rows returned no hits, and narrows nothing.
+    // A lookup with too many rows returns no hits and cannot narrow the result.
     let hits = if all.len() > 1 { Some(Hits::All(all)) } else { all.pop() };
     let Some(hits) = hits else { return Ok(None) };
     let mut names = Vec::new();

@@ -8,12 +8,12 @@ use nacre_table::{RowLocator, SegmentView};
 pub(in crate::scan) struct Found {
     /// Rows of segments, ascending.
     pub segments: Vec<(SegmentView, Vec<u32>)>,
-    /// Rows in memory with their locators, in the order of a scan.
+    /// Rows in memory with their locators, in scan order.
     pub memory: Vec<(Batch, Vec<RowLocator>)>,
 }
 
 impl Found {
-    /// Cuts them into morsels of at most `rows` rows, in the order of a scan.
+    /// Divides them into morsels of at most `rows` rows, in scan order.
     pub fn morsels(self, rows: usize) -> Vec<Morsel> {
         let mut morsels = Vec::new();
         for (view, found) in self.segments {

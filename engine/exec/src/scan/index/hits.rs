@@ -1,4 +1,4 @@
-//! Lookups in indexes whose rows are not read yet, and how several of them are combined.
+//! Results of index lookups whose rows are not read yet, and their combination.
 
 use nacre_column::Batch;
 use nacre_sql::key_name;
@@ -8,12 +8,12 @@ use nacre_types::invariant::broken;
 use nacre_types::{Result, TableSchema};
 use std::sync::Arc;
 
-/// How many row numbers are read and sorted in the time that checking one row takes.
+/// Row numbers that can be read and sorted in the time of checking one row.
 const READ_ROWS: usize = 32;
 
-/// The result of lookups: how many rows there are is known, which they are is read later.
+/// The result of lookups: the number of rows is known, the rows are read later.
 pub(in crate::scan) enum Hits {
-    /// Of one index, or of the primary key.
+    /// Found by one index, or by the primary key.
     One {
         index: Option<usize>,
         /// The runs found in each segment of the view.
@@ -22,14 +22,14 @@ pub(in crate::scan) enum Hits {
         probes: Vec<IndexProbe>,
         rows: usize,
     },
-    /// Rows that all of these found; the first found the fewest.
+    /// Rows found by all of these; the first found the fewest.
     All(Vec<Hits>),
-    /// Rows that any of these found.
+    /// Rows found by any of these.
     Any(Vec<Hits>),
 }
 
 impl Hits {
-    /// What different ranges of one index found in a view of this many segments.
+    /// The rows found by distinct ranges of one index in a view of this many segments.
     pub fn one(index: Option<usize>, mut probes: Vec<IndexProbe>, segments: usize) -> Hits {
         let rows = probes.iter().map(IndexProbe::len).sum();
         let mut runs: Vec<Vec<IndexRun>> = Vec::new();
@@ -102,7 +102,7 @@ impl Hits {
         }
     }
 
-    /// Keeps the rows that are found here too, or more where checking the rows themselves is faster.
+    /// Drops rows not found here. May keep some if checking the rows directly is faster.
     fn narrow(&self, segment: usize, rows: &mut Vec<u32>) -> Result<()> {
         if let Hits::One { runs, .. } = self
             && !runs[segment].iter().all(IndexRun::is_ascending)
@@ -165,7 +165,7 @@ impl Hits {
                     }
                 }
             }
-            // The first of them found all rows that the others may keep.
+            // The first one found all rows that the others may keep.
             Hits::All(list) => leader(list).0.memory(projection, seen, out)?,
             Hits::Any(list) => {
                 list.iter().try_for_each(|hits| hits.memory(projection, seen, out))?
@@ -183,12 +183,12 @@ fn taken(batch: &Batch, rows: &[u32]) -> Batch {
 fn leader(list: &[Hits]) -> (&Hits, &[Hits]) {
     match list.split_first() {
         Some(parts) => parts,
-        // Every row passes no conditions; answering with none would lose rows.
+        // Without conditions every row passes; an empty result would lose rows.
         None => broken(format_args!("an intersection of no lookups")),
     }
 }
 
-/// Sorts the rows of each batch by partition and key; there is one batch most of the time.
+/// Sorts the rows of each batch by partition and key; there is usually one batch.
 pub(in crate::scan) fn in_scan_order(
     mut memory: Vec<(Batch, Vec<RowLocator>)>,
 ) -> Vec<(Batch, Vec<RowLocator>)> {

@@ -1,9 +1,10 @@
-//! Keys of joins above a scan, looked up in its indexes: a filter without false positives that reads
-//! nothing else ("join index filter": Prout et al., *Cloud-Native Transactions and Analytics in
-//! SingleStore*, SIGMOD 2022, section 5.1). The joins have collected their other sides by then.
+//! Looks up the keys of joins above a scan in its indexes: a filter without false positives that
+//! reads only matching rows ("join index filter": Prout et al., *Cloud-Native Transactions and
+//! Analytics in SingleStore*, SIGMOD 2022, section 5.1). The joins have collected their build sides
+//! by then.
 //!
-//! A key of the index may be composed of columns of a join's key and of columns that filters fix. Each
-//! join is looked up separately, and the results are intersected.
+//! An index key may combine columns of a join key and columns that filters fix. Each join is looked
+//! up separately, and the results are intersected.
 
 use super::hits::Hits;
 use super::lookup::Lookup;
@@ -36,7 +37,7 @@ fn joins<'w>(projection: &[usize], filters: &'w RuntimeFilters) -> Vec<Join<'w>>
     joins
 }
 
-/// Whether some index finds the rows of a table by the keys of a join above.
+/// Whether an index can find a table's rows by the keys of a join above.
 pub(in crate::scan) fn may_help(spec: ScanSpec<'_>, filters: &RuntimeFilters) -> bool {
     let joins = joins(spec.projection, filters);
     if joins.is_empty() {
@@ -50,8 +51,7 @@ pub(in crate::scan) fn may_help(spec: ScanSpec<'_>, filters: &RuntimeFilters) ->
     joins.iter().any(found)
 }
 
-/// What indexes find by the keys of joins. A join with too many keys, or that finds too many rows, is
-/// left out.
+/// The rows that indexes find by join keys. Skips joins with too many keys or matching rows.
 pub(in crate::scan) fn hits(
     lookup: &Lookup<'_, '_>,
     spec: ScanSpec<'_>,
@@ -98,7 +98,7 @@ enum Part<'v> {
     Fixed(Vec<Value>),
 }
 
-/// The distinct keys, in order; `None` when they are too many.
+/// The distinct keys, in order; `None` if there are too many.
 fn ranges(
     lookup: &Lookup<'_, '_>,
     positions: &[usize],
@@ -112,7 +112,7 @@ fn ranges(
         Part::Joined(_) => product,
         Part::Fixed(values) => product.saturating_mul(values.len()),
     });
-    // At least one part is of the join: the joined columns chose the index.
+    // At least one part comes from the join: the joined columns chose the index.
     let Some(rows) = rows else { return Ok(None) };
     if rows.saturating_mul(factor) > lookup.keys {
         return Ok(None);
@@ -123,7 +123,7 @@ fn ranges(
         for (part, position) in parts.iter().zip(positions) {
             let own;
             let values: &[Value] = match part {
-                // A value that the column cannot hold equals none of its values, nor does null.
+                // A value out of the column's range matches nothing, nor does null.
                 Part::Joined(vector) => {
                     own =
                         lookup.value(*position, vector.value(row)).filter(|value| !value.is_null());

@@ -1,4 +1,4 @@
-//! Keys looked up in the indexes of a table, as long as that costs less than a scan.
+//! Looks up keys in the indexes of a table, as long as that costs less than a scan.
 
 use super::hits::Hits;
 use crate::context::Context;
@@ -11,16 +11,16 @@ use nacre_types::hash::Set;
 use nacre_types::{Result, TableSchema, Value, key};
 use std::ops::Bound;
 
-/// Picking rows by index is worth it up to one row in this many: a scan reads neighbouring rows much
-/// faster.
+/// Fetching rows by index is worthwhile for up to one row in this many: a scan reads neighbouring
+/// rows much faster.
 const WORTH_ONE_IN: u64 = 32;
-/// Picking up to this many rows is always worth it.
+/// Fetching up to this many rows is always worthwhile.
 const FEW_ROWS: usize = 64;
-/// Looking up keys is worth it up to one key for this many rows of a table.
+/// Looking up keys is worthwhile for up to one key per this many rows of a table.
 const KEY_PER_ROWS: u64 = 256;
-/// Looking up to this many keys is always worth it.
+/// Looking up to this many keys is always worthwhile.
 const FEW_KEYS: usize = 16;
-/// Looking up more keys than this never is.
+/// Looking up more keys than this is never worthwhile.
 const MAX_KEYS: usize = 4_096;
 
 /// Looks up keys in the indexes of one table.
@@ -30,7 +30,7 @@ pub(in crate::scan) struct Lookup<'a, 'c> {
     pub context: &'a Context<'c>,
     /// The most keys worth looking up.
     pub keys: usize,
-    /// The most rows worth picking.
+    /// The most rows worth fetching.
     pub most: usize,
 }
 
@@ -47,7 +47,7 @@ impl<'a, 'c> Lookup<'a, 'c> {
         Lookup { schema, view, context, keys, most }
     }
 
-    /// The rows for some keys; `None` when the keys or rows are too many.
+    /// The rows for some keys; `None` if there are too many keys or rows.
     pub fn hits(&self, access: &IndexAccess<'_>) -> Result<Option<Hits>> {
         match access {
             IndexAccess::Keys(keys) => self.keys(keys),
@@ -90,7 +90,7 @@ impl<'a, 'c> Lookup<'a, 'c> {
     /// Looks up distinct ranges; `None` when they find too many rows.
     pub fn probe(&self, index: Option<usize>, ranges: Vec<KeyRange>) -> Result<Option<Hits>> {
         let id = index.map(|at| self.schema.indexes[at].id);
-        // Segments that are not indexed yet would be read for each key.
+        // Segments without an index part would be scanned once per key.
         if id.is_some_and(|id| ranges.len() > 1 && self.view.unindexed_rows(id) > 0) {
             return Ok(None);
         }
@@ -114,7 +114,7 @@ impl<'a, 'c> Lookup<'a, 'c> {
         Ok(Some(Hits::one(index, probes, self.view.segments.len())))
     }
 
-    /// The value, unless the column could not hold it.
+    /// The value, unless it is out of the column's range.
     pub fn value(&self, position: usize, value: Value) -> Option<Value> {
         let column = &self.schema.columns[position];
         let fits = value.is_null()
@@ -122,11 +122,11 @@ impl<'a, 'c> Lookup<'a, 'c> {
         fits.then_some(value)
     }
 
-    /// The values that a column may equal, each once; `None` when the column could not hold one of
-    /// them, or when they are too many.
+    /// The distinct values that a column may equal; `None` if one is out of the column's range, or
+    /// if there are too many.
     pub fn values(&self, position: usize, equal: &[Option<&Expr>]) -> Option<Vec<Value>> {
         let mut values: Vec<Value> = Vec::new();
-        // Compared as keys: NaN equals itself, and both zeros are one.
+        // Compared as keys: NaN equals itself, as do zeros of either sign.
         let mut known: Set<Vec<u8>> = Set::default();
         for expr in equal {
             let Some(expr) = expr else {
@@ -150,8 +150,7 @@ impl<'a, 'c> Lookup<'a, 'c> {
         Some(values)
     }
 
-    /// The ranges of keys; `None` when a column could not hold one of the values, or when there are too
-    /// many.
+    /// The key ranges; `None` if a value is out of its column's range, or if there are too many.
     pub fn ranges(&self, positions: &[usize], keys: &IndexKeys<'_>) -> Option<Vec<KeyRange>> {
         let mut prefixes: Vec<Vec<Value>> = vec![Vec::new()];
         for (equal, position) in keys.equal.iter().zip(positions) {

@@ -1,10 +1,9 @@
-//! The first rows of a table in the order of a secondary index: each segment's run of the index is in
-//! that order already, as are the rows in memory. The runs are merged, and rows are picked and
-//! filtered as they come, until there are enough.
+//! Returns the first rows of a table in the order of a secondary index. Each segment's index part
+//! is in that order, as are the rows in memory. These runs are merged, and rows are fetched and
+//! filtered until there are enough.
 //!
-//! How many rows that takes is not known in advance. When it turns out to be more than a scan would
-//! have cost, or more than fit in memory, the rows are sorted after all; none has been returned yet
-//! by then.
+//! The number of rows to fetch is not known in advance. If it exceeds the cost of a scan, or the
+//! rows do not fit in memory, they are sorted instead; none has been returned by then.
 
 use crate::buffer::RowBuffer;
 use crate::context::Context;
@@ -24,7 +23,7 @@ use nacre_types::{DataType, Result, key, limits};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The fewest rows to pick together.
+/// Minimum number of rows to fetch at a time.
 const FIRST_ROWS: usize = 32;
 
 /// The merge of the index's runs.
@@ -47,9 +46,9 @@ pub(in crate::scan) struct ByIndex {
     held: Reservation,
     row_types: Vec<DataType>,
     want: usize,
-    /// The most rows to pick before falling back to a sort.
+    /// Maximum number of rows to fetch before falling back to a sort.
     most: usize,
-    /// Rows picked so far.
+    /// Rows fetched so far.
     seen: usize,
     emitted: usize,
     is_done: bool,
@@ -59,10 +58,10 @@ pub(in crate::scan) struct ByIndex {
     fallback: Option<Box<dyn Operator>>,
 }
 
-/// Rows of one segment, or in memory, that one probe found.
+/// The rows of one segment, or in memory, that one probe found.
 struct Run {
     probe: usize,
-    /// The number of the run in the probe; `None` for rows in memory.
+    /// Index of the run in the probe; `None` for rows in memory.
     segment: Option<usize>,
     at: usize,
     len: usize,
@@ -79,12 +78,12 @@ pub(in crate::scan) struct Request<'a> {
     /// The index's position.
     pub index: usize,
     pub order: &'a KeyOrder,
-    /// How many rows are enough.
+    /// Number of rows needed.
     pub limit: u64,
 }
 
-/// The operator; `None` when the index cannot produce that order, or too many rows would have to be
-/// picked. `rebuild` makes the operator of the scan without an order.
+/// Builds the operator; `None` if the index cannot produce the order, or too many rows would have
+/// to be fetched. `rebuild` builds the operator of the scan without an order.
 pub(in crate::scan) fn build(
     spec: ScanSpec<'_>,
     lookup: &Lookup<'_, '_>,
@@ -111,7 +110,8 @@ pub(in crate::scan) fn build(
     let Some(columns) = order.columns.iter().map(place).collect::<Option<Vec<usize>>>() else {
         return Ok(None);
     };
-    // A column of the index before the last one of the order is in the order, or has one value.
+    // Each index column before the last one of the order must be in the order or fixed to one
+    // value.
     let is_one = |at: usize| keys.equal.get(at).is_some_and(|equal| equal.len() == 1);
     let Some(last) = columns.last() else { return Ok(None) };
     if (0..*last).any(|at| !columns.contains(&at) && !is_one(at)) {
@@ -226,7 +226,7 @@ impl ByIndex {
         Ok(places)
     }
 
-    /// Appends those of the rows that pass the filters, in their order.
+    /// Fetches rows and appends those that pass the filters, in order.
     fn pick(&mut self, places: &[Candidate], context: &Context<'_>) -> Result<()> {
         context.statistics.rows_read.add(places.len());
         let mut picked = RowBuffer::new(&self.row_types);
@@ -270,8 +270,8 @@ impl ByIndex {
         self.rows.append(&batch, ActiveRows::all(order.len()))
     }
 
-    /// Picks rows until there are enough; false when that takes too many, or when they do not fit in
-    /// memory.
+    /// Fetches rows until there are enough. Returns false if that takes too many, or if they do not
+    /// fit in memory.
     fn collect(&mut self, context: &Context<'_>) -> Result<bool> {
         let mut at_once = FIRST_ROWS;
         while self.rows.rows() < self.want && !self.heads.is_empty() {
@@ -316,7 +316,7 @@ impl Operator for ByIndex {
     }
 }
 
-/// Whether no other index could answer the filters.
+/// Whether no other index could serve the filters.
 pub(in crate::scan) fn is_alone(access: Option<&IndexAccess<'_>>, request: &Request<'_>) -> bool {
     match access {
         None => true,

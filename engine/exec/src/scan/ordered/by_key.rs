@@ -1,10 +1,10 @@
-//! A scan in the order of the sort key or the primary key: segments and rowstores are in that order
-//! already, and are merged as runs.
+//! A scan in the order of the sort key or the primary key: merges segments and rowstores, which are
+//! already in that order, as runs.
 //!
-//! A run is read only when no other can come first: until then, its zone maps bound its keys from
-//! below. So the first rows of a table take a few blocks, whatever its size. Keys are compared as
-//! bytes (`nacre_types::key`), descending ones inverted. A long stretch of one run is passed on as it
-//! is; short ones are collected.
+//! A run is read only when no other can come first; until then, its zone maps give a lower bound of
+//! its keys. So the first rows of a table take a few blocks, whatever its size. Keys are compared
+//! as bytes (`nacre_types::key`), with descending ones inverted. A long stretch of one run is
+//! returned without copying; short ones are collected.
 
 use crate::buffer::RowBuffer;
 use crate::context::Context;
@@ -23,12 +23,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// From this length on, a stretch of one run is returned as it is, not copied together with others.
+/// Minimum length of a stretch of one run that is returned as is instead of being copied together
+/// with others.
 const LONG_STRETCH: usize = 256;
-/// The most rows that count as the first few. For more, sorting is as good, unless the runs do not
+/// Maximum limit for an ordered scan. For more rows, sorting is as good, unless the runs do not
 /// overlap.
 const FEW_ROWS: u64 = 1 << 20;
-/// The fewest rows of a run to read at first.
+/// Minimum number of rows of a run to read first.
 const FIRST_ROWS: usize = 32;
 
 /// The key of a run's next row, or a bound below it, and the run.
@@ -48,12 +49,12 @@ pub(in crate::scan) struct OrderedScan {
 struct Run {
     rows: Box<dyn Operator>,
     is_segment: bool,
-    /// The batch read last; its rows from `at` on are still to come.
+    /// The batch read last; its rows from `at` on are not returned yet.
     batch: Option<Batch>,
     at: usize,
 }
 
-/// The operator; `None` when the rows should be sorted instead.
+/// Builds the operator; `None` if the rows should be sorted instead.
 pub(in crate::scan) fn build(
     spec: ScanSpec<'_>,
     order: &KeyOrder,
@@ -152,7 +153,7 @@ impl OrderedScan {
     fn stretch(&self, batch: &Batch, at: usize) -> Result<usize> {
         let Some(Reverse((next, _))) = self.heads.peek() else { return Ok(batch.rows - at) };
         let (mut low, mut high, mut step) = (at + 1, batch.rows, batch.rows);
-        // Most often the whole batch, or very few rows.
+        // Usually the whole batch, or very few rows.
         while low < high {
             let middle = if step > 0 { (low + step - 1).min(high - 1) } else { low.midpoint(high) };
             if self.key(batch, middle)? <= *next {
@@ -186,7 +187,7 @@ impl Operator for OrderedScan {
                 let read = match run.rows.next(context) {
                     Ok(Some(batch)) => batch,
                     Ok(None) => continue,
-                    // After an error the same call can be repeated.
+                    // The call can be repeated after an error.
                     other => {
                         self.heads.push(Reverse((low, number)));
                         return other;

@@ -1,4 +1,4 @@
-//! The rows of a scan in an order, where that is cheaper than sorting them.
+//! Ordered scans, where they are cheaper than sorting.
 
 mod by_index;
 mod by_key;
@@ -19,9 +19,9 @@ use nacre_types::Result;
 
 /// An order in which a scan could return its rows.
 pub(crate) enum Order<'a> {
-    /// That of the sort key or the primary key.
+    /// The order of the sort key or the primary key.
     Kept(&'a KeyOrder),
-    /// That of an index, by its position.
+    /// The order of an index, by its position.
     Index(usize, &'a KeyOrder),
 }
 
@@ -33,8 +33,8 @@ impl Order<'_> {
     }
 }
 
-/// The rows of a scan in an order, about `limit` of them; `None` when they should be sorted instead.
-/// `rebuild` makes the operator of the scan without an order, should that turn out to be cheaper.
+/// Builds an ordered scan of about `limit` rows; `None` if they should be sorted instead. `rebuild`
+/// builds the operator of the scan without an order, if that turns out to be cheaper.
 pub(crate) fn build(
     scan: &Plan,
     order: &Order<'_>,
@@ -55,7 +55,7 @@ pub(crate) fn build(
         }
         _ => None,
     };
-    // Where other indexes can answer the filters, they are asked first: they may find fewer rows.
+    // Try other indexes that can serve the filters first: they may find fewer rows.
     let is_alone = |request: &by_index::Request<'_>| by_index::is_alone(access.as_ref(), request);
     let build_by_index = |request: &by_index::Request<'_>| {
         let lookup = Lookup::new(spec.schema, &view, context);

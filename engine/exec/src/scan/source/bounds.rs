@@ -5,7 +5,7 @@ use crate::expr;
 use nacre_table::SegmentView;
 use nacre_types::Value;
 
-/// The least and the greatest value of a column in these blocks, null being the least value; `None`
+/// The least and greatest values of a column in these blocks, where null is the least; `None`
 /// without blocks.
 pub(in crate::scan) fn bounds(
     columns: &StoredColumns,

@@ -1,6 +1,6 @@
 //! The projected columns of a table, as its segments store them.
 //!
-//! A segment older than a column has no values of it: all its rows have the column's default.
+//! A segment older than a column does not store it: all its rows have the column's default.
 
 use crate::context::Context;
 use crate::scan::spec::ScanSpec;
@@ -60,7 +60,7 @@ impl StoredColumns {
         }
     }
 
-    /// Which of these rows of a segment pass a test, read from the encoded column.
+    /// Evaluates a test on these rows of a segment, on the encoded column.
     pub fn filter(
         &self,
         view: &SegmentView,
@@ -115,7 +115,7 @@ impl StoredColumns {
         }
     }
 
-    /// Brings blocks that will surely be decoded into the cache, in one read.
+    /// Loads blocks that will certainly be decoded into the cache, in one read.
     pub fn prefetch(
         &self,
         view: &SegmentView,
@@ -129,7 +129,7 @@ impl StoredColumns {
         if stored.len() > 1 { view.segment.load(&stored) } else { Ok(()) }
     }
 
-    /// A column that no expression reads.
+    /// A placeholder for a column that no expression reads.
     pub fn stand_in(&self, column: usize, len: usize) -> Arc<Vector> {
         Arc::new(Vector::constant(self.declared(column).data_type, &Value::Null, len))
     }
@@ -140,7 +140,7 @@ impl StoredColumns {
     }
 }
 
-/// Counts the share of a column's bytes that this many rows have on average.
+/// Counts the average share of a column's bytes for this many rows.
 fn count_bytes(view: &SegmentView, stored: usize, rows: usize, context: &Context<'_>) {
     let (bytes, total) = (view.segment.columns()[stored].bytes, view.segment.rows().max(1));
     context.statistics.bytes_read.add((bytes as u128 * rows as u128 / total as u128) as usize);

@@ -20,7 +20,7 @@ use nacre_column::Batch;
 use nacre_table::{MemoryScan, RowLocator, SegmentView, TableView};
 use nacre_types::{Result, Value, limits};
 
-/// Whether locators are made for rows in memory. Those of segments follow from their numbers.
+/// Whether to create locators for rows in memory. Those of segments follow from row numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::scan) enum Locators {
     Make,
@@ -39,7 +39,7 @@ struct Current {
     view: SegmentView,
     /// Blocks that may match, in reverse order of reading.
     blocks: Vec<usize>,
-    /// Rows not read yet of a block that was taken from `blocks`.
+    /// The rest of the current block.
     at: usize,
     end: usize,
 }
@@ -50,7 +50,7 @@ pub(in crate::scan) struct RowSource {
     prune: Prune,
     /// No column, filter or locator is needed: rows are counted without being read.
     counts_only: bool,
-    /// Rows of segments counted and not returned yet.
+    /// Counted segment rows not returned yet.
     counted: u64,
     segments: std::vec::IntoIter<SegmentView>,
     current: Option<Current>,
@@ -88,7 +88,7 @@ impl RowSource {
     pub fn of_morsel(spec: ScanSpec<'_>, morsel: &Morsel, context: &Context<'_>) -> RowSource {
         let mut source = RowSource::without_rows(spec, context);
         match morsel {
-            // Blocks were chosen when the morsels were made.
+            // Blocks were chosen when the scan was split.
             Morsel::Blocks { view, blocks } => {
                 let blocks = blocks.iter().rev().copied().collect();
                 source.current = Some(Current { view: view.clone(), blocks, at: 0, end: 0 });
@@ -117,17 +117,17 @@ impl RowSource {
         }
     }
 
-    /// Fills only these output columns.
+    /// Reads only these output columns; the others hold nulls.
     pub fn need_only(&mut self, needed: Vec<bool>) {
         self.reader.need_only(needed);
     }
 
-    /// Leaves out rows that do not pass filters of joins above.
+    /// Drops rows that do not pass the filters of joins above.
     pub fn apply(&mut self, filters: RuntimeFilters) {
         self.reader.apply(filters);
     }
 
-    /// Reads only what indexes found. Called before the first row is read.
+    /// Reads only rows found by indexes. Must be called before the first row is read.
     pub fn read_only(&mut self, found: Found) {
         debug_assert!(self.current.is_none(), "no segment has been opened");
         self.segments = Vec::new().into_iter();
@@ -137,17 +137,17 @@ impl RowSource {
         self.counts_only = false;
     }
 
-    /// Searches a view by index before the first row is read, when joins above know their keys.
+    /// Defers the index lookup until the first row is read, when the joins above know their keys.
     pub fn look_up_later(&mut self, view: TableView) {
         self.later = Some(view);
     }
 
-    /// Starts with ranges of few rows, because few may be enough.
+    /// Starts with small ranges, because few rows may be enough.
     pub fn start_small(&mut self, rows: usize) {
         self.vector_rows = rows.clamp(1, limits::VECTOR_ROWS);
     }
 
-    /// Reads blocks and ranges from the last to the first. Called before the first row is read.
+    /// Reads blocks and ranges from last to first. Must be called before the first row is read.
     pub fn read_backwards(&mut self) {
         self.direction = Direction::LastToFirst;
         if let Some(current) = &mut self.current {
@@ -165,7 +165,7 @@ impl RowSource {
         bounds::bounds(self.reader.columns(), view, blocks, column)
     }
 
-    /// Cuts what is to be read into morsels of about `rows` rows, in the order of a scan.
+    /// Divides the input into morsels of about `rows` rows, in scan order.
     pub fn morsels(self, view: TableView, rows: usize, context: &Context<'_>) -> Vec<Morsel> {
         let at_once = rows.div_ceil(limits::BLOCK_ROWS).max(1);
         let mut morsels = Vec::new();
@@ -181,7 +181,7 @@ impl RowSource {
         morsels
     }
 
-    /// The next rows that pass, with a selection where other rows of the range do not.
+    /// The next rows that pass, with a selection if other rows of the range do not.
     pub fn next(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Origin)>> {
         self.look_up(context)?;
         loop {
@@ -219,7 +219,7 @@ impl RowSource {
         }
     }
 
-    /// Searches by index, if that was put off: see [`RowSource::look_up_later`].
+    /// Runs a deferred index lookup: see [`RowSource::look_up_later`].
     fn look_up(&mut self, context: &Context<'_>) -> Result<()> {
         let Some(view) = self.later.take() else { return Ok(()) };
         let columns = self.reader.columns();
@@ -234,7 +234,7 @@ impl RowSource {
         Ok(())
     }
 
-    /// Chooses the blocks of a segment; `None` when there are none to read.
+    /// Chooses the blocks of a segment to read; `None` if there are none.
     fn open(&self, view: SegmentView, context: &Context<'_>) -> Option<Current> {
         let (segment, columns) = (&view.segment, self.reader.columns());
         let total = segment.blocks();

@@ -28,11 +28,11 @@ pub(in crate::scan) struct SegmentReader {
     clauses: Clauses,
     /// Which output columns the filters read.
     filtered: Vec<bool>,
-    /// Which output columns the filters read that are not tests of one column.
+    /// Output columns read by filters that are not tests of one column.
     needed_by_rest: Vec<bool>,
     /// Which output columns the parent reads; the others hold nulls.
     needed: Vec<bool>,
-    /// Filters of joins above, on output columns. Rows in memory are few, so they are not tested.
+    /// Filters of joins above, on output columns. Not applied to rows in memory, which are few.
     runtime: RuntimeFilters,
 }
 
@@ -60,7 +60,7 @@ impl SegmentReader {
         self.needed = needed;
     }
 
-    /// Leaves out rows that do not pass filters of joins above.
+    /// Drops rows that do not pass the filters of joins above.
     pub fn apply(&mut self, filters: RuntimeFilters) {
         self.runtime = filters;
     }
@@ -87,7 +87,7 @@ impl SegmentReader {
         self.runtime.0.iter().all(|(column, filter)| filter.may_match(&zone(*column)))
     }
 
-    /// Brings the columns of a block that will surely be decoded into the cache, in one read.
+    /// Loads the columns of a block that will certainly be decoded into the cache, in one read.
     pub(in crate::scan) fn prefetch(&self, view: &SegmentView, block: usize) -> Result<()> {
         let surely = |column: &usize| self.filters.is_empty() || self.filtered[*column];
         self.columns.prefetch(view, (0..self.columns.len()).filter(surely), block)
@@ -170,7 +170,8 @@ impl SegmentReader {
         )))
     }
 
-    /// Like [`SegmentReader::pick`], for rows that the filters which are not tests have not seen yet.
+    /// Like [`SegmentReader::pick`], for rows on which the filters that are not tests have not been
+    /// evaluated yet.
     fn pick_filtered(
         &self,
         view: &SegmentView,
@@ -202,7 +203,7 @@ impl SegmentReader {
         self.pick(view, range, selection, Columns { decoded, taken }, context)
     }
 
-    /// The selected rows of a range, each column by seek unless it is there already.
+    /// Fetches the selected rows of a range, each column by seek unless it is already decoded.
     fn pick(
         &self,
         view: &SegmentView,
@@ -225,8 +226,8 @@ impl SegmentReader {
         Ok(Some(segment_rows(view, columns, rows)))
     }
 
-    /// Those of `rows` that may have a partner in the joins above; `None` when all do. Columns decoded
-    /// on the way are kept.
+    /// The rows that may have a partner in the joins above; `None` if all may. Keeps columns
+    /// decoded on the way.
     fn apply_runtime(
         &self,
         view: &SegmentView,
@@ -264,8 +265,8 @@ impl SegmentReader {
         Ok(kept)
     }
 
-    /// Those of `rows` that pass the tests of single columns; `None` when all do. A test runs on the
-    /// encoded column while many rows are left, on the values of the rows that are left when few are.
+    /// The rows that pass the tests of single columns; `None` if all do. A test runs on the encoded
+    /// column while many rows are left, and on the values of the remaining rows when few are.
     fn test(
         &self,
         view: &SegmentView,
@@ -334,7 +335,7 @@ impl SegmentReader {
         Ok(Some(segment_rows(view, columns, rows)))
     }
 
-    /// Those of the `passed` rows that may have a partner in the joins above.
+    /// The `passed` rows that may have a partner in the joins above.
     fn apply_runtime_to_found(
         &self,
         view: &SegmentView,
@@ -366,18 +367,18 @@ impl SegmentReader {
     }
 }
 
-/// What is known of the columns of a range: decoded as a whole, or taken for the selected rows.
+/// The columns of a range read so far: decoded as a whole, or fetched for the selected rows.
 struct Columns {
     decoded: Decoded,
     taken: Decoded,
 }
 
-/// Rows of the segment, of positions in a range.
+/// Converts positions in a range to row numbers of the segment.
 fn rows_of(range: &Range<usize>, positions: &[u32]) -> Vec<u32> {
     positions.iter().map(|at| range.start as u32 + at).collect()
 }
 
-/// Keeps these rows of the columns that are there.
+/// Reduces the columns read so far to these rows.
 fn keep(columns: &mut Decoded, rows: &[u32]) {
     columns.iter_mut().flatten().for_each(|vector| *vector = Arc::new(vector.take(rows)));
 }
@@ -388,21 +389,21 @@ fn segment_rows(view: &SegmentView, columns: Vec<Arc<Vector>>, rows: Vec<u32>) -
     (batch, Origin::SegmentRows { partition: view.partition, segment: view.segment.id(), rows })
 }
 
-/// Those of `rows` that pass filters. Columns that no filter reads may be missing.
+/// The rows that pass the filters. Columns that no filter reads may be missing.
 fn filter(
     filters: &[Expr],
     columns: &Decoded,
     rows: ActiveRows<'_>,
     context: &Context<'_>,
 ) -> Result<Selection> {
-    // Stand-ins keep the others at their positions.
+    // Placeholders keep the other columns at their positions.
     let stand_in = Arc::new(Vector::constant(DataType::Null, &Value::Null, rows.len));
     let columns = columns.iter().map(|c| c.clone().unwrap_or_else(|| stand_in.clone())).collect();
     let batch = Batch { columns, rows: rows.len, selection: None };
     expr::filter_rows(filters, &batch, rows, context)
 }
 
-/// Positions in a range of rows that are not deleted; `None` when none is.
+/// Positions of live rows in a range; `None` if none is deleted.
 fn alive(deleted: Option<&RoaringBitmap>, range: &Range<usize>) -> Option<Vec<u32>> {
     let (from, to) = (range.start as u32, range.end as u32);
     let mut gone = deleted?.range(from..to).peekable();

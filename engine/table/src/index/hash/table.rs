@@ -75,7 +75,7 @@ impl HashTable {
         for file in &files {
             let ids: Vec<_> = file.columns().iter().map(|c| (c.id, c.data_type)).collect();
             if ids != [(HASH_COLUMN, DataType::Int64), (PLACE_COLUMN, DataType::Int64)] {
-                return Err(Error::corrupt(format!("{}: this is not a hash table", file.name())));
+                return Err(Error::corrupt(format!("{}: not a hash table file", file.name())));
             }
             // A file without rows has no hashes.
             lasts.push(if let Value::Int(last) = file.columns()[HASH].max {

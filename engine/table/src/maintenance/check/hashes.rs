@@ -60,7 +60,7 @@ fn check_entries(
             continue;
         };
         let Some(keys) = KeyPlace::find(table.layout(), hashes.keys(), state)? else {
-            findings.add(format!("{place}: segment {id} has no part of the index"));
+            findings.add(format!("{place}: segment {id} has no index part"));
             continue;
         };
         let mut keys = SegmentKeys::new(keys);
@@ -76,7 +76,7 @@ fn check_entries(
             .copied()
             .eq(expected.map(|(hash, at)| (*hash as u64) << POSITION_BITS | *at as u64))
         {
-            findings.add(format!("{place}: its entries are not the keys of segment {id}"));
+            findings.add(format!("{place}: its entries do not match the keys of segment {id}"));
         }
     }
     Ok(())

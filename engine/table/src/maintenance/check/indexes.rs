@@ -42,7 +42,7 @@ fn meet(table: &Table, index: &Index, index_key: &[u8], seen: &mut Seen, finding
     if !index.may_repeat(index_key) && !seen.insert(fingerprint(index_key)) {
         let values = key::decode(index_key, index.types()).unwrap_or_default();
         let values: Vec<String> = values.iter().map(ToString::to_string).collect();
-        findings.add(format!("{}: ({}) is there twice", name_of(table, index), values.join(", ")));
+        findings.add(format!("{}: ({}) exists twice", name_of(table, index), values.join(", ")));
     }
 }
 
@@ -92,14 +92,14 @@ fn check_part(
             let Some(key) = keys.get(row as usize) else { continue };
             if stored != key {
                 findings.add(format!(
-                    "{}: row {row} has another key than its place {}",
+                    "{}: row {row} has another key than position {}",
                     place(),
                     start + at
                 ));
             }
             // Strictly ascending, so no row repeats; the count matches, so none is missing.
             if previous.is_some_and(|previous| previous >= (key.as_slice(), row)) {
-                findings.add(format!("{}: place {} is out of order", place(), start + at));
+                findings.add(format!("{}: position {} is out of order", place(), start + at));
             }
             previous = Some((key, row));
             let is_left_out = key::parts(key, index.types()).any(|part| part.first() == Some(&0));
@@ -107,7 +107,7 @@ fn check_part(
                 && !is_left_out
                 && !part.file().may_have(filter, hash_bytes(key))?
             {
-                findings.add(format!("{}: the filter leaves out row {row}", place()));
+                findings.add(format!("{}: row {row} is missing from the filter", place()));
             }
         }
     }
@@ -133,7 +133,7 @@ fn check_memory(
         let mut found = Vec::new();
         entries.range(Bound::Included(&place), None, 1, &mut found);
         if found.first().is_none_or(|entry| entry.bytes() != place) {
-            findings.add(format!("{}: a row in memory is not in it", name_of(table, index)));
+            findings.add(format!("{}: a row in memory has no entry", name_of(table, index)));
         }
         meet(table, index, &key, seen, findings);
     });

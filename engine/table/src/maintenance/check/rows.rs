@@ -91,7 +91,7 @@ fn check_keys(
             if !state.may_have(Some(hash_bytes(&encoded)))? {
                 let row = start + row;
                 findings.add(format!(
-                    "table {name}: segment {}: the filter leaves out row {row}",
+                    "table {name}: segment {}: row {row} is missing from the key filter",
                     segment.name()
                 ));
             }
@@ -99,7 +99,7 @@ fn check_keys(
             {
                 let key: Vec<String> =
                     values[key_start..].iter().map(ToString::to_string).collect();
-                findings.add(format!("table {name}: key ({}) is there twice", key.join(", ")));
+                findings.add(format!("table {name}: key ({}) exists twice", key.join(", ")));
             }
             previous = order;
             if table.layout().sort_columns().is_some() {

@@ -267,7 +267,7 @@ fn check_finds_entries_that_are_wrong_and_keys_of_equal_hash_are_told_apart() {
     let get = |id: i64| store.get(&table, &[Value::Int(id)], &[0]).unwrap();
     assert_eq!(get(10), Some(vec![Value::Int(10)]));
     // An entry missing, one with a wrong position, and an extra one with the hash of another key.
-    let complaint = "its entries are not the keys of segment";
+    let complaint = "its entries do not match the keys of segment";
     assert!(with(&entries[1..])[0].contains(complaint));
     let mut wrong = entries.clone();
     wrong[3].1 += 1;
