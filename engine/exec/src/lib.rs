@@ -4,8 +4,8 @@
 //! `build` turns a plan into operators. `operator` has their protocol and the small ones; `scan`,
 //! `join`, `sort`, `aggregate` and `window` have the others; `parallel` runs parts of a plan on
 //! several threads. Below them: `expr` evaluates expressions, `group` numbers keys, `buffer` holds
-//! rows in memory and `spill` in a temporary file, within the limit that `memory` divides. `context`
-//! is what a statement gives to all of them.
+//! rows in memory and `spill` in a temporary file, within the limit that `memory` divides.
+//! `context` is what a statement gives to all of them.
 //!
 //! Invariants: an operator never returns an empty batch or one of more than
 //! [`nacre_types::limits::VECTOR_ROWS`] rows; a row outside a batch's selection never raises an

@@ -240,8 +240,8 @@ impl Store {
         indexes::create(&self.catalog, table, index)
     }
 
-    /// Drops an index by name and returns the version of the table without it. `conflict` if the table
-    /// was changed since.
+    /// Drops an index by name and returns the version of the table without it. `conflict` if the
+    /// table was changed since.
     pub fn drop_index(&self, table: &Arc<Table>, name: &str) -> Result<Arc<Table>> {
         indexes::remove(&self.catalog, table, name)
     }

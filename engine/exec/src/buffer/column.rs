@@ -54,8 +54,8 @@ impl ColumnBuffer {
         values + codes + self.validity.as_ref().map_or(0, |v| v.words().len() * 8)
     }
 
-    /// Appends these rows of a vector of the column's physical type. `limit` when there is no room for
-    /// their texts; the column is unusable then.
+    /// Appends these rows of a vector of the column's physical type. `limit` when there is no room
+    /// for their texts; the column is unusable then.
     pub fn append(&mut self, vector: &Vector, rows: ActiveRows<'_>) -> Result<()> {
         let added = rows.count();
         if added == 0 {

@@ -80,8 +80,8 @@ impl Builder {
 
     /// The operator of a node over those of its inputs.
     ///
-    /// Plans are deep and a page's stack is small, so this is only the dispatch: each kind of node that
-    /// has inputs has a function, and thus a stack frame, of its own.
+    /// Plans are deep and a page's stack is small, so this is only the dispatch: each kind of node
+    /// that has inputs has a function, and thus a stack frame, of its own.
     fn operator(&mut self, plan: &Plan, site: Site<'_>) -> Result<Box<dyn Operator>> {
         match plan {
             Plan::Scan { .. } => scan_operator(ScanSpec::of(plan), None, site),

@@ -42,8 +42,8 @@ pub struct Context<'a> {
     pub supplied: Option<&'a SuppliedRows<'a>>,
     /// Measures each node of the plan, when the statement is profiled.
     pub profile: Option<&'a Profile>,
-    /// Tables of the plan in the transaction's snapshot ([`tables_of`]), for a plan that may outlive
-    /// them. A table that is not listed is looked up in the transaction.
+    /// Tables of the plan in the transaction's snapshot ([`tables_of`]), for a plan that may
+    /// outlive them. A table that is not listed is looked up in the transaction.
     pub tables: &'a [Arc<Table>],
 }
 
@@ -110,8 +110,8 @@ impl Context<'_> {
         }
     }
 
-    /// Fails with `cancelled` once the caller has cancelled the statement. Every operator calls it at
-    /// least once a batch.
+    /// Fails with `cancelled` once the caller has cancelled the statement. Every operator calls it
+    /// at least once a batch.
     pub(crate) fn check_cancelled(&self) -> Result<()> {
         if (self.cancelled)() { Err(Error::cancelled()) } else { Ok(()) }
     }

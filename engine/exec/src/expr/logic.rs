@@ -1,4 +1,5 @@
-//! Three-valued logic and the lazy nodes: each argument is evaluated only over the rows that need it.
+//! Three-valued logic and the lazy nodes: each argument is evaluated only over the rows that need
+//! it.
 
 use super::Evaluator;
 use crate::buffer::ColumnBuffer;

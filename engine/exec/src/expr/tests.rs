@@ -18,7 +18,8 @@ fn eval(expr: &Expr, batch: &Batch) -> Result<Vec<Value>> {
     Ok((0..batch.rows).map(|row| vector.value(row)).collect())
 }
 
-/// The result over flat vectors, dictionary-coded vectors, and under a selection of every other row.
+/// The result over flat vectors, dictionary-coded vectors, and under a selection of every other
+/// row.
 fn check(expr: &Expr, batch: &Batch, expected: &[Value]) {
     assert_eq!(eval(expr, batch).unwrap(), expected, "{expr:?}");
     let coded = batch.columns.iter().map(|c| Arc::new(dictionary(c))).collect();

@@ -1,5 +1,5 @@
-//! The join operator: collects its right side, then probes it with left rows, or joins partitions of
-//! both sides when the right one does not fit in memory.
+//! The join operator: collects its right side, then probes it with left rows, or joins partitions
+//! of both sides when the right one does not fit in memory.
 //!
 //! If the join returns left rows without a partner, it does not read the right side until a left
 //! row may have one: an input that no row needs must not fail (the unnesting of `nacre_sql` relies
@@ -101,9 +101,9 @@ impl HashJoin {
         Ok(())
     }
 
-    /// Whether any of these left rows may have a partner. A row with a null key has none, except that
-    /// the result of `IN` then depends on the right side, unless the key is compared with a constant:
-    /// that says which rows get there at all.
+    /// Whether any of these left rows may have a partner. A row with a null key has none, except
+    /// that the result of `IN` then depends on the right side, unless the key is compared with a
+    /// constant: that says which rows get there at all.
     fn needs_right(&self, batch: &Batch, context: &Context<'_>) -> Result<bool> {
         let constant: Vec<Expr>;
         let keys = if self.spec.kind == JoinKind::MarkIn {
@@ -172,8 +172,8 @@ impl HashJoin {
     }
 }
 
-/// The join of two partitions: partitioned again if need be, or a block at a time where cutting would
-/// not help.
+/// The join of two partitions: partitioned again if need be, or a block at a time where cutting
+/// would not help.
 fn join_of(
     left: SpilledPartition,
     right: SpilledPartition,

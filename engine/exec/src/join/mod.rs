@@ -1,6 +1,6 @@
-//! Joins. The right side is collected and its keys become groups ([`BuildSide`]); each left row looks
-//! up its group and is paired with the rows there (`probe`). Without keys all right rows are one
-//! group, which makes a nested loop.
+//! Joins. The right side is collected and its keys become groups ([`BuildSide`]); each left row
+//! looks up its group and is paired with the rows there (`probe`). Without keys all right rows are
+//! one group, which makes a nested loop.
 //!
 //! The collected side is not changed by being probed, so several threads may share it, each with a
 //! [`ProbeJoin`] of its own; only the marks of right rows that found a partner are set there. Null

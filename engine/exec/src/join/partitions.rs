@@ -1,6 +1,6 @@
-//! A join whose right side does not fit in memory: both sides are cut into partitions by the hash of
-//! the key, and each pair of partitions is joined on its own (Grace hash join: Kitsuregawa, Tanaka,
-//! Moto-oka, *Application of Hash to Data Base Machine and Its Architecture*, 1983).
+//! A join whose right side does not fit in memory: both sides are cut into partitions by the hash
+//! of the key, and each pair of partitions is joined on its own (Grace hash join: Kitsuregawa,
+//! Tanaka, Moto-oka, *Application of Hash to Data Base Machine and Its Architecture*, 1983).
 
 use super::build_side::{BuildSide, Nulls};
 use super::keys::{evaluate_all, without_nulls};

@@ -147,7 +147,8 @@ impl Prober {
         let mut unknown = Vec::new();
         let nullable = self.spec.kind == JoinKind::MarkIn && self.spec.residual.is_none();
         if self.spec.kind == JoinKind::MarkIn {
-            // `IN` over a list with a null is unknown unless a value matches; over no rows it is false.
+            // `IN` over a list with a null is unknown unless a value matches; over no rows it is
+            // false.
             unknown = vec![nullable && self.build.nulls.any_null; rows.count()];
         }
         match without_nulls(&keys, rows) {
@@ -210,8 +211,8 @@ impl Prober {
         }
     }
 
-    /// The next pairs: at most a vector of them, and about [`BATCH_BYTES`] where texts are long; none at
-    /// the end of the left batch.
+    /// The next pairs: at most a vector of them, and about [`BATCH_BYTES`] where texts are long;
+    /// none at the end of the left batch.
     fn next_pairs(&self, probe: &mut Probe) -> Result<Pairs> {
         let mut pairs = std::mem::take(&mut probe.cut_off);
         if pairs.left.is_empty() {

@@ -1,6 +1,6 @@
-//! A set of integers whose test is fast and may have false positives: a bitmap over the range of the
-//! values where that is narrow, otherwise a blocked Bloom filter in which each value touches one word
-//! (Putze, Sanders, Singler, *Cache-, Hash- and Space-Efficient Bloom Filters*, 2007).
+//! A set of integers whose test is fast and may have false positives: a bitmap over the range of
+//! the values where that is narrow, otherwise a blocked Bloom filter in which each value touches
+//! one word (Putze, Sanders, Singler, *Cache-, Hash- and Space-Efficient Bloom Filters*, 2007).
 
 use crate::expr::ActiveRows;
 use nacre_types::hash::hash_u64;

@@ -76,7 +76,8 @@ impl Memory {
         (self.share() / 64).clamp(2 << 10, 256 << 10)
     }
 
-    /// The statement's file for spilling; `None` where temporary files would themselves be in memory.
+    /// The statement's file for spilling; `None` where temporary files would themselves be in
+    /// memory.
     pub(crate) fn spill_file(&self, environment: &Environment) -> Result<Option<Arc<SpillFile>>> {
         let mut file = self.0.file.lock().unwrap_or_else(PoisonError::into_inner);
         if file.is_none() {

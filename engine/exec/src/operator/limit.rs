@@ -45,8 +45,8 @@ pub(super) fn rows(
     }
 }
 
-/// How many rows a limit needs of its input; `None` when it needs all, or when the counts are invalid
-/// (the operator reports that).
+/// How many rows a limit needs of its input; `None` when it needs all, or when the counts are
+/// invalid (the operator reports that).
 pub(crate) fn rows_needed(
     offset: &Option<Expr>,
     limit: &Option<Expr>,

@@ -1,4 +1,5 @@
-//! The protocol of operators, and the operators that fit one file. Each pulls batches from its inputs.
+//! The protocol of operators, and the operators that fit one file. Each pulls batches from its
+//! inputs.
 //!
 //! Scans, joins, sorts, aggregates and windows have folders of their own beside this one.
 

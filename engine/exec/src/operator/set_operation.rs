@@ -1,11 +1,11 @@
 //! `INTERSECT` and `EXCEPT`. Rows are equal when all their columns are; null equals null.
 //!
-//! Rows of the right side are counted first; each row of the left side then passes or not as it comes,
-//! and uses up a count where duplicates are kept.
+//! Rows of the right side are counted first; each row of the left side then passes or not as it
+//! comes, and uses up a count where duplicates are kept.
 //!
 //! Once no further row fits in memory, the groups that are known stay, and all rows of either side
-//! that belong to none of them are set aside in partitions (`spill`), which are compared on their own
-//! afterwards.
+//! that belong to none of them are set aside in partitions (`spill`), which are compared on their
+//! own afterwards.
 
 use super::duplicates::Duplicates;
 use super::inputs::{Inputs, exactly};
@@ -128,8 +128,8 @@ impl SetOperation {
         }
     }
 
-    /// The groups of the rows of a batch that belong to known groups, and those rows. Other rows are set
-    /// aside.
+    /// The groups of the rows of a batch that belong to known groups, and those rows. Other rows
+    /// are set aside.
     fn groups(
         &mut self,
         batch: &Batch,

@@ -1,5 +1,5 @@
-//! Rows that several places of a plan read: computed when the first of them reads, kept until the last
-//! is done. Rows that do not fit in memory are in the statement's temporary file.
+//! Rows that several places of a plan read: computed when the first of them reads, kept until the
+//! last is done. Rows that do not fit in memory are in the statement's temporary file.
 
 use super::protocol::Operator;
 use crate::context::Context;
@@ -22,8 +22,8 @@ pub(crate) struct SharedRows {
     held: Reservation,
     /// The rows after `batches`.
     spilled: Option<SpilledRows>,
-    /// The error that ended the input. A later read must not find the rows after it: one thread reads
-    /// again what several threads failed to read.
+    /// The error that ended the input. A later read must not find the rows after it: one thread
+    /// reads again what several threads failed to read.
     failed: Option<Error>,
 }
 

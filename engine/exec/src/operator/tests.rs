@@ -24,8 +24,8 @@ impl Operator for Batches {
     }
 }
 
-/// The rows, cut into batches at random; some flat, some dictionary-coded, some with rows that are not
-/// selected.
+/// The rows, cut into batches at random; some flat, some dictionary-coded, some with rows that are
+/// not selected.
 fn source_of(random: &mut Random, types: &[DataType], rows: &[Vec<Value>]) -> Box<dyn Operator> {
     let mut batches = Vec::new();
     let mut at = 0;

@@ -18,14 +18,14 @@ use std::sync::Arc;
 
 /// Morsels of each thread in a round.
 const ROUND_MORSELS: usize = 2;
-/// Bytes that a round should produce, roughly: the first row waits for a whole round, and all of its
-/// rows are held.
+/// Bytes that a round should produce, roughly: the first row waits for a whole round, and all of
+/// its rows are held.
 const ROUND_BYTES: usize = 8 << 20;
 /// The most blocks of a morsel: from here on, starting one is far cheaper than reading it.
 const MORSEL_BLOCKS: usize = 64;
 
-/// Runs a pipeline in rounds: the rows of a round are held until they are returned. The first rounds
-/// are small, so that the first rows come soon; rounds grow as long as they produce little.
+/// Runs a pipeline in rounds: the rows of a round are held until they are returned. The first
+/// rounds are small, so that the first rows come soon; rounds grow as long as they produce little.
 pub(crate) struct Gather<B> {
     plan: Arc<Plan>,
     filters: RuntimeFilters,
@@ -137,7 +137,8 @@ impl<B: BuildPipelines> Gather<B> {
         }
     }
 
-    /// Cuts the next morsels, up to `wanted`, as small as they should be; returns how many there are.
+    /// Cuts the next morsels, up to `wanted`, as small as they should be; returns how many there
+    /// are.
     fn cut_round(&mut self, wanted: usize) -> usize {
         let mut at = 0;
         while at < wanted
@@ -204,7 +205,8 @@ impl<B: BuildPipelines> Gather<B> {
         Ok(Round::Done)
     }
 
-    /// Once all morsels are done: the right rows that the last join of the pipeline returns at its end.
+    /// Once all morsels are done: the right rows that the last join of the pipeline returns at its
+    /// end.
     fn next_rest(&mut self, sides: &BuildSides, context: &Context<'_>) -> Result<Option<Batch>> {
         if self.rest.is_none()
             && let Plan::Join { left, right, kind, keys, residual } = &*self.plan

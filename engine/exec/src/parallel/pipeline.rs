@@ -1,7 +1,7 @@
 //! Pipelines: the part of a plan that a thread runs over one morsel.
 //!
-//! A pipeline is a scan with filters, projections and joins over it, whose other sides are collected
-//! before it runs.
+//! A pipeline is a scan with filters, projections and joins over it, whose other sides are
+//! collected before it runs.
 
 use super::sides::BuildSides;
 use crate::context::Context;

@@ -276,8 +276,8 @@ fn joins_return_the_rows_of_one_thread_in_their_order() {
     let few =
         |below: i64| scan(&table, vec![compare(BinaryOp::Less, column(0), lit(int(below), I64))]);
     let all = || scan(&table, Vec::new());
-    // By a text with nulls, where each left row has two or three partners; and by a number that most
-    // rows do not have.
+    // By a text with nulls, where each left row has two or three partners; and by a number that
+    // most rows do not have.
     let by_text = vec![(column(1), column(1))];
     let by_number = vec![(column(2), column(2))];
     let residual = || Some(compare(BinaryOp::Less, col(6, I64), lit(int(60), I64)));

@@ -46,7 +46,8 @@ pub(super) fn for_each_morsel<W: Send, E: Send>(
     let task = |_: usize| {
         let mut own = state();
         let context = context.on_one_thread();
-        // Morsels are taken in order, so the threads that took those before a failed one finish them.
+        // Morsels are taken in order, so the threads that took those before a failed one finish
+        // them.
         while !failed.load(Ordering::Relaxed) {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(morsel) = morsels.get(at) else { break };

@@ -17,8 +17,8 @@ use std::sync::Arc;
 pub(crate) enum SortKeys {
     /// Right-aligned in 128 bits.
     Fixed(Vec<u128>),
-    /// The key of row `i` is `data[offsets[i]..offsets[i + 1]]`; its first 16 bytes again, which decide
-    /// most comparisons.
+    /// The key of row `i` is `data[offsets[i]..offsets[i + 1]]`; its first 16 bytes again, which
+    /// decide most comparisons.
     Bytes { data: Vec<u8>, offsets: Vec<usize>, prefixes: Vec<u128> },
 }
 

@@ -1,7 +1,7 @@
 //! `ORDER BY`: collects all rows, sorts their keys, and returns the rows in that order.
 //!
-//! With a limit it keeps little more than that many rows and drops others as they come. Rows that do
-//! not fit in memory are written as sorted runs (`runs`).
+//! With a limit it keeps little more than that many rows and drops others as they come. Rows that
+//! do not fit in memory are written as sorted runs (`runs`).
 
 use super::key::SortKeys;
 use super::runs::{Merge, Runs};

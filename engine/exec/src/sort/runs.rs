@@ -1,8 +1,8 @@
 //! External merge sort: sorted runs in the temporary file, merged as they are read.
 //!
-//! Runs are kept in the order in which their rows came, and only neighbours are merged, so the sort is
-//! stable. Once [`FAN_IN`] neighbours are of one generation, they become one run of the next: each row
-//! is written about once for every factor of [`FAN_IN`] in the number of runs.
+//! Runs are kept in the order in which their rows came, and only neighbours are merged, so the sort
+//! is stable. Once [`FAN_IN`] neighbours are of one generation, they become one run of the next:
+//! each row is written about once for every factor of [`FAN_IN`] in the number of runs.
 
 use super::key::SortKeys;
 use crate::buffer::RowBuffer;
@@ -148,8 +148,8 @@ impl Cursor {
         Ok(true)
     }
 
-    /// Whether the row at `at` comes before the other cursor's next row. Of equal rows, those of the
-    /// older run come first.
+    /// Whether the row at `at` comes before the other cursor's next row. Of equal rows, those of
+    /// the older run come first.
     fn is_before(&self, at: usize, other: &Cursor, is_older: bool) -> bool {
         let order = self.encoded.compare_with(at, &other.encoded, other.at);
         order.is_lt() || (is_older && order.is_eq())

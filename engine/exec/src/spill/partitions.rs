@@ -117,8 +117,8 @@ impl Growing {
     }
 }
 
-/// Hashes of these rows' keys. Equal keys have equal hashes, whatever the form of the vectors; nulls
-/// are equal.
+/// Hashes of these rows' keys. Equal keys have equal hashes, whatever the form of the vectors;
+/// nulls are equal.
 fn hash_rows(keys: &[Arc<Vector>], rows: ActiveRows<'_>) -> Vec<u64> {
     let mut out = vec![0x6e61_6372_6521u64; rows.count()];
     for vector in keys {

@@ -242,7 +242,8 @@ fn windows() {
     }
 }
 
-/// Rows of a number and a text, some of every batch of the table, with the text repeated `times` times.
+/// Rows of a number and a text, some of every batch of the table, with the text repeated `times`
+/// times.
 fn long_texts(table: &Table, rows: i64, times: i64) -> Plan {
     let long = call("repeat", vec![column(1), lit(int(times), I64)], DataType::TEXT);
     let rest = binary(BinaryOp::Modulo, column(0), lit(int(30_000 / rows), I64), I64);

@@ -6,7 +6,8 @@ use crate::expr::{Expr, ExprKind};
 /// The most nodes by which an expression may grow when its columns are replaced.
 pub(crate) const MAX_GROWTH: usize = 256;
 
-/// Counts the nodes of an expression after replacing each column by an expression of `by(column)` nodes.
+/// Counts the nodes of an expression after replacing each column by an expression of `by(column)`
+/// nodes.
 pub(crate) fn replaced(expr: &Expr, by: &dyn Fn(usize) -> usize) -> usize {
     let mut nodes = match expr.kind {
         ExprKind::Column(at) => by(at),

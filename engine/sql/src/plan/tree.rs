@@ -25,7 +25,8 @@ pub enum ExprKind {
     Column(usize),
     /// A constant of `data_type`.
     Literal(Value),
-    /// Statement parameter, by position from zero. Its value is cast to `data_type` before execution.
+    /// Statement parameter, by position from zero. Its value is cast to `data_type` before
+    /// execution.
     Parameter(usize),
     /// Converts to `data_type`; fails at run time when the value does not fit.
     Cast(Box<Expr>),
@@ -221,7 +222,8 @@ pub struct SortKey {
     pub expr: Expr,
     /// `DESC`.
     pub descending: bool,
-    /// `NULLS FIRST`. The default is nulls first when ascending, last when descending (nulls are smallest).
+    /// `NULLS FIRST`. The default is nulls first when ascending, last when descending (nulls are
+    /// smallest).
     pub nulls_first: bool,
 }
 
@@ -285,7 +287,8 @@ pub enum Plan {
         /// compare without a cast: they share a representation and scale, as integers of different
         /// widths do.
         keys: Vec<(Expr, Expr)>,
-        /// Further condition over left columns then right columns; part of the join, not a filter after it.
+        /// Further condition over left columns then right columns; part of the join, not a filter
+        /// after it.
         residual: Option<Expr>,
     },
     /// Rows of all inputs, one input after the other (`UNION ALL`). All inputs have the types of
@@ -404,7 +407,8 @@ pub trait PlanNode: DynamicNode + Debug + Send + Sync {
         inputs.iter().sum()
     }
 
-    /// Whether statistics of the first input's columns hold for the output columns at the same positions.
+    /// Whether statistics of the first input's columns hold for the output columns at the same
+    /// positions.
     fn keeps_statistics(&self) -> bool {
         false
     }
@@ -438,7 +442,8 @@ pub trait PlanNode: DynamicNode + Debug + Send + Sync {
     }
 }
 
-/// Whether at most one row of a plan has given values in the columns that the second argument selects.
+/// Whether at most one row of a plan has given values in the columns that the second argument
+/// selects.
 pub type IsUnique<'f> = &'f dyn Fn(&Plan, &dyn Fn(usize) -> bool) -> bool;
 
 /// The new position of each old output column, or `None` if the column was dropped.

@@ -50,8 +50,8 @@ fn settled_change(catalog: &Catalog, table: &Table) -> Timestamp {
     table.changed()
 }
 
-/// Drops an index by name and returns the version of the table without it. `conflict` if the table was
-/// changed since.
+/// Drops an index by name and returns the version of the table without it. `conflict` if the table
+/// was changed since.
 pub(crate) fn remove(catalog: &Catalog, table: &Arc<Table>, name: &str) -> Result<Arc<Table>> {
     catalog.commits().check_open()?;
     let mut changed: TableSchema = (**table.schema()).clone();

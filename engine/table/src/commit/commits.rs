@@ -1,5 +1,5 @@
-//! The commit pipeline. Under the commit lock: take the next timestamp, append the record, stamp what
-//! was written. Outside it: wait for the sync, then make the timestamp visible.
+//! The commit pipeline. Under the commit lock: take the next timestamp, append the record, stamp
+//! what was written. Outside it: wait for the sync, then make the timestamp visible.
 //!
 //! Log order is timestamp order and a sync covers everything before it, so a committer whose sync
 //! has returned may make its own timestamp visible regardless of other commits.

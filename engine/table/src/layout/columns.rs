@@ -1,7 +1,8 @@
 //! Reserved column ids of segments: the row number of tables without a primary key, the key order,
 //! the key filter, and the columns of hash tables and index parts.
 //!
-//! These ids are stored. Ids of a table's own columns start at 0 and stay below [`FIRST_OF_INDEXES`].
+//! These ids are stored. Ids of a table's own columns start at 0 and stay below
+//! [`FIRST_OF_INDEXES`].
 
 use nacre_types::{IndexId, limits};
 

@@ -40,8 +40,8 @@ pub(crate) fn overlap(
     Ok((!news.is_empty()).then_some((olds, news)))
 }
 
-/// Calls `found(old position, new position)` for every key without nulls that is in both, in order. A
-/// key may occur several times in the old file, and once in the new one.
+/// Calls `found(old position, new position)` for every key without nulls that is in both, in order.
+/// A key may occur several times in the old file, and once in the new one.
 pub(crate) fn each_common(
     old: &SortedKeys<'_>,
     new: &SortedKeys<'_>,

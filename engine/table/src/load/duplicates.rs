@@ -97,8 +97,8 @@ pub(super) fn resolve_outside(
     Ok(replaced)
 }
 
-/// Like [`resolve_outside`], for one file of the load and the segments of its partition other than the
-/// load's `own`.
+/// Like [`resolve_outside`], for one file of the load and the segments of its partition other than
+/// the load's `own`.
 fn resolve_segments(
     table: &Table,
     on_duplicate: OnDuplicate,

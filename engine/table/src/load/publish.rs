@@ -149,7 +149,8 @@ impl Publication<'_> {
     }
 }
 
-/// Publishes a new table and the rows of a load, or neither. `ownership` is updated even on an error.
+/// Publishes a new table and the rows of a load, or neither. `ownership` is updated even on an
+/// error.
 pub(super) fn with_table(
     loader: &Loader,
     table: &Arc<Table>,

@@ -46,8 +46,8 @@ pub(crate) fn find(
     Ok(None)
 }
 
-/// The newest committed row of a key, projected. `conflict` if this is not the newest version of the
-/// table.
+/// The newest committed row of a key, projected. `conflict` if this is not the newest version of
+/// the table.
 pub(crate) fn newest(
     snapshots: &Arc<Snapshots>,
     table: &Table,

@@ -135,8 +135,8 @@ impl IndexRun {
         self.len() == 0
     }
 
-    /// The rows at `count` positions of the run from `start` on, in index key order, without deleted
-    /// rows.
+    /// The rows at `count` positions of the run from `start` on, in index key order, without
+    /// deleted rows.
     pub fn in_key_order(&self, start: usize, count: usize) -> Result<Vec<u32>> {
         let end = start.saturating_add(count).min(self.len());
         let mut rows = self.read(start.min(end), end)?;

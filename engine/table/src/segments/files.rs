@@ -1,5 +1,5 @@
-//! Files in the format of segments: writing them some blocks at a time, syncing, opening and removing
-//! them.
+//! Files in the format of segments: writing them some blocks at a time, syncing, opening and
+//! removing them.
 
 use crate::segments::bitmap_cache::BitmapCache;
 use crate::segments::names::FileKind;

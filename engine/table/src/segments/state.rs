@@ -28,8 +28,8 @@ pub struct SegmentState {
     /// No row's content is newer than this, except for rows with a rowstore node that records it.
     content: Timestamp,
     deletes: RwLock<Deletes>,
-    /// Whether any commit has deleted a row; set before that commit is visible. Most segments of most
-    /// tables have none.
+    /// Whether any commit has deleted a row; set before that commit is visible. Most segments of
+    /// most tables have none.
     has_deletes: AtomicBool,
     /// The cache for bitmaps of old snapshots.
     merged: Option<Arc<BitmapCache>>,
@@ -219,13 +219,14 @@ impl SegmentState {
         self.deletes.read().unwrap_or_else(PoisonError::into_inner).all().len()
     }
 
-    /// Whether more than half of its rows are deleted, so that rewriting it frees more than it costs.
+    /// Whether more than half of its rows are deleted, so that rewriting it frees more than it
+    /// costs.
     pub(crate) fn is_mostly_deleted(&self) -> bool {
         self.deleted_rows() * 2 > self.segment.rows() as u64
     }
 
-    /// Adds deletes of a commit. Only under the commit lock. Deltas that every snapshot from `oldest`
-    /// on sees are folded into the base.
+    /// Adds deletes of a commit. Only under the commit lock. Deltas that every snapshot from
+    /// `oldest` on sees are folded into the base.
     pub(crate) fn delete(&self, commit: Timestamp, rows: RoaringBitmap, oldest: Timestamp) {
         check_rows(&self.segment, &rows);
         let mut deletes = self.deletes.write().unwrap_or_else(PoisonError::into_inner);

@@ -421,8 +421,8 @@ impl Table {
         self.indexes.leave(&self.layout, partition, node, row);
     }
 
-    /// Restores the index entries after a pending change was undone to the one before it. The caller
-    /// holds the row's lock.
+    /// Restores the index entries after a pending change was undone to the one before it. The
+    /// caller holds the row's lock.
     pub(crate) fn take_back(
         &self,
         partition: u32,

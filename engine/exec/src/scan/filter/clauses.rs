@@ -98,7 +98,8 @@ fn column_test(filter: &Expr, context: &Context<'_>) -> Option<ColumnTest> {
             }
             let physical = data_type.physical();
             let predicate = match op {
-                // Never null; with a constant that is not null, it is true where the values are equal.
+                // Never null; with a constant that is not null, it is true where the values are
+                // equal.
                 BinaryOp::NotDistinct if !value.is_null() => {
                     Predicate::compare(physical, Comparison::Equal, &value)?
                 }

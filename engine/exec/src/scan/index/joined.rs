@@ -18,8 +18,8 @@ use nacre_types::{Result, Value, key};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The keys of one join, and for each of its columns that the scan reads the position in the table and
-/// the column of the keys.
+/// The keys of one join, and for each of its columns that the scan reads the position in the table
+/// and the column of the keys.
 type Join<'w> = (&'w Arc<JoinKeys>, Vec<(usize, usize)>);
 
 /// The joins whose keys could be looked up, once they are collected.

@@ -148,8 +148,8 @@ impl OrderedScan {
         Ok(out)
     }
 
-    /// How many rows of the batch, from `at` on, come before the next head of another run; at least one.
-    /// Exponential search, then binary search.
+    /// How many rows of the batch, from `at` on, come before the next head of another run; at least
+    /// one. Exponential search, then binary search.
     fn stretch(&self, batch: &Batch, at: usize) -> Result<usize> {
         let Some(Reverse((next, _))) = self.heads.peek() else { return Ok(batch.rows - at) };
         let (mut low, mut high, mut step) = (at + 1, batch.rows, batch.rows);

@@ -27,7 +27,8 @@ pub(in crate::scan) enum Locators {
     Leave,
 }
 
-/// The order in which blocks, and ranges inside a block, are read. Rows inside a batch ascend always.
+/// The order in which blocks, and ranges inside a block, are read. Rows inside a batch ascend
+/// always.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     FirstToLast,

@@ -1,5 +1,5 @@
-//! The operators of [`Plan::Node`](super::Plan::Node), one file each. A new operator is a file and a
-//! line here, and a file and two lines in the executor.
+//! The operators of [`Plan::Node`](super::Plan::Node), one file each. A new operator is a file and
+//! a line here, and a file and two lines in the executor.
 
 pub mod limit_by;
 pub mod set_operation;
