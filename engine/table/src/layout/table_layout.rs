@@ -140,7 +140,7 @@ impl TableLayout {
     pub fn encode_wanted_key(&self, values: &[Value]) -> Result<Vec<u8>> {
         let columns = self.key_columns();
         if values.len() != columns.map_or(1, <[usize]>::len) {
-            return Err(Error::type_error("wrong number of key values"));
+            return Err(Error::type_error("key has the wrong number of values"));
         }
         let mut out = Vec::with_capacity(values.len() * 9);
         for (at, value) in values.iter().enumerate() {

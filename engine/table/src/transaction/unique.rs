@@ -251,7 +251,7 @@ pub(super) fn locate(
 ) -> Result<Option<Located>> {
     let index = table.index(index)?;
     if values.len() != index.types().len() {
-        return Err(Error::type_error("wrong number of key values"));
+        return Err(Error::type_error("key has the wrong number of values"));
     }
     if values.iter().any(Value::is_null) {
         return Ok(None);
