@@ -2,7 +2,7 @@
 //! agree, and computed every result type; no later pass adds a coercion. Expressions and plans
 //! contain each other, so their types are defined together in `plan/tree`.
 
-pub use crate::plan::tree::{Aggregate, Expr, ExprKind, Subquery, SubqueryKind};
+pub use crate::plan::tree::{Aggregate, Expr, ExprKind, Placeholder, Subquery, SubqueryKind};
 pub use nacre_function::entry::aggregate::AggregateFunction;
 pub use nacre_function::entry::definition::ScalarFunction;
 pub use nacre_function::operator::BinaryOp;
@@ -37,11 +37,16 @@ impl Expr {
         Expr { kind: ExprKind::Column(index), data_type }
     }
 
+    /// A value of the query being bound.
+    pub(crate) fn placeholder(of: Placeholder, data_type: DataType) -> Expr {
+        Expr { kind: ExprKind::Placeholder(of), data_type }
+    }
+
     /// Calls `f` on each direct child.
     pub fn for_each_child<'a>(&'a self, f: &mut dyn FnMut(&'a Expr)) {
         use ExprKind::*;
         match &self.kind {
-            Column(_) | Literal(_) | Parameter(_) | Outer { .. } => {}
+            Column(_) | Literal(_) | Parameter(_) | Outer { .. } | Placeholder(_) => {}
             Cast(a) | Not(a) | Negate(a) => f(a),
             IsNull { arg, .. } | IsBoolean { arg, .. } => f(arg),
             Binary { left, right, .. } => {
@@ -75,7 +80,7 @@ impl Expr {
     pub fn for_each_child_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         use ExprKind::*;
         match &mut self.kind {
-            Column(_) | Literal(_) | Parameter(_) | Outer { .. } => {}
+            Column(_) | Literal(_) | Parameter(_) | Outer { .. } | Placeholder(_) => {}
             Cast(a) | Not(a) | Negate(a) => f(a),
             IsNull { arg, .. } | IsBoolean { arg, .. } => f(arg),
             Binary { left, right, .. } => {

@@ -30,6 +30,7 @@ use nacre_function::kernel::{arithmetic, cast, compare, concat, like, truth};
 use nacre_function::vector::room::{Room, too_much_text};
 use nacre_function::vector::validity;
 use nacre_sql::expr::{Expr, ExprKind};
+use nacre_types::invariant::broken;
 use nacre_types::{DataType, Error, Result, Value};
 use std::sync::Arc;
 
@@ -85,6 +86,9 @@ impl Evaluator<'_> {
                 if matches!(function.kernel, Kernel::FirstNonNull) =>
             {
                 self.coalesce(args, expr.data_type, rows)
+            }
+            ExprKind::Placeholder(of) => {
+                broken(format_args!("a plan holds the placeholder {of:?}"))
             }
             _ => self.strict(expr, rows),
         }

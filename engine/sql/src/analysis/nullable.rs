@@ -3,6 +3,7 @@
 use crate::expr::{BinaryOp, Expr, ExprKind, SubqueryKind};
 use nacre_function::entry::definition::Nulls;
 use nacre_types::DataType;
+use nacre_types::invariant::broken;
 
 /// Whether an expression can be null, given its input columns.
 pub(crate) fn nullable(expr: &Expr, input: &dyn Fn(usize) -> bool) -> bool {
@@ -11,6 +12,7 @@ pub(crate) fn nullable(expr: &Expr, input: &dyn Fn(usize) -> bool) -> bool {
         ExprKind::Literal(value) => value.is_null(),
         ExprKind::Parameter(_) | ExprKind::Outer { .. } => true,
         ExprKind::Subquery(sub) => sub.kind != SubqueryKind::Exists,
+        ExprKind::Placeholder(of) => broken(format_args!("{of:?} is asked whether it can be null")),
         ExprKind::IsNull { .. } | ExprKind::IsBoolean { .. } => false,
         ExprKind::Binary { op: BinaryOp::Distinct | BinaryOp::NotDistinct, .. } => false,
         ExprKind::Case { branches, otherwise } => match otherwise {

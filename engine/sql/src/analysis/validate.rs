@@ -99,12 +99,16 @@ fn reads<'e>(
     found
 }
 
+/// Columns have the type of the input, and no placeholder is left.
 fn wrong_type(expr: &Expr, input: &[DataType], title: &str) -> Option<String> {
     if let ExprKind::Column(at) = expr.kind
         && let Some(is) = input.get(at)
         && *is != expr.data_type
     {
         return Some(format!("{title} reads column {at} as {}, which is {is}", expr.data_type));
+    }
+    if let ExprKind::Placeholder(of) = expr.kind {
+        return Some(format!("{title} holds the placeholder {of:?}"));
     }
     let mut found = None;
     expr.for_each_child(&mut |e| found = found.take().or_else(|| wrong_type(e, input, title)));
@@ -141,6 +145,7 @@ fn yields(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::expr::Placeholder;
     use crate::plan::JoinKind;
     use nacre_types::Value;
 
@@ -170,6 +175,14 @@ mod tests {
     fn a_column_of_another_type_is_found() {
         let rule = broken_rule(&project(Expr::column(0, DataType::Float64)));
         assert_eq!(rule.as_deref(), Some("a projection reads column 0 as DOUBLE, which is BIGINT"));
+    }
+
+    #[test]
+    fn a_placeholder_that_the_binder_left_is_found() {
+        let aggregate = Expr::placeholder(Placeholder::Aggregate(0), DataType::Int64);
+        let kind = ExprKind::Negate(Box::new(aggregate));
+        let rule = broken_rule(&project(Expr { kind, data_type: DataType::Int64 }));
+        assert_eq!(rule.as_deref(), Some("a projection holds the placeholder Aggregate(0)"));
     }
 
     #[test]

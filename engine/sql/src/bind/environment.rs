@@ -4,15 +4,9 @@
 use crate::bind::scope::Scope;
 use crate::expr::{Aggregate, Expr, ExprKind};
 use crate::plan::{Field, Plan, SortKey, WindowCall};
-use nacre_types::Position;
+use nacre_types::{Position, invariant};
 use sqlparser::ast;
 use std::sync::Arc;
-
-/// Until the grouping is known, aggregate `i` of a grouped query is bound as column `AGGREGATE_BASE
-/// + i`.
-pub(super) const AGGREGATE_BASE: usize = 1 << 30;
-/// Likewise, window function `i` is bound as column `WINDOW_BASE + i`.
-pub(super) const WINDOW_BASE: usize = 1 << 31;
 
 /// Names that an expression may refer to, and the aggregates, windows and columns found in it.
 pub(super) struct Env<'s> {
@@ -44,6 +38,20 @@ impl<'s> Env<'s> {
             windows: None,
             seen: Vec::new(),
         }
+    }
+
+    /// Returns the aggregate that a placeholder stands for.
+    pub(super) fn aggregate(&self, at: usize) -> &Aggregate {
+        let list = self.aggregates.as_deref().unwrap_or_default();
+        invariant!(at < list.len(), "aggregate {at} of {}", list.len());
+        &list[at]
+    }
+
+    /// Returns the window function call that a placeholder stands for.
+    pub(super) fn window(&self, at: usize) -> &Window {
+        let list = self.windows.as_deref().unwrap_or_default();
+        invariant!(at < list.len(), "window function {at} of {}", list.len());
+        &list[at]
     }
 }
 
@@ -114,6 +122,13 @@ pub(crate) struct Window {
 }
 
 impl Window {
+    /// Its expressions over the input rows.
+    pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        let mut call = Vec::new();
+        self.call.for_each_expr(&mut |e| call.push(e));
+        self.partition.iter().chain(self.order.iter().map(|key| &key.expr)).chain(call)
+    }
+
     pub fn name(&self) -> &'static str {
         self.call.function.name()
     }

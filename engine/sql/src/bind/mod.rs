@@ -10,6 +10,7 @@ mod environment;
 pub(crate) mod expression;
 mod given;
 mod names;
+mod placeholder;
 mod query;
 mod scope;
 mod statement;

@@ -2,7 +2,7 @@
 
 pub(crate) mod text;
 
-pub(crate) use text::{aggregate_text, expr_text, literal_text};
+pub(crate) use text::{Leaf, aggregate_text, expr_text, literal_text, unresolved_text};
 
 use crate::access::{access_text, index_access, probed_index};
 use crate::expr::Expr;

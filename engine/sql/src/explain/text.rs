@@ -1,8 +1,9 @@
 //! Stable text of expressions; callers supply the names of columns.
 
-use crate::expr::{Aggregate, BinaryOp, Expr, ExprKind, SubqueryKind};
+use crate::expr::{Aggregate, BinaryOp, Expr, ExprKind, Placeholder, SubqueryKind};
 use crate::plan::tree::{Field, SortKey};
 use crate::window::{FrameBound, FrameUnit, WindowCall, WindowFrame, Windowed};
+use nacre_types::invariant::broken;
 use nacre_types::{DataType, Value};
 use std::fmt::Write;
 
@@ -110,98 +111,137 @@ fn strength(expr: &Expr) -> u8 {
     }
 }
 
+/// A leaf of an expression that needs a name.
+pub(crate) enum Leaf {
+    /// A column of the input row.
+    Column(usize),
+    /// A value of the query being bound.
+    Placeholder(Placeholder),
+}
+
+/// How expressions are rendered.
+struct Style<'n> {
+    /// Returns the name of a column or placeholder.
+    name: &'n dyn Fn(Leaf) -> String,
+    /// Omits casts.
+    brief: bool,
+}
+
+/// Renders an operand of a plan, in parentheses if it binds looser than `least`.
 pub(crate) fn operand(
     expr: &Expr,
     least: u8,
     name: &dyn Fn(usize) -> String,
     brief: bool,
 ) -> String {
-    let mut inner = expr;
-    while let (true, ExprKind::Cast(arg)) = (brief, &inner.kind) {
-        inner = arg;
-    }
-    let text = expr_text(inner, name, brief);
-    if strength(inner) < least { format!("({text})") } else { text }
+    Style { name: &|leaf| column_name(leaf, name), brief }.operand(expr, least)
 }
 
-/// Renders an expression; `name` returns the name of a column, `brief` omits casts.
+/// Renders an expression of a plan; `name` returns the name of a column, `brief` omits casts.
 pub(crate) fn expr_text(expr: &Expr, name: &dyn Fn(usize) -> String, brief: bool) -> String {
-    let text = |e: &Expr| expr_text(e, name, brief);
-    let list = |l: &[Expr]| joined(l.iter().map(text));
-    let not = |negated: &bool| if *negated { "not " } else { "" };
-    match &expr.kind {
-        ExprKind::Column(at) => name(*at),
-        ExprKind::Literal(value) => literal_text(value, expr.data_type),
-        ExprKind::Parameter(at) => format!("${}", at + 1),
-        ExprKind::Cast(arg) if brief => text(arg),
-        ExprKind::Cast(arg) => format!("cast({} as {})", text(arg), expr.data_type),
-        ExprKind::Not(arg) => format!("not {}", operand(arg, 4, name, brief)),
-        ExprKind::Negate(arg) => format!("-{}", operand(arg, 9, name, brief)),
-        ExprKind::IsNull { arg, negated } => {
-            format!("{} is {}null", operand(arg, 5, name, brief), not(negated))
+    Style { name: &|leaf| column_name(leaf, name), brief }.text(expr)
+}
+
+/// Renders an expression that may still have placeholders, without casts; `name` returns the name
+/// of a column or placeholder.
+pub(crate) fn unresolved_text(expr: &Expr, name: &dyn Fn(Leaf) -> String) -> String {
+    Style { name, brief: true }.text(expr)
+}
+
+fn column_name(leaf: Leaf, name: &dyn Fn(usize) -> String) -> String {
+    match leaf {
+        Leaf::Column(at) => name(at),
+        Leaf::Placeholder(of) => broken(format_args!("a plan holds the placeholder {of:?}")),
+    }
+}
+
+impl Style<'_> {
+    fn operand(&self, expr: &Expr, least: u8) -> String {
+        let mut inner = expr;
+        while let (true, ExprKind::Cast(arg)) = (self.brief, &inner.kind) {
+            inner = arg;
         }
-        ExprKind::IsBoolean { arg, value, negated } => {
-            format!("{} is {}{value}", operand(arg, 5, name, brief), not(negated))
-        }
-        ExprKind::Binary { op, left, right } => {
-            let own = strength(expr);
-            let symbol = op.symbol();
-            format!(
-                "{} {symbol} {}",
-                operand(left, own, name, brief),
-                operand(right, own + 1, name, brief)
-            )
-        }
-        ExprKind::And(parts) => {
-            parts.iter().map(|p| operand(p, 3, name, brief)).collect::<Vec<_>>().join(" and ")
-        }
-        ExprKind::Or(parts) => {
-            parts.iter().map(|p| operand(p, 2, name, brief)).collect::<Vec<_>>().join(" or ")
-        }
-        ExprKind::Case { branches, otherwise } => {
-            let mut out = String::from("case");
-            for (condition, result) in branches {
-                let _ = write!(out, " when {} then {}", text(condition), text(result));
+        let text = self.text(inner);
+        if strength(inner) < least { format!("({text})") } else { text }
+    }
+
+    fn list(&self, exprs: &[Expr]) -> String {
+        joined(exprs.iter().map(|e| self.text(e)))
+    }
+
+    fn text(&self, expr: &Expr) -> String {
+        let not = |negated: &bool| if *negated { "not " } else { "" };
+        match &expr.kind {
+            ExprKind::Column(at) => (self.name)(Leaf::Column(*at)),
+            ExprKind::Placeholder(of) => (self.name)(Leaf::Placeholder(*of)),
+            ExprKind::Literal(value) => literal_text(value, expr.data_type),
+            ExprKind::Parameter(at) => format!("${}", at + 1),
+            ExprKind::Cast(arg) if self.brief => self.text(arg),
+            ExprKind::Cast(arg) => format!("cast({} as {})", self.text(arg), expr.data_type),
+            ExprKind::Not(arg) => format!("not {}", self.operand(arg, 4)),
+            ExprKind::Negate(arg) => format!("-{}", self.operand(arg, 9)),
+            ExprKind::IsNull { arg, negated } => {
+                format!("{} is {}null", self.operand(arg, 5), not(negated))
             }
-            if let Some(e) = otherwise {
-                let _ = write!(out, " else {}", text(e));
+            ExprKind::IsBoolean { arg, value, negated } => {
+                format!("{} is {}{value}", self.operand(arg, 5), not(negated))
             }
-            out + " end"
-        }
-        ExprKind::InList { arg, list: items, negated } => {
-            let shown = if items.len() > 20 { &items[..20] } else { items };
-            let more = if items.len() > 20 {
-                format!(", … {} more", items.len() - 20)
-            } else {
-                String::new()
-            };
-            format!("{} {}in ({}{more})", operand(arg, 5, name, brief), not(negated), list(shown))
-        }
-        ExprKind::Like { arg, pattern, escape, negated, case_insensitive } => {
-            let word = if *case_insensitive { "ilike" } else { "like" };
-            let mut out = format!(
-                "{} {}{word} {}",
-                operand(arg, 5, name, brief),
-                not(negated),
-                text(pattern)
-            );
-            if let Some(c) = escape {
-                let _ = write!(out, " escape '{c}'");
+            ExprKind::Binary { op, left, right } => {
+                let own = strength(expr);
+                let symbol = op.symbol();
+                format!("{} {symbol} {}", self.operand(left, own), self.operand(right, own + 1))
             }
-            out
-        }
-        ExprKind::Function { function, args } => {
-            format!("{}({})", function.name(), list(args))
-        }
-        ExprKind::Outer { index, .. } => format!("outer.{index}"),
-        ExprKind::Subquery(sub) => match sub.kind {
-            SubqueryKind::Scalar => "(subquery)".into(),
-            SubqueryKind::Exists => "exists (subquery)".into(),
-            SubqueryKind::Any(BinaryOp::Equal) => format!("{} in (subquery)", list(&sub.operands)),
-            SubqueryKind::Any(op) => {
-                format!("{} {} any (subquery)", list(&sub.operands), op.symbol())
+            ExprKind::And(parts) => {
+                parts.iter().map(|p| self.operand(p, 3)).collect::<Vec<_>>().join(" and ")
             }
-        },
+            ExprKind::Or(parts) => {
+                parts.iter().map(|p| self.operand(p, 2)).collect::<Vec<_>>().join(" or ")
+            }
+            ExprKind::Case { branches, otherwise } => {
+                let mut out = String::from("case");
+                for (condition, result) in branches {
+                    let (condition, result) = (self.text(condition), self.text(result));
+                    let _ = write!(out, " when {condition} then {result}");
+                }
+                if let Some(e) = otherwise {
+                    let _ = write!(out, " else {}", self.text(e));
+                }
+                out + " end"
+            }
+            ExprKind::InList { arg, list: items, negated } => {
+                let shown = if items.len() > 20 { &items[..20] } else { items };
+                let more = if items.len() > 20 {
+                    format!(", … {} more", items.len() - 20)
+                } else {
+                    String::new()
+                };
+                let (arg, list) = (self.operand(arg, 5), self.list(shown));
+                format!("{arg} {}in ({list}{more})", not(negated))
+            }
+            ExprKind::Like { arg, pattern, escape, negated, case_insensitive } => {
+                let word = if *case_insensitive { "ilike" } else { "like" };
+                let (arg, pattern) = (self.operand(arg, 5), self.text(pattern));
+                let mut out = format!("{arg} {}{word} {pattern}", not(negated));
+                if let Some(c) = escape {
+                    let _ = write!(out, " escape '{c}'");
+                }
+                out
+            }
+            ExprKind::Function { function, args } => {
+                format!("{}({})", function.name(), self.list(args))
+            }
+            ExprKind::Outer { index, .. } => format!("outer.{index}"),
+            ExprKind::Subquery(sub) => match sub.kind {
+                SubqueryKind::Scalar => "(subquery)".into(),
+                SubqueryKind::Exists => "exists (subquery)".into(),
+                SubqueryKind::Any(BinaryOp::Equal) => {
+                    format!("{} in (subquery)", self.list(&sub.operands))
+                }
+                SubqueryKind::Any(op) => {
+                    format!("{} {} any (subquery)", self.list(&sub.operands), op.symbol())
+                }
+            },
+        }
     }
 }
 

@@ -114,6 +114,18 @@ pub enum ExprKind {
     },
     /// A subquery as a value. Unnesting removes it.
     Subquery(Box<Subquery>),
+    /// While a query is bound: a value whose column is known only once the groups are. The binder
+    /// resolves it; a finished plan has none.
+    Placeholder(Placeholder),
+}
+
+/// What an [`ExprKind::Placeholder`] stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placeholder {
+    /// The query's aggregate with this number.
+    Aggregate(usize),
+    /// The query's window function call with this number.
+    Window(usize),
 }
 
 /// A query inside an expression.

@@ -462,10 +462,14 @@ fn numeric_operand(expr: Expr, other: DataType, op: BinaryOp) -> Result<Expr> {
 
 /// Builds the error for an aggregate where none is allowed.
 pub(crate) fn aggregates_not_allowed(env: &Env<'_>) -> Error {
-    let message = if env.in_aggregate {
-        "aggregates cannot be nested".to_string()
-    } else {
-        format!("aggregates are not allowed in {}", env.clause)
-    };
-    Error::type_error(message).with_sqlstate("42803")
+    if env.in_aggregate {
+        return nested_aggregates();
+    }
+    Error::type_error(format!("aggregates are not allowed in {}", env.clause))
+        .with_sqlstate("42803")
+}
+
+/// The error of an aggregate inside an aggregate.
+pub(crate) fn nested_aggregates() -> Error {
+    Error::type_error("aggregates cannot be nested").with_sqlstate("42803")
 }

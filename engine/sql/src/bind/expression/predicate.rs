@@ -148,7 +148,8 @@ impl<'a> Binder<'a> {
         if is_null(&arg) || list.iter().all(is_null) {
             return Ok(Expr::literal(Value::Null, DataType::Boolean));
         }
-        if let ([_], ExprKind::Column(_)) = (list.as_slice(), &arg.kind) {
+        if let ([_], ExprKind::Column(_) | ExprKind::Placeholder(_)) = (list.as_slice(), &arg.kind)
+        {
             let op = if negated { BinaryOp::NotEqual } else { BinaryOp::Equal };
             let item = list.into_iter().next().unwrap_or_else(|| Expr::literal(Value::Null, to));
             return self.comparison(op, arg, item);

@@ -1,22 +1,22 @@
 //! `SELECT`: output columns, grouping, `HAVING`, `DISTINCT` and `ORDER BY`, in that order of
 //! evaluation.
 //!
-//! Aggregates are bound as columns from [`AGGREGATE_BASE`] on. Once groups are known, every
-//! expression is rewritten over the grouped row; a column that is neither in a group nor inside an
-//! aggregate is an error.
+//! Aggregates are bound as placeholders. Once groups are known, every expression is rewritten over the
+//! grouped row; a column that is neither in a group nor inside an aggregate is an error.
 
 use crate::analysis::nullable::nullable;
 use crate::bind::binder::Binder;
-use crate::bind::environment::{AGGREGATE_BASE, Env, WINDOW_BASE};
+use crate::bind::environment::Env;
 use crate::bind::expression::function::window;
 use crate::bind::expression::operator::aggregates_not_allowed;
 use crate::bind::names::{place, unsupported};
+use crate::bind::placeholder::{has_aggregate, has_window};
 use crate::bind::query::from::columns_of;
 use crate::bind::query::grouping::Groups;
 use crate::bind::query::query_expression::{order_items, output_position, sort_key};
 use crate::bind::scope::Scope;
-use crate::explain;
-use crate::expr::{Aggregate, Expr, ExprKind};
+use crate::explain::{self, Leaf};
+use crate::expr::{Aggregate, Expr, ExprKind, Placeholder};
 use crate::parse::position;
 use crate::plan::node::limit_by::LimitBy;
 use crate::plan::{Field, Plan, SortKey};
@@ -72,7 +72,7 @@ impl<'a> Binder<'a> {
             let windows = env.windows.take();
             let bound = self.expr(filter, &mut env)?;
             env.windows = windows;
-            if window::is_in(&bound) {
+            if has_window(&bound) {
                 return Err(window::not_allowed("HAVING").at(place(filter)));
             }
             having = Some(self.condition(bound, "HAVING").map_err(|e| e.at(place(filter)))?);
@@ -248,19 +248,14 @@ impl<'a> Binder<'a> {
 
     /// Names an output column without an alias: the text of its expression, without implicit casts.
     fn shown_name(&self, expr: &Expr, env: &Env<'_>) -> String {
-        let column = |at: usize| match (at.checked_sub(AGGREGATE_BASE), &env.aggregates) {
-            _ if at >= WINDOW_BASE => env
-                .windows
-                .as_ref()
-                .and_then(|list| list.get(at - WINDOW_BASE))
-                .map(|w| w.name().to_string()),
-            (Some(at), Some(list)) => list.get(at).map(|a| {
-                let column = |at: usize| env.scope.columns.get(at).map(|c| c.name.clone());
-                explain::aggregate_text(a, &|at| column(at).unwrap_or_default(), true)
-            }),
-            _ => env.scope.columns.get(at).map(|c| c.name.clone()),
-        };
-        let mut name = explain::expr_text(expr, &|at| column(at).unwrap_or_default(), true);
+        let column = |at: usize| env.scope.columns[at].name.clone();
+        let mut name = explain::unresolved_text(expr, &|leaf| match leaf {
+            Leaf::Column(at) => column(at),
+            Leaf::Placeholder(Placeholder::Aggregate(at)) => {
+                explain::aggregate_text(env.aggregate(at), &column, true)
+            }
+            Leaf::Placeholder(Placeholder::Window(at)) => env.window(at).name().to_string(),
+        });
         if let Some((at, _)) = name.char_indices().nth(128) {
             name.truncate(at);
         }
@@ -280,7 +275,7 @@ impl<'a> Binder<'a> {
             // literals.
             ast::GroupByExpr::All(modifiers) => {
                 let plain =
-                    aliases.iter().map(|a| &a.1).filter(|e| !has_aggregate(e) && !window::is_in(e));
+                    aliases.iter().map(|a| &a.1).filter(|e| !has_aggregate(e) && !has_window(e));
                 let mut exprs: Vec<Expr> = Vec::new();
                 for expr in plain.filter(|e| !matches!(e.kind, ExprKind::Literal(_))) {
                     if expr.data_type == DataType::Interval {
@@ -308,7 +303,7 @@ impl<'a> Binder<'a> {
                 Some(at) => aliases[at].1.clone(),
                 None => self.typed(ast, &mut env)?,
             };
-            if window::is_in(&expr) {
+            if has_window(&expr) {
                 return Err(window::not_allowed("GROUP BY").at(place(ast)));
             }
             if has_aggregate(&expr) {
@@ -410,15 +405,6 @@ fn plain_wildcard(options: &ast::WildcardAdditionalOptions) -> Result<()> {
     if plain { Ok(()) } else { Err(unsupported("* with EXCEPT, REPLACE or RENAME")) }
 }
 
-fn has_aggregate(expr: &Expr) -> bool {
-    if matches!(expr.kind, ExprKind::Column(at) if (AGGREGATE_BASE..WINDOW_BASE).contains(&at)) {
-        return true;
-    }
-    let mut found = false;
-    expr.for_each_child(&mut |e| found |= has_aggregate(e));
-    found
-}
-
 /// Rewrites expressions over the input row to expressions over the grouped row.
 struct Grouping<'g> {
     groups: &'g [Expr],
@@ -432,19 +418,19 @@ impl Grouping<'_> {
             *expr = Expr::column(at, expr.data_type);
             return Ok(());
         }
-        if let ExprKind::Column(at) = &mut expr.kind {
-            if *at >= WINDOW_BASE {
+        match expr.kind {
+            ExprKind::Placeholder(of) => {
+                match of {
+                    Placeholder::Aggregate(at) => {
+                        expr.kind = ExprKind::Column(self.groups.len() + at);
+                    }
+                    // Windows are computed above the groups.
+                    Placeholder::Window(_) => {}
+                }
                 return Ok(());
             }
-            if let Some(aggregate) = at.checked_sub(AGGREGATE_BASE) {
-                *at = self.groups.len() + aggregate;
-                return Ok(());
-            }
-            let name = self.scope.columns.get(*at).map(|c| c.name.as_str()).unwrap_or_default();
-            let place =
-                self.seen.iter().find(|(column, _)| column == at).and_then(|(_, place)| *place);
-            let message = format!("column {name} must be in GROUP BY or inside an aggregate");
-            return Err(Error::type_error(message).with_sqlstate("42803").at(place));
+            ExprKind::Column(at) => return Err(self.not_grouped(at)),
+            _ => {}
         }
         let mut result = Ok(());
         expr.for_each_child_mut(&mut |e| {
@@ -453,6 +439,15 @@ impl Grouping<'_> {
             }
         });
         result
+    }
+
+    #[cold]
+    fn not_grouped(&self, at: usize) -> Error {
+        let name = self.scope.columns[at].name.as_str();
+        let place =
+            self.seen.iter().find(|(column, _)| *column == at).and_then(|(_, place)| *place);
+        let message = format!("column {name} must be in GROUP BY or inside an aggregate");
+        Error::type_error(message).with_sqlstate("42803").at(place)
     }
 }
 

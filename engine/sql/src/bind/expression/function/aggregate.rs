@@ -3,7 +3,10 @@
 
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
+use crate::bind::expression::function::window;
+use crate::bind::expression::operator::nested_aggregates;
 use crate::bind::names::{place, unsupported};
+use crate::bind::placeholder::{has_aggregate, has_window};
 use crate::bind::query::query_expression::sort_key;
 use crate::expr::Expr;
 use crate::plan::SortKey;
@@ -44,6 +47,7 @@ impl<'a> Binder<'a> {
         let mut exprs: Vec<&mut Expr> =
             parts.args.iter_mut().chain(keys).chain(&mut parts.filter).collect();
         let owner = self.owner(&mut exprs, &asked, env)?;
+        refuse_nested(&exprs, env)?;
         self.owned(owner, env, |binder, env| {
             let mut aggregates = env.aggregates.take().unwrap_or_default();
             let result = binder.by_aggregate_rule(entry, name, parts, &mut aggregates);
@@ -91,6 +95,19 @@ impl<'a> Binder<'a> {
         };
         let distinct = list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct);
         Ok(Parts { args, order, within_group: !f.within_group.is_empty(), distinct, filter })
+    }
+}
+
+/// Refuses aggregates and window functions that the name of an output column brought into an
+/// aggregate. An aggregate over a window may use the aggregates of its query.
+fn refuse_nested(exprs: &[&mut Expr], env: &Env<'_>) -> Result<()> {
+    let any = |test: fn(&Expr) -> bool| exprs.iter().any(|e| test(e));
+    if env.outer_aggregates.is_none() && any(has_aggregate) {
+        return Err(nested_aggregates());
+    }
+    match any(has_window) {
+        true => Err(window::not_allowed(env.clause)),
+        false => Ok(()),
     }
 }
 

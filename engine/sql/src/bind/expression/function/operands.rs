@@ -2,11 +2,10 @@
 //! build expressions that they know only as numbered operands.
 
 use crate::bind::binder::Binder;
-use crate::bind::environment::AGGREGATE_BASE;
 use crate::bind::expression::cast::{cast, explicit_cast};
 use crate::bind::expression::function::aggregate::Parts;
 use crate::bind::expression::operator::connect;
-use crate::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind};
+use crate::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind, Placeholder};
 use crate::plan::SortKey;
 use nacre_function::entry::aggregate::{AggregateArguments, AggregateBinding, AggregateKey};
 use nacre_function::entry::coerce;
@@ -26,15 +25,15 @@ struct Operands<'b, 'a> {
     aggregates: Vec<Aggregate>,
 }
 
-/// Adds an aggregate to the list unless it is there already, and returns the column that stands for
-/// it.
+/// Adds an aggregate to the list unless it is there already, and returns the placeholder that stands
+/// for it.
 pub(crate) fn push(list: &mut Vec<Aggregate>, aggregate: Aggregate) -> Expr {
     let data_type = aggregate.data_type;
     let at = list.iter().position(|known| *known == aggregate).unwrap_or_else(|| {
         list.push(aggregate);
         list.len() - 1
     });
-    Expr::column(AGGREGATE_BASE + at, data_type)
+    Expr::placeholder(Placeholder::Aggregate(at), data_type)
 }
 
 impl Operands<'_, '_> {

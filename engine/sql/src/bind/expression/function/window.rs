@@ -2,18 +2,19 @@
 //! evaluated after grouping and before the output columns.
 
 use crate::bind::binder::Binder;
-use crate::bind::environment::Window;
-use crate::bind::environment::{AGGREGATE_BASE, Env, WINDOW_BASE};
+use crate::bind::environment::{Env, Window};
 use crate::bind::expression::cast::cast;
 use crate::bind::expression::operator::aggregates_not_allowed;
 use crate::bind::names::{place, unsupported};
+use crate::bind::placeholder::{has_window, resolve};
 use crate::bind::query::query_expression::sort_key;
-use crate::expr::{BinaryOp, Expr, ExprKind};
+use crate::expr::{BinaryOp, Expr, ExprKind, Placeholder};
 use crate::parse::position;
 use crate::plan::node;
 use crate::plan::{Field, FrameBound, FrameUnit, Plan, SortKey, WindowCall, WindowFrame, Windowed};
 use nacre_function::entry::window::WindowFunction;
 use nacre_function::registry;
+use nacre_types::invariant::broken;
 use nacre_types::{DataType, Error, Result};
 use sqlparser::ast;
 
@@ -42,14 +43,16 @@ impl<'a> Binder<'a> {
         let outer = env.windows.take();
         let bound = self.window_parts(name, f, spec, env);
         env.windows = outer;
-        let (window, wrapped) = bound?;
+        let (window, mut result) = bound?;
+        if window.exprs().any(has_window) {
+            return Err(not_allowed(env.clause));
+        }
         let list = env.windows.get_or_insert_default();
         let at = list.iter().position(|w| *w == window).unwrap_or_else(|| {
             list.push(window);
             list.len() - 1
         });
-        let mut result = wrapped;
-        place_column(&mut result, AGGREGATE_BASE, WINDOW_BASE + at);
+        resolve(&mut result, &|_| ExprKind::Placeholder(Placeholder::Window(at)));
         Ok(result)
     }
 
@@ -96,7 +99,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Binds the parts of a window function. Returns the window and the result of the call, in
-    /// which column [`AGGREGATE_BASE`] stands for the window's output.
+    /// which the only placeholder stands for the window's output.
     fn window_parts(
         &mut self,
         name: &str,
@@ -117,8 +120,8 @@ impl<'a> Binder<'a> {
         let (call, wrapped) = match registry::window(name) {
             Some(function) => {
                 let call = self.window_function(function, name, f, &order, env)?;
-                let column = Expr::column(AGGREGATE_BASE, call.data_type);
-                (call, column)
+                let result = Expr::placeholder(Placeholder::Window(0), call.data_type);
+                (call, result)
             }
             None => {
                 // Bind the aggregate as in a grouped query, but collect it in a separate list.
@@ -272,16 +275,6 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// Replaces references to column `from` by references to column `to`.
-fn place_column(expr: &mut Expr, from: usize, to: usize) {
-    if let ExprKind::Column(at) = &mut expr.kind
-        && *at == from
-    {
-        *at = to;
-    }
-    expr.for_each_child_mut(&mut |e| place_column(e, from, to));
-}
-
 /// Applies `f`, which rewrites over the grouped row, to the expressions of all windows.
 pub(crate) fn rewrite(windows: &mut [Window], f: &dyn Fn(&mut Expr) -> Result<()>) -> Result<()> {
     for window in windows {
@@ -329,19 +322,10 @@ pub(crate) fn build(mut plan: Plan, windows: Vec<Window>) -> (Plan, Vec<usize>) 
 
 /// Replaces each window function by its column, as returned by [`build`].
 pub(crate) fn settle(expr: &mut Expr, columns: &[usize]) {
-    if let ExprKind::Column(at) = &mut expr.kind
-        && let Some(column) = at.checked_sub(WINDOW_BASE).and_then(|at| columns.get(at))
-    {
-        *at = *column;
-    }
-    expr.for_each_child_mut(&mut |e| settle(e, columns));
-}
-
-/// Whether an expression contains a window function.
-pub(crate) fn is_in(expr: &Expr) -> bool {
-    let mut found = matches!(expr.kind, ExprKind::Column(at) if at >= WINDOW_BASE);
-    expr.for_each_child(&mut |e| found |= is_in(e));
-    found
+    resolve(expr, &|of| match of {
+        Placeholder::Window(at) => ExprKind::Column(columns[at]),
+        Placeholder::Aggregate(at) => broken(format_args!("aggregate {at} is above a window")),
+    });
 }
 
 /// Builds the error for a window function where none is allowed.
