@@ -1,13 +1,14 @@
 //! The registry: every function by every name. An entry stands in one of the files listed here; adding a
 //! function adds an entry to a file.
 
-use crate::aggregate::{average, collected, count, extreme, moments, quantile, sum};
+use crate::aggregate::{average, collected, count, extreme, grouping, moments, quantile, sum};
 use crate::entry::aggregate::{
     AggregateArguments, AggregateBinding, AggregateExpression, AggregateFunction,
 };
 use crate::entry::definition::Arguments;
 use crate::entry::definition::{Binding, Operand};
 use crate::entry::definition::{Expression, ScalarFunction};
+use crate::entry::grouping::GroupingFunction;
 use crate::entry::window::WindowFunction;
 use crate::scalar::{
     any, calendar, date_part, digest, numbers, pattern, rounding, strings, system, text,
@@ -116,6 +117,9 @@ static AGGREGATE_EXPRESSIONS: &[&[&AggregateExpression]] = &[
     quantile::EXPRESSIONS,
 ];
 
+/// All functions of grouping sets.
+static GROUPINGS: &[&[&GroupingFunction]] = &[grouping::FUNCTIONS];
+
 /// All window functions that are not aggregates.
 static WINDOWS: &[&[&WindowFunction]] = &[ranking::FUNCTIONS, value::FUNCTIONS];
 
@@ -152,6 +156,11 @@ pub fn aggregate_expressions() -> impl Iterator<Item = &'static AggregateExpress
     AGGREGATE_EXPRESSIONS.iter().copied().flatten().copied()
 }
 
+/// Every function of grouping sets.
+pub fn groupings() -> impl Iterator<Item = &'static GroupingFunction> {
+    GROUPINGS.iter().copied().flatten().copied()
+}
+
 /// Every window function that is not an aggregate.
 pub fn windows() -> impl Iterator<Item = &'static WindowFunction> {
     WINDOWS.iter().copied().flatten().copied()
@@ -164,15 +173,22 @@ pub fn aggregate(name: &str) -> Option<AggregateEntry> {
     function.map(AggregateEntry::Function).or_else(|| expression().map(AggregateEntry::Expression))
 }
 
+/// The function of grouping sets of a name in lower case.
+pub fn grouping(name: &str) -> Option<&'static GroupingFunction> {
+    groupings().find(|function| function.names.contains(&name))
+}
+
 /// The window function of a name in lower case.
 pub fn window(name: &str) -> Option<&'static WindowFunction> {
     windows().find(|function| function.names.contains(&name))
 }
 
-/// Every name of an aggregate.
+/// Every name of an aggregate or of a function of grouping sets.
 pub fn aggregate_names() -> impl Iterator<Item = &'static str> {
     let functions = aggregates().flat_map(|function| function.names);
-    functions.chain(aggregate_expressions().flat_map(|expression| expression.names)).copied()
+    let expressions = aggregate_expressions().flat_map(|expression| expression.names);
+    let groupings = groupings().flat_map(|function| function.names);
+    functions.chain(expressions).chain(groupings).copied()
 }
 
 /// Every name of a window function that is not an aggregate.

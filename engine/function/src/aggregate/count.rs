@@ -12,7 +12,7 @@ use crate::vector::groups::Groups;
 use crate::vector::room::Room;
 use crate::vector::rows::ActiveRows;
 use nacre_column::{Values, Vector};
-use nacre_types::{DataType, Result, Value};
+use nacre_types::{DataType, Result};
 use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
@@ -44,24 +44,8 @@ pub static COUNT: AggregateFunction = AggregateFunction {
     accumulation: Accumulation::Parts(|_| Ok(Box::new(Counts(Vec::new())))),
 };
 
-/// Which group expressions a grouping set leaves out. Binding replaces it by a constant of each set, so that
-/// plans never contain it; over plain groups it is 0.
-pub static GROUPING: AggregateFunction = AggregateFunction {
-    names: &["grouping", "grouping_id"],
-    doc: Doc::new(
-        "grouping(x, …), grouping_id",
-        "A bit an argument: whether the row's grouping set leaves it out.",
-        "grouping(x) from (values (1)) as t(x) group by rollup (x) order by 1 desc",
-        "1",
-    ),
-    rule: |binding, arguments| Ok(binding.aggregate(&GROUPING, arguments, INT)),
-    over_nothing: OverNothing::Null,
-    may_fail: never,
-    accumulation: Accumulation::Collected { deciding: 0, compute: |_| Ok(Value::Int(0)) },
-};
-
 /// The functions of this file.
-pub(crate) static FUNCTIONS: &[&AggregateFunction] = &[&COUNT, &GROUPING];
+pub(crate) static FUNCTIONS: &[&AggregateFunction] = &[&COUNT];
 
 /// The names of this file that stand for expressions.
 pub(crate) static EXPRESSIONS: &[&AggregateExpression] = &[

@@ -4,6 +4,7 @@ pub mod average;
 pub mod collected;
 pub mod count;
 pub mod extreme;
+pub mod grouping;
 pub mod moments;
 pub mod quantile;
 mod rows;

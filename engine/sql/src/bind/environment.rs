@@ -4,6 +4,7 @@
 use crate::bind::scope::Scope;
 use crate::expr::{Aggregate, Expr, ExprKind};
 use crate::plan::{Field, Plan, SortKey, WindowCall};
+use nacre_function::entry::grouping::GroupingFunction;
 use nacre_types::{Position, invariant};
 use sqlparser::ast;
 use std::sync::Arc;
@@ -20,6 +21,8 @@ pub(super) struct Env<'s> {
     pub(super) in_aggregate: bool,
     /// Inside an aggregate over a window: the aggregates of the query, which the arguments may use.
     pub(super) outer_aggregates: Option<Vec<Aggregate>>,
+    /// Calls of `GROUPING` found; allowed where aggregates are.
+    pub(super) groupings: Vec<GroupingCall>,
     /// Window functions found; `None` where they are not allowed.
     pub(super) windows: Option<Vec<Window>>,
     /// Columns named outside aggregates, for grouping errors.
@@ -35,6 +38,7 @@ impl<'s> Env<'s> {
             aggregates: None,
             in_aggregate: false,
             outer_aggregates: None,
+            groupings: Vec::new(),
             windows: None,
             seen: Vec::new(),
         }
@@ -45,6 +49,12 @@ impl<'s> Env<'s> {
         let list = self.aggregates.as_deref().unwrap_or_default();
         invariant!(at < list.len(), "aggregate {at} of {}", list.len());
         &list[at]
+    }
+
+    /// Returns the call of `GROUPING` that a placeholder stands for.
+    pub(super) fn grouping(&self, at: usize) -> &GroupingCall {
+        invariant!(at < self.groupings.len(), "grouping {at} of {}", self.groupings.len());
+        &self.groupings[at]
     }
 
     /// Returns the window function call that a placeholder stands for.
@@ -111,6 +121,14 @@ pub(crate) enum Itself {
     Watched { seen: bool },
     /// The rows of the previous iteration; `uses` counts the references.
     Rows { id: u32, fields: Vec<Field>, uses: usize },
+}
+
+/// A call of a function of grouping sets.
+#[derive(Clone, PartialEq)]
+pub(crate) struct GroupingCall {
+    pub function: &'static GroupingFunction,
+    /// Group expressions.
+    pub args: Vec<Expr>,
 }
 
 /// A window function call with its partitioning and order.

@@ -17,9 +17,9 @@ pub(super) fn resolve(expr: &mut Expr, by: &dyn Fn(Placeholder) -> ExprKind) {
     expr.for_each_child_mut(&mut |e| resolve(e, by));
 }
 
-/// Whether an expression uses an aggregate of the query.
+/// Whether an expression uses an aggregate of the query, or the number of its grouping set.
 pub(super) fn has_aggregate(expr: &Expr) -> bool {
-    holds(expr, &|of| matches!(of, Placeholder::Aggregate(_)))
+    holds(expr, &|of| matches!(of, Placeholder::Aggregate(_) | Placeholder::Grouping(_)))
 }
 
 /// Whether an expression uses a window function of the query.

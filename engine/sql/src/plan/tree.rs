@@ -124,6 +124,8 @@ pub enum ExprKind {
 pub enum Placeholder {
     /// The query's aggregate with this number.
     Aggregate(usize),
+    /// The query's `GROUPING` call with this number.
+    Grouping(usize),
     /// The query's window function call with this number.
     Window(usize),
 }

@@ -2,25 +2,22 @@
 //! and builds the plan: one aggregation per set over a shared input, and the union of their
 //! results.
 //!
-//! `GROUPING()` is bound as an aggregate, so that it is allowed wherever aggregates are; here it
-//! becomes one constant per set.
+//! The value of `GROUPING()` is one constant per set.
 
 use crate::bind::binder::Binder;
-use crate::bind::environment::Env;
+use crate::bind::environment::{Env, GroupingCall};
 use crate::bind::names::{place, unsupported};
 use crate::bind::scope::Scope;
-use crate::expr::{Aggregate, Expr, ExprKind};
+use crate::explain::expr_text;
+use crate::expr::{Aggregate, Expr, ExprKind, Placeholder};
 use crate::plan::{Field, Plan};
-use nacre_function::aggregate::count::GROUPING;
+use nacre_function::entry::grouping::GroupingFunction;
 use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast;
 use std::sync::Arc;
 
 /// Maximum number of grouping sets in one query.
 const MAX_SETS: usize = 256;
-/// Maximum number of arguments of `GROUPING`: its result has one bit per argument and is a
-/// `BIGINT`.
-const MAX_GROUPING: usize = 62;
 
 /// The grouping of a query.
 pub(crate) struct Groups {
@@ -206,11 +203,13 @@ impl<'a> Binder<'a> {
     /// Binds `GROUPING (expr, …)`.
     pub(crate) fn grouping_call(
         &mut self,
+        function: &'static GroupingFunction,
         args: Vec<&'a ast::FunctionArgExpr>,
         env: &mut Env<'_>,
     ) -> Result<Expr> {
-        if args.is_empty() || args.len() > MAX_GROUPING {
-            return Err(Error::type_error(format!("GROUPING takes 1 to {MAX_GROUPING} arguments"))
+        let most = function.most_arguments;
+        if args.is_empty() || args.len() > most {
+            return Err(Error::type_error(format!("GROUPING takes 1 to {most} arguments"))
                 .with_sqlstate("42883"));
         }
         let mut bound = Vec::with_capacity(args.len());
@@ -222,32 +221,28 @@ impl<'a> Binder<'a> {
             bound.push(self.typed(e, env).map_err(|error| error.at(place(e)))?);
         }
         env.in_aggregate = false;
-        Ok(crate::bind::expression::function::operands::push(
-            env.aggregates.get_or_insert_default(),
-            Aggregate {
-                function: &GROUPING,
-                args: bound,
-                order: Vec::new(),
-                distinct: false,
-                filter: None,
-                data_type: DataType::Int64,
-            },
-        ))
+        let call = GroupingCall { function, args: bound };
+        let at = env.groupings.iter().position(|known| *known == call).unwrap_or_else(|| {
+            env.groupings.push(call);
+            env.groupings.len() - 1
+        });
+        Ok(Expr::placeholder(Placeholder::Grouping(at), DataType::Int64))
     }
 
     /// Builds the aggregation of a plan. Its output is every group expression, null in the sets
-    /// that lack it, followed by the aggregates.
+    /// that lack it, followed by the aggregates and the values of `GROUPING`.
     pub(crate) fn grouped(
         &mut self,
         plan: Plan,
         groups: Groups,
         aggregates: Vec<Aggregate>,
+        groupings: &[GroupingCall],
         fields: Vec<Field>,
     ) -> Result<Plan> {
         let Groups { exprs: groups, sets } = groups;
-        let is_plain = |a: &Aggregate| a.function != &GROUPING;
-        let all_plain = aggregates.iter().all(is_plain);
-        if let ([set], true) = (sets.as_slice(), all_plain)
+        let asked = groupings.iter().map(|call| call.positions(&groups));
+        let asked = asked.collect::<Result<Vec<_>>>()?;
+        if let ([set], true) = (sets.as_slice(), groupings.is_empty())
             && set.len() == groups.len()
         {
             return Ok(Plan::Aggregate { input: Box::new(plan), groups, aggregates, fields });
@@ -256,21 +251,15 @@ impl<'a> Binder<'a> {
             1 => plan,
             _ => Plan::Shared { id: self.fresh(), input: Arc::new(plan) },
         };
-        let field = |at: usize| fields.get(at).cloned().unwrap_or_else(|| unnamed(DataType::Null));
+        let computed = groups.len()..groups.len() + aggregates.len();
         let mut inputs = Vec::with_capacity(sets.len());
         for set in &sets {
-            let own: Vec<Aggregate> = aggregates.iter().filter(|a| is_plain(a)).cloned().collect();
-            let own_groups: Vec<Expr> =
-                set.iter().filter_map(|at| groups.get(*at).cloned()).collect();
-            let own_fields = set.iter().map(|at| field(*at));
-            let numbered = aggregates.iter().enumerate().filter(|(_, a)| is_plain(a));
-            let own_fields =
-                own_fields.chain(numbered.map(|(at, _)| field(groups.len() + at))).collect();
+            let own_fields = set.iter().copied().chain(computed.clone());
             let below = Plan::Aggregate {
                 input: Box::new(input.clone()),
-                groups: own_groups,
-                aggregates: own,
-                fields: own_fields,
+                groups: set.iter().map(|at| groups[*at].clone()).collect(),
+                aggregates: aggregates.clone(),
+                fields: own_fields.map(|at| fields[at].clone()).collect(),
             };
             let mut exprs = Vec::with_capacity(fields.len());
             for (at, group) in groups.iter().enumerate() {
@@ -279,14 +268,13 @@ impl<'a> Binder<'a> {
                     None => Expr::literal(Value::Null, group.data_type),
                 });
             }
-            let mut next = set.len();
-            for aggregate in &aggregates {
-                exprs.push(if is_plain(aggregate) {
-                    next += 1;
-                    Expr::column(next - 1, aggregate.data_type)
-                } else {
-                    Expr::literal(Value::Int(bits(aggregate, &groups, set)?), DataType::Int64)
-                });
+            for (at, aggregate) in aggregates.iter().enumerate() {
+                exprs.push(Expr::column(set.len() + at, aggregate.data_type));
+            }
+            for (call, asked) in groupings.iter().zip(&asked) {
+                let left_out: Vec<bool> = asked.iter().map(|at| !set.contains(at)).collect();
+                let value = Value::Int((call.function.value)(&left_out));
+                exprs.push(Expr::literal(value, DataType::Int64));
             }
             inputs.push(Plan::Project { input: Box::new(below), exprs, fields: fields.clone() });
         }
@@ -297,21 +285,20 @@ impl<'a> Binder<'a> {
     }
 }
 
-fn unnamed(data_type: DataType) -> Field {
-    Field { name: String::new(), data_type, nullable: true }
-}
-
-/// Value of `GROUPING` for one set: one bit per argument, the last argument lowest, set if the set
-/// lacks it.
-fn bits(grouping: &Aggregate, groups: &[Expr], set: &[usize]) -> Result<i64> {
-    let mut bits = 0;
-    for arg in &grouping.args {
-        let Some(at) = groups.iter().position(|g| g == arg) else {
-            return Err(
+impl GroupingCall {
+    /// Positions of the arguments among the group expressions.
+    fn positions(&self, groups: &[Expr]) -> Result<Vec<usize>> {
+        let position = |arg: &Expr| {
+            groups.iter().position(|group| group == arg).ok_or_else(|| {
                 Error::type_error("GROUPING takes expressions of GROUP BY").with_sqlstate("42803")
-            );
+            })
         };
-        bits = bits << 1 | i64::from(!set.contains(&at));
+        self.args.iter().map(position).collect()
     }
-    Ok(bits)
+
+    /// Renders the call as the name of an output column.
+    pub fn text(&self, name: &dyn Fn(usize) -> String) -> String {
+        let args: Vec<String> = self.args.iter().map(|e| expr_text(e, name, true)).collect();
+        format!("{}({})", self.function.name(), args.join(", "))
+    }
 }

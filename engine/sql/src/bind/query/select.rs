@@ -6,7 +6,7 @@
 
 use crate::analysis::nullable::nullable;
 use crate::bind::binder::Binder;
-use crate::bind::environment::Env;
+use crate::bind::environment::{Env, GroupingCall};
 use crate::bind::expression::function::window;
 use crate::bind::expression::operator::aggregates_not_allowed;
 use crate::bind::names::{place, unsupported};
@@ -93,9 +93,11 @@ impl<'a> Binder<'a> {
             }
         };
         let aggregates = env.aggregates.take().unwrap_or_default();
+        let groupings = std::mem::take(&mut env.groupings);
         let mut windows = env.windows.take().unwrap_or_default();
         let seen = std::mem::take(&mut env.seen);
-        let grouped = groups.is_some() || having.is_some() || !aggregates.is_empty();
+        let computed = !aggregates.is_empty() || !groupings.is_empty();
+        let grouped = groups.is_some() || having.is_some() || computed;
         // Nullability of the columns that the outputs read.
         let mut null_columns: Vec<bool> = scope.columns.iter().map(|c| c.nullable).collect();
         if grouped {
@@ -108,7 +110,12 @@ impl<'a> Binder<'a> {
                 .chain(conditions)
                 .for_each(|e| columns_of(e, &mut used));
             groups.add_following(&used, &scope);
-            let grouping = Grouping { groups: &groups.exprs, scope: &scope, seen: &seen };
+            let grouping = Grouping {
+                groups: &groups.exprs,
+                aggregates: aggregates.len(),
+                scope: &scope,
+                seen: &seen,
+            };
             for output in &mut outputs {
                 grouping.rewrite(&mut output.expr)?;
             }
@@ -117,11 +124,12 @@ impl<'a> Binder<'a> {
             }
             window::rewrite(&mut windows, &|e| grouping.rewrite(e))?;
             let mut fields = group_fields(&groups.exprs, &aggregates, &scope, &null_columns);
+            fields.extend(grouping_fields(&groupings, &scope));
             for (at, field) in fields.iter_mut().enumerate().take(groups.exprs.len()) {
                 field.nullable |= !groups.always(at);
             }
             null_columns = fields.iter().map(|f| f.nullable).collect();
-            plan = self.grouped(plan, groups, aggregates, fields)?;
+            plan = self.grouped(plan, groups, aggregates, &groupings, fields)?;
             if let Some(predicate) = having {
                 plan = Plan::Filter { input: Box::new(plan), predicate };
             }
@@ -254,6 +262,7 @@ impl<'a> Binder<'a> {
             Leaf::Placeholder(Placeholder::Aggregate(at)) => {
                 explain::aggregate_text(env.aggregate(at), &column, true)
             }
+            Leaf::Placeholder(Placeholder::Grouping(at)) => env.grouping(at).text(&column),
             Leaf::Placeholder(Placeholder::Window(at)) => env.window(at).name().to_string(),
         });
         if let Some((at, _)) = name.char_indices().nth(128) {
@@ -408,6 +417,8 @@ fn plain_wildcard(options: &ast::WildcardAdditionalOptions) -> Result<()> {
 /// Rewrites expressions over the input row to expressions over the grouped row.
 struct Grouping<'g> {
     groups: &'g [Expr],
+    /// How many aggregates follow the groups.
+    aggregates: usize,
     scope: &'g Scope,
     seen: &'g [(usize, Option<Position>)],
 }
@@ -423,6 +434,9 @@ impl Grouping<'_> {
                 match of {
                     Placeholder::Aggregate(at) => {
                         expr.kind = ExprKind::Column(self.groups.len() + at);
+                    }
+                    Placeholder::Grouping(at) => {
+                        expr.kind = ExprKind::Column(self.groups.len() + self.aggregates + at);
                     }
                     // Windows are computed above the groups.
                     Placeholder::Window(_) => {}
@@ -470,6 +484,15 @@ fn group_fields(
         nullable: a.function.over_nothing == OverNothing::Null,
     };
     groups.iter().map(group).chain(aggregates.iter().map(aggregate)).collect()
+}
+
+fn grouping_fields(calls: &[GroupingCall], scope: &Scope) -> impl Iterator<Item = Field> {
+    let name = |at: usize| scope.columns[at].name.clone();
+    calls.iter().map(move |call| Field {
+        name: call.text(&name),
+        data_type: DataType::Int64,
+        nullable: true,
+    })
 }
 
 /// Returns an error for an `INTERVAL` column: equal intervals may differ in representation, so they

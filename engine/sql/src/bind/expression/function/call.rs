@@ -98,18 +98,18 @@ impl<'a> Binder<'a> {
         })
     }
 
-    /// Binds a call of an aggregate; `None` if the name is not that of an aggregate.
+    /// Binds a call of an aggregate or of `GROUPING`; `None` if the name is neither.
     pub(crate) fn aggregate_call(
         &mut self,
         name: &str,
         f: &'a ast::Function,
         env: &mut Env<'_>,
     ) -> Result<Option<Expr>> {
-        if name == "grouping" || name == "grouping_id" {
+        if let Some(function) = registry::grouping(name) {
             let (args, _) = arguments(&f.args)?;
             return match env.in_aggregate || env.aggregates.is_none() {
                 true => Err(aggregates_not_allowed(env)),
-                false => self.grouping_call(args, env).map(Some),
+                false => self.grouping_call(function, args, env).map(Some),
             };
         }
         let known = registry::aggregate(name);

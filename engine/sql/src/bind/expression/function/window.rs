@@ -324,7 +324,9 @@ pub(crate) fn build(mut plan: Plan, windows: Vec<Window>) -> (Plan, Vec<usize>) 
 pub(crate) fn settle(expr: &mut Expr, columns: &[usize]) {
     resolve(expr, &|of| match of {
         Placeholder::Window(at) => ExprKind::Column(columns[at]),
-        Placeholder::Aggregate(at) => broken(format_args!("aggregate {at} is above a window")),
+        Placeholder::Aggregate(_) | Placeholder::Grouping(_) => {
+            broken(format_args!("{of:?} is above a window"))
+        }
     });
 }
 
