@@ -1,9 +1,9 @@
 //! Checks every function example in `docs/SQL.md`, and that the page lists exactly the functions of
-//! the registry. `UPDATE_DOCS=1` writes the tables of scalar functions.
+//! the registry. `UPDATE_DOCS=1` writes its tables.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use nacre_function::entry::doc::Doc;
-use nacre_function::registry::{SCALARS, expressions, functions};
+use nacre_function::registry;
 use nacre_native::block_on;
 use nacredb::{Database, Options};
 use std::collections::BTreeSet;
@@ -53,6 +53,21 @@ fn table(title: &str, docs: &[&Doc]) -> String {
     out
 }
 
+/// The chapters of the page: the heading, and the entries in the order of their rows.
+fn chapters() -> Vec<(&'static str, Vec<&'static Doc>)> {
+    let scalars = registry::SCALARS.iter().map(|chapter| {
+        let functions = chapter.functions.iter().copied().flatten().map(|entry| &entry.doc);
+        let expressions = chapter.expressions.iter().copied().flatten().map(|entry| &entry.doc);
+        (chapter.title, functions.chain(expressions).collect())
+    });
+    let aggregates = registry::aggregates().map(|entry| &entry.doc);
+    let expressions = registry::aggregate_expressions().map(|entry| &entry.doc);
+    let groupings = registry::groupings().map(|entry| &entry.doc);
+    let aggregates = aggregates.chain(expressions).chain(groupings).collect();
+    let windows = registry::windows().map(|entry| &entry.doc).collect();
+    scalars.chain([("Aggregates", aggregates), ("Window functions", windows)]).collect()
+}
+
 fn page_path() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/SQL.md")
 }
@@ -62,18 +77,17 @@ fn the_page_lists_the_registry() {
     let path = page_path();
     let mut page = std::fs::read_to_string(&path).unwrap();
     let mut missing = Vec::new();
-    for chapter in SCALARS {
-        let functions = chapter.functions.iter().copied().flatten().map(|entry| &entry.doc);
-        let expressions = chapter.expressions.iter().copied().flatten().map(|entry| &entry.doc);
-        let docs: Vec<&Doc> = functions.chain(expressions).collect();
-        let expected = table(chapter.title, &docs);
-        if page.contains(&expected) {
+    for (title, docs) in chapters() {
+        let expected = table(title, &docs);
+        if page.contains(&format!("{expected}\n")) {
             continue;
         }
-        missing.push(chapter.title);
-        let start = page.find(&format!("### {}\n", chapter.title)).expect("the chapter's heading");
-        let length = page[start..].find("\n\n###").expect("another chapter") + 1;
-        page.replace_range(start..start + length, &expected);
+        missing.push(title);
+        let heading = format!("### {title}\n\n");
+        let start = page.find(&heading).expect("the chapter's heading");
+        let rows = start + heading.len();
+        let end = rows + page[rows..].find("\n\n").expect("the end of the table") + 1;
+        page.replace_range(start..end, &expected);
     }
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(path, page).unwrap();
@@ -84,14 +98,17 @@ fn the_page_lists_the_registry() {
 
 #[test]
 fn every_entry_says_how_it_is_called() {
-    for entry in functions() {
-        let usage = names(entry.doc.usage);
-        let is_said = |name: &&&str| usage.iter().any(|said| said == **name);
-        assert_eq!(entry.names.iter().filter(is_said).count(), entry.names.len(), "{usage:?}");
-    }
-    for entry in expressions() {
-        let usage = names(entry.doc.usage);
-        assert!(entry.names.iter().all(|name| usage.iter().any(|said| said == name)), "{usage:?}");
+    let functions = registry::functions().map(|entry| (entry.names, &entry.doc));
+    let expressions = registry::expressions().map(|entry| (entry.names, &entry.doc));
+    let aggregates = registry::aggregates().map(|entry| (entry.names, &entry.doc));
+    let over_aggregates = registry::aggregate_expressions().map(|entry| (entry.names, &entry.doc));
+    let groupings = registry::groupings().map(|entry| (entry.names, &entry.doc));
+    let windows = registry::windows().map(|entry| (entry.names, &entry.doc));
+    let scalars = functions.chain(expressions);
+    let all = scalars.chain(aggregates).chain(over_aggregates).chain(groupings).chain(windows);
+    for (called, doc) in all {
+        let usage = names(doc.usage);
+        assert!(called.iter().all(|name| usage.iter().any(|said| said == name)), "{usage:?}");
     }
 }
 

@@ -150,9 +150,9 @@ static PRODUCT: AggregateFunction = AggregateFunction {
 };
 
 static STRING_AGG: AggregateFunction = AggregateFunction {
-    names: &["string_agg", "listagg", "group_concat"],
+    names: &["string_agg", "listagg"],
     doc: Doc::new(
-        "string_agg(s, separator [order by …]), listagg, group_concat(s [separator '…'])",
+        "string_agg(s, separator [order by …]), listagg",
         "All texts, with a separator between them; a comma when there is none.",
         "string_agg(s, '-' order by x desc) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "b-b-a",
@@ -168,7 +168,20 @@ pub(crate) static FUNCTIONS: &[&AggregateFunction] =
     &[&FIRST, &LAST, &ARG_MIN, &ARG_MAX, &BIT_AND, &BIT_OR, &BIT_XOR, &PRODUCT, &STRING_AGG];
 
 /// The names of this file that stand for expressions.
-pub(crate) static EXPRESSIONS: &[&AggregateExpression] = &[&AggregateExpression {
+pub(crate) static EXPRESSIONS: &[&AggregateExpression] = &[&GROUP_CONCAT, &ANY_VALUE];
+
+static GROUP_CONCAT: AggregateExpression = AggregateExpression {
+    names: &["group_concat"],
+    doc: Doc::new(
+        "group_concat(s [separator '…'])",
+        "`string_agg` as MySQL writes it.",
+        "group_concat(distinct s order by s separator ';') from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
+        "a;b",
+    ),
+    rule: texts,
+};
+
+static ANY_VALUE: AggregateExpression = AggregateExpression {
     names: &["any_value", "arbitrary"],
     doc: Doc::new(
         "any_value(x), arbitrary",
@@ -187,7 +200,7 @@ pub(crate) static EXPRESSIONS: &[&AggregateExpression] = &[&AggregateExpression 
         let data_type = binding.data_type(&value);
         Ok(binding.aggregate(&MIN, arguments.with(vec![value]), data_type))
     },
-}];
+};
 
 fn integer(
     function: &'static AggregateFunction,

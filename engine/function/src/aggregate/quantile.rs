@@ -14,9 +14,9 @@ use nacre_types::{DataType, Error, Result, Value, decimal};
 const DOUBLE: DataType = DataType::Float64;
 
 static QUANTILE_CONT: AggregateFunction = AggregateFunction {
-    names: &["quantile_cont", "percentile_cont"],
+    names: &["quantile_cont"],
     doc: Doc::new(
-        "quantile_cont(x, f), percentile_cont(f) within group (order by x)",
+        "quantile_cont(x, f)",
         "The value below which a fraction of the values is, interpolated between two.",
         "quantile_cont(x, 0.25) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "1.5",
@@ -33,9 +33,9 @@ static QUANTILE_CONT: AggregateFunction = AggregateFunction {
 };
 
 static QUANTILE_DISC: AggregateFunction = AggregateFunction {
-    names: &["quantile_disc", "quantile", "percentile_disc"],
+    names: &["quantile_disc", "quantile"],
     doc: Doc::new(
-        "quantile_disc(x, f), quantile, percentile_disc(f) within group (order by x)",
+        "quantile_disc(x, f), quantile",
         "The value below which a fraction of the values is, one of them.",
         "quantile_disc(x, 0.5) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "2",
@@ -101,7 +101,32 @@ static MODE: AggregateFunction = AggregateFunction {
 pub(crate) static FUNCTIONS: &[&AggregateFunction] = &[&QUANTILE_CONT, &QUANTILE_DISC, &MODE];
 
 /// The names of this file that stand for expressions.
-pub(crate) static EXPRESSIONS: &[&AggregateExpression] = &[&AggregateExpression {
+pub(crate) static EXPRESSIONS: &[&AggregateExpression] =
+    &[&PERCENTILE_CONT, &PERCENTILE_DISC, &MEDIAN];
+
+static PERCENTILE_CONT: AggregateExpression = AggregateExpression {
+    names: &["percentile_cont"],
+    doc: Doc::new(
+        "percentile_cont(f) within group (order by x)",
+        "`quantile_cont` as the standard writes it.",
+        "percentile_cont(0.5) within group (order by x) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
+        "2.0",
+    ),
+    rule: QUANTILE_CONT.rule,
+};
+
+static PERCENTILE_DISC: AggregateExpression = AggregateExpression {
+    names: &["percentile_disc"],
+    doc: Doc::new(
+        "percentile_disc(f) within group (order by x)",
+        "`quantile_disc` as the standard writes it.",
+        "percentile_disc(0.9) within group (order by x) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
+        "4",
+    ),
+    rule: QUANTILE_DISC.rule,
+};
+
+static MEDIAN: AggregateExpression = AggregateExpression {
     names: &["median"],
     doc: Doc::new(
         "median(x)",
@@ -117,7 +142,7 @@ pub(crate) static EXPRESSIONS: &[&AggregateExpression] = &[&AggregateExpression 
         let half = binding.constant(Value::Float(0.5), DOUBLE);
         Ok(binding.aggregate(&QUANTILE_CONT, arguments.with(vec![x, half]), DOUBLE))
     },
-}];
+};
 
 /// Binds `f(x, fraction)` and `f(fraction) WITHIN GROUP (ORDER BY x)`. Of the two functions, the second is
 /// for a descending order.
