@@ -63,6 +63,15 @@ pub enum ScalarEntry {
 }
 
 impl ScalarEntry {
+    /// Whether the first argument of a call with this many arguments is the name of a date part, which
+    /// may stand without quotes.
+    pub fn takes_part(self, arguments: usize) -> bool {
+        match self {
+            ScalarEntry::Function(function) => function.part.is_taken(arguments),
+            ScalarEntry::Expression(expression) => expression.part.is_taken(arguments),
+        }
+    }
+
     /// Binds a call.
     pub fn bind(self, binding: &mut dyn Binding, arguments: Arguments<'_>) -> Result<Operand> {
         match self {

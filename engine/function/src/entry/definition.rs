@@ -20,6 +20,8 @@ pub struct ScalarFunction {
     pub doc: Doc,
     /// Arguments and result type.
     pub typing: Typing,
+    /// Whether the first argument is the name of a date part.
+    pub part: BarePart,
     /// What it makes of nulls.
     pub nulls: Nulls,
     /// Whether it may fail.
@@ -36,6 +38,8 @@ pub struct Expression {
     pub doc: Doc,
     /// How many arguments it takes.
     pub arity: Arity,
+    /// Whether the first argument is the name of a date part.
+    pub part: BarePart,
     /// The expression.
     pub rule: Rule,
 }
@@ -77,6 +81,29 @@ pub enum Parameter {
     Timestamp,
     /// A date.
     Date,
+}
+
+/// Which calls take the name of a date part as their first argument. The name may stand without quotes,
+/// as in `timestampdiff(day, a, b)`, and is never a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BarePart {
+    /// No call.
+    Never,
+    /// Every call.
+    Always,
+    /// Calls with this many arguments.
+    Among(usize),
+}
+
+impl BarePart {
+    /// Whether a call with this many arguments takes one.
+    pub fn is_taken(self, arguments: usize) -> bool {
+        match self {
+            BarePart::Never => false,
+            BarePart::Always => true,
+            BarePart::Among(count) => count == arguments,
+        }
+    }
 }
 
 /// What a function makes of null arguments.

@@ -2,8 +2,8 @@
 
 use super::coerce;
 use super::definition::{
-    Arguments, Arity, Binding, Call, Errors, Expression, Kernel, Nulls, Operand, Parameter,
-    Parameters, RowCall, Rule, ScalarFunction, Surroundings, Typing,
+    Arguments, Arity, BarePart, Binding, Call, Errors, Expression, Kernel, Nulls, Operand,
+    Parameter, Parameters, RowCall, Rule, ScalarFunction, Surroundings, Typing,
 };
 use super::doc::Doc;
 use crate::vector::map::map_values;
@@ -35,7 +35,8 @@ pub const fn function(
     typing: Typing,
     kernel: Kernel,
 ) -> ScalarFunction {
-    ScalarFunction { names, doc, typing, nulls: Nulls::Strict, errors: Errors::Possible, kernel }
+    let (part, nulls, errors) = (BarePart::Never, Nulls::Strict, Errors::Possible);
+    ScalarFunction { names, doc, typing, part, nulls, errors, kernel }
 }
 
 /// An entry of a name that stands for an expression.
@@ -45,7 +46,7 @@ pub const fn expression(
     arity: Arity,
     rule: Rule,
 ) -> Expression {
-    Expression { names, doc, arity, rule }
+    Expression { names, doc, arity, part: BarePart::Never, rule }
 }
 
 impl Parameters {
@@ -80,7 +81,19 @@ impl Parameters {
     }
 }
 
+impl Expression {
+    /// The entry of a name whose first argument is the name of a date part.
+    pub const fn part(self, part: BarePart) -> Expression {
+        Expression { part, ..self }
+    }
+}
+
 impl ScalarFunction {
+    /// The entry of a function whose first argument is the name of a date part.
+    pub const fn part(self, part: BarePart) -> ScalarFunction {
+        ScalarFunction { part, ..self }
+    }
+
     /// The entry with another treatment of nulls.
     pub const fn nulls(self, nulls: Nulls) -> ScalarFunction {
         ScalarFunction { nulls, ..self }

@@ -6,7 +6,7 @@ use crate::entry::coerce;
 use crate::entry::definition::Kernel::{Values, Vectors};
 use crate::entry::definition::Parameter::{Date, Double, RoundedInteger, Text, Timestamp};
 use crate::entry::definition::Typing::{Declared, Rule};
-use crate::entry::definition::{Arguments, Arity};
+use crate::entry::definition::{Arguments, Arity, BarePart};
 use crate::entry::definition::{Binding, Operand};
 use crate::entry::definition::{Expression, ScalarFunction};
 use crate::entry::definition::{RowCall, int, text};
@@ -68,7 +68,8 @@ static DATE_DIFF: ScalarFunction = function(
     ),
     Declared(takes(&[Text, Timestamp, Timestamp]), INT),
     Values(|row| int(difference(row, Counted::Boundaries)?)),
-);
+)
+.part(BarePart::Among(3));
 
 /// Its names are those of the expression that adds its argument.
 static UNIX_TIMESTAMP: ScalarFunction = function(
@@ -252,7 +253,8 @@ pub(crate) static FUNCTIONS: &[&ScalarFunction] = &[
         ),
         Declared(takes(&[Text, Timestamp, Timestamp]), INT),
         Values(|row| int(difference(row, Counted::Whole)?)),
-    ),
+    )
+    .part(BarePart::Always),
     &function(
         &["to_days"],
         Doc::new(
@@ -440,7 +442,9 @@ pub(crate) static EXPRESSIONS: &[&Expression] = &[
             let (to, from) = (coerce::date(binding, to)?, coerce::date(binding, from)?);
             binding.binary(BinaryOp::Subtract, to, from)
         },
-    ),
+    )
+    // Of two arguments, both are dates.
+    .part(BarePart::Among(3)),
     &expression(
         &["unix_timestamp"],
         Doc::new(

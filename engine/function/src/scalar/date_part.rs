@@ -6,7 +6,7 @@ use crate::entry::coerce;
 use crate::entry::definition::Call;
 use crate::entry::definition::Kernel::Vectors;
 use crate::entry::definition::Typing::Rule;
-use crate::entry::definition::{Arguments, Arity};
+use crate::entry::definition::{Arguments, Arity, BarePart};
 use crate::entry::definition::{Binding, Operand};
 use crate::entry::definition::{Expression, ScalarFunction};
 use crate::entry::doc::Doc;
@@ -75,7 +75,8 @@ static DATE_PART: ScalarFunction = function(
         let [part, arg] = call.exactly()?;
         extract(part_of(part)?, arg, call)
     }),
-);
+)
+.part(BarePart::Always);
 
 static DATE_TRUNC: ScalarFunction = function(
     &["date_trunc"],
@@ -101,7 +102,8 @@ static DATE_TRUNC: ScalarFunction = function(
         let [part, arg] = call.exactly()?;
         truncate(part_of(part)?, arg, call)
     }),
-);
+)
+.part(BarePart::Always);
 
 /// The functions of this file.
 pub(crate) static FUNCTIONS: &[&ScalarFunction] = &[&YEAR, &MONTH, &DAY, &DATE_PART, &DATE_TRUNC];
@@ -204,16 +206,6 @@ pub(crate) static EXPRESSIONS: &[&Expression] = &[
         |binding, arguments| field(binding, DatePart::Epoch, arguments),
     ),
 ];
-
-/// Functions whose first argument may be the bare name of a field: `timestampdiff(day, a, b)`.
-pub fn takes_part(name: &str, arguments: usize) -> bool {
-    match name {
-        "timestampdiff" | "date_part" | "date_trunc" => true,
-        // Of two arguments, both are dates.
-        "date_diff" | "datediff" => arguments == 3,
-        _ => false,
-    }
-}
 
 /// Binds `EXTRACT(part FROM value)`.
 pub fn date_part(binding: &mut dyn Binding, part: DatePart, value: Operand) -> Result<Operand> {

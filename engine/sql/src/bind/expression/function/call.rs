@@ -61,14 +61,13 @@ impl<'a> Binder<'a> {
                 format!("DISTINCT and FILTER require an aggregate; {written} is not an aggregate");
             return Err(Error::syntax(message).at(at));
         }
-        let count = args.len();
-        let mut bound = Vec::with_capacity(count);
+        let entry = registry::scalar(&name);
+        let takes_part = entry.is_some_and(|entry| entry.takes_part(args.len()));
+        let mut bound = Vec::with_capacity(args.len());
         for (index, arg) in args.into_iter().enumerate() {
             match arg {
                 // `timestampdiff(day, a, b)` names the part without quotes.
-                ast::FunctionArgExpr::Expr(E::Identifier(part))
-                    if index == 0 && date_part::takes_part(&name, count) =>
-                {
+                ast::FunctionArgExpr::Expr(E::Identifier(part)) if index == 0 && takes_part => {
                     bound.push(Expr::literal(Value::Text(part.value.clone()), DataType::TEXT));
                 }
                 ast::FunctionArgExpr::Expr(e) => bound.push(self.expr(e, env)?),
@@ -77,25 +76,11 @@ impl<'a> Binder<'a> {
                 }
             }
         }
-        self.scalar(&name, &written, bound).map_err(|e| e.at(at))
-    }
-
-    /// Binds a call of a scalar function on bound arguments.
-    fn scalar(&mut self, name: &str, written: &str, args: Vec<Expr>) -> Result<Expr> {
-        let Some(entry) = registry::scalar(name) else {
-            if is_json(name) {
-                return Err(unsupported(&format!("function {written}")));
-            }
-            let error = Error::not_found(format!("no function `{written}`")).with_sqlstate("42883");
-            return Err(with_suggestion(
-                error,
-                written,
-                registry::scalar_names().chain(registry::aggregate_names()),
-            ));
-        };
-        self.by_rule(args, |binding, operands| {
-            entry.bind(binding, Arguments { name: written, operands })
+        let Some(entry) = entry else { return Err(unknown(&name, &written).at(at)) };
+        self.by_rule(bound, |binding, operands| {
+            entry.bind(binding, Arguments { name: &written, operands })
         })
+        .map_err(|e| e.at(at))
     }
 
     /// Binds a call of an aggregate or of `GROUPING`; `None` if the name is neither.
@@ -224,6 +209,16 @@ impl<'a> Binder<'a> {
         }
         Ok(Expr::call(&TRY_CAST, vec![arg], to))
     }
+}
+
+#[cold]
+fn unknown(name: &str, written: &str) -> Error {
+    if is_json(name) {
+        return unsupported(&format!("function {written}"));
+    }
+    let error = Error::not_found(format!("no function `{written}`")).with_sqlstate("42883");
+    let known = registry::scalar_names().chain(registry::aggregate_names());
+    with_suggestion(error, written, known)
 }
 
 /// Whether a name is reserved for JSON functions, which do not exist yet.
