@@ -127,7 +127,7 @@ fn messages() {
     );
     fails(
         "create table n (x int, shard key (x, x))",
-        "42701 already_exists: column x is in the SHARD KEY twice (line 1, column 24)",
+        "42701 already_exists: column x appears twice in the SHARD KEY (line 1, column 24)",
     );
     fails(
         "create table n (x int, shard key (x), shard key ())",
