@@ -38,6 +38,11 @@ impl Batch {
         })
     }
 
+    /// Whether every column has the rows of the batch.
+    fn is_rectangular(&self) -> bool {
+        self.columns.iter().all(|column| column.len() == self.rows)
+    }
+
     /// Estimated memory in bytes, given the batch kept before this one: a dictionary that both share
     /// counts once.
     pub fn memory_bytes(&self, before: Option<&Batch>) -> usize {
@@ -58,6 +63,7 @@ impl Batch {
 
     /// Bytes that the values of all rows take when they are flat.
     pub fn flat_bytes(&self) -> usize {
+        debug_assert!(self.is_rectangular(), "a column without {} rows", self.rows);
         self.columns.iter().map(|column| column.flat_bytes()).fold(0, usize::saturating_add)
     }
 
@@ -68,6 +74,7 @@ impl Batch {
 
     /// Copies the selected rows together, so that `selection` is `None`.
     pub fn compact(self) -> Batch {
+        debug_assert!(self.is_rectangular(), "a column without {} rows", self.rows);
         match self.selection {
             None => self,
             Some(selection) => {

@@ -1,5 +1,7 @@
 //! A bitmap with one bit per row: validity (1 = not null), or the rows that pass a filter.
 
+use nacre_types::invariant;
+
 /// Bits in 64-bit words, least significant first. Bits past the length are zero.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Bitmap {
@@ -91,6 +93,7 @@ impl Bitmap {
             }
             _ => self.words.push(bits),
         }
+        debug_assert!(self.is_clean(), "a bit is set past the end");
     }
 
     /// Appends `count` equal bits.
@@ -127,6 +130,7 @@ impl Bitmap {
 
     /// The words, for kernels.
     pub fn words(&self) -> &[u64] {
+        debug_assert!(self.is_clean(), "a bit is set past the end");
         &self.words
     }
 
@@ -148,7 +152,8 @@ impl Bitmap {
 
     /// Bitwise and of two bitmaps of one length.
     pub fn and(&self, other: &Bitmap) -> Bitmap {
-        debug_assert_eq!(self.len, other.len, "lengths of two bitmaps");
+        let (bits, others) = (self.len, other.len);
+        invariant!(bits == others, "a bitmap of {bits} bits meets one of {others}");
         Bitmap {
             words: self.words.iter().zip(&other.words).map(|(a, b)| a & b).collect(),
             len: self.len,

@@ -12,6 +12,7 @@ use std::ops::{BitAnd, BitOr, Shl, Shr};
 /// The word of a lane.
 pub(crate) trait Word:
     Copy
+    + PartialEq
     + BitAnd<Output = Self>
     + BitOr<Output = Self>
     + Shl<u32, Output = Self>
@@ -56,7 +57,7 @@ word!(u64, 8);
 
 /// Number of bits that hold every value up to `max`.
 #[inline]
-pub(crate) fn width_of(max: u64) -> u32 {
+pub(crate) const fn width_of(max: u64) -> u32 {
     64 - max.leading_zeros()
 }
 
@@ -70,6 +71,10 @@ pub(crate) fn packed_bytes<W: Word, const LANES: usize>(rows: usize, width: u32)
 /// Appends values, each below `2^width`. A short last group is padded with zeroes.
 pub(crate) fn pack<W: Word, const LANES: usize>(values: &[W], width: u32, out: &mut Vec<u8>) {
     debug_assert!(width <= W::BITS, "values of {width} bits in words of {}", W::BITS);
+    debug_assert!(
+        width >= W::BITS || values.iter().all(|value| *value >> width == W::ZERO),
+        "a value to pack takes more than {width} bits"
+    );
     let before = out.len();
     if width == 0 {
         return;
@@ -117,6 +122,7 @@ pub(crate) fn unpack<W: Word, const LANES: usize>(
     to: usize,
     mut emit: impl FnMut([W; LANES]),
 ) {
+    debug_assert!(from <= to, "groups {from}..{to}");
     if width == 0 || width > W::BITS {
         (from..to).for_each(|_| emit([W::ZERO; LANES]));
         return;
@@ -201,6 +207,7 @@ fn gather(eight: [u8; 8]) -> u8 {
 /// The results of `test` for up to 64 values, as bits. Goes through bytes, which vectorises.
 #[inline(always)]
 pub(crate) fn test_bits<T: Copy, const N: usize>(values: &[T; N], test: impl Fn(T) -> bool) -> u64 {
+    const { assert!(N <= 64 && N.is_multiple_of(8), "values of whole bytes of one word") };
     let mut bytes = [0u8; N];
     for (byte, value) in bytes.iter_mut().zip(values) {
         *byte = test(*value) as u8;

@@ -1,7 +1,7 @@
 //! One value as it sits in a block: borrowed where it can be, compared without becoming a [`Value`].
 
 use crate::Values;
-use nacre_types::{DataType, Value, key, row};
+use nacre_types::{DataType, PhysicalType, Value, key, row};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
@@ -33,6 +33,18 @@ impl<'a> Scalar<'a> {
             Values::I128(v) => Scalar::I128(v[at]),
             Values::F64(v) => Scalar::F64(v[at]),
             Values::Bytes(v) => Scalar::Bytes(Cow::Borrowed(v.get(at))),
+        }
+    }
+
+    /// Whether it is null or a value of this physical type.
+    pub(crate) fn is_of(&self, physical: PhysicalType) -> bool {
+        match self {
+            Scalar::Null => true,
+            Scalar::Bool(_) => physical == PhysicalType::Bool,
+            Scalar::I64(_) => physical == PhysicalType::I64,
+            Scalar::I128(_) => physical == PhysicalType::I128,
+            Scalar::F64(_) => physical == PhysicalType::F64,
+            Scalar::Bytes(_) => physical == PhysicalType::Bytes,
         }
     }
 
@@ -68,6 +80,7 @@ impl<'a> Scalar<'a> {
 
     /// As a value of a data type of this physical type.
     pub fn to_value(&self, data_type: DataType) -> Value {
+        debug_assert!(self.is_of(data_type.physical()), "{self:?} as a value of {data_type}");
         match self {
             Scalar::Null => Value::Null,
             Scalar::Bool(v) => Value::Boolean(*v),
@@ -81,6 +94,7 @@ impl<'a> Scalar<'a> {
     /// The same as [`Scalar::to_value`], without copying bytes that it owns.
     pub fn into_value(self, data_type: DataType) -> Value {
         let Scalar::Bytes(bytes) = self else { return self.to_value(data_type) };
+        debug_assert_eq!(data_type.physical(), PhysicalType::Bytes, "the type of a text");
         let bytes = bytes.into_owned();
         if let DataType::Binary { .. } = data_type {
             return Value::Binary(bytes);

@@ -198,6 +198,16 @@ pub enum Form {
     },
 }
 
+impl Form {
+    /// The stored values: of the rows, of all rows at once, or of the dictionary.
+    fn values(&self) -> &Values {
+        match self {
+            Form::Flat(values) | Form::Constant(values) => values,
+            Form::Dictionary { values, .. } => values,
+        }
+    }
+}
+
 /// Values of one type, with validity.
 #[derive(Clone, Debug)]
 pub struct Vector {
@@ -211,12 +221,8 @@ impl Vector {
     /// Flat values; `validity` of the same length, or `None` when nothing is null.
     pub fn new(data_type: DataType, values: Values, validity: Option<Bitmap>) -> Vector {
         debug_assert_eq!(data_type.physical(), values.physical(), "type of flat values");
-        debug_assert!(
-            validity.as_ref().is_none_or(|v| v.len() == values.len()),
-            "validity of other rows than {}",
-            values.len()
-        );
-        let len = values.len();
+        let (len, bits) = (values.len(), validity.as_ref().map(Bitmap::len));
+        invariant!(bits.is_none_or(|bits| bits == len), "{bits:?} validity bits for {len} rows");
         Vector { data_type, form: Form::Flat(values), validity, len }
     }
 
@@ -224,10 +230,9 @@ impl Vector {
     pub fn constant(data_type: DataType, value: &Value, len: usize) -> Vector {
         let mut builder = VectorBuilder::new(data_type);
         builder.push(value);
-        let one = builder.finish();
-        let Form::Flat(values) = one.form else { return one };
+        debug_assert_eq!(builder.len(), 1, "values of a constant");
         let validity = value.is_null().then(|| Bitmap::filled(len, false));
-        Vector { data_type, form: Form::Constant(values), validity, len }
+        Vector { data_type, form: Form::Constant(builder.values), validity, len }
     }
 
     /// Dictionary-coded values.
@@ -242,6 +247,11 @@ impl Vector {
             codes.iter().all(|code| (*code as usize) < values.len()),
             "a code outside its dictionary of {} values",
             values.len()
+        );
+        debug_assert!(
+            validity.as_ref().is_none_or(|v| v.len() == codes.len()),
+            "validity of other rows than the {} coded",
+            codes.len()
         );
         let len = codes.len();
         Vector { data_type, form: Form::Dictionary { codes, values }, validity, len }
@@ -268,6 +278,7 @@ impl Vector {
             },
             "a form of another length than {len}"
         );
+        debug_assert_eq!(data_type.physical(), form.values().physical(), "type of a form");
         let nulls = validity.as_ref().map_or(0, |v| v.len() - v.count_ones());
         let form = match form {
             Form::Constant(one @ Values::Bytes(_)) if nulls > 0 && nulls < len => {
@@ -340,7 +351,7 @@ impl Vector {
 
     /// One value a row: borrowed when flat already.
     pub fn flat(&self) -> Cow<'_, Values> {
-        match &self.form {
+        let flat = match &self.form {
             Form::Flat(values) => Cow::Borrowed(values),
             Form::Constant(one) => {
                 Cow::Owned(one.take_valid(std::iter::repeat_n(0, self.len), self.validity.as_ref()))
@@ -348,7 +359,9 @@ impl Vector {
             Form::Dictionary { codes, values } => {
                 Cow::Owned(values.take_valid(codes.iter().copied(), self.validity.as_ref()))
             }
-        }
+        };
+        debug_assert_eq!(flat.len(), self.len, "flat values of a vector");
+        flat
     }
 
     /// Rows at these positions, in this order. Positions must be below the length.
@@ -399,6 +412,7 @@ impl Vector {
 
     /// The bytes of a text, JSON or binary value; `None` when it is null or of another type.
     pub fn bytes(&self, row: usize) -> Option<&[u8]> {
+        debug_assert!(row < self.len, "row {row} of a vector of {}", self.len);
         let (values, at) = match &self.form {
             Form::Flat(values) => (values, row),
             Form::Constant(values) => (values, 0),
@@ -412,10 +426,7 @@ impl Vector {
 
     /// Upper bound of the length of its longest value, in bytes.
     pub fn longest(&self) -> usize {
-        match &self.form {
-            Form::Flat(values) | Form::Constant(values) => values.longest(),
-            Form::Dictionary { values, .. } => values.longest(),
-        }
+        self.form.values().longest()
     }
 
     /// Bytes that its values take in flat form.
@@ -473,7 +484,9 @@ impl VectorBuilder {
     /// Appends a null.
     pub fn push_null(&mut self) {
         let len = self.len();
-        self.validity.get_or_insert_with(|| Bitmap::filled(len, true)).push(false);
+        let validity = self.validity.get_or_insert_with(|| Bitmap::filled(len, true));
+        debug_assert_eq!(validity.len(), len, "validity before a null");
+        validity.push(false);
         match &mut self.values {
             Values::Bool(v) => v.push(false),
             Values::I64(v) => v.push(0),
@@ -536,7 +549,14 @@ impl VectorBuilder {
             (PhysicalType::Bytes, Value::Text(v) | Value::Json(v)) => self.push_bytes(v.as_bytes()),
             (PhysicalType::Bytes, Value::Binary(v)) => self.push_bytes(v),
             (PhysicalType::I64, v) => match key::integer(v) {
-                Some(v) => self.push_i64(v as i64),
+                Some(v) => {
+                    debug_assert!(
+                        i64::try_from(v).is_ok(),
+                        "{v} in a vector of {}",
+                        self.data_type
+                    );
+                    self.push_i64(v as i64)
+                }
                 None => self.mismatch(),
             },
             (PhysicalType::I128, v) => match key::integer(v) {

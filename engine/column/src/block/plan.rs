@@ -74,7 +74,13 @@ impl ColumnPlan {
 
     /// The block of the dictionary's values, and their number.
     pub fn dictionary(&self) -> Option<(Vec<u8>, usize)> {
-        self.dictionary.as_ref().map(|built| (encode_values(&built.values), built.values.len()))
+        let built = self.dictionary.as_ref()?;
+        let count = built.values.len();
+        debug_assert!(
+            (1..=MAX_DICTIONARY_VALUES).contains(&count),
+            "a dictionary of {count} values"
+        );
+        Some((encode_values(&built.values), count))
     }
 }
 

@@ -199,6 +199,7 @@ impl<'a> Block<'a> {
 
 /// The validity of a range; `None` when no row of it is null.
 fn validity_range(bytes: &[u8], start: usize, len: usize) -> Option<Bitmap> {
+    debug_assert!(start + len <= bytes.len() * 8, "validity of rows {start}+{len}");
     let (words, _) = bytes.as_chunks::<8>();
     let word = |at: usize| words.get(at).map_or(0, |word| u64::from_le_bytes(*word));
     let shift = start % 64;

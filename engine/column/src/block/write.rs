@@ -2,7 +2,7 @@
 //!
 //! The validity bitmap has one bit per row, 1 = not null, in 64-bit little-endian words.
 
-use crate::encoding::header::{self, ALL_NULL, HAS_VALIDITY};
+use crate::encoding::header::{self, ALL_NULL, HAS_VALIDITY, HEADER_BYTES};
 use crate::encoding::{Encoding, Input, plain};
 use nacre_types::bytes::Write;
 use nacre_types::invariant;
@@ -38,6 +38,11 @@ fn head<'a>(encoding: Encoding, input: Input<'a>, nulls: usize) -> (Vec<u8>, Inp
         let rows = at..input.len().min(at + 64);
         out.put_u64(rows.fold(0, |word, row| word | (input.is_valid(row) as u64) << (row - at)));
     }
-    debug_assert!(out.len().is_multiple_of(8), "the body does not start at a multiple of 8");
+    debug_assert_eq!(
+        out.len(),
+        HEADER_BYTES + input.len().div_ceil(64) * 8,
+        "where the body starts after the validity of {} rows",
+        input.len()
+    );
     (out, input)
 }

@@ -157,14 +157,16 @@ impl Head {
 
     /// Starts a block with this head, with room for `reserve` more bytes.
     pub fn start(self, reserve: usize) -> Vec<u8> {
-        let Head { count, width, .. } = self;
+        let Head { count, width, low, high } = self;
         invariant!(count <= u16::MAX as usize, "a block of {count} integers");
         invariant!(width <= 32, "a block with a width of {width} bits");
+        invariant!(low <= high, "a block of integers from {low} to {high}");
         let mut out = Vec::with_capacity(HEAD_BYTES + reserve);
-        out.put_u16(self.count as u16);
-        out.extend_from_slice(&[self.width as u8, 0]);
-        out.put_u32(self.low);
-        out.put_u32(self.high);
+        out.put_u16(count as u16);
+        out.extend_from_slice(&[width as u8, 0]);
+        out.put_u32(low);
+        out.put_u32(high);
+        debug_assert_eq!(out.len(), HEAD_BYTES, "length of the head of a block of integers");
         out
     }
 

@@ -39,6 +39,11 @@ pub(super) fn decode(
     count: usize,
 ) {
     debug_assert!(count <= ROWS, "{count} values of a block of {ROWS}");
+    debug_assert!(
+        words.len() >= packed_bytes::<u32, LANES>(count, width),
+        "{} bytes for {count} values of {width} bits",
+        words.len()
+    );
     let groups = count.min(ROWS).div_ceil(LANES);
     let mut value = first.wrapping_sub(step);
     let mut at = 0;
@@ -142,8 +147,8 @@ impl Codec for Bp128 {
         }
         block.resize(HEAD_BYTES + words, 0);
         put::<LANES>(&mut block[HEAD_BYTES..], head.width, head.count, difference);
-        debug_assert!(block.len() <= room, "a block of {} bytes in {room}", block.len());
         grown.put(block)?;
+        debug_assert!(open(block).is_ok(), "a block with an appended integer does not open");
         Ok(BlockChange::Done)
     }
 }

@@ -225,6 +225,10 @@ fn survive(codec: &dyn Codec, block: &[u8]) {
         let _ = codec.lower_bound(block, value);
         let mut copy = block.to_vec();
         let _ = codec.delete(&mut copy, value, 2000);
+        let mut copy = block.to_vec();
+        let _ = codec.insert(&mut copy, value, 2000);
+        let mut copy = block.to_vec();
+        let _ = codec.append(&mut copy, value, 2000);
     }
 }
 

@@ -136,8 +136,8 @@ impl<const LANES: usize> Codec for Frame<LANES> {
         }
         block.resize(HEAD_BYTES + words, 0);
         put::<LANES>(&mut block[HEAD_BYTES..], head.width, head.count, value - head.low);
-        debug_assert!(block.len() <= room, "a block of {} bytes in {room}", block.len());
         grown.put(block)?;
+        debug_assert!(self.open(block).is_ok(), "a block with an appended integer does not open");
         Ok(BlockChange::Done)
     }
 }

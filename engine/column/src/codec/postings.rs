@@ -26,19 +26,43 @@ const ENTRY_BYTES: usize = 8;
 const UNIT_BYTES: usize = 16;
 /// Bits of an offset.
 const OFFSET_BITS: u32 = 26;
+// An entry holds an offset and the widest width in 32 bits; words of any block are whole units.
+const _: () = assert!(OFFSET_BITS + width_of(u32::BITS as u64) == u32::BITS);
+const _: () = assert!((LANES * size_of::<u32>()).is_multiple_of(UNIT_BYTES));
 const DISORDER: &str = "postings do not ascend";
 
 /// Appends the list of some rows, which must ascend strictly.
 pub fn encode(rows: &[u32], out: &mut Vec<u8>) {
     invariant!(rows.len() <= u32::MAX as usize, "a postings list of {} rows", rows.len());
     debug_assert!(rows.is_sorted_by(|a, b| a < b), "rows of a postings list do not ascend");
+    let before = out.len();
     out.put_varint(rows.len() as u64);
-    let distance = |pair: &[u32]| pair[1].wrapping_sub(pair[0]).wrapping_sub(1);
     if rows.len() <= FEW {
         rows.first().into_iter().for_each(|first| out.put_varint(*first as u64));
         rows.windows(2).for_each(|pair| out.put_varint(distance(pair) as u64));
-        return;
+    } else {
+        encode_blocks(rows, out);
     }
+    debug_assert!(
+        decoded(&out[before..]).is_ok_and(|read| read == rows),
+        "a postings list does not read back"
+    );
+}
+
+/// The distance of a row from the one before, less one.
+fn distance(pair: &[u32]) -> u32 {
+    pair[1].wrapping_sub(pair[0]).wrapping_sub(1)
+}
+
+/// All rows of a list.
+fn decoded(list: &[u8]) -> Result<Vec<u32>> {
+    let mut rows = Vec::new();
+    Postings::open(list)?.rest(&mut rows)?;
+    Ok(rows)
+}
+
+/// Appends the entries and the words of blocks.
+fn encode_blocks(rows: &[u32], out: &mut Vec<u8>) {
     let mut words = Vec::new();
     for block in rows.chunks(ROWS) {
         let mut distances = [0u32; ROWS];
@@ -128,6 +152,7 @@ impl<'a> Postings<'a> {
         };
         let (first, place) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
         let (offset, width) = (place & ((1 << OFFSET_BITS) - 1), place >> OFFSET_BITS);
+        debug_assert!(block * ROWS < self.count, "block {block} of {} rows", self.count);
         let have = ROWS.min(self.count - block * ROWS);
         let length = packed_bytes::<u32, LANES>(have, width);
         let words =
@@ -189,6 +214,10 @@ impl<'a> Postings<'a> {
                     high = middle
                 }
             }
+            debug_assert!(
+                self.first_of(low).is_some_and(|first| first <= row),
+                "block {low} starts after row {row}"
+            );
             self.load(low)?;
         }
         let rest = &self.rows[self.at.min(self.have)..self.have];

@@ -112,11 +112,12 @@ impl Codec for StreamVByte {
             return Err(out_of_range());
         }
         let (mut left, mut found) = (at, 0);
-        parts.each(|value| {
+        let passed = parts.each(|value| {
             found = value;
             left = left.wrapping_sub(1);
             left != usize::MAX
         })?;
+        debug_assert_eq!(passed, at + 1, "integers read up to the one at {at}");
         Ok(found)
     }
 
@@ -126,10 +127,11 @@ impl Codec for StreamVByte {
             return Ok(parts.head.count);
         }
         let mut below = 0;
-        parts.each(|v| {
+        let passed = parts.each(|v| {
             below += (v < value) as usize;
             v < value
         })?;
+        debug_assert!(passed - below <= 1, "{passed} integers read to count {below}");
         Ok(below)
     }
 
@@ -163,6 +165,7 @@ impl Codec for StreamVByte {
         }
         debug_assert!(block.len() <= room, "a block of {} bytes in {room}", block.len());
         grown.put(block)?;
+        debug_assert!(Parts::new(block).is_ok(), "a block with an appended integer does not open");
         Ok(BlockChange::Done)
     }
 }

@@ -150,8 +150,8 @@ impl Codec for VariableByte {
             block.truncate(before);
             return Ok(BlockChange::NoRoom);
         }
-        debug_assert!(block.len() <= room, "a block of {} bytes in {room}", block.len());
         grown.put(block)?;
+        debug_assert!(Walk::new(block).is_ok(), "a block with an appended integer does not open");
         Ok(BlockChange::Done)
     }
 
@@ -165,6 +165,10 @@ impl Codec for VariableByte {
             return self.append(block, value, room);
         }
         walk.seek(value)?;
+        if walk.at == head.count {
+            return Err(corrupt("greatest integer of a block is below its bound"));
+        }
+        debug_assert!(walk.value >= value, "{value} is inserted before {}", walk.value);
         let mut bytes = Vec::new();
         let (range, head) = if walk.at == 0 {
             bytes.put_varint((head.low - value) as u64);
@@ -183,6 +187,7 @@ impl Codec for VariableByte {
         block.splice(range, bytes);
         head.put(block)?;
         debug_assert!(block.len() <= room, "a block of {} bytes in {room}", block.len());
+        debug_assert!(Walk::new(block).is_ok(), "a block with an inserted integer does not open");
         Ok(BlockChange::Done)
     }
 
@@ -216,6 +221,7 @@ impl Codec for VariableByte {
         block.splice(range, bytes);
         new.put(block)?;
         debug_assert!(block.len() <= room, "a block of {} bytes in {room}", block.len());
+        debug_assert!(Walk::new(block).is_ok(), "a block without a deleted integer does not open");
         Ok(BlockChange::Done)
     }
 }

@@ -7,6 +7,7 @@ use nacre_types::{Result, invariant};
 
 /// Length of a header. A multiple of 8, so that what follows stays aligned.
 pub(crate) const HEADER_BYTES: usize = 8;
+const _: () = assert!(HEADER_BYTES.is_multiple_of(8));
 /// Flag: a validity bitmap follows.
 pub(crate) const HAS_VALIDITY: u8 = 1;
 /// Flag: every row is null and nothing follows.

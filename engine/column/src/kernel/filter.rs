@@ -33,6 +33,7 @@ pub(crate) fn filter_values(values: &Values, predicate: &Predicate, out: &mut Bi
 
 /// Appends a bit for every row of a form, as if no row were null.
 pub(crate) fn filter_form(form: &Form, len: usize, predicate: &Predicate, out: &mut Bitmap) {
+    let before = out.len();
     match form {
         Form::Flat(values) => filter_values(values, predicate, out),
         Form::Constant(one) => {
@@ -45,10 +46,15 @@ pub(crate) fn filter_form(form: &Form, len: usize, predicate: &Predicate, out: &
             // Tests each distinct value once; the codes then look up the results.
             let mut passes = Bitmap::default();
             filter_values(values, predicate, &mut passes);
-            debug_assert_eq!(codes.len(), len, "codes of a filtered form");
+            debug_assert!(
+                codes.iter().all(|code| (*code as usize) < passes.len()),
+                "a code outside its dictionary of {} values",
+                passes.len()
+            );
             codes.iter().for_each(|code| out.push(passes.get(*code as usize)));
         }
     }
+    debug_assert_eq!(out.len(), before + len, "bits of a filtered form");
 }
 
 /// The rows of a vector that pass. The vector must be of the predicate's physical type.

@@ -8,7 +8,7 @@
 
 use super::comparison::Comparison;
 use crate::Scalar;
-use nacre_types::{PhysicalType, Value, key};
+use nacre_types::{PhysicalType, Value, invariant, key};
 
 /// A range of numbers, both ends included.
 pub(crate) type Range = (i128, i128);
@@ -230,7 +230,8 @@ impl Predicate {
 
     /// The conjunction: the values that pass both. They are of one physical type.
     pub fn and(self, other: &Predicate) -> Predicate {
-        debug_assert_eq!(self.physical, other.physical, "types of two filters on one column");
+        let (one, two) = (self.physical, other.physical);
+        invariant!(one == two, "a filter on {one:?} and on {two:?}");
         let set = match (&self.set, &other.set) {
             (Set::Numbers(a), Set::Numbers(b)) => Set::Numbers(overlaps(
                 a,
@@ -325,6 +326,11 @@ impl Predicate {
     #[inline]
     pub(crate) fn accepts_number(&self, value: i128) -> bool {
         debug_assert!(self.physical != PhysicalType::Bytes, "a number for a filter on text");
+        debug_assert!(
+            (domain(self.physical).0..=domain(self.physical).1).contains(&value),
+            "{value} for a filter on {:?}",
+            self.physical
+        );
         let ranges = self.numbers();
         let at = ranges.partition_point(|range| range.1 < value);
         ranges.get(at).is_some_and(|range| range.0 <= value)
@@ -348,6 +354,7 @@ impl Predicate {
 
     /// Whether one value passes.
     pub fn accepts(&self, value: &Scalar<'_>) -> bool {
+        debug_assert!(value.is_of(self.physical), "{value:?} for a filter on {:?}", self.physical);
         match value {
             Scalar::Null => false,
             Scalar::Bool(v) => self.accepts_number(*v as i128),

@@ -45,6 +45,11 @@ impl<U: Number> Spans<U> {
     pub(crate) fn new(ranges: &[Range], (min, max): Range, origin: i128) -> Spans<U> {
         debug_assert!(ranges.windows(2).all(|pair| pair[0].1 < pair[1].0), "ranges overlap");
         debug_assert!(min <= max, "numbers from {min} to {max}");
+        debug_assert!(
+            size_of::<U>() == size_of::<u128>() || (max - min) as u128 >> (8 * size_of::<U>()) == 0,
+            "numbers from {min} to {max} in {} bytes",
+            size_of::<U>()
+        );
         let clipped = |&(low, high): &Range| {
             Some((low.max(min), high.min(max))).filter(|(low, high)| low <= high)
         };
@@ -98,6 +103,7 @@ impl<U: Number> Spans<U> {
             out.extend_run(answer, values.len());
             return;
         }
+        let before = out.len();
         let (groups, rest) = values.as_chunks::<64>();
         let mut numbers = [U::cut(0); 64];
         for group in groups {
@@ -108,5 +114,6 @@ impl<U: Number> Spans<U> {
             numbers.iter_mut().zip(rest).for_each(|(to, from)| *to = number(*from));
             out.extend_bits(self.test(&numbers), rest.len());
         }
+        debug_assert_eq!(out.len(), before + values.len(), "bits of filtered numbers");
     }
 }

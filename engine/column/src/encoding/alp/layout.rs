@@ -4,6 +4,8 @@ use crate::encoding::bitpacked;
 
 /// Rows that share exponents and a list of exceptions; also those of a bit-packed sub-block.
 pub(super) const VECTOR: usize = bitpacked::SUB_ROWS;
+// The exceptions of a vector are counted, and their rows are numbered, in 16 bits.
+const _: () = assert!(VECTOR <= u16::MAX as usize);
 pub(super) const HEAD_BYTES: usize = 8;
 pub(super) const ENTRY_BYTES: usize = 8;
 /// The kinds, as they are numbered in the head.

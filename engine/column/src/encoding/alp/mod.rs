@@ -56,7 +56,7 @@ fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
         numbers.exponents.len(),
         values.len()
     );
-    debug_assert!(numbers.exceptions.is_sorted(), "exceptions do not ascend");
+    debug_assert!(numbers.exceptions.is_sorted_by(|a, b| a < b), "exceptions do not ascend");
     out.extend_from_slice(&[numbers.kind, if single { SINGLE } else { 0 }]);
     out.extend_from_slice(&numbers.parameters);
     out.put_u32(numbers.packed.len() as u32);
@@ -232,6 +232,7 @@ impl<'a> Body<'a> for Alp<'a> {
     }
 
     fn take(&self, rows: &[u32]) -> Result<Form> {
+        debug_assert!(rows.is_sorted(), "rows to take do not ascend");
         let mut out = Vec::with_capacity(rows.len());
         for run in rows.chunk_by(|a, b| *a as usize / VECTOR == *b as usize / VECTOR) {
             let start = run[0] as usize / VECTOR * VECTOR;
@@ -281,6 +282,7 @@ impl<'a> Body<'a> for Alp<'a> {
             known = Some((exponents, ranges));
             at = to;
         }
+        debug_assert_eq!(out.len(), before + len, "bits of filtered doubles");
         Ok(())
     }
 }

@@ -85,6 +85,13 @@ pub(super) fn encode(values: &[f64], valid: &dyn Fn(usize) -> bool, split: &Spli
             }
         }
     }
+    debug_assert!(
+        codes.len() == values.len() && backs.len() == values.len(),
+        "{} fronts and {} backs of {} doubles",
+        codes.len(),
+        backs.len(),
+        values.len()
+    );
     invariant!(split.fronts.len() <= FRONTS, "{} fronts", split.fronts.len());
     invariant!(split.shift + split.back < 64, "a cut at {}+{}", split.shift, split.back);
     let mut packed = Vec::new();

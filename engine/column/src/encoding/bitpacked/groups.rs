@@ -13,6 +13,7 @@ pub(super) struct Groups<'a> {
 impl<'a> Groups<'a> {
     /// Starts with the group that holds row `from`.
     pub(super) fn new(from: usize, to: usize, lanes: usize, out: &'a mut Bitmap) -> Groups<'a> {
+        debug_assert!(from < to && lanes <= 64, "rows {from}..{to} in groups of {lanes}");
         Groups { skip: from % lanes, left: to - from, lanes, out }
     }
 

@@ -25,6 +25,7 @@ impl Integer for i64 {
         self as i128
     }
     fn difference(self, reference: i64) -> Option<u64> {
+        debug_assert!(self >= reference, "{self} is below its reference {reference}");
         Some(self.wrapping_sub(reference) as u64)
     }
     #[inline]
@@ -47,6 +48,7 @@ impl Integer for u32 {
         self as i128
     }
     fn difference(self, reference: u32) -> Option<u64> {
+        debug_assert!(self >= reference, "{self} is below its reference {reference}");
         Some(self.wrapping_sub(reference) as u64)
     }
     #[inline]

@@ -31,10 +31,12 @@ const LANES_64: usize = 16;
 const NARROW: u32 = 32;
 /// From this many rows of a sub-block on, unpacking it whole is cheaper than picking.
 pub(super) const UNPACK_FROM: usize = 96;
+const _: () = assert!(SUB_ROWS.is_multiple_of(LANES_32) && SUB_ROWS.is_multiple_of(LANES_64));
 const ENDS_EARLY: &str = "bit-packed values end early";
 
 /// Bytes of the words of a sub-block.
 fn words_bytes(rows: usize, width: u32) -> usize {
+    debug_assert!(rows <= SUB_ROWS && width <= 64, "a sub-block of {rows} rows of {width} bits");
     match width {
         0..=NARROW => packed_bytes::<u32, LANES_32>(rows, width),
         _ => packed_bytes::<u64, LANES_64>(rows, width),
@@ -179,6 +181,7 @@ impl<T: Integer> Sub<'_, T> {
     /// Appends the values of rows `from..to`.
     #[inline]
     fn append(&self, from: usize, to: usize, out: &mut Vec<T>) {
+        debug_assert!(from <= to && to <= self.rows, "rows {from}..{to} of {}", self.rows);
         let (before, reference) = (out.len(), self.reference);
         let lanes = if self.width <= NARROW { LANES_32 } else { LANES_64 };
         let (first, last) = (from / lanes, to.div_ceil(lanes));
@@ -221,6 +224,12 @@ impl<'a> BitPacked<'a> {
 
     #[inline]
     fn sub<T: Integer>(&self, index: usize) -> Result<Sub<'a, T>> {
+        debug_assert_eq!(
+            T::BYTES,
+            if self.physical == PhysicalType::I128 { i128::BYTES } else { i64::BYTES },
+            "bytes of the references of {:?}",
+            self.physical
+        );
         let entry = slice(self.entries, index * (T::BYTES + 8), T::BYTES + 8, ENDS_EARLY)?;
         let (reference, rest) = entry.split_at(T::BYTES);
         let rest = u64::from_le_bytes(array_at(rest, 0, ENDS_EARLY)?);
@@ -300,7 +309,8 @@ impl<'a> BitPacked<'a> {
         len: usize,
         out: &mut Bitmap,
     ) -> Result<()> {
-        let end = start + len;
+        debug_assert!(start + len <= self.rows, "rows {start}+{len} of {}", self.rows);
+        let (end, before) = (start + len, out.len());
         let mut at = start;
         while at < end {
             let index = at / SUB_ROWS;
@@ -347,6 +357,7 @@ impl<'a> BitPacked<'a> {
             }
             at += to - from;
         }
+        debug_assert_eq!(out.len(), before + len, "bits of filtered integers");
         Ok(())
     }
 }

@@ -151,6 +151,7 @@ impl<'a> Body<'a> for Delta<'a> {
         let (Some(&first), Some(&last)) = (rows.first(), rows.last()) else {
             return self.decode(0, 0);
         };
+        debug_assert!(rows.is_sorted(), "rows to take do not ascend");
         let span = (last - first) as usize + 1;
         let values: Vec<i64> = if rows.len() * SEEK_BELOW < span {
             rows.iter().map(|row| self.one(*row as usize)).collect::<Result<_>>()?

@@ -57,7 +57,9 @@ pub(crate) fn build(blocks: &[(Values, Option<Bitmap>)], max_values: usize) -> O
 
 /// The inverse of [`key::order_f64`] for what a dictionary of floats holds.
 fn from_order(ordered: u64) -> f64 {
-    f64::from_bits(if ordered >> 63 == 1 { ordered & !(1 << 63) } else { !ordered })
+    let value = f64::from_bits(if ordered >> 63 == 1 { ordered & !(1 << 63) } else { !ordered });
+    debug_assert_eq!(key::order_f64(value), ordered, "the rank of {value}");
+    value
 }
 
 fn build_as<'a, K: Hash + Ord + Copy>(

@@ -35,7 +35,12 @@ fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
         .map(|row| if input.is_valid(row) { values.get(input.start + row) } else { &[] })
         .collect();
     let compressor = ::fsst::Compressor::train(&lines);
-    let symbols = compressor.n_symbols().min(ESCAPE as usize);
+    let symbols = compressor.n_symbols();
+    invariant!(symbols <= ESCAPE as usize, "a table of {symbols} symbols");
+    debug_assert!(
+        compressor.symbol_lengths()[..symbols].iter().all(|len| (1..=LONGEST as u8).contains(len)),
+        "a symbol without bytes, or with more than {LONGEST}"
+    );
     out.put_u32(symbols as u32);
     out.put_u32(0);
     compressor.symbol_table().iter().take(symbols).for_each(|symbol| out.put_u64(symbol.to_u64()));
@@ -103,6 +108,7 @@ impl Fsst<'_> {
             self.expand(codes.get(row), &mut out.data)?;
             out.offsets.push(out.data.len() as u32);
         }
+        debug_assert_eq!(out.len(), codes.len(), "texts of expanded rows");
         match u32::try_from(out.data.len()) {
             Ok(_) => Ok(Form::Flat(Values::Bytes(out))),
             Err(_) => Err(corrupt("codes expand to too many bytes")),

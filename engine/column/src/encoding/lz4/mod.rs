@@ -45,7 +45,11 @@ fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
         raw.clear();
         rows.clone().for_each(|row| raw.put_varint(get(row).len() as u64));
         rows.for_each(|row| raw.extend_from_slice(get(row)));
-        out.extend_from_slice(&lz4_flex::block::compress(&raw));
+        let packed = lz4_flex::block::compress(&raw);
+        let (from, to) = (raw.len(), packed.len());
+        // Readers refuse such a chunk.
+        invariant!(from / MAX_RATIO <= to, "a chunk of {from} bytes in {to}");
+        out.extend_from_slice(&packed);
         let long = out.len() - data > u32::MAX as usize || raw.len() > u32::MAX as usize;
         invariant!(!long, "compressed chunks longer than 4 GiB");
         let ends = [(out.len() - data) as u32, raw.len() as u32];
@@ -94,6 +98,7 @@ impl<'a> Lz4<'a> {
 
     /// One row: decompresses its chunk up to the end of the row.
     fn row(&self, row: usize) -> Result<Vec<u8>> {
+        debug_assert!(row < self.rows, "row {row} of a compressed body of {}", self.rows);
         let (index, row) = (row / self.chunk_rows, row % self.chunk_rows);
         let (packed, len) = self.packed(index)?;
         let rows = self.chunk_rows.min(self.rows - index * self.chunk_rows);
@@ -178,6 +183,7 @@ impl<'a> Body<'a> for Lz4<'a> {
     }
 
     fn decode(&self, start: usize, len: usize) -> Result<Form> {
+        debug_assert!(start + len <= self.rows, "rows {start}+{len} of {}", self.rows);
         let mut out = BytesColumn::default();
         out.offsets.reserve(len);
         let end = start + len;
@@ -194,6 +200,7 @@ impl<'a> Body<'a> for Lz4<'a> {
                 .extend(chunk.ends[from..to].iter().map(|end| (before + end - from_byte) as u32));
             at = first + to;
         }
+        debug_assert_eq!(out.len(), len, "texts of a range");
         Ok(Form::Flat(Values::Bytes(out)))
     }
 
@@ -218,6 +225,7 @@ impl<'a> Body<'a> for Lz4<'a> {
     }
 
     fn take(&self, rows: &[u32]) -> Result<Form> {
+        debug_assert!(rows.is_sorted(), "rows to take do not ascend");
         let mut out = BytesColumn::default();
         for run in
             rows.chunk_by(|a, b| *a as usize / self.chunk_rows == *b as usize / self.chunk_rows)

@@ -87,12 +87,14 @@ impl<'a> Prefix<'a> {
             _ => return Err(corrupt("compressed chunk repeats bytes before its start")),
         };
         debug_assert!(at < self.bytes.len(), "a match that starts at its own end");
+        let end = self.bytes.len() + length;
         let mut left = length;
         while left > 0 {
             let now = left.min(self.bytes.len() - at);
             self.bytes.extend_from_within(at..at + now);
             left -= now;
         }
+        debug_assert_eq!(self.bytes.len(), end, "bytes after a match of {length}");
         Ok(())
     }
 }

@@ -27,6 +27,7 @@ const BAD_OFFSET: &str = "plain offset out of order";
 
 /// Appends the body. Every block has one.
 pub(crate) fn encode(input: Input<'_>, out: &mut Vec<u8>) {
+    let before = out.len();
     let range = input.start..input.start + input.len;
     match input.values {
         Values::Bool(v) => {
@@ -55,6 +56,12 @@ pub(crate) fn encode(input: Input<'_>, out: &mut Vec<u8>) {
         }
         Values::Bytes(v) => encode_bytes(input, v, out),
     }
+    debug_assert!(
+        Plain::read(&out[before..], input.values.physical(), input.len).is_ok(),
+        "a plain body of {} bytes for {} rows",
+        out.len() - before,
+        input.len
+    );
 }
 
 fn encode_bytes(input: Input<'_>, values: &BytesColumn, out: &mut Vec<u8>) {
@@ -167,6 +174,7 @@ impl<'a> Plain<'a> {
     }
 
     fn base(&self, row: usize) -> Result<usize> {
+        debug_assert_eq!(self.layout, SHORT, "the layout whose offsets have a base");
         u32_at(self.offsets, row / GROUP * 4, ENDS_EARLY)
     }
 
@@ -182,6 +190,7 @@ impl<'a> Plain<'a> {
     /// The bytes of a row of a `Bytes` body.
     #[inline]
     pub(crate) fn bytes(&self, row: usize) -> Result<&'a [u8]> {
+        debug_assert_eq!(self.physical, PhysicalType::Bytes, "the type of a row's bytes");
         let (start, end) = (self.start(row)?, self.end(row)?);
         self.data.get(start..end).ok_or_else(|| corrupt(BAD_OFFSET))
     }
@@ -235,7 +244,7 @@ impl<'a> Plain<'a> {
     pub(crate) fn values(&self, start: usize, len: usize) -> Result<Values> {
         debug_assert!(start + len <= self.rows, "rows {start}+{len} of {}", self.rows);
         let fixed = |width: usize| slice(self.data, start * width, len * width, ENDS_EARLY);
-        Ok(match self.physical {
+        let values = match self.physical {
             PhysicalType::Bool => {
                 Values::Bool((start..start + len).map(|row| self.bit(row)).collect())
             }
@@ -249,16 +258,20 @@ impl<'a> Plain<'a> {
                 fixed(16)?.as_chunks::<16>().0.iter().map(|v| i128::from_le_bytes(*v)).collect(),
             ),
             PhysicalType::Bytes => Values::Bytes(self.decode_bytes(start, len)?),
-        })
+        };
+        debug_assert_eq!(values.len(), len, "values of a range");
+        Ok(values)
     }
 
     #[inline]
     fn bit(&self, row: usize) -> bool {
+        debug_assert!(row < self.rows, "row {row} of a plain body of {}", self.rows);
         self.data.get(row / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1)
     }
 
     #[inline]
     fn fixed<const N: usize>(&self, row: usize) -> Result<[u8; N]> {
+        debug_assert!(row < self.rows, "row {row} of a plain body of {}", self.rows);
         array_at(self.data, row * N, ENDS_EARLY)
     }
 
@@ -340,6 +353,7 @@ impl<'a> Body<'a> for Plain<'a> {
         len: usize,
         out: &mut Bitmap,
     ) -> Result<()> {
+        debug_assert!(start + len <= self.rows, "rows {start}+{len} of {}", self.rows);
         let fixed = |width: usize| slice(self.data, start * width, len * width, ENDS_EARLY);
         let (ranges, domain) = (predicate.numbers(), domain(self.physical));
         match self.physical {
@@ -379,6 +393,7 @@ impl<'a> Body<'a> for Plain<'a> {
     }
 
     fn take(&self, rows: &[u32]) -> Result<Form> {
+        debug_assert!(rows.is_sorted(), "rows to take do not ascend");
         match (self.pick(rows), rows.first(), rows.last()) {
             (Ok(values), _, _) => Ok(Form::Flat(values)),
             // Damage, or a row repeated so often that it looks like damage: decoding in order

@@ -76,7 +76,8 @@ fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     invariant!(values.len() == starts.len(), "{} values of {} runs", values.len(), starts.len());
     ends.clone().for_each(|end| out.put_u16(end as u16));
     if packed {
-        bitpacked::encode(runs, out);
+        let held = bitpacked::encode(runs, out);
+        invariant!(held, "values of runs do not pack");
     } else {
         plain::encode(runs, out);
     }
@@ -174,6 +175,7 @@ impl<'a> Body<'a> for RunLength<'a> {
     }
 
     fn decode(&self, start: usize, len: usize) -> Result<Form> {
+        debug_assert!(start + len <= self.rows, "rows {start}+{len} of {}", self.rows);
         let first = self.run(start);
         let mut positions = Vec::with_capacity(len);
         let mut run = first;
@@ -187,6 +189,7 @@ impl<'a> Body<'a> for RunLength<'a> {
             at = end;
             run += 1;
         }
+        debug_assert_eq!(positions.len(), len, "rows of decoded runs");
         let values = self.values().decode(first, run - first)?;
         if let Form::Flat(Values::Bytes(column)) = &values {
             let expanded: usize = positions.iter().map(|run| column.get(*run as usize).len()).sum();
@@ -204,6 +207,11 @@ impl<'a> Body<'a> for RunLength<'a> {
         len: usize,
         out: &mut Bitmap,
     ) -> Result<()> {
+        debug_assert!(
+            len > 0 && start + len <= self.rows,
+            "rows {start}+{len} of {} to filter",
+            self.rows
+        );
         let first = self.run(start);
         let past = self.run(start + len - 1).min(self.ends.len() - 1) + 1;
         let mut passes = Bitmap::default();
@@ -224,6 +232,7 @@ impl<'a> Body<'a> for RunLength<'a> {
 
     fn take(&self, rows: &[u32]) -> Result<Form> {
         let Some(&first) = rows.first() else { return self.decode(0, 0) };
+        debug_assert!(rows.is_sorted(), "rows to take do not ascend");
         let mut run = self.run(first as usize);
         let mut runs: Vec<u32> = Vec::new();
         let mut positions = Vec::with_capacity(rows.len());
