@@ -10,7 +10,7 @@
 #![allow(unsafe_code)]
 
 use crate::reclaim::{Pin, pin};
-use crate::sync::{AtomicPtr, AtomicU64, Ordering, Published};
+use crate::sync::{AtomicPtr, AtomicU64, MODELLED, Ordering, Published};
 use crate::version::Change;
 use nacre_types::Timestamp;
 use std::ops::Deref;
@@ -43,12 +43,30 @@ impl Record {
     }
 
     pub(crate) fn content(&self) -> Timestamp {
-        self.content.load(Ordering::Relaxed)
+        self.check();
+        let content = self.content.load(Ordering::Relaxed);
+        debug_assert!(
+            MODELLED || content <= self.commit(),
+            "content of {content} in a version of {}",
+            self.commit()
+        );
+        content
     }
 
     pub(crate) fn change(&self) -> &Change {
         self.check();
         self.change.get()
+    }
+
+    /// The record behind this one in the chain, which was committed before it.
+    #[inline]
+    fn behind<'a>(&'a self, pin: &'a Pin) -> Option<&'a Record> {
+        let older = self.older.get(pin);
+        debug_assert!(
+            MODELLED || older.is_none_or(|older| older.commit() < self.commit()),
+            "commit timestamps must decrease along a chain"
+        );
+        older
     }
 
     /// Memory that freeing this record releases, in bytes.
@@ -67,6 +85,7 @@ pub(crate) struct Detached(NonNull<Record>);
 
 impl Detached {
     pub(crate) fn new(commit: Timestamp, content: Timestamp, change: Change) -> Detached {
+        debug_assert!(content <= commit, "content of {content} in a version of {commit}");
         let record = Box::new(Record {
             commit: AtomicU64::new(commit),
             content: AtomicU64::new(content),
@@ -80,6 +99,7 @@ impl Detached {
 
     /// Sets both timestamps. Readers of a pending change never ask for them.
     pub(crate) fn stamp(&self, commit: Timestamp) {
+        debug_assert!(MODELLED || self.commit() == 0, "a change is committed twice");
         self.commit.store(commit, Ordering::Relaxed);
         self.content.store(commit, Ordering::Relaxed);
     }
@@ -103,6 +123,7 @@ impl Deref for Detached {
 impl Detached {
     /// Frees the record once no reader can still reach it.
     pub(crate) fn retire(self, pin: &Pin) {
+        debug_assert!(MODELLED || self.older.is_empty(), "a record is freed with older ones");
         let bytes = self.bytes();
         let record = self.into_raw();
         let free = move || {
@@ -141,8 +162,13 @@ impl Link {
         unsafe { record.as_ref() }
     }
 
-    /// Replaces the record, or removes it, and returns the one before.
+    /// Replaces the record, or removes it, and returns the one before. A new record must have no older
+    /// ones.
     pub(crate) fn replace(&self, record: Option<Detached>) -> Option<Detached> {
+        debug_assert!(
+            MODELLED || record.as_ref().is_none_or(|record| record.older.is_empty()),
+            "a record is linked with older ones"
+        );
         let new = record.map_or(ptr::null_mut(), Detached::into_raw);
         // Release: the new record is complete. Acquire: the caller reads the one it takes out.
         NonNull::new(self.0.swap(new, Ordering::AcqRel)).map(Detached)
@@ -160,6 +186,7 @@ impl Link {
 
     /// Links a record in front of the present one.
     pub(crate) fn push(&self, record: Detached) {
+        debug_assert!(MODELLED || record.older.is_empty(), "a record is linked with older ones");
         let new = record.into_raw();
         let mut head = self.0.load(Ordering::Relaxed);
         loop {
@@ -182,7 +209,7 @@ impl Link {
             if record.commit() <= at {
                 return Some(record);
             }
-            next = record.older.get(pin);
+            next = record.behind(pin);
         }
         None
     }
@@ -194,7 +221,7 @@ impl Link {
             if wanted(record) {
                 return true;
             }
-            next = record.older.get(pin);
+            next = record.behind(pin);
         }
         false
     }
@@ -208,6 +235,7 @@ impl Link {
             next = record.older.take();
             record.retire(pin);
         }
+        debug_assert!(MODELLED || self.is_empty(), "a cleared link leads to a record");
         bytes
     }
 
@@ -219,12 +247,12 @@ impl Link {
 
     /// The record behind the first.
     pub(crate) fn second<'a>(&'a self, pin: &'a Pin) -> Option<&'a Record> {
-        self.get(pin).and_then(|record| record.older.get(pin))
+        self.get(pin).and_then(|record| record.behind(pin))
     }
 
     /// Whether there is at most one record.
     pub(crate) fn is_alone(&self, pin: &Pin) -> bool {
-        self.get(pin).is_none_or(|record| record.older.get(pin).is_none())
+        self.get(pin).is_none_or(|record| record.behind(pin).is_none())
     }
 }
 

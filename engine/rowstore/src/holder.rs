@@ -14,7 +14,7 @@
 
 use crate::lock::{Blocker, LockError, Owner};
 use crate::reclaim::{Pin, pin};
-use crate::sync::{AtomicUsize, Ordering, spin_loop};
+use crate::sync::{AtomicUsize, MODELLED, Ordering, spin_loop};
 use std::ptr;
 use std::sync::Arc;
 
@@ -23,6 +23,7 @@ const FREE: usize = 0;
 const LATCHED: usize = 1;
 const DEAD: usize = 2;
 const ASKED: usize = 4;
+const _: () = assert!(align_of::<Owner>() > ASKED && (LATCHED | DEAD) & ASKED == 0);
 
 fn is_owner(word: usize) -> bool {
     !matches!(word, FREE | LATCHED | DEAD)
@@ -48,6 +49,7 @@ impl Holder {
                 FREE => {
                     let counted = Arc::into_raw(owner.clone());
                     let word = counted.expose_provenance();
+                    debug_assert!(is_owner(word) && word & ASKED == 0, "an owner at {word:#x}");
                     // Release: a thread that reads the holder finds it complete.
                     if self
                         .0
@@ -146,6 +148,7 @@ impl Holder {
 
 /// Drops the reference that a word held. Only the thread that took the word out may call it.
 fn give_back(word: usize) {
+    debug_assert!(is_owner(word), "a reference to no owner is dropped: {word:#x}");
     // SAFETY: `lock` put a reference into the word, and the word no longer has it.
     let free = move || drop(unsafe { Arc::from_raw(owner_of(word)) });
     if word & ASKED == 0 {
@@ -161,6 +164,7 @@ fn give_back(word: usize) {
 /// # Safety
 /// At some moment after the pin, the word named this owner with [`ASKED`] set.
 unsafe fn another(word: usize, _pin: &Pin) -> Arc<Owner> {
+    debug_assert!(is_owner(word), "a reference to no owner is counted: {word:#x}");
     let owner = owner_of(word);
     // SAFETY: under a model checker the memory of owners is never freed (`Owner::new`).
     #[cfg(any(feature = "loom", feature = "shuttle"))]
@@ -178,6 +182,7 @@ unsafe fn another(word: usize, _pin: &Pin) -> Arc<Owner> {
 impl Drop for Holder {
     fn drop(&mut self) {
         let word = self.0.load(Ordering::Acquire);
+        debug_assert!(word != LATCHED, "a row lock is dropped under its latch");
         if is_owner(word) {
             give_back(word);
         }
@@ -190,6 +195,8 @@ pub(crate) struct Latch<'a>(&'a AtomicUsize);
 impl Latch<'_> {
     /// Makes the node dead: no owner can lock it again.
     pub(crate) fn kill(self) {
+        let is_latched = || self.0.load(Ordering::Relaxed) == LATCHED;
+        debug_assert!(MODELLED || is_latched(), "a row dies that is not latched");
         self.0.store(DEAD, Ordering::Release);
         std::mem::forget(self);
     }
@@ -197,6 +204,8 @@ impl Latch<'_> {
 
 impl Drop for Latch<'_> {
     fn drop(&mut self) {
+        let is_latched = || self.0.load(Ordering::Relaxed) == LATCHED;
+        debug_assert!(MODELLED || is_latched(), "a latched row was changed by another thread");
         // Release: the next holder sees what was done under the latch.
         self.0.store(FREE, Ordering::Release);
     }

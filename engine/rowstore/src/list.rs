@@ -7,7 +7,7 @@
 use crate::encoded::Key;
 use crossbeam_epoch::{default_collector, pin};
 use crossbeam_skiplist::SkipList;
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 
 /// Values in the order of their keys.
 pub(crate) struct List<V>(SkipList<Key, V>);
@@ -26,7 +26,10 @@ impl<V: Clone + Send + 'static> List<V> {
 
     /// The value of a key.
     pub(crate) fn get(&self, key: &[u8]) -> Option<V> {
-        self.0.get(key, &pin()).map(|entry| entry.value().clone())
+        let guard = pin();
+        let entry = self.0.get(key, &guard)?;
+        debug_assert_eq!(**entry.key(), *key, "the key of an entry that was found");
+        Some(entry.value().clone())
     }
 
     /// The value of a key, created if there is none, and whether this call created it. One search. If
@@ -34,6 +37,7 @@ impl<V: Clone + Send + 'static> List<V> {
     pub(crate) fn get_or_insert_with(&self, key: &Key, make: impl FnOnce() -> V) -> (V, bool) {
         let guard = pin();
         let entry = self.0.get_or_insert_with(key.clone(), make, &guard);
+        debug_assert_eq!(entry.key(), key, "the key of an entry that was found or inserted");
         let found = (entry.value().clone(), Key::ptr_eq(entry.key(), key));
         entry.release(&guard);
         found
@@ -41,7 +45,10 @@ impl<V: Clone + Send + 'static> List<V> {
 
     /// Removes a key if `is_meant` holds for its value. Returns whether it did.
     pub(crate) fn remove_if(&self, key: &[u8], is_meant: impl FnOnce(&V) -> bool) -> bool {
-        self.0.get(key, &pin()).is_some_and(|entry| is_meant(entry.value()) && entry.remove())
+        let guard = pin();
+        let Some(entry) = self.0.get(key, &guard) else { return false };
+        debug_assert_eq!(**entry.key(), *key, "the key of an entry to remove");
+        is_meant(entry.value()) && entry.remove()
     }
 
     /// Visits up to `limit` values between two keys, in order, until `visit` returns `false`. Returns
@@ -55,7 +62,14 @@ impl<V: Clone + Send + 'static> List<V> {
         mut visit: impl FnMut(&Key, &V) -> bool,
     ) -> Option<Key> {
         let guard = pin();
+        let mut before: Option<&Key> = None;
         for (at, entry) in self.0.range::<[u8], _>((from, to), &guard).take(limit).enumerate() {
+            debug_assert!(
+                RangeBounds::<[u8]>::contains(&(from, to), &**entry.key()),
+                "a key outside the range visited"
+            );
+            debug_assert!(before.is_none_or(|key| key < entry.key()), "keys do not ascend");
+            before = Some(entry.key());
             if !visit(entry.key(), entry.value()) || at + 1 == limit {
                 return Some(entry.key().clone());
             }

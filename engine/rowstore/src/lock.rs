@@ -4,7 +4,7 @@
 //! transaction. Each owner waits for at most one other. A cycle of waits is a deadlock, detected when its
 //! last edge is added.
 
-use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Published};
+use crate::sync::{AtomicBool, AtomicU64, MODELLED, Mutex, Ordering, Published};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
@@ -40,7 +40,12 @@ impl Blocker {
 
     /// Whether the holder may have released the lock.
     fn is_over(&self) -> bool {
-        self.owner.has_ended() || self.owner.releases.load(Ordering::Acquire) != self.releases
+        if self.owner.has_ended() {
+            return true;
+        }
+        let (before, now) = (self.releases, self.owner.releases.load(Ordering::Acquire));
+        debug_assert!(before <= now, "{before} releases of locks became {now}");
+        before != now
     }
 }
 
@@ -76,6 +81,7 @@ impl Owner {
 
     /// Marks the end and wakes all waiters. Locks must have been released before.
     pub fn end(&self) {
+        debug_assert!(MODELLED || !self.has_ended(), "an owner of locks ends twice");
         self.ended.store(true, Ordering::Release);
         self.wake();
     }
@@ -101,6 +107,7 @@ impl Owner {
     /// Starts to wait for the holder of a lock. Returns `None` if that would close a cycle: a deadlock.
     /// When two waits close a cycle at the same time, at least one of them gets `None`.
     pub fn wait_for(self: &Arc<Self>, blocker: &Blocker) -> Option<Waiting> {
+        debug_assert!(MODELLED || !self.has_ended(), "an owner waits after its end");
         // The edge is set before the search, so that the last edge of a cycle sees all others.
         *self.waits_for.lock().unwrap_or_else(PoisonError::into_inner) = Some(blocker.clone());
         let waiting = Waiting { waiter: self.clone(), blocker: blocker.clone() };

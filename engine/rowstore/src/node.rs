@@ -6,9 +6,10 @@
 
 use crate::chain::{Detached, Link, Record, SHARED_HEADER_BYTES};
 use crate::encoded::{Key, Row};
-use crate::holder::Holder;
+use crate::holder::{Holder, Latch};
 use crate::lock::{Blocker, LockError, Owner};
 use crate::reclaim::{Pin, pin};
+use crate::sync::MODELLED;
 use crate::version::{Change, Version, Visible};
 use nacre_types::Timestamp;
 use std::sync::Arc;
@@ -55,6 +56,10 @@ impl Node {
             Some(reader) if self.holder.is(reader) => self.pending.get(&pin),
             _ => None,
         };
+        debug_assert!(
+            MODELLED || own.is_none_or(|own| !matches!(own.change(), Change::Flushed)),
+            "a transaction moves a row into a segment"
+        );
         match own.or_else(|| self.versions.at(&pin, at)).map(Record::change) {
             Some(Change::Put(row)) => Visible::Row(row.clone()),
             Some(Change::Delete) => Visible::Deleted,
@@ -67,11 +72,18 @@ impl Node {
     /// # Errors
     /// `Held` if another owner holds the lock, `Dead` if the node was unlinked.
     pub fn lock(&self, owner: &Arc<Owner>) -> Result<bool, LockError> {
-        self.holder.lock(owner)
+        let is_new = self.holder.lock(owner)?;
+        debug_assert!(MODELLED || self.is_locked_by(owner), "a row lock went to another owner");
+        debug_assert!(
+            MODELLED || !is_new || self.pending.is_empty(),
+            "a row that was free has a pending change"
+        );
+        Ok(is_new)
     }
 
     /// Releases the lock. A pending change must have been committed or removed before.
     pub fn unlock(&self) {
+        debug_assert!(MODELLED || self.is_locked(), "a row is unlocked that is free");
         debug_assert!(self.pending.is_empty(), "a row is unlocked with a pending change");
         self.replace_pending(None);
         self.holder.unlock();
@@ -110,6 +122,10 @@ impl Node {
     /// Replaces the pending change of the lock's holder and returns the one before.
     pub fn set_pending(&self, change: Option<Change>) -> Option<Change> {
         debug_assert!(self.is_locked(), "a pending change needs the row lock");
+        debug_assert!(
+            !matches!(change, Some(Change::Flushed)),
+            "a transaction moves a row into a segment"
+        );
         self.replace_pending(change.map(|change| Detached::new(0, 0, change)))
     }
 
@@ -121,12 +137,28 @@ impl Node {
             }
             None => self.pending.take(),
         }?;
-        self.bytes.fetch_sub(before.bytes(), Ordering::Relaxed);
+        self.release(before.bytes());
         Some(before.change().clone())
     }
 
     fn account(&self, record: &Record) {
         self.bytes.fetch_add(record.bytes(), Ordering::Relaxed);
+    }
+
+    /// Subtracts bytes that [`Node::account`] added.
+    fn release(&self, bytes: usize) {
+        let before = self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(before >= bytes, "{bytes} of {before} bytes are released");
+    }
+
+    /// Prevents locking until the latch is dropped; `None` if the row is locked or dead.
+    fn latch(&self) -> Option<Latch<'_>> {
+        let latch = self.holder.latch()?;
+        debug_assert!(
+            MODELLED || self.pending.is_empty(),
+            "a row that is free has a pending change"
+        );
+        Some(latch)
     }
 
     /// The pending change.
@@ -154,7 +186,13 @@ impl Node {
     /// version here or, if a bulk load has replaced the row since, as the segment, whose content is at
     /// most `newest`.
     pub fn push_moved_in(&self, commit: Timestamp, newest: Timestamp, row: Row) {
-        let content = self.versions.get(&pin()).map_or(0, Record::content).max(newest);
+        let pin = pin();
+        let last = self.versions.get(&pin);
+        debug_assert!(
+            last.is_none_or(|last| !matches!(last.change(), Change::Put(_))),
+            "a row is moved in that is here already"
+        );
+        let content = last.map_or(0, Record::content).max(newest);
         self.push_new(commit, content, Change::Put(row));
     }
 
@@ -162,7 +200,7 @@ impl Node {
         debug_assert!(content <= commit, "content of {content} in a version of {commit}");
         // If the lock is free, no owner may take it, and no collector kill the node, while the version
         // is linked.
-        let _latch = self.holder.latch();
+        let _latch = self.latch();
         self.attach(commit, content, change);
     }
 
@@ -179,7 +217,13 @@ impl Node {
             self.versions.get(&pin()).is_none_or(|newest| newest.commit() < record.commit()),
             "commit timestamps must increase along a chain"
         );
+        debug_assert!(MODELLED || !self.is_dead(), "a version of an unlinked node is lost");
+        let commit = record.commit();
         self.versions.push(record);
+        debug_assert!(
+            MODELLED || self.versions.get(&pin()).is_some_and(|newest| newest.commit() == commit),
+            "another version was linked beside that of {commit}"
+        );
     }
 
     /// Whether `wanted` holds for the row of the pending change or of any version. The answer is stable
@@ -194,7 +238,7 @@ impl Node {
     /// Runs a short action while the row cannot be locked. Returns `false`, without running it, if the
     /// row is locked or dead.
     pub fn while_free(&self, act: impl FnOnce()) -> bool {
-        let Some(_latch) = self.holder.latch() else { return false };
+        let Some(_latch) = self.latch() else { return false };
         act();
         true
     }
@@ -202,7 +246,8 @@ impl Node {
     /// Marks the row as moved into a segment at `commit`, if the node is unlocked and its newest version
     /// is still the one committed at `expected`. Returns whether it did.
     pub fn flush(&self, commit: Timestamp, expected: Timestamp) -> bool {
-        let Some(_latch) = self.holder.latch() else { return false };
+        debug_assert!(expected < commit, "version {expected} is flushed at {commit}");
+        let Some(_latch) = self.latch() else { return false };
         let content = match self.versions.get(&pin()) {
             Some(newest) if newest.commit() == expected => newest.content(),
             _ => return false,
@@ -221,7 +266,7 @@ impl Node {
     pub fn free_versions(&self, oldest: Timestamp) {
         let freed = self.versions.cut(&pin(), oldest);
         if freed > 0 {
-            self.bytes.fetch_sub(freed, Ordering::Relaxed);
+            self.release(freed);
         }
     }
 
@@ -232,7 +277,7 @@ impl Node {
         let mut freed = self.versions.cut(&pin, oldest);
         let mut died = false;
         if self.is_gone(&pin, oldest)
-            && let Some(latch) = self.holder.latch()
+            && let Some(latch) = self.latch()
         {
             // The node may have been locked and changed since; under the latch it cannot be.
             died = self.is_gone(&pin, oldest);
@@ -242,7 +287,7 @@ impl Node {
             }
         }
         if freed > 0 {
-            self.bytes.fetch_sub(freed, Ordering::Relaxed);
+            self.release(freed);
         }
         died
     }
@@ -271,6 +316,6 @@ impl Drop for Node {
     fn drop(&mut self) {
         let pin = pin();
         let left = self.versions.clear(&pin) + self.pending.clear(&pin);
-        self.bytes.fetch_sub(left, Ordering::Relaxed);
+        self.release(left);
     }
 }

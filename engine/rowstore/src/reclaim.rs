@@ -96,6 +96,7 @@ mod model {
             let free: Box<dyn FnOnce() + 'static> = unsafe { std::mem::transmute(free) };
             fence();
             REGISTRY.with_borrow_mut(|registry| {
+                assert!(registry.pinned.contains(&self.0), "a deferral without its pin");
                 let now = registry.tick();
                 registry.deferred.push((now, free));
             });
@@ -105,7 +106,7 @@ mod model {
     impl Drop for Pin {
         fn drop(&mut self) {
             let due = REGISTRY.with_borrow_mut(|registry| {
-                registry.pinned.remove(&self.0);
+                assert!(registry.pinned.remove(&self.0), "a pin is released twice");
                 let first = registry.pinned.first().copied().unwrap_or(u64::MAX);
                 let (due, kept) = std::mem::take(&mut registry.deferred)
                     .into_iter()

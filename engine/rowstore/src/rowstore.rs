@@ -39,12 +39,19 @@ impl Rowstore {
     /// in the skiplist. Removed nodes and versions do not count, although a reader may keep them
     /// alive for a moment.
     pub fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        debug_assert!(bytes <= isize::MAX as usize, "rows of less than 0 bytes");
+        bytes
     }
 
     /// The node of a key.
     pub fn get(&self, key: &[u8]) -> Option<Arc<Node>> {
-        self.nodes.get(key)
+        let node = self.nodes.get(key);
+        debug_assert!(
+            node.as_ref().is_none_or(|node| **node.key() == *key),
+            "a node of another key"
+        );
+        node
     }
 
     /// The node of a key, created if there is none. It was alive when this call looked.
@@ -61,28 +68,54 @@ impl Rowstore {
 
     /// Finds or creates the node of a key with one search.
     fn insert(&self, key: Key) -> Arc<Node> {
-        let make = || Arc::new(Node::new(key.clone(), self.bytes.clone()));
+        let mut made_bytes = 0;
+        let make = || {
+            let node = Arc::new(Node::new(key.clone(), self.bytes.clone()));
+            // Added before another thread can find the node and remove it: the sum never wraps.
+            made_bytes = node.own_bytes();
+            self.bytes.fetch_add(made_bytes, Ordering::Relaxed);
+            node
+        };
         let (node, is_new) = self.nodes.get_or_insert_with(&key, make);
-        if is_new {
-            self.bytes.fetch_add(node.own_bytes(), Ordering::Relaxed);
+        debug_assert!(!is_new || made_bytes > 0, "a new node that this call did not make");
+        if !is_new && made_bytes > 0 {
+            self.release(made_bytes);
         }
         node
     }
 
+    /// Subtracts bytes that were added before.
+    fn release(&self, bytes: usize) {
+        let before = self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(before >= bytes, "{bytes} of {before} bytes are released");
+    }
+
     /// Removes a dead node; does nothing if another thread already has.
     fn unlink(&self, node: &Node) {
+        debug_assert!(node.is_dead(), "a node is unlinked that can be locked");
         if self.nodes.remove_if(node.key(), |other| std::ptr::eq(Arc::as_ptr(other), node)) {
-            self.bytes.fetch_sub(node.own_bytes(), Ordering::Relaxed);
+            self.release(node.own_bytes());
         }
+        debug_assert!(
+            self.get(node.key()).is_none_or(|other| !std::ptr::eq(Arc::as_ptr(&other), node)),
+            "an unlinked node is still found"
+        );
     }
 
     /// Appends up to `limit` nodes with keys after `after` (from the start if `None`) to `out`, in
     /// key order. Scanning in such runs keeps nothing pinned while the caller works.
     pub fn range_after(&self, after: Option<&[u8]>, limit: usize, out: &mut Vec<Arc<Node>>) {
+        let before = out.len();
         self.visit_after(after, limit, |node| {
             out.push(node.clone());
             true
         });
+        let found = &out[before..];
+        debug_assert!(
+            found.len() <= limit && found.is_sorted_by(|a, b| a.key() < b.key()),
+            "{} nodes of {limit} at most do not ascend",
+            found.len()
+        );
     }
 
     /// Visits up to `limit` nodes with keys after `after`, in key order, until `visit` returns
@@ -96,6 +129,7 @@ impl Rowstore {
         limit: usize,
         mut visit: impl FnMut(&Arc<Node>) -> bool,
     ) -> Option<Key> {
+        debug_assert!(limit > 0, "a visit of no nodes cannot say whether there are more");
         // The list pins its own nodes; the records behind them need this crate's pin, which a
         // model checker can see.
         let _pin = pin();
@@ -103,7 +137,10 @@ impl Rowstore {
             Some(key) => Bound::Excluded(key),
             None => Bound::Unbounded,
         };
-        self.nodes.visit(from, Bound::Unbounded, limit, |_, node| visit(node))
+        self.nodes.visit(from, Bound::Unbounded, limit, |key, node| {
+            debug_assert!(Key::ptr_eq(key, node.key()), "a node is listed under another key");
+            visit(node)
+        })
     }
 
     /// Frees versions that no snapshot at or after `oldest` can see, and unlinks the node if nothing

@@ -22,6 +22,10 @@ mod chosen {
     pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize};
 }
 
+/// Whether a model checker runs. Assertions that load atomics check nothing then: each load would be a
+/// step of its own, and some would order what the real build leaves unordered.
+pub(crate) const MODELLED: bool = cfg!(any(feature = "loom", feature = "shuttle"));
+
 pub(crate) use chosen::*;
 pub(crate) use std::sync::atomic::Ordering;
 

@@ -18,7 +18,7 @@ use crate::encoded::Key;
 use crate::list::List;
 use nacre_types::{Error, Result};
 use packed::{Packed, Pair};
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Entries of one index over one rowstore, in the order of their bytes.
@@ -43,6 +43,7 @@ type Place = (usize, Pair);
 /// An integer in a key ([`nacre_types::key`]): a tag, which is 0 for null, then eight bytes.
 const TAG: u8 = 1;
 const INTEGER_BYTES: usize = 9;
+const _: () = assert!(INTEGER_BYTES == size_of_val(&TAG) + size_of::<u64>());
 
 /// Reads eight bytes of a key from `at` on; missing bytes count as zeros.
 fn number(bytes: &[u8], at: usize) -> u64 {
@@ -53,7 +54,9 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(raw)
 }
 
+/// The position after one that is not the end.
 fn next(place: Place) -> Place {
+    debug_assert!(place.0 < 2, "the end has no next position");
     match place {
         (half, (key, row)) if row < u64::MAX => (half, (key, row + 1)),
         (half, (key, _)) if key < u64::MAX => (half, (key + 1, 0)),
@@ -100,7 +103,14 @@ impl Integers {
         Entry { bytes: bytes[..split + INTEGER_BYTES].into(), split: split as u32 }
     }
 
+    /// Whether a position of this half reads back from the keys of its entry.
+    fn is_exact(half: usize, pair: Pair) -> bool {
+        let entry = Integers::entry(half, pair);
+        Integers::place_of(entry.index_key(), entry.row_key()) == Some((half, pair))
+    }
+
     fn range(&self, from: Bound<&[u8]>, to: Option<&[u8]>, limit: usize, out: &mut Vec<Entry>) {
+        let (before, bounds) = (out.len(), (from, to.map_or(Bound::Unbounded, Bound::Excluded)));
         let from = match from {
             Bound::Unbounded => (0, (0, 0)),
             Bound::Included(bytes) => Integers::from(bytes),
@@ -122,8 +132,22 @@ impl Integers {
             pairs.clear();
             packed.range(first, end, left, &mut pairs);
             left -= pairs.len();
+            debug_assert!(
+                pairs.iter().all(|pair| Integers::is_exact(half, *pair)),
+                "a pair of half {half} is not the position of its entry"
+            );
             out.extend(pairs.iter().map(|pair| Integers::entry(half, *pair)));
         }
+        let found = &out[before..];
+        debug_assert!(
+            found.iter().all(|entry| RangeBounds::<[u8]>::contains(&bounds, entry.bytes())),
+            "an entry outside its range"
+        );
+        debug_assert!(
+            found.is_sorted_by(|a, b| a.bytes() < b.bytes()) && found.len() <= limit,
+            "{} entries of {limit} at most do not ascend",
+            found.len()
+        );
     }
 }
 
@@ -188,7 +212,9 @@ impl Entries {
             return Ok(());
         }
         let key = joined(index_key, row_key);
-        let (_, is_new) = self.list.get_or_insert_with(&key, || index_key.len() as u32);
+        let (split, is_new) = self.list.get_or_insert_with(&key, || index_key.len() as u32);
+        // No index key begins another ([`nacre_types::key`]), so the bytes have one split.
+        debug_assert_eq!(split as usize, index_key.len(), "the split of an entry");
         if is_new {
             self.bytes.fetch_add(bytes_of(&key), Ordering::Relaxed);
         }
@@ -205,7 +231,9 @@ impl Entries {
         }
         let key = joined(index_key, row_key);
         if self.list.remove_if(&key, |_| true) {
-            self.bytes.fetch_sub(bytes_of(&key), Ordering::Relaxed);
+            let bytes = bytes_of(&key);
+            let before = self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            debug_assert!(before >= bytes, "{bytes} of {before} bytes of entries are released");
         }
     }
 
@@ -221,9 +249,9 @@ impl Entries {
         {
             return;
         }
-        let entry = |bytes: &Key, split: &u32| Entry { bytes: bytes.clone(), split: *split };
         self.list.visit(from, end, limit, |bytes, split| {
-            out.push(entry(bytes, split));
+            debug_assert!(*split as usize <= bytes.len(), "an entry is split past its end");
+            out.push(Entry { bytes: bytes.clone(), split: *split });
             true
         });
     }
@@ -242,7 +270,9 @@ impl Entries {
     /// Approximate memory of all entries, in bytes.
     pub fn bytes(&self) -> usize {
         let packed = self.integers.iter().flat_map(|integers| &integers.halves).map(Packed::bytes);
-        self.bytes.load(Ordering::Relaxed) + packed.sum::<usize>()
+        let listed = self.bytes.load(Ordering::Relaxed);
+        debug_assert!(listed <= isize::MAX as usize, "entries of less than 0 bytes");
+        listed + packed.sum::<usize>()
     }
 }
 

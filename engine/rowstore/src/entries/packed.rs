@@ -23,6 +23,10 @@ const MAX_WORDS: usize = 64;
 /// A block with fewer pairs is merged into the one before if together they leave room to grow.
 const FEW_PAIRS: usize = MAX_PAIRS / 8;
 const JOINED_PAIRS: usize = MAX_PAIRS / 2;
+// A block counts its pairs in a byte, one pair always fits, and joined blocks have room to grow.
+const _: () = assert!(MAX_PAIRS <= u8::MAX as usize);
+const _: () = assert!(MAX_WORDS >= size_of::<Pair>() / size_of::<u64>());
+const _: () = assert!(FEW_PAIRS < JOINED_PAIRS && JOINED_PAIRS < MAX_PAIRS);
 
 /// A key and a row.
 pub(super) type Pair = (u64, u64);
@@ -63,7 +67,10 @@ fn words_for(pairs: usize, key_bits: u8, row_bits: u8) -> usize {
     (pairs * (key_bits as usize + row_bits as usize)).div_ceil(64)
 }
 
+/// Stores a value of `bits` bits where all bits are still zero.
 fn put(words: &mut [u64], at: usize, bits: u8, value: u64) {
+    debug_assert!(bits_of(value) <= bits, "{value} in {bits} bits");
+    debug_assert_eq!(get(words, at, bits), 0, "bits from {at} on are in use");
     if bits == 0 {
         return;
     }
@@ -134,6 +141,14 @@ impl Block {
         put(&mut self.words, at, self.key_bits, difference);
         put(&mut self.words, at + self.key_bits as usize, self.row_bits, row);
         (self.count, self.last) = (self.count + 1, pair);
+        debug_assert_eq!(
+            (
+                get(&self.words, at, self.key_bits),
+                get(&self.words, at + self.key_bits as usize, self.row_bits)
+            ),
+            (difference, row),
+            "the bits of an appended pair"
+        );
         true
     }
 
@@ -147,6 +162,13 @@ impl Block {
     /// Appends the block's pairs to `out`.
     fn pairs(&self, out: &mut Vec<Pair>) {
         debug_assert!(self.words.len() <= MAX_WORDS, "a block of {} words", self.words.len());
+        debug_assert_eq!(
+            self.words.len(),
+            words_for(self.count as usize, self.key_bits, self.row_bits),
+            "words of {} pairs",
+            self.count
+        );
+        let before = out.len();
         let (mut key, mut at) = (self.first.0, 0);
         for _ in 0..self.count {
             key += get(&self.words, at, self.key_bits);
@@ -154,14 +176,28 @@ impl Block {
             out.push((key, self.least_row + get(&self.words, at, self.row_bits)));
             at += self.row_bits as usize;
         }
+        debug_assert_eq!(out.get(before), Some(&self.first), "the first pair of a block");
+        debug_assert_eq!(out.last(), Some(&self.last), "the last pair of a block");
     }
 }
 
 /// Inserts pairs as the block with lower bound `from`, or as several blocks if they do not fit one.
 fn put_blocks(blocks: &mut Blocks, from: Pair, pairs: &[Pair]) {
+    debug_assert!(
+        pairs.first().is_none_or(|first| from <= *first),
+        "{from:?} bounds no block of {pairs:?}"
+    );
     match Block::of(pairs) {
         Some(block) => {
             blocks.words += block.words.len();
+            debug_assert!(
+                blocks.map.range(..from).next_back().is_none_or(|(_, before)| before.last < from),
+                "block {from:?} begins inside the one before"
+            );
+            debug_assert!(
+                blocks.map.range(from..).next().is_none_or(|(after, _)| block.last < *after),
+                "block {from:?} reaches past the next, or replaces another"
+            );
             blocks.map.insert(from, block);
         }
         None if pairs.is_empty() => {}
@@ -175,9 +211,17 @@ fn put_blocks(blocks: &mut Blocks, from: Pair, pairs: &[Pair]) {
 }
 
 impl Blocks {
+    /// Whether the sums are possible for as many blocks as there are.
+    fn is_plausible(&self) -> bool {
+        let blocks = self.map.len();
+        (blocks..=blocks * MAX_PAIRS).contains(&self.pairs) && self.words <= blocks * MAX_WORDS
+    }
+
     /// Removes a block that the caller rebuilds.
     fn take(&mut self, from: Pair) {
-        if let Some(block) = self.map.remove(&from) {
+        let block = self.map.remove(&from);
+        debug_assert!(block.is_some(), "there is no block at {from:?} to remove");
+        if let Some(block) = block {
             debug_assert!(self.words >= block.words.len(), "more words removed than inserted");
             self.words -= block.words.len();
         }
@@ -192,6 +236,7 @@ impl Blocks {
         let Some((before, other)) = self.map.range(..from).next_back() else { return };
         let before = *before;
         let mut pairs = Vec::with_capacity(MAX_PAIRS);
+        debug_assert!(other.last < from, "block {before:?} reaches past block {from:?}");
         other.pairs(&mut pairs);
         if let Some(block) = self.map.get(&from) {
             block.pairs(&mut pairs);
@@ -206,11 +251,26 @@ impl Blocks {
 
 impl Packed {
     fn read<R>(&self, look: impl FnOnce(&Blocks) -> R) -> R {
-        look(&self.blocks.read().unwrap_or_else(PoisonError::into_inner))
+        let blocks = self.blocks.read().unwrap_or_else(PoisonError::into_inner);
+        debug_assert!(
+            blocks.is_plausible(),
+            "{} pairs in {} blocks",
+            blocks.pairs,
+            blocks.map.len()
+        );
+        look(&blocks)
     }
 
     fn write<R>(&self, change: impl FnOnce(&mut Blocks) -> R) -> R {
-        change(&mut self.blocks.write().unwrap_or_else(PoisonError::into_inner))
+        let mut blocks = self.blocks.write().unwrap_or_else(PoisonError::into_inner);
+        let answer = change(&mut blocks);
+        debug_assert!(
+            blocks.is_plausible(),
+            "{} pairs in {} blocks",
+            blocks.pairs,
+            blocks.map.len()
+        );
+        answer
     }
 
     /// Inserts a pair. Returns `false` if it exists already.
@@ -222,6 +282,7 @@ impl Packed {
                 put_blocks(blocks, (0, 0), &[pair]);
                 return true;
             };
+            debug_assert!(*from <= block.first, "a pair below the bound {from:?} of its block");
             let before = block.words.len();
             if pair > block.last && block.append(pair) {
                 blocks.pairs += 1;
@@ -255,6 +316,7 @@ impl Packed {
             let Some((from, block)) = blocks.map.range_mut(..=pair).next_back() else {
                 return false;
             };
+            debug_assert!(*from <= block.first, "a pair below the bound {from:?} of its block");
             let (from, before) = (*from, block.words.len());
             let mut pairs = Vec::with_capacity(MAX_PAIRS);
             block.pairs(&mut pairs);
@@ -284,7 +346,7 @@ impl Packed {
         }
         self.read(|blocks| {
             let start = blocks.map.range(..=from).next_back().map_or((0, 0), |(start, _)| *start);
-            let mut left = limit;
+            let (mut left, before) = (limit, out.len());
             let mut pairs = Vec::with_capacity(MAX_PAIRS);
             for (_, block) in blocks.map.range(start..) {
                 if left == 0 || to.is_some_and(|to| block.first >= to) {
@@ -297,11 +359,12 @@ impl Packed {
                 block.pairs(&mut pairs);
                 let first = pairs.partition_point(|pair| *pair < from);
                 let end = to.map_or(pairs.len(), |to| pairs.partition_point(|pair| *pair < to));
-                let found = pairs.get(first..end.max(first)).unwrap_or_default();
-                let found = &found[..found.len().min(left)];
+                debug_assert!(first <= end, "pairs from {first} to {end} of a block");
+                let found = &pairs[first..end.min(first.saturating_add(left))];
                 out.extend_from_slice(found);
                 left -= found.len();
             }
+            debug_assert!(out[before..].is_sorted_by(|a, b| a < b), "pairs do not ascend");
         });
     }
 
