@@ -1,6 +1,7 @@
 //! A batch: vectors of one length, with an optional selection of the rows that count.
 
 use crate::{Form, Values, Vector};
+use nacre_types::{DataType, Value};
 use std::sync::Arc;
 
 /// Ascending row positions that survived a filter.
@@ -23,6 +24,20 @@ impl Batch {
     pub fn new(columns: Vec<Arc<Vector>>, rows: usize) -> Batch {
         debug_assert!(columns.iter().all(|c| c.len() == rows), "a column without {rows} rows");
         Batch { columns, rows, selection: None }
+    }
+
+    /// Creates a batch of rows of values, whose columns have these types.
+    pub fn from_rows<R: AsRef<[Value]>>(types: &[DataType], rows: &[R]) -> Batch {
+        let column = |(at, data_type): (usize, &DataType)| {
+            Arc::new(Vector::from_values(*data_type, rows.iter().map(|row| &row.as_ref()[at])))
+        };
+        Batch::new(types.iter().enumerate().map(column).collect(), rows.len())
+    }
+
+    /// Returns the values of a row, selected or not.
+    pub fn row(&self, row: usize) -> Vec<Value> {
+        debug_assert!(row < self.rows, "row {row} of {}", self.rows);
+        self.columns.iter().map(|column| column.value(row)).collect()
     }
 
     /// Number of rows that count.

@@ -82,7 +82,7 @@ impl QueryResult {
     pub fn row(&self, mut index: usize) -> Vec<Value> {
         for batch in &self.batches {
             if index < batch.rows {
-                return batch.columns.iter().map(|c| c.value(index)).collect();
+                return batch.row(index);
             }
             index -= batch.rows;
         }
@@ -104,11 +104,7 @@ impl QueryResult {
     /// # }).unwrap();
     /// ```
     pub fn to_rows(&self) -> Vec<Vec<Value>> {
-        let rows = |batch: &Batch| -> Vec<Vec<Value>> {
-            (0..batch.rows)
-                .map(|row| batch.columns.iter().map(|c| c.value(row)).collect())
-                .collect()
-        };
+        let rows = |batch: &Batch| (0..batch.rows).map(|row| batch.row(row)).collect::<Vec<_>>();
         self.batches.iter().flat_map(rows).collect()
     }
 

@@ -285,9 +285,10 @@ impl Connection {
         // The key value is out of range, or the table has changed: the plan has the answer.
         let Connection { engine, transaction, settings } = self;
         let result = transactional::read(statement, &parameters, engine, transaction, settings)?;
-        match result.rows() {
-            0 => Ok(Some(None)),
-            1 => Ok(Some(Some(result.row(0)))),
+        let batches = result.batches.iter();
+        let mut rows = batches.flat_map(|batch| (0..batch.rows).map(|row| batch.row(row)));
+        match (rows.next(), rows.next()) {
+            (row, None) => Ok(Some(row)),
             _ => Err(not_a_point_read()),
         }
     }

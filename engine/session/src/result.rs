@@ -3,7 +3,6 @@
 use nacre_column::Batch;
 use nacre_exec::Statistics;
 use nacre_sql::Field;
-use nacre_types::Value;
 
 /// The kind of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,16 +92,5 @@ impl StatementResult {
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.batches.iter().map(|b| b.rows).sum()
-    }
-
-    /// The row at an index; empty past the end.
-    pub fn row(&self, mut index: usize) -> Vec<Value> {
-        for batch in &self.batches {
-            if index < batch.rows {
-                return batch.columns.iter().map(|c| c.value(index)).collect();
-            }
-            index -= batch.rows;
-        }
-        Vec::new()
     }
 }

@@ -144,7 +144,7 @@ pub mod tests {
         let mut out = Vec::new();
         while let Some(batch) = source.next()? {
             for row in 0..batch.rows {
-                out.push(batch.columns.iter().map(|c| c.value(row)).collect());
+                out.push(batch.row(row));
             }
         }
         Ok(out)

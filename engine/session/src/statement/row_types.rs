@@ -1,7 +1,7 @@
 //! Converts rows to the column types of their table.
 
-use nacre_column::{Batch, Vector};
-use nacre_types::{DataType, TableSchema, Value};
+use nacre_column::Batch;
+use nacre_types::{TableSchema, Value};
 use std::sync::Arc;
 
 /// Relabels vectors with the table's column types: for example, the length limit of a text column
@@ -30,11 +30,7 @@ pub(crate) fn in_table_types(batch: &Batch, table: &TableSchema) -> Batch {
 
 /// Converts rows of values to batches.
 pub(crate) fn in_batches(table: &TableSchema, rows: &[Vec<Value>]) -> Vec<Batch> {
-    let batch = |rows: &[Vec<Value>]| {
-        let vector = |(at, t): (usize, DataType)| {
-            Arc::new(Vector::from_values(t, rows.iter().map(|row| &row[at])))
-        };
-        Batch::new(table.types().into_iter().enumerate().map(vector).collect(), rows.len())
-    };
-    rows.chunks(nacre_types::limits::VECTOR_ROWS).map(batch).collect()
+    let types = table.types();
+    let chunks = rows.chunks(nacre_types::limits::VECTOR_ROWS);
+    chunks.map(|rows| Batch::from_rows(&types, rows)).collect()
 }

@@ -35,9 +35,8 @@ pub(crate) fn run(
                 batches.iter().map(|batch| in_table_types(batch, table)).collect();
             let mut rows = Vec::new();
             let wanted = returned.is_some().then_some(&mut rows);
-            let mut proposed = batches.iter().flat_map(|batch| {
-                (0..batch.rows).map(|row| Ok(batch.columns.iter().map(|c| c.value(row)).collect()))
-            });
+            let mut proposed =
+                batches.iter().flat_map(|batch| (0..batch.rows).map(|row| Ok(batch.row(row))));
             let upsert = Upsert { table, keys, on_duplicate };
             let affected = upsert::run(transaction, upsert, &mut proposed, execution, wanted)?;
             if let Some(returned) = returned {

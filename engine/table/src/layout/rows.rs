@@ -7,12 +7,6 @@ use nacre_types::row::RowLayout;
 use nacre_types::{DataType, Error, PhysicalType, Result, Value};
 use std::sync::Arc;
 
-/// One row of a batch as values.
-pub(crate) fn values_of(batch: &Batch, row: usize) -> Vec<Value> {
-    debug_assert!(row < batch.rows, "row {row} of {}", batch.rows);
-    batch.columns.iter().map(|c| c.value(row)).collect()
-}
-
 /// The key values of a row given as values.
 pub(crate) fn key_of(columns: &[usize], row: &[Value]) -> Vec<Value> {
     debug_assert!(columns.iter().all(|c| *c < row.len()), "a key column of {} values", row.len());

@@ -1,7 +1,6 @@
 //! Loads that insert row by row through a transaction: with several unique keys, each row may
 //! conflict with any earlier one.
 
-use crate::layout::rows::values_of;
 use crate::load::loaded::OnDuplicate;
 use crate::load::loader::Loader;
 use crate::load::unique::claimed_by_another;
@@ -26,7 +25,7 @@ pub(super) fn load(
     let mut loaded = 0;
     for batch in batches {
         for row in 0..batch.rows {
-            let values = values_of(batch, row);
+            let values = batch.row(row);
             let savepoint = transaction.savepoint();
             let gone = match on_duplicate {
                 OnDuplicate::Replace => transaction.delete_conflicting(table, &values).map(drop),

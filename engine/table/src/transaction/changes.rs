@@ -1,6 +1,6 @@
 //! Inserting, replacing and deleting rows.
 
-use crate::layout::rows::{key_of, values_of};
+use crate::layout::rows::key_of;
 use crate::layout::table_layout::TableLayout;
 use crate::read::view::RowLocator;
 use crate::segments::state::SegmentState;
@@ -29,7 +29,7 @@ pub(super) fn insert(core: &mut Core, table: &Arc<Table>, batch: &Batch) -> Resu
     table.check_newest()?;
     table.layout().check_batch(batch)?;
     for row in 0..batch.rows {
-        insert_values(core, table, &values_of(batch, row))?;
+        insert_values(core, table, &batch.row(row))?;
     }
     Ok(batch.rows as u64)
 }
@@ -153,7 +153,7 @@ pub(super) fn update(
     table.check_newest()?;
     table.layout().check_batch(new_rows)?;
     let locked = lock_rows(core, table, locators, &[])?;
-    let mut new_rows = (0..new_rows.rows).map(|row| values_of(new_rows, row));
+    let mut new_rows = (0..new_rows.rows).map(|row| new_rows.row(row));
     update_locked(core, table, locked, &mut new_rows)
 }
 
