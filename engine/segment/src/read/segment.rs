@@ -256,18 +256,18 @@ impl Segment {
         Ok(Vector::concat(data_type, parts))
     }
 
+    /// Returns where a range of rows ends, which must be inside the segment.
+    fn end_of(&self, start: usize, len: usize) -> Result<usize> {
+        match start.checked_add(len) {
+            Some(end) if end <= self.rows => Ok(end),
+            _ => Err(Error::corrupt(format!("segment {} has no rows {start}+{len}", self.name))),
+        }
+    }
+
     /// Decodes a range of rows, to dictionary or constant form where the block has it. Meant for ranges
     /// inside one block: one that spans several costs a copy.
     pub fn decode(&self, column: usize, start: usize, len: usize) -> Result<Vector> {
-        let end = match start.checked_add(len) {
-            Some(end) if end <= self.rows => end,
-            _ => {
-                return Err(Error::corrupt(format!(
-                    "segment {} has no rows {start}+{len}",
-                    self.name
-                )));
-            }
-        };
+        let end = self.end_of(start, len)?;
         let mut parts = Vec::new();
         let mut at = start;
         while at < end {
@@ -289,15 +289,7 @@ impl Segment {
         start: usize,
         len: usize,
     ) -> Result<Bitmap> {
-        let end = match start.checked_add(len) {
-            Some(end) if end <= self.rows => end,
-            _ => {
-                return Err(Error::corrupt(format!(
-                    "segment {} has no rows {start}+{len}",
-                    self.name
-                )));
-            }
-        };
+        let end = self.end_of(start, len)?;
         debug_assert_eq!(
             predicate.physical(),
             self.columns[column].meta.data_type.physical(),
