@@ -1,5 +1,4 @@
-//! An open database with its sessions: the current operation of each, and whether its result is
-//! correct.
+//! An open database with its sessions: their current operations, and whether the results are right.
 //!
 //! Sessions are futures. A *frame* is one poll of a session; frames nest, because the disk lets
 //! other sessions run in the middle of a long call. A statement sees the committed state as of the
@@ -118,8 +117,7 @@ impl World {
         }
     }
 
-    /// The heaviest operation another session may run while the innermost one accesses a file of
-    /// this class; `None` for none.
+    /// The heaviest operation another session may run while this class of file is accessed, if any.
     pub fn room(&self, class: Class) -> Option<Weight> {
         let frame = self.frames.last()?;
         let state = &self.sessions[frame.session];
@@ -201,15 +199,13 @@ impl World {
         let effect = effect(verdict);
         self.model.commit(&effect);
         if let (Op::Bulk { .. }, Some((table, _))) = (op, self.sessions[session].bulk_table) {
-            // A load that adds nothing is a commit too, and rows merged with it appear to stem from
-            // it.
+            // A load that adds nothing is a commit too; rows merged with it appear to stem from it.
             self.model.index += u64::from(verdict.writes.is_empty());
             self.model.loaded.insert(table, self.model.index);
         }
     }
 
-    /// The model's verdict on an operation that ends in the innermost frame, or on a commit that
-    /// takes effect now.
+    /// The model's verdict on an operation that ends, or a commit that takes effect, in this frame.
     fn judge(&mut self, session: usize, op: &Op) -> Verdict {
         let Some(frame) = self.frames.last() else { return Verdict::done() };
         let (base, base_index) = (frame.base.clone(), frame.base_index);
@@ -242,8 +238,7 @@ impl World {
             Op::Fill { table, rows } => judge_fill(&mut self.model, table, *rows),
             Op::CreateAs { .. } => judge_create_as(op, &base, base_index, &mut self.model),
             op if op.is_ddl() => {
-                // The operation decides at its start whether there is anything to do; maintenance
-                // may follow.
+                // Whether there is anything to do is decided at the start; maintenance may follow.
                 let first = judge_ddl(op, &base);
                 let nothing = first.answer.is_some() && first.catalog.is_none();
                 if nothing {
@@ -359,8 +354,7 @@ impl World {
         {
             verdict = self.judge_ahead(session, op);
         }
-        // An empty load writes nothing that would show when it read the table: it may have been at
-        // the start of the frame.
+        // An empty load does not show when it read the table: it may have been at the start.
         let loads_nothing = matches!((op, &result), (Op::Bulk { .. }, Ok(Answer::Affected(0))))
             && committed.is_none();
         if loads_nothing && verdict.answer != Some(Answer::Affected(0)) {
@@ -387,8 +381,7 @@ impl World {
         outcome
     }
 
-    /// Whether a `CREATE TABLE IF NOT EXISTS … AS` did nothing because a table with the name
-    /// existed briefly.
+    /// Whether `CREATE TABLE IF NOT EXISTS … AS` did nothing because the table existed briefly.
     fn found_for_a_moment(&self, op: &Op, result: &Result<Answer>) -> bool {
         let (Op::CreateAs { table, if_missing: true, .. }, Ok(Answer::Done)) = (op, result) else {
             return false;
