@@ -5,32 +5,21 @@
 //! [`plan::plan`] expands a seed into a plan, [`run::run`] runs it, and [`shrink::shrink`] shrinks
 //! a failing plan.
 
-pub mod catalog;
 pub mod clock;
-pub mod condition;
 pub mod disk;
 pub mod fault;
 pub mod hook;
 pub mod isolation;
-pub mod judge;
-mod make;
 pub mod model;
-mod naming;
 pub mod op;
 pub mod panics;
 pub mod plan;
 pub mod prepared;
-pub mod read;
-pub mod row;
 pub mod run;
 pub mod scheduler;
 pub mod session;
-pub mod shape;
 pub mod shrink;
 pub mod subject;
-pub mod unique;
-pub mod verdict;
-pub mod view;
 pub mod world;
 
 /// Plants a bug in the engine, by name. Requires the feature `plant`.

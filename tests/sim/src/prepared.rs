@@ -1,9 +1,9 @@
 //! Statements that a session prepares once and runs repeatedly while tables and columns change.
 
-use crate::condition::Where;
+use crate::model::verdict::Answer;
+use crate::op::condition::Where;
+use crate::op::row::Column;
 use crate::op::{Op, Upsert};
-use crate::row::Column;
-use crate::verdict::Answer;
 use nacredb::{ErrorKind, Prepared, Result, Session, Value};
 use std::collections::BTreeMap;
 

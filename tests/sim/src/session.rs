@@ -2,12 +2,12 @@
 //! reports each result to the model.
 
 use crate::clock::SimClock;
+use crate::model::verdict::Answer;
 use crate::op::Op;
+use crate::op::row::{Column, Row};
 use crate::plan::Script;
 use crate::prepared::{self, Statements};
-use crate::row::{Column, Row};
 use crate::scheduler::yield_now;
-use crate::verdict::Answer;
 use crate::world::{Next, World};
 use nacre_testing::Random;
 use nacredb::host::Clock;

@@ -1,8 +1,8 @@
 //! The objects of an operation, and the effect of its verdict on the committed state.
 
+use crate::model::verdict::{Answer, Verdict};
 use crate::model::{Effect, State, Txn};
 use crate::op::Op;
-use crate::verdict::{Answer, Verdict};
 use nacredb::{ErrorKind, Result};
 use std::collections::BTreeSet;
 

@@ -2,13 +2,13 @@
 //! by a kill. Each time, errors must be typed, nothing acknowledged may be lost, nothing else may
 //! appear, and the database must open again.
 
-use nacre_sim::condition::Where;
 use nacre_sim::disk::{Call, Fault, FaultKind};
+use nacre_sim::op::condition::Where;
+use nacre_sim::op::row::Row;
+use nacre_sim::op::shape::INDEXES;
 use nacre_sim::op::{Op, Place};
 use nacre_sim::plan::{End, Phase, Plan, Script, setups};
-use nacre_sim::row::Row;
 use nacre_sim::run::run;
-use nacre_sim::shape::INDEXES;
 use nacredb::{OnDuplicate, Options};
 
 fn rows(from: i64, to: i64) -> Vec<Row> {

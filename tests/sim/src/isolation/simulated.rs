@@ -2,12 +2,12 @@
 //! inside each other's calls.
 
 use crate::clock::{Inline, SimClock, SimEntropy};
-use crate::condition::Where;
 use crate::disk::Disk;
 use crate::hook;
 use crate::isolation::history::History;
 use crate::isolation::work::{Kind, Task, last, setup, tasks, transact};
 use crate::op::Op;
+use crate::op::condition::Where;
 use crate::scheduler::{Scheduler, yield_now};
 use crate::world::World;
 use nacre_testing::Random;

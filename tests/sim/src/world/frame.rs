@@ -1,8 +1,8 @@
 //! The state of a session: the frames of its polls, its transaction, and its stream.
 
+use crate::model::verdict::{Answer, Verdict};
 use crate::model::{State, Txn};
 use crate::op::Op;
-use crate::verdict::{Answer, Verdict};
 
 /// One poll of one session.
 pub struct Frame {

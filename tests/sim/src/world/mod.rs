@@ -6,18 +6,18 @@
 //! effect once a file other than the log is accessed.
 
 mod frame;
+mod surroundings;
 
 pub use frame::{Frame, Next, SessionState};
 
-use crate::catalog::{judge_create_as, judge_ddl};
 use crate::disk::{Call, Class, Disk};
-use crate::judge::{judge, judge_bulk, judge_fill};
-use crate::model::{Effect, Model, State, Txn, Writes};
+use crate::model::catalog::{judge_create_as, judge_ddl};
+use crate::model::judge::{judge, judge_bulk, judge_fill};
+use crate::model::verdict::{Answer, Sight, Verdict};
+use crate::model::{Effect, Model, State, Txn, Writes, read};
+use crate::op::row::Row;
 use crate::op::{Op, Weight};
-use crate::read;
-use crate::row::Row;
 use crate::subject::{effect, is_commit, judge_commit, show, table_of, tables_of, told};
-use crate::verdict::{Answer, Sight, Verdict};
 use nacredb::{Error, ErrorKind, Result};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -553,40 +553,6 @@ impl World {
             self.model.blurred.extend(known.map(|(name, _)| *name));
         }
         self.model.blurred.extend(names);
-    }
-
-    /// Whether a bulk load in an outer frame is about to become durable.
-    fn loading(&self) -> bool {
-        let outer = self.frames.iter().rev().skip(1).map(|f| &self.sessions[f.session]);
-        outer.into_iter().any(|s| {
-            matches!(s.op, Some(Op::Bulk { .. })) && !s.bulk_append && s.committed.is_none()
-        })
-    }
-
-    /// Whether a commit in an outer frame is about to become durable.
-    fn committing(&self) -> bool {
-        let mut outer = self.frames.iter().rev().skip(1).map(|f| &self.sessions[f.session]);
-        outer.any(|s| s.op.as_ref().is_some_and(is_commit) && s.committed.is_none())
-    }
-
-    /// Whether a bulk load changed the table after the session's snapshot. Merges do not preserve
-    /// which rows were loaded, so all rows then conflict.
-    fn loaded(&self, session: usize, op: &Op) -> bool {
-        let known = table_of(op).and_then(|name| self.model.latest.tables.get(name));
-        let snapshot = self.sessions[session].txn.as_ref().map(|txn| txn.snapshot);
-        known.zip(snapshot).is_some_and(|(table, at)| {
-            self.model.loaded.get(&table.id).is_some_and(|load| *load > at)
-        })
-    }
-
-    /// Whether a fault occurred during the innermost frame.
-    fn disturbed(&self) -> bool {
-        self.frames.last().is_some_and(|f| self.disk.counts().faults > f.faults)
-    }
-
-    /// Whether a log call has failed since the database was opened.
-    fn log_failed(&self) -> bool {
-        self.model.poisoned || self.disk.counts().log_failures > self.log_failures_before
     }
 
     fn with_txn(&mut self, session: usize, change: impl FnOnce(&mut Txn) -> bool) {

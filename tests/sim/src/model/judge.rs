@@ -2,12 +2,12 @@
 //! snapshot and own changes, and may change a row only if no other transaction has changed it since
 //! the snapshot.
 
-use crate::condition::Where;
+use crate::model::unique;
+use crate::model::verdict::{Answer, Sight, Verdict};
 use crate::model::{Model, Table, Writes};
+use crate::op::condition::Where;
+use crate::op::row::{Column, Row};
 use crate::op::{Op, filled};
-use crate::row::{Column, Row};
-use crate::unique;
-use crate::verdict::{Answer, Sight, Verdict};
 use nacredb::{ErrorKind, OnDuplicate};
 use std::collections::BTreeMap;
 

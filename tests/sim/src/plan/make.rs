@@ -1,10 +1,10 @@
 //! Generates the operations of sessions, according to each session's role.
 
-use crate::condition::Where;
+use crate::op::condition::Where;
+use crate::op::row::{Column, Row};
+use crate::op::shape::{INDEXES, Index};
 use crate::op::{Op, Place, Upsert};
 use crate::plan::{ACCOUNTS, BIG, Maker, PASSING, Script, UNIQUE, keys};
-use crate::row::{Column, Row};
-use crate::shape::{INDEXES, Index};
 use nacredb::OnDuplicate;
 
 impl Maker {

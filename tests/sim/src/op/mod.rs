@@ -1,8 +1,12 @@
 //! The operations of sessions, and their SQL.
 
-use crate::condition::Where;
-use crate::row::{Column, Row};
-use crate::shape::Index;
+pub mod condition;
+pub mod row;
+pub mod shape;
+
+use crate::op::condition::Where;
+use crate::op::row::{Column, Row};
+use crate::op::shape::Index;
 use nacredb::OnDuplicate;
 use std::fmt;
 

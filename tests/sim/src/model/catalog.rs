@@ -1,13 +1,13 @@
 //! The effect of catalog changes on tables, in the model.
 
+use crate::model::read;
+use crate::model::unique;
+use crate::model::verdict::{Answer, Verdict};
+use crate::model::view::View;
 use crate::model::{Effect, Model, State, Table};
+use crate::op::row::{Column, Row};
+use crate::op::shape::Shape;
 use crate::op::{Op, Place};
-use crate::read;
-use crate::row::{Column, Row};
-use crate::shape::Shape;
-use crate::unique;
-use crate::verdict::{Answer, Verdict};
-use crate::view::View;
 use nacredb::ErrorKind;
 use std::collections::BTreeMap;
 use std::rc::Rc;

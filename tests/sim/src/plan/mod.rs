@@ -1,9 +1,12 @@
 //! Expands a seed: the settings of the database, the operations of each session, and the faults. A
 //! plan is data, so that a failing one can be shrunk.
 
+mod make;
+mod naming;
+
 use crate::disk::{Call, Class, Fault, FaultKind};
 use crate::op::Op;
-use crate::shape::{INDEXES, Index};
+use crate::op::shape::{INDEXES, Index};
 use nacre_testing::Random;
 use nacredb::{Durability, Options};
 
@@ -121,7 +124,7 @@ pub fn setups(seed: u64, indexed: bool) -> Vec<Setup> {
         if indexed && name != "bank" {
             let unique = if name == UNIQUE { 100 } else { 15 };
             for index in
-                INDEXES.iter().filter(|index| !index.columns.contains(&crate::row::Column::W))
+                INDEXES.iter().filter(|index| !index.columns.contains(&crate::op::row::Column::W))
             {
                 if random.percent(if index.unique { unique / 2 } else { 30 }) {
                     indexes.push(*index);

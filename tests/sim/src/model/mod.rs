@@ -1,9 +1,16 @@
 //! The model of the database: the committed state after every commit, which part of it is durable,
 //! and what each open transaction sees. It knows nothing about the engine's implementation.
 
-use crate::row::Row;
-use crate::shape::Shape;
-use crate::view::View;
+pub mod catalog;
+pub mod judge;
+pub mod read;
+pub mod unique;
+pub mod verdict;
+pub mod view;
+
+use crate::model::view::View;
+use crate::op::row::Row;
+use crate::op::shape::Shape;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 

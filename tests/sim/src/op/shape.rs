@@ -1,7 +1,7 @@
 //! The schema of a table in the simulation: its columns in order, and its indexes.
 
-use crate::condition::Where;
-use crate::row::{Column, Row};
+use crate::op::condition::Where;
+use crate::op::row::{Column, Row};
 use nacredb::Value;
 use std::fmt;
 

@@ -6,10 +6,10 @@
 //! whole statement counts, so that values may be exchanged; upserts and loads that skip or replace
 //! are checked row by row.
 
+use crate::model::verdict::{Answer, Sight, Verdict};
 use crate::model::{RowId, Table, Writes};
 use crate::op::Upsert;
-use crate::row::Row;
-use crate::verdict::{Answer, Sight, Verdict};
+use crate::op::row::Row;
 use nacredb::{ErrorKind, OnDuplicate, Value};
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! `WHERE` clauses, as SQL and as the model evaluates them.
 
-use crate::row::{Column, Row};
+use crate::op::row::{Column, Row};
 
 /// The rows that a statement selects.
 #[derive(Clone, Debug, PartialEq, Eq)]

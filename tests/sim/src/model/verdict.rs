@@ -1,8 +1,8 @@
 //! What a statement may see, and the result the model expects.
 
+use crate::model::read;
+use crate::model::view::View;
 use crate::model::{Effect, Model, RowId, State, Table, Writes};
-use crate::read;
-use crate::view::View;
 use nacredb::{ErrorKind, QueryResult, ResultKind};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,11 +1,11 @@
 //! Scripts besides those of `make`: renaming tables and columns, creating and reading views, and
 //! reading streams while other sessions run.
 
-use crate::condition::Where;
+use crate::op::condition::Where;
+use crate::op::row::{Column, Row};
+use crate::op::shape::INDEXES;
 use crate::op::{Op, Place};
 use crate::plan::{Maker, PASSING, Script, UNIQUE, VIEWS};
-use crate::row::{Column, Row};
-use crate::shape::INDEXES;
 
 impl Maker {
     pub(crate) fn extra_script(&mut self) -> Script {

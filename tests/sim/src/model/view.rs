@@ -1,7 +1,7 @@
 //! Views in the model.
 
-use crate::condition::Where;
-use crate::row::Column;
+use crate::op::condition::Where;
+use crate::op::row::Column;
 use std::collections::BTreeMap;
 
 /// A view over a table or another view.

@@ -1,9 +1,9 @@
 //! Reads by name: a table, or a view over the current objects with the columns it had when it was
 //! created.
 
+use crate::model::view::Views;
 use crate::model::{State, Table};
-use crate::shape::Shape;
-use crate::view::Views;
+use crate::op::shape::Shape;
 use nacredb::ErrorKind;
 use std::rc::Rc;
 

@@ -1,0 +1,41 @@
+//! What surrounds the operation of a session: outer frames, concurrent loads and faults.
+
+use super::World;
+use crate::op::Op;
+use crate::subject::{is_commit, table_of};
+
+impl World {
+    /// Whether a bulk load in an outer frame is about to become durable.
+    pub(super) fn loading(&self) -> bool {
+        let outer = self.frames.iter().rev().skip(1).map(|f| &self.sessions[f.session]);
+        outer.into_iter().any(|s| {
+            matches!(s.op, Some(Op::Bulk { .. })) && !s.bulk_append && s.committed.is_none()
+        })
+    }
+
+    /// Whether a commit in an outer frame is about to become durable.
+    pub(super) fn committing(&self) -> bool {
+        let mut outer = self.frames.iter().rev().skip(1).map(|f| &self.sessions[f.session]);
+        outer.any(|s| s.op.as_ref().is_some_and(is_commit) && s.committed.is_none())
+    }
+
+    /// Whether a bulk load changed the table after the session's snapshot. Merges do not preserve
+    /// which rows were loaded, so all rows then conflict.
+    pub(super) fn loaded(&self, session: usize, op: &Op) -> bool {
+        let known = table_of(op).and_then(|name| self.model.latest.tables.get(name));
+        let snapshot = self.sessions[session].txn.as_ref().map(|txn| txn.snapshot);
+        known.zip(snapshot).is_some_and(|(table, at)| {
+            self.model.loaded.get(&table.id).is_some_and(|load| *load > at)
+        })
+    }
+
+    /// Whether a fault occurred during the innermost frame.
+    pub(super) fn disturbed(&self) -> bool {
+        self.frames.last().is_some_and(|f| self.disk.counts().faults > f.faults)
+    }
+
+    /// Whether a log call has failed since the database was opened.
+    pub(super) fn log_failed(&self) -> bool {
+        self.model.poisoned || self.disk.counts().log_failures > self.log_failures_before
+    }
+}
