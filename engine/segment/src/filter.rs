@@ -19,8 +19,8 @@ const LOOKS: u64 = 6;
 /// The block of a hash in a segment of `rows` rows, at least one, and its bits there: row and bit.
 pub(crate) fn bits(rows: usize, hash: u64) -> (usize, impl Iterator<Item = (usize, u32)>) {
     let block = ((u128::from(hash) * rows as u128) >> 64) as usize / BLOCK_ROWS;
-    debug_assert!(rows > 0, "a filter of no rows");
     let all = (block_rows(rows, block) * BITS) as u64;
+    debug_assert!(all > 0, "block {block} of a filter of {rows} rows has no bits");
     let again = hash_u64(hash);
     let (first, step) = (again & 0xffff_ffff, (again >> 32) | 1);
     let mask = all.is_power_of_two().then(|| all - 1);

@@ -122,6 +122,9 @@ fn decode_column(reader: &mut Reader<'_>, rows: usize, end: u64) -> Result<Colum
         .iter()
         .map(|v| u16::from_le_bytes(*v))
         .collect();
+    if !column.offsets.is_sorted_by(|a, b| a < b) {
+        return Err(reader.corrupt("blocks out of order"));
+    }
     for block in 0..blocks {
         if !inside(column.offsets[block], column.lengths[block], end) {
             return Err(reader.corrupt("block outside the file"));
@@ -139,8 +142,10 @@ fn decode_column(reader: &mut Reader<'_>, rows: usize, end: u64) -> Result<Colum
     Ok(column)
 }
 
+/// Whether a block that is not empty lies in the first `end` bytes of a file.
 fn inside(offset: u64, length: u32, end: u64) -> bool {
-    offset.is_multiple_of(ALIGNMENT as u64)
+    length > 0
+        && offset.is_multiple_of(ALIGNMENT as u64)
         && offset >= MAGIC.len() as u64
         && offset.checked_add(length as u64).is_some_and(|last| last <= end)
 }

@@ -82,9 +82,9 @@ impl Slots {
     /// Empties a slot.
     fn evict(&self, column: u32, index: u32) {
         let mut pages = self.pages.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(slots) = pages.columns[column as usize].get_mut() {
-            slots[index as usize].take();
-        }
+        let slots = pages.columns[column as usize].get_mut();
+        let page = slots.and_then(|slots| slots[index as usize].take());
+        debug_assert!(page.is_some(), "page {index} of column {column} was not in memory");
     }
 
     /// Whether a page was used since the last call.
@@ -184,6 +184,7 @@ impl BlockCache {
         page: Arc<Page>,
         bytes: usize,
     ) -> Arc<Page> {
+        debug_assert!(bytes >= page.bytes.len(), "a page is counted as {bytes} bytes");
         {
             let pages = slots.pin();
             let slot = pages.slot(column, index);
@@ -225,5 +226,10 @@ impl Ring {
             self.bytes -= entry.bytes;
             self.entries.swap_remove(self.hand);
         }
+        debug_assert!(
+            !self.entries.is_empty() || self.bytes == 0,
+            "an empty ring counts {} bytes",
+            self.bytes
+        );
     }
 }

@@ -26,7 +26,6 @@ impl Segment {
         if blocks == 0 || value < least[blocks] || value > greatest[blocks] {
             return Ok(None);
         }
-        debug_assert!(least[blocks] <= greatest[blocks], "least hash above the greatest");
         let guess = share(value, least[blocks], greatest[blocks], blocks);
         let block = first_not_below(0, blocks, Some(guess), |block| Ok(greatest[block] < value))?;
         if block == blocks || value < least[block] {
@@ -55,6 +54,10 @@ impl Segment {
                     found = seen == value;
                 }
             }
+            debug_assert!(
+                !found || low < self.block_rows(block),
+                "found in row {low} of block {block}"
+            );
             Ok(found.then_some(low))
         })?;
         Ok(found.map(|row| block * BLOCK_ROWS + row))

@@ -18,6 +18,7 @@ impl Segment {
         key_columns: &[usize],
         key: &[Value],
     ) -> Result<Option<usize>> {
+        debug_assert_eq!(key.len(), key_columns.len(), "values of a whole key");
         let at = self.lower_bound_in_order(order, key_columns, key)?;
         if at == self.rows() {
             return Ok(None);
@@ -53,6 +54,7 @@ impl Segment {
 
     /// The row at a position in key order.
     pub fn row_in_order(&self, order: usize, at: usize) -> Result<usize> {
+        debug_assert!(at < self.rows(), "key {at} of {}", self.rows());
         match self.get(order, at)? {
             Value::Int(row) if (0..self.rows() as i64).contains(&row) => Ok(row as usize),
             other => Err(Error::corrupt(format!(

@@ -32,6 +32,7 @@ impl Segment {
         if row >= self.rows() {
             return Err(Error::corrupt(format!("segment {} has no row {row}", self.name())));
         }
+        let before = out.len();
         for start in (0..count).step_by(TOGETHER) {
             let mut columns = [None; TOGETHER];
             let columns = &mut columns[..TOGETHER.min(count - start)];
@@ -49,6 +50,7 @@ impl Segment {
                 }
             }
         }
+        debug_assert_eq!(out.len(), before + count, "values of a row");
         Ok(())
     }
 

@@ -16,12 +16,14 @@ impl Segment {
     /// Finds the row with exactly this key; the first of several. The file must be sorted ascending by
     /// `key_columns`.
     pub fn search(&self, key_columns: &[usize], key: &[Value]) -> Result<Option<usize>> {
+        debug_assert_eq!(key.len(), key_columns.len(), "values of a whole key");
         let (row, end) = self.find(key_columns, key, false, false)?;
         Ok((row < end).then_some(row))
     }
 
     /// Like [`Segment::search`], for a caller that reads the row next: prefetches its other columns.
     pub fn search_to_read(&self, key_columns: &[usize], key: &[Value]) -> Result<Option<usize>> {
+        debug_assert_eq!(key.len(), key_columns.len(), "values of a whole key");
         let (row, end) = self.find(key_columns, key, false, true)?;
         Ok((row < end).then_some(row))
     }
@@ -135,6 +137,10 @@ impl Segment {
                 }
                 Ok((first, low))
             })?;
+            debug_assert!(
+                start <= end && end <= self.block_rows(block),
+                "rows {start} to {end} of block {block} tie"
+            );
             if start == end {
                 break;
             }
@@ -179,6 +185,7 @@ impl Segment {
     ) -> Result<usize> {
         let key_columns = &key_columns[..key_prefix.len().min(key_columns.len())];
         let (mut low, mut high, mut step) = (from, self.rows(), 1);
+        debug_assert!(from <= high, "a search from row {from} of {high}");
         if key_columns.is_empty() {
             return Ok(high);
         }
@@ -200,6 +207,7 @@ impl Segment {
         key_columns: &[usize],
         key: &[Value],
     ) -> Result<Ordering> {
+        debug_assert!(row < self.rows(), "row {row} of {} is compared", self.rows());
         for (&column, key) in key_columns.iter().zip(key) {
             let compare = |block: &Block<'_>| block.compare(row % BLOCK_ROWS, key);
             let order = self.look(column, row / BLOCK_ROWS, compare)?;
@@ -254,6 +262,7 @@ pub(crate) fn first_not_below(
     guess: Option<usize>,
     below: impl Fn(usize) -> Result<bool>,
 ) -> Result<usize> {
+    debug_assert!(low <= high, "a search in {low} to {high}");
     if let Some(guess) = guess
         && low < high
     {

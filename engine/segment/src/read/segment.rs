@@ -161,6 +161,7 @@ impl Segment {
 
     /// Rows of a block: all but the last have [`BLOCK_ROWS`].
     pub fn block_rows(&self, block: usize) -> usize {
+        debug_assert!(block < self.blocks(), "rows of block {block} of {}", self.blocks());
         block_rows(self.rows, block)
     }
 
@@ -253,7 +254,9 @@ impl Segment {
             let part = self.open_block(&held, column, index).and_then(|block| block.take(&inside));
             parts.push(part.map_err(|error| self.locate_block(error, column, index))?);
         }
-        Ok(Vector::concat(data_type, parts))
+        let taken = Vector::concat(data_type, parts);
+        debug_assert_eq!(taken.len(), rows.len(), "rows taken");
+        Ok(taken)
     }
 
     /// Returns where a range of rows ends, which must be inside the segment.
@@ -277,7 +280,9 @@ impl Segment {
             );
             at += n;
         }
-        Ok(Vector::concat(self.columns[column].meta.data_type, parts))
+        let decoded = Vector::concat(self.columns[column].meta.data_type, parts);
+        debug_assert_eq!(decoded.len(), len, "rows decoded");
+        Ok(decoded)
     }
 
     /// Tests a range of rows against a predicate of the column's physical type, on encoded values where
@@ -499,6 +504,10 @@ impl Segment {
         for (place, loaded) in places.iter().zip(self.load_addresses(&places)?) {
             if place.index == block { page = Some(loaded) } else { dictionary = Some(loaded) }
         }
+        debug_assert!(
+            dictionary.is_some() || self.dictionary_address(column, block).is_none(),
+            "block {block} is loaded without its dictionary"
+        );
         match page {
             Some(page) => Ok(LoadedBlock { page, dictionary }),
             None => Err(Error::corrupt("block was not loaded")),
@@ -532,6 +541,10 @@ impl Segment {
             }
             _ => None,
         };
+        debug_assert!(
+            dictionary.is_some() || entry.encodings[block] != Encoding::Dictionary,
+            "block {block} is opened without its dictionary"
+        );
         Block::open(bytes, data_type, entry.encodings[block], self.block_rows(block), dictionary)
     }
 

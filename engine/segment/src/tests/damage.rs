@@ -155,6 +155,38 @@ fn a_damaged_footer_with_a_right_checksum_does_not_panic() {
     }
 }
 
+/// Changes the footer's first copy of some bytes, and its checksum.
+fn forged(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let trailer = bytes.len() - 32;
+    let offset = u64::from_le_bytes(bytes[trailer..trailer + 8].try_into().unwrap()) as usize;
+    let at = bytes[offset..].windows(from.len()).position(|part| part == from).unwrap() + offset;
+    bytes[at..at + to.len()].copy_from_slice(to);
+    let sum = nacre_types::checksum::checksum(&bytes[offset..trailer]);
+    bytes[trailer + 16..trailer + 24].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn blocks_out_of_order_and_empty_blocks_are_corrupt() {
+    let rows: Vec<Vec<Value>> =
+        (0..BLOCK_ROWS as i64 + 10).map(|row| vec![Value::Int(row * row)]).collect();
+    let file = write(&[spec(1, DataType::Int64, false)], &rows, 1000);
+    let bytes = bytes_of(&*file);
+    let segment = open(file).unwrap();
+    let places = [0, 1].map(|block| segment.block_address(0, block));
+    let [first, second] = places.map(|place| place.offset.to_le_bytes());
+    let length = (places[0].length as u32).to_le_bytes();
+    for (from, to) in [
+        ([first, second].concat(), [second, first].concat()),
+        ([first, second].concat(), [first, first].concat()),
+        ([&second[..], &length].concat(), [&second[..], &[0; 4]].concat()),
+    ] {
+        let opened = open(file_of(&forged(&bytes, &from, &to)));
+        assert_eq!(opened.err().map(|error| error.kind()), Some(ErrorKind::Corrupt), "{to:?}");
+    }
+}
+
 #[test]
 fn errors_name_block_and_byte() {
     let rows: Vec<Vec<Value>> = (0..BLOCK_ROWS + 10).map(all_row).collect();

@@ -47,6 +47,7 @@ impl SegmentBuilder {
     /// Adds a last column with this id: the row numbers in the order of the key, for rows that are
     /// not sorted by it.
     pub fn with_key_order(self, key_columns: Vec<usize>, id: u32) -> Self {
+        debug_assert!(self.has(&key_columns), "a key of columns {key_columns:?}");
         SegmentBuilder { key_order: Some((key_columns, id)), ..self }
     }
 
@@ -54,17 +55,27 @@ impl SegmentBuilder {
     ///
     /// [`Segment::may_have`]: crate::Segment::may_have
     pub fn with_key_filter(self, key_columns: Vec<usize>, id: u32) -> Self {
+        debug_assert!(self.has(&key_columns), "a filter of columns {key_columns:?}");
         SegmentBuilder { key_filter: Some((key_columns, id)), ..self }
     }
 
     /// Adds the columns of indexes after all others.
     pub fn with_indexes(self, indexes: Vec<IndexOrder>) -> Self {
+        debug_assert!(
+            indexes.iter().all(|index| self.has(&index.columns)),
+            "an index of columns that the segment does not have"
+        );
         SegmentBuilder { indexes, ..self }
     }
 
     /// Writes the columns of the indexes and nothing else.
     pub fn indexes_only(self) -> Self {
         SegmentBuilder { indexes_only: true, ..self }
+    }
+
+    /// Whether these are some of the columns.
+    fn has(&self, columns: &[usize]) -> bool {
+        !columns.is_empty() && columns.iter().all(|column| *column < self.columns.len())
     }
 
     /// Rows so far.
@@ -98,6 +109,11 @@ impl SegmentBuilder {
             "a batch of {} columns for a segment of {}",
             batch.columns.len(),
             self.columns.len()
+        );
+        debug_assert!(
+            batch.columns.iter().all(|vector| vector.len() == batch.rows),
+            "a column of a batch has not its {} rows",
+            batch.rows
         );
         for (column, vector) in self.columns.iter_mut().zip(&batch.columns) {
             let pushed = column.push(vector, batch.selection.as_deref(), self.rows);
@@ -143,6 +159,9 @@ impl SegmentBuilder {
                  of text per block"
             )));
         }
+        let mut ids: Vec<u32> = self.columns.iter().map(|column| column.spec.id).collect();
+        ids.sort_unstable();
+        invariant!(ids.is_sorted_by(|a, b| a < b), "a segment with one column id twice");
         Ok(SegmentWriter::new(self.columns, self.rows))
     }
 
@@ -179,6 +198,7 @@ impl SegmentBuilder {
             added.push(filter_column(index.filter, filter, self.rows));
         }
         if self.indexes_only {
+            invariant!(!added.is_empty(), "a file of indexes without an index");
             self.columns.clear();
         }
         self.columns.extend(added);

@@ -10,6 +10,10 @@ use nacre_types::limits::BLOCK_ROWS;
 /// The filter of the keys that `columns` make up, in blocks. A key equal to its neighbour is not
 /// hashed again.
 pub(crate) fn build(columns: &[&[BlockValues]], rows: usize) -> Vec<BlockValues> {
+    debug_assert!(
+        columns.iter().all(|column| column.len() == block_count(rows)),
+        "a key column has not the blocks of {rows} rows"
+    );
     let mut blocks: Vec<Vec<i64>> =
         (0..block_count(rows)).map(|block| vec![0; block_rows(rows, block)]).collect();
     let (mut key, mut last) = (Vec::new(), Vec::new());

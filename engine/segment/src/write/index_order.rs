@@ -45,6 +45,8 @@ pub(crate) fn sorted(
 
 /// A column in another order of its rows, in blocks.
 fn permuted(blocks: &[BlockValues], physical: PhysicalType, order: &[i64]) -> Vec<BlockValues> {
+    let rows: usize = blocks.iter().map(|(values, _)| values.len()).sum();
+    invariant!(order.len() == rows, "an order of {} of {rows} rows", order.len());
     let has_nulls = blocks.iter().any(|(_, validity)| validity.is_some());
     let block = |rows: &[i64]| {
         let bits = has_nulls.then(|| {
@@ -91,6 +93,7 @@ fn gathered(blocks: &[BlockValues], physical: PhysicalType, rows: &[i64]) -> Val
                     out.push(values.get(*row as usize % BLOCK_ROWS));
                 }
             }
+            debug_assert!(out.len() == rows.len(), "{} of {} texts", out.len(), rows.len());
             Values::Bytes(out)
         }
     }

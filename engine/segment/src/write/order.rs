@@ -11,6 +11,10 @@ use std::cmp::Ordering;
 /// The numbers of `rows` rows in the order of their keys, given the blocks of each key column. Of equal
 /// keys the lower number comes first.
 pub(crate) fn order_of(keys: &[&[BlockValues]], rows: usize) -> Vec<i64> {
+    debug_assert!(
+        keys.iter().all(|column| column.len() == rows.div_ceil(BLOCK_ROWS)),
+        "a key column has not the blocks of {rows} rows"
+    );
     let mut order: Vec<u32> = (0..rows as u32).collect();
     sort_by(keys, &mut order);
     debug_assert!(
@@ -69,6 +73,7 @@ const LENGTH_MASK: u32 = (1 << LENGTH_BITS) - 1;
 const FIRST_BYTES: usize = 8;
 /// The length of a value that is longer than its part in the rank.
 const LONGER: u32 = 9;
+const _: () = assert!(LONGER <= LENGTH_MASK && FIRST_BYTES < LONGER as usize);
 /// Up to this many rows are sorted by comparing whole keys.
 const FEW: usize = 16;
 
@@ -86,8 +91,9 @@ fn rank(blocks: &[BlockValues], row: u32, common: usize) -> u128 {
         Values::F64(v) => (order_f64(v[at]), 0),
         Values::I128(v) => ((v[at] >> 64) as u64 ^ 1 << 63, LONGER),
         Values::Bytes(v) => {
-            // A value shorter than the shared bytes has no rest.
-            let rest = v.get(at).get(common..).unwrap_or_default();
+            let value = v.get(at);
+            debug_assert!(value.len() >= common, "a value shorter than what all rows share");
+            let rest = &value[common..];
             let mut first = [0; FIRST_BYTES];
             let taken = rest.len().min(FIRST_BYTES);
             first[..taken].copy_from_slice(&rest[..taken]);
@@ -98,7 +104,9 @@ fn rank(blocks: &[BlockValues], row: u32, common: usize) -> u128 {
         }
     };
     let key = 1 << 64 | u128::from(first);
-    (key << LENGTH_BITS | u128::from(length)) << ROW_BITS | u128::from(row)
+    let rank = (key << LENGTH_BITS | u128::from(length)) << ROW_BITS | u128::from(row);
+    debug_assert!(rank as u32 == row, "the rank of row {row} ends in row {}", rank as u32);
+    rank
 }
 
 /// How many of their first bytes the values of all rows share, given that they share `known`.
@@ -111,8 +119,9 @@ fn common_bytes(blocks: &[BlockValues], rows: &[u32], known: usize) -> usize {
         if validity.as_ref().is_some_and(|v| !v.get(at)) {
             continue;
         }
-        // A value shorter than the shared bytes has no rest.
-        let value = values.get(at).get(known..).unwrap_or_default();
+        let value = values.get(at);
+        debug_assert!(value.len() >= known, "a value shorter than what all rows share");
+        let value = &value[known..];
         let same = match common {
             Some(common) if value.starts_with(common) => continue,
             Some(common) => common.iter().zip(value).take_while(|(a, b)| a == b).count(),

@@ -8,10 +8,12 @@ use crate::footer::{
     self, ALIGNMENT, ColumnEntry, DictionaryEntry, MAGIC, TRAILER_BYTES, extremes,
 };
 use nacre_column::block::{ColumnPlan, encode_block};
+use nacre_column::encoding::MAX_DICTIONARY_VALUES;
 use nacre_column::{Scalar, Values};
 use nacre_host::LocalFile;
 use nacre_types::bytes::Write;
 use nacre_types::checksum::checksum;
+use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, invariant};
 
 /// Bytes gathered before they are written to the file.
@@ -45,6 +47,7 @@ impl SegmentWriter {
     /// Encodes and writes up to `blocks` blocks of one column. Returns the file's length once it is
     /// complete. Every step takes the same file and none syncs it. A writer that failed cannot go on.
     pub fn step(&mut self, file: &dyn LocalFile, blocks: usize) -> Result<Option<u64>> {
+        debug_assert!(blocks > 0, "a step of no blocks never ends");
         let mut column = match self.current.take() {
             Some(column) => column,
             None => match self.columns.next() {
@@ -84,6 +87,8 @@ impl SegmentWriter {
         let trailer = out.buffer.len() - start;
         invariant!(trailer == TRAILER_BYTES, "a trailer of {trailer} bytes");
         out.flush(file)?;
+        let end = offset + (footer.len() + TRAILER_BYTES) as u64;
+        invariant!(out.written == end, "a file of {} bytes ends at byte {end}", out.written);
         Ok(out.written)
     }
 }
@@ -108,7 +113,11 @@ impl ColumnWriter {
         let mut entry = ColumnEntry::new(&column.spec);
         entry.meta.raw_bytes = column.raw_bytes;
         if let Some((bytes, values)) = plan.dictionary() {
-            invariant!(values > 0, "an empty dictionary in column {}", column.spec.id);
+            invariant!(
+                (1..=MAX_DICTIONARY_VALUES).contains(&values),
+                "a dictionary of {values} values in column {}",
+                column.spec.id
+            );
             let (length, checksum) = (length(&bytes)?, checksum(&bytes));
             let offset = out.put(file, &bytes)?;
             entry.dictionary =
@@ -126,6 +135,12 @@ impl ColumnWriter {
             // Frees the values of a block once it is written.
             let (values, validity) =
                 std::mem::replace(&mut self.blocks[index], (Values::Bool(Vec::new()), None));
+            let is_last = index + 1 == self.blocks.len();
+            invariant!(
+                values.len() == BLOCK_ROWS || (is_last && values.len() < BLOCK_ROWS),
+                "block {index} of {} rows",
+                values.len()
+            );
             let block = encode_block(&self.plan, index, &values, validity.as_ref());
             entry.lengths.push(length(&block.bytes)?);
             entry.checksums.push(checksum(&block.bytes));
@@ -197,6 +212,11 @@ impl Output {
     }
 
     fn flush(&mut self, file: &dyn LocalFile) -> Result<()> {
+        debug_assert!(
+            self.written.is_multiple_of(ALIGNMENT as u64),
+            "blocks are written at byte {}",
+            self.written
+        );
         file.write(self.written, &self.buffer)?;
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
