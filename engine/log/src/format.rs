@@ -21,8 +21,13 @@ pub(crate) const RECORD_HEADER_BYTES: usize = 24;
 /// Maximum size of a record's payload in bytes.
 pub const MAX_RECORD_BYTES: usize = 256 << 20;
 
+/// The greatest position that is read. A position counts bytes, so a greater one is damage.
+const MAX_POSITION: Lsn = i64::MAX as u64;
+
 /// Set in a record's length field if the log itself wrote the record.
 const MARK_BIT: u32 = 1 << 31;
+
+const _: () = assert!(MAX_RECORD_BYTES < MARK_BIT as usize);
 
 /// The kind of a file, which determines its name and magic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +53,9 @@ impl FileKind {
 
     /// The file's name: the prefix and the position in 16 lower-case hexadecimal digits.
     pub(crate) fn name(self, lsn: Lsn) -> String {
-        nacre_host::numbered_file_name(self.prefix(), lsn)
+        let name = nacre_host::numbered_file_name(self.prefix(), lsn);
+        debug_assert!(self.parse(&name) == Some(lsn), "position {lsn} makes the file name {name}");
+        name
     }
 
     /// The position in a name of this kind; `None` for any other file of the store.
@@ -79,6 +86,12 @@ pub(crate) struct FileHeader {
 
 impl FileHeader {
     pub(crate) fn encode(&self) -> Vec<u8> {
+        invariant!(self.lsn <= MAX_POSITION, "a file at log position {}", self.lsn);
+        debug_assert!(
+            self.kind == FileKind::Snapshot || self.payload_bytes == 0,
+            "the header of a chunk names a payload of {} bytes",
+            self.payload_bytes
+        );
         let mut out = Vec::with_capacity(FILE_HEADER_BYTES);
         out.extend_from_slice(self.kind.magic());
         out.put_u32(FORMAT_VERSION);
@@ -91,6 +104,11 @@ impl FileHeader {
         let sum = checksum(&out);
         out.put_u64(sum);
         debug_assert_eq!(out.len(), FILE_HEADER_BYTES, "the header of a file has a fixed size");
+        debug_assert!(
+            FileHeader::decode(self.kind, &out, &self.kind.name(self.lsn))
+                .is_ok_and(|read| read == *self),
+            "the header of a file does not read back"
+        );
         out
     }
 
@@ -126,7 +144,8 @@ impl FileHeader {
             payload_bytes: reader.u64()?,
             payload_checksum: reader.u64()?,
         };
-        if version == 0 || header_bytes as usize != FILE_HEADER_BYTES {
+        let is_possible = header_bytes as usize == FILE_HEADER_BYTES && header.lsn <= MAX_POSITION;
+        if version == 0 || !is_possible {
             return Err(corrupt("file header has impossible fields"));
         }
         if kind.parse(name) != Some(header.lsn) {
@@ -153,7 +172,12 @@ pub(crate) struct RecordHeader {
 impl RecordHeader {
     /// Encodes length, unsynced and payload checksum; [`RecordHeader::seal`] fills in the last eight bytes.
     pub(crate) fn encode_unsealed(&self) -> [u8; RECORD_HEADER_BYTES] {
-        debug_assert!(self.length & MARK_BIT == 0, "a record of {} bytes", self.length);
+        // Recovery takes a longer record for the end of the log.
+        invariant!(
+            self.length as usize <= MAX_RECORD_BYTES,
+            "a log record of {} bytes",
+            self.length
+        );
         let mut out = [0; RECORD_HEADER_BYTES];
         let length = self.length | if self.mark { MARK_BIT } else { 0 };
         out[..4].copy_from_slice(&length.to_le_bytes());
@@ -176,6 +200,11 @@ impl RecordHeader {
         header[4..8].copy_from_slice(&unsynced.to_le_bytes());
         let sum = header_checksum(header, lsn, database_id);
         header[16..].copy_from_slice(&sum.to_le_bytes());
+        debug_assert!(
+            RecordHeader::decode(header, lsn, database_id)
+                .is_some_and(|read| read.unsynced == unsynced),
+            "the header of the record at {lsn} does not read back"
+        );
         (u32_at(header, 0) & !MARK_BIT) as usize
     }
 
@@ -215,7 +244,12 @@ fn u32_at(bytes: &[u8; RECORD_HEADER_BYTES], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-fn header_checksum(header: &[u8; RECORD_HEADER_BYTES], lsn: Lsn, database_id: u64) -> u64 {
+/// The checksum that binds the header of a record to its position and its database.
+pub(crate) fn header_checksum(
+    header: &[u8; RECORD_HEADER_BYTES],
+    lsn: Lsn,
+    database_id: u64,
+) -> u64 {
     let mut bound = [0u8; 32];
     bound[..16].copy_from_slice(&header[..16]);
     bound[16..24].copy_from_slice(&lsn.to_le_bytes());

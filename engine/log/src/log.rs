@@ -79,6 +79,12 @@ impl Log {
     ) -> Result<Log> {
         let recovered = recovery::recover(store.as_ref(), options.database_id, snapshot, record)?;
         let mut snapshots = recovered.snapshots;
+        debug_assert!(
+            snapshots.newest.is_none_or(|newest| newest <= recovered.end),
+            "a snapshot at {:?} of a log that ends at {}",
+            snapshots.newest,
+            recovered.end
+        );
         snapshots.remove_garbage(store.as_ref());
         Ok(Log {
             database_id: recovered.database_id,
@@ -226,6 +232,12 @@ impl Log {
             if mark {
                 pending.marked = pending.position;
             }
+            debug_assert!(
+                pending.marked <= end && pending.buffer.len() as u64 <= end,
+                "{} bytes are pending at {end}, which is marked up to {}",
+                pending.buffer.len(),
+                pending.marked
+            );
             (pending.position, pending.buffer.len())
         };
         if buffered >= WRITE_OUT_BYTES {
@@ -239,6 +251,10 @@ impl Log {
         let mut buffer = {
             let mut pending = lock(&self.pending);
             pending.check()?;
+            // A record is bound to its position: elsewhere it would not be read.
+            let start = pending.position - pending.buffer.len() as u64;
+            let written = writer.written();
+            invariant!(start == written, "records from {start} on are written at {written}");
             std::mem::replace(&mut pending.buffer, writer.take_spare())
         };
         let sync = lead.is_some();

@@ -2,7 +2,7 @@
 //! whole file, and never for a length beyond the file's size.
 
 use nacre_host::{LocalFile, ReadRange};
-use nacre_types::Result;
+use nacre_types::{Result, invariant};
 
 /// Bytes read at once.
 const WINDOW_BYTES: u64 = 1 << 20;
@@ -53,6 +53,11 @@ impl<'a> WindowReader<'a> {
             }
         };
         debug_assert!(skip + wanted <= self.window.len(), "the window ends before the request");
+        debug_assert!(
+            self.start + self.window.len() as u64 <= self.len,
+            "the window from {} on ends after the file",
+            self.start
+        );
         Ok(&self.window[skip..])
     }
 
@@ -63,7 +68,8 @@ impl<'a> WindowReader<'a> {
             if bytes.iter().any(|b| *b != 0) {
                 return Ok(false);
             }
-            offset += bytes.len().max(1) as u64;
+            invariant!(!bytes.is_empty(), "no bytes at {offset} of a file");
+            offset += bytes.len() as u64;
         }
         Ok(true)
     }

@@ -55,6 +55,7 @@ pub(crate) fn recover(
     };
     let mut chunks = positions(FileKind::Chunk);
     let snapshot_files = positions(FileKind::Snapshot);
+    debug_assert!(chunks.is_sorted_by(|a, b| a < b), "a store lists a chunk twice");
     if chunks.is_empty() && snapshot_files.is_empty() {
         let active = create_chunk(store, new_database_id, 0)?;
         let snapshots = Snapshots::new(None);
@@ -216,6 +217,7 @@ impl Chunk {
         known_durable: Lsn,
         on_record: OnRecord<'_>,
     ) -> Result<Replay> {
+        debug_assert!(from >= self.start, "records from {from} on of {}", self.name);
         let mut replay = Replay { end: from, proved: known_durable, ends_in_mark: false };
         if self.headless {
             // The records that a snapshot represents once followed the header.
@@ -318,6 +320,7 @@ impl Chunk {
             return Err(self
                 .corrupt(lsn, &format!("{why}, before the snapshot at position {known_durable}")));
         }
+        debug_assert!(search_from >= self.offset(lsn), "a search for records from {search_from}");
         let mut offset = search_from;
         loop {
             let bytes = reader.at_least(offset, RECORD_HEADER_BYTES)?;
@@ -339,7 +342,7 @@ impl Chunk {
                 let header = RecordHeader::decode(head, found, id);
                 if header.is_some_and(|header| header.durable_before(found) > lsn) {
                     let why = format!(
-                        "{why}, alalthough the record at byte {at} was written after it was durable,"
+                        "{why}, although the record at byte {at} was written after it was durable,"
                     );
                     return Err(self.corrupt(lsn, &why));
                 }
@@ -351,6 +354,7 @@ impl Chunk {
     /// Cuts the file at the end of the log and makes it durable. Records not proved durable are rewritten: if their
     /// sync failed in the previous process, another sync alone may not bring them to the medium.
     fn finish(self, id: u64, proved: Lsn, end: Lsn) -> Result<Arc<dyn LocalFile>> {
+        invariant!(proved <= end, "a log durable up to {proved} ends at {end}");
         let cut = self.offset(end);
         debug_assert!(self.next.is_none(), "only the last chunk is cut");
         let mend = || {
@@ -374,7 +378,8 @@ impl Chunk {
 impl Chunk {
     /// Rewrites bytes of the file in place.
     fn write_again(&self, mut from: u64, to: u64) -> Result<()> {
-        let mut buffer = vec![0; to.saturating_sub(from).min(REWRITE_BYTES) as usize];
+        debug_assert!(from <= to, "bytes {from} to {to} of {} are rewritten", self.name);
+        let mut buffer = vec![0; (to - from).min(REWRITE_BYTES) as usize];
         while from < to {
             let count = buffer.len().min((to - from) as usize);
             let part = &mut buffer[..count];

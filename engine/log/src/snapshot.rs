@@ -65,6 +65,12 @@ impl Snapshots {
 
     /// Removes unneeded files. Failed removals are retried next time: a leftover file does no harm.
     pub(crate) fn remove_garbage(&mut self, store: &dyn LocalStore) {
+        let newest = self.newest.map(|at| FileKind::Snapshot.name(at));
+        invariant!(
+            newest.is_none_or(|newest| !self.garbage.contains(&newest)),
+            "the newest snapshot, at {:?}, is about to be removed",
+            self.newest
+        );
         self.garbage.retain(|name| match store.remove(name) {
             Ok(()) => false,
             Err(error) => error.kind() != ErrorKind::NotFound,
@@ -106,6 +112,11 @@ pub(crate) fn write_again(
     payload: &[u8],
 ) -> Result<()> {
     let name = FileKind::Snapshot.name(header.lsn);
+    debug_assert!(
+        header.payload_bytes == payload.len() as u64
+            && header.payload_checksum == checksum(payload),
+        "{name} is rewritten with another payload"
+    );
     let write = || {
         let file = store.open(&name)?;
         file.write(0, &header.encode())?;

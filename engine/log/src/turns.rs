@@ -49,6 +49,7 @@ impl Group {
         let mut told = lock(&self.told);
         loop {
             if told.lead {
+                debug_assert!(!told.done, "a group that was served has a leader");
                 told.lead = false;
                 return true;
             }
@@ -125,7 +126,10 @@ impl Drop for Lead<'_> {
             queue.led.then(|| queue.open.clone())
         };
         if let Some(next) = next {
-            lock(&next.told).lead = true;
+            let mut told = lock(&next.told);
+            debug_assert!(!told.lead, "a group has two leaders");
+            told.lead = true;
+            drop(told);
             next.bell.notify_one();
         }
         if let Some(closed) = self.closed.take() {

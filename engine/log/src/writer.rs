@@ -46,6 +46,11 @@ impl Writer {
         chunk_bytes: u64,
         database_id: u64,
     ) -> Writer {
+        invariant!(
+            chunks.last().is_some_and(|start| *start <= written),
+            "a log that ends at {written} has chunks at {chunks:?}"
+        );
+        debug_assert!(chunks.is_sorted_by(|a, b| a < b), "chunks at {chunks:?} do not ascend");
         Writer {
             file,
             chunks,
@@ -56,6 +61,11 @@ impl Writer {
             database_id,
             spare: Vec::new(),
         }
+    }
+
+    /// End of the records written to the file.
+    pub(crate) fn written(&self) -> Lsn {
+        self.written
     }
 
     /// Start of the chunk being written.
@@ -127,18 +137,24 @@ impl Writer {
     }
 
     fn seal_headers(&self, records: &mut [u8], durable: Lsn) {
-        let mut lsn = self.written;
-        let mut rest = records;
-        while let Some((header, after)) = rest.split_first_chunk_mut::<RECORD_HEADER_BYTES>() {
+        let mut at = 0;
+        while let Some((header, after)) = records[at..].split_first_chunk_mut() {
+            let lsn = self.written + at as u64;
             let length = RecordHeader::seal(header, lsn, durable, self.database_id);
-            lsn += (RECORD_HEADER_BYTES + length) as u64;
             invariant!(length <= after.len(), "a record of {length} bytes ends after its batch");
-            rest = &mut after[length..];
+            at += RECORD_HEADER_BYTES + length;
         }
+        // Unsealed bytes are not read as a record.
+        invariant!(at == records.len(), "{} bytes after the last record", records.len() - at);
     }
 
     fn rotate(&mut self, store: &dyn LocalStore, durable: &AtomicU64) -> Result<()> {
         self.sync(durable)?;
+        debug_assert!(
+            durable.load(Ordering::Relaxed) == self.written,
+            "a chunk at {} starts before the log is durable there",
+            self.written
+        );
         self.file = match create_chunk(store, self.database_id, self.written) {
             // No file is available: the present chunk goes on.
             Err(NoChunk::Create(error)) if error.kind() == ErrorKind::Limit => return Ok(()),
@@ -152,14 +168,20 @@ impl Writer {
 
     /// Removes the chunks that end at or before `lsn` from the list and returns them; never the one being written.
     pub(crate) fn forget_before(&mut self, lsn: Lsn) -> Vec<Lsn> {
-        debug_assert!(self.chunks.is_sorted(), "chunks must ascend");
+        debug_assert!(lsn <= self.written, "chunks up to {lsn} of {} bytes", self.written);
         // None starts at or before `lsn`: all are needed.
         let keep_from = self.chunks.iter().rposition(|start| *start <= lsn).unwrap_or(0);
-        self.chunks.drain(..keep_from).collect()
+        let before: Vec<Lsn> = self.chunks.drain(..keep_from).collect();
+        debug_assert!(
+            before.is_empty() || self.chunks.first().is_some_and(|start| *start <= lsn),
+            "records after {lsn} are in chunks that are forgotten"
+        );
+        before
     }
 
     /// An empty buffer for the next records.
     pub(crate) fn take_spare(&mut self) -> Vec<u8> {
+        debug_assert!(self.spare.is_empty(), "a spare buffer holds {} bytes", self.spare.len());
         std::mem::take(&mut self.spare)
     }
 
