@@ -14,6 +14,8 @@ pub const MAX_KEY_BYTES: usize = 16 << 10;
 pub const MAX_PARTITIONS: usize = 1024;
 /// Maximum number of columns of a table.
 pub const MAX_COLUMNS: usize = 4096;
+/// Maximum id of a table's column. Greater ids are those of hidden columns.
+pub const MAX_COLUMN_ID: u32 = (1 << 31) - 1;
 /// Maximum number of columns of a segment: those of the table, the row number, the key order and
 /// the key filter.
 pub const MAX_SEGMENT_COLUMNS: usize = MAX_COLUMNS + 3;
@@ -24,4 +26,4 @@ pub const MAX_INDEXES: usize = 64;
 /// Maximum number of columns of a secondary index.
 pub const MAX_INDEX_COLUMNS: usize = 16;
 /// Exclusive upper bound of index ids, which become part of column numbers in segments.
-pub const MAX_INDEX_ID: u32 = (1 << 26) - 1;
+pub const MAX_INDEX_ID: u32 = (1 << 26) - 2;

@@ -36,6 +36,10 @@ impl Catalog {
         commits: Arc<Commits>,
         garbage: Garbage,
     ) -> Catalog {
+        debug_assert!(
+            contents.tables().all(|table| table.id() < next_table),
+            "a table has an id from {next_table} on"
+        );
         Catalog {
             contents: RwLock::new(contents),
             last_ddl: AtomicU64::new(0),
@@ -159,12 +163,18 @@ impl Catalog {
 
     /// Drops versions of tables that no snapshot from `oldest` on can read.
     pub fn forget_versions(&self, oldest: Timestamp) {
+        debug_assert!(
+            oldest <= self.commits.snapshots().visible(),
+            "versions before {oldest} are forgotten, which is not visible"
+        );
         self.tables().iter().for_each(|table| table.forget_versions(oldest));
     }
 
     /// The next free table id.
     pub fn next_table_id(&self) -> TableId {
-        self.next_table.load(Ordering::Relaxed) as TableId
+        let next = self.next_table.load(Ordering::Relaxed);
+        // The greatest id stands for none.
+        TableId::try_from(next).unwrap_or(TableId::MAX)
     }
 
     /// Creates a table with a new id, without adding it to the catalog. Sets the number of
@@ -182,7 +192,15 @@ impl Catalog {
             shard.partitions = wanted.clamp(1, limits::MAX_PARTITIONS) as u32;
         }
         let id = self.next_table.fetch_add(1, Ordering::Relaxed);
-        schema.id = TableId::try_from(id).map_err(|_| Error::limit("too many tables"))?;
+        schema.id = match TableId::try_from(id) {
+            Ok(id) if id < TableId::MAX => id,
+            _ => return Err(Error::limit("too many tables")),
+        };
+        debug_assert!(
+            schema.shard_key.as_ref().is_none_or(|shard| shard.partitions > 0),
+            "table {} has no partitions",
+            schema.name
+        );
         Ok(Arc::new(Table::new(schema)))
     }
 
@@ -206,6 +224,10 @@ impl Catalog {
         // The append must not fail after the catalog has changed, so its length check comes first:
         // readers can go on meanwhile, and none sees a version without a record.
         nacre_log::check_length(payload.len())?;
+        debug_assert!(
+            record::timestamp(&payload) == Some(0),
+            "a change of the catalog is stamped already"
+        );
         let mut turn = self.commits.lock();
         let commit = turn.next();
         self.commits.log().check_usable()?;
@@ -222,6 +244,11 @@ impl Catalog {
         drop(contents);
         record::stamp(&mut payload, commit);
         let committed = turn.append(&payload)?;
+        debug_assert!(
+            committed.commit == commit && self.last_ddl() == commit,
+            "commit {commit} of the catalog is logged as {}",
+            committed.commit
+        );
         drop(turn);
         self.commits.settle_strictly(committed)
     }

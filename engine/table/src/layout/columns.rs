@@ -18,7 +18,7 @@ pub(crate) const PLACE_COLUMN: u32 = u32::MAX - 3;
 pub(crate) const KEY_FILTER_COLUMN: u32 = u32::MAX - 4;
 
 /// The first id that belongs to an index part.
-const FIRST_OF_INDEXES: u32 = 1 << 31;
+const FIRST_OF_INDEXES: u32 = limits::MAX_COLUMN_ID + 1;
 /// The first id above those of index parts; the ids from here on are reserved.
 const END_OF_INDEXES: u32 = u32::MAX - 63;
 /// Ids per index: the row numbers, then one per index column; the last one is the filter.
@@ -26,6 +26,7 @@ const IDS_PER_INDEX: u32 = 32;
 const FILTER: u32 = IDS_PER_INDEX - 1;
 
 const _: () = assert!(limits::MAX_INDEX_COLUMNS < FILTER as usize);
+const _: () = assert!(limits::MAX_INDEX_ID <= (END_OF_INDEXES - FIRST_OF_INDEXES) / IDS_PER_INDEX);
 
 /// The contents of a column of an index part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

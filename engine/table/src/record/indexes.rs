@@ -56,6 +56,12 @@ pub(crate) fn read_part(reader: &mut Reader<'_>) -> Result<NewPart> {
 }
 
 pub(crate) fn put_indexes(out: &mut Vec<u8>, indexes: &Indexes) {
+    let start = out.len();
+    invariant!(
+        indexes.next_id <= limits::MAX_INDEX_ID,
+        "the next index has id {}",
+        indexes.next_id
+    );
     out.put_varint(indexes.next_id as u64);
     out.put_varint(indexes.list.len() as u64);
     for index in &indexes.list {
@@ -72,10 +78,17 @@ pub(crate) fn put_indexes(out: &mut Vec<u8>, indexes: &Indexes) {
         out.put_varint(index.columns.len() as u64);
         index.columns.iter().for_each(|id| out.put_varint(*id as u64));
     }
+    debug_assert!(
+        read_indexes(&mut Reader::new(&out[start..], "indexes")).is_ok_and(|read| read == *indexes),
+        "the indexes of a table do not read back"
+    );
 }
 
 pub(crate) fn read_indexes(reader: &mut Reader<'_>) -> Result<Indexes> {
     let next_id = read_u32(reader, "index id")?;
+    if next_id > limits::MAX_INDEX_ID {
+        return Err(reader.corrupt("the next index id is too large"));
+    }
     let count = reader.count(limits::MAX_INDEXES)?;
     let mut list = Vec::with_capacity(count);
     for _ in 0..count {

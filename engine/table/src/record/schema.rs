@@ -3,10 +3,14 @@
 use crate::record::fields::read_table;
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::{
-    Column, KeyColumns, Result, ShardKey, TableSchema, Value, ViewSchema, key, limits, type_code,
+    Column, Error, KeyColumns, Result, ShardKey, TableSchema, ViewSchema, key, limits, type_code,
 };
 
 pub(crate) fn put_schema(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()> {
+    if schema.next_column_id > limits::MAX_COLUMN_ID {
+        return Err(Error::limit(format!("table {} has had too many columns", schema.name))
+            .with_hint("copy it into a new table"));
+    }
     let start = out.len();
     write_schema(out, schema)?;
     debug_assert!(
@@ -36,6 +40,14 @@ fn write_schema(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()> {
         key::append(&mut default, column.data_type, &column.default)?;
         out.put_bytes(&default);
     }
+    debug_assert!(
+        [&schema.primary_key, &schema.sort_key]
+            .into_iter()
+            .flatten()
+            .all(|key| key.columns.iter().all(|at| *at < schema.columns.len())),
+        "a key of table {} has a column that the table does not have",
+        schema.name
+    );
     put_key(out, schema.primary_key.as_ref());
     put_key(out, schema.sort_key.as_ref());
     out.put_varint(schema.shard_key.as_ref().map_or(0, |key| key.partitions as u64));
@@ -70,20 +82,39 @@ fn read_key(reader: &mut Reader<'_>, columns: usize) -> Result<Option<KeyColumns
     Ok(Some(KeyColumns { name, columns }))
 }
 
+fn read_column_id(reader: &mut Reader<'_>) -> Result<u32> {
+    Ok(reader.count(limits::MAX_COLUMN_ID as usize)? as u32)
+}
+
+/// Fails if two columns have one id.
+fn check_ids(reader: &Reader<'_>, columns: &[Column]) -> Result<()> {
+    let mut ids: Vec<u32> = columns.iter().map(|column| column.id).collect();
+    ids.sort_unstable();
+    match ids.is_sorted_by(|a, b| a < b) {
+        true => Ok(()),
+        false => Err(reader.corrupt("two columns with one id")),
+    }
+}
+
 pub(crate) fn read_schema(reader: &mut Reader<'_>) -> Result<TableSchema> {
     let id = read_table(reader)?;
     let name = reader.text()?.to_string();
     let count = reader.count(limits::MAX_COLUMNS)?;
     let mut columns = Vec::with_capacity(count);
     for _ in 0..count {
-        let id = u32::try_from(reader.varint()?).map_err(|_| reader.corrupt("column id"))?;
+        let id = read_column_id(reader)?;
         let name = reader.text()?.to_string();
         let data_type = type_code::get_in_record(reader)?;
         let nullable = reader.u8()? != 0;
-        let default = key::decode(reader.bytes()?, &[data_type])?.pop().unwrap_or(Value::Null);
+        let default = key::decode(reader.bytes()?, &[data_type])?.pop();
+        let default = default.ok_or_else(|| reader.corrupt("a column without a default"))?;
         columns.push(Column { id, name, data_type, nullable, default });
     }
+    check_ids(reader, &columns)?;
     let primary_key = read_key(reader, columns.len())?;
+    if primary_key.as_ref().is_some_and(|key| key.columns.is_empty()) {
+        return Err(reader.corrupt("a primary key of no columns"));
+    }
     let sort_key = read_key(reader, columns.len())?;
     let shard_key = match reader.count(limits::MAX_PARTITIONS)? {
         0 => None,
@@ -94,8 +125,7 @@ pub(crate) fn read_schema(reader: &mut Reader<'_>) -> Result<TableSchema> {
             Some(ShardKey { columns, partitions: partitions as u32 })
         }
     };
-    let next_column_id =
-        u32::try_from(reader.varint()?).map_err(|_| reader.corrupt("column id"))?;
+    let next_column_id = read_column_id(reader)?;
     let version = reader.u16()?;
     let keys = TableSchema { primary_key, sort_key, shard_key, ..TableSchema::default() };
     let schema = TableSchema { id, name, columns, next_column_id, version, ..keys };

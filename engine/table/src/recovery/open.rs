@@ -17,7 +17,7 @@ use nacre_host::{Host, LocalStore};
 use nacre_log::Log;
 use nacre_segment::{BlockCache, Segment};
 use nacre_types::hash::{Map, Set};
-use nacre_types::{Error, Result, TableId, Value};
+use nacre_types::{Error, Result, TableId, Value, invariant};
 use roaring::RoaringBitmap;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -56,14 +56,19 @@ pub(crate) fn open(host: &Host, options: &StoreOptions) -> Result<Recovered> {
     let mut opening = Opening { files: &files, referenced: Set::default() };
     let mut contents = Contents::default();
     for table in tables {
-        contents.add(&opening.open_table(table, &parts)?, 0)?;
+        contents.add(&opening.open_table(table, &parts)?, 0).map_err(taken_name)?;
     }
     for view in views {
-        contents.add_view(Arc::new(view), true)?;
+        contents.add_view(Arc::new(view), true).map_err(taken_name)?;
     }
     let referenced = opening.referenced;
     remove_orphans(&**store, &referenced)?;
     Ok(Recovered { log, files, contents, next })
+}
+
+/// The error for a name that the log gives twice.
+fn taken_name(error: Error) -> Error {
+    Error::corrupt(format!("log: {}", error.message()))
 }
 
 /// Removes files that neither the log nor the snapshot names, because their numbers may be reused.
@@ -92,6 +97,12 @@ impl Opening<'_> {
         parts: &Map<(TableId, u64), Vec<NewPart>>,
     ) -> Result<Arc<Table>> {
         let ReplayedTable { table, segments, hashes } = replayed;
+        invariant!(
+            segments.len() == table.partitions().len(),
+            "segments of {} partitions for {}",
+            segments.len(),
+            table.partitions().len()
+        );
         for (partition, segments) in table.partitions().iter().zip(segments) {
             let mut states = Vec::with_capacity(segments.len());
             for (id, deleted) in segments {
@@ -113,6 +124,8 @@ impl Opening<'_> {
 
     fn open_file(&mut self, kind: FileKind, number: u64, table: &Table) -> Result<Arc<Segment>> {
         let file = self.files.open(kind, number, &table.schema().name)?;
+        debug_assert!(number < self.files.next_number(), "file {number} has a number that is free");
+        debug_assert!(file.id() == number, "file {number} is opened as {}", file.id());
         self.referenced.insert(kind.name(number));
         Ok(file)
     }
@@ -202,11 +215,14 @@ fn see_row_numbers(table: &Table, partition: &Partition, state: &SegmentState) -
     if table.key_columns().is_some() {
         return Ok(());
     }
-    let column = table.layout().key_positions(&state.segment)?;
-    if let Some(Value::Int(highest)) =
-        column.first().and_then(|c| state.segment.columns().get(*c)).map(|c| &c.max)
-    {
-        partition.saw_row_number(*highest as u64);
+    let segment = &state.segment;
+    let columns = table.layout().key_positions(segment)?;
+    match columns.first().map(|column| &segment.columns()[*column].max) {
+        Some(Value::Int(highest)) => partition.saw_row_number(*highest),
+        Some(Value::Null) if segment.rows() == 0 => Ok(()),
+        highest => Err(Error::corrupt(format!(
+            "segment {}: {highest:?} is not a row number",
+            segment.name()
+        ))),
     }
-    Ok(())
 }

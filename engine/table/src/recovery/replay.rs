@@ -10,8 +10,14 @@ use crate::table::sharding::partition_count;
 use crate::table::version::Table;
 use nacre_rowstore::{Change, Node, Version};
 use nacre_types::hash::{Map, Set};
-use nacre_types::{Error, Result, TableId, TableSchema, Timestamp, Value, ViewSchema, key};
+use nacre_types::{
+    Error, PhysicalType, Result, TableId, TableSchema, Timestamp, Value, ViewSchema, invariant, key,
+};
 use roaring::RoaringBitmap;
+
+/// Commits, files and tables are numbered from 1 up. A log that names a greater number than this is
+/// damaged: nothing could be numbered after it.
+const MAX_NUMBER: u64 = i64::MAX as u64;
 
 /// The state of a replay.
 pub(super) struct Replay {
@@ -67,14 +73,26 @@ impl Replay {
             tables.iter().all(|replayed| replayed.table.id() < self.next.table),
             "a table has an id that is free"
         );
+        debug_assert!(
+            tables.is_sorted_by(|a, b| a.table.id() < b.table.id()),
+            "two tables have one id"
+        );
         Replayed { tables, views: self.views, parts: self.parts, next: self.next }
     }
 
     /// Loads a snapshot.
     pub fn load(&mut self, payload: &[u8]) -> Result<()> {
+        invariant!(
+            self.tables.is_empty() && self.next.commit == 0,
+            "a snapshot is loaded after commit {}",
+            self.next.commit
+        );
         let image = Image::decode(payload)?;
         self.next = image.next;
+        check_commit(self.next.commit)?;
+        self.see_file(self.next.segment.saturating_sub(1))?;
         self.views = image.views;
+        let newest = self.next.commit;
         let mut indexes: Map<TableId, Indexes> = image.indexes.into_iter().collect();
         for table in image.tables {
             let id = table.schema.id;
@@ -92,16 +110,24 @@ impl Replay {
             }
             for (number, image) in table.partitions.into_iter().enumerate() {
                 let mut replayed = self.partition(Place { table: id, partition: number as u32 })?;
-                *replayed.segments = image.segments;
-                replayed.partition.saw_row_numbers(image.next_row_number.saturating_sub(1));
+                replayed.see_row_count(image.next_row_number.saturating_sub(1))?;
                 for row in image.rows {
+                    if row.commit > newest {
+                        return Err(Error::corrupt(format!(
+                            "snapshot: a row of commit {} in a snapshot of commit {newest}",
+                            row.commit
+                        )));
+                    }
                     replayed.put(&row.key, row.commit, row.row)?;
                 }
+                let ids: Vec<u64> = image.segments.iter().map(|(id, _)| *id).collect();
+                *replayed.segments = image.segments;
+                ids.into_iter().try_for_each(|id| self.see_file(id))?;
             }
         }
         for (place, part) in image.parts {
             self.partition(place)?.segment(part.segment)?;
-            self.add_part(place, part);
+            self.add_part(place, part)?;
         }
         for (place, hashes) in image.hashes {
             self.set_hashes(place, &[], Some(hashes))?;
@@ -111,7 +137,10 @@ impl Replay {
 
     fn create(&mut self, schema: TableSchema) -> Result<()> {
         let id = schema.id;
-        self.next.table = self.next.table.max(id.saturating_add(1));
+        let Some(above) = id.checked_add(1) else {
+            return Err(Error::corrupt(format!("log: table {id} is out of range")));
+        };
+        self.next.table = self.next.table.max(above);
         let table = Table::new(schema);
         let segments = table.partitions().iter().map(|_| Vec::new()).collect();
         let replayed = ReplayedTable { table, segments, hashes: Vec::new() };
@@ -126,6 +155,10 @@ impl Replay {
         let ReplayedTable { table, segments, .. } = self.table(id)?;
         match (table.partitions().get(number as usize), segments.get_mut(number as usize)) {
             (Some(partition), Some(segments)) => {
+                debug_assert!(
+                    partition.number() == number,
+                    "partition {number} has another number"
+                );
                 Ok(ReplayedPartition { table, partition, segments })
             }
             _ => Err(Error::corrupt(format!("log: table {id} has no partition {number}"))),
@@ -147,6 +180,7 @@ impl Replay {
                 self.next.commit
             )));
         }
+        check_commit(commit)?;
         self.next.commit = commit;
         for operation in operations {
             match operation {
@@ -160,7 +194,7 @@ impl Replay {
                     replayed.put(&key, commit, data)?;
                 }
                 Operation::Flush { place, upto, segments, except } => {
-                    self.see_segments(&segments);
+                    self.see_segments(&segments)?;
                     if upto >= commit {
                         return Err(Error::corrupt(format!(
                             "log: commit {commit} flushes rows up to commit {upto}"
@@ -169,7 +203,7 @@ impl Replay {
                     self.partition(place)?.flush(commit, upto, segments, &except);
                 }
                 Operation::AddSegments { place, segments } => {
-                    self.see_segments(&segments);
+                    self.see_segments(&segments)?;
                     let added = segments.into_iter().map(|s| (s.id, s.deleted));
                     self.partition(place)?.segments.extend(added);
                 }
@@ -177,7 +211,7 @@ impl Replay {
                     *self.partition(place)?.segment(segment)? |= rows
                 }
                 Operation::Merge { place, dropped, added } => {
-                    self.see_segments(&added);
+                    self.see_segments(&added)?;
                     let segments = self.partition(place)?.segments;
                     segments.retain(|(id, _)| !dropped.contains(id));
                     segments.extend(added.into_iter().map(|s| (s.id, s.deleted)));
@@ -203,7 +237,7 @@ impl Replay {
                 }
                 Operation::AddPart { place, part } => {
                     self.partition(place)?.segment(part.segment)?;
-                    self.add_part(place, part);
+                    self.add_part(place, part)?;
                 }
                 Operation::SetTables { place, dropped, added } => {
                     self.set_hashes(place, &dropped, added)?
@@ -222,7 +256,7 @@ impl Replay {
     fn set_hashes(&mut self, place: Place, dropped: &[u64], added: Option<NewTable>) -> Result<()> {
         self.partition(place)?;
         for file in added.iter().flat_map(|added| &added.files) {
-            self.next.segment = self.next.segment.max(file.saturating_add(1));
+            self.see_file(*file)?;
         }
         let hashes = &mut self.table(place.table)?.hashes;
         hashes.retain(|(_, known)| !known.files.first().is_some_and(|id| dropped.contains(id)));
@@ -230,22 +264,37 @@ impl Replay {
         Ok(())
     }
 
-    fn add_part(&mut self, place: Place, part: NewPart) {
-        self.next.segment = self.next.segment.max(part.file.saturating_add(1));
+    fn add_part(&mut self, place: Place, part: NewPart) -> Result<()> {
+        self.see_file(part.file)?;
         let parts = self.parts.entry((place.table, part.segment)).or_default();
         if !parts.contains(&part) {
             parts.push(part);
         }
+        Ok(())
     }
 
     fn drop_view(&mut self, name: &str) {
         self.views.retain(|view| !view.name.eq_ignore_ascii_case(name));
     }
 
-    fn see_segments(&mut self, segments: &[NewSegment]) {
-        for segment in segments {
-            self.next.segment = self.next.segment.max(segment.id.saturating_add(1));
+    fn see_segments(&mut self, segments: &[NewSegment]) -> Result<()> {
+        segments.iter().try_for_each(|segment| self.see_file(segment.id))
+    }
+
+    /// Notes that the number of a file is taken.
+    fn see_file(&mut self, number: u64) -> Result<()> {
+        if number > MAX_NUMBER {
+            return Err(Error::corrupt(format!("log: file {number} is out of range")));
         }
+        self.next.segment = self.next.segment.max(number + 1);
+        Ok(())
+    }
+}
+
+fn check_commit(commit: Timestamp) -> Result<()> {
+    match commit > MAX_NUMBER {
+        true => Err(Error::corrupt(format!("log: commit {commit} is out of range"))),
+        false => Ok(()),
     }
 }
 
@@ -257,6 +306,15 @@ fn is_later(node: &Node, commit: Timestamp) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Ids and physical types of the columns of the primary key and of the shard key, which no change of
+/// the schema changes.
+fn keys_of(schema: &TableSchema) -> [Option<Vec<(u32, PhysicalType)>>; 2] {
+    let column = |at: &usize| (schema.columns[*at].id, schema.columns[*at].data_type.physical());
+    let primary = schema.primary_key.as_ref().map(|key| &key.columns);
+    let shard = schema.shard_key.as_ref().map(|key| &key.columns);
+    [primary, shard].map(|columns| columns.map(|columns| columns.iter().map(column).collect()))
 }
 
 impl ReplayedTable {
@@ -274,6 +332,11 @@ impl ReplayedTable {
                 "log: the schema version of table {name} decreases from {before} to {after}"
             )));
         }
+        if keys_of(&schema) != keys_of(self.table.schema()) {
+            let name = &schema.name;
+            return Err(Error::corrupt(format!("log: table {name} changes its key")));
+        }
+        debug_assert!(schema.id == self.table.id(), "table {} gets another id", schema.name);
         self.table = Table::altered(&self.table, schema, 0);
         Ok(())
     }
@@ -288,6 +351,16 @@ impl ReplayedPartition<'_> {
         }
     }
 
+    /// Notes how many hidden row numbers were given out.
+    fn see_row_count(&mut self, count: u64) -> Result<()> {
+        if !self.partition.may_have_given_out(count) {
+            let name = &self.table.schema().name;
+            return Err(Error::corrupt(format!("log: {count} rows were numbered in table {name}")));
+        }
+        self.partition.saw_row_numbers(count);
+        Ok(())
+    }
+
     fn put(&mut self, key: &[u8], commit: Timestamp, row: Vec<u8>) -> Result<()> {
         self.table.layout().validate_row(&row)?;
         let values = key::decode(key, &self.table.layout().key_types())?;
@@ -297,14 +370,18 @@ impl ReplayedPartition<'_> {
                 "log: a row of table {name} does not belong to partition {number}"
             )));
         }
-        if self.table.key_columns().is_none()
-            && let Some(Value::Int(number)) = values.first()
-        {
-            self.partition.saw_row_number(*number as u64);
+        match values.first() {
+            _ if self.table.key_columns().is_some() => {}
+            Some(Value::Int(number)) => self.partition.saw_row_number(*number)?,
+            _ => return Err(Error::corrupt("log: a row without a number")),
         }
         let node = self.partition.rowstore().get_or_insert(key);
         is_later(&node, commit)?;
         node.push_version(Version { commit, content: commit, change: Change::Put(row.into()) });
+        debug_assert!(
+            node.newest().is_some_and(|newest| newest.commit == commit),
+            "a replayed row is not the newest"
+        );
         self.partition.rowstore().collect(&node, commit);
         Ok(())
     }
@@ -313,6 +390,10 @@ impl ReplayedPartition<'_> {
         if let Some(node) = self.partition.rowstore().get(key) {
             is_later(&node, commit)?;
             node.push_version(Version { commit, content: commit, change: Change::Delete });
+            debug_assert!(
+                node.newest().is_some_and(|newest| newest.commit == commit),
+                "a replayed deletion is not the newest"
+            );
             self.partition.rowstore().collect(&node, commit);
         }
         Ok(())
@@ -325,6 +406,7 @@ impl ReplayedPartition<'_> {
         segments: Vec<NewSegment>,
         except: &[Vec<u8>],
     ) {
+        debug_assert!(upto < commit, "commit {commit} flushes rows up to commit {upto}");
         let except: Set<&[u8]> = except.iter().map(Vec::as_slice).collect();
         let mut nodes = Vec::new();
         self.partition.rowstore().range_after(None, usize::MAX, &mut nodes);

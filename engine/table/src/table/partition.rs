@@ -12,7 +12,7 @@ use crate::segments::sync::RwLock;
 use crate::table::segment_list::SegmentList;
 use nacre_rowstore::{Key, Node, Rowstore};
 use nacre_segment::{Segment, SegmentBuilder};
-use nacre_types::{Result, Timestamp, Value, invariant, limits};
+use nacre_types::{Error, Result, Timestamp, Value, invariant, limits};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 
@@ -72,7 +72,7 @@ impl Partition {
             .segments()
             .iter()
             .filter(|s| s.is_current())
-            .map(|s| (s.segment.rows() as u64).saturating_sub(s.deleted_rows()))
+            .map(|state| state.segment.rows() as u64 - state.deleted_rows())
             .sum();
         segments + self.rowstore.len() as u64
     }
@@ -107,6 +107,11 @@ impl Partition {
             nodes.clear();
             self.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
             let Some(last) = nodes.last() else { return Ok(()) };
+            debug_assert!(
+                after.as_ref().is_none_or(|after| nodes.iter().all(|node| node.key() > after)),
+                "a node of partition {} is visited twice",
+                self.number
+            );
             debug_assert!(
                 nodes.windows(2).all(|pair| pair[0].key() < pair[1].key()),
                 "nodes of partition {} are out of order",
@@ -199,6 +204,11 @@ impl Partition {
         layout: &TableLayout,
         key: &[Value],
     ) -> Result<Option<(Arc<SegmentState>, u32)>> {
+        debug_assert!(
+            key.len() == layout.key_types().len(),
+            "a key of {} values is looked up",
+            key.len()
+        );
         loop {
             let list = self.segments();
             let mut left_out = false;
@@ -228,6 +238,10 @@ impl Partition {
         besides: &[&Segment],
         leaving: &[u64],
     ) -> SegmentBuilder {
+        debug_assert!(
+            besides.iter().all(|segment| !leaving.contains(&segment.id())),
+            "a new segment is among those it replaces"
+        );
         let list = self.segments();
         let stays =
             |state: &&Arc<SegmentState>| state.is_current() && !leaving.contains(&state.id());
@@ -240,12 +254,24 @@ impl Partition {
     pub(crate) fn reserve_row_numbers(&self, count: u64) -> impl Iterator<Item = u64> + use<> {
         let first = self.next_row_number.fetch_add(count, Ordering::Relaxed);
         invariant!(
-            first.checked_add(count).and_then(|last| last.checked_mul(self.partitions)).is_some(),
+            first.checked_add(count).and_then(|last| self.row_number(last)).is_some(),
             "hidden row numbers of partition {} are used up",
             self.number
         );
+        debug_assert!(first > 0, "row numbers of partition {} begin anew", self.number);
         let (partitions, own) = (self.partitions, self.number as u64);
         (first..first + count).map(move |n| n * partitions + own)
+    }
+
+    /// The hidden row number at a position of the count; `None` if it is too large to be stored.
+    fn row_number(&self, count: u64) -> Option<i64> {
+        let number = count.checked_mul(self.partitions)?.checked_add(u64::from(self.number))?;
+        i64::try_from(number).ok()
+    }
+
+    /// Whether a log may say that so many hidden row numbers were given out: at least as many are left.
+    pub(crate) fn may_have_given_out(&self, count: u64) -> bool {
+        count.checked_mul(2).and_then(|double| self.row_number(double)).is_some()
     }
 
     /// The number of hidden row numbers assigned, plus one.
@@ -255,11 +281,24 @@ impl Partition {
 
     /// Marks row numbers up to this count as used.
     pub(crate) fn saw_row_numbers(&self, count: u64) {
-        self.next_row_number.fetch_max(count.saturating_add(1), Ordering::Relaxed);
+        debug_assert!(self.may_have_given_out(count), "{count} row numbers are in use");
+        self.next_row_number.fetch_max(count + 1, Ordering::Relaxed);
     }
 
-    /// Marks a row number as used.
-    pub(crate) fn saw_row_number(&self, number: u64) {
-        self.saw_row_numbers(number / self.partitions);
+    /// Marks a row number as used. `corrupt` if this partition cannot have assigned it.
+    pub(crate) fn saw_row_number(&self, number: i64) -> Result<()> {
+        let count = u64::try_from(number).ok().map(|number| number / self.partitions);
+        match count.filter(|count| {
+            self.may_have_given_out(*count) && self.row_number(*count) == Some(number)
+        }) {
+            Some(count) => {
+                self.saw_row_numbers(count);
+                Ok(())
+            }
+            None => Err(Error::corrupt(format!(
+                "{number} is not a row number of partition {}",
+                self.number
+            ))),
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 mod access;
 mod failed_syncs;
+mod forged;
 mod half_done;
 mod indexes;
 mod keyed;
