@@ -37,6 +37,7 @@ impl Environment {
     /// Runs `task(0)`, …, `task(count - 1)`, each once, possibly concurrently, and returns when all
     /// have ended.
     pub fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
+        debug_assert!(self.width() > 0, "a host that runs nothing");
         self.host.parallelism.run(count, task);
     }
 

@@ -23,7 +23,9 @@ use crate::transaction::manager::TransactionManager;
 use nacre_host::Host;
 use nacre_rowstore::Owner;
 use nacre_segment::BlockCache;
-use nacre_types::{IndexSchema, Result, TableId, TableSchema, Timestamp, Value, ViewSchema};
+use nacre_types::{
+    IndexSchema, Result, TableId, TableSchema, Timestamp, Value, ViewSchema, limits,
+};
 use std::sync::Arc;
 
 /// The storage of one database. Shared between threads.
@@ -43,6 +45,11 @@ impl Store {
         let (files, options) = (Arc::new(files), Arc::new(options));
         let (clock, parallelism) = (host.clock.clone(), host.parallelism.clone());
         let environment = Arc::new(Environment::new(host, files.cache().clone()));
+        debug_assert!(
+            (1..=limits::MAX_SEGMENT_ROWS).contains(&options.segment_rows),
+            "segments of {} rows",
+            options.segment_rows
+        );
         let commits = Arc::new(Commits::new(log, clock, options.durability, next.commit));
         let catalog = Arc::new(Catalog::new(
             contents,
@@ -86,6 +93,11 @@ impl Store {
         projection: &[usize],
     ) -> Result<Option<Vec<Value>>> {
         self.check_open()?;
+        debug_assert!(
+            projection.iter().all(|at| *at < table.schema().columns.len()),
+            "columns {projection:?} of table {}",
+            table.schema().name
+        );
         point::newest(self.commits.snapshots(), table, key, projection)
     }
 
@@ -99,6 +111,11 @@ impl Store {
         read: &mut dyn FnMut(Vec<FoundRows>) -> Result<()>,
     ) -> Result<bool> {
         self.check_open()?;
+        debug_assert!(
+            equal.values.iter().all(|(at, _)| *at < table.schema().columns.len()),
+            "a column that table {} does not have",
+            table.schema().name
+        );
         equal::newest(self.commits.snapshots(), table, equal, read)
     }
 

@@ -26,6 +26,10 @@ impl TemporaryFiles {
             return Ok(None);
         }
         let name = FileKind::Temporary.name(self.next.fetch_add(1, Ordering::Relaxed));
+        debug_assert!(
+            FileKind::Temporary.number(&name).is_some(),
+            "file {name} would be left by a crash"
+        );
         let file = self.store.create(&name)?;
         Ok(Some(TemporaryFile { store: self.store.clone(), name, file }))
     }

@@ -53,6 +53,7 @@ impl Contents {
     /// Adds a table that this commit creates. `commit` is 0 for a recovered table.
     pub fn add(&mut self, table: &Arc<Table>, commit: Timestamp) -> Result<()> {
         self.check_name(&table.schema().name)?;
+        invariant!(table.is_newest(), "an old version of table {} is added", table.schema().name);
         table.created_by(commit);
         self.insert(table);
         Ok(())
@@ -61,6 +62,7 @@ impl Contents {
     /// Replaces a version of a table by a new one, whose name may differ.
     pub fn replace(&mut self, old: &Table, new: &Arc<Table>) -> Result<()> {
         let (from, to) = (&old.schema().name, &new.schema().name);
+        invariant!(old.id() == new.id(), "table {to} takes the place of table {from}");
         if !from.eq_ignore_ascii_case(to) {
             self.check_name(to)?;
         }
@@ -71,6 +73,7 @@ impl Contents {
 
     fn insert(&mut self, table: &Arc<Table>) {
         let name = table.schema().name.to_ascii_lowercase();
+        debug_assert!(!self.views.contains_key(&name), "table {name} has the name of a view");
         let by_name = self.by_name.insert(name, table.clone());
         let by_id = self.by_id.insert(table.id(), table.clone());
         invariant!(
@@ -105,7 +108,8 @@ impl Contents {
             (true, _) => "table",
             (false, true) if !replace => "view",
             _ => {
-                self.views.insert(name, view);
+                let before = self.views.insert(name, view);
+                debug_assert!(replace || before.is_none(), "a view is replaced unasked");
                 return Ok(());
             }
         };

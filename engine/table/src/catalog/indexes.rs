@@ -9,7 +9,7 @@
 use crate::catalog::registry::Catalog;
 use crate::catalog::{tables, verify};
 use crate::table::version::Table;
-use nacre_types::{Error, IndexSchema, Result, TableSchema, Timestamp};
+use nacre_types::{Error, IndexSchema, Result, TableSchema, Timestamp, invariant};
 use std::sync::Arc;
 
 /// Creates an index and returns the version of the table that has it. The index gets a new id.
@@ -23,6 +23,7 @@ pub(crate) fn create(
     catalog.commits().check_open()?;
     let mut changed: TableSchema = (**table.schema()).clone();
     index.id = changed.take_index_id();
+    invariant!(!table.has_index(index.id), "the id of index {} is taken", index.name);
     let is_unique = index.unique;
     changed.indexes.push(index);
     changed.check_indexes()?;
@@ -60,5 +61,9 @@ pub(crate) fn remove(catalog: &Catalog, table: &Arc<Table>, name: &str) -> Resul
             .with_sqlstate("42704"));
     };
     changed.indexes.retain(|index| index.id != id);
+    debug_assert!(
+        changed.indexes.len() + 1 == table.schema().indexes.len(),
+        "index {name} is not the only one with id {id}"
+    );
     tables::alter(catalog, table, changed)
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 /// Checks all rows against the unique indexes that `old` did not have. Rows in memory must already
 /// be indexed. The answer is final only under the commit lock.
 pub(crate) fn new_indexes(table: &Table, old: &Table) -> Result<()> {
+    debug_assert!(table.shares_partitions(old), "an index is verified against another table");
     let mut new = table.unique_indexes().filter(|index| !old.has_index(index.id()));
     new.try_for_each(|index| unique(table, index))
 }
@@ -58,6 +59,11 @@ fn each_key(
             let deleted = state.all_deleted();
             for start in (0..state.segment.rows()).step_by(limits::BLOCK_ROWS) {
                 let keys = block_keys(table.schema(), index, state, start)?;
+                debug_assert!(
+                    keys.len() == limits::BLOCK_ROWS.min(state.segment.rows() - start),
+                    "{} keys of the block at row {start}",
+                    keys.len()
+                );
                 let live =
                     keys.iter().zip(start as u32..).filter(|(_, row)| !deleted.contains(*row));
                 live.map(|(key, _)| key).try_for_each(|key| visit(key))?;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 /// Creates a view. `replace` allows it to replace another.
 pub(crate) fn create(catalog: &Catalog, view: ViewSchema, replace: bool) -> Result<()> {
     catalog.commits().check_open()?;
+    debug_assert!(!view.statement.is_empty(), "view {} has no statement", view.name);
     let mut payload = record::begin(0);
     record::create_view(&mut payload, &view);
     catalog.commit(payload, |contents, _| contents.add_view(Arc::new(view), replace))

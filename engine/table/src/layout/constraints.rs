@@ -5,6 +5,12 @@ use nacre_types::{Column, DataType, Error, Result, Value, limits};
 
 /// Checks nulls, ranges and lengths of a column of new rows.
 pub(crate) fn check_column(column: &Column, vector: &Vector) -> Result<()> {
+    debug_assert!(
+        vector.data_type().physical() == column.data_type.physical(),
+        "a vector of {} for column {}",
+        vector.data_type(),
+        column.name
+    );
     if !column.nullable && vector.null_count() > 0 {
         column.check(&Value::Null)?;
     }

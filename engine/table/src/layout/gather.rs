@@ -19,11 +19,16 @@ pub(crate) struct Pick {
 
 /// A batch of the picked rows, in the order of the picks. All batches have columns of these types.
 pub(crate) fn gather(types: &[DataType], batches: &[&Batch], picks: &[Pick]) -> Batch {
+    // A batch that has ended has no columns.
+    debug_assert!(
+        batches.iter().all(|b| b.columns.is_empty() || b.columns.len() == types.len()),
+        "a batch to gather has not {} columns",
+        types.len()
+    );
     let columns = types
         .iter()
         .enumerate()
         .map(|(position, data_type)| {
-            // An exhausted batch has no columns.
             let sources: Vec<_> = batches.iter().map(|b| b.columns.get(position)).collect();
             let mut builder = VectorBuilder::new(*data_type);
             for pick in picks {

@@ -27,6 +27,10 @@ impl<'a> KeyRows<'a> {
     /// Appends the key of a row. Returns whether any of its columns is null.
     #[inline]
     pub fn put(&self, row: usize, out: &mut Vec<u8>) -> bool {
+        debug_assert!(
+            self.columns.iter().all(|(vector, _)| row < vector.len()),
+            "the key of row {row}, which a column does not have"
+        );
         let mut has_null = false;
         for (vector, values) in &self.columns {
             if vector.is_null(row) {

@@ -3,7 +3,7 @@
 use crate::layout::table_layout::TableLayout;
 use nacre_column::{Batch, Values, Vector, VectorBuilder};
 use nacre_rowstore::Row;
-use nacre_types::row::RowLayout;
+use nacre_types::row::{self, RowLayout};
 use nacre_types::{DataType, Error, PhysicalType, Result, Value};
 use std::sync::Arc;
 
@@ -16,6 +16,11 @@ pub(crate) fn key_of(columns: &[usize], row: &[Value]) -> Vec<Value> {
 /// Decodes encoded rows into vectors of the projected columns. `limit` if the text of a column
 /// exceeds 4 GiB.
 pub(crate) fn to_batch(layout: &RowLayout, rows: &[Row], projection: &[usize]) -> Result<Batch> {
+    debug_assert!(
+        rows.iter().all(|row| row::version(row) == Some(layout.version())),
+        "a row is not of version {} of its schema",
+        layout.version()
+    );
     let columns = projection
         .iter()
         .map(|&column| {
@@ -67,5 +72,10 @@ pub(crate) fn to_segment_batch(
         }
         batch.columns.push(Arc::new(Vector::new(DataType::Int64, Values::I64(numbers), None)));
     }
+    debug_assert!(
+        batch.columns.len() == layout.segment_columns().len(),
+        "a batch of {} columns for a segment",
+        batch.columns.len()
+    );
     Ok(batch)
 }

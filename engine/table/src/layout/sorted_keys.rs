@@ -72,6 +72,12 @@ impl<'a> SortedKeys<'a> {
 
     /// The positions of a key.
     pub fn equal(&self, key: &[Value]) -> Result<Range<usize>> {
+        debug_assert!(
+            key.len() == self.columns.len(),
+            "{} values of a key of {} columns",
+            key.len(),
+            self.columns.len()
+        );
         let Some(order) = self.order else {
             let (start, end) = self.file.equal_range(&self.columns, key)?;
             return Ok(start..end);
@@ -121,6 +127,7 @@ impl<'a> SortedKeys<'a> {
             u32::try_from(*row).ok().filter(|row| (*row as usize) < self.len()).ok_or_else(bad)
         };
         let numbers: Vec<u32> = numbers.iter().map(number).collect::<Result<_>>()?;
+        debug_assert!(numbers.len() == count, "{} of {count} keys are read", numbers.len());
         Ok(rows.iter().map(|column| column.take(&numbers)).collect())
     }
 

@@ -55,6 +55,11 @@ impl TableLayout {
             let columns = self.schema.columns.iter().map(|c| c.id).collect();
             older.push(OlderRows { layout: self.rows.clone(), columns });
         }
+        debug_assert!(
+            older.is_sorted_by(|a, b| a.layout.version() < b.layout.version()),
+            "versions of the schema of table {} do not ascend",
+            schema.name
+        );
         TableLayout { older, ..TableLayout::new(schema) }
     }
 
@@ -291,6 +296,12 @@ impl TableLayout {
         search: Search,
     ) -> Result<Option<u32>> {
         let columns = self.key_positions(segment)?;
+        debug_assert!(
+            key.len() == columns.len(),
+            "{} values of a key of {} columns",
+            key.len(),
+            columns.len()
+        );
         let found = match self.key_order(segment)? {
             Some(order) => segment.search_in_order(order, &columns, key)?,
             None => search(segment, &columns, key)?,
@@ -346,6 +357,7 @@ impl TableLayout {
 
     /// Checks that a batch has this table's columns and satisfies their constraints.
     pub fn check_batch(&self, batch: &Batch) -> Result<()> {
+        debug_assert!(batch.selection.is_none(), "a batch to be written is not compact");
         if batch.columns.len() != self.schema.columns.len() {
             return Err(Error::type_error(format!(
                 "table {} has {} columns, the rows have {}",
@@ -370,6 +382,11 @@ impl TableLayout {
 
     /// The error for a key that already exists.
     pub fn duplicate(&self, key: &[Value]) -> Error {
+        debug_assert!(
+            key.len() == self.key_types().len(),
+            "a key of {} values comes twice",
+            key.len()
+        );
         let values: Vec<String> = key.iter().map(ToString::to_string).collect();
         let name = self.schema.primary_key.as_ref().map_or("PRIMARY", |k| k.name.as_str());
         Error::duplicate_key(format!(

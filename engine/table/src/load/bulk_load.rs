@@ -16,7 +16,7 @@ use crate::load::{one_by_one, unique};
 use crate::table::sharding::Share;
 use crate::table::version::Table;
 use nacre_column::Batch;
-use nacre_types::{Error, Result, TableSchema};
+use nacre_types::{Error, Result, TableSchema, invariant};
 use std::sync::Arc;
 
 /// A load into several partitions keeps at most this many segments' worth of rows in memory.
@@ -120,6 +120,11 @@ impl BulkLoad {
     }
 
     fn append_to(&mut self, partition: u32, batch: Batch) -> Result<()> {
+        debug_assert!(
+            batch.columns.len() == self.table.schema().columns.len(),
+            "rows of {} columns for partition {partition}",
+            batch.columns.len()
+        );
         self.pending[partition as usize].add(batch);
         loop {
             let pending = &self.pending[partition as usize];
@@ -134,7 +139,14 @@ impl BulkLoad {
     fn write_pending(&mut self, partition: u32) -> Result<()> {
         let options = self.loader.options();
         let pending = &mut self.pending[partition as usize];
+        let before = pending.rows();
         let rows = pending.take(options.segment_rows, options.segment_bytes);
+        debug_assert!(
+            pending.rows() + rows.count == before,
+            "{} of {before} pending rows are taken and {} left",
+            rows.count,
+            pending.rows()
+        );
         if rows.count == 0 {
             return Ok(());
         }
@@ -148,6 +160,7 @@ impl BulkLoad {
     pub fn finish(mut self) -> Result<u64> {
         self.check_usable()?;
         if let Some(batches) = self.one_by_one.take() {
+            invariant!(self.files.is_empty(), "a load has rows in files and outside");
             return one_by_one::load(&self.loader, &self.table, self.on_duplicate, &batches);
         }
         for partition in 0..self.pending.len() {
@@ -182,6 +195,7 @@ impl Drop for BulkLoad {
 
 /// Rejects rows that are too long.
 pub(crate) fn check_row_lengths(batch: &Batch) -> Result<()> {
+    debug_assert!(batch.selection.is_none(), "a batch to be loaded is not compact");
     if check_row_length(batch.longest_row()).is_ok() {
         return Ok(());
     }

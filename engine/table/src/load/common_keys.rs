@@ -37,6 +37,7 @@ pub(crate) fn overlap(
     }
     let news = new.between(&old.at(olds.start)?, &old.at(olds.end - 1)?)?;
     debug_assert!(news.end <= new.len(), "keys up to {} of {}", news.end, new.len());
+    debug_assert!(olds.end <= old.len(), "keys up to {} of {}", olds.end, old.len());
     Ok((!news.is_empty()).then_some((olds, news)))
 }
 
@@ -105,6 +106,7 @@ fn side_by_side<T: Ord>(
     b: impl Fn(usize) -> T,
     found: &mut dyn FnMut(usize, usize) -> Result<()>,
 ) -> Result<(usize, usize)> {
+    debug_assert!(i <= a_len && j <= b_len, "a walk from {i} of {a_len} and {j} of {b_len}");
     while i < a_len && j < b_len {
         let order = a(i).cmp(&b(j));
         if order.is_eq() {
@@ -135,6 +137,7 @@ struct Encoded {
 impl Encoded {
     fn key(&self, at: usize) -> &[u8] {
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        debug_assert!(start <= self.ends[at], "key {at} ends before it begins");
         &self.bytes[start as usize..self.ends[at] as usize]
     }
 }
@@ -155,6 +158,11 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn new(keys: &'a SortedKeys<'a>, range: Range<usize>, as_integers: bool) -> Walk<'a> {
+        debug_assert!(
+            range.start <= range.end && range.end <= keys.len(),
+            "keys {range:?} of {} are walked",
+            keys.len()
+        );
         let block = Block::Integers(Vec::new());
         Walk {
             keys,
@@ -181,6 +189,11 @@ impl<'a> Walk<'a> {
             let stop = (self.next / limits::BLOCK_ROWS + 1) * limits::BLOCK_ROWS;
             let count = stop.min(self.end) - self.next;
             let columns = self.columns(count)?;
+            invariant!(
+                columns.iter().all(|column| column.len() == count),
+                "a block of {count} keys of {} is of another length",
+                self.keys.file().name()
+            );
             self.block = if self.as_integers {
                 integers(self.keys.file(), &columns)?
             } else {
@@ -220,5 +233,13 @@ fn encoded(columns: &[Vector], count: usize) -> Block {
             block.rows.push(row as u32);
         }
     }
+    debug_assert!(
+        block.ends.len() == block.rows.len()
+            && block.ends.last().map_or(0, |end| *end as usize) == block.bytes.len(),
+        "{} keys of {} rows end at {:?}",
+        block.ends.len(),
+        block.rows.len(),
+        block.ends.last()
+    );
     Block::Encoded(block)
 }

@@ -9,7 +9,7 @@ use crate::table::version::Table;
 use nacre_rowstore::{Change, Node};
 use nacre_segment::Segment;
 use nacre_types::hash::Map;
-use nacre_types::{Result, key};
+use nacre_types::{Result, invariant, key};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -60,6 +60,12 @@ fn resolve_pair(
     earlier: &mut Loaded,
     later: &mut Loaded,
 ) -> Result<()> {
+    debug_assert!(
+        earlier.partition == later.partition && earlier.segment.id() != later.segment.id(),
+        "files {} and {} of a load are compared",
+        earlier.segment.id(),
+        later.segment.id()
+    );
     let layout = table.layout();
     let (old, new) = (earlier.segment.clone(), later.segment.clone());
     let (old, new) = (layout.sorted_keys(&old)?, layout.sorted_keys(&new)?);
@@ -84,6 +90,12 @@ pub(super) fn resolve_outside(
     files: &mut [Loaded],
     lists: &[Arc<SegmentList>],
 ) -> Result<Replaced> {
+    invariant!(
+        lists.len() == table.partitions().len(),
+        "{} lists of segments of {} partitions",
+        lists.len(),
+        table.partitions().len()
+    );
     let mut replaced = Replaced::default();
     if table.key_columns().is_none() {
         return Ok(replaced);
@@ -107,6 +119,7 @@ fn resolve_segments(
     own: &[u64],
     replaced: &mut Replaced,
 ) -> Result<()> {
+    debug_assert!(own.contains(&file.segment.id()), "a load's file is not among its own");
     let layout = table.layout();
     let segment = file.segment.clone();
     let new = layout.sorted_keys(&segment)?;
@@ -147,6 +160,7 @@ fn resolve_segments(
     if !large.contains(&true) {
         return Ok(());
     }
+    debug_assert!(new.len() == segment.rows(), "{} keys of {}", new.len(), segment.rows());
     for new_at in 0..segment.rows() {
         let key = new.at(new_at)?;
         for candidate in list.of_key(layout, &layout.encode_key(&key)?)?.newest_first() {

@@ -4,7 +4,7 @@ use crate::segments::files::SegmentFiles;
 use crate::segments::state::{FOREVER, SegmentState};
 use crate::table::version::Table;
 use nacre_segment::Segment;
-use nacre_types::{Error, Timestamp};
+use nacre_types::{Error, Timestamp, invariant};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -29,11 +29,14 @@ pub(super) struct Loaded {
 impl Loaded {
     /// Number of rows that appear.
     pub fn live_rows(&self) -> u64 {
-        self.segment.rows() as u64 - self.rejected.len()
+        let (rows, rejected) = (self.segment.rows() as u64, self.rejected.len());
+        invariant!(rejected <= rows, "{rejected} of {rows} loaded rows are rejected");
+        rows - rejected
     }
 
     /// The segment as a member of the table from a commit on.
     pub fn state(&self, commit: Timestamp, files: &SegmentFiles) -> Arc<SegmentState> {
+        debug_assert!(commit > 0 && commit < FOREVER, "a load at commit {commit}");
         let state = SegmentState::new(self.segment.clone(), commit, self.rejected.clone());
         Arc::new(state.with_content(commit).with_bitmaps(files.bitmaps()))
     }

@@ -5,7 +5,7 @@ use crate::load::duplicates::ReplacedNode;
 use crate::load::loaded::held_by_another;
 use crate::table::version::Table;
 use nacre_rowstore::{Node, Owner};
-use nacre_types::Result;
+use nacre_types::{Result, invariant};
 use std::sync::Arc;
 
 /// Locks released on drop.
@@ -19,8 +19,9 @@ impl HeldLocks {
     pub fn lock(nodes: &[ReplacedNode], owner: Arc<Owner>, table: &Table) -> Result<HeldLocks> {
         let mut held = HeldLocks { owner, nodes: Vec::with_capacity(nodes.len()) };
         for replaced in nodes {
-            if replaced.node.lock(&held.owner).is_err() {
-                return Err(held_by_another(table));
+            match replaced.node.lock(&held.owner) {
+                Ok(fresh) => invariant!(fresh, "a load replaces a row twice"),
+                Err(_) => return Err(held_by_another(table)),
             }
             held.nodes.push(replaced.node.clone());
         }
@@ -34,6 +35,10 @@ impl HeldLocks {
 
 impl Drop for HeldLocks {
     fn drop(&mut self) {
+        debug_assert!(
+            self.nodes.iter().all(|node| node.is_locked_by(&self.owner)),
+            "a replaced row lost its lock"
+        );
         self.nodes.iter().for_each(|node| node.unlock());
         self.owner.end();
     }

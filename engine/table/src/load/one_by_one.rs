@@ -24,6 +24,7 @@ pub(super) fn load(
     table.check_newest()?;
     let mut loaded = 0;
     for batch in batches {
+        debug_assert!(batch.selection.is_none(), "a batch to be loaded is not compact");
         for row in 0..batch.rows {
             let values = batch.row(row);
             let savepoint = transaction.savepoint();
@@ -52,6 +53,7 @@ pub(super) fn load(
         // Rows were skipped in favour of existing ones, which must be as durable as loaded rows.
         loader.commits().sync_log()?;
     } else {
+        debug_assert!(transaction.has_writes(), "{loaded} rows are loaded and none is written");
         transaction.commit_strictly()?;
     }
     Ok(loaded)

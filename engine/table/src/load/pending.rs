@@ -32,6 +32,7 @@ impl Pending {
 
     /// Adds rows.
     pub fn add(&mut self, batch: Batch) {
+        debug_assert!(batch.selection.is_none(), "a batch to be loaded is not compact");
         self.rows += batch.rows;
         self.bytes += batch.flat_bytes();
         if batch.rows > 0 {
@@ -67,6 +68,10 @@ impl Pending {
                 count += room;
             }
         }
+        debug_assert!(
+            count <= segment_rows && taken.iter().map(|batch| batch.rows).sum::<usize>() == count,
+            "{count} rows are taken for a segment of {segment_rows}"
+        );
         let before = self.rows;
         self.bytes = rest.iter().map(Batch::flat_bytes).sum();
         self.batches = rest;
@@ -89,6 +94,7 @@ impl Pending {
 }
 
 fn slice(batch: &Batch, from: usize, to: usize) -> Batch {
+    debug_assert!(from < to && to <= batch.rows, "rows {from} to {to} of {}", batch.rows);
     let rows: Vec<u32> = (from as u32..to as u32).collect();
     Batch::new(batch.columns.iter().map(|c| Arc::new(c.take(&rows))).collect(), to - from)
 }

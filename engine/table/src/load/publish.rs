@@ -37,6 +37,7 @@ pub(super) fn into_table(
     files: &mut [Loaded],
     ownership: &mut Ownership,
 ) -> Result<()> {
+    debug_assert!(!files.is_empty(), "a load of no rows is published");
     let (seen, lists) = {
         let _turn = loader.commits().lock();
         (table.changed(), lists(table))
@@ -85,8 +86,19 @@ impl Publication<'_> {
                 return Err(error);
             }
         };
+        debug_assert!(
+            committed.commit == commit,
+            "a load of commit {commit} is logged as {}",
+            committed.commit
+        );
         let oldest = loader.commits().snapshots().oldest();
         for (file, added) in self.files.iter().zip(&states) {
+            debug_assert!(
+                added.deleted_rows() <= file.rejected.len(),
+                "{} rows are deleted of which {} were rejected",
+                added.deleted_rows(),
+                file.rejected.len()
+            );
             if added.deleted_rows() != file.rejected.len() {
                 added.delete(commit, file.rejected.clone(), commit);
             }
@@ -136,6 +148,10 @@ impl Publication<'_> {
 
     fn record(&self, commit: Timestamp, replaced: &Replaced) -> Result<Vec<u8>> {
         let table = self.table;
+        debug_assert!(
+            replaced.rows.values().all(|one| !one.rows.is_empty()),
+            "no row of a segment is replaced"
+        );
         let place = |partition| table.place(table.partition(partition));
         let mut payload = record::begin(commit);
         for ReplacedNode { partition, node } in &replaced.nodes {
@@ -157,6 +173,11 @@ pub(super) fn with_table(
     files: &[Loaded],
     ownership: &mut Ownership,
 ) -> Result<()> {
+    debug_assert!(
+        table.created() == 0 && files.iter().all(|file| file.rejected.is_empty()),
+        "table {} is not new, or rows of it were rejected",
+        table.schema().name
+    );
     let mut payload = record::begin(0);
     record::create_table(&mut payload, table.schema())?;
     add_segments(&mut payload, table, files)?;
@@ -186,6 +207,13 @@ pub(super) fn unlisted(table: &Table, files: &[Loaded]) -> Vec<SegmentState> {
 
 /// Lists the states of a load's files in their partitions.
 fn list(table: &Table, files: &[Loaded], states: &[Arc<SegmentState>]) {
+    invariant!(
+        files.len() == states.len()
+            && files.iter().all(|file| (file.partition as usize) < table.partitions().len()),
+        "{} segments of {} files are listed",
+        states.len(),
+        files.len()
+    );
     for partition in table.partitions() {
         let own = files.iter().zip(states).filter(|(file, _)| file.partition == partition.number());
         partition.update_segments(|list| list.extend(own.map(|(_, state)| state.clone())));
@@ -198,10 +226,15 @@ fn unlist(table: &Table, files: &[Loaded]) {
     for partition in table.partitions() {
         partition.update_segments(|list| list.retain(|state| !is_own(state)));
     }
+    debug_assert!(
+        !table.segments().iter().any(|state| is_own(state)),
+        "a segment of a refused load is still listed"
+    );
 }
 
 /// Appends the load's segments to a record.
 fn add_segments(payload: &mut Vec<u8>, table: &Table, files: &[Loaded]) -> Result<()> {
+    let mut added = 0;
     for partition in table.partitions() {
         let own = files.iter().filter(|file| file.partition == partition.number());
         let segments: Vec<NewSegment> = own
@@ -210,6 +243,8 @@ fn add_segments(payload: &mut Vec<u8>, table: &Table, files: &[Loaded]) -> Resul
         if !segments.is_empty() {
             record::add_segments(payload, table.place(partition), &segments)?;
         }
+        added += segments.len();
     }
+    invariant!(added == files.len(), "{added} of {} segments of a load are logged", files.len());
     Ok(())
 }

@@ -19,7 +19,7 @@ use crate::table::version::Table;
 use nacre_column::Batch;
 use nacre_rowstore::{Change, Node};
 use nacre_types::hash::hash_bytes;
-use nacre_types::{Error, Result, Value, key, limits};
+use nacre_types::{Error, Result, Value, invariant, key, limits};
 use std::sync::Arc;
 
 /// A walk through the keys of one index part, in order.
@@ -42,6 +42,12 @@ impl PartWalk<'_> {
         let column = |at: &usize| self.part.file().decode(*at, self.next, count).map(Arc::new);
         let columns = self.part.keys().iter().map(column).collect::<Result<_>>()?;
         self.keys = self.index.encode_rows(&Batch::new(columns, count))?;
+        invariant!(
+            self.keys.len() == count,
+            "{} of {count} keys of index {}",
+            self.keys.len(),
+            self.index.name()
+        );
         debug_assert!(
             self.keys.is_sorted(),
             "keys of a part of index {} are out of order",
@@ -78,6 +84,10 @@ pub(crate) fn check_inside(table: &Table, files: &[SegmentState]) -> Result<()> 
                 .filter(|walk| !walk.keys.is_empty())
                 .min_by(|a, b| a.keys.last().cmp(&b.keys.last()));
             let Some(key) = least.and_then(|walk| walk.keys.pop()) else { break };
+            debug_assert!(
+                last.as_ref().is_none_or(|last| *last <= key),
+                "keys of a load are not walked in order"
+            );
             if last.as_ref() == Some(&key) && !index.may_repeat(&key) {
                 return Err(index.duplicate(&table.schema().name, &key));
             }
@@ -94,6 +104,12 @@ pub(crate) fn check_segments(
     lists: &[Arc<SegmentList>],
     files: &[SegmentState],
 ) -> Result<()> {
+    debug_assert!(
+        lists.len() == table.partitions().len(),
+        "{} lists of {} partitions",
+        lists.len(),
+        table.partitions().len()
+    );
     for index in table.unique_indexes() {
         for list in lists {
             files.iter().try_for_each(|file| check_file(table, index, list, files, file))?;
@@ -111,6 +127,7 @@ fn check_file(
     file: &SegmentState,
 ) -> Result<()> {
     let is_own = |state: &SegmentState| files.iter().any(|file| file.id() == state.id());
+    debug_assert!(is_own(file), "a file is not among those of its load");
     let new_part = part_of(index, file)?;
     let new = new_part.sorted_keys();
     let duplicate =
@@ -169,6 +186,7 @@ fn check_unindexed(
     old: &SegmentState,
     new: &Arc<Part>,
 ) -> Result<()> {
+    debug_assert!(old.part(index.id()).is_none(), "segment {} has a part", old.id());
     let known = live_keys(table.schema(), index, old)?;
     let mut walk = PartWalk { index, part: new.clone(), next: 0, keys: Vec::new() };
     loop {

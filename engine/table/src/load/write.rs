@@ -28,6 +28,10 @@ pub(super) fn write_sorted(
     before: &[Loaded],
 ) -> Result<Loaded> {
     let SegmentRows { mut batches, count } = rows;
+    debug_assert!(
+        batches.iter().map(|batch| batch.rows).sum::<usize>() == count,
+        "a segment of {count} rows is made of others"
+    );
     let layout = table.layout();
     let mut builder = table.segment_builder();
     if layout.key_columns().is_none() {
@@ -36,6 +40,7 @@ pub(super) fn write_sorted(
     let row_number = [table.schema().columns.len()];
     let columns = layout.key_columns().unwrap_or(&row_number);
     let keys = encode_keys(columns, &batches);
+    debug_assert!(keys.len() == count, "{} keys of {count} rows", keys.len());
     keys.iter().try_for_each(|at| key::check_length(&at.bytes))?;
     let in_order = keys.windows(2).all(|pair| pair[0].bytes < pair[1].bytes);
     if in_order && layout.sort_columns().is_none() {
@@ -72,6 +77,7 @@ fn number_rows(table: &Table, partition: u32, batches: &mut [Batch], count: usiz
         );
         batch.columns.push(Arc::new(Vector::new(DataType::Int64, Values::I64(numbers), None)));
     }
+    debug_assert!(reserved.next().is_none(), "a row number is left of those for {count} rows");
 }
 
 /// Pushes rows in the table's order. If a key occurs twice, pushes only the row that the option
@@ -118,6 +124,12 @@ fn push_in_order(
         let picks: Vec<Pick> = run.iter().map(|key| key.pick).collect();
         builder.push(&gather(&types, &batches, &picks));
     }
+    invariant!(
+        builder.rows() == keys.len(),
+        "{} of {} rows are written",
+        builder.rows(),
+        keys.len()
+    );
     Ok(())
 }
 

@@ -95,6 +95,13 @@ impl FoundRows {
                 Some(position) => state.segment.take(position, rows)?.with_type(column.data_type),
                 None => Vector::constant(column.data_type, &column.default, rows.len()),
             };
+            debug_assert!(
+                vector.len() == rows.len(),
+                "{} values of column {} in {} rows",
+                vector.len(),
+                column.name,
+                rows.len()
+            );
             Ok(Arc::new(vector))
         };
         Ok(Batch::new(columns.iter().map(column).collect::<Result<_>>()?, rows.len()))
@@ -102,6 +109,7 @@ impl FoundRows {
 
     /// One row, projected.
     pub fn row(&self, at: usize, columns: &[usize]) -> Result<Vec<Value>> {
+        debug_assert!(at < self.count(), "row {at} of {}", self.count());
         match &self.source {
             Source::Memory(rows) => Ok(columns
                 .iter()
@@ -115,6 +123,7 @@ impl FoundRows {
 
     /// The location of one row.
     pub fn locator(&self, at: usize) -> RowLocator {
+        debug_assert!(at < self.count(), "row {at} of {}", self.count());
         let partition = self.partition;
         match &self.source {
             Source::Memory(rows) => RowLocator::Memory { partition, key: rows[at].0.clone() },
@@ -170,6 +179,16 @@ pub(crate) fn find(
     equal: &Equal<'_>,
     reader: &Reader<'_>,
 ) -> Result<Option<Vec<FoundRows>>> {
+    debug_assert!(
+        (1..equal.values.len()).all(|at| {
+            equal.values[..at].iter().all(|(column, _)| *column != equal.values[at].0)
+        }),
+        "a column is to have two values"
+    );
+    debug_assert!(
+        equal.values.iter().all(|(_, value)| !value.is_null()),
+        "a column is to have the value null"
+    );
     let keys = equal
         .indexes
         .iter()
@@ -192,6 +211,10 @@ pub(crate) fn find(
             };
             let mut candidates: Vec<Candidate> = candidates.newest_first().collect();
             candidates.reverse();
+            debug_assert!(
+                candidates.is_sorted_by_key(|candidate| candidate.place),
+                "segments are not looked at oldest first"
+            );
             for candidate in candidates {
                 let state = &list[candidate.place];
                 if !state.exists_at(reader.at) {
@@ -201,6 +224,11 @@ pub(crate) fn find(
                 let Some(numbers) = in_segment(table, state, equal, &keys, reader, left)? else {
                     return Ok(None);
                 };
+                debug_assert!(
+                    numbers.len() <= left,
+                    "{} rows where {left} are allowed",
+                    numbers.len()
+                );
                 left -= numbers.len();
                 if !numbers.is_empty() {
                     found.push(rows(Source::Segment(state.clone(), numbers)));
@@ -221,6 +249,12 @@ pub(crate) fn find(
             break;
         }
     }
+    debug_assert!(
+        found.iter().all(|rows| rows.count() > 0)
+            && found.iter().map(FoundRows::count).sum::<usize>() <= equal.most,
+        "more than {} rows are found, or no row of a partition",
+        equal.most
+    );
     Ok(Some(found))
 }
 
@@ -234,6 +268,12 @@ fn key_of<'a>(
         equal.values.iter().find(|(at, _)| at == column).map(|(_, value)| value.clone())
     };
     let prefix: Vec<Value> = index.columns().iter().take(columns).map_while(value).collect();
+    debug_assert!(
+        prefix.len() == columns,
+        "{} of {columns} values of a key of index {}",
+        prefix.len(),
+        index.name()
+    );
     let encoded = index.encode(&prefix)?;
     let hash = (prefix.len() == index.columns().len()).then(|| hash_bytes(&encoded));
     Ok(Key { index, range: KeyRange::equal(prefix), encoded, hash })
@@ -274,6 +314,7 @@ fn in_memory(
     if key.hash.is_none() {
         found.sort_by(|a, b| a.0.cmp(&b.0));
     }
+    debug_assert!(found.is_sorted_by(|a, b| a.0 < b.0), "rows in memory are out of order");
     Ok(found)
 }
 
@@ -309,6 +350,11 @@ fn in_segment(
                 }
                 _ => positions(&part, &key.range, key.hash)?,
             };
+            debug_assert!(
+                run.0 <= run.1 && run.1 <= part.file().rows(),
+                "keys {run:?} of a part of {}",
+                part.file().rows()
+            );
             if run.0 == run.1 {
                 return Ok(Some(Vec::new()));
             }
@@ -323,7 +369,7 @@ fn in_segment(
         }
         (Some((key, part, (start, end))), _) => {
             verified.extend(key.columns());
-            key.ascending(part.rows(*start, end - start)?)
+            key.ascending(part.rows(*start, end - start)?, part)?
         }
         (None, Some(key)) => {
             verified.extend(key.columns());
@@ -335,7 +381,7 @@ fn in_segment(
     };
     for (key, part, (start, end)) in runs.iter().skip(1) {
         if rows.len() > FEW_ROWS && end - start < rows.len().saturating_mul(NUMBERS_A_ROW) {
-            let others = key.ascending(part.rows(*start, end - start)?);
+            let others = key.ascending(part.rows(*start, end - start)?, part)?;
             intersect(&mut rows, &others);
             verified.extend(key.columns());
         }
@@ -367,16 +413,17 @@ impl Key<'_> {
     }
 
     /// Sorts row numbers that are in index key order. Those of a whole key ascend already.
-    fn ascending(&self, mut rows: Vec<u32>) -> Vec<u32> {
+    fn ascending(&self, mut rows: Vec<u32>, part: &Part) -> Result<Vec<u32>> {
         if self.hash.is_none() {
             rows.sort_unstable();
         }
-        rows
+        part.check_ascending(&rows).map(|()| rows)
     }
 }
 
 /// Intersects two ascending lists.
 fn intersect(rows: &mut Vec<u32>, others: &[u32]) {
+    debug_assert!(rows.is_sorted() && others.is_sorted(), "lists of rows do not ascend");
     let mut others = others.iter().peekable();
     rows.retain(|row| {
         while others.next_if(|other| *other < row).is_some() {}

@@ -23,6 +23,11 @@ pub(crate) fn find(
     encoded: &[u8],
     reader: &Reader<'_>,
 ) -> Result<Option<Found>> {
+    debug_assert!(
+        std::ptr::eq(table.partition_of(encoded), partition),
+        "a key is looked up in partition {}, which does not have it",
+        partition.number()
+    );
     if let Some(node) = partition.rowstore().get(encoded) {
         match reader.visible(&node) {
             Visible::Row(row) => {
@@ -70,6 +75,11 @@ impl Found {
     /// Values of the row, projected.
     pub fn values(&self, table: &Table, projection: &[usize]) -> Result<Vec<Value>> {
         let layout = table.layout();
+        debug_assert!(
+            projection.iter().all(|at| *at < layout.schema().columns.len()),
+            "columns {projection:?} of table {}",
+            layout.schema().name
+        );
         match self {
             Found::Memory(_, row) => {
                 Ok(projection.iter().map(|c| layout.rows().value(row, *c)).collect())

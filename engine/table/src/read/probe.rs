@@ -58,7 +58,7 @@ impl TableView {
             probe.tables_probed =
                 self.lists().iter().map(|(_, list)| list.tables_of(keys).count()).sum();
         }
-        probe.segments_skipped = self.segments.len() - probe.runs.len();
+        probe.skip_rest(self)?;
         Ok(probe)
     }
 
@@ -114,6 +114,7 @@ fn candidates(
                     .map(|segment| ViewCandidate { segment, position: None }),
             );
         }
+        debug_assert!(found.is_sorted(), "segments are not named oldest first");
         return Ok(found);
     }
     let key = index.encode(&range.prefix)?;
@@ -126,5 +127,9 @@ fn candidates(
         }
     }
     found.sort_unstable();
+    debug_assert!(
+        found.last().is_none_or(|last| last.segment < view.segments.len()),
+        "a segment that the view does not have may have a key"
+    );
     Ok(found)
 }

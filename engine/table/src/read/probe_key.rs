@@ -57,7 +57,7 @@ pub(super) fn probe(view: &TableView, prefix: &[Value]) -> Result<IndexProbe> {
             probe.runs.push(IndexRun::new(view, at, source, ascends));
         }
     }
-    probe.segments_skipped = view.segments.len() - probe.runs.len();
+    probe.skip_rest(view)?;
     Ok(probe)
 }
 
@@ -87,6 +87,11 @@ fn memory_rows(
     loop {
         nodes.clear();
         partition.rowstore().range_after(Some(&after), RUN, &mut nodes);
+        debug_assert!(
+            nodes.iter().all(|node| *node.key() > after),
+            "a node of partition {} is visited twice",
+            partition.number()
+        );
         let inside = nodes.iter().take_while(|node| node.key().starts_with(encoded)).count();
         nodes[..inside].iter().try_for_each(&mut see)?;
         match nodes.last() {
@@ -107,6 +112,7 @@ fn rows_of_key(table: &Table, segment: &Segment, prefix: &[Value]) -> Result<Opt
         None => {
             let start = segment.lower_bound(&columns, prefix)?;
             let end = segment.upper_bound(&columns, prefix, start)?;
+            debug_assert!(start <= end, "keys {start} to {end} of a segment");
             Ok((start < end).then_some(Source::Range { start: start as u32, end: end as u32 }))
         }
         Some(order) => {

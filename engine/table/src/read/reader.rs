@@ -38,7 +38,9 @@ pub(crate) fn read_newest<T>(
     for _ in 0..OPTIMISTIC_ATTEMPTS {
         let at = snapshots.visible();
         let outcome = read_at(at);
-        if snapshots.visible() == at {
+        let now = snapshots.visible();
+        debug_assert!(now >= at, "commit {at} was visible, and only {now} is now");
+        if now == at {
             return outcome;
         }
     }

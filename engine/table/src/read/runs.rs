@@ -66,6 +66,21 @@ impl IndexProbe {
         }
     }
 
+    /// Counts the segments without a run. `corrupt` if one has two: each has a key's rows in one place,
+    /// so a hash table that names two is damaged.
+    pub(super) fn skip_rest(&mut self, view: &TableView) -> Result<()> {
+        debug_assert!(
+            self.runs.is_sorted_by_key(|run| run.segment),
+            "runs of segments are not oldest first"
+        );
+        if let Some(pair) = self.runs.windows(2).find(|pair| pair[0].segment == pair[1].segment) {
+            let name = view.segments[pair[0].segment].segment.name();
+            return Err(Error::corrupt(format!("segment {name}: a key is in two places")));
+        }
+        self.segments_skipped = view.segments.len() - self.runs.len();
+        Ok(())
+    }
+
     /// Number of rows in memory.
     pub fn memory_rows(&self) -> usize {
         self.memory.len()
@@ -95,8 +110,15 @@ impl IndexProbe {
     ) -> Result<(Batch, Vec<RowLocator>)> {
         let part = &self.memory[start..end];
         let found: Vec<Row> = part.iter().map(|one| one.row.clone()).collect();
-        let locators = part.iter().map(|one| one.locator.clone()).collect();
-        Ok((rows::to_batch(self.table.layout().rows(), &found, projection)?, locators))
+        let locators: Vec<RowLocator> = part.iter().map(|one| one.locator.clone()).collect();
+        let batch = rows::to_batch(self.table.layout().rows(), &found, projection)?;
+        debug_assert!(
+            batch.rows == locators.len(),
+            "{} rows and {} locators",
+            batch.rows,
+            locators.len()
+        );
+        Ok((batch, locators))
     }
 }
 
@@ -148,6 +170,7 @@ impl IndexRun {
 
     /// The value of a column of the index at a position of the run, if the segment has its part.
     pub fn key_value(&self, at: usize, column: usize) -> Result<Value> {
+        debug_assert!(at < self.len(), "key {at} of {}", self.len());
         match &self.source {
             Source::Part { part, start, .. } => part.file().get(part.keys()[column], start + at),
             _ => Err(Error::unsupported("reading keys of a segment without an index part")),
@@ -166,6 +189,9 @@ impl IndexRun {
         if !self.ascends {
             rows.sort_unstable();
         }
+        if let Source::Part { part, .. } = &self.source {
+            part.check_ascending(&rows)?;
+        }
         debug_assert!(rows.is_sorted(), "rows of one key are out of order");
         Ok(rows)
     }
@@ -178,6 +204,7 @@ impl IndexRun {
     }
 
     fn read(&self, start: usize, end: usize) -> Result<Vec<u32>> {
+        debug_assert!(start <= end && end <= self.len(), "rows {start} to {end} of {}", self.len());
         match &self.source {
             Source::Part { part, start: first, .. } => part.rows(first + start, end - start),
             Source::Range { start: first, .. } => {
@@ -201,6 +228,7 @@ impl RowCursor<'_> {
     }
 
     fn peek(&self, at: usize) -> Result<u32> {
+        debug_assert!(at < self.len(), "row {at} of {}", self.len());
         match (&self.sorted, &self.run.source) {
             (Some(rows), _) | (None, Source::Rows(rows)) => Ok(rows[at]),
             (None, Source::Part { part, start, .. }) => part.row(start + at),
@@ -220,6 +248,7 @@ impl RowCursor<'_> {
                 (low, step) = (middle + 1, step * 2);
             }
         }
+        debug_assert!(low >= self.at, "a cursor at {} goes back to {low}", self.at);
         self.at = low;
         self.next_row()
     }

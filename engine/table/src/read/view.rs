@@ -104,6 +104,14 @@ impl TableView {
                 }
                 deleted = Some(Arc::new(merged));
             }
+            debug_assert!(
+                deleted
+                    .as_ref()
+                    .and_then(|deleted| deleted.max())
+                    .is_none_or(|row| { (row as usize) < state.segment.rows() }),
+                "a row that segment {} does not have is hidden",
+                state.id()
+            );
             let columns = table.layout().segment_mapping(&state.segment);
             SegmentView {
                 partition,
@@ -155,6 +163,10 @@ impl TableView {
     /// The index in `segments` of a segment, given its place in a partition's list; `None` if it is
     /// not in the view.
     pub(crate) fn position_of(&self, partition: u32, place: usize) -> Option<usize> {
+        debug_assert!(
+            self.lists.iter().any(|(number, list)| *number == partition && place < list.len()),
+            "segment {place} of partition {partition} is not listed"
+        );
         self.segments
             .binary_search_by_key(&(partition, place), |view| (view.partition, view.place))
             .ok()
@@ -180,6 +192,7 @@ impl TableView {
         );
         self.segments.retain(|s| s.partition == number);
         self.lists.retain(|(partition, _)| *partition == number);
+        debug_assert!(self.lists.len() == 1, "a view of {} partitions", self.lists.len());
         self.partitions = number as usize..number as usize + 1;
     }
 
@@ -211,6 +224,11 @@ impl TableView {
 
     /// Scans the rowstores, each in key order, optionally with the rows' locators.
     pub fn memory(&self, projection: &[usize], locators: bool) -> MemoryScan {
+        debug_assert!(
+            projection.iter().all(|at| *at < self.table.schema().columns.len()),
+            "columns {projection:?} of table {}",
+            self.table.schema().name
+        );
         MemoryScan {
             table: self.table.clone(),
             owner: self.owner.clone(),
@@ -242,6 +260,7 @@ impl MemoryScan {
     /// The next rows, at most `max_rows` and about [`RUN_BYTES`]; `None` at the end. A run is never
     /// empty.
     pub fn next(&mut self, max_rows: usize) -> Result<Option<(Batch, Vec<RowLocator>)>> {
+        debug_assert!(max_rows > 0, "a run of no rows");
         let mut found: Vec<Row> = Vec::new();
         let mut locators = Vec::new();
         let at = self.guard.at() + u64::from(plant::is(Bug::DirtyRead));
@@ -275,11 +294,22 @@ impl MemoryScan {
                 },
             );
             failed.map_or(Ok(()), Err)?;
+            debug_assert!(
+                last.is_none() || last.as_deref() > self.after.as_deref(),
+                "a scan of partition {} goes back",
+                partition.number()
+            );
             if last.is_none() {
                 self.partitions.start += 1;
             }
             self.after = last;
         }
+        debug_assert!(
+            found.len() <= max_rows && (!self.locators || locators.len() == found.len()),
+            "{} rows of at most {max_rows}, and {} locators",
+            found.len(),
+            locators.len()
+        );
         if found.is_empty() {
             return Ok(None);
         }

@@ -3,7 +3,7 @@
 
 use crate::record::operation::{NewSegment, Place};
 use nacre_types::bytes::{Reader, Write};
-use nacre_types::{Error, Result, TableId};
+use nacre_types::{Error, Result, TableId, limits};
 use roaring::RoaringBitmap;
 
 pub(crate) fn read_table(reader: &mut Reader<'_>) -> Result<TableId> {
@@ -11,6 +11,11 @@ pub(crate) fn read_table(reader: &mut Reader<'_>) -> Result<TableId> {
 }
 
 pub(crate) fn put_place(out: &mut Vec<u8>, place: Place) {
+    debug_assert!(
+        (place.partition as usize) < limits::MAX_PARTITIONS,
+        "partition {} is logged",
+        place.partition
+    );
     out.put_varint(place.table as u64);
     out.put_varint(place.partition as u64);
 }

@@ -23,6 +23,7 @@ pub(crate) struct NewTable {
 }
 
 pub(crate) fn put_hash_table(out: &mut Vec<u8>, table: &NewTable) {
+    let start = out.len();
     out.put_varint(match table.keys {
         KeySet::Primary => 0,
         KeySet::Index(id) => u64::from(id) + 1,
@@ -30,6 +31,10 @@ pub(crate) fn put_hash_table(out: &mut Vec<u8>, table: &NewTable) {
     invariant!(!table.files.is_empty(), "a hash table without files is logged");
     put_numbers(out, &table.files);
     put_numbers(out, &table.segments);
+    debug_assert!(
+        read_hash_table(&mut Reader::new(&out[start..], "table")).is_ok_and(|read| read == *table),
+        "a hash table does not read back"
+    );
 }
 
 pub(crate) fn read_hash_table(reader: &mut Reader<'_>) -> Result<NewTable> {

@@ -59,6 +59,8 @@ pub(crate) struct ImageWriter {
     tables_left: usize,
     /// Partitions of the current table not yet written.
     partitions_left: usize,
+    /// Whether rows of a partition are being written.
+    in_rows: bool,
 }
 
 impl ImageWriter {
@@ -69,7 +71,7 @@ impl ImageWriter {
         out.put_u64(next.segment);
         out.put_varint(next.table as u64);
         out.put_varint(tables as u64);
-        ImageWriter { out, tables_left: tables, partitions_left: 0 }
+        ImageWriter { out, tables_left: tables, partitions_left: 0, in_rows: false }
     }
 
     /// Starts the next table.
@@ -80,6 +82,8 @@ impl ImageWriter {
             schema.name,
             self.partitions_left
         );
+        invariant!(!self.in_rows, "table {} begins among the rows of another", schema.name);
+        invariant!(partitions > 0, "table {} has no partitions in a snapshot", schema.name);
         self.tables_left -= 1;
         self.partitions_left = partitions;
         put_schema(&mut self.out, schema)?;
@@ -94,7 +98,10 @@ impl ImageWriter {
         segments: impl ExactSizeIterator<Item = (u64, Option<&'a RoaringBitmap>)>,
     ) -> Result<()> {
         invariant!(self.partitions_left > 0, "a snapshot has one partition too many");
+        invariant!(!self.in_rows, "a partition begins among the rows of another");
+        debug_assert!(next_row_number > 0, "rows of a partition are numbered from 0");
         self.partitions_left -= 1;
+        self.in_rows = true;
         self.out.put_u64(next_row_number);
         self.out.put_varint(segments.len() as u64);
         let none = RoaringBitmap::new();
@@ -107,6 +114,8 @@ impl ImageWriter {
 
     /// Writes a row of the partition's rowstore.
     pub fn row(&mut self, key: &[u8], commit: Timestamp, row: &[u8]) {
+        debug_assert!(self.in_rows, "a row outside a partition");
+        debug_assert!(!key.is_empty() && !row.is_empty(), "a row or its key is empty");
         self.out.put_u8(1);
         self.out.put_bytes(key);
         self.out.put_u64(commit);
@@ -115,6 +124,8 @@ impl ImageWriter {
 
     /// Ends the partition's rows.
     pub fn end_rows(&mut self) {
+        invariant!(self.in_rows, "rows end that did not begin");
+        self.in_rows = false;
         self.out.put_u8(0);
     }
 
@@ -127,7 +138,7 @@ impl ImageWriter {
         hashes: &[(Place, NewTable)],
     ) -> Vec<u8> {
         invariant!(
-            self.tables_left == 0 && self.partitions_left == 0,
+            self.tables_left == 0 && self.partitions_left == 0 && !self.in_rows,
             "a snapshot ends before {} tables and {} partitions",
             self.tables_left,
             self.partitions_left
@@ -150,6 +161,7 @@ impl ImageWriter {
             put_place(out, *place);
             put_hash_table(out, hashes);
         }
+        debug_assert!(Image::decode(out).is_ok(), "a snapshot does not read back");
         self.out
     }
 }

@@ -15,70 +15,74 @@ pub(crate) fn decode(payload: &[u8]) -> Result<(Timestamp, Vec<Operation>)> {
     let commit = reader.u64()?;
     let mut operations = Vec::new();
     while reader.remaining() > 0 {
-        operations.push(match reader.u8()? {
-            tag::PUT => Operation::Put {
-                place: read_place(reader)?,
-                key: reader.bytes()?.to_vec(),
-                row: reader.bytes()?.to_vec(),
-            },
-            tag::DELETE => {
-                Operation::Delete { place: read_place(reader)?, key: reader.bytes()?.to_vec() }
-            }
-            tag::MOVE => Operation::Move {
-                place: read_place(reader)?,
-                segment: reader.varint()?,
-                row: u32::try_from(reader.varint()?).map_err(|_| reader.corrupt("row number"))?,
-                key: reader.bytes()?.to_vec(),
-                data: reader.bytes()?.to_vec(),
-            },
-            tag::FLUSH => {
-                let place = read_place(reader)?;
-                let upto = reader.u64()?;
-                let segments = read_segments(reader)?;
-                let count = reader.count(reader.remaining())?;
-                let except =
-                    (0..count).map(|_| Ok(reader.bytes()?.to_vec())).collect::<Result<Vec<_>>>()?;
-                Operation::Flush { place, upto, segments, except }
-            }
-            tag::ADD_SEGMENTS => Operation::AddSegments {
-                place: read_place(reader)?,
-                segments: read_segments(reader)?,
-            },
-            tag::DELETE_ROWS => Operation::DeleteRows {
-                place: read_place(reader)?,
-                segment: reader.varint()?,
-                rows: read_bitmap(reader)?,
-            },
-            tag::CREATE_TABLE => Operation::CreateTable { schema: read_schema(reader)? },
-            tag::DROP_TABLE => Operation::DropTable { table: read_table(reader)? },
-            tag::MERGE => {
-                let place = read_place(reader)?;
-                let count = reader.count(reader.remaining())?;
-                let dropped = (0..count).map(|_| reader.varint()).collect::<Result<Vec<_>>>()?;
-                Operation::Merge { place, dropped, added: read_segments(reader)? }
-            }
-            tag::CREATE_VIEW => Operation::CreateView { view: read_view(reader)? },
-            tag::DROP_VIEW => Operation::DropView { name: reader.text()?.to_string() },
-            tag::ALTER_TABLE => Operation::AlterTable { schema: read_schema(reader)? },
-            tag::TRUNCATE => Operation::Truncate { table: read_table(reader)? },
-            tag::SET_INDEXES => {
-                Operation::SetIndexes { table: read_table(reader)?, indexes: read_indexes(reader)? }
-            }
-            tag::ADD_PART => {
-                Operation::AddPart { place: read_place(reader)?, part: read_part(reader)? }
-            }
-            tag::SET_TABLES => {
-                let place = read_place(reader)?;
-                let dropped = read_numbers(reader)?;
-                let added = match reader.u8()? {
-                    0 => None,
-                    tag::PUT => Some(read_hash_table(reader)?),
-                    _ => return Err(reader.corrupt("bad tag of a hash table")),
-                };
-                Operation::SetTables { place, dropped, added }
-            }
-            _ => return Err(reader.corrupt("unknown operation")),
-        });
+        operations.push(read_operation(reader)?);
     }
     Ok((commit, operations))
+}
+
+/// Decodes the next operation of a record.
+pub(super) fn read_operation(reader: &mut Reader<'_>) -> Result<Operation> {
+    Ok(match reader.u8()? {
+        tag::PUT => Operation::Put {
+            place: read_place(reader)?,
+            key: reader.bytes()?.to_vec(),
+            row: reader.bytes()?.to_vec(),
+        },
+        tag::DELETE => {
+            Operation::Delete { place: read_place(reader)?, key: reader.bytes()?.to_vec() }
+        }
+        tag::MOVE => Operation::Move {
+            place: read_place(reader)?,
+            segment: reader.varint()?,
+            row: u32::try_from(reader.varint()?).map_err(|_| reader.corrupt("row number"))?,
+            key: reader.bytes()?.to_vec(),
+            data: reader.bytes()?.to_vec(),
+        },
+        tag::FLUSH => {
+            let place = read_place(reader)?;
+            let upto = reader.u64()?;
+            let segments = read_segments(reader)?;
+            let count = reader.count(reader.remaining())?;
+            let except =
+                (0..count).map(|_| Ok(reader.bytes()?.to_vec())).collect::<Result<Vec<_>>>()?;
+            Operation::Flush { place, upto, segments, except }
+        }
+        tag::ADD_SEGMENTS => {
+            Operation::AddSegments { place: read_place(reader)?, segments: read_segments(reader)? }
+        }
+        tag::DELETE_ROWS => Operation::DeleteRows {
+            place: read_place(reader)?,
+            segment: reader.varint()?,
+            rows: read_bitmap(reader)?,
+        },
+        tag::CREATE_TABLE => Operation::CreateTable { schema: read_schema(reader)? },
+        tag::DROP_TABLE => Operation::DropTable { table: read_table(reader)? },
+        tag::MERGE => {
+            let place = read_place(reader)?;
+            let count = reader.count(reader.remaining())?;
+            let dropped = (0..count).map(|_| reader.varint()).collect::<Result<Vec<_>>>()?;
+            Operation::Merge { place, dropped, added: read_segments(reader)? }
+        }
+        tag::CREATE_VIEW => Operation::CreateView { view: read_view(reader)? },
+        tag::DROP_VIEW => Operation::DropView { name: reader.text()?.to_string() },
+        tag::ALTER_TABLE => Operation::AlterTable { schema: read_schema(reader)? },
+        tag::TRUNCATE => Operation::Truncate { table: read_table(reader)? },
+        tag::SET_INDEXES => {
+            Operation::SetIndexes { table: read_table(reader)?, indexes: read_indexes(reader)? }
+        }
+        tag::ADD_PART => {
+            Operation::AddPart { place: read_place(reader)?, part: read_part(reader)? }
+        }
+        tag::SET_TABLES => {
+            let place = read_place(reader)?;
+            let dropped = read_numbers(reader)?;
+            let added = match reader.u8()? {
+                0 => None,
+                tag::PUT => Some(read_hash_table(reader)?),
+                _ => return Err(reader.corrupt("bad tag of a hash table")),
+            };
+            Operation::SetTables { place, dropped, added }
+        }
+        _ => return Err(reader.corrupt("unknown operation")),
+    })
 }

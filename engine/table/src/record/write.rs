@@ -3,14 +3,21 @@
 use crate::record::fields::{put_bitmap, put_place, put_segments};
 use crate::record::hashes::{NewTable, put_hash_table, put_numbers};
 use crate::record::indexes::{Indexes, NewPart, put_indexes, put_part};
-use crate::record::operation::{NewSegment, Place, tag};
+use crate::record::operation::{NewSegment, Operation, Place, tag};
+use crate::record::read::read_operation;
 use crate::record::schema::{put_schema, put_view};
-use nacre_types::bytes::Write;
+use nacre_types::bytes::{Reader, Write};
 use nacre_types::{Result, TableId, TableSchema, Timestamp, ViewSchema, invariant};
 use roaring::RoaringBitmap;
 
 /// Length of the timestamp at the start of a record.
 const TIMESTAMP_BYTES: usize = size_of::<Timestamp>();
+
+/// Whether the last operation of a record, from `start` on, reads back as one that `is` accepts.
+fn reads_back(record: &[u8], start: usize, is: impl FnOnce(&Operation) -> bool) -> bool {
+    let mut reader = Reader::new(&record[start..], "log record");
+    read_operation(&mut reader).is_ok_and(|read| is(&read)) && reader.remaining() == 0
+}
 
 /// Starts a record.
 pub(crate) fn begin(commit: Timestamp) -> Vec<u8> {
@@ -33,17 +40,29 @@ pub(crate) fn timestamp(record: &[u8]) -> Option<Timestamp> {
 
 pub(crate) fn put(out: &mut Vec<u8>, place: Place, key: &[u8], row: &[u8]) {
     debug_assert!(!key.is_empty() && !row.is_empty(), "a row or its key is empty");
+    let start = out.len();
     out.put_u8(tag::PUT);
     put_place(out, place);
     out.put_bytes(key);
     out.put_bytes(row);
+    debug_assert!(
+        reads_back(out, start, |read| matches!(read,
+            Operation::Put { place: p, key: k, row: r } if *p == place && k == key && r == row)),
+        "a row does not read back"
+    );
 }
 
 pub(crate) fn delete(out: &mut Vec<u8>, place: Place, key: &[u8]) {
     debug_assert!(!key.is_empty(), "the key of a deleted row is empty");
+    let start = out.len();
     out.put_u8(tag::DELETE);
     put_place(out, place);
     out.put_bytes(key);
+    debug_assert!(
+        reads_back(out, start, |read| matches!(read,
+            Operation::Delete { place: p, key: k } if *p == place && k == key)),
+        "a deleted key does not read back"
+    );
 }
 
 pub(crate) fn move_row(
@@ -55,12 +74,19 @@ pub(crate) fn move_row(
     data: &[u8],
 ) {
     debug_assert!(!key.is_empty() && !data.is_empty(), "a moved row or its key is empty");
+    let start = out.len();
     out.put_u8(tag::MOVE);
     put_place(out, place);
     out.put_varint(segment);
     out.put_varint(row as u64);
     out.put_bytes(key);
     out.put_bytes(data);
+    debug_assert!(
+        reads_back(out, start, |read| matches!(read,
+            Operation::Move { segment: s, row: r, key: k, data: d, .. }
+                if *s == segment && *r == row && k == key && d == data)),
+        "a move does not read back"
+    );
 }
 
 pub(crate) fn flush(
@@ -71,20 +97,34 @@ pub(crate) fn flush(
     except: &[Vec<u8>],
 ) -> Result<()> {
     debug_assert!(!segments.is_empty(), "a flush into no segment");
+    let start = out.len();
     out.put_u8(tag::FLUSH);
     put_place(out, place);
     out.put_u64(upto);
     put_segments(out, segments)?;
     out.put_varint(except.len() as u64);
     except.iter().for_each(|key| out.put_bytes(key));
+    debug_assert!(
+        reads_back(out, start, |read| matches!(read,
+            Operation::Flush { upto: u, segments: s, except: e, .. }
+                if *u == upto && s == segments && e == except)),
+        "a flush does not read back"
+    );
     Ok(())
 }
 
 pub(crate) fn add_segments(out: &mut Vec<u8>, place: Place, segments: &[NewSegment]) -> Result<()> {
     debug_assert!(!segments.is_empty(), "a load of no segment");
+    let start = out.len();
     out.put_u8(tag::ADD_SEGMENTS);
     put_place(out, place);
-    put_segments(out, segments)
+    put_segments(out, segments)?;
+    debug_assert!(
+        reads_back(out, start, |read| matches!(read,
+            Operation::AddSegments { place: p, segments: s } if *p == place && s == segments)),
+        "the segments of a load do not read back"
+    );
+    Ok(())
 }
 
 pub(crate) fn delete_rows(
@@ -94,13 +134,22 @@ pub(crate) fn delete_rows(
     rows: &RoaringBitmap,
 ) -> Result<()> {
     debug_assert!(!rows.is_empty(), "no row of segment {segment} is deleted");
+    let start = out.len();
     out.put_u8(tag::DELETE_ROWS);
     put_place(out, place);
     out.put_varint(segment);
-    put_bitmap(out, rows)
+    put_bitmap(out, rows)?;
+    debug_assert!(
+        reads_back(out, start, |read| matches!(read,
+            Operation::DeleteRows { place: p, segment: s, rows: r }
+                if *p == place && *s == segment && r == rows)),
+        "deleted rows of segment {segment} do not read back"
+    );
+    Ok(())
 }
 
 pub(crate) fn create_table(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()> {
+    invariant!(schema.id > 0, "table {} is logged without an id", schema.name);
     out.put_u8(tag::CREATE_TABLE);
     put_schema(out, schema)?;
     set_indexes(out, schema);
@@ -108,11 +157,17 @@ pub(crate) fn create_table(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()
 }
 
 pub(crate) fn drop_table(out: &mut Vec<u8>, table: TableId) {
+    let start = out.len();
     out.put_u8(tag::DROP_TABLE);
     out.put_varint(table as u64);
+    debug_assert!(
+        reads_back(out, start, |read| *read == Operation::DropTable { table }),
+        "the drop of table {table} does not read back"
+    );
 }
 
 pub(crate) fn alter_table(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()> {
+    debug_assert!(schema.id > 0, "table {} is logged without an id", schema.name);
     out.put_u8(tag::ALTER_TABLE);
     put_schema(out, schema)?;
     set_indexes(out, schema);
@@ -129,9 +184,14 @@ fn set_indexes(out: &mut Vec<u8>, schema: &TableSchema) {
 }
 
 pub(crate) fn add_part(out: &mut Vec<u8>, place: Place, part: NewPart) {
+    let start = out.len();
     out.put_u8(tag::ADD_PART);
     put_place(out, place);
     put_part(out, part);
+    debug_assert!(
+        reads_back(out, start, |read| *read == Operation::AddPart { place, part }),
+        "an index part does not read back"
+    );
 }
 
 pub(crate) fn set_tables(
@@ -141,6 +201,7 @@ pub(crate) fn set_tables(
     added: Option<&NewTable>,
 ) {
     invariant!(!dropped.is_empty() || added.is_some(), "hash tables are replaced without a change");
+    let start = out.len();
     out.put_u8(tag::SET_TABLES);
     put_place(out, place);
     put_numbers(out, dropped);
@@ -148,11 +209,22 @@ pub(crate) fn set_tables(
     if let Some(added) = added {
         put_hash_table(out, added);
     }
+    debug_assert!(
+        reads_back(out, start, |read| matches!(read,
+            Operation::SetTables { place: p, dropped: d, added: a }
+                if *p == place && d == dropped && a.as_ref() == added)),
+        "hash tables do not read back"
+    );
 }
 
 pub(crate) fn truncate(out: &mut Vec<u8>, table: TableId) {
+    let start = out.len();
     out.put_u8(tag::TRUNCATE);
     out.put_varint(table as u64);
+    debug_assert!(
+        reads_back(out, start, |read| *read == Operation::Truncate { table }),
+        "the truncation of table {table} does not read back"
+    );
 }
 
 pub(crate) fn create_view(out: &mut Vec<u8>, view: &ViewSchema) {
@@ -161,8 +233,13 @@ pub(crate) fn create_view(out: &mut Vec<u8>, view: &ViewSchema) {
 }
 
 pub(crate) fn drop_view(out: &mut Vec<u8>, name: &str) {
+    let start = out.len();
     out.put_u8(tag::DROP_VIEW);
     out.put_bytes(name.as_bytes());
+    debug_assert!(
+        reads_back(out, start, |read| matches!(read, Operation::DropView { name: n } if n == name)),
+        "the drop of view {name} does not read back"
+    );
 }
 
 pub(crate) fn merge(
@@ -176,9 +253,17 @@ pub(crate) fn merge(
         added.iter().all(|new| !dropped.contains(&new.id)),
         "a merge drops a segment that it adds"
     );
+    let start = out.len();
     out.put_u8(tag::MERGE);
     put_place(out, place);
     out.put_varint(dropped.len() as u64);
     dropped.iter().for_each(|id| out.put_varint(*id));
-    put_segments(out, added)
+    put_segments(out, added)?;
+    debug_assert!(
+        reads_back(out, start, |read| matches!(read,
+            Operation::Merge { place: p, dropped: d, added: a }
+                if *p == place && d == dropped && a == added)),
+        "a merge does not read back"
+    );
+    Ok(())
 }

@@ -166,6 +166,17 @@ impl Part {
         Ok(rows)
     }
 
+    /// Fails with `corrupt` unless these rows of one key ascend.
+    pub fn check_ascending(&self, rows: &[u32]) -> Result<()> {
+        match rows.is_sorted() {
+            true => Ok(()),
+            false => Err(Error::corrupt(format!(
+                "segment {}: rows of one key do not ascend",
+                self.file.name()
+            ))),
+        }
+    }
+
     /// Positions of all keys with this prefix: the first, and the one after the last.
     pub fn equal(&self, prefix: &[Value]) -> Result<(usize, usize)> {
         self.file.equal_range(&self.keys, prefix)

@@ -13,7 +13,9 @@ pub struct RowKey {
 impl RowKey {
     /// Encodes a key. `limit` if it is too long.
     pub(crate) fn new(layout: &TableLayout, values: Vec<Value>) -> Result<RowKey> {
-        Ok(RowKey { encoded: layout.encode_key(&values)?, values })
+        let encoded = layout.encode_key(&values)?;
+        debug_assert!(!encoded.is_empty(), "a primary key of no columns");
+        Ok(RowKey { encoded, values })
     }
 
     /// Its values, in key order.

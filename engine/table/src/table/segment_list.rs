@@ -66,6 +66,10 @@ impl SegmentList {
             true => Candidates::all(self.states.len()),
             false => self.primary.get_or_init(make).candidates(key)?,
         };
+        debug_assert!(
+            found.newest_first().all(|candidate| candidate.place < self.states.len()),
+            "a key may be in a segment that is not listed"
+        );
         Ok(if self.is_filtered { found.with_hash(hash_bytes(key)) } else { found })
     }
 
@@ -79,6 +83,10 @@ impl SegmentList {
         drop(known);
         let tables: Vec<Arc<HashTable>> = self.tables_of(KeySet::Index(id)).cloned().collect();
         let made = Arc::new(Directory::of_index(index, self, &tables));
+        debug_assert!(
+            tables.iter().all(|table| table.keys() == KeySet::Index(id)),
+            "a hash table of other keys is asked for those of index {id}"
+        );
         let mut known = self.indexes.write().unwrap_or_else(PoisonError::into_inner);
         known.retain(|(known, _)| *known != id);
         known.push((id, made.clone()));

@@ -39,6 +39,11 @@ impl Sharding {
         let partitions = partition_count(schema);
         let columns = schema.shard_key.as_ref().map(|key| key.columns.clone());
         let columns = columns.filter(|columns| partitions > 1 && !columns.is_empty());
+        debug_assert!(
+            columns.iter().flatten().all(|column| *column < schema.columns.len()),
+            "a shard column that table {} does not have",
+            schema.name
+        );
         Sharding { partitions, columns, next: AtomicU64::new(0) }
     }
 
@@ -65,7 +70,11 @@ impl Sharding {
                 }
                 self.of_hash(&deciding)
             }
-            _ => (row_number(key) % u64::from(self.partitions)) as u32,
+            (Some(_), None) => {
+                invariant!(false, "rows with a primary key are in any of several partitions");
+                0
+            }
+            (None, _) => (row_number(key) % u64::from(self.partitions)) as u32,
         }
     }
 
@@ -87,6 +96,11 @@ impl Sharding {
 
     /// The partition for a new row of a table without a primary key.
     pub fn of_new_row(&self, schema: &TableSchema, row: &[Value]) -> Result<u32> {
+        debug_assert!(
+            schema.primary_key.is_none(),
+            "a key says where its row of {} is",
+            schema.name
+        );
         match &self.columns {
             Some(columns) => self.of_values(schema, &key_of(columns, row)),
             None => Ok(self.any()),
@@ -96,6 +110,7 @@ impl Sharding {
     /// Whether a row of a table without a primary key may stay in its partition with these new
     /// values.
     pub fn may_stay(&self, schema: &TableSchema, partition: u32, row: &[Value]) -> Result<bool> {
+        debug_assert!(partition < self.partitions, "partition {partition} of {}", self.partitions);
         match &self.columns {
             Some(columns) => Ok(self.of_values(schema, &key_of(columns, row))? == partition),
             None => Ok(true),
@@ -104,6 +119,7 @@ impl Sharding {
 
     /// Chooses partitions round-robin.
     fn any(&self) -> u32 {
+        debug_assert!(self.columns.is_none(), "the values of a row decide its partition");
         (self.next.fetch_add(1, Ordering::Relaxed) % u64::from(self.partitions)) as u32
     }
 

@@ -48,11 +48,13 @@ impl ColumnSummary {
         if !known {
             return None;
         }
+        debug_assert!(nulls <= rows, "{nulls} nulls in {rows} rows");
         let (min, max) = bounds.unwrap_or((Value::Null, Value::Null));
         let mut distinct = if complete { most } else { sum };
         if let Some(width) = width(&min, &max) {
             distinct = distinct.min(width);
         }
+        debug_assert!(distinct >= 0.0, "{distinct} distinct values");
         Some(ColumnSummary { min, max, nulls: nulls as f64 / rows.max(1) as f64, distinct })
     }
 }

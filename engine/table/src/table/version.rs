@@ -86,6 +86,12 @@ impl Table {
             "table {} changes its number of partitions",
             schema.name
         );
+        invariant!(schema.id == old.id(), "table {} gets the id {}", old.id(), schema.id);
+        debug_assert!(
+            since == 0 || since > old.since,
+            "a version of commit {since} follows one of commit {}",
+            old.since
+        );
         Table {
             sharding: Sharding::new(&schema),
             indexes: Indexes::new(&schema, old.partitions.len(), Some(&old.indexes)),
@@ -103,7 +109,13 @@ impl Table {
     /// Creates the version for a commit that removes all rows. Its partitions are new and empty,
     /// but continue the numbering of rows.
     pub(crate) fn emptied(old: &Table, since: Timestamp) -> Table {
+        debug_assert!(since >= old.since, "a version of {since} follows one of {}", old.since);
         let new = Table::new((**old.schema()).clone());
+        invariant!(
+            new.partitions.len() == old.partitions.len(),
+            "table {} changes its number of partitions",
+            old.schema().name
+        );
         for (old, new) in old.partitions.iter().zip(new.partitions.iter()) {
             new.saw_row_numbers(old.next_row_number().saturating_sub(1));
         }
@@ -142,6 +154,7 @@ impl Table {
             "commit {commit} puts a version of commit {} in the place of another",
             self.since
         );
+        debug_assert!(self.previous().is_none(), "a version replaces another twice");
         old.end_at(commit);
         self.set_previous(Some(old.clone()));
     }
@@ -151,7 +164,15 @@ impl Table {
         let mut version = self.clone();
         while version.since() > at {
             match version.previous() {
-                Some(previous) => version = previous,
+                Some(previous) => {
+                    debug_assert!(
+                        previous.since() < version.since() && previous.id() == self.id(),
+                        "commit {} made the version before that of commit {}",
+                        previous.since(),
+                        version.since()
+                    );
+                    version = previous;
+                }
                 None => break,
             }
         }
@@ -172,7 +193,9 @@ impl Table {
 
     /// Whether snapshots at a timestamp see this version.
     pub fn serves(&self, at: Timestamp) -> bool {
-        self.since <= at && at < self.until.load(Ordering::Acquire)
+        let until = self.until.load(Ordering::Acquire);
+        debug_assert!(self.since < until, "a version of {}..{until}", self.since);
+        self.since <= at && at < until
     }
 
     fn end_at(&self, commit: Timestamp) {
@@ -188,6 +211,7 @@ impl Table {
     /// Drops the table in all versions, of which this is the newest. Must be called under the
     /// commit lock.
     pub(crate) fn drop_at(&self, commit: Timestamp) {
+        debug_assert!(!self.is_dropped(), "table {} is dropped twice", self.schema().name);
         self.dropped.store(true, Ordering::Release);
         // Snapshots may hold older versions.
         let mut older = self.previous();
@@ -310,8 +334,14 @@ impl Table {
         Arc::ptr_eq(&self.partitions, &other.partitions)
     }
 
+    /// Whether a partition is one of its own.
+    fn owns(&self, partition: &Partition) -> bool {
+        std::ptr::eq(self.partition(partition.number()), partition)
+    }
+
     /// The partition as log records name it.
     pub(crate) fn place(&self, partition: &Partition) -> Place {
+        debug_assert!(self.owns(partition), "a partition of another table");
         Place { table: self.id(), partition: partition.number() }
     }
 
@@ -335,6 +365,7 @@ impl Table {
         flush_bytes: usize,
         oldest_snapshot: impl Fn() -> Timestamp,
     ) -> Option<&Partition> {
+        invariant!(!self.partitions.is_empty(), "table {} has no partition", self.schema().name);
         let limit = flush_bytes / self.partitions.len();
         let wants = |p: &&Partition| {
             p.wants_flush(limit, self.indexes.entry_bytes(p.number()), &oldest_snapshot)
@@ -391,6 +422,7 @@ impl Table {
     /// Whether a row of any version of the table has this index key. `conflict` if the table was
     /// altered and the row is newer than this version.
     pub(crate) fn has_key(&self, index: &Index, row: &Row, index_key: &[u8]) -> Result<bool> {
+        debug_assert!(self.has_index(index.id()), "index {} is of another table", index.name());
         match index.is_key_of(&self.layout, row, index_key) {
             Err(_) if !self.is_newest() => Err(self.superseded()),
             has => has,
@@ -399,6 +431,7 @@ impl Table {
 
     /// Bytes of the index entries of a partition's rowstore.
     pub(crate) fn entry_bytes(&self, partition: &Partition) -> usize {
+        debug_assert!(self.owns(partition), "a partition of another table");
         self.indexes.entry_bytes(partition.number())
     }
 
@@ -413,11 +446,16 @@ impl Table {
 
     /// Adds the index entries of a row about to be written. The caller holds its lock.
     pub(crate) fn enter(&self, partition: u32, row_key: &[u8], row: &Row) -> Result<()> {
+        debug_assert!(
+            self.partition_of(row_key).number() == partition,
+            "a row of another partition than {partition} is entered"
+        );
         self.indexes.enter(&self.layout, partition, row_key, row)
     }
 
     /// Removes the index entries of a row whose write was undone. The caller holds its lock.
     pub(crate) fn leave(&self, partition: u32, node: &Node, row: &Row) {
+        debug_assert!(node.is_locked(), "entries are taken out of a row that is not locked");
         self.indexes.leave(&self.layout, partition, node, row);
     }
 
@@ -430,12 +468,14 @@ impl Table {
         before: Option<&Change>,
         undone: Option<&Change>,
     ) {
+        debug_assert!(node.is_locked(), "entries are restored of a row that is not locked");
         self.indexes.take_back(&self.layout, partition, node, before, undone);
     }
 
     /// Frees row versions that no snapshot from `oldest` on sees, and index entries that only they
     /// needed.
     pub(crate) fn collect_row(&self, partition: &Partition, node: &Arc<Node>, oldest: Timestamp) {
+        debug_assert!(self.owns(partition), "a row in a partition of another table");
         let (number, rowstore) = (partition.number(), partition.rowstore());
         self.indexes.collect_row(&self.layout, number, rowstore, node, oldest);
     }
@@ -443,6 +483,7 @@ impl Table {
     /// Frees versions and nodes of a partition's rowstore that no snapshot from `oldest` on sees,
     /// and their index entries.
     pub(crate) fn collect_rowstore(&self, partition: &Partition, oldest: Timestamp) -> Result<()> {
+        debug_assert!(self.owns(partition), "a rowstore of another table");
         partition.each_node(|node| partition.rowstore().collect(node, oldest));
         self.indexes.sweep(&self.layout, partition.number(), partition.rowstore())?;
         partition.collected(self.entry_bytes(partition), oldest);

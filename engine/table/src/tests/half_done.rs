@@ -25,8 +25,10 @@ fn list(
     commit: u64,
     rows: &[Vec<Value>],
 ) -> impl FnOnce() + use<> {
-    let partition = table.partition_for(&rows[0]).unwrap().number();
-    assert!(rows.iter().all(|row| table.partition_for(row).unwrap().number() == partition));
+    let partition_of =
+        |row: &Vec<Value>| table.partition_of(table.row_key(row).unwrap().encoded()).number();
+    let partition = partition_of(&rows[0]);
+    assert!(rows.iter().all(|row| partition_of(row) == partition));
     let mut builder = table.segment_builder();
     builder.push(&batch(rows));
     let segment = write_segment(store, builder).unwrap();

@@ -13,7 +13,7 @@ use crate::transaction::write_set::LockedRow;
 use nacre_column::Batch;
 use nacre_rowstore::{Change, Row};
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Reason, Result, Value};
+use nacre_types::{Reason, Result, Value, invariant};
 use std::sync::Arc;
 
 /// Inserts rows given in table order. Fails on the first existing key; the caller then rolls back
@@ -53,6 +53,11 @@ pub(super) fn insert_absent(core: &mut Core, table: &Arc<Table>, values: &[Value
 }
 
 fn insert_values(core: &mut Core, table: &Arc<Table>, values: &[Value]) -> Result<()> {
+    debug_assert!(
+        values.len() == table.schema().columns.len(),
+        "a row of {} values is inserted",
+        values.len()
+    );
     let encoded = table.layout().encode_row(values)?;
     match table.key_columns() {
         None => insert_numbered(core, table, values, encoded),
@@ -71,6 +76,12 @@ fn insert_numbered(core: &mut Core, table: &Arc<Table>, values: &[Value], row: R
             partition.number()
         );
         let locked = core.writes_mut().lock_node(table, partition, &key)?;
+        // It would take the place of another row.
+        invariant!(
+            locked.fresh && locked.node.newest().is_none(),
+            "row number {number} of table {} is given out twice",
+            table.schema().name
+        );
         write_row(core, table, locked, row.clone())?;
     }
     Ok(())
@@ -80,6 +91,10 @@ fn insert_unique(core: &mut Core, table: &Arc<Table>, key: &[Value], row: Row) -
     let encoded = table.layout().encode_key(key)?;
     let partition = table.partition_of(&encoded);
     let locked = core.writes_mut().lock_node(table, partition, &encoded)?;
+    debug_assert!(
+        !locked.fresh || locked.node.pending().is_none(),
+        "a row that was not locked has a change"
+    );
     let probed = match (locked.node.pending(), locked.node.newest()) {
         (Some(change), _) => Ok(matches!(change, Change::Put(_))),
         (None, Some(newest)) => match newest.change {
@@ -106,6 +121,11 @@ fn is_in_segments(
     partition: &Partition,
     key: &[Value],
 ) -> Result<bool> {
+    debug_assert!(
+        key.len() == table.layout().key_types().len(),
+        "a key of {} values is looked up",
+        key.len()
+    );
     let mut before: Option<Arc<SegmentState>> = None;
     loop {
         let Some((state, _)) = partition.find_newest(table.layout(), key)? else {
@@ -131,9 +151,24 @@ pub(super) fn update_row(
     table.check_newest()?;
     table.schema().check_row(values)?;
     let row = table.layout().encode_row(values)?;
+    debug_assert!(
+        matches!(locator, RowLocator::Segment { .. })
+            || has_key_of(table, locator, values).unwrap_or(false),
+        "a row is replaced by one with another key"
+    );
     lock_rows(core, table, std::slice::from_ref(locator), &[])?
         .into_iter()
         .try_for_each(|locked| write_row(core, table, locked, row.clone()))
+}
+
+/// Whether values have the key that a row in memory has; any do in a table without a primary key.
+fn has_key_of(table: &Table, locator: &RowLocator, values: &[Value]) -> Result<bool> {
+    match (table.key_columns(), locator) {
+        (Some(columns), RowLocator::Memory { key, .. }) => {
+            Ok(table.layout().encode_key(&key_of(columns, values))? == **key)
+        }
+        _ => Ok(true),
+    }
 }
 
 /// Replaces rows. `new_rows` holds whole rows in table order, one per locator. A row's key and
@@ -189,7 +224,7 @@ fn update_locked(
     let count = rows.len() as u64;
     let mut deferred = Deferred::default();
     let mut failed = Ok(());
-    for (locked, values) in rows.into_iter().zip(new_rows) {
+    for (locked, values) in rows.into_iter().zip(&mut *new_rows) {
         match failed {
             Ok(()) => failed = update_one(core, table, locked, values, &mut deferred),
             // The lock is released with the transaction's other locks.
@@ -197,6 +232,7 @@ fn update_locked(
         }
     }
     failed?;
+    invariant!(new_rows.next().is_none(), "{count} rows are locked, and more are to be written");
     write_deferred(core, table, deferred)?;
     Ok(count)
 }
@@ -240,6 +276,10 @@ pub(super) fn update_one(
     values: Vec<Value>,
     deferred: &mut Deferred,
 ) -> Result<()> {
+    debug_assert!(
+        locked.node.is_locked_by(core.writes().owner()),
+        "a row is updated without its lock"
+    );
     match plan_update(table, &locked, values, deferred) {
         Ok(Some(row)) => write_row(core, table, locked, row),
         Ok(None) => {
@@ -260,6 +300,11 @@ fn plan_update(
     values: Vec<Value>,
     deferred: &mut Deferred,
 ) -> Result<Option<Row>> {
+    debug_assert!(
+        values.len() == table.schema().columns.len(),
+        "a row of {} values is written",
+        values.len()
+    );
     let layout = table.layout();
     let row = layout.encode_row(&values)?;
     if let Some(columns) = layout.key_columns() {
@@ -296,6 +341,11 @@ pub(super) fn delete_conflicting(
     table: &Arc<Table>,
     row: &[Value],
 ) -> Result<u64> {
+    debug_assert!(
+        row.len() == table.schema().columns.len(),
+        "a row of {} values is to be written",
+        row.len()
+    );
     let mut deleted = 0;
     if let Some(columns) = table.key_columns()
         && let Some((locator, _)) = locate(core, table, &key_of(columns, row))?
@@ -330,5 +380,10 @@ pub(super) fn locate(core: &Core, table: &Table, key: &[Value]) -> Result<Option
     let Some((partition, found)) = core.find(table, key, &encoded)? else { return Ok(None) };
     let all: Vec<usize> = (0..table.schema().columns.len()).collect();
     let values = found.values(table, &all)?;
+    debug_assert!(
+        table.key_columns().is_none_or(|columns| key_of(columns, &values).len() == key.len()),
+        "a row was found by {} values of its key",
+        key.len()
+    );
     Ok(Some((RowLocator::of(partition, &found), values)))
 }

@@ -90,6 +90,10 @@ impl Core {
         key: &[Value],
         encoded: &[u8],
     ) -> Result<Option<(&'t Partition, Found)>> {
+        debug_assert!(
+            table.layout().encode_wanted_key(key).is_ok_and(|known| known == encoded),
+            "a key and its encoding differ"
+        );
         let partition = table.partition_of(encoded);
         let found =
             self.read(table, |reader| point::find(table, partition, key, encoded, reader))?;
@@ -107,6 +111,11 @@ impl Core {
     /// Makes all changes durable and visible, or none. After an `io` error the log is poisoned and
     /// the outcome is unknown until the database is opened again.
     pub fn commit(mut self, level: CommitLevel) -> Result<()> {
+        debug_assert!(
+            self.at() <= self.commits().snapshots().visible(),
+            "a transaction at commit {}, which is not visible",
+            self.at()
+        );
         let mut payload = record::begin(0);
         if self.writes.log(&mut payload) == 0 {
             return Ok(());
@@ -137,6 +146,7 @@ impl Core {
             CommitLevel::Configured => commits.settle(committed),
         };
         let written = self.writes.unlock();
+        debug_assert!(self.writes.is_empty(), "a committed transaction has changes left");
         drop(self);
         written.collect(commits.snapshots().oldest());
         settled

@@ -98,6 +98,7 @@ impl Transaction {
         key: &[Value],
         projection: &[usize],
     ) -> Result<Option<Vec<Value>>> {
+        debug_assert!(table.key_columns().is_some(), "table {} has no key", table.schema().name);
         let encoded = table.layout().encode_wanted_key(key)?;
         match self.0.find(table, key, &encoded)? {
             Some((_, found)) => found.values(table, projection).map(Some),
@@ -191,6 +192,7 @@ impl Transaction {
         decide: impl FnOnce(&Transaction, &[Option<Vec<Value>>]) -> Result<Vec<Option<Vec<Value>>>>,
     ) -> Result<()> {
         table.check_newest()?;
+        debug_assert!(table.key_columns().is_some(), "table {} has no key", table.schema().name);
         let locked = keyed::lock(&mut self.0, table, keys);
         let decided = locked.olds().and_then(|olds| decide(self, olds));
         keyed::write(&mut self.0, table, locked, decided)

@@ -23,6 +23,11 @@ impl HiddenRows {
         self.0.entry((table.id(), hidden.segment)).or_default().insert(hidden.row)
     }
 
+    /// Whether no row is hidden.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Unhides a row.
     pub fn remove(&mut self, table: &Table, hidden: SegmentRow) {
         let key = (table.id(), hidden.segment);
@@ -44,6 +49,8 @@ impl HiddenRows {
 
     /// The hidden rows of a segment.
     pub fn of_segment(&self, table: &Table, segment: u64) -> Option<&RoaringBitmap> {
-        self.0.get(&(table.id(), segment))
+        let rows = self.0.get(&(table.id(), segment));
+        debug_assert!(rows.is_none_or(|rows| !rows.is_empty()), "no row of a segment is hidden");
+        rows
     }
 }

@@ -46,6 +46,12 @@ impl LockedKeys {
     /// The existing rows of the keys, by position in the batch, or the error that prevented
     /// locking.
     pub fn olds(&self) -> Result<&[OldRow]> {
+        debug_assert!(
+            self.rows.len() <= self.olds.len(),
+            "{} of {} keys are locked",
+            self.rows.len(),
+            self.olds.len()
+        );
         self.outcome.as_ref().map(|()| self.olds.as_slice()).map_err(Clone::clone)
     }
 }
@@ -60,6 +66,12 @@ pub(super) fn lock(core: &mut Core, table: &Arc<Table>, keys: &[RowKey]) -> Lock
         outcome: Ok(()),
     };
     locked.outcome = lock_keys(core, table, keys, &mut locked);
+    invariant!(
+        locked.outcome.is_err() || locked.rows.len() == keys.len(),
+        "{} of {} keys are locked",
+        locked.rows.len(),
+        keys.len()
+    );
     locked
 }
 
@@ -85,6 +97,10 @@ pub(super) fn write(
     let (mut fresh, mut taken) = (Vec::new(), Vec::new());
     let mut released = false;
     for (at, row) in locked.rows {
+        debug_assert!(
+            row.node.is_locked_by(core.writes().owner()),
+            "a key is written without its lock"
+        );
         match (news[at].take(), locked.olds[at].take()) {
             (Some(new), Some(old)) => taken.push(Replacement { locked: row, old, new }),
             (Some(new), None) => fresh.push((row, new)),
@@ -134,7 +150,14 @@ fn lock_keys(
         let partition = table.partition_of(keys[at].encoded());
         let row = core.writes_mut().lock_node(table, partition, keys[at].encoded())?;
         locked.rows.push((at, row.clone()));
+        debug_assert!(**row.node.key() == *keys[at].encoded(), "the lock of another key is taken");
         let (old, hides) = meet_key(core, table, partition, &keys[at], &row, &all)?;
+        debug_assert!(
+            old.as_ref().is_none_or(|old| old.len() == all.len()),
+            "a row of table {} has not {} values",
+            table.schema().name,
+            all.len()
+        );
         locked.olds[at] = old;
         if let Some((_, row)) = locked.rows.last_mut() {
             row.hides = hides;
@@ -152,6 +175,10 @@ fn meet_key(
     locked: &LockedRow,
     all: &[usize],
 ) -> Result<(OldRow, Option<SegmentRow>)> {
+    debug_assert!(
+        locked.node.is_locked_by(core.writes().owner()),
+        "a key is looked up without its lock"
+    );
     let (layout, node) = (table.layout(), &locked.node);
     let is_newer = locked.fresh && node.newest().is_some_and(|newest| newest.content > core.at());
     if is_newer && !plant::is(Bug::LostUpdate) {
@@ -178,6 +205,11 @@ fn probe_key(
     partition: &Partition,
     key: &RowKey,
 ) -> Result<Option<(Arc<SegmentState>, u32)>> {
+    debug_assert!(
+        std::ptr::eq(table.partition_of(key.encoded()), partition),
+        "a key is looked up in partition {}",
+        partition.number()
+    );
     let at = core.at();
     loop {
         let list = partition.segments();
@@ -222,6 +254,11 @@ fn insert_locked(
             return Err(error);
         }
     };
+    // Under another key the row would not be found.
+    debug_assert!(
+        table.row_key(values).is_ok_and(|key| *key.encoded() == **locked.node.key()),
+        "a row is inserted under the key of another"
+    );
     match write_row(core, table, locked, row) {
         Err(error) if error.reason() == Some(Reason::DuplicateKey) => {
             Err(explain_duplicate(core, table, values, error)?)
@@ -235,6 +272,7 @@ fn check_and_move(core: &Core, table: &Arc<Table>, taken: &[Replacement]) -> Res
     let mut moves = Vec::new();
     for Replacement { locked, old, new } in taken {
         table.schema().check_row(new)?;
+        debug_assert!(old.len() == new.len(), "{} values replace {}", new.len(), old.len());
         let newest = locked.node.newest();
         let is_here = newest.is_some_and(|newest| matches!(newest.change, Change::Put(_)));
         if locked.node.pending().is_none() && !is_here {

@@ -10,7 +10,7 @@ use crate::transaction::moves::{Move, MovedRow};
 use crate::transaction::write_set::LockedRow;
 use nacre_rowstore::{Change, Row};
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Result, Value, key};
+use nacre_types::{Result, Value, invariant, key};
 use std::sync::Arc;
 
 /// Merges that may invalidate one move before it gives up. A merge takes far longer than an
@@ -46,6 +46,12 @@ pub(super) fn lock_rows(
         }
         return Err(error);
     }
+    invariant!(
+        locked.len() == locators.len(),
+        "{} of {} rows are locked",
+        locked.len(),
+        locators.len()
+    );
     Ok(locked)
 }
 
@@ -60,6 +66,7 @@ fn lock_each(
     for (at, locator) in locators.iter().enumerate() {
         let seen = seen.get(at).copied();
         let row = lock_one(core, table, locator, seen)?;
+        debug_assert!(row.node.is_locked_by(core.writes().owner()), "row {at} is not locked");
         locked.push(row.clone());
         if !row.fresh {
             continue;
@@ -86,8 +93,17 @@ fn lock_one(
     seen: Option<&[Value]>,
 ) -> Result<LockedRow> {
     let layout = table.layout();
+    debug_assert!(
+        seen.is_none_or(|seen| seen.len() == table.schema().columns.len()),
+        "a row of {:?} values was seen",
+        seen.map(<[Value]>::len)
+    );
     match locator {
         RowLocator::Memory { partition, key } => {
+            debug_assert!(
+                table.partition_of(key).number() == *partition,
+                "a row was seen in partition {partition}, which does not have it"
+            );
             core.writes_mut().lock_node(table, table.partition(*partition), key)
         }
         RowLocator::Segment { partition, segment, row } => {
@@ -106,12 +122,23 @@ fn lock_one(
 
 /// Moves rows from segments to the rowstore, following them through concurrent merges.
 pub(super) fn move_all(core: &Core, table: &Arc<Table>, rows: &[RowToMove<'_>]) -> Result<()> {
+    debug_assert!(
+        rows.iter().all(|row| row.locked.node.pending().is_none()),
+        "a row that this transaction has changed is to be moved"
+    );
     for _ in 0..MOVE_ATTEMPTS {
         if move_rows(core, table, rows)? {
             return Ok(());
         }
     }
     Err(core.conflict(table))
+}
+
+/// Whether a row has a key; any has in a table without a primary key.
+fn has_key(table: &Table, key: &[u8], row: &Row) -> bool {
+    let values = || table.layout().rows().decode(row);
+    let encode = |columns| table.layout().encode_key(&key_of(columns, &values()));
+    table.key_columns().is_none_or(|columns| encode(columns).is_ok_and(|own| own == *key))
 }
 
 /// Moves rows from segments to the rowstore. This transaction has locked their nodes, so no other
@@ -152,6 +179,11 @@ fn move_rows(core: &Core, table: &Arc<Table>, rows: &[RowToMove<'_>]) -> Result<
             Some(values) => layout.rows().encode(values)?.into(),
             None => layout.rows().encode(&layout.segment_row(&state.segment, row, &all)?)?.into(),
         };
+        debug_assert!(
+            has_key(table, node.key(), &copy),
+            "a row of table {} is moved under another key",
+            table.schema().name
+        );
         if !plant::is(Bug::IndexEntry) {
             table.enter(number, node.key(), &copy)?;
         }

@@ -79,6 +79,11 @@ impl Move {
     /// Adds a segment row.
     pub fn add(&mut self, moved: MovedRow) {
         let MovedRow { partition, state, row, node, copy } = moved;
+        debug_assert!(node.is_locked(), "a row is moved that is not locked");
+        debug_assert!(
+            self.table.partition_of(node.key()).number() == partition,
+            "a row is moved into partition {partition}, which does not have it"
+        );
         let place = self.table.place(self.table.partition(partition));
         record::move_row(&mut self.operations, place, state.id(), row, node.key(), &copy);
         self.copies.push(Copied { node, content: state.content(), row: copy });
@@ -98,6 +103,11 @@ impl Move {
 
     /// Whether it can be committed. Must be called under the commit lock.
     fn check(&self) -> Outcome {
+        debug_assert!(
+            self.operations.is_empty() == self.copies.is_empty(),
+            "{} rows are moved and others logged",
+            self.copies.len()
+        );
         if let Err(error) = self.table.check_newest() {
             return Outcome::Failed(error);
         }
@@ -148,6 +158,7 @@ impl Moves {
     /// where it was and nothing was done. Does not sync: the move itself changes no content, and
     /// the commit that depends on it comes later in the log.
     pub fn commit(&self, asked: Move) -> Result<bool> {
+        debug_assert!(!asked.is_empty(), "a move of no rows");
         let asked = Arc::new(asked);
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(asked.clone());
         let mut turn = self.commits.lock();
@@ -156,6 +167,10 @@ impl Moves {
             let commit = turn.next();
             let mut payload = record::begin(commit);
             let moved = self.take(&mut payload);
+            debug_assert!(
+                moved.iter().all(|one| one.outcome().is_none()),
+                "a move is to be committed that is settled"
+            );
             if moved.is_empty() {
                 continue;
             }
@@ -202,7 +217,18 @@ impl Moves {
     fn apply(&self, commit: Timestamp, moves: &[Arc<Move>]) {
         let oldest = self.commits.snapshots().oldest();
         for one in moves {
+            debug_assert!(
+                one.copies.len() as u64
+                    == one.leaving.values().map(|one| one.rows.len()).sum::<u64>(),
+                "{} rows come and others leave",
+                one.copies.len()
+            );
             for copied in &one.copies {
+                debug_assert!(
+                    copied.node.is_locked() && copied.content <= commit,
+                    "a row of commit {} is moved by commit {commit}, or is not locked",
+                    copied.content
+                );
                 copied.node.push_moved_in(commit, copied.content, copied.row.clone());
             }
             for Leaving { partition, state, rows } in one.leaving.values() {

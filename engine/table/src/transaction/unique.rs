@@ -19,7 +19,7 @@ use crate::transaction::write_set::LockedRow;
 use nacre_rowstore::{Blocker, Change, Node, Row, Visible};
 use nacre_types::hash::hash_bytes;
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Error, IndexId, Result, Value, key};
+use nacre_types::{Error, IndexId, Reason, Result, Value, key, row};
 use std::sync::Arc;
 
 /// The row being written, identified by partition and key.
@@ -50,6 +50,11 @@ pub(super) fn write_row(
     locked: LockedRow,
     row: Row,
 ) -> Result<()> {
+    debug_assert!(
+        row::version(&row) == Some(table.schema().version),
+        "a row is written that is not of version {} of its schema",
+        table.schema().version
+    );
     if !table.indexes().is_empty()
         && let Err(error) = index_row(core, table, &locked, &row)
     {
@@ -82,6 +87,7 @@ fn index_row(core: &mut Core, table: &Arc<Table>, locked: &LockedRow, row: &Row)
 /// Whether the new content changes the row's unique values, so that old values must be removed
 /// before new ones are added.
 pub(super) fn changes_unique(table: &Table, node: &Node, row: &Row) -> Result<bool> {
+    debug_assert!(node.is_locked(), "a row is compared that others may change");
     for index in table.unique_indexes() {
         if !has_now(table, index, node, &index.key_of(table.layout().rows(), row)?)? {
             return Ok(true);
@@ -92,6 +98,7 @@ pub(super) fn changes_unique(table: &Table, node: &Node, row: &Row) -> Result<bo
 
 /// Whether a row locked by this transaction already has an index key.
 fn has_now(table: &Table, index: &Index, node: &Node, index_key: &[u8]) -> Result<bool> {
+    debug_assert!(node.is_locked(), "others may change a row that is asked for its value");
     match node.pending().or_else(|| node.newest().map(|version| version.change)) {
         Some(Change::Put(row)) => table.has_key(index, &row, index_key),
         _ => Ok(false),
@@ -109,6 +116,11 @@ fn claim(
     let index = &table.indexes()[at];
     core.writes_mut().lock_claim(table, own.partition, at, index_key)?;
     let values = key::decode(index_key, index.types())?;
+    debug_assert!(
+        !values.iter().any(Value::is_null),
+        "nulls are claimed as a value of index {}",
+        index.name()
+    );
     let wanted = WantedValue { table, index, key: index_key, values: &values, own: Some(own) };
     for partition in table.partitions() {
         probe(core, partition, wanted)?;
@@ -136,6 +148,11 @@ fn duplicate(wanted: WantedValue<'_>) -> Error {
 /// searches memory first, then segments, and follows each row that has left one of them.
 fn probe(core: &mut Core, partition: &Partition, wanted: WantedValue<'_>) -> Result<()> {
     let WantedValue { table, index, key, values, own } = wanted;
+    debug_assert!(
+        index.is_unique() && !index.may_repeat(key),
+        "a value of index {} may occur twice",
+        index.name()
+    );
     let mut row_keys: Vec<Vec<u8>> = Vec::new();
     let end = successor(key.to_vec());
     each_entry(index, partition.number(), key, end.as_deref(), |entry| {
@@ -200,6 +217,7 @@ fn meet_in_segment(
     state: &Arc<SegmentState>,
     row: u32,
 ) -> Result<()> {
+    debug_assert!((row as usize) < state.segment.rows(), "row {row} of a segment");
     let layout = wanted.table.layout();
     let row_key = layout.encode_key(&layout.key_of_segment_row(&state.segment, row)?)?;
     if wanted.own == Some(OwnRow { partition: partition.number(), key: &row_key }) {
@@ -262,6 +280,12 @@ pub(super) fn locate(
 
 /// The visible row with a value, other than the row being written.
 fn find(core: &Core, wanted: WantedValue<'_>) -> Result<Option<Located>> {
+    debug_assert!(
+        wanted.values.len() == wanted.index.types().len(),
+        "{} values of index {} are looked up",
+        wanted.values.len(),
+        wanted.index.name()
+    );
     core.read(wanted.table, |reader| {
         for partition in wanted.table.partitions() {
             if let Some(found) = find_in_memory(partition, wanted, reader)? {
@@ -344,6 +368,10 @@ pub(super) fn explain_duplicate(
     row: &[Value],
     error: Error,
 ) -> Result<Error> {
+    debug_assert!(
+        error.reason() == Some(Reason::DuplicateKey),
+        "{error} is explained as a duplicate"
+    );
     let is_named = |index: &&Index| error.key() == Some(index.name());
     let Some(index) = table.indexes().iter().find(is_named) else {
         return Ok(core.conflict(table));

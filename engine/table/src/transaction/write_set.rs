@@ -37,7 +37,7 @@ struct Undo {
 impl Undo {
     /// Frees node versions that no snapshot from `oldest` on needs. The lock must be released.
     fn collect(&self, oldest: Timestamp) {
-        match self.claim.and_then(|at| self.table.indexes().get(at)) {
+        match self.claim.map(|at| &self.table.indexes()[at]) {
             Some(index) => index.claims().collect(&self.node, oldest),
             None => {
                 self.table.collect_row(self.table.partition(self.partition), &self.node, oldest)
@@ -88,6 +88,10 @@ impl WriteSet {
 
     /// Records the holder of a lock, and returns the error for it.
     pub fn blocked_by(&mut self, holder: Blocker, message: String) -> Error {
+        invariant!(
+            !Arc::ptr_eq(holder.owner(), &self.owner),
+            "a transaction waits for a lock that it holds"
+        );
         self.blocker = Some(holder);
         Error::new(ErrorKind::LockTimeout, message)
     }
@@ -99,10 +103,19 @@ impl WriteSet {
         partition: &Partition,
         key: &[u8],
     ) -> Result<LockedRow> {
+        debug_assert!(
+            std::ptr::eq(table.partition_of(key), partition),
+            "a key is locked in partition {}, which does not have it",
+            partition.number()
+        );
         loop {
             let node = partition.rowstore().get_or_insert(key);
             match node.lock(&self.owner) {
                 Ok(fresh) => {
+                    debug_assert!(
+                        !fresh || node.pending().is_none(),
+                        "a row that was not locked has a change"
+                    );
                     let partition = partition.number();
                     return Ok(LockedRow { partition, node, fresh, hides: None });
                 }
@@ -131,6 +144,7 @@ impl WriteSet {
             let node = index.claims().get_or_insert(index_key);
             match node.lock(&self.owner) {
                 Ok(true) => {
+                    debug_assert!(node.newest().is_none(), "a claimed value has a row");
                     self.undo.push(Undo {
                         table: table.clone(),
                         partition,
@@ -159,8 +173,13 @@ impl WriteSet {
     pub fn write(&mut self, table: &Arc<Table>, row: LockedRow, change: Change) {
         let LockedRow { partition, node, fresh, hides } = row;
         debug_assert!(node.is_locked_by(&self.owner), "a row is written without its lock");
+        debug_assert!(
+            !matches!(change, Change::Flushed),
+            "a transaction writes that a row was flushed"
+        );
         let hidden = hides.filter(|row| self.hidden.insert(table, *row));
         let previous = node.set_pending(Some(change));
+        invariant!(!fresh || previous.is_none(), "a row had a change before it was locked");
         self.undo.push(Undo {
             table: table.clone(),
             partition,
@@ -175,6 +194,7 @@ impl WriteSet {
     /// Keeps a lock without a change, until the statement or the transaction releases it.
     pub fn keep_lock(&mut self, table: &Arc<Table>, row: LockedRow) {
         let LockedRow { partition, node, fresh: locked, .. } = row;
+        debug_assert!(node.is_locked_by(&self.owner), "a lock is kept that is not held");
         if locked {
             self.undo.push(Undo {
                 table: table.clone(),
@@ -191,7 +211,9 @@ impl WriteSet {
     /// Releases a lock without a change under it, unless it was held before. Returns whether it
     /// did; the caller must then call [`WriteSet::wake_waiters`].
     pub fn release(&self, table: &Table, locked: &LockedRow) -> bool {
+        debug_assert!(locked.node.is_locked_by(&self.owner), "a lock is released that is not held");
         if locked.fresh {
+            invariant!(locked.node.pending().is_none(), "the lock of a changed row is released");
             locked.node.unlock();
             if locked.node.newest().is_none() {
                 table.collect_row(table.partition(locked.partition), &locked.node, 0);
@@ -211,6 +233,7 @@ impl WriteSet {
     /// Undoes all but the first `kept` steps and releases the locks they took.
     pub fn roll_back_to(&mut self, kept: usize) {
         debug_assert!(kept <= self.undo.len(), "{kept} of {} steps are kept", self.undo.len());
+        let is_undone = self.undo.len() > kept;
         let mut released = false;
         while self.undo.len() > kept {
             let Some(undo) = self.undo.pop() else { break };
@@ -219,6 +242,10 @@ impl WriteSet {
         if released {
             self.wake_waiters();
         }
+        debug_assert!(
+            kept > 0 || !is_undone || self.hidden.is_empty(),
+            "a transaction without changes hides rows of segments"
+        );
     }
 
     /// Returns whether a lock was released.
@@ -228,6 +255,7 @@ impl WriteSet {
             self.hidden.remove(&undo.table, hidden);
         }
         let undone = undo.node.set_pending(undo.previous.clone());
+        debug_assert!(undo.claim.is_none() || undone.is_none(), "a claimed value had a change");
         if !undo.table.indexes().is_empty() {
             let (before, undone) = (undo.previous.as_ref(), undone.as_ref());
             undo.table.take_back(undo.partition, &undo.node, before, undone);
@@ -244,8 +272,10 @@ impl WriteSet {
 
     /// Appends the changes to a record and returns their number.
     pub fn log(&self, payload: &mut Vec<u8>) -> usize {
+        debug_assert!(record::timestamp(payload).is_some(), "a record has no room for its commit");
         let mut operations = 0;
         for undo in self.undo.iter().filter(|undo| undo.locked) {
+            debug_assert!(undo.node.is_locked_by(&self.owner), "a row is logged without its lock");
             let place = undo.table.place(undo.table.partition(undo.partition));
             match undo.node.pending() {
                 Some(Change::Put(row)) => record::put(payload, place, undo.node.key(), &row),
@@ -280,6 +310,10 @@ impl WriteSet {
                 "a row is committed without its lock"
             );
             // Set first, so that a reader that sees the change also knows that it may be too new.
+            debug_assert!(
+                undo.node.newest().is_none_or(|newest| newest.commit < commit),
+                "commit {commit} is older than what it replaces"
+            );
             undo.table.set_changed(commit);
             undo.node.commit_pending(commit);
         }
