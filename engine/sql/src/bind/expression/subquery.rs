@@ -136,12 +136,12 @@ impl<'a> Binder<'a> {
         env: &mut Env<'_>,
     ) -> Result<Expr> {
         let op = crate::bind::expression::expr::operator(op).filter(|op| op.is_comparison());
-        let Some(op) = op else { return Err(unsupported("ANY and ALL of this operator")) };
+        let Some(op) = op else { return Err(unsupported("ANY or ALL of this operator")) };
         while let E::Nested(inner) = right {
             right = inner;
         }
         let E::Subquery(query) = right else {
-            return Err(unsupported("ANY and ALL of anything but a subquery"));
+            return Err(unsupported("ANY or ALL of anything but a subquery"));
         };
         let op = match (all, op) {
             (false, op) => op,

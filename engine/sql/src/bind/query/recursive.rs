@@ -34,7 +34,7 @@ impl<'a> Binder<'a> {
             kinds.push(match set_quantifier {
                 SetQuantifier::All => true,
                 SetQuantifier::None | SetQuantifier::Distinct => false,
-                _ => return Err(unsupported("set operations BY NAME")),
+                _ => return Err(unsupported("a set operation BY NAME")),
             });
             parts.push(right.as_ref());
             first = left;
@@ -132,7 +132,7 @@ impl<'a> Binder<'a> {
             fields = wider;
         };
         if !all && fields.iter().any(|f| f.data_type == DataType::Interval) {
-            return Err(unsupported("set operations on INTERVAL"));
+            return Err(unsupported("a set operation on INTERVAL"));
         }
         let base = converted(base, &own, &fields)?;
         Ok(Plan::Recursive {

@@ -520,7 +520,7 @@ fn refuse(select: &ast::Select) -> Result<()> {
         || !select.distribute_by.is_empty()
         || !select.sort_by.is_empty()
     {
-        "CLUSTER BY, DISTRIBUTE BY and SORT BY"
+        "CLUSTER BY, DISTRIBUTE BY or SORT BY"
     } else if select.value_table_mode.is_some() || select.exclude.is_some() {
         "this form of SELECT"
     } else {

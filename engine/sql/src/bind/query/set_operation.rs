@@ -24,7 +24,7 @@ impl<'a> Binder<'a> {
             let all = match set_quantifier {
                 SetQuantifier::All => true,
                 SetQuantifier::None | SetQuantifier::Distinct => false,
-                _ => return Err(unsupported("set operations BY NAME")),
+                _ => return Err(unsupported("a set operation BY NAME")),
             };
             steps.push((*op, all, right.as_ref()));
             first = left;
@@ -80,7 +80,7 @@ pub(crate) fn combine(op: SetOperator, all: bool, left: Plan, right: Plan) -> Re
             _ => l.nullable,
         };
         if data_type == DataType::Interval && !(all && op == SetOperator::Union) {
-            return Err(unsupported("set operations on INTERVAL"));
+            return Err(unsupported("a set operation on INTERVAL"));
         }
         fields.push(Field { name: l.name.clone(), data_type, nullable });
     }

@@ -61,7 +61,7 @@ impl<'a> Binder<'a> {
                 TableConstraint::Check(_) => return Err(unsupported("CHECK")),
                 TableConstraint::Index(index) => indexes.push(Wanted::plain(index)),
                 TableConstraint::FulltextOrSpatial(_) => {
-                    return Err(unsupported("FULLTEXT and SPATIAL KEY"));
+                    return Err(unsupported("a FULLTEXT or SPATIAL KEY"));
                 }
                 TableConstraint::Exclude(_) => return Err(unsupported("EXCLUDE")),
             }
@@ -257,9 +257,9 @@ fn refuse(create: &ast::CreateTable) -> Result<()> {
     let feature = if create.or_replace {
         "CREATE OR REPLACE TABLE"
     } else if create.temporary {
-        "TEMPORARY tables"
+        "a TEMPORARY table"
     } else if create.external {
-        "EXTERNAL tables"
+        "an EXTERNAL table"
     } else if create.query.is_some()
         && !(create.columns.is_empty() && create.constraints.is_empty())
     {

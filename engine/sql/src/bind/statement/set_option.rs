@@ -16,7 +16,7 @@ impl<'a> Binder<'a> {
             return Err(unsupported("this form of SET"));
         };
         if matches!(scope, Some(ast::ContextModifier::Global | ast::ContextModifier::Local)) {
-            return Err(unsupported("SET GLOBAL and SET LOCAL"));
+            return Err(unsupported("SET GLOBAL or SET LOCAL"));
         }
         let ([ast::ObjectNamePart::Identifier(name)], [value]) =
             (variable.0.as_slice(), values.as_slice())

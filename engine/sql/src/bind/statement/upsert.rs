@@ -41,7 +41,7 @@ impl<'a> Binder<'a> {
                     Some(alias) if alias.col_aliases.as_ref().is_none_or(Vec::is_empty) => {
                         crate::bind::names::table_name(&alias.row_alias)?.0
                     }
-                    Some(_) => return Err(unsupported("column aliases of an inserted row")),
+                    Some(_) => return Err(unsupported("a column alias of an inserted row")),
                 };
                 self.update_of_duplicate(&table, &new_row, list, None)?
             }

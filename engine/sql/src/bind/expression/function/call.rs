@@ -143,7 +143,7 @@ impl<'a> Binder<'a> {
         env: &mut Env<'_>,
     ) -> Result<Expr> {
         if !matches!(field, ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime)) {
-            return Err(unsupported("CEIL and FLOOR with a second argument"));
+            return Err(unsupported("CEIL or FLOOR with a second argument"));
         }
         let arg = self.expr(arg, env)?;
         self.call(function, vec![arg])
