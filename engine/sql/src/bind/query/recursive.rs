@@ -16,7 +16,7 @@ use crate::plan::{Field, Plan};
 use nacre_types::{DataType, Error, Result};
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
 
-/// How often recursive parts may widen the column types.
+/// Maximum number of times that recursive parts may widen the column types.
 const MAX_ROUNDS: usize = 4;
 
 impl<'a> Binder<'a> {
