@@ -131,7 +131,7 @@ fn messages() {
     );
     fails(
         "create table n (x int, shard key (x), shard key ())",
-        "42P16 syntax: a table has one SHARD KEY at most (line 1, column 39)",
+        "42P16 syntax: a table can have only one SHARD KEY (line 1, column 39)",
     );
     fails(
         "create table n (x int, key k (x) using gin)",
