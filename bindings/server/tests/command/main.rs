@@ -5,4 +5,6 @@ mod database;
 mod export;
 mod folder;
 mod import;
+mod readme;
+mod readme_example;
 mod sql;
