@@ -108,6 +108,7 @@ impl Owner {
     /// When two waits close a cycle at the same time, at least one of them gets `None`.
     pub fn wait_for(self: &Arc<Self>, blocker: &Blocker) -> Option<Waiting> {
         debug_assert!(MODELLED || !self.has_ended(), "an owner waits after its end");
+        debug_assert!(!Arc::ptr_eq(self, &blocker.owner), "an owner waits for itself");
         // The edge is set before the search, so that the last edge of a cycle sees all others.
         *self.waits_for.lock().unwrap_or_else(PoisonError::into_inner) = Some(blocker.clone());
         let waiting = Waiting { waiter: self.clone(), blocker: blocker.clone() };

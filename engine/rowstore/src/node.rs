@@ -249,7 +249,10 @@ impl Node {
         debug_assert!(expected < commit, "version {expected} is flushed at {commit}");
         let Some(_latch) = self.latch() else { return false };
         let content = match self.versions.get(&pin()) {
-            Some(newest) if newest.commit() == expected => newest.content(),
+            Some(newest) if newest.commit() == expected => {
+                debug_assert!(matches!(newest.change(), Change::Put(_)), "no row to move");
+                newest.content()
+            }
             _ => return false,
         };
         self.attach(commit, content, Change::Flushed);

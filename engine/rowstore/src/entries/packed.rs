@@ -129,6 +129,11 @@ impl Block {
     fn append(&mut self, pair: Pair) -> bool {
         debug_assert!(pair > self.last, "{pair:?} is not beyond the last pair {:?}", self.last);
         let count = self.count as usize;
+        debug_assert_eq!(
+            self.words.len(),
+            words_for(count, self.key_bits, self.row_bits),
+            "words of {count} pairs"
+        );
         let Some(row) = pair.1.checked_sub(self.least_row) else { return false };
         let difference = pair.0 - self.last.0;
         let length = words_for(count + 1, self.key_bits, self.row_bits);
