@@ -20,6 +20,15 @@ pub(crate) struct Binding {
     at: Timestamp,
 }
 
+/// A bound statement with the parameters of one execution.
+pub(crate) struct Invocation<'a> {
+    pub statement: &'a Statement,
+    /// The direct way to its rows, if it is a point statement.
+    pub point: Option<&'a Point>,
+    /// Values of the types that the parameters were bound as.
+    pub parameters: Cow<'a, [Value]>,
+}
+
 impl Binding {
     /// Binds a statement for these parameters against the catalog at a timestamp.
     pub fn new(
@@ -63,10 +72,11 @@ impl Binding {
         &self.bound.parameters
     }
 
-    /// Casts each parameter to the type it was bound as.
+    /// Returns what one execution with these parameters runs.
     ///
     /// Errors: `type` if their number differs or a value cannot be cast.
-    pub fn cast<'p>(&self, parameters: &'p [Value]) -> Result<Cow<'p, [Value]>> {
-        cast_parameters(&self.bound.parameters, parameters)
+    pub fn invocation<'a>(&'a self, parameters: &'a [Value]) -> Result<Invocation<'a>> {
+        let parameters = cast_parameters(&self.bound.parameters, parameters)?;
+        Ok(Invocation { statement: &self.bound.statement, point: self.point(), parameters })
     }
 }

@@ -1,6 +1,6 @@
 //! A connection: runs statements one after another, with at most one open transaction.
 
-use crate::binding::Binding;
+use crate::binding::{Binding, Invocation};
 use crate::engine::Engine;
 use crate::open_stream;
 use crate::parameters::named_parameters;
@@ -196,9 +196,9 @@ impl Connection {
         self.rebinding(
             source,
             parameters,
-            async |connection: &mut Connection, binding: &Binding| {
+            async |connection: &mut Connection, invocation: Invocation<'_>| {
                 let Connection { engine, transaction, settings } = connection;
-                run::run(binding, parameters, engine, transaction, settings).await
+                run::run(invocation, engine, transaction, settings).await
             },
         )
         .await
@@ -212,18 +212,18 @@ impl Connection {
         self.rebinding(
             source,
             parameters,
-            async |connection: &mut Connection, binding: &Binding| {
+            async |connection: &mut Connection, invocation: Invocation<'_>| {
                 let Connection { engine, transaction, settings } = connection;
                 // A prepared point statement runs immediately: a stream is not worthwhile for one
                 // row.
-                let at_once = matches!(source, Source::Prepared(_)) && binding.point().is_some();
-                if let Some(plan) = open_stream::plan_of(binding).filter(|_| !at_once) {
-                    let parameters = binding.cast(parameters)?.into_owned();
+                let at_once = matches!(source, Source::Prepared(_)) && invocation.point.is_some();
+                if let Some(plan) = open_stream::plan_of(invocation.statement).filter(|_| !at_once)
+                {
+                    let parameters = invocation.parameters.into_owned();
                     return open_stream::open(plan, parameters, engine, transaction, settings);
                 }
                 let started_ns = engine.now_ns();
-                let mut result =
-                    run::run(binding, parameters, engine, transaction, settings).await?;
+                let mut result = run::run(invocation, engine, transaction, settings).await?;
                 result.statistics.elapsed_us = engine.elapsed_us(started_ns);
                 Ok(RowStream::ready(engine, result))
             },
@@ -236,7 +236,7 @@ impl Connection {
         &mut self,
         source: Source<'_>,
         parameters: &[Value],
-        mut run: impl AsyncFnMut(&mut Connection, &Binding) -> Result<T>,
+        mut run: impl AsyncFnMut(&mut Connection, Invocation<'_>) -> Result<T>,
     ) -> Result<T> {
         let mut rebindings = Rebindings::new(self.transaction.is_open());
         let sees = self.transaction.sees(&self.engine);
@@ -247,7 +247,7 @@ impl Connection {
             }
         };
         loop {
-            match run(self, &binding).await {
+            match run(self, binding.invocation(parameters)?).await {
                 Err(error) if rebindings.should_rebind(&error, &binding, &self.engine) => {}
                 other => return other,
             }
@@ -269,8 +269,8 @@ impl Connection {
         parameters: &[Value],
         was_point_read: bool,
     ) -> Result<Option<Option<Vec<Value>>>> {
-        let parameters = binding.cast(parameters)?;
-        if let Some(point) = binding.point().filter(|point| point.reads_one_row()) {
+        let Invocation { statement, point, parameters } = binding.invocation(parameters)?;
+        if let Some(point) = point.filter(|point| point.reads_one_row()) {
             let found = match self.transaction.get() {
                 None => point.read_newest(self.engine.store(), &parameters)?.into_single_row(),
                 Some(transaction) => point.read(transaction, &parameters)?,
@@ -279,12 +279,13 @@ impl Connection {
                 return Ok(found);
             }
         }
-        let (true, Statement::Rows(statement)) = (was_point_read, binding.statement()) else {
+        let (true, Statement::Rows(statement)) = (was_point_read, statement) else {
             return Ok(None);
         };
         // The key value is out of range, or the table has changed: the plan has the answer.
         let Connection { engine, transaction, settings } = self;
-        let result = transactional::read(statement, &parameters, engine, transaction, settings)?;
+        let work = transactional::Work { statement, point: None, parameters: &parameters };
+        let result = transactional::read(work, engine, transaction, settings)?;
         let batches = result.batches.iter();
         let mut rows = batches.flat_map(|batch| (0..batch.rows).map(|row| batch.row(row)));
         match (rows.next(), rows.next()) {

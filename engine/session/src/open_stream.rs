@@ -4,7 +4,6 @@
 //! its snapshot. If the transaction has uncommitted changes, which only it can see, the rows are
 //! computed when the stream is opened, and held in memory or in a temporary file.
 
-use crate::binding::Binding;
 use crate::engine::Engine;
 use crate::settings::Settings;
 use crate::stream::{OwnedExecution, RowStream, Running};
@@ -17,8 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The plan of a query whose rows a stream can compute on demand.
-pub(crate) fn plan_of(binding: &Binding) -> Option<&Plan> {
-    match binding.statement() {
+pub(crate) fn plan_of(statement: &Statement) -> Option<&Plan> {
+    match statement {
         Statement::Rows(RowStatement::Query(plan)) => Some(plan),
         Statement::Rows(_) | Statement::Catalog(_) | Statement::Control(_) => None,
     }

@@ -1,6 +1,6 @@
 //! Chooses how to run a bound statement.
 
-use crate::binding::Binding;
+use crate::binding::Invocation;
 use crate::catalog_change;
 use crate::control;
 use crate::engine::Engine;
@@ -9,20 +9,19 @@ use crate::settings::Settings;
 use crate::transaction::OpenTransaction;
 use crate::transactional;
 use nacre_sql::Statement;
-use nacre_types::{Result, Value};
+use nacre_types::Result;
 
 /// Runs a bound statement: control statements by `control`, catalog changes by `catalog_change`, a
 /// point read outside a transaction immediately, and everything else in a transaction.
 pub(crate) async fn run(
-    binding: &Binding,
-    parameters: &[Value],
+    invocation: Invocation<'_>,
     engine: &Engine,
     transaction: &mut OpenTransaction,
     settings: &mut Settings,
 ) -> Result<StatementResult> {
-    let parameters = binding.cast(parameters)?;
+    let Invocation { statement, point, parameters } = invocation;
     settings.begin_statement();
-    match binding.statement() {
+    match statement {
         Statement::Control(statement) => {
             control::run(statement, engine, transaction, settings).await
         }
@@ -30,14 +29,14 @@ pub(crate) async fn run(
             catalog_change::run(statement, engine, transaction.is_open()).await
         }
         Statement::Rows(statement) => {
-            if let (false, Some(point)) = (transaction.is_open(), binding.point())
+            if let (false, Some(point)) = (transaction.is_open(), point)
                 && let Some(result) =
                     point.read_newest(engine.store(), &parameters)?.result(statement)
             {
                 return Ok(result);
             }
-            let work = transactional::Work { statement, point: binding.point() };
-            transactional::run(work, &parameters, engine, transaction, settings).await
+            let work = transactional::Work { statement, point, parameters: &parameters };
+            transactional::run(work, engine, transaction, settings).await
         }
     }
 }

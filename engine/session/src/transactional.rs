@@ -25,6 +25,7 @@ use std::sync::atomic::Ordering;
 pub(crate) struct Work<'a> {
     pub statement: &'a RowStatement,
     pub point: Option<&'a Point>,
+    pub parameters: &'a [Value],
 }
 
 /// The outcome of one attempt.
@@ -46,7 +47,6 @@ enum Attempt {
 /// help.
 pub(crate) async fn run(
     work: Work<'_>,
-    parameters: &[Value],
     engine: &Engine,
     open: &mut OpenTransaction,
     settings: &Settings,
@@ -56,7 +56,7 @@ pub(crate) async fn run(
         let name = described.name;
         return Err(Error::unsupported(format!("{name} inside a transaction")));
     }
-    let result = retried(work, parameters, engine, open, settings).await;
+    let result = retried(work, engine, open, settings).await;
     if described.access == Access::WritesAlone {
         engine.catalog_changed();
     }
@@ -66,7 +66,6 @@ pub(crate) async fn run(
 /// Runs a statement until it succeeds or retrying does not help.
 async fn retried(
     work: Work<'_>,
-    parameters: &[Value],
     engine: &Engine,
     open: &mut OpenTransaction,
     settings: &Settings,
@@ -82,7 +81,7 @@ async fn retried(
             true => InsertPath::Rowstore,
             false => InsertPath::Direct,
         };
-        match attempt(work, parameters, insert_path, engine, open, settings)? {
+        match attempt(work, insert_path, engine, open, settings)? {
             Attempt::Done(result) => {
                 if !open.is_open() && writes {
                     engine.housekeeping();
@@ -110,14 +109,12 @@ async fn retried(
 
 /// Runs a read-only statement once. Readers never wait.
 pub(crate) fn read(
-    statement: &RowStatement,
-    parameters: &[Value],
+    work: Work<'_>,
     engine: &Engine,
     open: &mut OpenTransaction,
     settings: &Settings,
 ) -> Result<StatementResult> {
-    let work = Work { statement, point: None };
-    match attempt(work, parameters, InsertPath::Rowstore, engine, open, settings)? {
+    match attempt(work, InsertPath::Rowstore, engine, open, settings)? {
         Attempt::Done(result) => Ok(result),
         Attempt::Failed(error) | Attempt::Blocked { error, .. } => Err(error),
     }
@@ -126,7 +123,6 @@ pub(crate) fn read(
 /// Runs a statement once, undoing it if it fails. An explicit transaction stays open.
 fn attempt(
     work: Work<'_>,
-    parameters: &[Value],
     insert_path: InsertPath,
     engine: &Engine,
     open: &mut OpenTransaction,
@@ -139,7 +135,7 @@ fn attempt(
         None => engine.store().begin()?,
     };
     let savepoint = transaction.savepoint();
-    match execute(work, parameters, insert_path, &mut transaction, engine, settings) {
+    match execute(work, insert_path, &mut transaction, engine, settings) {
         Ok(result) if autocommit => {
             Ok(transaction.commit().map_or_else(Attempt::Failed, |()| Attempt::Done(result)))
         }
@@ -174,7 +170,6 @@ fn attempt(
 /// Runs a statement in a transaction: by its point plan if it applies, otherwise by its plans.
 fn execute(
     work: Work<'_>,
-    parameters: &[Value],
     insert_path: InsertPath,
     transaction: &mut Transaction,
     engine: &Engine,
@@ -187,7 +182,7 @@ fn execute(
     };
     let parts = ExecutionParts {
         store: engine.store(),
-        parameters,
+        parameters: work.parameters,
         statistics: &statistics,
         memory: &settings.memory(),
         now_us: engine.host().clock.wall_us(),
