@@ -1,7 +1,8 @@
-//! State of binding one statement: catalog, names in scope, nesting depth and parameter types.
+//! State of binding one statement: catalog, names in scope, limits and parameter types.
 
 use crate::bind::environment::{Cte, Frame};
 use crate::bind::given::Given;
+use crate::bind::limits::Limits;
 use crate::bind::names::table_name;
 use crate::bind::scope::with_suggestion;
 use crate::expr::{Expr, ExprKind};
@@ -10,20 +11,6 @@ use crate::plan::Catalog;
 use nacre_types::{DataType, Error, Result, TableSchema};
 use sqlparser::ast;
 use std::sync::Arc;
-
-/// Maximum nesting depth of expressions and subqueries.
-pub(super) const MAX_DEPTH: usize = 420;
-/// Levels charged for a nested query: binding one takes about this many times the stack of an
-/// expression.
-pub(super) const QUERY_LEVELS: usize = 7;
-/// Maximum number of subqueries, common table expressions included, that one statement may expand
-/// to. Each may become a join below the others, and walking a plan takes stack space for each.
-pub(super) const MAX_QUERIES: usize = 160;
-/// Maximum number of expression nodes that binding may duplicate because an expression written once
-/// is needed several times.
-pub(super) const MAX_COPIED: usize = 1 << 18;
-/// Maximum number of tables in one `FROM`.
-pub(super) const MAX_TABLES: usize = 64;
 
 /// State of binding one statement.
 pub(super) struct Binder<'a> {
@@ -39,14 +26,7 @@ pub(super) struct Binder<'a> {
     pub(super) frames: Vec<Frame>,
     /// Last number given to a frame or a shared plan; see [`fresh`](Self::fresh).
     pub(super) numbers: u32,
-    /// Current nesting depth, at most [`MAX_DEPTH`].
-    pub(super) depth: usize,
-    /// Queries bound so far, at most [`MAX_QUERIES`].
-    pub(super) queries: usize,
-    /// Expression nodes duplicated so far, at most [`MAX_COPIED`].
-    pub(super) copied: usize,
-    /// Tables bound so far in the current `FROM`, at most [`MAX_TABLES`].
-    pub(super) tables: usize,
+    pub(super) limits: Limits,
     /// The statement as written.
     pub(super) text: &'a str,
     /// Rows of an `INSERT … VALUES` that the parser left in the text; taken when the insert is
@@ -72,10 +52,7 @@ impl<'a> Binder<'a> {
             ctes: Vec::new(),
             frames: Vec::new(),
             numbers: 0,
-            depth: 0,
-            queries: 0,
-            copied: 0,
-            tables: 0,
+            limits: Limits::default(),
             text,
             literal_rows: None,
             named_windows: &[],
@@ -89,17 +66,11 @@ impl<'a> Binder<'a> {
         self.numbers
     }
 
-    /// Runs `f` one level deeper. Returns a `limit` error beyond [`MAX_DEPTH`] instead of
-    /// overflowing the stack.
+    /// Runs `f` one level deeper. Returns a `limit` error where the stack could overflow.
     pub(super) fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return Err(Error::limit(format!(
-                "expression is nested deeper than {MAX_DEPTH} levels"
-            )));
-        }
+        self.limits.enter()?;
         let result = f(self);
-        self.depth -= 1;
+        self.limits.leave();
         result
     }
 

@@ -1,7 +1,7 @@
 //! Binder: turns syntax trees into typed plans in one pass. Every expression leaves here with a
 //! type, every cast is explicit, every name is a position.
 //!
-//! Invariants: recursion is bounded by [`binder::MAX_DEPTH`]; nothing here reads data; errors that
+//! Invariants: recursion is bounded by [`limits::Limits`]; nothing here reads data; errors that
 //! depend on data (overflow, length) are left to run time.
 
 mod binder;
@@ -9,6 +9,7 @@ mod catalog;
 mod environment;
 pub(crate) mod expression;
 mod given;
+mod limits;
 mod names;
 mod placeholder;
 mod query;

@@ -22,14 +22,7 @@ impl<'a> Binder<'a> {
     /// Binds one expression. Untyped parameters and bare nulls keep the type `Null` until an
     /// operand gives them one.
     pub(crate) fn expr(&mut self, ast: &'a E, env: &mut Env<'_>) -> Result<Expr> {
-        self.depth += 1;
-        if self.depth > crate::bind::binder::MAX_DEPTH {
-            let message = format!(
-                "expression is nested deeper than {} levels",
-                crate::bind::binder::MAX_DEPTH
-            );
-            return Err(Error::limit(message).at(place(ast)));
-        }
+        self.limits.enter().map_err(|e| e.at(place(ast)))?;
         let result = match ast {
             E::Identifier(ident) => self.column(None, ident, env),
             E::CompoundIdentifier(parts) => self.compound(parts, env),
@@ -40,7 +33,7 @@ impl<'a> Binder<'a> {
             E::Function(function) => self.function(function, env),
             other => self.other(other, env),
         };
-        self.depth -= 1;
+        self.limits.leave();
         result.map_err(|e| if e.position().is_some() { e } else { e.at(place(ast)) })
     }
 
@@ -49,12 +42,9 @@ impl<'a> Binder<'a> {
     pub(crate) fn again(&mut self, expr: &Expr) -> Result<Expr> {
         let mut open = vec![expr];
         while let Some(part) = open.pop() {
-            self.copied += 1;
-            if self.copied > crate::bind::binder::MAX_COPIED {
-                return Err(Error::limit("statement expands to too many expressions"));
-            }
+            self.limits.count_copy()?;
             if let ExprKind::Subquery(sub) = &part.kind {
-                self.one_more_query()?;
+                self.limits.count_query()?;
                 sub.plan.any_node(&mut |node| {
                     node.for_each_expr(&mut |part| open.push(part));
                     false

@@ -1,7 +1,7 @@
 //! `FROM`: tables, derived tables and joins, as a plan and a scope.
 
 use crate::analysis::columns::shift_columns;
-use crate::bind::binder::{Binder, MAX_TABLES};
+use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
 use crate::bind::names::{place, table_name, unsupported};
 use crate::bind::scope::{Merged, Scope};
@@ -106,16 +106,8 @@ impl<'a> Binder<'a> {
         Ok((plan, scope, lateral))
     }
 
-    fn count_table(&mut self) -> Result<()> {
-        self.tables += 1;
-        if self.tables > MAX_TABLES {
-            return Err(Error::limit(format!("FROM has more than {MAX_TABLES} tables")));
-        }
-        Ok(())
-    }
-
     fn factor(&mut self, factor: &'a TableFactor) -> Result<(Plan, Scope)> {
-        self.count_table()?;
+        self.limits.count_table()?;
         match factor {
             TableFactor::Table { name, alias, args, sample, version, partitions, .. } => {
                 if args.is_some() {

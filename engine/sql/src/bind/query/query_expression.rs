@@ -1,6 +1,6 @@
 //! Query expressions: `WITH`, `VALUES`, and `ORDER BY` and `LIMIT` of a query body.
 
-use crate::bind::binder::{Binder, MAX_DEPTH, MAX_QUERIES, QUERY_LEVELS};
+use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
 use crate::bind::environment::{Cte, Itself};
 use crate::bind::expression::cast::cast;
@@ -69,31 +69,12 @@ impl<'a> Binder<'a> {
         self.query_without_locks(query)
     }
 
-    /// Counts a query, or another expansion of one. Returns a `limit` error beyond [`MAX_QUERIES`].
-    pub(crate) fn one_more_query(&mut self) -> Result<()> {
-        self.queries += 1;
-        if self.queries > MAX_QUERIES {
-            return Err(Error::limit(format!(
-                "statement expands to more than {MAX_QUERIES} queries"
-            )));
-        }
-        Ok(())
-    }
-
     /// Binds a query and ignores its locking clauses, which the caller handles.
     pub(crate) fn query_without_locks(&mut self, query: &'a ast::Query) -> Result<Plan> {
-        self.one_more_query()?;
-        if self.depth + QUERY_LEVELS > MAX_DEPTH {
-            let most = MAX_DEPTH / (QUERY_LEVELS + 1);
-            return Err(Error::limit(format!(
-                "queries are nested too deeply: the limit is about {most} levels"
-            )));
-        }
-        let tables = std::mem::take(&mut self.tables);
-        self.depth += QUERY_LEVELS;
+        self.limits.count_query()?;
+        let outer_tables = self.limits.enter_query()?;
         let plan = self.query_inner(query);
-        self.depth -= QUERY_LEVELS;
-        self.tables = tables;
+        self.limits.leave_query(outer_tables);
         plan
     }
 

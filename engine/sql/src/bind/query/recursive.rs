@@ -51,10 +51,10 @@ impl<'a> Binder<'a> {
         let mut steps = Vec::new();
         for part in parts {
             self.ctes[at].itself = Itself::Watched { seen: false };
-            let (depth, views) = (self.depth, self.views.len());
+            let (depth, views) = (self.limits.depth(), self.views.len());
             let plan = self.nested(|b| b.body(part, None));
             // Binding may have failed half-way and left these changed.
-            self.depth = depth;
+            self.limits.return_to(depth);
             self.views.truncate(views);
             match (&self.ctes[at].itself, plan) {
                 (Itself::Watched { seen: true }, _) => steps.push(part),

@@ -38,9 +38,9 @@ impl<'a> Binder<'a> {
     ) -> Result<Plan> {
         refuse(select)?;
         let outer_windows = std::mem::replace(&mut self.named_windows, &select.named_window);
-        let tables = std::mem::take(&mut self.tables);
+        let outer_tables = self.limits.enter_select();
         let plan = self.select_inner(select, order);
-        self.tables = tables;
+        self.limits.leave_select(outer_tables);
         self.named_windows = outer_windows;
         plan
     }

@@ -95,11 +95,11 @@ impl<'a> Binder<'a> {
         let mut views = self.views.clone();
         views.push(key);
         let mut inner = Binder::new(self.catalog, &[], 0, "");
-        (inner.depth, inner.queries, inner.views) = (self.depth, self.queries, views);
-        (inner.numbers, inner.copied) = (self.numbers, self.copied);
+        (inner.limits, inner.numbers, inner.views) = (self.limits.of_view(), self.numbers, views);
         let plan = inner.query(&create.query);
-        let (queries, numbers, copied) = (inner.queries, inner.numbers, inner.copied);
-        (self.queries, self.numbers, self.copied) = (queries, numbers, copied);
+        let (limits, numbers) = (inner.limits, inner.numbers);
+        self.limits.add_view(&limits);
+        self.numbers = numbers;
         // Drop the position: it refers to the text of the view, not of the statement.
         let plan = plan.map_err(|e| {
             Error::new(e.kind(), format!("view {}: {}", view.name, e.message()))
