@@ -1,4 +1,4 @@
-//! A batch: vectors of one length, with an optional selection of the rows that count.
+//! A batch: vectors of equal length, with an optional selection of the rows to process.
 
 use crate::{Form, Values, Vector};
 use nacre_types::{DataType, Value};
@@ -7,26 +7,26 @@ use std::sync::Arc;
 /// Ascending row positions that survived a filter.
 pub type Selection = Vec<u32>;
 
-/// Columns of one length. With a `selection`, only those rows exist for the reader; its positions index
-/// the vectors.
+/// Columns of equal length. With a `selection`, a reader sees only the selected rows; the positions
+/// index the vectors.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// One vector a column, each of length `rows`.
+    /// One vector per column, each of length `rows`.
     pub columns: Vec<Arc<Vector>>,
     /// Length of the vectors. A batch may have rows and no columns (`count(*)`).
     pub rows: usize,
-    /// Rows that count; all when `None`.
+    /// Selected rows; `None` selects all.
     pub selection: Option<Selection>,
 }
 
 impl Batch {
-    /// Creates a batch in which every row counts.
+    /// Creates a batch without a selection.
     pub fn new(columns: Vec<Arc<Vector>>, rows: usize) -> Batch {
         debug_assert!(columns.iter().all(|c| c.len() == rows), "a column without {rows} rows");
         Batch { columns, rows, selection: None }
     }
 
-    /// Creates a batch of rows of values, whose columns have these types.
+    /// Creates a batch from rows of values, given the column types.
     pub fn from_rows<R: AsRef<[Value]>>(types: &[DataType], rows: &[R]) -> Batch {
         let column = |(at, data_type): (usize, &DataType)| {
             Arc::new(Vector::from_values(*data_type, rows.iter().map(|row| &row.as_ref()[at])))
@@ -34,31 +34,31 @@ impl Batch {
         Batch::new(types.iter().enumerate().map(column).collect(), rows.len())
     }
 
-    /// Returns the values of a row, selected or not.
+    /// Returns the values of a row, whether it is selected or not.
     pub fn row(&self, row: usize) -> Vec<Value> {
         debug_assert!(row < self.rows, "row {row} of {}", self.rows);
         self.columns.iter().map(|column| column.value(row)).collect()
     }
 
-    /// Number of rows that count.
+    /// Number of selected rows.
     pub fn selected(&self) -> usize {
         debug_assert!(self.is_selection_valid(), "rows selected past {}", self.rows);
         self.selection.as_ref().map_or(self.rows, Vec::len)
     }
 
-    /// Whether the selection, if there is one, ascends inside the batch.
+    /// Whether the selection, if any, ascends and lies within the batch.
     fn is_selection_valid(&self) -> bool {
         self.selection.as_ref().is_none_or(|rows| {
             rows.last().is_none_or(|last| (*last as usize) < self.rows) && rows.is_sorted()
         })
     }
 
-    /// Whether every column has the rows of the batch.
+    /// Whether the length of every column equals the number of rows.
     fn is_rectangular(&self) -> bool {
         self.columns.iter().all(|column| column.len() == self.rows)
     }
 
-    /// Estimated memory in bytes, given the batch kept before this one: a dictionary that both share
+    /// Estimated memory in bytes, given the batch kept before this one: a dictionary shared by both
     /// counts once.
     pub fn memory_bytes(&self, before: Option<&Batch>) -> usize {
         fn dictionary(column: &Vector) -> Option<&Arc<Values>> {
@@ -76,18 +76,18 @@ impl Batch {
         self.columns.iter().enumerate().map(column_bytes).sum()
     }
 
-    /// Bytes that the values of all rows take when they are flat.
+    /// Bytes of the values of all rows in flat form.
     pub fn flat_bytes(&self) -> usize {
         debug_assert!(self.is_rectangular(), "a column without {} rows", self.rows);
         self.columns.iter().map(|column| column.flat_bytes()).fold(0, usize::saturating_add)
     }
 
-    /// Upper bound of the bytes of a row.
+    /// Upper bound of the size of a row in bytes.
     pub fn longest_row(&self) -> usize {
         self.columns.iter().map(|column| column.longest()).sum()
     }
 
-    /// Copies the selected rows together, so that `selection` is `None`.
+    /// Copies the selected rows into new vectors and clears `selection`.
     pub fn compact(self) -> Batch {
         debug_assert!(self.is_rectangular(), "a column without {} rows", self.rows);
         match self.selection {

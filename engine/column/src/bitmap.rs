@@ -10,7 +10,7 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    /// `len` equal bits.
+    /// Creates a bitmap of `len` equal bits.
     pub fn filled(len: usize, value: bool) -> Bitmap {
         let mut words = vec![if value { u64::MAX } else { 0 }; len.div_ceil(64)];
         if value
@@ -24,7 +24,7 @@ impl Bitmap {
         out
     }
 
-    /// Whether there is one word for every 64 bits, and no bit is set past the end.
+    /// Whether there is exactly one word per 64 bits and no bit is set past the end.
     fn is_clean(&self) -> bool {
         let past = self.words.last().filter(|_| !self.len.is_multiple_of(64));
         self.words.len() == self.len.div_ceil(64)
@@ -47,7 +47,7 @@ impl Bitmap {
         self.words.get(i / 64).is_some_and(|word| word >> (i % 64) & 1 == 1)
     }
 
-    /// Sets bit `i`, which must exist.
+    /// Sets bit `i`, which must be below the length.
     #[inline]
     pub fn set(&mut self, i: usize, value: bool) {
         debug_assert!(i < self.len, "bit {i} of {}", self.len);
@@ -69,12 +69,12 @@ impl Bitmap {
         self.set(self.len - 1, value);
     }
 
-    /// Reserves room for `bits` more bits.
+    /// Reserves capacity for `bits` more bits.
     pub fn reserve(&mut self, bits: usize) {
         self.words.reserve(bits.div_ceil(64));
     }
 
-    /// Appends the lowest `count` bits of a word; at most 64.
+    /// Appends the lowest `count` bits of a word. `count` is at most 64.
     #[inline]
     pub fn extend_bits(&mut self, bits: u64, count: usize) {
         debug_assert!(count <= 64, "{count} bits of a word");
@@ -108,7 +108,7 @@ impl Bitmap {
         debug_assert!(self.is_clean(), "a bit is set past the end");
     }
 
-    /// The positions of the ones, ascending.
+    /// Positions of the set bits, ascending.
     pub fn ones(&self) -> Vec<u32> {
         debug_assert!(self.len <= u32::MAX as usize, "positions of {} bits", self.len);
         let mut out = Vec::with_capacity(self.count_ones());
@@ -122,19 +122,19 @@ impl Bitmap {
         out
     }
 
-    /// Number of ones.
+    /// Number of set bits.
     pub fn count_ones(&self) -> usize {
         debug_assert!(self.is_clean(), "a bit is set past the end");
         self.words.iter().map(|w| w.count_ones() as usize).sum()
     }
 
-    /// The words, for kernels.
+    /// The underlying words, for kernels.
     pub fn words(&self) -> &[u64] {
         debug_assert!(self.is_clean(), "a bit is set past the end");
         &self.words
     }
 
-    /// The first `len` bits of some words. `None` when there are too few words.
+    /// Creates a bitmap from the first `len` bits of `words`. `None` if there are too few words.
     pub fn from_words(mut words: Vec<u64>, len: usize) -> Option<Bitmap> {
         if words.len() < len.div_ceil(64) {
             return None;
@@ -150,7 +150,7 @@ impl Bitmap {
         Some(out)
     }
 
-    /// Bitwise and of two bitmaps of one length.
+    /// Bitwise AND of two bitmaps of equal length.
     pub fn and(&self, other: &Bitmap) -> Bitmap {
         let (bits, others) = (self.len, other.len);
         invariant!(bits == others, "a bitmap of {bits} bits meets one of {others}");

@@ -1,4 +1,4 @@
-//! Putting vectors of one type end to end.
+//! Concatenation of vectors of one type.
 
 use crate::{Bitmap, BytesColumn, Form, Values, Vector};
 use nacre_types::{DataType, PhysicalType, invariant};
@@ -22,8 +22,8 @@ impl Values {
 }
 
 impl BytesColumn {
-    /// Appends `len` values of another column, from `start` on. The caller checks that the column stays
-    /// below 4 GiB: past that, offsets wrap.
+    /// Appends `len` values of another column, starting at `start`. The caller checks that the
+    /// column stays below 4 GiB: past that, offsets wrap.
     pub fn append(&mut self, other: &BytesColumn, start: usize, len: usize) {
         debug_assert!(start + len <= other.len(), "values {start}+{len} of {}", other.len());
         let (from, to) = (other.offsets[start], other.offsets[start + len]);
@@ -41,7 +41,7 @@ impl BytesColumn {
 }
 
 impl Vector {
-    /// Joins vectors of one type end to end. The result stays coded when all parts share one
+    /// Concatenates vectors of one type. The result stays dictionary-coded if all parts share one
     /// dictionary.
     pub fn concat(data_type: DataType, mut parts: Vec<Vector>) -> Vector {
         if parts.len() == 1

@@ -1,5 +1,5 @@
-//! Columns in memory: vectors, selections, batches, the seekable encodings (one folder each) and
-//! the kernels that filter and aggregate. Knows no I/O and no transactions.
+//! In-memory columns: vectors, selections, batches, the seekable encodings (one folder each) and
+//! the kernels that filter and aggregate. Independent of I/O and transactions.
 
 mod batch;
 mod bitmap;

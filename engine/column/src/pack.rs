@@ -1,15 +1,16 @@
-//! Bit-packing: the one kernel behind bit-packed columns and the integer codecs.
+//! Bit-packing: the kernel shared by bit-packed columns and the integer codecs.
 //!
-//! Values are interleaved over `LANES` lanes of one word type, as in Afroozeh and Boncz, *The FastLanes
-//! Compression Layout*, VLDB 2023: value `i` is number `i / LANES` of lane `i % LANES`; word `k` of lane `l` is
-//! stored at `LANES * k + l`. All lanes shift by the same distance at the same time, so the inner
-//! loops run over arrays of fixed length and compile to vector instructions, natively and for
-//! `simd128`, without a copy of the loop for every width. Bytes are untrusted: the caller checks that
-//! there are [`packed_bytes`] of them, and missing ones read as zero.
+//! Values are interleaved over `LANES` lanes of one word type, as in Afroozeh and Boncz, *The
+//! FastLanes Compression Layout*, VLDB 2023: value `i` is number `i / LANES` of lane `i % LANES`;
+//! word `k` of lane `l` is stored at `LANES * k + l`. All lanes shift by the same distance at the
+//! same time, so the inner loops run over arrays of fixed length and compile to vector
+//! instructions, natively and for `simd128`, without a copy of the loop for every width. Bytes are
+//! untrusted: the caller checks that there are [`packed_bytes`] of them, and missing ones read as
+//! zero.
 
 use std::ops::{BitAnd, BitOr, Shl, Shr};
 
-/// The word of a lane.
+/// The word type of a lane.
 pub(crate) trait Word:
     Copy
     + PartialEq
@@ -55,13 +56,13 @@ macro_rules! word {
 word!(u32, 4);
 word!(u64, 8);
 
-/// Number of bits that hold every value up to `max`.
+/// Number of bits needed for every value up to `max`.
 #[inline]
 pub(crate) const fn width_of(max: u64) -> u32 {
     64 - max.leading_zeros()
 }
 
-/// Bytes of `rows` packed values.
+/// Size of `rows` packed values, in bytes.
 #[inline]
 pub(crate) fn packed_bytes<W: Word, const LANES: usize>(rows: usize, width: u32) -> usize {
     let lane_words = (rows.div_ceil(LANES) * width as usize).div_ceil(W::BITS as usize);
@@ -89,7 +90,8 @@ pub(crate) fn pack<W: Word, const LANES: usize>(values: &[W], width: u32, out: &
         if filled >= W::BITS {
             current.iter().for_each(|word| word.store(out));
             filled -= W::BITS;
-            // Keeps the bits that did not fit. A shift by the whole word would overflow, hence the test.
+            // Keeps the bits that did not fit. A shift by the whole word would overflow, hence the
+            // test.
             let kept = width - filled;
             for (word, value) in current.iter_mut().zip(group) {
                 *word = if kept == W::BITS { W::ZERO } else { *value >> kept };
@@ -152,7 +154,7 @@ pub(crate) fn unpack<W: Word, const LANES: usize>(
     }
 }
 
-/// One value.
+/// Decodes one value.
 #[inline(always)]
 pub(crate) fn pick<W: Word, const LANES: usize>(bytes: &[u8], width: u32, row: usize) -> W {
     if width == 0 || width > W::BITS {
@@ -170,7 +172,8 @@ pub(crate) fn pick<W: Word, const LANES: usize>(bytes: &[u8], width: u32, row: u
     value & (W::ONES >> (W::BITS - width))
 }
 
-/// Stores one value below `2^width` at a position that is zero. The bytes reach that far.
+/// Stores one value below `2^width` at a position whose bits are zero. The buffer must be long
+/// enough.
 pub(crate) fn put<const LANES: usize>(bytes: &mut [u8], width: u32, row: usize, value: u32) {
     debug_assert!(width_of(value as u64) <= width, "{value} in {width} bits");
     debug_assert!(
@@ -196,15 +199,15 @@ pub(crate) fn put<const LANES: usize>(bytes: &mut [u8], width: u32, row: usize, 
     }
 }
 
-/// Eight bytes of 0 or 1 as eight bits, the first one lowest.
+/// Packs eight bytes of 0 or 1 into eight bits, the first byte lowest.
 #[inline(always)]
 fn gather(eight: [u8; 8]) -> u8 {
     debug_assert!(eight.iter().all(|byte| *byte <= 1), "bits {eight:?}");
-    // Moves byte i from bit 8 i to bit 56 + i; no two products overlap, so nothing carries.
+    // Moves byte i from bit 8 i to bit 56 + i; no two products overlap, so there are no carries.
     (u64::from_le_bytes(eight).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
 }
 
-/// The results of `test` for up to 64 values, as bits. Goes through bytes, which vectorises.
+/// The results of `test` for up to 64 values, as bits. Uses intermediate bytes, which vectorises.
 #[inline(always)]
 pub(crate) fn test_bits<T: Copy, const N: usize>(values: &[T; N], test: impl Fn(T) -> bool) -> u64 {
     const { assert!(N <= 64 && N.is_multiple_of(8), "values of whole bytes of one word") };

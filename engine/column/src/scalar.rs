@@ -1,4 +1,4 @@
-//! One value as it sits in a block: borrowed where it can be, compared without becoming a [`Value`].
+//! One value of a block: borrowed if possible, compared without conversion to [`Value`].
 
 use crate::Values;
 use nacre_types::{DataType, PhysicalType, Value, key, row};
@@ -36,7 +36,7 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    /// Whether it is null or a value of this physical type.
+    /// Whether it is null or of this physical type.
     pub(crate) fn is_of(&self, physical: PhysicalType) -> bool {
         match self {
             Scalar::Null => true,
@@ -48,7 +48,7 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    /// The same value, borrowing nothing.
+    /// An owned copy of the value.
     pub fn into_owned(self) -> Scalar<'static> {
         match self {
             Scalar::Null => Scalar::Null,
@@ -60,7 +60,7 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    /// The order of keys among values of one physical type.
+    /// Key order of two values of one physical type.
     pub fn order(&self, other: &Scalar<'_>) -> Ordering {
         match (self, other) {
             (Scalar::Bool(a), Scalar::Bool(b)) => a.cmp(b),
@@ -78,7 +78,7 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    /// As a value of a data type of this physical type.
+    /// Converts to a value of a data type with this physical type.
     pub fn to_value(&self, data_type: DataType) -> Value {
         debug_assert!(self.is_of(data_type.physical()), "{self:?} as a value of {data_type}");
         match self {
@@ -91,7 +91,7 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    /// The same as [`Scalar::to_value`], without copying bytes that it owns.
+    /// Like [`Scalar::to_value`], but moves bytes that it owns.
     pub fn into_value(self, data_type: DataType) -> Value {
         let Scalar::Bytes(bytes) = self else { return self.to_value(data_type) };
         debug_assert_eq!(data_type.physical(), PhysicalType::Bytes, "the type of a text");
@@ -99,14 +99,14 @@ impl<'a> Scalar<'a> {
         if let DataType::Binary { .. } = data_type {
             return Value::Binary(bytes);
         }
-        // Vectors report damaged text; a single value shows it with replacement characters.
+        // Vectors report invalid UTF-8; a single value shows replacement characters.
         let text = String::from_utf8(bytes)
             .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
         if data_type == DataType::Json { Value::Json(text) } else { Value::Text(text) }
     }
 
-    /// The order of keys: nulls first, floats in total order, text by bytes. `None` when the value
-    /// is of another physical type.
+    /// Key order: nulls first, floats in total order, text by bytes. `None` if the value has
+    /// another physical type.
     pub fn compare(&self, other: &Value) -> Option<Ordering> {
         Some(match (self, other) {
             (Scalar::Null, Value::Null) => Ordering::Equal,

@@ -1,17 +1,18 @@
 //! A vector: up to a few thousand values of one data type, flat, constant or dictionary-coded.
 //!
-//! Kernels may ask for [`Vector::flat`] and ignore the other forms; those that are fast on codes
-//! or constants look at [`Vector::form`]. Values at null positions are unspecified but present.
+//! Kernels may call [`Vector::flat`] and ignore the other forms; kernels that are faster on codes
+//! or constants match on [`Vector::form`]. Values at null positions are unspecified but present.
 
 use crate::Bitmap;
 use nacre_types::{DataType, PhysicalType, Value, invariant, key, row};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Variable-length values: `offsets[i]..offsets[i + 1]` of `data`. There is one more offset than rows.
+/// Variable-length values: value `i` is `offsets[i]..offsets[i + 1]` of `data`. There is one more
+/// offset than rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BytesColumn {
-    /// Starts at 0, ascending.
+    /// Ascending, the first is 0.
     pub offsets: Vec<u32>,
     /// The bytes of all values.
     pub data: Vec<u8>,
@@ -42,7 +43,7 @@ impl BytesColumn {
     /// Appends a value. A column holds at most 4 GiB.
     ///
     /// # Panics
-    /// When the column would exceed 4 GiB.
+    /// If the column would exceed 4 GiB.
     #[inline]
     pub fn push(&mut self, value: &[u8]) {
         self.data.extend_from_slice(value);
@@ -117,7 +118,7 @@ impl Values {
         }
     }
 
-    /// Appends a value, which is not null, as a column of an encoded key ([`nacre_types::key`]).
+    /// Appends a non-null value as a column of an encoded key ([`nacre_types::key`]).
     #[inline]
     pub fn put_key(&self, row: usize, out: &mut Vec<u8>) {
         debug_assert!(row < self.len(), "value {row} of {}", self.len());
@@ -131,7 +132,7 @@ impl Values {
         }
     }
 
-    /// Values at these positions, in this order.
+    /// The values at these positions, in this order.
     pub fn take(&self, positions: impl ExactSizeIterator<Item = u32>) -> Values {
         match self {
             Values::Bool(v) => Values::Bool(positions.map(|i| v[i as usize]).collect()),
@@ -147,7 +148,7 @@ impl Values {
         }
     }
 
-    /// Like [`Values::take`], but copies no bytes for the rows that are null.
+    /// Like [`Values::take`], but copies no bytes for null rows.
     fn take_valid(
         &self,
         positions: impl ExactSizeIterator<Item = u32>,
@@ -169,7 +170,7 @@ impl Values {
         Values::Bytes(out)
     }
 
-    /// Length of the longest value, in bytes; 0 without values.
+    /// Length of the longest value, in bytes; 0 if empty.
     fn longest(&self) -> usize {
         match self {
             Values::Bool(_) => 1,
@@ -182,24 +183,25 @@ impl Values {
     }
 }
 
-/// How the values of a vector are laid out.
+/// The layout of a vector's values.
 #[derive(Clone, Debug)]
 pub enum Form {
-    /// One value a row.
+    /// One value per row.
     Flat(Values),
     /// One value for every row (`Values` of length 1): all rows are null, or none.
     Constant(Values),
-    /// `codes[row]` indexes `values`, which holds distinct, non-null values. Codes at null rows are in range.
+    /// `codes[row]` indexes `values`, which holds distinct, non-null values. Codes at null rows are
+    /// in range.
     Dictionary {
-        /// One code a row.
+        /// One code per row.
         codes: Vec<u32>,
-        /// The distinct values, shared between vectors of one segment.
+        /// The distinct values, shared between vectors of a segment.
         values: Arc<Values>,
     },
 }
 
 impl Form {
-    /// The stored values: of the rows, of all rows at once, or of the dictionary.
+    /// The stored values: one per row, the constant, or the dictionary.
     fn values(&self) -> &Values {
         match self {
             Form::Flat(values) | Form::Constant(values) => values,
@@ -218,7 +220,7 @@ pub struct Vector {
 }
 
 impl Vector {
-    /// Flat values; `validity` of the same length, or `None` when nothing is null.
+    /// Creates a flat vector; `validity` has the same length, or is `None` if nothing is null.
     pub fn new(data_type: DataType, values: Values, validity: Option<Bitmap>) -> Vector {
         debug_assert_eq!(data_type.physical(), values.physical(), "type of flat values");
         let (len, bits) = (values.len(), validity.as_ref().map(Bitmap::len));
@@ -226,7 +228,7 @@ impl Vector {
         Vector { data_type, form: Form::Flat(values), validity, len }
     }
 
-    /// `len` times one value.
+    /// Creates a vector of `len` equal values.
     pub fn constant(data_type: DataType, value: &Value, len: usize) -> Vector {
         let mut builder = VectorBuilder::new(data_type);
         builder.push(value);
@@ -257,9 +259,10 @@ impl Vector {
         Vector { data_type, form: Form::Dictionary { codes, values }, validity, len }
     }
 
-    /// From a form of the data type's physical type, and the validity of its `len` rows. A constant with
-    /// some null rows becomes flat, because kernels take a constant's first row for all of them; a
-    /// constant text, which may be long, becomes the only entry of a dictionary.
+    /// Creates a vector from a form of the data type's physical type, and the validity of its `len`
+    /// rows. A constant with some null rows becomes flat, because kernels apply a constant's first
+    /// row to all of them; a constant text, which may be long, becomes the only entry of a
+    /// dictionary.
     pub fn from_form(
         data_type: DataType,
         form: Form,
@@ -292,7 +295,7 @@ impl Vector {
         Vector { data_type, form, validity, len }
     }
 
-    /// From single values, each of the type or null.
+    /// Creates a vector from single values, each null or of the type.
     pub fn from_values<'a>(
         data_type: DataType,
         values: impl IntoIterator<Item = &'a Value>,
@@ -333,7 +336,7 @@ impl Vector {
         &self.form
     }
 
-    /// Validity; `None` when nothing is null.
+    /// Validity; `None` if nothing is null.
     pub fn validity(&self) -> Option<&Bitmap> {
         self.validity.as_ref()
     }
@@ -349,7 +352,7 @@ impl Vector {
         self.validity.as_ref().map_or(0, |v| v.len() - v.count_ones())
     }
 
-    /// One value a row: borrowed when flat already.
+    /// One value per row: borrowed if the vector is flat.
     pub fn flat(&self) -> Cow<'_, Values> {
         let flat = match &self.form {
             Form::Flat(values) => Cow::Borrowed(values),
@@ -364,7 +367,7 @@ impl Vector {
         flat
     }
 
-    /// Rows at these positions, in this order. Positions must be below the length.
+    /// The rows at these positions, in this order. Positions must be below the length.
     pub fn take(&self, positions: &[u32]) -> Vector {
         debug_assert!(
             positions.iter().all(|position| (*position as usize) < self.len),
@@ -410,7 +413,7 @@ impl Vector {
         }
     }
 
-    /// The bytes of a text, JSON or binary value; `None` when it is null or of another type.
+    /// The bytes of a text, JSON or binary value; `None` if it is null or of another type.
     pub fn bytes(&self, row: usize) -> Option<&[u8]> {
         debug_assert!(row < self.len, "row {row} of a vector of {}", self.len);
         let (values, at) = match &self.form {
@@ -429,7 +432,7 @@ impl Vector {
         self.form.values().longest()
     }
 
-    /// Bytes that its values take in flat form.
+    /// Size of the values in flat form, in bytes.
     pub fn flat_bytes(&self) -> usize {
         let valid = || self.len - self.null_count();
         match &self.form {
@@ -466,7 +469,7 @@ pub struct VectorBuilder {
 }
 
 impl VectorBuilder {
-    /// An empty builder.
+    /// Creates an empty builder.
     pub fn new(data_type: DataType) -> VectorBuilder {
         VectorBuilder { data_type, values: Values::empty(data_type.physical()), validity: None }
     }
@@ -476,7 +479,7 @@ impl VectorBuilder {
         self.values.len()
     }
 
-    /// Whether nothing was pushed.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
@@ -507,7 +510,8 @@ impl VectorBuilder {
         }
     }
 
-    /// Appends a boolean. The builder's physical type must be `Bool`; likewise for the other typed pushes.
+    /// Appends a boolean. The builder's physical type must be `Bool`; likewise for the other typed
+    /// pushes.
     pub fn push_bool(&mut self, value: bool) {
         self.push_valid();
         if let Values::Bool(v) = &mut self.values { v.push(value) } else { self.mismatch() }
@@ -567,14 +571,14 @@ impl VectorBuilder {
         }
     }
 
-    /// Crashes: a value of another type is a bug of the caller, and leaving it out would shift the rows
-    /// after it.
+    /// Crashes: a value of another type is a bug of the caller, and skipping it would shift the
+    /// following rows.
     #[cold]
     fn mismatch(&self) {
         invariant!(false, "a value of another type in a vector of {}", self.data_type);
     }
 
-    /// The vector.
+    /// Returns the vector.
     pub fn finish(self) -> Vector {
         Vector::new(self.data_type, self.values, self.validity)
     }

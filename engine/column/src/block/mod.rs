@@ -1,7 +1,7 @@
 //! One block of a column: at most [`BLOCK_ROWS`](nacre_types::limits::BLOCK_ROWS) rows, as bytes.
 //!
-//! A block is a header of 8 bytes, a validity bitmap when some rows are null, and the body of one of
-//! the encodings. [`plan`] chooses the encoding, [`write`] and [`read`] are the two directions.
+//! A block is a header of 8 bytes, a validity bitmap if some rows are null, and a body in one of
+//! the encodings. [`plan`] chooses the encoding, [`write`] encodes and [`read`] decodes.
 
 mod plan;
 mod read;

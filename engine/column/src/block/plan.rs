@@ -1,9 +1,9 @@
-//! Which encoding a block gets: the column is planned on a sample, then each block is tried.
+//! Chooses the encoding of each block: the column is planned from a sample, then each block is
+//! tried.
 //!
-//! A column gets a dictionary, or compression, or neither. Each block then takes the smallest encoding
-//! that the plan allows; one that is slower to read must be clearly smaller. The order in which the
-//! encodings are asked, and when each of them pays, is theirs to say
-//! ([`Scheme`](crate::encoding::scheme::Scheme)).
+//! A column uses a dictionary, compression, or neither. Each block then takes the smallest encoding
+//! that the plan allows; one that is slower to read must be clearly smaller. Each encoding defines
+//! its place in the order and when it pays ([`Scheme`](crate::encoding::scheme::Scheme)).
 
 use super::read::Block;
 use super::write::{encode, encode_plain};
@@ -16,16 +16,16 @@ use nacre_types::{DataType, PhysicalType, invariant};
 /// Blocks sampled to plan a column.
 const SAMPLE_BLOCKS: usize = 3;
 
-/// How the blocks of one column of a segment are encoded.
+/// The encoding plan for the blocks of one column of a segment.
 pub struct ColumnPlan {
     blocks: usize,
     dictionary: Option<Built>,
     compression: Option<Encoding>,
 }
 
-/// A block, ready to be written.
+/// An encoded block, ready to be written.
 pub struct EncodedBlock {
-    /// How it is encoded.
+    /// Its encoding.
     pub encoding: Encoding,
     /// The block, header included.
     pub bytes: Vec<u8>,
@@ -37,13 +37,13 @@ impl ColumnPlan {
         ColumnPlan::of(blocks, &[Encoding::Lz4, Encoding::Fsst])
     }
 
-    /// Plans the blocks of a sorted column that is searched more often than it is scanned: each step
-    /// of a search reads one row, which must not cost a whole chunk.
+    /// Plans the blocks of a sorted column that is searched more often than scanned: each step of a
+    /// search reads one row, which must not decompress a whole chunk.
     pub fn choose_for_search(blocks: &[(Values, Option<Bitmap>)]) -> ColumnPlan {
         ColumnPlan::of(blocks, &[Encoding::Fsst])
     }
 
-    /// Plans a column whose text may be compressed with `compressions`.
+    /// Plans a column. Text may be compressed with `compressions`.
     fn of(blocks: &[(Values, Option<Bitmap>)], compressions: &[Encoding]) -> ColumnPlan {
         debug_assert!(
             blocks.windows(2).all(|pair| pair[0].0.physical() == pair[1].0.physical()),
@@ -72,7 +72,7 @@ impl ColumnPlan {
         ColumnPlan { blocks: blocks.len(), dictionary, compression }
     }
 
-    /// The block of the dictionary's values, and their number.
+    /// The encoded block of dictionary values, and their number.
     pub fn dictionary(&self) -> Option<(Vec<u8>, usize)> {
         let built = self.dictionary.as_ref()?;
         let count = built.values.len();
@@ -84,7 +84,7 @@ impl ColumnPlan {
     }
 }
 
-/// Bits of a code of a dictionary with this many values.
+/// Bits of a dictionary code, given the number of values.
 fn code_bits(values: usize) -> usize {
     (usize::BITS - values.saturating_sub(1).leading_zeros()) as usize
 }
@@ -93,8 +93,8 @@ fn input(block: &(Values, Option<Bitmap>)) -> Input<'_> {
     Input::new(&block.0, block.1.as_ref())
 }
 
-/// Estimates the bytes of the sample without dictionary or compression. Runs of text are left out: a
-/// dictionary is preferred to them.
+/// Estimates the size of the sample in bytes without dictionary or compression. Ignores runs of
+/// text: a dictionary is preferred to them.
 fn simple_size(sample: &[&(Values, Option<Bitmap>)]) -> usize {
     let size = |block: &&(Values, Option<Bitmap>)| match &block.0 {
         Values::Bool(v) => v.len() / 8,
@@ -142,18 +142,18 @@ fn worth_a_dictionary(sample: &[&(Values, Option<Bitmap>)], blocks: usize) -> bo
     }
     hashes.sort_unstable();
     hashes.dedup();
-    // Values that are nearly unique in the sample are so in the column, unless the sample is all of
-    // it.
+    // Values nearly unique in the sample are nearly unique in the column, unless the sample is the
+    // whole column.
     if blocks > SAMPLE_BLOCKS && hashes.len() * 4 > seen * 3 {
         return false;
     }
     code_bits(hashes.len()) < simple_bits
 }
 
-/// Text with fewer bytes per row on average counts as short.
+/// Average bytes per row below which text counts as short.
 const SHORT_TEXT: usize = 100;
 
-/// The compression that makes a sampled block of text clearly smaller, if any does.
+/// The compression that makes a sampled block of text clearly smaller, if any.
 fn compression(sample: &[&(Values, Option<Bitmap>)], allowed: &[Encoding]) -> Option<Encoding> {
     let block = sample.get(sample.len() / 2)?;
     let Values::Bytes(values) = &block.0 else { return None };
@@ -165,9 +165,9 @@ fn compression(sample: &[&(Values, Option<Bitmap>)], allowed: &[Encoding]) -> Op
         false => usize::MAX,
     };
     let (plain, fsst, lz4) = (size(Encoding::Plain), size(Encoding::Fsst), size(Encoding::Lz4));
-    // Reading a row of LZ4 costs a chunk, ten times a row of FSST. Long rows spread that over many
-    // bytes, so a fifth less space pays for it; short rows must save half. LZ4 must in any case save
-    // a quarter of plain.
+    // Reading a row of LZ4 decompresses a chunk, which takes ten times as long as a row of FSST.
+    // Long rows spread that cost over many bytes, so saving a fifth of the space pays for it; short
+    // rows must save half. LZ4 must always save a quarter of the plain size.
     let short = values.data.len() < values.len().saturating_mul(SHORT_TEXT);
     let (times, of) = if short { (2, 1) } else { (5, 4) };
     if lz4.saturating_mul(times) < fsst.saturating_mul(of)
@@ -178,7 +178,7 @@ fn compression(sample: &[&(Values, Option<Bitmap>)], allowed: &[Encoding]) -> Op
     (fsst.saturating_mul(8) < plain.saturating_mul(7)).then_some(Encoding::Fsst)
 }
 
-/// The encodings to which blocks are offered at this point, in the order of the list.
+/// Encodings with this kind of offer, in list order.
 fn offered(offer: Offer) -> impl Iterator<Item = Encoding> {
     Encoding::ALL.iter().copied().filter(move |encoding| encoding.entry().offer == offer)
 }
@@ -204,7 +204,7 @@ fn smallest(plan: &ColumnPlan, input: Input<'_>, codes: Option<&[u32]>) -> Encod
             return EncodedBlock { encoding, bytes };
         }
     }
-    // Compressing text takes far longer than finding its runs: skip it where runs are sure to win.
+    // Compressing text takes far longer than finding its runs: skip it if runs are certain to win.
     let mut runs = None;
     if plan.compression == Some(Encoding::Fsst) {
         let found = encode(Encoding::RunLength, input, None);
@@ -217,7 +217,7 @@ fn smallest(plan: &ColumnPlan, input: Input<'_>, codes: Option<&[u32]>) -> Encod
         }
     }
     let mut best = by_plan(plan, input, codes);
-    // Codes of text are worth more to a query than the bytes that runs would save.
+    // Queries gain more from codes of text than from the bytes that runs would save.
     if best.encoding == Encoding::Dictionary && input.values().physical() == PhysicalType::Bytes {
         return best;
     }
@@ -237,8 +237,8 @@ fn smallest(plan: &ColumnPlan, input: Input<'_>, codes: Option<&[u32]>) -> Encod
     best
 }
 
-/// The block as the plan of its column has it: coded, compressed, or else in what takes the least in
-/// place of plain values.
+/// Encodes the block by the column's plan: as codes, compressed, or in the smallest alternative to
+/// plain values.
 fn by_plan(plan: &ColumnPlan, input: Input<'_>, codes: Option<&[u32]>) -> EncodedBlock {
     if let Some(bytes) = codes.and_then(|codes| encode(Encoding::Dictionary, input, Some(codes))) {
         return EncodedBlock { encoding: Encoding::Dictionary, bytes };
@@ -266,8 +266,8 @@ fn by_plan(plan: &ColumnPlan, input: Input<'_>, codes: Option<&[u32]>) -> Encode
     best.unwrap_or_else(|| EncodedBlock { encoding: Encoding::Plain, bytes: encode_plain(input) })
 }
 
-/// Whether a block that was just encoded opens, and gives back its first and its last row. Coded
-/// blocks are checked for their codes where the dictionary is built.
+/// Whether a block that was just encoded opens and returns its first and last row. Codes are
+/// checked where the dictionary is built.
 fn opens(block: &EncodedBlock, input: Input<'_>) -> bool {
     if block.encoding == Encoding::Dictionary {
         return true;

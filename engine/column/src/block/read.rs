@@ -1,4 +1,5 @@
-//! Reading a block: its head once, then rows, ranges, picks and filters through its encoding.
+//! Reading a block: its head once, then rows, ranges, position lists and filters through its
+//! encoding.
 
 use crate::encoding::header::{self, ALL_NULL, HAS_VALIDITY, HEADER_BYTES};
 use crate::encoding::read::{corrupt, slice};
@@ -10,7 +11,7 @@ use crate::{Bitmap, Form, Scalar, Values, Vector, VectorBuilder};
 use nacre_types::{DataType, Error, PhysicalType, Result, Value};
 use std::cmp::Ordering;
 
-/// An opened block. Opening is cheap enough to do for every access.
+/// An opened block. Opening is cheap enough to repeat for every access.
 pub struct Block<'a> {
     data_type: DataType,
     rows: usize,
@@ -20,8 +21,8 @@ pub struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Reads the head of a block of `rows` rows. [`Encoding::Dictionary`] needs the dictionary of the
-    /// column.
+    /// Reads the head of a block of `rows` rows. [`Encoding::Dictionary`] needs the dictionary of
+    /// the column.
     #[inline]
     pub fn open(
         bytes: &'a [u8],
@@ -68,7 +69,7 @@ impl<'a> Block<'a> {
         self.validity.is_none_or(|v| v.get(row / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1))
     }
 
-    /// Decodes one row, and nothing that it does not need.
+    /// Decodes one row and nothing else.
     #[inline]
     pub fn get(&self, row: usize) -> Result<Scalar<'a>> {
         if row >= self.rows {
@@ -80,7 +81,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Prefetches what [`Block::get`] will read of a row.
+    /// Prefetches the data of a row that [`Block::get`] reads.
     #[inline]
     pub fn touch(&self, row: usize) {
         if let Some(body) = self.body()
@@ -124,7 +125,7 @@ impl<'a> Block<'a> {
         body.order_to(row, bytes).map(Some)
     }
 
-    /// Decodes a range of rows, to constant or dictionary form where the block has it.
+    /// Decodes a range of rows, in constant or dictionary form if the block has one.
     pub fn decode(&self, start: usize, len: usize) -> Result<Vector> {
         if start.checked_add(len).is_none_or(|end| end > self.rows) {
             return Err(out_of_range());
@@ -137,7 +138,7 @@ impl<'a> Block<'a> {
         self.vector(form, validity, len)
     }
 
-    /// Decodes some rows, which must ascend; a row may repeat.
+    /// Decodes the rows at ascending positions, which may repeat.
     pub fn take(&self, rows: &[u32]) -> Result<Vector> {
         if !rows.is_sorted() || rows.last().is_some_and(|last| *last as usize >= self.rows) {
             return Err(out_of_range());
@@ -155,8 +156,8 @@ impl<'a> Block<'a> {
         self.vector(form, validity, rows.len())
     }
 
-    /// Tests a range of rows against a predicate of the block's physical type, without decoding where
-    /// the encoding can. Null rows never pass.
+    /// Tests a range of rows against a predicate of the block's physical type, without decoding if
+    /// the encoding supports it. Null rows never pass.
     pub fn filter(&self, predicate: &Predicate, start: usize, len: usize) -> Result<Bitmap> {
         if start.checked_add(len).is_none_or(|end| end > self.rows) {
             return Err(out_of_range());
@@ -180,7 +181,7 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// The vector of a block of nulls, and of no rows at all.
+    /// The vector of a block without a body: all rows are null, or there are none.
     fn without_body(&self, len: usize) -> Vector {
         debug_assert!(len == 0 || self.opened.is_none(), "rows without a body");
         match self.opened {
@@ -197,7 +198,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The validity of a range; `None` when no row of it is null.
+/// The validity of a range; `None` if it contains no null.
 fn validity_range(bytes: &[u8], start: usize, len: usize) -> Option<Bitmap> {
     debug_assert!(start + len <= bytes.len() * 8, "validity of rows {start}+{len}");
     let (words, _) = bytes.as_chunks::<8>();

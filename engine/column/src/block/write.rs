@@ -7,7 +7,7 @@ use crate::encoding::{Encoding, Input, plain};
 use nacre_types::bytes::Write;
 use nacre_types::invariant;
 
-/// Encodes a block; `None` when the encoding cannot hold it. `codes` has one code for each of
+/// Encodes a block; `None` if the encoding cannot hold it. `codes` has one code for each of
 /// `input.values()`: [`Encoding::Dictionary`] needs it, the others ignore it.
 pub fn encode(encoding: Encoding, input: Input<'_>, codes: Option<&[u32]>) -> Option<Vec<u8>> {
     let nulls = input.null_count();
@@ -19,7 +19,7 @@ pub fn encode(encoding: Encoding, input: Input<'_>, codes: Option<&[u32]>) -> Op
     (encoding.entry().encode)(input, codes, &mut out).then_some(out)
 }
 
-/// Encodes a block plainly, which works for every block but one of nothing but nulls.
+/// Encodes a block with the plain encoding, which holds every block except one with only nulls.
 pub(super) fn encode_plain(input: Input<'_>) -> Vec<u8> {
     let nulls = input.null_count();
     invariant!(nulls < input.len() || nulls == 0, "a plain block of {nulls} nulls and no value");
@@ -28,7 +28,7 @@ pub(super) fn encode_plain(input: Input<'_>) -> Vec<u8> {
     out
 }
 
-/// Starts a block with its header and validity. Returns it with the input that the body is made of.
+/// Starts a block with its header and validity. Returns it with the input of the body.
 fn head<'a>(encoding: Encoding, input: Input<'a>, nulls: usize) -> (Vec<u8>, Input<'a>) {
     if nulls == 0 {
         return (header::write(encoding as u8, 0, input.len()), input.without_validity());

@@ -1,4 +1,4 @@
-//! The block of integers that all codecs share: its head, and the trait that reads and changes it.
+//! The block of integers that all codecs share: its head, and the trait to read and change it.
 
 use nacre_types::bytes::Write;
 use nacre_types::{Error, Result, invariant};
@@ -6,7 +6,7 @@ use nacre_types::{Error, Result, invariant};
 pub(super) const HEAD_BYTES: usize = 12;
 pub(super) const ENDS_EARLY: &str = "block of integers ends early";
 
-/// The outcome of a change to a block.
+/// The outcome of changing a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockChange {
     /// The block is changed.
@@ -19,10 +19,10 @@ pub enum BlockChange {
 
 /// Compresses up to [`Codec::capacity`] ascending numbers, which may repeat, into a block.
 pub trait Codec: Sync {
-    /// As benchmarks show it.
+    /// Name in benchmarks.
     fn name(&self) -> &'static str;
 
-    /// Most values of one block.
+    /// Maximum number of values in a block.
     fn capacity(&self) -> usize;
 
     /// Compresses ascending values, at most [`Codec::capacity`] of them.
@@ -31,14 +31,14 @@ pub trait Codec: Sync {
     /// Appends all values.
     fn uncompress(&self, block: &[u8], out: &mut Vec<u32>) -> Result<()>;
 
-    /// The value at a position, which must exist.
+    /// The value at a position, which must be in range.
     fn get(&self, block: &[u8], at: usize) -> Result<u32>;
 
-    /// The position of the first value that is not below `value`; the number of values if all are
-    /// below. Decodes no further than that.
+    /// The position of the first value not below `value`; the number of values if all are below.
+    /// Decodes no further than that.
     fn lower_bound(&self, block: &[u8], value: u32) -> Result<usize>;
 
-    /// The sum of all values, without decoding them one by one where the codec can.
+    /// The sum of all values, without decoding them one by one if the codec supports it.
     fn sum(&self, block: &[u8]) -> Result<u64>;
 
     /// Number of values.
@@ -46,23 +46,23 @@ pub trait Codec: Sync {
         Ok(Head::read(block)?.0.count)
     }
 
-    /// The least value.
+    /// The smallest value.
     fn min(&self, block: &[u8]) -> Result<Option<u32>> {
         let (head, _) = Head::read(block)?;
         Ok((head.count > 0).then_some(head.low))
     }
 
-    /// The greatest value.
+    /// The largest value.
     fn max(&self, block: &[u8]) -> Result<Option<u32>> {
         let (head, _) = Head::read(block)?;
         Ok((head.count > 0).then_some(head.high))
     }
 
-    /// Adds a value that is not below the greatest one, if the block stays within `room` bytes. Changes
-    /// only the end of the block, unless the codec needs another width.
+    /// Appends a value that is not below the largest, if the block stays within `room` bytes.
+    /// Changes only the end of the block, unless the codec needs another width.
     fn append(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<BlockChange>;
 
-    /// Adds a value at its place, before equal ones, if the block stays within `room` bytes.
+    /// Inserts a value in order, before equal ones, if the block stays within `room` bytes.
     fn insert(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<BlockChange> {
         let mut values = decoded(self, block)?;
         if values.len() >= self.capacity() {
@@ -73,7 +73,7 @@ pub trait Codec: Sync {
         Ok(replace(block, self.compress(&values), room))
     }
 
-    /// Removes one occurrence of a value. May need more bytes than the block has.
+    /// Removes one occurrence of a value. The block may grow.
     fn delete(&self, block: &mut Vec<u8>, value: u32, room: usize) -> Result<BlockChange> {
         let at = self.lower_bound(block, value)?;
         if at >= self.len(block)? || self.get(block, at)? != value {
@@ -85,7 +85,7 @@ pub trait Codec: Sync {
         Ok(replace(block, self.compress(&values), room))
     }
 
-    /// Splits into two blocks of half the values each, the lower ones first.
+    /// Splits the block into two of half the values each, the lower half first.
     fn split(&self, block: &[u8]) -> Result<(Vec<u8>, Vec<u8>)> {
         let values = decoded(self, block)?;
         let (low, high) = values.split_at(values.len() / 2);
@@ -94,8 +94,8 @@ pub trait Codec: Sync {
     }
 }
 
-/// All values, checked for what compressing them again takes: they ascend, and the head holds their
-/// bounds.
+/// All values, verified before they are compressed again: they ascend, and their bounds match the
+/// head.
 pub(super) fn decoded<C: Codec + ?Sized>(codec: &C, block: &[u8]) -> Result<Vec<u32>> {
     let mut values = Vec::with_capacity(codec.capacity());
     codec.uncompress(block, &mut values)?;
@@ -125,17 +125,17 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// The head of ascending values.
+    /// The head for ascending values.
     pub fn of(values: &[u32], width: u32) -> Head {
         debug_assert!(values.is_sorted(), "values to compress do not ascend");
         debug_assert!(width <= 32, "a width of {width} bits");
-        // Both bounds of no values are 0.
+        // An empty block has bounds 0.
         let (low, high) =
             (values.first().copied().unwrap_or(0), values.last().copied().unwrap_or(0));
         Head { count: values.len(), width, low, high }
     }
 
-    /// Reads the head; returns it with the bytes after it.
+    /// Reads the head; returns it with the remaining bytes.
     pub fn read(block: &[u8]) -> Result<(Head, &[u8])> {
         let Some((&[c0, c1, width, 0, l0, l1, l2, l3, h0, h1, h2, h3], rest)) =
             block.split_first_chunk::<HEAD_BYTES>()
@@ -180,8 +180,8 @@ impl Head {
         Ok(())
     }
 
-    /// The head with one more value at the end. A value below the greatest is `corrupt`: callers
-    /// compare it with bounds that they read from the block.
+    /// The head after appending one value. A value below the greatest is `corrupt`: callers compare
+    /// it with bounds that they read from the block.
     pub fn appended(self, value: u32) -> Result<Head> {
         let low = if self.count == 0 { value } else { self.low };
         if self.count > 0 && value < self.high {
@@ -190,7 +190,7 @@ impl Head {
         Ok(Head { count: self.count + 1, low, high: value, ..self })
     }
 
-    /// Fails when a block claims more values than its codec puts into one.
+    /// Fails if a block claims more values than its codec allows.
     pub fn at_most(self, capacity: usize) -> Result<Head> {
         if self.count > capacity {
             Err(corrupt("block of integers has too many values"))

@@ -1,9 +1,9 @@
-//! BP128: up to 128 differences to the value before, bit-packed over four lanes (Lemire and Boytsov,
-//! *Decoding Billions of Integers per Second Through Vectorization*, Software: Practice and
-//! Experience 2015).
+//! BP128: up to 128 differences between successive values, bit-packed over four lanes (Lemire and
+//! Boytsov, *Decoding Billions of Integers per Second Through Vectorization*, Software: Practice
+//! and Experience 2015).
 //!
-//! The head holds the width and the first value, whose place among the differences is zero. It is the
-//! smallest of the family, and the one whose blocks may grow when a value is deleted.
+//! The head holds the width and the first value, whose slot among the differences is zero. It is
+//! the most compact codec, and the only one whose blocks may grow when a value is deleted.
 
 use super::block::{
     BlockChange, Codec, ENDS_EARLY, HEAD_BYTES, Head, corrupt, decoded, out_of_range, replace,
@@ -11,7 +11,7 @@ use super::block::{
 use crate::pack::{pack, packed_bytes, put, unpack, width_of};
 use nacre_types::{Result, invariant};
 
-/// Most values of a block, and the lanes over which they are packed.
+/// Maximum number of values in a block, and the lanes over which they are packed.
 pub(super) const ROWS: usize = 128;
 pub(super) const LANES: usize = 4;
 
@@ -27,8 +27,8 @@ fn open(block: &[u8]) -> Result<(Head, &[u8])> {
     }
 }
 
-/// Decodes packed differences: each value is the one before plus `step` plus its difference, the first
-/// one is `first`.
+/// Decodes packed differences: each value is its predecessor plus `step` plus its difference; the
+/// first value is `first`.
 #[inline]
 pub(super) fn decode(
     words: &[u8],
@@ -48,7 +48,7 @@ pub(super) fn decode(
     let mut value = first.wrapping_sub(step);
     let mut at = 0;
     unpack::<u32, LANES>(words, width, 0, groups, |[a, b, c, d]| {
-        // The sums inside a group do not depend on the value before it.
+        // The sums inside a group do not depend on the preceding value.
         let (ab, cd) = (a.wrapping_add(b), c.wrapping_add(d));
         let sums = [a, ab, ab.wrapping_add(c), ab.wrapping_add(cd)];
         if let Some(four) = out.get_mut(at..at + LANES) {
@@ -118,7 +118,7 @@ impl Codec for Bp128 {
         }
         let mut values = [0; ROWS];
         decode(words, head.width, head.low, 0, &mut values, head.count);
-        // Counting has no branch to mispredict, and all values are decoded already.
+        // All values are decoded already, and counting has no branch to mispredict.
         Ok(values[..head.count].iter().map(|v| (*v < value) as usize).sum())
     }
 

@@ -44,7 +44,7 @@ fn all(codec: &dyn Codec, block: &[u8]) -> Vec<u32> {
     out
 }
 
-/// Everything that can be asked of a block.
+/// Checks every read operation on a block.
 fn assert_block(codec: &dyn Codec, block: &[u8], values: &[u32], what: &str) {
     assert_eq!(all(codec, block), values, "{what}");
     assert_eq!(codec.len(block).unwrap(), values.len(), "{what}");
@@ -179,8 +179,8 @@ fn a_change_without_room_changes_nothing() {
 
 #[test]
 fn deleting_may_grow_a_block_of_packed_differences() {
-    // The seed's own example, as long as it must be for a lane to spill: all differences are 1 until a value
-    // goes.
+    // The example from the paper, long enough for a lane to overflow: all differences are 1 until a
+    // value is deleted.
     let values: Vec<u32> = (1..=128).collect();
     let block = Bp128.compress(&values);
     let mut changed = block.clone();
@@ -190,7 +190,7 @@ fn deleting_may_grow_a_block_of_packed_differences() {
     assert!(changed.len() > block.len());
     let (low, high) = Bp128.split(&changed).unwrap();
     assert_eq!([all(&Bp128, &low), all(&Bp128, &high)].concat(), all(&Bp128, &changed));
-    // The others shrink or stay.
+    // Blocks of the other codecs shrink or keep their size.
     for codec in CODECS.iter().filter(|codec| codec.name() != Bp128.name()) {
         let block = codec.compress(&values);
         let mut changed = block.clone();
@@ -212,7 +212,7 @@ fn halves_are_the_whole() {
     });
 }
 
-/// Uses a damaged block in every way. Answers do not matter, surviving does.
+/// Uses a damaged block in every way. Results are ignored; only panics fail.
 fn survive(codec: &dyn Codec, block: &[u8]) {
     let mut out = Vec::new();
     let _ = codec.uncompress(block, &mut out);

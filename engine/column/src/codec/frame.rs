@@ -1,8 +1,8 @@
-//! Frame of reference: differences to the least value, in just enough bits for the greatest.
+//! Frame of reference: differences from the smallest value, in just enough bits for the largest.
 //!
-//! The head holds the width. No value depends on its neighbours: `get` reads one value, a lower bound
-//! is a binary search, appending writes one value. The plain kind packs one value after the other; the
-//! SIMD kind interleaves them over four lanes.
+//! The head holds the width. Values are independent of each other: `get` reads one value, a lower
+//! bound is a binary search, an append writes one value. The plain kind packs values consecutively;
+//! the SIMD kind interleaves them over four lanes.
 
 use super::block::{
     BlockChange, Codec, ENDS_EARLY, HEAD_BYTES, Head, corrupt, decoded, out_of_range, replace,
@@ -13,7 +13,7 @@ use nacre_types::{Result, invariant};
 /// Frame of reference over `LANES` lanes of 32-bit words.
 pub struct Frame<const LANES: usize>(&'static str);
 
-/// Frame of reference, value after value.
+/// Frame of reference, values packed consecutively.
 pub type FrameOfReference = Frame<1>;
 /// Frame of reference over four lanes.
 pub type SimdFrameOfReference = Frame<4>;
@@ -38,7 +38,7 @@ impl<const LANES: usize> Frame<LANES> {
         }
     }
 
-    /// Passes groups of differences to `emit`. Differences past the last value are zero when written.
+    /// Passes groups of differences to `emit`. A writer stores zeroes after the last value.
     #[inline(always)]
     fn groups(head: Head, words: &[u8], emit: impl FnMut([u32; LANES])) {
         unpack::<u32, LANES>(words, head.width, 0, head.count.div_ceil(LANES), emit);

@@ -1,16 +1,17 @@
 //! Postings lists: strictly ascending row offsets, compressed, read forward with skipping.
 //!
-//! A list is the number of rows as a varint. Up to 16 rows follow as varints: the first row, then each
-//! row's distance from the one before, less one. More rows come in blocks of 128: one entry of 8 bytes
-//! per block (its first row `u32`; `u32`: where its words start in 16-byte units from the first block,
-//! in the low 26 bits, and their width in bits in the high 6), then the words of all blocks. A block is
-//! a BP128 block without its head: 128 distances (in the last block maybe fewer) from the row before,
-//! less one, packed over four lanes, the first one zero. So a run of rows takes no bits, and a search
-//! for a row reads the entries up to its block and decodes only that block.
+//! A list is the number of rows as a varint. Up to 16 rows follow as varints: the first row, then
+//! each row's distance from its predecessor, less one. More rows come in blocks of 128: one entry
+//! of 8 bytes per block (its first row `u32`; `u32`: where its words start in 16-byte units from
+//! the first block, in the low 26 bits, and their width in bits in the high 6), then the words of
+//! all blocks. A block is a BP128 block without its head: 128 distances (the last block may have
+//! fewer) from the preceding row, less one, packed over four lanes, the first one zero. Consecutive
+//! rows thus take no bits, and a search for a row reads the entries up to its block and decodes
+//! only that block.
 //!
-//! The inverted index of a segment writes a list once ([`encode`]) and opens a [`Postings`] per query;
-//! [`Postings::advance_to`] intersects several lists. Bytes are untrusted: a damaged list is `corrupt`
-//! or yields other rows, which ascend all the same.
+//! The inverted index of a segment writes a list once ([`encode`]) and opens a [`Postings`] per
+//! query; [`Postings::advance_to`] intersects several lists. Bytes are untrusted: a damaged list is
+//! `corrupt` or yields other rows, still in ascending order.
 
 use super::block::corrupt;
 use super::bp128::{LANES, ROWS, decode};
@@ -18,20 +19,20 @@ use crate::pack::{pack, packed_bytes, width_of};
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::{Error, Result, invariant};
 
-/// Lists of up to this many rows have no blocks: most values of most indexes occur once or a few
-/// times.
+/// Maximum length of a list without blocks: most values of most indexes occur once or a few times.
 const FEW: usize = 16;
 const ENTRY_BYTES: usize = 8;
-/// The unit of the offsets of blocks.
+/// Unit of block offsets, in bytes.
 const UNIT_BYTES: usize = 16;
 /// Bits of an offset.
 const OFFSET_BITS: u32 = 26;
-// An entry holds an offset and the widest width in 32 bits; words of any block are whole units.
+// An entry fits an offset and the widest width in 32 bits; the words of every block are whole
+// units.
 const _: () = assert!(OFFSET_BITS + width_of(u32::BITS as u64) == u32::BITS);
 const _: () = assert!((LANES * size_of::<u32>()).is_multiple_of(UNIT_BYTES));
 const DISORDER: &str = "postings do not ascend";
 
-/// Appends the list of some rows, which must ascend strictly.
+/// Appends the list of `rows`, which must ascend strictly.
 pub fn encode(rows: &[u32], out: &mut Vec<u8>) {
     invariant!(rows.len() <= u32::MAX as usize, "a postings list of {} rows", rows.len());
     debug_assert!(rows.is_sorted_by(|a, b| a < b), "rows of a postings list do not ascend");
@@ -49,7 +50,7 @@ pub fn encode(rows: &[u32], out: &mut Vec<u8>) {
     );
 }
 
-/// The distance of a row from the one before, less one.
+/// The distance of a row from its predecessor, less one.
 fn distance(pair: &[u32]) -> u32 {
     pair[1].wrapping_sub(pair[0]).wrapping_sub(1)
 }
@@ -82,7 +83,7 @@ fn encode_blocks(rows: &[u32], out: &mut Vec<u8>) {
     out.extend_from_slice(&words);
 }
 
-/// Reads the rows of a list, forward.
+/// Forward reader of a list.
 pub struct Postings<'a> {
     entries: &'a [[u8; ENTRY_BYTES]],
     words: &'a [u8],
@@ -91,14 +92,14 @@ pub struct Postings<'a> {
     rows: [u32; ROWS],
     have: usize,
     at: usize,
-    /// The block after the current one.
+    /// Index of the block after the current one.
     next_block: usize,
-    /// The row returned last.
+    /// The last row returned.
     last: Option<u32>,
 }
 
 impl<'a> Postings<'a> {
-    /// Reads the head of a list that fills `bytes`.
+    /// Reads the head of a list that occupies all of `bytes`.
     pub fn open(bytes: &'a [u8]) -> Result<Postings<'a>> {
         let mut reader = Reader::new(bytes, "postings");
         let count = reader.count(u32::MAX as usize)?;
@@ -130,7 +131,7 @@ impl<'a> Postings<'a> {
         Ok(list)
     }
 
-    /// Number of rows of the whole list.
+    /// Number of rows in the whole list.
     pub fn len(&self) -> usize {
         self.count
     }
@@ -145,7 +146,7 @@ impl<'a> Postings<'a> {
         Some(u32::from_le_bytes([a, b, c, d]))
     }
 
-    /// Decodes a block and goes before its first row.
+    /// Decodes a block and moves before its first row.
     fn load(&mut self, block: usize) -> Result<()> {
         let Some([a, b, c, d, e, f, g, h]) = self.entries.get(block).copied() else {
             return Err(corrupt("postings have no such block"));
@@ -159,7 +160,7 @@ impl<'a> Postings<'a> {
             self.words.get(offset as usize * UNIT_BYTES..).and_then(|words| words.get(..length));
         let Some(words) = words.filter(|_| width <= 32) else { return Err(ends_early()) };
         decode(words, width, first, 1, &mut self.rows, have);
-        // Damaged sums may wrap; then they do not ascend.
+        // Damaged distances may wrap; then the rows do not ascend.
         let ascends = self.rows[..have].is_sorted_by(|a, b| a < b)
             && self.last.is_none_or(|last| last < self.rows[0]);
         if !ascends || self.rows[0] != first {
@@ -169,7 +170,7 @@ impl<'a> Postings<'a> {
         Ok(())
     }
 
-    /// Returns the row reached, if the block has one, and goes past it.
+    /// Returns the current row, if the block has one, and moves past it.
     fn pass(&mut self) -> Option<u32> {
         let row = *self.rows[..self.have].get(self.at)?;
         debug_assert!(self.last.is_none_or(|last| last < row), "row {row} after {:?}", self.last);
@@ -193,10 +194,11 @@ impl<'a> Postings<'a> {
         Ok(self.pass())
     }
 
-    /// The first row that was not returned yet and is not below `row`; `None` when there is none. Does
-    /// not decode the blocks before it.
+    /// The first row not returned yet and not below `row`; `None` if there is none. Skips preceding
+    /// blocks without decoding them.
     pub fn advance_to(&mut self, row: u32) -> Result<Option<u32>> {
-        // Finds the last block that starts at or before the row, if it is ahead: gallops, then bisects.
+        // Finds the last block that starts at or before the row, if it is ahead: galloping, then
+        // binary search.
         if self.next_block < self.entries.len()
             && self.first_of(self.next_block).is_some_and(|first| first <= row)
         {
@@ -226,9 +228,10 @@ impl<'a> Postings<'a> {
         if self.at < self.have { Ok(self.pass()) } else { self.next() }
     }
 
-    /// Appends all rows that are left.
+    /// Appends all remaining rows.
     pub fn rest(&mut self, out: &mut Vec<u32>) -> Result<()> {
-        // Reserves no more than the words justify: a damaged count must not allocate gigabytes.
+        // Reserves no more than the words justify: a damaged count must not cause a huge
+        // allocation.
         out.reserve((self.count).min(self.entries.len() * ROWS + FEW));
         loop {
             let rest = &self.rows[self.at.min(self.have)..self.have];
@@ -313,7 +316,7 @@ mod tests {
                         expected = rows.get(from).copied();
                         found = list.next().unwrap();
                     } else {
-                        // Targets go forward, back, and exactly to rows.
+                        // Targets are ahead of, behind and equal to rows.
                         target = match (random >> 8) % 3 {
                             0 => {
                                 rows.get(random as usize % rows.len().max(1)).copied().unwrap_or(9)
@@ -344,7 +347,7 @@ mod tests {
     fn skipping_decodes_one_block() {
         let rows: Vec<u32> = (0..100_000).map(|i| i * 7).collect();
         let mut bytes = encoded(&rows);
-        // Every block but the fifth is damaged in its width.
+        // Damages the width of every block but the fifth.
         let entries = bytes.len()
             - rows.chunks(ROWS).map(|b| packed_bytes::<u32, LANES>(b.len(), 3)).sum::<usize>();
         let start = entries - rows.len().div_ceil(ROWS) * ENTRY_BYTES;

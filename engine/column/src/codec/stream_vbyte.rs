@@ -1,9 +1,10 @@
-//! Stream VByte: differences in one to four bytes, their lengths apart (Lemire, Kurz and Rupp,
-//! *Stream VByte: Faster Byte-Oriented Integer Compression*, Information Processing Letters 2018).
+//! Stream VByte: differences of one to four bytes, with their lengths stored separately (Lemire,
+//! Kurz and Rupp, *Stream VByte: Faster Byte-Oriented Integer Compression*, Information Processing
+//! Letters 2018).
 //!
-//! After the head come the lengths minus one, two bits each, four to a byte, least significant first,
-//! one for every value but the first; then the differences. A length does not depend on the difference
-//! before it, which makes it faster than variable byte.
+//! The head is followed by the lengths minus one, two bits each, four to a byte, least significant
+//! first, one for every value but the first; then the differences. Lengths can be read without
+//! decoding the differences, which makes it faster than variable byte.
 
 use super::block::{
     BlockChange, Codec, ENDS_EARLY, HEAD_BYTES, Head, corrupt, decoded, out_of_range,
@@ -13,7 +14,7 @@ use nacre_types::{Result, invariant};
 /// Stream VByte.
 pub struct StreamVByte;
 
-/// Length of a difference in bytes, one to four.
+/// Length of a difference, one to four bytes.
 #[inline]
 fn length(difference: u32) -> usize {
     (4 - difference.leading_zeros() as usize / 8).max(1)
@@ -36,7 +37,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Passes values to `emit` until it returns `false`; returns how many it passed.
+    /// Passes values to `emit` until it returns `false`; returns the number passed.
     #[inline]
     fn each(&self, mut emit: impl FnMut(u32) -> bool) -> Result<usize> {
         if self.head.count == 0 {
@@ -51,7 +52,7 @@ impl<'a> Parts<'a> {
             let code = self.lengths[(at - 1) / 4] >> ((at - 1) % 4 * 2) & 3;
             let length = code as usize + 1;
             let difference = match data.first_chunk::<4>() {
-                // Reads all four bytes and masks the surplus: no branch on the length.
+                // Reads four bytes and masks the surplus, which avoids a branch on the length.
                 Some(four) => u32::from_le_bytes(*four) & (u32::MAX >> (8 * (3 - code as u32))),
                 None => {
                     let rest = data.get(..length).ok_or_else(|| corrupt(ENDS_EARLY))?;

@@ -1,7 +1,7 @@
-//! Variable byte: differences to the value before, seven bits per byte, least significant first, with
-//! the high bit set on all bytes of a difference but its last.
+//! Variable byte: differences between successive values, seven bits per byte, least significant
+//! first, with the high bit set on all bytes of a difference but its last.
 //!
-//! The head holds the first value. Insertion splits one difference in two, deletion merges two, in
+//! The head holds the first value. Insertion splits a difference in two and deletion merges two, in
 //! place.
 
 use super::block::{BlockChange, Codec, HEAD_BYTES, Head, corrupt, decoded, out_of_range};
@@ -11,19 +11,19 @@ use nacre_types::{Result, invariant};
 /// Variable byte.
 pub struct VariableByte;
 
-/// Walks over the values of a block.
+/// Iterates over the values of a block.
 struct Walk<'a> {
     reader: Reader<'a>,
     head: Head,
-    /// Position and value reached.
+    /// Current position and value.
     at: usize,
     value: u32,
-    /// Where in the block the difference to this value starts.
+    /// Offset in the block where the difference to this value starts.
     start: usize,
 }
 
 impl<'a> Walk<'a> {
-    /// Starts at the first value, if there is one.
+    /// Starts at the first value, if any.
     fn new(block: &'a [u8]) -> Result<Walk<'a>> {
         let (head, rest) = Head::read(block)?;
         let head = head.at_most(VariableByte.capacity())?;
@@ -36,7 +36,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Goes to the next value.
+    /// Moves to the next value.
     #[inline]
     fn step(&mut self) -> Result<()> {
         debug_assert!(self.at < self.head.count, "a step past value {}", self.at);
@@ -51,12 +51,12 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Where in the block the difference to this value ends.
+    /// Offset in the block where the difference to this value ends.
     fn end(&self) -> usize {
         HEAD_BYTES + self.reader.position()
     }
 
-    /// Goes to the first value that is not below `value`; past the last one if all are below.
+    /// Moves to the first value not below `value`; past the last one if all are below.
     fn seek(&mut self, value: u32) -> Result<()> {
         while self.at < self.head.count && self.value < value {
             if self.at + 1 == self.head.count {
@@ -174,7 +174,7 @@ impl Codec for VariableByte {
             bytes.put_varint((head.low - value) as u64);
             (HEAD_BYTES..HEAD_BYTES, Head { count: head.count + 1, low: value, ..head })
         } else {
-            // The difference to replace starts at the value before.
+            // The difference to replace starts after the preceding value.
             let (start, end, next) = (walk.start, walk.end(), walk.value);
             let previous = self.get(block, walk.at - 1)?;
             bytes.put_varint((value - previous) as u64);

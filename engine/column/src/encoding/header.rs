@@ -1,11 +1,11 @@
-//! The eight bytes that every block starts with: encoding (`u8`), flags (`u8`), two zero bytes,
-//! number of rows (`u32`).
+//! The eight-byte header of every block: encoding (`u8`), flags (`u8`), two zero bytes, number of
+//! rows (`u32`).
 
 use super::read::{array_at, corrupt};
 use nacre_types::bytes::Write;
 use nacre_types::{Result, invariant};
 
-/// Length of a header. A multiple of 8, so that what follows stays aligned.
+/// Length of a header in bytes. A multiple of 8, so that the body stays aligned.
 pub(crate) const HEADER_BYTES: usize = 8;
 const _: () = assert!(HEADER_BYTES.is_multiple_of(8));
 /// Flag: a validity bitmap follows.
@@ -24,7 +24,7 @@ pub(crate) fn write(encoding: u8, flags: u8, rows: usize) -> Vec<u8> {
     out
 }
 
-/// Checks the header against what the directory says of the block; returns its flags.
+/// Checks the header against the directory's description of the block; returns its flags.
 pub(crate) fn read(bytes: &[u8], encoding: u8, rows: usize) -> Result<u8> {
     let [kind, flags, 0, 0, r0, r1, r2, r3] =
         array_at::<HEADER_BYTES>(bytes, 0, "block header ends early")?

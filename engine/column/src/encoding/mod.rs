@@ -1,11 +1,11 @@
-//! Seekable encodings: how the values of one block become bytes, and how one row, some rows or a
-//! range come back.
+//! Seekable encodings: how the values of one block are stored, and how one row, some rows or a
+//! range are read.
 //!
-//! Each encoding owns a folder, describes its body there and implements [`scheme::Scheme`]. Its line
-//! in the list below gives it a number and makes it known to everything that writes, reads, reports
-//! or tests blocks. Encoders write what decoders check: bytes are untrusted, so every decoder returns
-//! `corrupt` instead of panicking, and allocates no more than a small multiple of what the bytes and
-//! the row count justify. Checksums, zone maps and files are unknown here.
+//! Each encoding owns a folder, documents its body there and implements [`scheme::Scheme`]. Its
+//! line in the list below assigns its number and registers it with all code that writes, reads,
+//! reports or tests blocks. Bytes are untrusted, so every decoder returns `corrupt` instead of
+//! panicking, and allocates no more than a small multiple of what the bytes and the row count
+//! justify. Checksums, zone maps and files are outside this module.
 
 pub(crate) mod header;
 pub(crate) mod read;
@@ -19,7 +19,7 @@ pub use values::{decode_values, encode_values};
 use nacre_types::Result;
 use scheme::{Body, Offer, Scheme, Source};
 
-/// What the list keeps of an encoding beside its number.
+/// Properties of an encoding in the list, besides its number.
 pub(crate) struct Entry {
     pub name: &'static str,
     pub offer: Offer,
@@ -35,12 +35,12 @@ impl Entry {
 }
 
 /// Declares the modules of the encodings, the enum of their numbers, and the enum of their opened
-/// bodies. An enum and not a trait object, because a point read must not allocate.
+/// bodies. An enum instead of a trait object, because a point read must not allocate.
 macro_rules! encodings {
     ($($(#[$doc:meta])* $variant:ident = $number:literal, $module:ident::$body:ident;)*) => {
         $(pub(crate) mod $module;)*
 
-        /// The encodings, as they are numbered in files. A number is never reused.
+        /// The encodings, by their number in files. A number is never reused.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Encoding {
@@ -83,9 +83,9 @@ macro_rules! encodings {
 }
 
 encodings! {
-    /// Values side by side.
+    /// Values stored consecutively.
     Plain = 1, plain::Plain;
-    /// One value for all rows, or all rows null.
+    /// One value for all rows, or only nulls.
     Constant = 2, constant::Constant;
     /// Bit-packed codes into a sorted dictionary shared by the column's blocks.
     Dictionary = 4, dictionary::Coded;
@@ -93,13 +93,13 @@ encodings! {
     Lz4 = 5, lz4::Lz4;
     /// Text as codes of frequent short strings.
     Fsst = 8, fsst::Fsst;
-    /// Doubles as the decimals they were written from.
+    /// Doubles as the decimal integers they were written from.
     Alp = 9, alp::Alp;
-    /// Integers as differences to a reference, in just enough bits.
+    /// Integers as differences from a reference, in just enough bits.
     BitPacked = 3, bitpacked::BitPacked;
-    /// Integers as differences to the row before, in just enough bits.
+    /// Integers as differences from the preceding row, in just enough bits.
     Delta = 7, delta::Delta;
-    /// Equal neighbours as one value and the row their run ends before.
+    /// Equal neighbours as one value and the end of their run.
     RunLength = 6, run_length::RunLength;
 }
 
@@ -109,13 +109,13 @@ impl Encoding {
         Encoding::ALL.iter().copied().find(|encoding| *encoding as u8 == byte)
     }
 
-    /// As reports show it.
+    /// Name in reports.
     pub fn name(self) -> &'static str {
         self.entry().name
     }
 }
 
-// Bodies and lists of values that hold a number of their own mean these.
+// Bodies and value lists that store an encoding number refer to these.
 const _: () = assert!(Encoding::Plain as u8 == values::PLAIN);
 const _: () = assert!(Encoding::Plain as u32 == run_length::PLAIN);
 const _: () = assert!(Encoding::BitPacked as u32 == run_length::BIT_PACKED);

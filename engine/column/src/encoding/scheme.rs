@@ -1,5 +1,5 @@
-//! What an encoding provides: [`Scheme`] writes a body and opens one, [`Body`] reads an opened one.
-//! The list in the parent module names the encodings; everything else goes through these traits.
+//! The interface of an encoding: [`Scheme`] writes a body and opens one, [`Body`] reads an opened
+//! one. The list in the parent module names the encodings; all other code uses these traits.
 
 use super::read::corrupt;
 use crate::kernel::{Predicate, filter_form};
@@ -8,25 +8,25 @@ use nacre_types::{DataType, PhysicalType, Result, invariant};
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
-/// The rows of a column that become one block. Values at null rows are ignored.
+/// The rows of a column that form one block. Values at null rows are ignored.
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
     pub(super) values: &'a Values,
-    /// Of all of `values`, not of the range only.
+    /// Covers all of `values`, not only the range.
     pub(super) validity: Option<&'a Bitmap>,
     pub(super) start: usize,
     pub(super) len: usize,
 }
 
 impl<'a> Input<'a> {
-    /// All rows of `values`. `validity` has one bit for each; `None` when no row is null.
+    /// All rows of `values`. `validity` has one bit per row; `None` if there are no nulls.
     pub fn new(values: &'a Values, validity: Option<&'a Bitmap>) -> Input<'a> {
         let (len, bits) = (values.len(), validity.map(Bitmap::len));
         invariant!(bits.is_none_or(|bits| bits == len), "{bits:?} validity bits for {len} rows");
         Input { values, validity, start: 0, len }
     }
 
-    /// The one row `row` of the input, as an input of its own. It is not null.
+    /// Row `row` of the input as an input of its own. It is not null.
     pub(super) fn one(self, row: usize) -> Input<'a> {
         debug_assert!(row < self.len && self.is_valid(row), "row {row} of {} is a value", self.len);
         Input { validity: None, start: self.start + row, len: 1, ..self }
@@ -63,28 +63,28 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The same rows without validity, when none of them is null.
+    /// The same rows without validity if none is null.
     pub(crate) fn without_validity(self) -> Input<'a> {
         debug_assert_eq!(self.null_count(), 0, "null rows in an input that drops its validity");
         Input { validity: None, ..self }
     }
 }
 
-/// The dictionary of a column, as its pages hold it.
+/// The dictionary of a column, as stored in its pages.
 #[derive(Clone, Copy)]
 pub struct Dictionary<'a> {
-    /// The block of its values.
+    /// The encoded block of its values.
     pub bytes: &'a [u8],
-    /// Number of its values.
+    /// Number of values.
     pub count: usize,
-    /// Keeps the decoded values for as long as the bytes are kept.
+    /// Caches the decoded values for the lifetime of the bytes.
     pub decoded: &'a OnceLock<Arc<Values>>,
 }
 
-/// The stored form of a body, with what the directory says of it.
+/// The stored form of a body, with its description from the directory.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
-    /// The body, and whatever bytes follow it in the block.
+    /// The body, and any bytes that follow it in the block.
     pub bytes: &'a [u8],
     pub data_type: DataType,
     pub physical: PhysicalType,
@@ -92,57 +92,56 @@ pub(crate) struct Source<'a> {
     pub dictionary: Option<Dictionary<'a>>,
 }
 
-/// When a block is offered to an encoding. The encodings of one kind are asked in the order of the
-/// list.
+/// When a block is offered to an encoding. Encodings of one kind are asked in list order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offer {
     /// Before all others: the encoding is used for every block that it can hold.
     First,
-    /// When the plan of the column names it.
+    /// If the plan of the column names it.
     ByColumn,
-    /// In place of plain values.
+    /// As an alternative to plain values.
     InsteadOfPlain,
-    /// In place of whatever holds the block so far.
+    /// As an alternative to any encoding chosen so far.
     InsteadOfAny,
-    /// When nothing else holds the block. Holds every block.
+    /// If no other encoding holds the block. Holds every block.
     Last,
 }
 
-/// An encoding. The type is that of its opened bodies.
+/// An encoding. `Self` is the type of its opened bodies.
 pub(crate) trait Scheme<'a>: Body<'a> + Sized {
-    /// As reports show it.
+    /// Name in reports.
     const NAME: &'static str;
     /// When a block is offered to it.
     const OFFER: Offer;
 
-    /// Whether a block is worth encoding to see how long it gets, given that `rival` bytes hold it
+    /// Whether it is worth encoding a block to measure its size, given that `rival` bytes hold it
     /// already. Called for [`Offer::InsteadOfPlain`] and [`Offer::InsteadOfAny`].
     fn suits(_input: Input<'_>, _rival: usize) -> bool {
         true
     }
 
-    /// Whether a block of `bytes` in this encoding is small enough to make up for what reading it
-    /// costs beside one of `rival` bytes.
+    /// Whether `bytes` in this encoding are few enough, compared to `rival`, to justify its cost of
+    /// reading.
     fn pays(bytes: usize, rival: usize) -> bool {
         bytes * 4 < rival * 3
     }
 
-    /// Appends the body. Returns whether the encoding can hold the values; if not, what it has
-    /// appended means nothing. `codes` has a code for each of `input.values()` and is there for
-    /// encodings that use a dictionary.
+    /// Appends the body. Returns `false` if the encoding cannot hold the values; the appended bytes
+    /// are then meaningless. `codes` has a code for each of `input.values()` if the encoding uses a
+    /// dictionary.
     fn encode(input: Input<'_>, codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool;
 
-    /// Reads the head of a body, and no more: a point read opens a block for every value.
+    /// Reads the head of a body and nothing more: a point read opens a block for every value.
     fn open(source: Source<'a>) -> Result<Self>;
 }
 
-/// An opened body. Rows are below the block's row count, ranges inside it.
+/// An opened body. Callers pass rows below the block's row count and ranges within it.
 pub(crate) trait Body<'a> {
-    /// Decodes one row, and nothing that it does not need.
+    /// Decodes one row and nothing else.
     fn get(&self, row: usize) -> Result<Scalar<'a>>;
 
-    /// Reads a byte that [`Body::get`] will need for a row, so that it is in the processor's cache
-    /// by then. The byte itself means nothing.
+    /// Reads a byte that [`Body::get`] will need for a row, which brings it into the processor's
+    /// cache. The byte itself is meaningless.
     fn touch(&self, _row: usize) -> u8 {
         0
     }
@@ -158,7 +157,7 @@ pub(crate) trait Body<'a> {
     /// Decodes a range of rows.
     fn decode(&self, start: usize, len: usize) -> Result<Form>;
 
-    /// Decodes some rows, in ascending order; a row may repeat.
+    /// Decodes the rows at ascending positions, which may repeat.
     fn take(&self, rows: &[u32]) -> Result<Form>;
 
     /// Appends a bit for every row of a range: whether it passes. The bit of a null row is ignored.

@@ -1,5 +1,5 @@
-//! Values outside blocks, none of them null: a block header and a plain body, of any length.
-//! Dictionaries and the lists of bounds in a footer are stored so.
+//! Values stored outside blocks, none of them null: a block header and a plain body, of any length.
+//! Used for dictionaries and for the lists of bounds in a footer.
 
 use super::header::{self, HEADER_BYTES};
 use super::plain::{self, Plain};
@@ -8,7 +8,7 @@ use super::scheme::Input;
 use crate::Values;
 use nacre_types::{DataType, PhysicalType, Result, invariant};
 
-/// The number in the header of such values: that of the plain encoding.
+/// The encoding number in the header of such values: plain.
 pub(super) const PLAIN: u8 = 1;
 
 /// Encodes any number of values, none of them null.
@@ -20,8 +20,8 @@ pub fn encode_values(values: &Values) -> Vec<u8> {
     out
 }
 
-/// Decodes `count` values that [`encode_values`] wrote. The caller vouches for `count`: values
-/// without bytes take no room, so the length of `bytes` does not bound it.
+/// Decodes `count` values written by [`encode_values`]. The caller must trust `count`: values of no
+/// bytes take no space, so the length of `bytes` does not bound it.
 pub fn decode_values(bytes: &[u8], data_type: DataType, count: usize) -> Result<Values> {
     let values = open_values(bytes, data_type.physical(), count)?.values(0, count)?;
     check_text(data_type, &values)?;
@@ -29,7 +29,7 @@ pub fn decode_values(bytes: &[u8], data_type: DataType, count: usize) -> Result<
     Ok(values)
 }
 
-/// Reads the head of what [`encode_values`] wrote.
+/// Reads the head of values written by [`encode_values`].
 pub(crate) fn open_values(bytes: &[u8], physical: PhysicalType, count: usize) -> Result<Plain<'_>> {
     match header::read(bytes, PLAIN, count)? {
         0 => Plain::read(&bytes[HEADER_BYTES..], physical, count),

@@ -30,7 +30,7 @@ impl Comparison {
         Comparison::GreaterOrEqual,
     ];
 
-    /// Whether a left side that orders like this to the right side passes.
+    /// Whether an ordering of left to right satisfies the operator.
     #[inline]
     pub fn accepts(self, ordering: Ordering) -> bool {
         match self {

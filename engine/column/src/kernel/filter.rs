@@ -1,4 +1,4 @@
-//! Filtering decoded values by a [`Predicate`], into bits: 1 where a row passes. Null rows never pass.
+//! Filters decoded values by a [`Predicate`] into bits: 1 if a row passes. Null rows never pass.
 
 use super::predicate::{Predicate, domain};
 use super::spans::Spans;
@@ -57,7 +57,7 @@ pub(crate) fn filter_form(form: &Form, len: usize, predicate: &Predicate, out: &
     debug_assert_eq!(out.len(), before + len, "bits of a filtered form");
 }
 
-/// The rows of a vector that pass. The vector must be of the predicate's physical type.
+/// The rows of a vector that pass. The vector must have the predicate's physical type.
 pub fn filter(vector: &Vector, predicate: &Predicate) -> Bitmap {
     let mut out = Bitmap::default();
     filter_form(vector.form(), vector.len(), predicate, &mut out);

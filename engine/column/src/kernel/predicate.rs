@@ -1,23 +1,23 @@
 //! A predicate on one column, as the set of values that pass it: disjoint, ascending ranges.
 //!
-//! Comparisons with a constant, `BETWEEN`, `IN`, and their conjunctions and negations all become such
-//! a set, so encodings implement one kind of test instead of one per operator. Nulls are in no set. Numbers
-//! are ranges, both ends included, over `i128`: integers as they are, booleans as 0 and 1, floats by
-//! their rank in SQL's total order ([`key::order_f64`]: −0 equals 0, NaN is greatest). Text and
+//! Comparisons with a constant, `BETWEEN`, `IN`, and their conjunctions and negations all become
+//! such a set, so encodings implement one kind of test instead of one per operator. No set contains
+//! null. Numbers are inclusive ranges over `i128`: integers unchanged, booleans as 0 and 1, floats
+//! by their rank in SQL's total order ([`key::order_f64`]: −0 equals 0, NaN is greatest). Text and
 //! binary are intervals of byte strings.
 
 use super::comparison::Comparison;
 use crate::Scalar;
 use nacre_types::{PhysicalType, Value, invariant, key};
 
-/// A range of numbers, both ends included.
+/// An inclusive range of numbers.
 pub(crate) type Range = (i128, i128);
 
-/// A range of byte strings: from `low`, up to but without `high`.
+/// A range of byte strings: from `low` (inclusive) to `high` (exclusive).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Interval {
     low: Vec<u8>,
-    /// `None`: no upper end.
+    /// `None`: unbounded.
     high: Option<Vec<u8>>,
 }
 
@@ -35,7 +35,7 @@ enum Set {
 }
 
 impl Set {
-    /// Whether the ranges are not empty, ascend without overlap, and lie in the domain.
+    /// Whether the ranges are non-empty, ascend without overlap, and lie in the domain.
     fn is_ordered(&self, domain: Range) -> bool {
         match self {
             Set::Numbers(ranges) => {
@@ -57,14 +57,14 @@ impl Set {
     }
 }
 
-/// The values of a column that pass.
+/// The set of values that pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Predicate {
     physical: PhysicalType,
     set: Set,
 }
 
-/// The least and the greatest number of a physical type.
+/// The smallest and the largest number of a physical type.
 pub(crate) fn domain(physical: PhysicalType) -> Range {
     match physical {
         PhysicalType::Bool => (0, 1),
@@ -74,7 +74,7 @@ pub(crate) fn domain(physical: PhysicalType) -> Range {
     }
 }
 
-/// The number that stands for a value in a column of a physical type.
+/// The number that represents a value in a column of a physical type.
 fn number(physical: PhysicalType, value: &Value) -> Option<i128> {
     match (physical, value) {
         (PhysicalType::Bool, Value::Boolean(v)) => Some(*v as i128),
@@ -92,14 +92,14 @@ fn bytes(value: &Value) -> Option<&[u8]> {
     }
 }
 
-/// The least byte string above `value`.
+/// The smallest byte string above `value`.
 fn successor(value: &[u8]) -> Vec<u8> {
     [value, &[0]].concat()
 }
 
 impl Predicate {
-    /// The values for which `column op constant` holds; none when the constant is null. `None` when the
-    /// constant is not of the physical type. An integer may lie outside the column's type.
+    /// The values for which `column op constant` holds; none if the constant is null. `None` if the
+    /// constant has another physical type. An integer may lie outside the column's type.
     pub fn compare(physical: PhysicalType, op: Comparison, constant: &Value) -> Option<Predicate> {
         if constant.is_null() {
             return Some(Predicate::nothing(physical));
@@ -151,7 +151,7 @@ impl Predicate {
         match &mut set {
             Set::Numbers(all) => {
                 all.sort_unstable();
-                // Merges equal and neighbouring ranges.
+                // Merges overlapping and adjacent ranges.
                 all.dedup_by(|next, kept| {
                     let joins = kept.1.checked_add(1).is_none_or(|end| next.0 <= end);
                     if joins {
@@ -178,7 +178,7 @@ impl Predicate {
         Predicate::of(physical, set)
     }
 
-    /// A predicate of a set, which must be ordered.
+    /// Creates a predicate from a set, which must be ordered.
     fn of(physical: PhysicalType, set: Set) -> Predicate {
         debug_assert!(set.is_ordered(domain(physical)), "ranges overlap or descend: {set:?}");
         debug_assert_eq!(
@@ -189,7 +189,7 @@ impl Predicate {
         Predicate { physical, set }
     }
 
-    /// The complement: the values that do not pass this one. Nulls pass neither.
+    /// The complement: the values that do not pass this one. Null passes neither.
     #[expect(
         clippy::should_implement_trait,
         reason = "a set's complement, not an operator on predicates"
@@ -199,7 +199,7 @@ impl Predicate {
             Set::Numbers(ranges) => {
                 let (min, max) = domain(self.physical);
                 let mut out = Vec::with_capacity(ranges.len() + 1);
-                // Where the next gap begins; `None` once the end of the domain is covered.
+                // Start of the next gap; `None` once the end of the domain is covered.
                 let mut next = Some(min);
                 for (low, high) in ranges {
                     if let Some(from) = next.filter(|from| *from < low) {
@@ -228,7 +228,8 @@ impl Predicate {
         Predicate::of(self.physical, set)
     }
 
-    /// The conjunction: the values that pass both. They are of one physical type.
+    /// The conjunction: the values that pass both predicates, which must have the same physical
+    /// type.
     pub fn and(self, other: &Predicate) -> Predicate {
         let (one, two) = (self.physical, other.physical);
         invariant!(one == two, "a filter on {one:?} and on {two:?}");
@@ -264,7 +265,7 @@ impl Predicate {
         }
     }
 
-    /// The physical type of the column it is for.
+    /// The physical type of its column.
     pub fn physical(&self) -> PhysicalType {
         self.physical
     }
@@ -277,8 +278,8 @@ impl Predicate {
         }
     }
 
-    /// The positions that pass among `count` values in ascending order, as ranges. `number_below` and
-    /// `bytes_below` tell whether the value at a position is below a bound.
+    /// The positions that pass among `count` ascending values, as ranges. `number_below` and
+    /// `bytes_below` return whether the value at a position is below a bound.
     pub(crate) fn positions(
         &self,
         count: usize,

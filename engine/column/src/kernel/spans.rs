@@ -1,13 +1,13 @@
-//! Testing many numbers of one width against the ranges of a predicate, 64 at a time into bits.
+//! Tests many numbers of one width against the ranges of a predicate, 64 at a time, into bits.
 //!
 //! A range is a low end and a span: `value - low <= span`, unsigned and wrapping, is one
-//! subtraction and one comparison for signed and unsigned numbers alike.
+//! subtraction and one comparison for both signed and unsigned numbers.
 
 use super::predicate::Range;
 use crate::Bitmap;
 use crate::pack::test_bits;
 
-/// An unsigned number of some width.
+/// An unsigned integer of some width.
 pub(crate) trait Number: Copy + Ord {
     /// The low bits of a number.
     fn cut(value: i128) -> Self;
@@ -30,18 +30,18 @@ macro_rules! number {
 }
 number!(u32, u64, u128);
 
-/// Up to this many spans are tested one by one; more are searched.
+/// Maximum number of spans tested one by one; more are binary-searched.
 const FEW: usize = 4;
 
-/// Ranges, prepared for testing.
+/// Ranges prepared for testing.
 pub(crate) struct Spans<U> {
     spans: Vec<(U, U)>,
-    /// Whether the numbers outside of all spans pass, and not those inside.
+    /// Whether numbers outside all spans pass instead of those inside.
     invert: bool,
 }
 
 impl<U: Number> Spans<U> {
-    /// Prepares ranges for numbers that lie in `min..=max` and are stored relative to `origin`.
+    /// Prepares ranges for numbers in `min..=max` stored relative to `origin`.
     pub(crate) fn new(ranges: &[Range], (min, max): Range, origin: i128) -> Spans<U> {
         debug_assert!(ranges.windows(2).all(|pair| pair[0].1 < pair[1].0), "ranges overlap");
         debug_assert!(min <= max, "numbers from {min} to {max}");
@@ -54,10 +54,10 @@ impl<U: Number> Spans<U> {
             Some((low.max(min), high.min(max))).filter(|(low, high)| low <= high)
         };
         let mut inside: Vec<Range> = ranges.iter().filter_map(clipped).collect();
-        // Where both ends pass, the gaps are fewer than the ranges.
+        // If both ends pass, there are fewer gaps than ranges.
         let invert = matches!((inside.first(), inside.last()), (Some(a), Some(b)) if a.0 == min && b.1 == max);
         if invert {
-            // Neighbours that touch have no gap.
+            // Adjacent ranges have no gap.
             let gap = |pair: &[Range]| {
                 Some((pair[0].1 + 1, pair[1].0 - 1)).filter(|(low, high)| low <= high)
             };
@@ -72,7 +72,7 @@ impl<U: Number> Spans<U> {
         Spans { spans, invert }
     }
 
-    /// The result when it is the same for every number.
+    /// The result if it is the same for every number.
     pub(crate) fn same_for_all(&self) -> Option<bool> {
         self.spans.is_empty().then_some(self.invert)
     }

@@ -1,4 +1,4 @@
-//! Predicates against comparing values one by one, over every type and form.
+//! Compares predicates with tests of single values, over every type and form.
 
 use super::*;
 use crate::Scalar;
@@ -7,7 +7,7 @@ use nacre_types::{DataType, Value, key};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// The order of two values of one type, as SQL has it.
+/// SQL order of two values of one type.
 fn order(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Boolean(a), Value::Boolean(b)) => a.cmp(b),

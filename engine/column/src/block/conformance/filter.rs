@@ -1,12 +1,12 @@
-//! The part of the suite about filters: every encoding answers what testing each value does. And
-//! columns of 2^20 rows, in blocks as a segment has them.
+//! Conformance tests of filters: the result of every encoding equals a test of each decoded value.
+//! Includes columns of 2^20 rows, in blocks as a segment stores them.
 
 use super::*;
 use crate::Scalar;
 use crate::kernel::{Comparison, Predicate};
 use nacre_types::limits::BLOCK_ROWS;
 
-/// Constants from the data, and their neighbours.
+/// Constants taken from the data, and their neighbours.
 fn constants(data_type: DataType, expected: &Vector, random: &mut Random) -> Vec<Value> {
     let physical = data_type.physical();
     let mut out = Vec::new();
@@ -57,14 +57,14 @@ fn assert_bits(bits: &Bitmap, predicate: &Predicate, passes: &[bool], what: &str
     }
 }
 
-/// What each value says by itself.
+/// Expected result: tests each value on its own.
 fn passes(predicate: &Predicate, expected: &Vector) -> Vec<bool> {
     let flat = expected.flat();
     let one = |row| !expected.is_null(row) && predicate.accepts(&Scalar::at(&flat, row));
     (0..expected.len()).map(one).collect()
 }
 
-/// Filters of a block of these values.
+/// Checks filters on a block of these values.
 pub(super) fn check(
     block: &Encoded,
     data_type: DataType,
@@ -75,7 +75,7 @@ pub(super) fn check(
     let rows = expected.len();
     let start = random.below(rows as u64) as usize;
     for predicate in predicates(data_type, expected, random) {
-        // Long columns take long: some of the tests each.
+        // Long columns are slow: run a random quarter of the tests on each.
         if rows > 100 && random.below(4) > 0 {
             continue;
         }
@@ -116,7 +116,8 @@ pub(super) fn survive(block: &Block<'_>, data_type: DataType, rows: usize) {
 fn a_million_rows_in_every_encoding() {
     let mut random = Random::new(20);
     for &encoding in Encoding::ALL {
-        // The first and the last that it holds: they differ in type, in shape, or in both.
+        // The first and the last data set that it can hold: they differ in type, in shape, or in
+        // both.
         let held = held_by(encoding, BLOCK_ROWS, &mut random);
         let cases = [held[0], held[held.len() - 1]];
         let mut rows = 0;

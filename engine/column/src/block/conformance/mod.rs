@@ -1,5 +1,5 @@
-//! One suite for all encodings: whatever an encoding accepts comes back, by row, range and pick,
-//! and damaged bytes are errors or other values, never a panic or a huge allocation.
+//! One suite for all encodings: values read by row, range and position list equal the encoded ones.
+//! Damaged bytes cause errors or other values, never a panic or a huge allocation.
 
 use super::write::encode;
 use super::{Block, ColumnPlan, encode_block};
@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 mod filter;
 
-/// Xorshift, seeded: failures replay.
+/// Xorshift with a fixed seed, so that failures reproduce.
 struct Random(u64);
 
 impl Random {
@@ -41,7 +41,7 @@ const TYPES: [DataType; 7] = [
 ];
 const ROWS: [usize; 14] = [1, 2, 15, 16, 17, 63, 64, 65, 1023, 1024, 1025, 2048, 4095, 4096];
 
-/// Shapes of data; each answers something for every type.
+/// Shapes of test data, each defined for every type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Shape {
     One,
@@ -125,7 +125,7 @@ fn validity(kind: usize, rows: usize, random: &mut Random) -> Option<Bitmap> {
     }
 }
 
-/// Equal, floats by bits.
+/// Equality, with floats compared by bits.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
@@ -147,7 +147,7 @@ fn assert_rows(vector: &Vector, rows: &[u32], expected: &Vector, what: &str) {
     }
 }
 
-/// A block with what it takes to open it.
+/// A block and the inputs needed to open it.
 struct Encoded {
     encoding: Encoding,
     bytes: Vec<u8>,
@@ -268,7 +268,7 @@ fn every_encoding_gives_back_what_it_accepts() {
     }
 }
 
-/// The data that an encoding holds, of all that the suite knows.
+/// The data sets of the suite that an encoding can hold.
 fn held_by(encoding: Encoding, rows: usize, random: &mut Random) -> Vec<(DataType, Shape)> {
     let mut held = Vec::new();
     for data_type in TYPES {
@@ -430,7 +430,7 @@ fn plans_choose_well_and_many_blocks_share_a_dictionary() {
     }
 }
 
-/// Reads a damaged block in every way. Results do not matter, surviving does.
+/// Reads a damaged block in every way. Results are ignored; only panics fail.
 fn survive(block: &Encoded, data_type: DataType, rows: usize) {
     let _ = block.read(data_type, rows, |b| {
         let _ = b.decode(0, rows).map(|v| (0..rows).for_each(|row| drop(v.value(row))));
@@ -467,7 +467,7 @@ fn damaged_bytes_never_panic() {
                         block.bytes.clone_from(&whole);
                     }
                     for round in 0..400 {
-                        // Heads decide most, so half of the flips go there.
+                        // The first bytes are the most critical, so half of the flips go there.
                         let room = if round % 2 == 0 { whole.len().min(64) } else { whole.len() };
                         for _ in 0..1 + random.below(3) {
                             let at = random.below(room as u64) as usize;
@@ -571,7 +571,8 @@ fn short_text_gets_symbols_and_long_repetitive_text_chunks() {
         let plan = ColumnPlan::choose(&blocks);
         assert_eq!(encode_block(&plan, 0, &blocks[0].0, None).encoding, wanted);
     }
-    // Chunks would be a third smaller here, but a row of few bytes is not worth a chunk.
+    // Chunks would save a third of the space here, which does not pay for decompressing a chunk to
+    // read a row of a few bytes.
     let mut column = BytesColumn::default();
     (0..4096).for_each(|row| {
         column.push(format!("a row of the usual length, number {row}, from the load").as_bytes())

@@ -1,8 +1,8 @@
-//! The decimal kind: choosing exponent and factor on a sample, and the arithmetic both ways.
+//! The decimal kind: selects exponent and factor from a sample, encodes and decodes.
 //!
-//! Floating-point multiplication gives the same bits on every machine, so a value that came back when
-//! it was written comes back everywhere. Integers stay within ±2^51, where a double and an integer become each other by
-//! adding a constant, which vectorises where a conversion instruction would not.
+//! Floating-point multiplication yields the same bits on every machine, so a value that round-trips
+//! when written round-trips everywhere. Integers stay within ±2^51, where adding a constant
+//! converts between double and integer; unlike a conversion instruction, that vectorises.
 
 use super::layout::{DECIMAL, EXCEPTION_BITS, Exponents, Numbers, VECTOR};
 use crate::Values;
@@ -12,7 +12,7 @@ use crate::kernel::predicate::Range;
 use crate::pack::width_of;
 use nacre_types::{invariant, key};
 
-/// 10^0 to 10^18, all of which a double holds exactly.
+/// 10^0 to 10^18, all exact as a double.
 const POWERS: [f64; 19] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
     1e17, 1e18,
@@ -21,16 +21,16 @@ const INVERSES: [f64; 19] = [
     1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14,
     1e-15, 1e-16, 1e-17, 1e-18,
 ];
-/// 2^52 + 2^51: added to a double it leaves the nearest integer in the low bits.
+/// 2^52 + 2^51: adding it to a double leaves the nearest integer in the low bits.
 const MAGIC: f64 = 6_755_399_441_055_744.0;
-/// Greatest distance of an integer from zero.
+/// Maximum absolute value of an integer.
 const LIMIT: i64 = 1 << 51;
-/// Values looked at in a block to find candidates, and in a vector to choose among them.
+/// Number of values sampled in a block to find candidates, and in a vector to choose among them.
 const SAMPLE: usize = 64;
 const SAMPLE_VECTOR: usize = 32;
 const CANDIDATES: usize = 4;
 
-/// The arithmetic of a vector's exponents.
+/// Arithmetic for the exponents of a vector.
 #[derive(Clone, Copy)]
 pub(super) struct Decoder {
     up: f64,
@@ -38,7 +38,7 @@ pub(super) struct Decoder {
     single: bool,
 }
 
-/// The integer that decodes to exactly this value, if there is one.
+/// The integer that decodes to exactly this value, if any.
 #[inline(always)]
 fn integer_of(value: f64, exponents: Exponents, decoder: Decoder) -> Option<i64> {
     let Exponents { exponent, factor } = exponents;
@@ -49,7 +49,7 @@ fn integer_of(value: f64, exponents: Exponents, decoder: Decoder) -> Option<i64>
 }
 
 impl Decoder {
-    /// Exponents past the tables are damage and decode to any double.
+    /// Exponents beyond the tables are damage and decode to arbitrary doubles.
     #[inline]
     pub fn of(exponents: Exponents, single: bool) -> Decoder {
         let power = |table: &[f64; 19], at: u8| table.get(at as usize).copied().unwrap_or(0.0);
@@ -57,7 +57,7 @@ impl Decoder {
         Decoder { up, down, single }
     }
 
-    /// The double an integer stands for.
+    /// The double that an integer represents.
     #[inline(always)]
     pub fn decode(self, integer: i64) -> f64 {
         let exact = f64::from_bits((integer as u64).wrapping_add(MAGIC.to_bits())) - MAGIC;
@@ -68,7 +68,8 @@ impl Decoder {
     /// The integers whose doubles lie in these ranges of [`key::order_f64`].
     pub fn ranges(self, ranges: &[Range]) -> Vec<Range> {
         let order = |integer: i64| key::order_f64(self.decode(integer)) as i128;
-        // The first integer whose double is at or above a bound; one past the limit if there is none.
+        // The first integer whose double is at or above a bound; one past the limit if there is
+        // none.
         let first = |bound: i128| {
             let (mut low, mut high) = (-LIMIT, LIMIT + 1);
             while low < high {
@@ -84,10 +85,10 @@ impl Decoder {
     }
 }
 
-/// Appends the doubles of integers.
+/// Decodes integers and appends the doubles.
 #[inline]
 pub(super) fn decode_all(integers: &[i64], decoder: Decoder, out: &mut Vec<f64>) {
-    // The precision is tested outside of the loop, so that the loop vectorises.
+    // The precision is tested outside the loop, so that the loop vectorises.
     if decoder.single {
         out.extend(integers.iter().map(|d| Decoder { single: true, ..decoder }.decode(*d)));
     } else {
@@ -95,12 +96,12 @@ pub(super) fn decode_all(integers: &[i64], decoder: Decoder, out: &mut Vec<f64>)
     }
 }
 
-/// At most `most` of the values, evenly spread.
+/// At most `most` of the values, evenly spaced.
 pub(super) fn sample(values: &[f64], most: usize) -> impl Iterator<Item = f64> {
     values.iter().copied().step_by(values.len().div_ceil(most).max(1))
 }
 
-/// Estimates the bits that the sampled values take.
+/// Estimates the size of the sampled values in bits.
 fn bits(values: &[f64], exponents: Exponents, single: bool) -> usize {
     let decoder = Decoder::of(exponents, single);
     let (mut low, mut high, mut exceptions) = (i64::MAX, i64::MIN, 0);
@@ -114,25 +115,26 @@ fn bits(values: &[f64], exponents: Exponents, single: bool) -> usize {
     values.len() * width + exceptions * EXCEPTION_BITS
 }
 
-/// The best exponents for a sample, best first, and the bits per value with the best of them.
+/// The best exponents for a sample, best first, and the bits per value of the best.
 pub(super) fn candidates(values: &[f64], single: bool) -> (Vec<Exponents>, usize) {
     let sample: Vec<f64> = sample(values, SAMPLE).collect();
-    // A factor above the exponent is for multiples of a power of ten; those with exponent 0 cover
-    // all of them.
+    // A factor above the exponent is for multiples of a power of ten; exponent 0 covers all of
+    // them.
     let powers = POWERS.len() as u8;
     let factors = |e: u8| 0..if e == 0 { powers } else { e + 1 };
     let pairs =
         (0..powers).flat_map(|e| factors(e).map(move |f| Exponents { exponent: e, factor: f }));
     let mut found: Vec<(usize, Exponents)> =
         pairs.map(|pair| (bits(&sample, pair, single), pair)).collect();
-    // Among equals, prefers the smallest powers: they lose the fewest values that were not sampled.
+    // Among equals, prefers the smallest powers: they have the fewest exceptions among values
+    // outside the sample.
     found.sort_by_key(|(bits, pair)| (*bits, pair.exponent, pair.factor));
     found.truncate(CANDIDATES);
     let best = found.first().map_or(0, |(bits, _)| *bits);
     (found.into_iter().map(|(_, pair)| pair).collect(), best / sample.len().max(1))
 }
 
-/// Encodes rows, each vector with the candidate that suits it best.
+/// Encodes rows, each vector with its best candidate.
 pub(super) fn encode(
     values: &[f64],
     valid: &dyn Fn(usize) -> bool,
@@ -173,7 +175,7 @@ pub(super) fn encode(
                 }
             }
         }
-        // A row without an integer repeats one that widens no range, or 0 where there is none.
+        // A row without an integer repeats one that widens no range, or 0 if there is none.
         holes.into_iter().for_each(|row| integers[row] = filler.unwrap_or(0));
         exponents.push(best);
     }

@@ -1,18 +1,18 @@
-//! ALP: doubles as the decimal integers they were written from (Afroozeh, Kuffó and Boncz, *ALP:
-//! Adaptive Lossless floating-Point Compression*, SIGMOD 2024).
+//! ALP: stores doubles as the decimal integers they were written from (Afroozeh, Kuffó and Boncz,
+//! *ALP: Adaptive Lossless floating-Point Compression*, SIGMOD 2024).
 //!
-//! Body: a head of 8 bytes, one entry of 8 bytes for every vector of 1,024 rows, the packed numbers,
-//! the exceptions. Head: kind (`u8`: 0 decimal, 1 real), flags (`u8`: 1 = single precision), two
-//! bytes that depend on the kind, then the `u32` length in bytes of the packed numbers.
-//! Entry: exponent and factor (`u8` each, decimal only), number of exceptions (`u16`), where they
-//! start (`u32`, in 8-byte words). Exceptions of a vector: their rows in it, ascending (`u16` each),
-//! zeroes up to a multiple of 8 bytes, then their values (8 bytes each). So one row costs an entry, a
-//! search among its own vector's exceptions and one packed number.
+//! Body: a head of 8 bytes, one entry of 8 bytes for every vector of 1,024 rows, the packed
+//! numbers, the exceptions. Head: kind (`u8`: 0 decimal, 1 real), flags (`u8`: 1 = single
+//! precision), two bytes that depend on the kind, then the `u32` length in bytes of the packed
+//! numbers. Entry: exponent and factor (`u8` each, decimal only), number of exceptions (`u16`),
+//! their offset (`u32`, in 8-byte words). Exceptions of a vector: their rows in it, ascending
+//! (`u16` each), zeroes up to a multiple of 8 bytes, then their values (8 bytes each). Reading one
+//! row thus takes an entry, a search among the exceptions of its vector and one packed number.
 //!
-//! *Decimal*: one bit-packed body of integers `d`; a value is `d · 10^factor · 10^-exponent`. *Real*
-//! (doubles that are not short decimals): see [`real`]. With single precision the product is rounded
-//! to a `FLOAT`. A value that would not come back bit by bit is an exception; so are NaN, −0 and
-//! infinities.
+//! *Decimal*: one bit-packed body of integers `d`; a value is `d · 10^factor · 10^-exponent`.
+//! *Real* (doubles that are not short decimals): see [`real`]. With single precision the product is
+//! rounded to a `FLOAT`. A value that does not round-trip bit by bit is an exception; so are NaN,
+//! −0 and infinities.
 
 use super::bitpacked::{self, BitPacked};
 use super::read::{array_at, corrupt, slice, u32_at};
@@ -36,7 +36,7 @@ fn is_single(value: f64) -> bool {
     (value as f32 as f64).to_bits() == value.to_bits() || value.is_nan()
 }
 
-/// Appends the body, if the values are doubles.
+/// Appends the body if the values are doubles.
 fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     let Values::F64(values) = input.values else { return false };
     let values = &values[input.start..input.start + input.len];
@@ -79,7 +79,7 @@ fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// The packed numbers, by kind.
+/// The packed numbers of either kind.
 enum Kind<'a> {
     Decimal(BitPacked<'a>),
     Real(Real<'a>),
@@ -194,7 +194,7 @@ impl<'a> Scheme<'a> for Alp<'a> {
         matches!(input.values, Values::F64(_))
     }
 
-    /// A multiplication and a look at the exceptions cost a tenth of the space.
+    /// The multiplication and the check for exceptions must save a tenth of the space.
     fn pays(bytes: usize, rival: usize) -> bool {
         bytes * 10 < rival * 9
     }
@@ -248,8 +248,8 @@ impl<'a> Body<'a> for Alp<'a> {
         Ok(Form::Flat(Values::F64(out)))
     }
 
-    /// Decoding keeps order, so ranges of doubles are ranges of integers. Exceptions are tested one by
-    /// one.
+    /// Decoding preserves order, so ranges of doubles are ranges of integers. Exceptions are tested
+    /// one by one.
     fn filter(
         &self,
         predicate: &Predicate,

@@ -1,10 +1,10 @@
-//! The real kind, for doubles that are not short decimals: the front bits, which vary little, go into
-//! a small dictionary; the back bits are stored as they are.
+//! The real kind, for doubles that are not short decimals: the front bits, which vary little, go
+//! into a small dictionary; the back bits are stored unchanged.
 //!
-//! The two parameters of the head are `shift`, the number of low bits that are zero in all values, and
-//! `back`, the number of bits above them that are packed as they are. Packed numbers: 8 words of 64 bits (the
-//! dictionary: front bits), the `u32` length in bytes of the codes and four zero bytes, the codes, the
-//! back bits, both as bit-packed bodies of 64-bit integers. A value is
+//! The two parameters of the head are `shift`, the number of low bits that are zero in all values,
+//! and `back`, the number of bits above them that are packed unchanged. Packed numbers: 8 words of
+//! 64 bits (the dictionary of front bits), the `u32` length in bytes of the codes and four zero
+//! bytes, the codes, the back bits, both as bit-packed bodies of 64-bit integers. A value is
 //! `(dictionary[code] << back | back bits) << shift`. A `FLOAT` has 29 low bits that are zero.
 
 use super::decimal::sample;
@@ -16,14 +16,14 @@ use crate::encoding::scheme::Input;
 use nacre_types::bytes::Write;
 use nacre_types::{PhysicalType, Result, invariant};
 
-/// Entries of the dictionary of fronts.
+/// Number of entries in the dictionary of fronts.
 const FRONTS: usize = 8;
 const CODE_BITS: usize = 3;
-/// Bits of the longest front.
+/// Maximum length of a front, in bits.
 const FRONT_BITS: u32 = 16;
 const SAMPLE: usize = 256;
 
-/// Where doubles are cut into a front and a back.
+/// Where doubles are split into front and back.
 pub(super) struct Split {
     shift: u32,
     back: u32,
@@ -36,10 +36,10 @@ impl Split {
     }
 }
 
-/// The best cut for a sample, and an estimate of the bits per value.
+/// The best split for a sample, and its estimated bits per value.
 pub(super) fn split(values: &[f64]) -> (Split, usize) {
     let all = values.iter().fold(0, |all, value| all | value.to_bits());
-    // At least the bits of the longest front remain.
+    // Leaves at least the bits of the longest front.
     let shift = all.trailing_zeros().min(63 - FRONT_BITS);
     let sample: Vec<u64> = sample(values, SAMPLE).map(|value| value.to_bits() >> shift).collect();
     let significant = 64 - shift;
@@ -63,7 +63,7 @@ pub(super) fn split(values: &[f64]) -> (Split, usize) {
     (best.0, best.1 / sample.len().max(1))
 }
 
-/// Encodes rows with a cut.
+/// Encodes rows with a split.
 pub(super) fn encode(values: &[f64], valid: &dyn Fn(usize) -> bool, split: &Split) -> Numbers {
     let (mut codes, mut backs) =
         (Vec::with_capacity(values.len()), Vec::with_capacity(values.len()));
@@ -77,7 +77,7 @@ pub(super) fn encode(values: &[f64], valid: &dyn Fn(usize) -> bool, split: &Spli
             }
             None => {
                 codes.push(0);
-                // A repeated number widens no range; the first row repeats nothing and takes 0.
+                // A repeated number widens no range; without a predecessor it is 0.
                 backs.push(backs.last().copied().unwrap_or(0));
                 if valid(row) {
                     exceptions.push(row);

@@ -1,4 +1,4 @@
-//! Doubles that are hard: bit-exact whatever they are, small where they are decimals, seekable.
+//! Difficult doubles: bit-exact in all cases, compact if they are decimals, readable at random.
 
 use super::*;
 use crate::block::Block;
@@ -50,7 +50,7 @@ fn any_bits_come_back() {
     .map(f64::from_bits)
     .to_vec();
     round_trip(&odd);
-    // Each of them among decimals, and everything else there is.
+    // Special values among decimals, and values of every other kind.
     let mixed: Vec<f64> = (0..4096)
         .map(|i| if i % 37 == 0 { odd[i / 37 % odd.len()] } else { i as f64 / 100.0 })
         .collect();
@@ -77,7 +77,7 @@ fn decimals_become_small() {
     assert!(bits(random(2, 4096).map(|n| (n % 10_000_000) as f64 / 100.0).collect()) <= 26);
     assert!(bits(random(3, 4096).map(|n| ((n % 1_000) as f64 - 500.0) / 1000.0).collect()) <= 12);
     assert!(bits(random(4, 4096).map(|n| (n % 1_000) as f64 * 1e9).collect()) <= 12);
-    // One in fifty that is none.
+    // One value in fifty is not a decimal.
     let some =
         random(5, 4096).map(|n| if n % 50 == 0 { uniform(n) } else { (n % 1_000) as f64 / 10.0 });
     assert!(bits(some.collect()) <= 16);
@@ -102,7 +102,8 @@ fn a_row_reads_no_other_vectors_exceptions() {
     let input = Input::new(&all, None);
     let mut body = Vec::new();
     assert!(encode(input, &mut body));
-    // The last vector's exceptions are gone; rows of the others do not notice, its own do.
+    // The exceptions of the last vector are cut off: reading its rows fails, reading others
+    // succeeds.
     body.truncate(body.len() - 64);
     let (data_type, physical) = (DataType::Float64, PhysicalType::F64);
     let source = Source { bytes: &body, data_type, physical, rows: 4096, dictionary: None };

@@ -1,4 +1,4 @@
-//! Whole groups of lanes where only some of their rows are wanted.
+//! Filters whole groups of lanes of which only some rows are wanted.
 
 use crate::Bitmap;
 
@@ -11,7 +11,7 @@ pub(super) struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    /// Starts with the group that holds row `from`.
+    /// Starts at the group that contains row `from`.
     pub(super) fn new(from: usize, to: usize, lanes: usize, out: &'a mut Bitmap) -> Groups<'a> {
         debug_assert!(from < to && lanes <= 64, "rows {from}..{to} in groups of {lanes}");
         Groups { skip: from % lanes, left: to - from, lanes, out }

@@ -1,4 +1,4 @@
-//! The integers that are packed: what a stored reference and a difference make of them.
+//! Integer types that can be bit-packed: their stored reference and differences.
 
 use nacre_types::bytes::Write;
 
@@ -7,9 +7,9 @@ use nacre_types::bytes::Write;
 pub(crate) trait Integer: Copy + Ord + Default {
     /// Bytes of the stored reference.
     const BYTES: usize;
-    /// `self - reference`, if it fits 64 bits.
+    /// `self - reference`, if it fits in 64 bits.
     fn difference(self, reference: Self) -> Option<u64>;
-    /// As the ranges of a predicate hold it.
+    /// The representation in the ranges of a predicate.
     fn number(self) -> i128;
     /// `self + difference`.
     fn plus(self, difference: u64) -> Self;

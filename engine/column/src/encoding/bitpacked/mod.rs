@@ -1,10 +1,10 @@
-//! Bit-packed frame of reference: integers as differences to a reference, in just enough bits.
+//! Bit-packed frame of reference: integers as differences from a reference, in just enough bits.
 //!
 //! Body: one entry for every sub-block of 1,024 rows, then packed words. An entry is the reference
-//! (the least value; 8 bytes for `I64` and dictionary codes, 16 for `I128`), a `u32` offset of its
-//! words (in 8-byte words from the first word), a `u8` width in bits (0 to 64) and three zero
-//! bytes. So one value costs an entry and its bits. Differences of up to 32 bits are packed in 32
-//! lanes of 32-bit words, wider ones in 16 lanes of 64-bit words ([`crate::pack`]).
+//! (the smallest value; 8 bytes for `I64` and dictionary codes, 16 for `I128`), a `u32` offset of
+//! its words (in 8-byte words from the first word), a `u8` width in bits (0 to 64) and three zero
+//! bytes. Reading one value thus takes an entry and its bits. Differences of up to 32 bits are
+//! packed in 32 lanes of 32-bit words, wider ones in 16 lanes of 64-bit words ([`crate::pack`]).
 
 use super::read::{array_at, corrupt, slice};
 use super::scheme::{Body, Input, Offer, Scheme, Source};
@@ -24,17 +24,17 @@ pub(crate) use integer::Integer;
 
 /// Rows of a sub-block.
 pub(crate) const SUB_ROWS: usize = 1024;
-/// Lanes of differences of up to [`NARROW`] bits, and of wider ones.
+/// Lanes for differences of up to [`NARROW`] bits, and for wider ones.
 const LANES_32: usize = 32;
 const LANES_64: usize = 16;
-/// Differences of up to this many bits are packed in 32-bit words.
+/// Maximum width of differences packed in 32-bit words, in bits.
 const NARROW: u32 = 32;
-/// From this many rows of a sub-block on, unpacking it whole is cheaper than picking.
+/// Number of rows of a sub-block from which unpacking all of it beats picking them one by one.
 pub(super) const UNPACK_FROM: usize = 96;
 const _: () = assert!(SUB_ROWS.is_multiple_of(LANES_32) && SUB_ROWS.is_multiple_of(LANES_64));
 const ENDS_EARLY: &str = "bit-packed values end early";
 
-/// Bytes of the words of a sub-block.
+/// Size of the words of a sub-block, in bytes.
 fn words_bytes(rows: usize, width: u32) -> usize {
     debug_assert!(rows <= SUB_ROWS && width <= 64, "a sub-block of {rows} rows of {width} bits");
     match width {
@@ -43,7 +43,7 @@ fn words_bytes(rows: usize, width: u32) -> usize {
     }
 }
 
-/// Appends the body, if the values are integers and their range fits 64 bits in each sub-block.
+/// Appends the body if the values are integers and their range fits in 64 bits in each sub-block.
 pub(crate) fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     match input.values {
         Values::I64(v) => encode_integers(v, input, out),
@@ -68,8 +68,7 @@ struct Frame<T> {
     rows: usize,
 }
 
-/// The frames of all sub-blocks, over their rows that are not null; `None` when a range exceeds 64
-/// bits.
+/// The frames of all sub-blocks, over their non-null rows; `None` if a range exceeds 64 bits.
 fn frames<T: Integer>(values: &[T], input: Input<'_>) -> Option<Vec<Frame<T>>> {
     let values = &values[input.start..input.start + input.len];
     let frame = |(index, sub): (usize, &[T])| {
@@ -88,7 +87,7 @@ fn frames<T: Integer>(values: &[T], input: Input<'_>) -> Option<Vec<Frame<T>>> {
                 }
             }
         }
-        // Without a value the frame is that of zeroes: no bits per row.
+        // Without values the frame is that of zeroes: no bits per row.
         let (low, high) = range.unwrap_or_default();
         debug_assert!(low <= high, "least value above the greatest");
         Some(Frame { reference: low, width: width_of(high.difference(low)?), rows: sub.len() })
@@ -100,7 +99,7 @@ fn size<T>(frames: &[Frame<T>], reference: usize) -> usize {
     frames.iter().map(|f| reference + 8 + words_bytes(f.rows, f.width)).sum()
 }
 
-/// Appends the body of integers of one type, if their range fits 64 bits in each sub-block.
+/// Appends the body of integers of one type if their range fits in 64 bits in each sub-block.
 pub(crate) fn encode_integers<T: Integer>(
     values: &[T],
     input: Input<'_>,
@@ -154,7 +153,7 @@ pub(crate) struct BitPacked<'a> {
     rows: usize,
 }
 
-/// A sub-block: its reference, its width, and exactly its words.
+/// A sub-block: its reference, its width, and its words.
 struct Sub<'a, T> {
     reference: T,
     width: u32,
@@ -245,13 +244,13 @@ impl<'a> BitPacked<'a> {
         }
     }
 
-    /// One value.
+    /// Decodes one value.
     #[inline]
     pub(super) fn one<T: Integer>(&self, row: usize) -> Result<T> {
         Ok(self.sub::<T>(row / SUB_ROWS)?.value(row % SUB_ROWS))
     }
 
-    /// The wrapping sum of a few values of one sub-block.
+    /// The wrapping sum of a few values within one sub-block.
     #[inline]
     pub(super) fn sum(&self, start: usize, len: usize) -> Result<i64> {
         if len == 0 {
@@ -263,10 +262,10 @@ impl<'a> BitPacked<'a> {
         Ok((start..start + len).map(|row| sub.value(row)).fold(0, i64::wrapping_add))
     }
 
-    /// The values of a range.
+    /// Decodes the values of a range.
     pub(super) fn range<T: Integer>(&self, start: usize, len: usize) -> Result<Vec<T>> {
-        // With room for the rows that an unaligned start unpacks in front, and those of a partial
-        // last group of lanes.
+        // Reserves space for the rows that an unaligned start unpacks in front, and for those of a
+        // partial last group of lanes.
         debug_assert!(start + len <= self.rows, "rows {start}+{len} of {}", self.rows);
         let mut out: Vec<T> = Vec::with_capacity(len + 2 * LANES_32);
         let end = start + len;
@@ -281,7 +280,7 @@ impl<'a> BitPacked<'a> {
         Ok(out)
     }
 
-    /// The values of some ascending rows.
+    /// Decodes the values at ascending rows.
     pub(super) fn some<T: Integer>(&self, rows: &[u32]) -> Result<Vec<T>> {
         debug_assert!(rows.is_sorted(), "rows to take do not ascend");
         let mut out = Vec::with_capacity(rows.len());
@@ -299,9 +298,9 @@ impl<'a> BitPacked<'a> {
         Ok(out)
     }
 
-    /// Appends a bit for every row: whether its value lies in one of the ranges. Moves the ranges by
-    /// each reference instead of every value, and does not unpack a sub-block whose frame lies inside
-    /// or outside of all of them.
+    /// Appends a bit for every row: whether its value lies in one of the ranges. Shifts the ranges
+    /// by each reference instead of every value, and does not unpack a sub-block whose frame lies
+    /// inside or outside all of them.
     pub(super) fn filter_as<T: Integer>(
         &self,
         ranges: &[Range],
@@ -370,7 +369,7 @@ impl<'a> Scheme<'a> for BitPacked<'a> {
         encoded_size(input).is_some_and(|size| size < rival)
     }
 
-    /// Reading packed integers costs no more than reading plain ones, so any saving pays.
+    /// Reading packed integers is as fast as reading plain ones, so any saving pays.
     fn pays(_bytes: usize, _rival: usize) -> bool {
         true
     }

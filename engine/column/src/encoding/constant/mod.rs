@@ -1,7 +1,7 @@
-//! Constant: one value for every row that is not null.
+//! Constant: one value for all non-null rows.
 //!
-//! Body: the value, as a plain body of one row. A block in which every row is null has no body: its
-//! header says so, and this encoding never sees it.
+//! Body: the value, as a plain body of one row. A block with only nulls has no body: its header
+//! says so, and this encoding never handles it.
 
 use super::plain::{self, Plain};
 use super::scheme::{Body, Input, Offer, Scheme, Source};
@@ -9,7 +9,7 @@ use crate::kernel::Predicate;
 use crate::{Bitmap, Form, Scalar, Values};
 use nacre_types::Result;
 
-/// Appends the body, if all rows that are not null hold the same value and there is such a row.
+/// Appends the body if all non-null rows hold the same value and there is at least one.
 fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     let Some(first) = (0..input.len).find(|row| input.is_valid(*row)) else { return false };
     let at = input.start + first;
@@ -19,7 +19,7 @@ fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
         Values::Bool(v) => others.into_iter().all(|row| v[row] == v[at]),
         Values::I64(v) => others.into_iter().all(|row| v[row] == v[at]),
         Values::I128(v) => others.into_iter().all(|row| v[row] == v[at]),
-        // By bits: zeroes of either sign and every NaN come back as they were.
+        // By bits: both zeroes and every NaN must round-trip.
         Values::F64(v) => others.into_iter().all(|row| v[row].to_bits() == v[at].to_bits()),
         Values::Bytes(v) => others.into_iter().all(|row| v.get(row) == v.get(at)),
     };

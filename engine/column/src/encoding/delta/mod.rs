@@ -1,10 +1,10 @@
-//! Delta: ascending 64-bit integers as bit-packed differences to the row before.
+//! Delta: ascending 64-bit integers as bit-packed differences from the preceding row.
 //!
 //! Body: a `u32` length in bytes of the bases and four zero bytes, then the bases, then the
 //! differences, both as bit-packed bodies of 64-bit integers. Bases are the values of every 32nd
-//! row, from row 0 on. There is one difference per row; that of a base row means nothing. So one row
-//! costs its base and at most 31 differences, all in one sub-block. Arithmetic wraps: any integers
-//! can be held, but only ascending ones become small.
+//! row, from row 0 on. There is one difference per row; that of a base row is unused. Reading one
+//! row thus takes its base and at most 31 differences, all in one sub-block. Arithmetic wraps: any
+//! integers can be encoded, but only ascending ones become small.
 
 use super::bitpacked::{self, BitPacked};
 use super::read::{corrupt, slice, u32_at};
@@ -13,15 +13,14 @@ use crate::{Form, Scalar, Values};
 use nacre_types::bytes::Write;
 use nacre_types::{PhysicalType, Result, invariant};
 
-/// Rows that share a base. Divides the rows of a bit-packed sub-block.
+/// Rows that share a base. Divides the number of rows of a bit-packed sub-block.
 const GROUP: usize = 32;
 const _: () = assert!(bitpacked::SUB_ROWS.is_multiple_of(GROUP));
-/// Rows this close to each other, on average, are cheaper to decode with what lies between them than
-/// to seek one by one.
+/// Average distance between rows up to which decoding all rows in between beats seeking one by one.
 const SEEK_BELOW: usize = 8;
 const ENDS_EARLY: &str = "deltas end early";
 
-/// Whether the values are 64-bit integers that ascend, nulls left out.
+/// Whether the values are ascending 64-bit integers, ignoring nulls.
 fn suits(input: Input<'_>) -> bool {
     let Values::I64(values) = input.values else { return false };
     let values = &values[input.start..input.start + input.len];
@@ -33,12 +32,13 @@ fn suits(input: Input<'_>) -> bool {
     }
 }
 
-/// Appends the body, if the values are 64-bit integers.
+/// Appends the body if the values are 64-bit integers.
 fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     let Values::I64(values) = input.values else { return false };
     let mut bases = Vec::with_capacity(input.len.div_ceil(GROUP));
     let mut deltas = Vec::with_capacity(input.len);
-    // A null takes the value before it; leading nulls take the first value, or 0 if there is none.
+    // A null repeats the preceding value; leading nulls take the first value, or 0 if there is
+    // none.
     let first =
         (0..input.len).find(|row| input.is_valid(*row)).map_or(0, |row| values[input.start + row]);
     let (mut previous, mut delta) = (first, 0i64);
@@ -49,7 +49,7 @@ fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
         } else {
             delta = value.wrapping_sub(previous);
         }
-        // A base row repeats the difference before it, which widens no range.
+        // A base row repeats the preceding difference, which widens no range.
         deltas.push(delta);
         previous = value;
     }

@@ -12,7 +12,7 @@ pub(crate) struct Built {
     pub codes: Vec<Vec<u32>>,
 }
 
-/// Builds the dictionary of a column. `None` when there are more than `max_values` distinct values,
+/// Builds the dictionary of a column. `None` if there are more than `max_values` distinct values,
 /// or values that keys order as equal but that differ in their bits (NaN, negative zero). Null rows
 /// get code 0.
 pub(crate) fn build(blocks: &[(Values, Option<Bitmap>)], max_values: usize) -> Option<Built> {
@@ -55,7 +55,7 @@ pub(crate) fn build(blocks: &[(Values, Option<Bitmap>)], max_values: usize) -> O
     }
 }
 
-/// The inverse of [`key::order_f64`] for what a dictionary of floats holds.
+/// The inverse of [`key::order_f64`] for values allowed in a dictionary of floats.
 fn from_order(ordered: u64) -> f64 {
     let value = f64::from_bits(if ordered >> 63 == 1 { ordered & !(1 << 63) } else { !ordered });
     debug_assert_eq!(key::order_f64(value), ordered, "the rank of {value}");
@@ -97,7 +97,7 @@ fn build_as<'a, K: Hash + Ord + Copy>(
     if numbers.is_empty() {
         return None;
     }
-    // Numbers in order of appearance become codes in the order of the values.
+    // Maps numbers in order of appearance to codes in value order.
     let mut sorted: Vec<(K, u32)> = numbers.into_iter().collect();
     sorted.sort_unstable_by_key(|(value, _)| *value);
     let mut code_of = vec![0u32; sorted.len()];

@@ -2,9 +2,9 @@
 //!
 //! The dictionary is a block of its own: a block header of the plain encoding, then a plain body of
 //! its values, strictly ascending. The body of a column block is a bit-packed body of codes (with
-//! 8-byte references). A code is the position of its value, so the order of codes is the order of
-//! values. One row costs its code and one entry. The dictionary is decoded whole the first time a
-//! read wants more than a few rows, and is then shared by every vector of the segment.
+//! 8-byte references). A code is the position of its value, so codes order like values. Reading one
+//! row takes its code and one entry. The first read of more than a few rows decodes the whole
+//! dictionary, which all vectors of the segment then share.
 
 mod build;
 mod order;
@@ -22,9 +22,9 @@ use nacre_types::{DataType, PhysicalType, Result, invariant, key};
 use order::ascends;
 use std::sync::Arc;
 
-/// Most distinct values of a dictionary.
+/// Maximum number of distinct values in a dictionary.
 pub const MAX_DICTIONARY_VALUES: usize = 1 << 16;
-/// While the dictionary is not decoded, rows are taken entry by entry if it has more than this many
+/// While the dictionary is not decoded, rows are read entry by entry if it has more than this many
 /// entries per row.
 const ENTRIES_PER_ROW: usize = 16;
 
@@ -52,7 +52,7 @@ impl Coded<'_> {
         Ok(decoded.get_or_init(|| Arc::new(values)).clone())
     }
 
-    /// The codes, all of which lie in the dictionary.
+    /// Checks that all codes are within the dictionary and returns them.
     fn checked(&self, codes: Vec<u32>) -> Result<Vec<u32>> {
         match codes.iter().fold(0, |max, code| max.max(*code)) {
             max if (max as usize) < self.dictionary.count => Ok(codes),
@@ -105,8 +105,8 @@ impl<'a> Body<'a> for Coded<'a> {
         Ok(Form::Dictionary { codes, values: self.values()? })
     }
 
-    /// The dictionary is sorted, so a predicate on values is one on codes: each end of a range is found
-    /// by binary search.
+    /// The dictionary is sorted, so a predicate on values is one on codes: a binary search finds
+    /// each end of a range.
     fn filter(
         &self,
         predicate: &Predicate,
@@ -135,8 +135,8 @@ impl<'a> Body<'a> for Coded<'a> {
 
     fn take(&self, rows: &[u32]) -> Result<Form> {
         let codes = self.checked(self.codes.some(rows)?)?;
-        // Repeated codes may take more bytes than all entries have; `pick` refuses that, and the whole
-        // dictionary is decoded instead.
+        // Repeated codes may take more bytes than all entries together; `pick` refuses that, and
+        // the whole dictionary is decoded instead.
         if self.dictionary.decoded.get().is_none()
             && codes.len().saturating_mul(ENTRIES_PER_ROW) < self.dictionary.count
             && let Ok(values) = self.entries.pick(&codes)

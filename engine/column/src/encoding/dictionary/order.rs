@@ -1,9 +1,9 @@
-//! The order of a dictionary: what the builder asserts and the reader checks.
+//! The order of a dictionary, asserted by the builder and checked by the reader.
 
 use crate::Values;
 use nacre_types::key;
 
-/// Whether values ascend strictly, in the order of keys.
+/// Whether values ascend strictly, in key order.
 pub(super) fn ascends(values: &Values) -> bool {
     match values {
         Values::Bool(v) => v.is_sorted_by(|a, b| a < b),

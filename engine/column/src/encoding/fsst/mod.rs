@@ -2,13 +2,13 @@
 //! Random Access String Compression*, VLDB 2020).
 //!
 //! Body: a `u32` number of symbols (at most 255), four zero bytes, 8 bytes per symbol (padded with
-//! zeroes), one byte per symbol for its length (1 to 8), then the codes of every row as a plain body
-//! of bytes. A code below 255 stands for the symbol of that number, 255 for the byte after it. So one
-//! row costs its offsets and its codes. Each block has a symbol table of its own and can be read
-//! alone.
+//! zeroes), one byte per symbol for its length (1 to 8), then the codes of every row as a plain
+//! body of bytes. A code below 255 stands for the symbol of that number, 255 escapes the next byte
+//! as a literal. Reading one row takes its offsets and its codes. Each block has its own symbol
+//! table and can be read alone.
 //!
-//! A library trains the table and compresses. Decompression is here, because stored bytes are
-//! untrusted.
+//! A library trains the table and compresses. Decompression is implemented here, because stored
+//! bytes are untrusted.
 
 use super::plain::{self, Plain};
 use super::read::{corrupt, slice, u32_at};
@@ -20,15 +20,15 @@ use nacre_types::{PhysicalType, Result, invariant};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// The code that the byte after it stands for itself.
+/// Escape code: the next byte is a literal.
 const ESCAPE: u8 = 255;
-/// Bytes of the longest symbol.
+/// Maximum length of a symbol, in bytes.
 const LONGEST: usize = 8;
-/// How many codes of a row [`Body::touch`] follows to their symbols.
+/// Number of codes of a row for which [`Body::touch`] prefetches the symbols.
 const TOUCHED: usize = 24;
 const ENDS_EARLY: &str = "symbol table ends early";
 
-/// Appends the body, if the values are text or binary.
+/// Appends the body if the values are text or binary.
 fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     let Values::Bytes(values) = input.values else { return false };
     let lines: Vec<&[u8]> = (0..input.len)
@@ -53,7 +53,7 @@ fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// A lower bound of the bytes that [`encode`] would append.
+/// Lower bound of the size of the body that [`encode`] would append, in bytes.
 pub(crate) fn least_bytes(input: Input<'_>) -> usize {
     let Values::Bytes(values) = input.values else { return 0 };
     let valid = (0..input.len).filter(|row| input.is_valid(*row));
@@ -68,11 +68,11 @@ pub(crate) struct Fsst<'a> {
 }
 
 impl Fsst<'_> {
-    /// Appends what codes stand for: at most [`LONGEST`] bytes for each.
+    /// Appends the decoded symbols: at most [`LONGEST`] bytes per code.
     #[inline]
     fn expand(&self, codes: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        // Writes all eight bytes of a symbol and lets the next one overwrite those past its length:
-        // cheaper than copying a variable number of bytes.
+        // Writes all eight bytes of a symbol; the next one overwrites those past its length. That
+        // is cheaper than copying a variable number of bytes.
         let mut at = out.len();
         out.resize(at + codes.len() * LONGEST, 0);
         let mut codes = codes.iter();
@@ -145,16 +145,16 @@ impl<'a> Body<'a> for Fsst<'a> {
         Ok(Scalar::Bytes(Cow::Owned(out)))
     }
 
-    /// Touches the symbols too: they are scattered over the table.
+    /// Also touches the symbols, which are scattered over the table.
     fn touch(&self, row: usize) -> u8 {
-        // Damage shows when the row is read.
+        // Damage is reported when the row is read.
         let codes = self.codes.bytes(row).unwrap_or_default();
         let symbols =
             codes.iter().take(TOUCHED).filter_map(|code| self.symbols.get(*code as usize));
         symbols.fold(0, |touched, symbol| touched ^ symbol[0])
     }
 
-    /// Compares symbol by symbol, up to the first that differs.
+    /// Compares symbol by symbol, up to the first difference.
     fn order_to(&self, row: usize, other: &[u8]) -> Result<Ordering> {
         let mut rest = other;
         let mut codes = self.codes.bytes(row)?.iter();

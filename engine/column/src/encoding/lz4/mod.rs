@@ -1,9 +1,10 @@
 //! LZ4: long text and binary in small compressed chunks of rows.
 //!
-//! Body: a `u32` number of rows in a chunk (the last may have fewer), a `u32` number of chunks, then
-//! for every chunk two `u32`: where its compressed bytes end, relative to the first chunk, and its
-//! length uncompressed; then the chunks, each one LZ4 block. Uncompressed, a chunk is the length of
-//! every row as a varint, then the bytes of all rows. So one row costs one chunk.
+//! Body: a `u32` number of rows in a chunk (the last may have fewer), a `u32` number of chunks,
+//! then for every chunk two `u32`: where its compressed bytes end, relative to the first chunk, and
+//! its length uncompressed; then the chunks, each one LZ4 block. Uncompressed, a chunk is the
+//! length of every row as a varint, then the bytes of all rows. Reading one row thus decompresses
+//! one chunk.
 
 mod prefix;
 
@@ -18,16 +19,16 @@ use std::borrow::Cow;
 
 /// Target size of a chunk, in uncompressed bytes.
 const CHUNK_BYTES: usize = 2048;
-/// LZ4 expands a byte to fewer bytes than this: longer claims are damage.
+/// LZ4 expands a byte to fewer bytes than this: a larger ratio is damage.
 const MAX_RATIO: usize = 256;
 const ENDS_EARLY: &str = "compressed chunk ends early";
 
-/// Appends the body, if the values are text or binary.
+/// Appends the body if the values are text or binary.
 fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     let Values::Bytes(values) = input.values else { return false };
     let get = |row: usize| if input.is_valid(row) { values.get(input.start + row) } else { &[] };
     let total: usize = (0..input.len).map(|row| get(row).len()).sum();
-    // A power of two of rows near the target, from one row to all of them.
+    // The rows of a chunk: a power of two near the target, from one row to all of them.
     let average = total / input.len.max(1) + 1;
     let chunk_rows = (CHUNK_BYTES / average)
         .max(1)
@@ -47,7 +48,7 @@ fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
         rows.for_each(|row| raw.extend_from_slice(get(row)));
         let packed = lz4_flex::block::compress(&raw);
         let (from, to) = (raw.len(), packed.len());
-        // Readers refuse such a chunk.
+        // The reader rejects such a chunk.
         invariant!(from / MAX_RATIO <= to, "a chunk of {from} bytes in {to}");
         out.extend_from_slice(&packed);
         let long = out.len() - data > u32::MAX as usize || raw.len() > u32::MAX as usize;
@@ -68,7 +69,7 @@ pub(crate) struct Lz4<'a> {
     rows: usize,
 }
 
-/// A chunk, uncompressed: where its first row starts and where each row ends.
+/// A decompressed chunk: where its first row starts and where each row ends.
 struct Chunk {
     bytes: Vec<u8>,
     start: usize,
@@ -84,7 +85,7 @@ impl Chunk {
 }
 
 impl<'a> Lz4<'a> {
-    /// The bytes of a chunk, and their number uncompressed.
+    /// The compressed bytes of a chunk, and its uncompressed length.
     fn packed(&self, index: usize) -> Result<(&'a [u8], usize)> {
         let start = if index == 0 { 0 } else { u32_at(self.table, index * 8 - 8, ENDS_EARLY)? };
         let end = u32_at(self.table, index * 8, ENDS_EARLY)?;
@@ -96,14 +97,14 @@ impl<'a> Lz4<'a> {
         Ok((packed, len))
     }
 
-    /// One row: decompresses its chunk up to the end of the row.
+    /// Reads one row: decompresses its chunk up to the end of the row.
     fn row(&self, row: usize) -> Result<Vec<u8>> {
         debug_assert!(row < self.rows, "row {row} of a compressed body of {}", self.rows);
         let (index, row) = (row / self.chunk_rows, row % self.chunk_rows);
         let (packed, len) = self.packed(index)?;
         let rows = self.chunk_rows.min(self.rows - index * self.chunk_rows);
         let mut prefix = Prefix::new(packed, len);
-        // The lengths of all rows come first, most of them in one byte.
+        // The lengths of all rows come first, most of them one byte long.
         let mut wanted = rows;
         let (start, begin, end) = loop {
             prefix.extend_to(wanted)?;
@@ -121,7 +122,7 @@ impl<'a> Lz4<'a> {
             if read == rows {
                 break (reader.position(), begin, end);
             }
-            // Some lengths take more bytes: decompress further, up to the whole chunk.
+            // Some lengths are longer: decompress further, up to the whole chunk.
             if wanted == len {
                 return Err(corrupt(ENDS_EARLY));
             }

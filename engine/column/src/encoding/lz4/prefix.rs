@@ -1,31 +1,31 @@
-//! The beginning of an LZ4 block: a row in the middle of a chunk needs the bytes before it, and none
-//! after it.
+//! Partial decompression of an LZ4 block: a row in the middle of a chunk needs the bytes before it,
+//! but none after it.
 //!
-//! A block is a list of sequences. Each begins with a byte of two lengths: of literals and of a match.
-//! A length of 15 continues in the bytes that follow. The literals come next, then, except in the last
-//! sequence, the distance back to the match (`u16`) and the rest of its length, to which 4 is added.
-//! The format is LZ4's own (*LZ4 Block Format Description*, lz4_Block_format.md).
+//! A block is a list of sequences. Each begins with a byte of two lengths: of literals and of a
+//! match. A length of 15 continues in the following bytes. The literals come next, then, except in
+//! the last sequence, the distance back to the match (`u16`) and the rest of its length, to which 4
+//! is added. The format is defined in the *LZ4 Block Format Description* (lz4_Block_format.md).
 
 use crate::encoding::read::corrupt;
 use nacre_types::Result;
 
-/// Bytes of the shortest match.
+/// Minimum length of a match, in bytes.
 const LEAST_MATCH: usize = 4;
-/// A length that continues in the next byte.
+/// Marks a length that continues in the next byte.
 const LONG: usize = 15;
 const ENDS_EARLY: &str = "compressed chunk ends early";
 
-/// Decompresses the beginning of a block, as far as it is wanted.
+/// Decompresses a prefix of a block.
 pub(super) struct Prefix<'a> {
     packed: &'a [u8],
-    /// Length of the whole block uncompressed, as its chunk table claims it.
+    /// Length of the whole block uncompressed, according to its chunk table.
     limit: usize,
     /// The bytes decompressed so far.
     pub bytes: Vec<u8>,
 }
 
 impl<'a> Prefix<'a> {
-    /// Starts a block that claims to have `limit` bytes uncompressed.
+    /// Starts on a block with a claimed uncompressed length of `limit` bytes.
     pub fn new(packed: &'a [u8], limit: usize) -> Prefix<'a> {
         Prefix { packed, limit, bytes: Vec::with_capacity(limit) }
     }
@@ -54,7 +54,7 @@ impl<'a> Prefix<'a> {
         Ok(length)
     }
 
-    /// Decompresses until there are at least `wanted` bytes.
+    /// Decompresses until at least `wanted` bytes are available.
     pub fn extend_to(&mut self, wanted: usize) -> Result<()> {
         if wanted > self.limit {
             return Err(corrupt(ENDS_EARLY));

@@ -1,11 +1,11 @@
-//! Plain: values side by side.
+//! Plain: values stored consecutively.
 //!
 //! Body by physical type. `Bool`: one bit per row, least significant first. `I64`, `I128`, `F64`:
 //! 8, 16, 8 bytes per row, little-endian. `Bytes`: a `u32` layout (0 fixed length, 2 short offsets,
 //! 4 long offsets), a `u32` length (of every value when fixed, else zero), then the offsets, then
 //! the data. Long offsets are one `u32` end per row. Short offsets are one `u32` base for every
-//! 1,024 rows, then one `u16` end per row, relative to the base of its 1,024 rows. A null row takes
-//! zeroes, or nothing.
+//! 1,024 rows, then one `u16` end per row, relative to the base of its 1,024 rows. A null row is
+//! stored as zeroes, or as no bytes.
 
 use super::read::{array_at, corrupt, slice, u32_at};
 use super::scheme::{Body, Input, Offer, Scheme, Source};
@@ -25,7 +25,7 @@ const GROUP: usize = 1024;
 const ENDS_EARLY: &str = "plain values end early";
 const BAD_OFFSET: &str = "plain offset out of order";
 
-/// Appends the body. Every block has one.
+/// Appends the body. Every block has a plain encoding.
 pub(crate) fn encode(input: Input<'_>, out: &mut Vec<u8>) {
     let before = out.len();
     let range = input.start..input.start + input.len;
@@ -150,7 +150,7 @@ impl<'a> Plain<'a> {
         if view.data.len() < size { Err(corrupt(ENDS_EARLY)) } else { Ok(view) }
     }
 
-    /// Length of a `Bytes` body by its own offsets.
+    /// Length of a `Bytes` body according to its own offsets.
     fn end_of_data(&self) -> Option<usize> {
         let data = if self.rows == 0 { 0 } else { self.end(self.rows - 1).ok()? };
         Some(8 + self.offsets.len() + data)
@@ -240,7 +240,7 @@ impl<'a> Plain<'a> {
         }
     }
 
-    /// All values of a range as flat values.
+    /// All values of a range in flat form.
     pub(crate) fn values(&self, start: usize, len: usize) -> Result<Values> {
         debug_assert!(start + len <= self.rows, "rows {start}+{len} of {}", self.rows);
         let fixed = |width: usize| slice(self.data, start * width, len * width, ENDS_EARLY);
@@ -275,7 +275,7 @@ impl<'a> Plain<'a> {
         array_at(self.data, row * N, ENDS_EARLY)
     }
 
-    /// Some rows as flat values, in the order given.
+    /// The values of some rows in flat form, in the given order.
     pub(crate) fn pick(&self, rows: &[u32]) -> Result<Values> {
         let rows = rows.iter().map(|row| *row as usize);
         Ok(match self.physical {
@@ -335,7 +335,7 @@ impl<'a> Body<'a> for Plain<'a> {
     fn touch(&self, row: usize) -> u8 {
         match self.physical {
             PhysicalType::Bytes => {
-                // The byte means nothing; damage shows when the row is read.
+                // The byte is meaningless; damage is reported when the row is read.
                 self.bytes(row).ok().and_then(|bytes| bytes.first().copied()).unwrap_or(0)
             }
             _ => 0,
@@ -396,8 +396,8 @@ impl<'a> Body<'a> for Plain<'a> {
         debug_assert!(rows.is_sorted(), "rows to take do not ascend");
         match (self.pick(rows), rows.first(), rows.last()) {
             (Ok(values), _, _) => Ok(Form::Flat(values)),
-            // Damage, or a row repeated so often that it looks like damage: decoding in order
-            // tells them apart.
+            // Damage, or a row repeated often enough to look like damage: decoding in order
+            // distinguishes them.
             (Err(_), Some(&first), Some(&last)) => {
                 let all = self.values(first as usize, (last - first) as usize + 1)?;
                 Ok(Form::Flat(all.take(rows.iter().map(|row| row - first))))

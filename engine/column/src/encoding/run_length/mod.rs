@@ -1,9 +1,10 @@
-//! Run-length: equal neighbours as one value and the row their run ends before.
+//! Run-length: equal neighbours as one value and the end of their run.
 //!
-//! Body: a `u32` number of runs, a `u32` encoding of their values (1 plain, 3 bit-packed: the numbers
-//! of those encodings), one `u16` end per run (the row after its last one; ends ascend, the last one is
-//! the number of rows), then the values of the runs as a body of that encoding. A null belongs to the
-//! run around it. So one row costs a binary search over the ends and one value.
+//! Body: a `u32` number of runs, a `u32` encoding of their values (1 plain, 3 bit-packed: the
+//! numbers of those encodings), one `u16` end per run (the row after its last one; ends ascend, the
+//! last one is the number of rows), then the values of the runs as a body of that encoding. A null
+//! belongs to the surrounding run. Reading one row thus takes a binary search over the ends and one
+//! value.
 
 use super::bitpacked::{self, BitPacked};
 use super::plain::{self, Plain};
@@ -14,15 +15,15 @@ use crate::{Bitmap, Form, Scalar, Values};
 use nacre_types::bytes::Write;
 use nacre_types::{PhysicalType, Result, invariant};
 
-/// The encodings of the values of runs, by their numbers in the list.
+/// Encodings of the values of runs, by their numbers in the list.
 pub(super) const PLAIN: u32 = 1;
 pub(super) const BIT_PACKED: u32 = 3;
-/// Text of runs expands to at most this many times the bytes of its body: longer claims are damage.
+/// Maximum ratio of expanded text to the bytes of its body: more is damage.
 const MAX_RATIO: usize = 256;
 const ENDS_EARLY: &str = "runs end early";
 const BAD_END: &str = "run ends out of order";
 
-/// The first row of each run that is not null. The first run reaches back to row 0 all the same.
+/// The first non-null row of each run. The first run nevertheless extends back to row 0.
 fn starts(input: Input<'_>) -> Vec<u32> {
     fn starts<T: PartialEq>(input: Input<'_>, at: impl Fn(usize) -> T) -> Vec<u32> {
         let mut out = Vec::new();
@@ -40,7 +41,7 @@ fn starts(input: Input<'_>) -> Vec<u32> {
         Values::Bool(v) => starts(input, |row| v[row]),
         Values::I64(v) => starts(input, |row| v[row]),
         Values::I128(v) => starts(input, |row| v[row]),
-        // By bits: zeroes of either sign and every NaN come back as they were.
+        // By bits: both zeroes and every NaN must round-trip.
         Values::F64(v) => starts(input, |row| v[row].to_bits()),
         Values::Bytes(v) => starts(input, |row| v.get(row)),
     }
@@ -58,7 +59,7 @@ pub(crate) fn estimated_size(input: Input<'_>) -> usize {
     8 + starts.len() * (2 + each)
 }
 
-/// Appends the body, if there is at most one run for two rows.
+/// Appends the body if there are at least two rows per run.
 fn encode(input: Input<'_>, out: &mut Vec<u8>) -> bool {
     let starts = starts(input);
     if starts.is_empty() || starts.len() * 2 > input.len || input.len > u16::MAX as usize {
@@ -126,13 +127,13 @@ impl<'a> RunLength<'a> {
             .ok_or_else(|| corrupt(BAD_END))
     }
 
-    /// The run that holds a row. Any run, or none, when the ends are damaged.
+    /// The run that contains a row. Any run, or none, if the ends are damaged.
     #[inline]
     fn run(&self, row: usize) -> usize {
         self.ends.partition_point(|end| u16::from_le_bytes(*end) as usize <= row)
     }
 
-    /// The value of every row, given the position of its run among `values`.
+    /// The value of every row, given the index of its run in `values`.
     fn expand(&self, values: Form, positions: Vec<u32>) -> Result<Form> {
         let Form::Flat(values) = values else { return Err(corrupt("values of runs are not flat")) };
         Ok(Form::Flat(values.take(positions.into_iter())))
