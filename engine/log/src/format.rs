@@ -1,27 +1,28 @@
-//! The bytes of log chunks and snapshots: file names, the 64-byte file header, the 24-byte record header.
-//! `docs/FORMAT.md` describes them in its chapters "Log" and "Snapshot".
+//! The bytes of log chunks and snapshots: file names, the 64-byte file header, the 24-byte record
+//! header. `docs/FORMAT.md` describes them in its chapters "Log" and "Snapshot".
 //!
-//! Invariant: a header counts only if its own checksum matches. The checksum of a record header covers the log
-//! position and the database, so a record that is stale, misplaced or from another database does not validate.
-//! Does no I/O.
+//! Invariant: a header counts only if its own checksum matches. The checksum of a record header
+//! covers the log position and the database, so a record that is stale, misplaced or from another
+//! database does not validate. Does no I/O.
 
 use crate::position::Lsn;
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::checksum::checksum;
 use nacre_types::{Error, Result, invariant};
 
-/// The version that this build writes, and the only one it reads. Version 1, which named no partitions, was never
-/// released.
+/// The version that this build writes, and the only one it reads. Version 1, which named no
+/// partitions, was never released.
 pub(crate) const FORMAT_VERSION: u32 = 2;
-/// Bytes of the header of a chunk or snapshot file. This size, and the offsets of magic, version and header
-/// checksum, are the same in every version, which distinguishes a newer version from damage.
+/// Size of the header of a chunk or snapshot file, in bytes. This size, and the offsets of magic,
+/// version and header checksum, are the same in every version, which distinguishes a newer version
+/// from damage.
 pub(crate) const FILE_HEADER_BYTES: usize = 64;
-/// Bytes of the header of a record.
+/// Size of the header of a record, in bytes.
 pub(crate) const RECORD_HEADER_BYTES: usize = 24;
 /// Maximum size of a record's payload in bytes.
 pub const MAX_RECORD_BYTES: usize = 256 << 20;
 
-/// The greatest position that is read. A position counts bytes, so a greater one is damage.
+/// Maximum position accepted when reading. A position counts bytes, so a greater one is damage.
 const MAX_POSITION: Lsn = i64::MAX as u64;
 
 /// Set in a record's length field if the log itself wrote the record.
@@ -115,8 +116,8 @@ impl FileHeader {
     /// Decodes the first bytes of the file `name`.
     ///
     /// # Errors
-    /// `corrupt` unless they are a header of this kind for this name; `unsupported` for a version that this
-    /// build does not know.
+    /// `corrupt` unless they are a header of this kind for this name; `unsupported` for a version
+    /// that this build does not know.
     pub(crate) fn decode(kind: FileKind, bytes: &[u8], name: &str) -> Result<FileHeader> {
         let corrupt = |why: &str| Error::corrupt(format!("{name}: {why} at byte 0"));
         let (Some(head), Some(sum)) = (bytes.get(..56), bytes.get(56..FILE_HEADER_BYTES)) else {
@@ -162,17 +163,18 @@ pub(crate) struct RecordHeader {
     pub(crate) length: u32,
     /// Written by the log itself and not handed out by recovery.
     pub(crate) mark: bool,
-    /// Number of bytes right before this record that were not known to be durable when it was written, capped at
-    /// `u32::MAX`.
+    /// Number of bytes right before this record that were not known to be durable when it was
+    /// written, capped at `u32::MAX`.
     pub(crate) unsynced: u32,
     /// XXH3-64 of the payload.
     pub(crate) payload_checksum: u64,
 }
 
 impl RecordHeader {
-    /// Encodes length, unsynced and payload checksum; [`RecordHeader::seal`] fills in the last eight bytes.
+    /// Encodes length, unsynced and payload checksum; [`RecordHeader::seal`] fills in the last
+    /// eight bytes.
     pub(crate) fn encode_unsealed(&self) -> [u8; RECORD_HEADER_BYTES] {
-        // Recovery takes a longer record for the end of the log.
+        // Recovery treats a longer record as the end of the log.
         invariant!(
             self.length as usize <= MAX_RECORD_BYTES,
             "a log record of {} bytes",
@@ -186,8 +188,8 @@ impl RecordHeader {
         out
     }
 
-    /// Binds encoded header bytes to a position, a database and the durable position: sets `unsynced` and the
-    /// header checksum in place. Returns the payload's length.
+    /// Binds encoded header bytes to a position, a database and the durable position: sets
+    /// `unsynced` and the header checksum in place. Returns the payload's length.
     pub(crate) fn seal(
         header: &mut [u8; RECORD_HEADER_BYTES],
         lsn: Lsn,
@@ -208,8 +210,8 @@ impl RecordHeader {
         (u32_at(header, 0) & !MARK_BIT) as usize
     }
 
-    /// Decodes a record header; `None` unless these bytes were written as one at exactly this position of this
-    /// database.
+    /// Decodes a record header; `None` unless these bytes were written as one at exactly this
+    /// position of this database.
     pub(crate) fn decode(
         bytes: &[u8; RECORD_HEADER_BYTES],
         lsn: Lsn,
@@ -234,7 +236,8 @@ impl RecordHeader {
         })
     }
 
-    /// The position up to which the log was known to be durable when the record at `lsn` was written.
+    /// The position up to which the log was known to be durable when the record at `lsn` was
+    /// written.
     pub(crate) fn durable_before(&self, lsn: Lsn) -> Lsn {
         if self.unsynced == u32::MAX { 0 } else { lsn.saturating_sub(u64::from(self.unsynced)) }
     }

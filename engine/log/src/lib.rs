@@ -1,16 +1,19 @@
-//! The log: the only thing that a commit must write. Redo records in chunk files, group commit, snapshots,
-//! recovery.
+//! The log: redo records in chunk files, group commit, snapshots, recovery. A commit writes nothing
+//! else.
 //!
 //! Invariants:
-//! - A position ([`Lsn`]) counts record bytes since the database was created. It never decreases, and a position
-//!   that was once durable is never reused.
-//! - A chunk starts only after everything before it is durable, so every chunk but the last is complete.
-//! - A snapshot starts only after the log is durable up to its position, and the files it replaces are removed
-//!   only after it is durable itself.
-//! - After a failed write or sync, nothing more is written and no later commit is reported as durable.
+//! - A position ([`Lsn`]) counts record bytes since the database was created. It never decreases,
+//!   and a position that was once durable is never reused.
+//! - A chunk starts only after everything before it is durable, so every chunk but the last is
+//!   complete.
+//! - A snapshot starts only after the log is durable up to its position, and the files it replaces
+//!   are removed only after it is durable itself.
+//! - After a failed write or sync, nothing more is written and no later commit is reported as
+//!   durable.
 //!
-//! Deliberately absent: the meaning of a record or snapshot (payloads are opaque), the decision when to sync or to
-//! take a snapshot (the caller's), timers and threads. Calls block for as long as the host's file calls do.
+//! Deliberately absent: the meaning of a record or snapshot (payloads are opaque), the decision
+//! when to sync or to take a snapshot (the caller's), timers and threads. Calls block for as long
+//! as the host's file calls do.
 
 mod format;
 mod log;

@@ -1,6 +1,7 @@
 //! The open log: appends, group commit and snapshots over the file at its end.
 //!
-//! Locks are taken in the order snapshots, writer, pending. Any failed write or sync poisons the log.
+//! Locks are taken in the order snapshots, writer, pending. Any failed write or sync poisons the
+//! log.
 
 use crate::format::{MAX_RECORD_BYTES, RECORD_HEADER_BYTES, RecordHeader};
 use crate::position::Lsn;
@@ -14,17 +15,17 @@ use nacre_types::checksum::checksum;
 use nacre_types::{Error, Result, invariant};
 use std::sync::Arc;
 
-/// Appended bytes beyond this number are written to the file without waiting for a sync. Small in this crate's
-/// tests, so that small logs take that path too.
+/// Appended bytes beyond this number are written to the file without waiting for a sync. Small in
+/// this crate's tests, so that small logs take that path too.
 const WRITE_OUT_BYTES: usize = if cfg!(test) { 120 } else { 1 << 20 };
 
 /// Settings of a log.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
-    /// Bytes of records at which a chunk is sealed and the next one started.
+    /// Size in bytes at which a chunk is sealed and the next one started.
     pub chunk_bytes: u64,
-    /// Identity of a new database, from the host's entropy. An existing database keeps its own. It tells the
-    /// files of different databases apart.
+    /// Identity of a new database, from the host's entropy. Distinguishes the files of different
+    /// databases. An existing database keeps its identity.
     pub database_id: u64,
 }
 
@@ -54,23 +55,24 @@ struct Pending {
     /// Whole records with unsealed headers, ending at `position`.
     buffer: Vec<u8>,
     position: Lsn,
-    /// End of the last mark; equal to `position` if nothing was appended since.
+    /// End of the last mark; equals `position` if nothing was appended since.
     marked: Lsn,
-    /// The first failure, after which everything is refused.
+    /// The first failure; every later operation fails.
     failure: Option<Error>,
 }
 
 impl Log {
-    /// Opens a log and recovers it: passes the payload of the newest valid snapshot to `snapshot` (at most once),
-    /// then every record after it to `record` with its end position, in order. Creates an empty log if there is
-    /// none.
+    /// Opens a log and recovers it: passes the payload of the newest valid snapshot to `snapshot`
+    /// (at most once), then every later record with its end position to `record`, in order. Creates
+    /// an empty log if none exists.
     ///
-    /// A torn tail is cut off. What was passed on is durable once this returns `Ok`, and must be discarded if it
-    /// fails.
+    /// Cuts off a torn tail. Everything passed to the callbacks is durable once this returns `Ok`,
+    /// and must be discarded if it fails.
     ///
     /// # Errors
-    /// `corrupt` for damage that cannot be a torn tail, naming file and byte; `unsupported` for a format version
-    /// that this build does not know; the errors of the host's files and of the two callbacks.
+    /// `corrupt` for damage that cannot be a torn tail, naming file and byte; `unsupported` for a
+    /// format version that this build does not know; the errors of the host's files and of the two
+    /// callbacks.
     pub fn open(
         store: Arc<dyn LocalStore>,
         options: LogOptions,
@@ -110,8 +112,8 @@ impl Log {
         })
     }
 
-    /// Whether [`Log::open`] created this log. Other files of a database next to a new log mean that the log was
-    /// lost.
+    /// Whether [`Log::open`] created this log. Other files of a database next to a new log mean
+    /// that the log was lost.
     pub fn is_new(&self) -> bool {
         self.is_new
     }
@@ -121,8 +123,8 @@ impl Log {
         self.database_id
     }
 
-    /// Fails if nothing can be appended any more because a write or a sync has failed. The last appended records
-    /// may or may not be recovered.
+    /// Fails if a write or a sync has failed, so that nothing can be appended any more. Recovery
+    /// may or may not find the last appended records.
     ///
     /// # Errors
     /// `io`, with the first failure.
@@ -130,8 +132,8 @@ impl Log {
         lock(&self.pending).check()
     }
 
-    /// Appends a record and returns its end position. The record is not durable, and a crash may lose it, until
-    /// [`Log::sync`] of that position.
+    /// Appends a record and returns its end position. The record is not durable, and a crash may
+    /// lose it, until [`Log::sync`] of that position.
     ///
     /// # Errors
     /// `limit` for a payload of more than [`MAX_RECORD_BYTES`]; `io` after a failed write or sync.
@@ -139,11 +141,12 @@ impl Log {
         self.append_record(payload, false)
     }
 
-    /// Returns once everything up to `lsn` is durable. Callers that arrive during a sync share the next one.
+    /// Returns once everything up to `lsn` is durable. Callers that arrive during a sync share the
+    /// next one.
     ///
     /// # Errors
-    /// `io` if the sync fails, which poisons the log: every later append fails, and so does every later sync of a
-    /// position that is not durable yet.
+    /// `io` if the sync fails, which poisons the log: every later append fails, and so does every
+    /// later sync of a position that is not durable yet.
     pub fn sync(&self, lsn: Lsn) -> Result<()> {
         if self.durable() >= lsn {
             return Ok(());
@@ -173,14 +176,15 @@ impl Log {
         self.position().saturating_sub(self.snapshot_at.load(Ordering::Acquire))
     }
 
-    /// Writes a snapshot that represents everything up to `at`, a position returned by `append` or `position`.
-    /// It makes the log durable up to `at`, writes and syncs the snapshot in a file of its own, and then removes
-    /// the chunks and snapshots that are no longer needed (a failed removal is retried next time). Appends and
-    /// syncs proceed meanwhile. Does nothing if there is a snapshot at or after `at`.
+    /// Writes a snapshot that represents everything up to `at`, a position returned by `append` or
+    /// `position`. It makes the log durable up to `at`, writes and syncs the snapshot in a file of
+    /// its own, and then removes the chunks and snapshots that are no longer needed (the next call
+    /// retries a failed removal). Appends and syncs proceed meanwhile. Does nothing if a snapshot
+    /// at or after `at` exists.
     ///
     /// # Errors
-    /// A failure leaves earlier snapshots and the log unchanged. It poisons the log only if the log itself could
-    /// not be synced.
+    /// A failure leaves earlier snapshots and the log unchanged. It poisons the log only if the log
+    /// itself could not be synced.
     pub fn write_snapshot(&self, at: Lsn, payload: &[u8]) -> Result<()> {
         self.sync(at)?;
         let mut snapshots = lock(&self.snapshots);
@@ -196,8 +200,9 @@ impl Log {
         Ok(())
     }
 
-    /// Makes everything durable and appends a mark, which distinguishes damage to the last records of a closed log
-    /// from a torn tail. The log stays usable. Nothing durable is lost without this call.
+    /// Makes everything durable and appends a mark, which distinguishes damage to the last records
+    /// of a closed log from a torn tail. The log stays usable. Omitting this call loses no durable
+    /// data.
     pub fn close(&self) -> Result<()> {
         let position = self.position();
         self.sync(position)?;
@@ -251,7 +256,7 @@ impl Log {
         let mut buffer = {
             let mut pending = lock(&self.pending);
             pending.check()?;
-            // A record is bound to its position: elsewhere it would not be read.
+            // A record is bound to its position: at another position it would not be read.
             let start = pending.position - pending.buffer.len() as u64;
             let written = writer.written();
             invariant!(start == written, "records from {start} on are written at {written}");

@@ -1,5 +1,6 @@
-//! Group commit under `loom`: every interleaving of a few committers, on a disk that distinguishes synced from
-//! merely written bytes. Run with `cargo test -p nacre-log --features loom`; see `docs/TESTING.md`.
+//! Group commit under `loom`: every interleaving of a few committers, on a disk that distinguishes
+//! synced from unsynced bytes. Run with `cargo test -p nacre-log --features loom`; see
+//! `docs/TESTING.md`.
 
 use super::*;
 use crate::sync::Ordering;
@@ -11,11 +12,12 @@ use std::sync::Arc;
 use std::sync::Mutex as RealMutex;
 use std::sync::atomic::{AtomicBool, AtomicU64 as RealU64};
 
-/// A disk with a list of files. Only `loom` switches threads, so its own locks never block.
+/// A disk with a list of files. Only `loom` switches threads, so the disk's own locks never block.
 #[derive(Default)]
 struct Disk {
     files: RealMutex<Vec<(String, Arc<DiskFile>)>>,
-    /// The next sync fails and loses the bytes that it should have made durable, as a real disk may.
+    /// The next sync fails and loses the bytes that it should have made durable, as a real disk
+    /// may.
     fail: Arc<AtomicBool>,
     /// Syncs so far.
     syncs: Arc<RealU64>,
@@ -98,7 +100,7 @@ impl LocalFile for DiskFile {
     fn sync(&self) -> Result<()> {
         self.syncs.fetch_add(1, Ordering::Relaxed);
         let covered = self.written.lock().unwrap().clone();
-        // Writes from here on are not covered.
+        // The sync does not cover later writes.
         thread::yield_now();
         if self.fail.swap(false, Ordering::Relaxed) {
             let synced = self.synced.lock().unwrap().clone();
@@ -129,11 +131,11 @@ fn commit(log: &Log, disk: &Disk, number: u8) -> bool {
     done
 }
 
-/// Three threads commit at the same time: each returns only when its own record is synced, all return, and there are no
-/// more syncs than commits.
+/// Three threads commit concurrently: each returns only when its own record is synced, all return,
+/// and there are no more syncs than commits.
 ///
-/// Planted: `durable` set before the sync (`Writer::sync`); all waiters marked as served, none marked, none elected to
-/// lead (`Lead::drop`).
+/// Planted: `durable` set before the sync (`Writer::sync`); all waiters marked as served, none
+/// marked, none elected to lead (`Lead::drop`).
 #[test]
 fn a_commit_returns_when_its_bytes_are_synced() {
     model(|| {
@@ -150,8 +152,8 @@ fn a_commit_returns_when_its_bytes_are_synced() {
     });
 }
 
-/// One sync fails: a commit that is acknowledged is durable, and from then on no commit is acknowledged, although the
-/// next sync would succeed.
+/// One sync fails: every acknowledged commit is durable, and no later commit is acknowledged,
+/// although the next sync would succeed.
 ///
 /// Planted: the failure is not kept (`Log::write_out`); `durable` set before the sync.
 #[test]

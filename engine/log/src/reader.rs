@@ -1,10 +1,10 @@
-//! Reads a file front to back through a window. Recovery needs memory for one window or one record, never for a
-//! whole file, and never for a length beyond the file's size.
+//! Reads a file front to back through a window. Recovery needs memory for one window or one record,
+//! never for a whole file, and never for a length beyond the file's size.
 
 use nacre_host::{LocalFile, ReadRange};
 use nacre_types::{Result, invariant};
 
-/// Bytes read at once.
+/// Size of a read, in bytes.
 const WINDOW_BYTES: u64 = 1 << 20;
 
 pub(crate) struct WindowReader<'a> {
@@ -25,7 +25,8 @@ impl<'a> WindowReader<'a> {
         self.len
     }
 
-    /// Exactly `count` bytes at `offset`; `None`, without allocating, if the file ends before.
+    /// Returns exactly `count` bytes at `offset`; `None`, without allocating, if the file ends
+    /// earlier.
     pub(crate) fn bytes(&mut self, offset: u64, count: usize) -> Result<Option<&[u8]>> {
         match offset.checked_add(count as u64) {
             Some(end) if end <= self.len => {}

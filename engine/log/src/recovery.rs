@@ -1,14 +1,16 @@
 //! Recovery: newest valid snapshot, the records after it, the end of the log.
 //!
-//! Damage and torn tails. Bytes are *known durable* if they lie before the start of the last chunk, before the
-//! position of any snapshot file (even a damaged one), or before the durable position in the header of any later
-//! record. A bad record among known durable bytes is `corrupt`. A bad record anywhere else may be the remains of
-//! writes that no sync covered, which may have reached the medium in any order, and the log is cut there. One case
-//! cannot be distinguished: later damage to the records of the very last sync looks like a torn tail, unless the log
-//! was closed (`Log::close` appends a mark) or a snapshot follows it.
+//! Damage and torn tails. Bytes are *known durable* if they lie before the start of the last chunk,
+//! before the position of any snapshot file (even a damaged one), or before the durable position in
+//! the header of any later record. A bad record among known durable bytes is `corrupt`. A bad
+//! record anywhere else may be the remains of writes that no sync covered, which may have reached
+//! the medium in any order, and the log is cut there. One case cannot be distinguished: later
+//! damage to the records of the very last sync looks like a torn tail, unless the log was closed
+//! (`Log::close` appends a mark) or a snapshot follows it.
 //!
-//! The cut is a truncation, synced before anything is appended, so the bytes behind it can never be read as a record
-//! again. Nothing is written before everything has been read and verified.
+//! The cut is a truncation, synced before anything is appended, so that the bytes behind it can
+//! never be read as a record again. Recovery writes nothing before it has read and verified
+//! everything.
 
 use crate::format::{FILE_HEADER_BYTES, FileHeader, FileKind, RECORD_HEADER_BYTES, RecordHeader};
 use crate::position::Lsn;
@@ -21,7 +23,7 @@ use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, ErrorKind, Result, invariant};
 use std::sync::Arc;
 
-/// A log that has been read completely and is ready for the next record.
+/// A fully recovered log, ready for the next record.
 pub(crate) struct Recovered {
     pub(crate) database_id: u64,
     pub(crate) is_new: bool,
@@ -36,7 +38,7 @@ pub(crate) struct Recovered {
     pub(crate) snapshots: Snapshots,
 }
 
-/// Bytes rewritten at a time.
+/// Size of a rewrite, in bytes.
 const REWRITE_BYTES: u64 = 1 << 20;
 
 type OnRecord<'a> = &'a mut dyn FnMut(Lsn, &[u8]) -> Result<()>;
@@ -96,7 +98,7 @@ pub(crate) fn recover(
         on_snapshot(payload)?;
     }
 
-    // Without a snapshot nothing is known yet.
+    // Without a snapshot, no position is known to be durable.
     let known_durable = snapshot_files.last().copied().unwrap_or(0);
     let mut tail = None;
     let mut at = from;
@@ -118,7 +120,7 @@ pub(crate) fn recover(
     if let Some((header, payload)) = newest
         && snapshots.has_garbage()
     {
-        // The files it replaces are about to be removed, so it must be durable for certain.
+        // The files that it replaces are about to be removed, so it must be certain to be durable.
         snapshot::write_again(store, &header, &payload)?;
     }
     let active = chunk.finish(id, proved, at)?;
@@ -136,7 +138,8 @@ fn newest_snapshot(
     for at in files.iter().rev() {
         match snapshot::load(store, *at) {
             Ok(found) => return Ok((Some(found), damaged)),
-            // Never finished, or damaged later. The log since the snapshot before is as good, if it exists.
+            // Never finished, or damaged later. The preceding snapshot with the log since then is
+            // equivalent, if both exist.
             Err(error) if error.kind() == ErrorKind::Corrupt => damaged = damaged.or(Some(error)),
             Err(error) => return Err(error),
         }
@@ -150,7 +153,7 @@ struct Chunk {
     start: Lsn,
     /// Start of the next chunk, where this one must end.
     next: Option<Lsn>,
-    /// The header never became durable, so there are no records either.
+    /// The header never became durable, so there are no records.
     headless: bool,
 }
 
@@ -162,7 +165,8 @@ struct Replay {
 }
 
 impl Chunk {
-    /// Opens a chunk and checks its header, which also supplies the database's identity if that is unknown.
+    /// Opens a chunk and checks its header, which also supplies the database's identity if it is
+    /// unknown.
     fn open(
         store: &dyn LocalStore,
         start: Lsn,
@@ -181,8 +185,9 @@ impl Chunk {
                 )));
             }
             Ok(_) => false,
-            // The header is synced before the first record is written. So a last chunk with a bad header and
-            // nothing behind it was being created when the crash came; with bytes behind it, it is damaged.
+            // The header is synced before the first record is written. So a last chunk with a bad
+            // header and no further bytes was being created at the time of the crash; with further
+            // bytes, it is damaged.
             Err(error) if error.kind() == ErrorKind::Corrupt => {
                 if next.is_some() || !reader.is_zero_from(FILE_HEADER_BYTES as u64)? {
                     return Err(error);
@@ -194,7 +199,7 @@ impl Chunk {
         Ok(Chunk { name, file, start, next, headless })
     }
 
-    /// Offset in the file of a log position.
+    /// File offset of a log position.
     fn offset(&self, lsn: Lsn) -> u64 {
         invariant!(lsn >= self.start, "position {lsn} lies before the chunk at {}", self.start);
         FILE_HEADER_BYTES as u64 + (lsn - self.start)
@@ -209,7 +214,7 @@ impl Chunk {
         ))
     }
 
-    /// Passes on the records from position `from`, up to the end of the chunk or of the log.
+    /// Replays the records from position `from`, up to the end of the chunk or of the log.
     fn replay(
         &self,
         id: u64,
@@ -220,7 +225,7 @@ impl Chunk {
         debug_assert!(from >= self.start, "records from {from} on of {}", self.name);
         let mut replay = Replay { end: from, proved: known_durable, ends_in_mark: false };
         if self.headless {
-            // The records that a snapshot represents once followed the header.
+            // Records represented by a snapshot once followed the header.
             let ends_early = from < known_durable || from > self.start;
             return if ends_early {
                 Err(self.corrupt(from, "the log ends early"))
@@ -291,7 +296,7 @@ impl Chunk {
             {
                 Ok(Found::Record(header, payload))
             }
-            // The length is right, so the search need not try offsets inside the payload.
+            // The length is valid, so the search need not try offsets inside the payload.
             _ => Ok(Found::Nothing {
                 why: "record checksum does not match",
                 search_from: body + length as u64,
@@ -299,7 +304,7 @@ impl Chunk {
         }
     }
 
-    /// Fails unless a crash explains the lack of a valid record at `lsn`.
+    /// Fails unless a crash explains why there is no valid record at `lsn`.
     ///
     /// # Errors
     /// `corrupt` if the bytes at `lsn` are known to have been durable.
@@ -351,8 +356,9 @@ impl Chunk {
         }
     }
 
-    /// Cuts the file at the end of the log and makes it durable. Records not proved durable are rewritten: if their
-    /// sync failed in the previous process, another sync alone may not bring them to the medium.
+    /// Truncates the file at the end of the log and makes it durable. Rewrites records not proved
+    /// durable: if their sync failed in the previous process, another sync alone may not persist
+    /// them.
     fn finish(self, id: u64, proved: Lsn, end: Lsn) -> Result<Arc<dyn LocalFile>> {
         invariant!(proved <= end, "a log durable up to {proved} ends at {end}");
         let cut = self.offset(end);
@@ -393,7 +399,8 @@ impl Chunk {
 
 enum Found<'a> {
     Record(RecordHeader, &'a [u8]),
-    /// No valid record here. `search_from` is the first byte of the file that may be evidence of later records.
+    /// No valid record here. `search_from` is the first byte of the file that may be evidence of
+    /// later records.
     Nothing {
         why: &'static str,
         search_from: u64,

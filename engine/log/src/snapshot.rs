@@ -1,7 +1,8 @@
-//! Snapshot files: written whole and synced before the files they replace are removed; read whole and verified before
-//! a byte of them is passed on. Also keeps the list of files that are no longer needed.
+//! Snapshot files: written completely and synced before the files they replace are removed; read
+//! completely and verified before any byte is returned. Also keeps the list of files that are no
+//! longer needed.
 //!
-//! Knows neither the meaning of a payload nor which chunks exist.
+//! Independent of the meaning of a payload and of the existing chunks.
 
 use crate::format::{FILE_HEADER_BYTES, FileHeader, FileKind};
 use crate::position::Lsn;
@@ -18,13 +19,13 @@ pub(crate) struct Snapshots {
 }
 
 impl Snapshots {
-    /// No files to remove, and the newest snapshot if there is one.
+    /// Starts with no files to remove.
     pub(crate) fn new(newest: Option<Lsn>) -> Snapshots {
         Snapshots { newest, garbage: Vec::new() }
     }
 
-    /// Writes and syncs a snapshot; its predecessor becomes garbage. After a failure the predecessor stays the newest
-    /// and the failed file becomes garbage.
+    /// Writes and syncs a snapshot; its predecessor becomes garbage. After a failure the
+    /// predecessor stays the newest and the failed file becomes garbage.
     pub(crate) fn write(
         &mut self,
         store: &dyn LocalStore,
@@ -63,7 +64,7 @@ impl Snapshots {
         }
     }
 
-    /// Removes unneeded files. Failed removals are retried next time: a leftover file does no harm.
+    /// Removes unneeded files. The next call retries failed removals: a leftover file does no harm.
     pub(crate) fn remove_garbage(&mut self, store: &dyn LocalStore) {
         let newest = self.newest.map(|at| FileKind::Snapshot.name(at));
         invariant!(
@@ -86,7 +87,8 @@ fn write_file(
     payload: &[u8],
 ) -> Result<()> {
     let file = match store.create(name) {
-        // Left by an attempt that failed or crashed; a valid one would be the newest and is never rewritten.
+        // Left by an attempt that failed or crashed; a valid one would be the newest and is never
+        // rewritten.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             store.remove(name)?;
             store.create(name)?
@@ -105,7 +107,8 @@ fn write_file(
     file.sync()
 }
 
-/// Rewrites a recovered snapshot in place and syncs it: its sync may have failed in the previous process.
+/// Rewrites a recovered snapshot in place and syncs it: its sync may have failed in the previous
+/// process.
 pub(crate) fn write_again(
     store: &dyn LocalStore,
     header: &FileHeader,
@@ -129,7 +132,7 @@ pub(crate) fn write_again(
 /// Reads and verifies a snapshot.
 ///
 /// # Errors
-/// `corrupt` unless it is exactly what was written; `limit` if it does not fit in memory.
+/// `corrupt` unless its bytes are intact; `limit` if it does not fit in memory.
 pub(crate) fn load(store: &dyn LocalStore, at: Lsn) -> Result<(FileHeader, Vec<u8>)> {
     let name = FileKind::Snapshot.name(at);
     let file = store.open(&name)?;

@@ -9,7 +9,8 @@ pub(crate) use std::sync::atomic::Ordering;
 
 use std::sync::PoisonError;
 
-/// Locks a mutex, also after a panic of another holder: what it guards is consistent between statements.
+/// Locks a mutex, even after a panic of another holder: the guarded data is consistent between
+/// statements.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,14 +1,15 @@
-//! Group commit: elects the caller that syncs next and wakes the callers that a sync has served.
+//! Group commit: elects the next caller to sync and wakes the callers served by a sync.
 //!
-//! At most one caller at a time *leads*: it takes all records appended so far, writes and syncs them. Callers that
-//! arrive meanwhile join the open *group*. When a leader takes the records it closes the group: the records of its
-//! members are among those taken, so one sync serves them all, and one signal wakes them. Just before that, one
-//! member of the group opened since is elected leader: the next sync starts at once and covers everything appended
-//! during this one.
+//! At most one caller at a time *leads*: it takes all records appended so far, writes and syncs
+//! them. Callers that arrive meanwhile join the open *group*. When a leader takes the records it
+//! closes the group: the records of its members are among those taken, so one sync serves them all,
+//! and one signal wakes them. Just before that, one member of the group opened since is elected
+//! leader: the next sync starts at once and covers everything appended during this one.
 //!
-//! Invariants: leading ends when [`Lead`] is dropped, even by a panic, and never leaves the open group without a
-//! leader. A caller that is woken but neither served nor elected (a sync failed, or the caller joined between a
-//! leader's taking and its closing of the group) starts over. Knows nothing of files.
+//! Invariants: leading ends when [`Lead`] is dropped, even by a panic, and never leaves the open
+//! group without a leader. A caller that is woken but neither served nor elected (a sync failed, or
+//! the caller joined after a leader took the records and before it closed the group) starts over.
+//! Does no file I/O.
 
 use crate::position::Lsn;
 use crate::sync::{Condvar, Mutex, lock};
@@ -20,15 +21,15 @@ pub(crate) struct Turns(Mutex<Queue>);
 
 #[derive(Default)]
 struct Queue {
-    /// Whether a caller leads or was elected to.
+    /// Whether a caller leads or has been elected.
     led: bool,
     /// The open group.
     open: Arc<Group>,
-    /// Number of callers in it.
+    /// Number of callers in the open group.
     joined: usize,
 }
 
-/// Callers that wait for the same signal.
+/// Callers waiting for the same signal.
 #[derive(Default)]
 struct Group {
     told: Mutex<Told>,
@@ -37,14 +38,14 @@ struct Group {
 
 #[derive(Default)]
 struct Told {
-    /// One member of the group is elected leader.
+    /// A member of the group has been elected leader.
     lead: bool,
     /// The leader that closed this group is done.
     done: bool,
 }
 
 impl Group {
-    /// Waits. Returns whether the caller is elected leader.
+    /// Waits. Returns `true` if the caller is elected leader.
     fn wait(&self) -> bool {
         let mut told = lock(&self.told);
         loop {
@@ -62,14 +63,15 @@ impl Group {
 }
 
 impl Turns {
-    /// Waits until `lsn` is durable (`None`) or the caller is elected to make it durable. `durable` returns the
-    /// durable position, which includes a leader's sync before that leader ends.
+    /// Waits until `lsn` is durable (returns `None`) or the caller is elected to make it durable.
+    /// `durable` returns the durable position, which includes a leader's sync before that leader
+    /// ends.
     pub(crate) fn wait(&self, lsn: Lsn, durable: &dyn Fn() -> Lsn) -> Option<Lead<'_>> {
         loop {
             let group = {
                 let mut queue = lock(&self.0);
-                // Checked under the lock: a leader that ended before has published its sync, and a later
-                // leader will see this caller.
+                // Checked under the lock: a leader that has ended has published its sync, and a
+                // later leader will see this caller.
                 if durable() >= lsn {
                     return None;
                 }
@@ -99,15 +101,15 @@ impl Turns {
     }
 }
 
-/// The right to sync, held while it lives.
+/// The right to sync; dropping it ends the lead.
 pub(crate) struct Lead<'t> {
     turns: &'t Turns,
     closed: Option<Arc<Group>>,
 }
 
 impl Lead<'_> {
-    /// Closes the open group, whose members wait for this leader's sync. Called once the appended records have
-    /// been taken.
+    /// Closes the open group, whose members wait for this leader's sync. Call it once the appended
+    /// records have been taken.
     pub(crate) fn taken(&mut self) {
         let mut queue = lock(&self.turns.0);
         debug_assert!(queue.led, "a group is closed without a leader");
@@ -148,7 +150,8 @@ mod tests {
     use std::sync::mpsc;
     use std::thread;
 
-    /// A caller that was served does not end another's lead: while one leads, later callers wait.
+    /// A caller that was served does not end another caller's lead: while one leads, later callers
+    /// wait.
     #[test]
     fn one_leads_at_a_time() {
         let (turns, durable) = (Turns::default(), AtomicU64::new(0));
@@ -186,8 +189,8 @@ mod tests {
         });
     }
 
-    /// A leader that fails before it takes anything passes the lead to the waiting group; the last of them leaves it
-    /// to the next caller.
+    /// A leader that fails before it takes anything passes the lead to the waiting group; the last
+    /// of its members leaves it to the next caller.
     #[test]
     fn a_lead_without_success_passes_on() {
         let turns = Turns::default();

@@ -1,13 +1,16 @@
-//! The file at the end of the log: writes batches of records, syncs, seals a full chunk and starts the next.
+//! The file at the end of the log: writes batches of records, syncs, seals a full chunk and starts
+//! the next.
 //!
-//! Invariants: batches are written one at a time and in order. A chunk is created only after the one before it is
-//! synced, and receives records only after its header is synced. Knows nothing of pending appends or of poisoning:
-//! after any error the caller must not use it again.
+//! Invariants: batches are written one at a time and in order. A chunk is created only after the
+//! preceding one is synced, and receives records only after its header is synced. Pending appends
+//! and poisoning are handled by the caller, which must not use the writer after an error.
 //!
-//! If no further file can be created for now, a chunk grows beyond its size: that is no failure of the records.
+//! If no further file can be created for now, a chunk grows beyond its size instead of failing the
+//! records.
 //!
-//! Space is reserved ahead of the records by writing zeroes, which recovery reads as the end of the log: a sync that
-//! need not record a new file length or new blocks is about a third faster on common file systems.
+//! Reserves space ahead of the records by writing zeroes, which recovery reads as the end of the
+//! log: a sync that need not record a new file length or new blocks is about a third faster on
+//! common file systems.
 
 use crate::format::{FILE_HEADER_BYTES, FileHeader, FileKind, RECORD_HEADER_BYTES, RecordHeader};
 use crate::position::Lsn;
@@ -17,7 +20,7 @@ use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, ErrorKind, Result, invariant};
 use std::sync::Arc;
 
-/// A buffer that grew beyond this for one big record is not reused.
+/// Maximum size of a reused buffer: one that grew for a big record is freed.
 const SPARE_BYTES: usize = 4 << 20;
 
 /// Bytes reserved at a time. Small in this crate's tests, so that small logs cover all cases.
@@ -74,8 +77,8 @@ impl Writer {
         self.chunks[self.chunks.len() - 1]
     }
 
-    /// Seals the headers of whole records and writes them after all earlier ones; with `sync`, makes everything
-    /// durable.
+    /// Seals the headers of whole records and writes them after all earlier ones; with `sync`,
+    /// makes everything durable.
     pub(crate) fn write(
         &mut self,
         store: &dyn LocalStore,
@@ -107,7 +110,7 @@ impl Writer {
         if sync { self.sync(durable) } else { Ok(()) }
     }
 
-    /// Reserves space after the records unless some is left; never past the size of a chunk.
+    /// Reserves space after the records unless some is left; never beyond the size of a chunk.
     fn reserve(&mut self, end: u64) {
         if end <= self.reserved {
             return;
@@ -115,7 +118,7 @@ impl Writer {
         let limit = self.chunk_bytes.saturating_add(FILE_HEADER_BYTES as u64);
         self.reserved = end.max(limit.min(end + RESERVE_BYTES));
         let zeroes = vec![0; (self.reserved - end) as usize];
-        // A failure to write zeroes is not a failure of the records, which are written. If the device is at
+        // Failing to write zeroes does not fail the records, which are written. If the device is at
         // fault, the sync reports it.
         if !zeroes.is_empty() && self.file.write(end, &zeroes).is_err() {
             self.reserved = u64::MAX;
@@ -144,7 +147,7 @@ impl Writer {
             invariant!(length <= after.len(), "a record of {length} bytes ends after its batch");
             at += RECORD_HEADER_BYTES + length;
         }
-        // Unsealed bytes are not read as a record.
+        // Unsealed bytes would not be read as a record.
         invariant!(at == records.len(), "{} bytes after the last record", records.len() - at);
     }
 
@@ -156,7 +159,7 @@ impl Writer {
             self.written
         );
         self.file = match create_chunk(store, self.database_id, self.written) {
-            // No file is available: the present chunk goes on.
+            // No file is available: continue with the present chunk.
             Err(NoChunk::Create(error)) if error.kind() == ErrorKind::Limit => return Ok(()),
             made => made?,
         };
@@ -166,10 +169,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Removes the chunks that end at or before `lsn` from the list and returns them; never the one being written.
+    /// Removes the chunks that end at or before `lsn` from the list and returns them; never the
+    /// active one.
     pub(crate) fn forget_before(&mut self, lsn: Lsn) -> Vec<Lsn> {
         debug_assert!(lsn <= self.written, "chunks up to {lsn} of {} bytes", self.written);
-        // None starts at or before `lsn`: all are needed.
+        // No chunk starts at or before `lsn`: all are needed.
         let keep_from = self.chunks.iter().rposition(|start| *start <= lsn).unwrap_or(0);
         let before: Vec<Lsn> = self.chunks.drain(..keep_from).collect();
         debug_assert!(

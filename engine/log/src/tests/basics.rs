@@ -81,7 +81,7 @@ fn chunks_rotate_and_join_again() {
     assert_eq!(open_with(&store, 1 << 20, 2).unwrap().0.database_id(), 1, "the identity is kept");
 }
 
-/// Files in memory, with a limit on how many more can be created.
+/// An in-memory store that limits how many more files can be created.
 #[derive(Default)]
 struct Crowded {
     files: MemoryStore,

@@ -1,4 +1,4 @@
-//! Group commit by many threads, and what a failed write or sync does.
+//! Group commit by many threads, and the effects of a failed write or sync.
 
 use super::*;
 use nacre_testing::FaultStore;
@@ -49,7 +49,7 @@ fn many_threads_share_syncs_and_lose_nothing() {
     let (log, replayed) = open_with(&store, 5_000, 1).unwrap();
     assert_eq!(log.position(), last);
     let at = Lsn::from_le_bytes(replayed.snapshot.unwrap().try_into().unwrap());
-    // All records have one length, so the snapshot's position tells how many it represents.
+    // All records have the same length, so the snapshot's position tells how many it represents.
     assert_eq!(at / 40 + replayed.records.len() as u64, THREADS * COMMITS);
     let mut next = [None; THREADS as usize];
     for (_, payload) in &replayed.records {
@@ -64,7 +64,7 @@ fn many_threads_share_syncs_and_lose_nothing() {
     assert!(next.iter().all(|next| next.is_none_or(|next| next == COMMITS)));
 }
 
-/// Waits until this number of callers is waiting.
+/// Blocks until `count` callers are waiting.
 fn until_waiting(log: &Log, count: usize) {
     while log.turns.waiting() < count {
         std::thread::yield_now();

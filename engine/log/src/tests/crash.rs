@@ -1,14 +1,14 @@
-//! Power cuts at every step of a workload, each on the state that the one before left.
+//! Power cuts at every step of a workload, each applied to the state left by the previous one.
 
 use super::*;
 use nacre_testing::{FaultStore, Random};
 
-/// What the log has promised its callers.
+/// What the log has guaranteed to its callers.
 #[derive(Clone, Copy, Debug)]
 struct Promise {
-    /// Records whose sync succeeded.
+    /// Number of records whose sync succeeded.
     acknowledged: u64,
-    /// Records that were appended at all.
+    /// Number of records appended.
     appended: u64,
 }
 
@@ -22,7 +22,7 @@ fn number_of(payload: &[u8]) -> u64 {
     u64::from_le_bytes(payload[..8].try_into().unwrap())
 }
 
-/// Appends, syncs, writes snapshots and reopens until a call fails or the workload is done.
+/// Appends, syncs, writes snapshots and reopens until a call fails or the workload ends.
 fn work(store: &Arc<dyn LocalStore>, promise: &mut Promise, random: &mut Random) -> Result<()> {
     let (mut log, _) = open_with(store, 150, 1)?;
     for _ in 0..6 {
@@ -51,7 +51,7 @@ fn work(store: &Arc<dyn LocalStore>, promise: &mut Promise, random: &mut Random)
     Ok(())
 }
 
-/// Recovers and checks that the log has everything promised and nothing else.
+/// Recovers and checks that the log contains everything promised and nothing else.
 #[track_caller]
 fn check(store: &Arc<dyn LocalStore>, promise: &mut Promise, case: &str) {
     let (_, replayed) = open_with(store, 150, 1).unwrap_or_else(|e| panic!("{case}: {e}"));
@@ -62,7 +62,7 @@ fn check(store: &Arc<dyn LocalStore>, promise: &mut Promise, case: &str) {
     }
     assert!(next >= promise.acknowledged, "{case}: {next} records recovered of {promise:?}");
     assert!(next <= promise.appended, "{case}: {next} records recovered of {promise:?}");
-    // Recovered records are a promise too: the next recovery must find them.
+    // Recovered records are promised too: the next recovery must find them.
     *promise = Promise { acknowledged: next, appended: next };
 }
 
@@ -109,7 +109,7 @@ fn crashes_in_a_row_on_the_same_files() {
             let store: Arc<dyn LocalStore> = Arc::new(faults.clone());
             let _ = work(&store, &mut promise, &mut random);
             files = faults.after_crash(&mut random);
-            // Half the time the next crash comes during the recovery of this one.
+            // In half of the cases the next crash happens during this recovery.
             if random.below(2) == 0 {
                 let faults = FaultStore::with_files_of(files.as_ref());
                 faults.fail_after(random.below(6) as usize);
@@ -160,8 +160,8 @@ fn a_crash_at_every_step_of_a_snapshot_keeps_the_state() {
     assert!(step > 6, "a snapshot has only {step} steps");
 }
 
-/// A failed sync may leave bytes that the next process can read and that no later sync brings to the medium. Records
-/// that recovery passes on must be durable all the same.
+/// A failed sync may leave bytes that the next process can read but that no later sync persists.
+/// Recovered records must be durable nevertheless.
 #[test]
 fn what_a_failed_sync_left_is_durable_once_it_is_recovered() {
     for synced in 0..3 {
@@ -178,7 +178,7 @@ fn what_a_failed_sync_left_is_durable_once_it_is_recovered() {
             log.sync(log.position()).unwrap_err();
             drop(log);
 
-            // The process restarts, the machine does not.
+            // The process restarts, but not the machine.
             let (log, replayed) = open(&store).unwrap();
             let recovered = replayed.records.len() as u64;
             log.append(&payload(recovered)).unwrap();

@@ -1,5 +1,6 @@
-//! Damaged bytes: each truncation, each flipped bit, missing and foreign files. The outcome is the exact records, an
-//! exact prefix where the damage can be a torn tail, or an error that says where; never a panic, never a wrong record.
+//! Damaged bytes: each truncation, each flipped bit, missing and foreign files. The outcome is the
+//! exact records, an exact prefix if the damage may be a torn tail, or an error that names the
+//! place; never a panic, never a wrong record.
 
 use super::*;
 use crate::format::{FileHeader, RECORD_HEADER_BYTES, RecordHeader, header_checksum};
@@ -34,7 +35,7 @@ fn truncation_at_every_byte_leaves_the_whole_records_before_it() {
             expected.iter().filter(|(end, _)| FILE_HEADER_BYTES as u64 + end <= cut as u64).count();
         let (log, replayed) = open(&store).unwrap_or_else(|e| panic!("cut at {cut}: {e}"));
         assert_eq!(replayed.records, expected[..whole], "cut at {cut}");
-        // New records must not be confused with the cut ones.
+        // New records must not be mistaken for the ones cut off.
         let end = commit(&log, b"next");
         drop(log);
         let (_, replayed) = open(&store).unwrap();
@@ -79,7 +80,8 @@ fn truncation_below_a_snapshot_or_of_a_sealed_chunk_is_corruption() {
     expect_error(open(&store), ErrorKind::Corrupt, &[FIRST, "unexpected bytes"]);
 }
 
-/// Flips each bit of each file in turn; `allowed` says how many records may be missing for damage at an offset.
+/// Flips each bit of each file in turn; `allowed` returns how many records may be missing for
+/// damage at an offset.
 fn flip_every_bit(
     store: &Arc<dyn LocalStore>,
     chunk_bytes: u64,
@@ -162,7 +164,7 @@ fn a_damaged_snapshot_falls_back_to_the_one_before_if_the_log_is_there() {
     for at in 0..bytes.len() {
         let mut damaged = bytes.clone();
         damaged[at] ^= 0x10;
-        // With its predecessor, as a crash in the middle of the snapshot leaves it.
+        // With its predecessor, the state after a crash in the middle of writing the snapshot.
         let with_old = copy(store.as_ref());
         put(with_old.as_ref(), &new, &damaged);
         put(with_old.as_ref(), &old, &bytes_of(before.as_ref(), &old));
@@ -174,7 +176,7 @@ fn a_damaged_snapshot_falls_back_to_the_one_before_if_the_log_is_there() {
             std::slice::from_ref(&old),
             "the damaged one is cleared away"
         );
-        // Without any other snapshot, from the beginning of the log, which still exists.
+        // Without any other snapshot: from the beginning of the log, which still exists.
         let alone = copy(store.as_ref());
         put(alone.as_ref(), &new, &damaged[..at]);
         assert_eq!(open(&alone).unwrap().1.records.len(), 5);
@@ -251,7 +253,7 @@ fn files_of_another_database_are_refused() {
         put(mixed.as_ref(), &name, &bytes_of(two.as_ref(), &name));
         expect_error(open(&mixed), ErrorKind::Corrupt, &["belongs to another database"]);
     }
-    // A file under another file's name.
+    // A file under the name of another.
     let chunk = files(one.as_ref(), "log-")[0].clone();
     let renamed = memory();
     put(renamed.as_ref(), FIRST, &bytes_of(one.as_ref(), &chunk));
@@ -337,7 +339,7 @@ fn a_record_longer_than_the_file_takes_no_memory() {
     for length in [1, 1000, crate::MAX_RECORD_BYTES as u32, u32::MAX >> 1] {
         let header = RecordHeader { length: 1, mark: false, unsynced: 0, payload_checksum: 1 };
         let mut bytes = header.encode_unsealed();
-        // The log writes no length beyond the limit.
+        // The log never writes a length beyond the limit.
         bytes[..4].copy_from_slice(&length.to_le_bytes());
         let sum = header_checksum(&bytes, at - FILE_HEADER_BYTES as u64, 0xda7a);
         bytes[16..].copy_from_slice(&sum.to_le_bytes());
@@ -352,13 +354,13 @@ fn an_unfinished_batch_out_of_order_is_torn_not_corrupt() {
     let (store, mut expected) = small_log(2);
     let start = bytes_of(store.as_ref(), FIRST).len();
     let (log, _) = open(&store).unwrap();
-    // One write of three records, of which the first sector never reached the medium.
+    // One write of three records whose first sector was never persisted.
     let ends: Vec<Lsn> = (0..3u8).map(|i| log.append(&[i; 50]).unwrap()).collect();
     log.sync(ends[2]).unwrap();
     let torn = copy(store.as_ref());
     torn.open(FIRST).unwrap().write(start as u64, &[0; 30]).unwrap();
     assert_eq!(open(&torn).unwrap().1.records, expected);
-    // The same damage after a record was written once the batch was durable.
+    // The same damage after another record was written once the batch was durable.
     expected.extend((0..3u8).map(|i| (ends[i as usize], vec![i; 50])));
     commit(&log, b"later");
     store.open(FIRST).unwrap().write(start as u64, &[0; 30]).unwrap();

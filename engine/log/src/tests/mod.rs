@@ -1,4 +1,5 @@
-//! Tests of the log: its guarantees without faults, damaged bytes, failing and crashing stores, many threads.
+//! Tests of the log: guarantees without faults, damaged bytes, failing and crashing stores,
+//! concurrency.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -18,7 +19,7 @@ use nacre_types::{ErrorKind, Result};
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// What recovery passed on.
+/// The result of recovery.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Replayed {
     snapshot: Option<Vec<u8>>,
@@ -77,7 +78,7 @@ fn bytes_of(store: &dyn LocalStore, name: &str) -> Vec<u8> {
     buffer
 }
 
-/// A chunk of the log without the space reserved at its end, and the file cut to that.
+/// A chunk of the log, truncated by the space reserved at its end.
 fn trimmed(store: &dyn LocalStore, name: &str) -> Vec<u8> {
     let start = FileKind::Chunk.parse(name).unwrap();
     let mut ends = Vec::new();
@@ -98,7 +99,7 @@ fn put(store: &dyn LocalStore, name: &str, bytes: &[u8]) {
     store.create(name).unwrap().write(0, bytes).unwrap();
 }
 
-/// The same files in a new store.
+/// Copies the files into a new store.
 fn copy(store: &dyn LocalStore) -> Arc<dyn LocalStore> {
     let out = memory();
     for name in store.list().unwrap() {
