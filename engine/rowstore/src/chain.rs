@@ -1,11 +1,11 @@
 //! Versions of one key, newest first, linked by atomics: readers walk them without waiting.
 //!
-//! A record is complete before it is linked and never changes afterwards, except that its link to the
-//! older record may become null. The thread that swaps a record out of its link owns it, so each
-//! record is removed exactly once; it is freed when no reader can still reach it
+//! A record is complete before it is linked and never changes afterwards, except that its link to
+//! the older record may become null. The thread that swaps a record out of its link owns it, so
+//! each record is removed exactly once; it is freed when no reader can still reach it
 //! ([`crate::reclaim`]).
 //!
-//! This file knows neither locks nor which versions are still needed.
+//! Locks, and which versions are still needed, are the business of callers.
 
 #![allow(unsafe_code)]
 
@@ -30,7 +30,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Under a model checker, asserts that a record which could have been freed is not used.
+    /// Under a model checker, asserts that the record was not freed.
     #[inline]
     fn check(&self) {
         #[cfg(any(feature = "loom", feature = "shuttle"))]
@@ -58,7 +58,7 @@ impl Record {
         self.change.get()
     }
 
-    /// The record behind this one in the chain, which was committed before it.
+    /// The next older record in the chain.
     #[inline]
     fn behind<'a>(&'a self, pin: &'a Pin) -> Option<&'a Record> {
         let older = self.older.get(pin);
@@ -79,8 +79,8 @@ impl Record {
     }
 }
 
-/// A record that no link leads to, so that no new reader finds it. Earlier readers may still use it:
-/// retiring or dropping it frees it once they are gone.
+/// A record that no link leads to, so that no new reader finds it. Earlier readers may still use
+/// it: retiring or dropping it frees it once they are gone.
 pub(crate) struct Detached(NonNull<Record>);
 
 impl Detached {
@@ -97,7 +97,7 @@ impl Detached {
         Detached(NonNull::from(Box::leak(record)))
     }
 
-    /// Sets both timestamps. Readers of a pending change never ask for them.
+    /// Sets both timestamps. Readers of a pending change do not read them.
     pub(crate) fn stamp(&self, commit: Timestamp) {
         debug_assert!(MODELLED || self.commit() == 0, "a change is committed twice");
         self.commit.store(commit, Ordering::Relaxed);
@@ -115,7 +115,8 @@ impl Deref for Detached {
     type Target = Record;
 
     fn deref(&self) -> &Record {
-        // SAFETY: it came from a `Box`, and only `drop` frees it. Others have only shared references.
+        // SAFETY: it came from a `Box`, and only `drop` frees it. Others have only shared
+        // references.
         unsafe { self.0.as_ref() }
     }
 }
@@ -127,7 +128,7 @@ impl Detached {
         let bytes = self.bytes();
         let record = self.into_raw();
         let free = move || {
-            // A reader that still uses it has to fail an assertion instead of crashing.
+            // A reader that still uses it must fail an assertion instead of crashing.
             #[cfg(any(feature = "loom", feature = "shuttle"))]
             // SAFETY: under a model checker records are never freed.
             unsafe { &*record }.freed.store(true, Ordering::Relaxed);
@@ -162,8 +163,8 @@ impl Link {
         unsafe { record.as_ref() }
     }
 
-    /// Replaces the record, or removes it, and returns the one before. A new record must have no older
-    /// ones.
+    /// Replaces the record, or removes it, and returns the one before. A new record must have no
+    /// older ones.
     pub(crate) fn replace(&self, record: Option<Detached>) -> Option<Detached> {
         debug_assert!(
             MODELLED || record.as_ref().is_none_or(|record| record.older.is_empty()),
@@ -184,7 +185,7 @@ impl Link {
         if self.is_empty() { None } else { self.replace(None) }
     }
 
-    /// Links a record in front of the present one.
+    /// Links a record in front of the chain.
     pub(crate) fn push(&self, record: Detached) {
         debug_assert!(MODELLED || record.older.is_empty(), "a record is linked with older ones");
         let new = record.into_raw();
@@ -192,7 +193,7 @@ impl Link {
         loop {
             // SAFETY: no thread frees it: it is not linked yet, and no longer a `Detached`.
             unsafe { &(*new).older }.0.store(head, Ordering::Relaxed);
-            // Release: the record is complete, and so are all behind it, whose release sequence
+            // Release: the record is complete, and so are all older ones, whose release sequence
             // this exchange continues.
             match self.0.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return,
@@ -245,7 +246,7 @@ impl Link {
         self.at(pin, oldest).map_or(0, |kept| kept.older.clear(pin))
     }
 
-    /// The record behind the first.
+    /// The second record of the chain.
     pub(crate) fn second<'a>(&'a self, pin: &'a Pin) -> Option<&'a Record> {
         self.get(pin).and_then(|record| record.behind(pin))
     }
@@ -258,8 +259,8 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // No reader can reach the records through this link any more, so they are freed at once, and
-        // in a loop rather than by recursion.
+        // No reader can reach the records through this link any more, so they are freed at once,
+        // and in a loop rather than by recursion.
         let mut next = self.0.load(Ordering::Acquire);
         while let Some(record) = NonNull::new(next) {
             // SAFETY: a link owns its record, every record came from a `Box`, and a reader that

@@ -1,14 +1,14 @@
 //! The row lock: one word that identifies its holder.
 //!
-//! The word is 0 when the row is free, the address of its reference-counted holder when it is locked, or
-//! one of two marks: *latched*, for the few instructions in which a thread changes the node on behalf of
-//! no transaction and must not be overtaken by a new holder, and *dead*, for good, once the node is
-//! unlinked. Nothing waits here: waiting for a holder is the business of [`Owner`].
+//! The word is 0 if the row is free, the address of its reference-counted holder if it is locked,
+//! or one of two marks: *latched*, for the few instructions in which a thread changes the node
+//! outside any transaction and excludes new holders, and *dead*, permanently, once the node is
+//! unlinked. Nothing waits here: [`Owner`] implements waiting for a holder.
 //!
-//! A thread that reads the holder must keep it from being freed. It sets the bit *asked* while the word
-//! still has the address: a holder that finds the bit set on release leaves its reference to be dropped
-//! when all threads pinned at that moment are gone. This is the rare case; a lock that was never asked
-//! for costs two exchanges.
+//! A thread that reads the holder must keep it from being freed. It sets the bit *asked* while the
+//! word still has the address: a holder that finds the bit set on release defers dropping its
+//! reference until all threads pinned at that moment have unpinned. This is the rare case; a lock
+//! without contention costs two exchanges.
 
 #![allow(unsafe_code)]
 
@@ -29,11 +29,11 @@ fn is_owner(word: usize) -> bool {
     !matches!(word, FREE | LATCHED | DEAD)
 }
 
-/// The owner behind a word.
+/// The owner that a word points to.
 fn owner_of(word: usize) -> *const Owner {
-    // An owner's provenance is exposed before its address gets into a word. Words hold addresses, not
-    // pointers, because an exchange may succeed on a word whose owner was replaced by another at the
-    // same address; then that other owner is the one that counts.
+    // An owner's provenance is exposed before its address is stored in a word. Words hold
+    // addresses, not pointers, because an exchange may succeed on a word whose owner was replaced
+    // by another at the same address; then that other owner is the one that counts.
     ptr::with_exposed_provenance(word & !ASKED)
 }
 
@@ -85,11 +85,12 @@ impl Holder {
         }
     }
 
-    /// The holder of the lock, as something to wait for.
+    /// The holder of the lock, for waiting.
     pub(crate) fn blocker(&self) -> Option<Blocker> {
         loop {
             let blocker = Blocker::new(self.owner()?);
-            // A holder that released the lock meanwhile may have counted that before we read it.
+            // A holder that has released the lock in the meantime may have counted the release
+            // before we read the count.
             if self.is(blocker.owner()) {
                 return Some(blocker);
             }
@@ -118,7 +119,7 @@ impl Holder {
         None
     }
 
-    /// Whether this owner is the holder. No other owner can have its address while it lives.
+    /// Whether this owner is the holder. No other owner can have its address while it is alive.
     #[inline]
     pub(crate) fn is(&self, owner: &Arc<Owner>) -> bool {
         ptr::addr_eq(owner_of(self.0.load(Ordering::Acquire)), Arc::as_ptr(owner))
@@ -146,7 +147,8 @@ impl Holder {
     }
 }
 
-/// Drops the reference that a word held. Only the thread that took the word out may call it.
+/// Drops the reference that a word held. Only the thread that removed it from the word may call
+/// this.
 fn give_back(word: usize) {
     debug_assert!(is_owner(word), "a reference to no owner is dropped: {word:#x}");
     // SAFETY: `lock` put a reference into the word, and the word no longer has it.
@@ -154,15 +156,15 @@ fn give_back(word: usize) {
     if word & ASKED == 0 {
         return free();
     }
-    // SAFETY: the word no longer leads to it, and threads that found it there are pinned. Any thread may
-    // drop an owner.
+    // SAFETY: the word no longer leads to it, and threads that found it there are pinned. Any
+    // thread may drop an owner.
     unsafe { pin().defer(0, free) };
 }
 
-/// Another reference to the owner of a word.
+/// Clones the reference to the owner of a word.
 ///
 /// # Safety
-/// At some moment after the pin, the word named this owner with [`ASKED`] set.
+/// At some moment after the pin, the word must have named this owner with [`ASKED`] set.
 unsafe fn another(word: usize, _pin: &Pin) -> Arc<Owner> {
     debug_assert!(is_owner(word), "a reference to no owner is counted: {word:#x}");
     let owner = owner_of(word);
@@ -171,8 +173,8 @@ unsafe fn another(word: usize, _pin: &Pin) -> Arc<Owner> {
     let counted = std::mem::ManuallyDrop::new(unsafe { Arc::from_raw(owner) });
     #[cfg(any(feature = "loom", feature = "shuttle"))]
     assert!(Arc::strong_count(&counted) > 0, "a freed owner is asked for");
-    // SAFETY: the bit was set, so the word's reference is dropped only after the pin, and the count is
-    // above zero.
+    // SAFETY: the bit was set, so the word's reference is dropped only after the pin, and the count
+    // is above zero.
     unsafe {
         Arc::increment_strong_count(owner);
         Arc::from_raw(owner)
@@ -211,7 +213,8 @@ impl Drop for Latch<'_> {
     }
 }
 
-// Words and links share these types between threads by raw pointers, which the compiler cannot check.
+// Words and links share these types between threads through raw pointers, which the compiler cannot
+// check.
 const _: () = {
     const fn is_shared<T: Send + Sync>() {}
     is_shared::<Owner>();

@@ -6,12 +6,11 @@
 //! that transaction holds the row lock. Readers select versions by timestamp and never wait for a
 //! lock.
 //!
-//! Invariants: commit timestamps strictly decrease along a chain. A pending change exists only while
-//! the node is locked. A node is unlinked only under its own latch and is then *dead*: it can never
-//! be locked again.
+//! Invariants: commit timestamps strictly decrease along a chain. A pending change exists only
+//! while the node is locked. A node is unlinked only under its own latch and is then *dead*: it can
+//! never be locked again.
 //!
-//! Absent on purpose: this crate knows neither segments nor the log, and does not decide what
-//! commits.
+//! Deliberately absent: segments, the log, and the decision what commits.
 
 #![deny(unsafe_code)]
 

@@ -1,15 +1,16 @@
-//! The skiplist of rows and index entries: `crossbeam-skiplist`, through its interface without reference
-//! counts.
+//! The skiplist of rows and index entries: `crossbeam-skiplist`, used through its interface without
+//! reference counts.
 //!
-//! The interface with reference counts leaks every removed node that a range has visited (crossbeam's issue
-//! 1178, in all of 0.1), and readers that scan in parallel contend for the counts.
+//! The interface with reference counts leaks every removed node that a range has visited
+//! (crossbeam's issue 1178, in all of 0.1), and readers that scan in parallel contend for the
+//! counts.
 
 use crate::encoded::Key;
 use crossbeam_epoch::{default_collector, pin};
 use crossbeam_skiplist::SkipList;
 use std::ops::{Bound, RangeBounds};
 
-/// Values in the order of their keys.
+/// Values sorted by key.
 pub(crate) struct List<V>(SkipList<Key, V>);
 
 impl<V> Default for List<V> {
@@ -32,8 +33,8 @@ impl<V: Clone + Send + 'static> List<V> {
         Some(entry.value().clone())
     }
 
-    /// The value of a key, created if there is none, and whether this call created it. One search. If
-    /// another thread inserts first, the value created here is dropped.
+    /// The value of a key, created if missing, and whether this call created it. Takes one search.
+    /// If another thread inserts first, the value created here is dropped.
     pub(crate) fn get_or_insert_with(&self, key: &Key, make: impl FnOnce() -> V) -> (V, bool) {
         let guard = pin();
         let entry = self.0.get_or_insert_with(key.clone(), make, &guard);
@@ -51,9 +52,9 @@ impl<V: Clone + Send + 'static> List<V> {
         is_meant(entry.value()) && entry.remove()
     }
 
-    /// Visits up to `limit` values between two keys, in order, until `visit` returns `false`. Returns
-    /// the last key if there may be more. `visit` must be short: nothing that is removed meanwhile is
-    /// freed.
+    /// Visits up to `limit` values between two keys, in order, until `visit` returns `false`.
+    /// Returns the last key if there may be more. `visit` must be short: memory removed meanwhile
+    /// is not freed until it returns.
     pub(crate) fn visit(
         &self,
         from: Bound<&[u8]>,

@@ -1,8 +1,8 @@
-//! Owners of row locks, and waiting for one to end or to release locks.
+//! Owners of row locks, and waiting for an owner to end or to release locks.
 //!
-//! A lock is held until its owner ends or rolls back to a savepoint, so waiting for a row is waiting for a
-//! transaction. Each owner waits for at most one other. A cycle of waits is a deadlock, detected when its
-//! last edge is added.
+//! A lock is held until its owner ends or rolls back to a savepoint, so waiting for a row is
+//! waiting for a transaction. Each owner waits for at most one other. A cycle of waits is a
+//! deadlock, detected when its last edge is added.
 
 use crate::sync::{AtomicBool, AtomicU64, MODELLED, Mutex, Ordering, Published};
 use std::future::Future;
@@ -14,15 +14,15 @@ use std::task::{Context, Poll, Waker};
 pub enum LockError {
     /// Another transaction holds it.
     Held(Blocker),
-    /// The node was unlinked: look the key up again.
+    /// The node was unlinked: look up the key again.
     Dead,
 }
 
-/// A transaction that held a lock when another asked for it.
+/// A transaction that held a lock when another one requested it.
 #[derive(Clone)]
 pub struct Blocker {
     owner: Arc<Owner>,
-    /// How many times it had released locks by then.
+    /// Its release count at that moment.
     releases: u64,
 }
 
@@ -59,7 +59,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Creates an owner. `id` is for messages and must be unique among living owners.
+    /// Creates an owner. `id` is for messages and must be unique among live owners.
     pub fn new(id: u64) -> Arc<Owner> {
         let owner = Arc::new(Owner {
             id: Published::new(id),
@@ -68,7 +68,7 @@ impl Owner {
             wakers: Mutex::new(Vec::new()),
             waits_for: Mutex::new(None),
         });
-        // Keeps the memory of an owner that was freed too early readable, so that a model notices.
+        // Keeps the memory of a prematurely freed owner readable, so that a model detects the use.
         #[cfg(any(feature = "loom", feature = "shuttle"))]
         std::mem::forget(Arc::downgrade(&owner));
         owner
@@ -79,15 +79,15 @@ impl Owner {
         *self.id.get()
     }
 
-    /// Marks the end and wakes all waiters. Locks must have been released before.
+    /// Marks the end and wakes all waiters. Release its locks first.
     pub fn end(&self) {
         debug_assert!(MODELLED || !self.has_ended(), "an owner of locks ends twice");
         self.ended.store(true, Ordering::Release);
         self.wake();
     }
 
-    /// Wakes all waiters because this owner released some locks without ending. Do not call it if this
-    /// owner is about to block: two waiters would wake each other forever.
+    /// Wakes all waiters because this owner released some locks without ending. Do not call it if
+    /// this owner is about to block: two waiters would wake each other forever.
     pub fn gave_back(&self) {
         self.releases.fetch_add(1, Ordering::Release);
         self.wake();
@@ -104,8 +104,8 @@ impl Owner {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Starts to wait for the holder of a lock. Returns `None` if that would close a cycle: a deadlock.
-    /// When two waits close a cycle at the same time, at least one of them gets `None`.
+    /// Starts to wait for the holder of a lock. Returns `None` if that would close a cycle: a
+    /// deadlock. If two waits close a cycle at the same time, at least one of them gets `None`.
     pub fn wait_for(self: &Arc<Self>, blocker: &Blocker) -> Option<Waiting> {
         debug_assert!(MODELLED || !self.has_ended(), "an owner waits after its end");
         debug_assert!(!Arc::ptr_eq(self, &blocker.owner), "an owner waits for itself");
@@ -116,8 +116,9 @@ impl Owner {
             return Some(waiting);
         }
         let mut at = blocker.owner.clone();
-        // A cycle among other owners, which are detecting it themselves, must not trap this search:
-        // R. P. Brent, *An improved Monte Carlo factorization algorithm*, 1980, finds cycles.
+        // A cycle among other owners, which they detect themselves, must not trap this search:
+        // Brent's algorithm (R. P. Brent, *An improved Monte Carlo factorization algorithm*, 1980)
+        // finds cycles.
         let (mut mark, mut steps, mut limit) = (at.clone(), 0u32, 2u32);
         loop {
             if Arc::ptr_eq(&at, self) {
@@ -154,12 +155,12 @@ impl Future for Waiting {
         {
             let mut wakers =
                 self.blocker.owner.wakers.lock().unwrap_or_else(PoisonError::into_inner);
-            // A waiter that polls repeatedly, for a timeout, registers one waker.
+            // A waiter that is polled repeatedly, for a timeout, registers one waker.
             if !wakers.iter().any(|known| known.will_wake(context.waker())) {
                 wakers.push(context.waker().clone());
             }
         }
-        // It may be over between the check and the registration.
+        // The wait may have ended between the check and the registration.
         if self.blocker.is_over() { Poll::Ready(()) } else { Poll::Pending }
     }
 }

@@ -1,8 +1,8 @@
-//! The core under `loom`: every interleaving of a few threads, with every value that the memory model lets a
-//! load return. Run with `cargo test -p nacre-rowstore --features loom`. `docs/TESTING.md` says what this
-//! finds and what it cannot find.
+//! The core under `loom`: every interleaving of a few threads, with every value that the memory
+//! model lets a load return. Run with `cargo test -p nacre-rowstore --features loom`.
+//! `docs/TESTING.md` says which faults this finds and which it cannot.
 //!
-//! Each model names the faults that were planted to see it fail.
+//! Each model names the faults that were planted to confirm that it fails.
 
 use super::chain::Detached;
 use super::*;
@@ -50,11 +50,11 @@ fn lock(node: &Node, owner: &Arc<Owner>) {
     }
 }
 
-/// One commit changes two rows and is then made visible: a reader that sees its timestamp sees both changes,
-/// whenever it reads.
+/// One commit changes two rows and is then made visible: a reader that sees its timestamp sees both
+/// changes, whenever it reads.
 ///
-/// Planted: `Ordering::Relaxed` when a record is linked (`Link::push`); `Relaxed` when it is read (`Link::get`);
-/// the record not stamped before it is linked (`Node::commit_pending`).
+/// Planted: `Ordering::Relaxed` when a record is linked (`Link::push`); `Relaxed` when it is read
+/// (`Link::get`); the record not stamped before it is linked (`Node::commit_pending`).
 #[test]
 fn a_visible_commit_is_seen_whole() {
     model(3, || {
@@ -84,11 +84,11 @@ fn a_visible_commit_is_seen_whole() {
     });
 }
 
-/// A reader finds the version of its snapshot while newer versions arrive and unneeded ones are collected,
-/// and nothing that it reads is freed meanwhile.
+/// A reader finds the version of its snapshot while newer versions arrive and unneeded ones are
+/// collected. Nothing that it reads is freed meanwhile.
 ///
-/// Planted: cut behind the newest version instead of behind the newest that `oldest` sees (`Link::cut`); `Relaxed` in
-/// `Link::get`.
+/// Planted: cut behind the newest version instead of behind the newest that `oldest` sees
+/// (`Link::cut`); `Relaxed` in `Link::get`.
 #[test]
 fn collecting_takes_nothing_from_a_reader() {
     model(3, || {
@@ -109,14 +109,14 @@ fn collecting_takes_nothing_from_a_reader() {
         node.collect(2);
         reader.join().unwrap();
         assert!(!collector.join().unwrap());
-        // Two collectors and a writer: every byte is accounted for once.
+        // Two collectors and a writer: every byte is accounted for exactly once.
         let left = 3 * Detached::new(0, 0, put(0)).bytes();
         assert_eq!(node.bytes.load(Relaxed), left);
     });
 }
 
-/// Nothing is freed under a reader, even if its snapshot is already collected, the node dies, or a pending
-/// change is removed while its owner reads on another thread.
+/// Nothing is freed while a reader uses it, even if its snapshot is already collected, the node
+/// dies, or a pending change is removed while its owner reads on another thread.
 ///
 /// Planted: freed at once instead of after all pins are gone (`Pin::defer` of the model).
 #[test]
@@ -146,10 +146,11 @@ fn nothing_is_freed_under_a_reader() {
     });
 }
 
-/// A node that is unlinked as empty is never locked, and one that is locked in time is never unlinked, so that
-/// no write goes to an unreachable node.
+/// A node unlinked as empty is never locked afterwards, and a node locked in time is never
+/// unlinked, so that no write goes to an unreachable node.
 ///
-/// Planted: dead without the second check under the latch (`Node::collect`); `Relaxed` in `Holder::unlock`.
+/// Planted: dead without the second check under the latch (`Node::collect`); `Relaxed` in
+/// `Holder::unlock`.
 #[test]
 fn a_write_is_not_lost_with_its_node() {
     model(3, || {
@@ -175,7 +176,8 @@ fn a_write_is_not_lost_with_its_node() {
     });
 }
 
-/// The next holder of a row lock sees what the previous one did, and two owners never hold it at once.
+/// The next holder of a row lock sees the writes of the previous one, and two owners never hold it
+/// at once.
 ///
 /// Planted: `Relaxed` in `Holder::unlock`; `Relaxed` in `Holder::lock`.
 #[test]
@@ -187,7 +189,8 @@ fn a_lock_hands_over_what_was_written() {
         let turn = |id: u64, node: Arc<Node>, inside: Arc<loom::cell::UnsafeCell<u64>>| {
             let owner = Owner::new(id);
             lock(&node, &owner);
-            // Fails the model if two threads are here at once, or one does not see the other's writes.
+            // Fails the model if two threads are here at once, or one does not see the other's
+            // writes.
             let next = inside.with_mut(count_up);
             assert_eq!(node.newest().map_or(0, |v| v.commit), next - 1);
             node.set_pending(Some(put(next as u8)));
@@ -219,10 +222,12 @@ fn count_up(count: *mut u64) -> u64 {
     }
 }
 
-/// The holder that a refused lock names stays readable, even if it releases the lock and ends meanwhile.
+/// The holder named by a refused lock stays readable, even if it releases the lock and ends
+/// meanwhile.
 ///
-/// Planted: the reference dropped at once although it was asked for (`give_back`); asked for without setting
-/// the bit (`Holder::owner`); the holder published without a release (`Holder::lock`).
+/// Planted: the reference dropped at once although it was asked for (`give_back`); asked for
+/// without setting the bit (`Holder::owner`); the holder published without a release
+/// (`Holder::lock`).
 #[test]
 fn a_holder_can_be_asked_while_it_leaves() {
     model(3, || {
@@ -249,8 +254,8 @@ fn a_holder_can_be_asked_while_it_leaves() {
     });
 }
 
-/// A flush marks a version only if the row is unlocked and the version is still the newest. An owner that locks
-/// the row afterwards sees the mark, and the segment that was listed before it.
+/// A flush marks a version only if the row is unlocked and the version is still the newest. An
+/// owner that locks the row afterwards sees the mark, and the segment that was listed before it.
 ///
 /// Planted: `Relaxed` when the latch is dropped; flushed without a latch (`Node::flush`).
 #[test]
@@ -286,8 +291,8 @@ fn a_flush_and_a_writer_agree() {
     });
 }
 
-/// A bulk load lists its rows and then checks for locks; a writer locks and then looks for the row. At least one
-/// of them sees the other.
+/// A bulk load lists its rows and then checks for locks; a writer locks and then looks for the row.
+/// At least one of them sees the other.
 ///
 /// Planted: a plain load in `Holder::is_held`.
 #[test]
@@ -308,19 +313,20 @@ fn a_load_and_a_writer_see_each_other() {
     });
 }
 
-/// Of two owners that wait for each other, at least one detects the deadlock, in any order. A waiter is woken when
-/// the holder ends, and when it releases the lock before.
+/// If two owners wait for each other, at least one detects the deadlock, in any order. A waiter is
+/// woken when the holder ends, and when it releases the lock earlier.
 ///
-/// Planted: the edge set after the search (`Owner::wait_for`); no second check for the end after the waker is
-/// registered (`Waiting::poll`); wakers taken before the end is marked (`Owner::end`), or before released locks are
-/// counted (`Owner::gave_back`); no second check of the lock after the count (`Holder::blocker`).
+/// Planted: the edge set after the search (`Owner::wait_for`); no second check for the end after
+/// the waker is registered (`Waiting::poll`); wakers taken before the end is marked (`Owner::end`),
+/// or before released locks are counted (`Owner::gave_back`); no second check of the lock after the
+/// count (`Holder::blocker`).
 #[test]
 fn deadlocks_and_ends_are_noticed() {
     model(3, || {
         let (a, b) = (Owner::new(1), Owner::new(2));
         let other = {
             let (a, b) = (a.clone(), b.clone());
-            // The wait is kept until the deadlock is broken.
+            // The wait is held until the deadlock is broken.
             thread::spawn(move || a.wait_for(&Blocker::new(b)))
         };
         let mine = b.wait_for(&Blocker::new(a.clone()));

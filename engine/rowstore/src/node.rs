@@ -1,8 +1,8 @@
 //! One key: its lock, its pending change, its versions.
 //!
-//! Readers never wait. A thread that changes the versions holds the row lock or, for a few instructions, the
-//! latch. The pending change belongs to the lock's holder. It is a record already, so that a commit only
-//! stamps and links it.
+//! Readers never wait. A thread that changes the versions holds the row lock or, for a few
+//! instructions, the latch. The pending change belongs to the lock's holder. It is already a
+//! record, so that a commit only stamps and links it.
 
 use crate::chain::{Detached, Link, Record, SHARED_HEADER_BYTES};
 use crate::encoded::{Key, Row};
@@ -41,13 +41,14 @@ impl Node {
         &self.key
     }
 
-    /// Memory of the node itself, in bytes: its key, and its skiplist entry with two links, the average.
+    /// Memory of the node itself, in bytes: its key, and its skiplist entry with two links, the
+    /// average.
     pub(crate) fn own_bytes(&self) -> usize {
         const PLACE_BYTES: usize = size_of::<(usize, Key, Arc<Node>, [usize; 2])>();
         2 * SHARED_HEADER_BYTES + size_of::<Node>() + PLACE_BYTES + self.key.len()
     }
 
-    /// What `reader` sees at `at`: its own pending change or else the newest version committed at or
+    /// What `reader` sees at `at`: its own pending change, else the newest version committed at or
     /// before `at`.
     #[inline]
     pub fn visible(&self, at: Timestamp, reader: Option<&Arc<Owner>>) -> Visible {
@@ -89,7 +90,7 @@ impl Node {
         self.holder.unlock();
     }
 
-    /// The holder of the lock, as something to wait for.
+    /// The holder of the lock, for waiting.
     pub fn blocker(&self) -> Option<Blocker> {
         self.holder.blocker()
     }
@@ -119,7 +120,7 @@ impl Node {
         self.versions.at(&pin(), at).map(Version::of)
     }
 
-    /// Replaces the pending change of the lock's holder and returns the one before.
+    /// Replaces the pending change of the lock's holder and returns the previous one.
     pub fn set_pending(&self, change: Option<Change>) -> Option<Change> {
         debug_assert!(self.is_locked(), "a pending change needs the row lock");
         debug_assert!(
@@ -166,8 +167,8 @@ impl Node {
         self.pending.get(&pin()).map(|record| record.change().clone())
     }
 
-    /// Turns the pending change into a version. The lock is held until [`Node::unlock`], so that no
-    /// transaction builds on a commit that is not durable yet.
+    /// Turns the pending change into a version. The lock stays held until [`Node::unlock`], so that
+    /// no transaction builds on a commit that is not durable yet.
     pub fn commit_pending(&self, commit: Timestamp) {
         debug_assert!(commit > 0, "a commit has a timestamp");
         debug_assert!(self.is_locked(), "only the holder of the row lock commits its change");
@@ -183,8 +184,8 @@ impl Node {
     }
 
     /// Adds the copy of a row that was moved here from a segment. Its content is as old as the last
-    /// version here or, if a bulk load has replaced the row since, as the segment, whose content is at
-    /// most `newest`.
+    /// version here or, if a bulk load has replaced the row since, as the segment, whose content is
+    /// at most `newest`.
     pub fn push_moved_in(&self, commit: Timestamp, newest: Timestamp, row: Row) {
         let pin = pin();
         let last = self.versions.get(&pin);
@@ -198,8 +199,8 @@ impl Node {
 
     fn push_new(&self, commit: Timestamp, content: Timestamp, change: Change) {
         debug_assert!(content <= commit, "content of {content} in a version of {commit}");
-        // If the lock is free, no owner may take it, and no collector kill the node, while the version
-        // is linked.
+        // If the lock is free, prevents an owner from taking it and a collector from killing the
+        // node while the version is linked.
         let _latch = self.latch();
         self.attach(commit, content, change);
     }
@@ -226,8 +227,8 @@ impl Node {
         );
     }
 
-    /// Whether `wanted` holds for the row of the pending change or of any version. The answer is stable
-    /// only for the holder of the lock and inside [`Node::while_free`].
+    /// Whether `wanted` holds for the row of the pending change or of any version. The result is
+    /// stable only for the holder of the lock and inside [`Node::while_free`].
     pub fn any_row(&self, mut wanted: impl FnMut(&Row) -> bool) -> bool {
         let pin = pin();
         let mut is_wanted =
@@ -235,16 +236,16 @@ impl Node {
         self.pending.get(&pin).is_some_and(&mut is_wanted) || self.versions.any(&pin, is_wanted)
     }
 
-    /// Runs a short action while the row cannot be locked. Returns `false`, without running it, if the
-    /// row is locked or dead.
+    /// Runs a short action while the row cannot be locked. Returns `false`, without running it, if
+    /// the row is locked or dead.
     pub fn while_free(&self, act: impl FnOnce()) -> bool {
         let Some(_latch) = self.latch() else { return false };
         act();
         true
     }
 
-    /// Marks the row as moved into a segment at `commit`, if the node is unlocked and its newest version
-    /// is still the one committed at `expected`. Returns whether it did.
+    /// Marks the row as moved into a segment at `commit`, if the node is unlocked and its newest
+    /// version is still the one committed at `expected`. Returns whether it did.
     pub fn flush(&self, commit: Timestamp, expected: Timestamp) -> bool {
         debug_assert!(expected < commit, "version {expected} is flushed at {commit}");
         let Some(_latch) = self.latch() else { return false };
@@ -259,8 +260,8 @@ impl Node {
         true
     }
 
-    /// Whether the version before the newest is too new to be freed for `oldest`, which keeps the older
-    /// versions too.
+    /// Whether the version before the newest is too new to be freed for `oldest`, which keeps the
+    /// older versions too.
     pub fn keeps_older(&self, oldest: Timestamp) -> bool {
         self.versions.second(&pin()).is_some_and(|version| version.commit() > oldest)
     }
@@ -273,8 +274,8 @@ impl Node {
         }
     }
 
-    /// Frees versions that no snapshot at or after `oldest` can see. Returns whether this call found
-    /// nothing left and made the node dead; the caller must then unlink it.
+    /// Frees versions that no snapshot at or after `oldest` can see. Returns whether this call
+    /// found nothing left and made the node dead; the caller must then unlink it.
     pub(crate) fn collect(&self, oldest: Timestamp) -> bool {
         let pin = pin();
         let mut freed = self.versions.cut(&pin, oldest);
@@ -282,7 +283,8 @@ impl Node {
         if self.is_gone(&pin, oldest)
             && let Some(latch) = self.latch()
         {
-            // The node may have been locked and changed since; under the latch it cannot be.
+            // The node may have been locked and changed since the first check; under the latch it
+            // cannot be.
             died = self.is_gone(&pin, oldest);
             if died {
                 freed += self.versions.clear(&pin);

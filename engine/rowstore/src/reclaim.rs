@@ -1,10 +1,11 @@
-//! Reclamation of memory that readers may still use: it is freed only after every such reader is gone
-//! (epoch-based reclamation: K. Fraser, *Practical lock-freedom*, 2004).
+//! Reclamation of memory that readers may still use: it is freed only after every such reader is
+//! gone (epoch-based reclamation: K. Fraser, *Practical lock-freedom*, 2004).
 //!
-//! A reader pins before it loads a shared pointer and stays pinned while it uses the target. A writer first
-//! makes the pointer unreachable, then defers the freeing, which runs once every thread pinned at that
-//! moment has unpinned. `crossbeam-epoch` implements this. Under a model checker a plain list does; it
-//! guarantees no more than that, and it poisons instead of freeing, so that a use after free is detected.
+//! A reader pins before it loads a shared pointer and stays pinned while it uses the target. A
+//! writer first makes the pointer unreachable, then defers the freeing, which runs once every
+//! thread pinned at that moment has unpinned. `crossbeam-epoch` implements this. Under a model
+//! checker a plain list does; it guarantees no more than that, and it poisons instead of freeing,
+//! so that a use after free is detected.
 
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 pub(crate) use real::{Pin, pin};
@@ -15,7 +16,7 @@ pub(crate) use model::{Pin, pin};
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 #[allow(unsafe_code)]
 mod real {
-    /// While it lives, frees nothing that is deferred from now on.
+    /// While alive, delays all frees deferred after its creation.
     pub(crate) struct Pin(crossbeam_epoch::Guard);
 
     #[inline]
@@ -24,14 +25,13 @@ mod real {
     }
 
     impl Pin {
-        /// Runs `free` once every thread pinned now has unpinned. A large number of bytes is flushed
-        /// at once instead of being batched.
+        /// Runs `free` once every currently pinned thread has unpinned. A large number of bytes is
+        /// flushed at once instead of being batched.
         ///
         /// # Safety
-        /// No thread that pins from now on may reach what `free` frees, and `free` may run on any
-        /// thread.
+        /// No thread that pins later may reach what `free` frees, and `free` may run on any thread.
         pub(crate) unsafe fn defer(&self, bytes: usize, free: impl FnOnce()) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { self.0.defer_unchecked(free) };
             if bytes > 1 << 14 {
                 self.0.flush();
@@ -48,7 +48,7 @@ mod model {
 
     #[derive(Default)]
     struct Registry {
-        /// Numbers pins and deferrals, which orders them.
+        /// Orders pins and deferrals.
         clock: u64,
         pinned: BTreeSet<u64>,
         deferred: Vec<(u64, Box<dyn FnOnce()>)>,
@@ -62,14 +62,15 @@ mod model {
     }
 
     thread_local! {
-        // A model checker runs all threads of a model on one system thread, so exactly they share this.
+        // A model checker runs all threads of a model on one system thread, so exactly those
+        // threads share this.
         static REGISTRY: RefCell<Registry> = RefCell::default();
     }
 
     pub(crate) struct Pin(u64);
 
-    /// The real implementation has a fence here: a thread that pins after a deferral cannot find what
-    /// was deferred. (`shuttle` models no weak memory, so it needs none.)
+    /// The real implementation has a fence here: a thread that pins after a deferral cannot find
+    /// what was deferred. (`shuttle` models no weak memory, so it needs none.)
     fn fence() {
         #[cfg(feature = "loom")]
         loom::sync::atomic::fence(crate::sync::Ordering::SeqCst);
@@ -86,10 +87,11 @@ mod model {
     }
 
     impl Pin {
-        /// See the real one.
+        /// See the real implementation.
         ///
         /// # Safety
-        /// See the real one. In addition, what `free` captures must live as long as the process.
+        /// See the real implementation. In addition, what `free` captures must live as long as the
+        /// process.
         pub(crate) unsafe fn defer(&self, _bytes: usize, free: impl FnOnce()) {
             let free: Box<dyn FnOnce() + '_> = Box::new(free);
             // SAFETY: the caller promises that what `free` captures outlives the registry.

@@ -11,7 +11,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The rows of a partition that are in memory: in no segment yet, or changed since.
+/// The rows of a partition that are in memory: not in a segment yet, or changed since.
 #[derive(Default)]
 pub struct Rowstore {
     nodes: List<Arc<Node>>,
@@ -20,7 +20,7 @@ pub struct Rowstore {
 }
 
 impl Rowstore {
-    /// An empty rowstore.
+    /// Creates an empty rowstore.
     pub fn new() -> Rowstore {
         Rowstore::default()
     }
@@ -36,8 +36,8 @@ impl Rowstore {
     }
 
     /// Memory of nodes, keys, versions and rows, in bytes; exact except for the height of each node
-    /// in the skiplist. Removed nodes and versions do not count, although a reader may keep them
-    /// alive for a moment.
+    /// in the skiplist. Excludes removed nodes and versions, although a reader may keep them alive
+    /// for a moment.
     pub fn bytes(&self) -> usize {
         let bytes = self.bytes.load(Ordering::Relaxed);
         debug_assert!(bytes <= isize::MAX as usize, "rows of less than 0 bytes");
@@ -54,14 +54,14 @@ impl Rowstore {
         node
     }
 
-    /// The node of a key, created if there is none. It was alive when this call looked.
+    /// The node of a key, created if missing. It was alive at the time of the call.
     pub fn get_or_insert(&self, key: &[u8]) -> Arc<Node> {
         loop {
             let node = self.insert(key.into());
             if !node.is_dead() {
                 return node;
             }
-            // The thread that killed it has not unlinked it yet; unlink it here rather than wait.
+            // The thread that killed it has not unlinked it yet; unlink it here instead of waiting.
             self.unlink(&node);
         }
     }
@@ -103,7 +103,7 @@ impl Rowstore {
     }
 
     /// Appends up to `limit` nodes with keys after `after` (from the start if `None`) to `out`, in
-    /// key order. Scanning in such runs keeps nothing pinned while the caller works.
+    /// key order. Callers scan in such batches, so nothing stays pinned while they work.
     pub fn range_after(&self, after: Option<&[u8]>, limit: usize, out: &mut Vec<Arc<Node>>) {
         let before = out.len();
         self.visit_after(after, limit, |node| {
@@ -121,7 +121,7 @@ impl Rowstore {
     /// Visits up to `limit` nodes with keys after `after`, in key order, until `visit` returns
     /// `false`. Returns the last key if there may be more.
     ///
-    /// It counts no references, for which several scanners of the same rows would contend. The
+    /// Uses no reference counts, on which concurrent scanners of the same rows would contend. The
     /// epoch stays pinned meanwhile, so `visit` must be short.
     pub fn visit_after(
         &self,
@@ -143,8 +143,8 @@ impl Rowstore {
         })
     }
 
-    /// Frees versions that no snapshot at or after `oldest` can see, and unlinks the node if nothing
-    /// is left of it and it is not locked. With `oldest` 0, that is a node without any version.
+    /// Frees versions that no snapshot at or after `oldest` can see, and unlinks the node if it is
+    /// then empty and not locked. With `oldest` 0, that is a node without any version.
     pub fn collect(&self, node: &Node, oldest: Timestamp) {
         if node.collect(oldest) {
             self.unlink(node);

@@ -1,7 +1,7 @@
 //! The atomics and locks of this crate: the real ones, or those of a model checker.
 //!
-//! Everything that threads contend for goes through here; counters of statistics and the skiplist itself
-//! are not modelled.
+//! All contended state goes through here; statistics counters and the skiplist itself are not
+//! modelled.
 
 #[cfg(feature = "loom")]
 mod chosen {
@@ -22,15 +22,15 @@ mod chosen {
     pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize};
 }
 
-/// Whether a model checker runs. Assertions that load atomics check nothing then: each load would be a
-/// step of its own, and some would order what the real build leaves unordered.
+/// Whether a model checker runs. Assertions that load atomics check nothing then: each load would
+/// be a step of its own, and some would order what the real build leaves unordered.
 pub(crate) const MODELLED: bool = cfg!(any(feature = "loom", feature = "shuttle"));
 
 pub(crate) use chosen::*;
 pub(crate) use std::sync::atomic::Ordering;
 
-/// A value that is written before its holder is published and only read afterwards. Under `loom`, every
-/// read checks that the write happened before it.
+/// A value that is written before its holder is published and only read afterwards. Under `loom`,
+/// every read checks that the write happened before it.
 pub(crate) struct Published<T> {
     #[cfg(not(feature = "loom"))]
     value: T,

@@ -1,4 +1,4 @@
-//! What a version of a row says, and what a reader sees of it.
+//! The content of a row version, and what a reader sees of it.
 
 use crate::encoded::Row;
 use nacre_types::Timestamp;
@@ -6,11 +6,11 @@ use nacre_types::Timestamp;
 /// What a version says about the key from its timestamp on.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// The row is this.
+    /// The row has this content.
     Put(Row),
-    /// There is no row.
+    /// The row does not exist.
     Delete,
-    /// The row is in a segment from here on.
+    /// The row is in a segment from then on.
     Flushed,
 }
 
@@ -19,7 +19,7 @@ pub enum Change {
 pub struct Version {
     /// The commit from which it is valid.
     pub commit: Timestamp,
-    /// The commit that last changed the row's content. It differs from `commit` for versions that only
+    /// The commit that last changed the row's content. Differs from `commit` for versions that only
     /// moved the row between rowstore and segments: a move conflicts with no transaction.
     pub content: Timestamp,
     /// The change.
@@ -31,8 +31,8 @@ pub struct Version {
 pub enum Visible {
     /// This row.
     Row(Row),
-    /// No row, neither here nor in a segment.
+    /// No row, neither in the rowstore nor in a segment.
     Deleted,
-    /// No version here; the row, if there is one, is in a segment.
+    /// No version in the rowstore; the row, if it exists, is in a segment.
     Elsewhere,
 }

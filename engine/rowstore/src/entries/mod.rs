@@ -1,16 +1,16 @@
-//! The in-memory half of an index: which rows of a rowstore have, or recently had, which index key.
+//! The in-memory half of an index: the rows of a rowstore that have, or recently had, an index key.
 //!
-//! An entry is an index key followed by a row's key. There is one for every index key that any version or
-//! pending change of the row has, and there may be more, because a reader that finds an entry checks the
-//! row itself. Hence entries need no versions, locks or undo of their own.
+//! An entry is an index key followed by a row's key. Each index key of any version or pending
+//! change of a row has an entry. There may be more entries, because a reader that finds an entry
+//! checks the row itself. Hence entries need no versions, locks or undo of their own.
 //!
-//! Invariant, kept by the callers: the holder of the row's lock inserts an entry before the version or
-//! change that needs it becomes visible. An entry is removed only by the holder of the lock or while the
-//! row cannot be locked ([`crate::Node::while_free`]).
+//! Invariant, kept by the callers: the holder of the row's lock inserts an entry before the version
+//! or change that needs it becomes visible. An entry is removed only by the holder of the lock or
+//! while the row cannot be locked ([`crate::Node::while_free`]).
 //!
-//! In general entries are nodes of a skiplist. For an index over one integer, of rows whose key is one
-//! integer, they are pairs of integers in compressed blocks ([`packed`]), which take a tenth of the memory
-//! (`docs/decisions/0015-btree-blocks.md`).
+//! In general, entries are nodes of a skiplist. For an index over one integer of a table whose key
+//! is one integer, they are pairs of integers in compressed blocks ([`packed`]), which take a tenth
+//! of the memory (`docs/decisions/0015-btree-blocks.md`).
 
 mod packed;
 
@@ -24,28 +24,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Entries of one index over one rowstore, in the order of their bytes.
 #[derive(Default)]
 pub struct Entries {
-    /// From an entry's bytes to the length of its index key.
+    /// Maps the bytes of an entry to the length of its index key.
     list: List<u32>,
     bytes: AtomicUsize,
-    /// Used instead of the list when both keys are one integer.
+    /// Used instead of the list if both keys are one integer.
     integers: Option<Box<Integers>>,
 }
 
-/// Entries of two integer keys: those with a null index key, and the others.
+/// Entries of two integer keys: the ones with a null index key, and the others.
 #[derive(Default)]
 struct Integers {
     halves: [Packed; 2],
 }
 
-/// A position among them: a half and a pair in it. The position past the end is in a third half.
+/// A position among the entries: a half and a pair within it. The end position is in a third half.
 type Place = (usize, Pair);
 
-/// An integer in a key ([`nacre_types::key`]): a tag, which is 0 for null, then eight bytes.
+/// Tag of an integer in a key ([`nacre_types::key`]), followed by eight bytes. Null has tag 0.
 const TAG: u8 = 1;
 const INTEGER_BYTES: usize = 9;
 const _: () = assert!(INTEGER_BYTES == size_of_val(&TAG) + size_of::<u64>());
 
-/// Reads eight bytes of a key from `at` on; missing bytes count as zeros.
+/// Reads eight bytes of a key from `at` on; missing bytes read as zero.
 fn number(bytes: &[u8], at: usize) -> u64 {
     let mut raw = [0; 8];
     let there = bytes.get(at..).unwrap_or_default();
@@ -54,7 +54,7 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(raw)
 }
 
-/// The position after one that is not the end.
+/// The position after `place`, which is not the end.
 fn next(place: Place) -> Place {
     debug_assert!(place.0 < 2, "the end has no next position");
     match place {
@@ -103,7 +103,7 @@ impl Integers {
         Entry { bytes: bytes[..split + INTEGER_BYTES].into(), split: split as u32 }
     }
 
-    /// Whether a position of this half reads back from the keys of its entry.
+    /// Whether a position of this half round-trips through the keys of its entry.
     fn is_exact(half: usize, pair: Pair) -> bool {
         let entry = Integers::entry(half, pair);
         Integers::place_of(entry.index_key(), entry.row_key()) == Some((half, pair))
@@ -151,7 +151,7 @@ impl Integers {
     }
 }
 
-/// An index key and the key of a row that has it or had it.
+/// An index key and the key of a row that has or had it.
 #[derive(Clone, Debug)]
 pub struct Entry {
     bytes: Key,
@@ -169,7 +169,7 @@ impl Entry {
         &self.bytes[self.split as usize..]
     }
 
-    /// Both keys concatenated, which is what entries are ordered by.
+    /// Both keys concatenated, the sort key of entries.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -182,19 +182,20 @@ fn joined(index_key: &[u8], row_key: &[u8]) -> Key {
     bytes.into()
 }
 
-/// Memory of an entry in bytes: its key with two reference counts, and a skiplist entry with two links
-/// on average.
+/// Memory of an entry in bytes: its key with two reference counts, and a skiplist entry with two
+/// links on average.
 fn bytes_of(key: &[u8]) -> usize {
     size_of::<(Key, u32, [usize; 5])>() + key.len()
 }
 
 impl Entries {
-    /// No entries.
+    /// Creates an empty set of entries.
     pub fn new() -> Entries {
         Entries::default()
     }
 
-    /// No entries, for index keys that are one integer or null and row keys that are one integer.
+    /// Creates an empty set for index keys that are one integer or null and row keys that are one
+    /// integer.
     pub fn of_integers() -> Entries {
         Entries { integers: Some(Box::default()), ..Entries::default() }
     }
@@ -202,8 +203,8 @@ impl Entries {
     /// Inserts an entry unless it exists.
     ///
     /// # Errors
-    /// `corrupt` for keys of another kind than these entries hold, which only rows that do not match
-    /// their table's schema have.
+    /// `corrupt` for keys of another kind, which occur only if a row does not match its table's
+    /// schema.
     pub fn insert(&self, index_key: &[u8], row_key: &[u8]) -> Result<()> {
         if let Some(integers) = &self.integers {
             let (half, pair) = Integers::place_of(index_key, row_key)
@@ -213,7 +214,7 @@ impl Entries {
         }
         let key = joined(index_key, row_key);
         let (split, is_new) = self.list.get_or_insert_with(&key, || index_key.len() as u32);
-        // No index key begins another ([`nacre_types::key`]), so the bytes have one split.
+        // No index key is a prefix of another ([`nacre_types::key`]), so the split is unique.
         debug_assert_eq!(split as usize, index_key.len(), "the split of an entry");
         if is_new {
             self.bytes.fetch_add(bytes_of(&key), Ordering::Relaxed);
@@ -237,8 +238,8 @@ impl Entries {
         }
     }
 
-    /// Appends up to `limit` entries from `from` on, and before `to` if given, to `out`. Scanning in
-    /// such runs keeps nothing pinned while the caller works.
+    /// Appends up to `limit` entries from `from` on, and before `to` if given, to `out`. Callers
+    /// scan in such batches, so nothing stays pinned while they work.
     pub fn range(&self, from: Bound<&[u8]>, to: Option<&[u8]>, limit: usize, out: &mut Vec<Entry>) {
         if let Some(integers) = &self.integers {
             return integers.range(from, to, limit, out);
@@ -349,7 +350,7 @@ mod tests {
             if n % 10 > 0 {
                 continue;
             }
-            // Keys and entries, whole, truncated and extended.
+            // Bounds: keys and entries, whole, truncated and extended.
             let bound = |random: u64| {
                 let mut bytes = key(random);
                 match random % 5 {

@@ -1,17 +1,17 @@
-//! Entries of an index over one integer, of rows whose key is one integer: pairs of integers in compressed
-//! blocks.
+//! Index entries for one integer index column and one integer key column: pairs of integers in
+//! compressed blocks.
 //!
-//! After upscaledb's tree nodes (Lemire and Rupp, *Upscaledb: Efficient integer-key compression in a
-//! key-value store using SIMD instructions*, 2017). A block holds up to 128 pairs in order: the difference
-//! of each key to the one before, bit-packed at the width of the largest difference (BP128, for 64-bit
-//! integers), and beside it the row as an offset from the smallest row. Blocks have no fixed number of
-//! pairs: an insertion tries whether one more pair fits, and splits the block if not. Removing a pair can
-//! need *more* bits than before, because a difference grows; that is a split, too. A nearly empty block is
-//! merged into the one before.
+//! Modelled on the tree nodes of upscaledb (Lemire and Rupp, *Upscaledb: Efficient integer-key
+//! compression in a key-value store using SIMD instructions*, 2017). A block holds up to 128 pairs
+//! in order: the difference of each key from the preceding one, bit-packed at the width of the
+//! largest difference (BP128, for 64-bit integers), and the row as an offset from the smallest row.
+//! Blocks have no fixed capacity: an insertion tries whether one more pair fits, and splits the
+//! block if not. Removing a pair can take *more* bits, because a difference grows; that also splits
+//! the block. A nearly empty block is merged into its predecessor.
 //!
-//! Blocks are found by a lower bound of their pairs, which does not change while the block lives; the first
-//! block of all has no lower bound. One lock guards them: writers hold it to rebuild a block or two, readers
-//! to copy out a run of pairs.
+//! Blocks are found by a lower bound of their pairs, which is fixed for the lifetime of the block;
+//! the first block has no lower bound. One lock guards them: writers hold it to rebuild a block or
+//! two, readers to copy out a batch of pairs.
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
@@ -20,10 +20,10 @@ use std::sync::{PoisonError, RwLock};
 const MAX_PAIRS: usize = 128;
 /// Maximum number of 64-bit words in a block.
 const MAX_WORDS: usize = 64;
-/// A block with fewer pairs is merged into the one before if together they leave room to grow.
+/// A block with fewer pairs is merged into its predecessor if the result leaves room to grow.
 const FEW_PAIRS: usize = MAX_PAIRS / 8;
 const JOINED_PAIRS: usize = MAX_PAIRS / 2;
-// A block counts its pairs in a byte, one pair always fits, and joined blocks have room to grow.
+// A block counts its pairs in a byte, one pair always fits, and merged blocks have room to grow.
 const _: () = assert!(MAX_PAIRS <= u8::MAX as usize);
 const _: () = assert!(MAX_WORDS >= size_of::<Pair>() / size_of::<u64>());
 const _: () = assert!(FEW_PAIRS < JOINED_PAIRS && JOINED_PAIRS < MAX_PAIRS);
@@ -39,7 +39,8 @@ pub(super) struct Packed {
 
 #[derive(Default)]
 struct Blocks {
-    /// By a lower bound of their pairs; the first block's is the smallest pair of all.
+    /// Keyed by a lower bound of the block's pairs; for the first block, the smallest possible
+    /// pair.
     map: BTreeMap<Pair, Block>,
     pairs: usize,
     words: usize,
@@ -54,7 +55,8 @@ struct Block {
     first: Pair,
     last: Pair,
     least_row: u64,
-    /// For each pair, its key minus the key before (0 for the first) and its row minus `least_row`.
+    /// For each pair, its key minus the preceding key (0 for the first) and its row minus
+    /// `least_row`.
     words: Vec<u64>,
 }
 
@@ -62,7 +64,7 @@ fn bits_of(value: u64) -> u8 {
     (u64::BITS - value.leading_zeros()) as u8
 }
 
-/// Number of words that `pairs` pairs take.
+/// Number of words needed for `pairs` pairs.
 fn words_for(pairs: usize, key_bits: u8, row_bits: u8) -> usize {
     (pairs * (key_bits as usize + row_bits as usize)).div_ceil(64)
 }
@@ -124,8 +126,8 @@ impl Block {
         Some(block)
     }
 
-    /// Appends a pair beyond the last, if it needs no more bits than the others and there is room.
-    /// Returns whether it did.
+    /// Appends a pair beyond the last, if it needs no wider fields and there is room. Returns
+    /// whether it did.
     fn append(&mut self, pair: Pair) -> bool {
         debug_assert!(pair > self.last, "{pair:?} is not beyond the last pair {:?}", self.last);
         let count = self.count as usize;
@@ -216,13 +218,13 @@ fn put_blocks(blocks: &mut Blocks, from: Pair, pairs: &[Pair]) {
 }
 
 impl Blocks {
-    /// Whether the sums are possible for as many blocks as there are.
+    /// Whether the counts are plausible for this number of blocks.
     fn is_plausible(&self) -> bool {
         let blocks = self.map.len();
         (blocks..=blocks * MAX_PAIRS).contains(&self.pairs) && self.words <= blocks * MAX_WORDS
     }
 
-    /// Removes a block that the caller rebuilds.
+    /// Removes a block so that the caller can rebuild it.
     fn take(&mut self, from: Pair) {
         let block = self.map.remove(&from);
         debug_assert!(block.is_some(), "there is no block at {from:?} to remove");
@@ -232,7 +234,7 @@ impl Blocks {
         }
     }
 
-    /// Merges a nearly empty block into the one before.
+    /// Merges a nearly empty block into its predecessor.
     fn join(&mut self, from: Pair) {
         let few = |block: &Block| (block.count as usize) < FEW_PAIRS;
         if from == (0, 0) || !self.map.get(&from).is_some_and(few) {
@@ -378,7 +380,7 @@ impl Packed {
         self.read(|blocks| blocks.pairs)
     }
 
-    /// Memory of all blocks, about: a tree's nodes are two thirds full.
+    /// Approximate memory of all blocks, in bytes: the nodes of a B-tree are two thirds full.
     pub fn bytes(&self) -> usize {
         let a_block = size_of::<(Pair, Block)>() * 3 / 2 + 16;
         self.read(|blocks| blocks.words * 8 + blocks.map.len() * a_block)
@@ -446,7 +448,7 @@ mod tests {
             let (packed, mut model) = (Packed::default(), BTreeSet::new());
             for n in 0..6_000u64 {
                 let random = hash_u64(seed * 31 + n * 3);
-                // First it mostly grows, then it mostly shrinks.
+                // The set mostly grows at first, then mostly shrinks.
                 if random % 10 < if n < 3_500 { 8 } else { 3 } {
                     let new = pair(seed, random % 4_000);
                     assert_eq!(packed.insert(new), model.insert(new), "seed {seed}, step {n}");
@@ -471,7 +473,7 @@ mod tests {
     fn taking_a_pair_out_may_split_a_block() {
         let packed = Packed::default();
         let mut model = BTreeSet::new();
-        // 32 bits a pair, as many as fit: a difference of one bit more does not.
+        // 32 bits per pair, the maximum number of pairs: a difference of one more bit does not fit.
         let pairs = (0..MAX_PAIRS as u64).map(|n| (n * 3, hash_u64(n) % (1 << 30)));
         pairs.for_each(|pair| assert!(packed.insert(pair) && model.insert(pair)));
         let blocks = || packed.read(|blocks| blocks.map.len());

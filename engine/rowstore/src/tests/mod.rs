@@ -1,4 +1,4 @@
-//! Visibility, locks and garbage collection, one behaviour a test.
+//! Visibility, locks and garbage collection, one behaviour per test.
 
 mod nodes;
 

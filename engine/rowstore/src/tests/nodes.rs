@@ -1,5 +1,5 @@
-//! Real threads on one node, without the skiplist: what Miri and the thread sanitizer check. A few rounds
-//! are enough for them; without them there are more.
+//! Real threads on one node, without the skiplist, for Miri and the thread sanitizer. Under them a
+//! few rounds suffice; otherwise there are more.
 #![allow(clippy::disallowed_methods)]
 
 use crate::{Change, LockError, Node, Owner, Row, Version, Visible};
@@ -25,7 +25,7 @@ fn readers_and_writers_and_collectors_share_a_node() {
     let node = node();
     node.push_version(Version { commit: 1, content: 1, change: Change::Put(row(1)) });
     let (visible, clock) = (AtomicU64::new(1), std::sync::Mutex::new(1));
-    // A reader's snapshot, so that the collector keeps what it may read; 0 while it has none.
+    // A reader's snapshot, which the collector must keep readable; 0 while there is none.
     let snapshot = std::sync::Mutex::new(0);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
