@@ -1,8 +1,8 @@
-//! The description of a column: what the builder is given, and what the reader reports.
+//! Descriptions of columns: the input of the builder and the report of the reader.
 
 use nacre_types::{DataType, Value};
 
-/// A column, as the builder is given it.
+/// A column as passed to the builder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnSpec {
     /// Stable id of the column in its table.
@@ -13,7 +13,7 @@ pub struct ColumnSpec {
     pub nullable: bool,
 }
 
-/// A column, as the reader reports it.
+/// A column as reported by the reader.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnMeta {
     /// Stable id of the column in its table.
@@ -22,31 +22,31 @@ pub struct ColumnMeta {
     pub data_type: DataType,
     /// Whether nulls are allowed.
     pub nullable: bool,
-    /// Name of the encoding that most blocks have.
+    /// Name of the encoding of most blocks.
     pub encoding: &'static str,
-    /// Bytes in the file: blocks and dictionary.
+    /// Size in the file in bytes: blocks and dictionary.
     pub bytes: u64,
-    /// Bytes the values take uncompressed.
+    /// Uncompressed size of the values, in bytes.
     pub raw_bytes: u64,
     /// Number of null rows.
     pub null_count: u64,
-    /// A lower bound of the values; null when there are only nulls.
+    /// Lower bound of the values; null if there are only nulls.
     pub min: Value,
-    /// An upper bound of the values; null when there are only nulls.
+    /// Upper bound of the values; null if there are only nulls.
     pub max: Value,
-    /// Whether `min` and `max` occur in the column (long text is cut to shorter bounds).
+    /// Whether `min` and `max` occur in the column (long text has truncated bounds).
     pub exact: bool,
 }
 
-/// Bounds of one column in one block.
+/// Bounds of a column in one block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Zone {
-    /// A lower bound; null when all rows are null.
+    /// Lower bound; null if all rows are null.
     pub min: Value,
-    /// An upper bound; null when all rows are null.
+    /// Upper bound; null if all rows are null.
     pub max: Value,
-    /// Null rows of the block.
+    /// Number of null rows in the block.
     pub null_count: u32,
-    /// Whether the bounds occur in the block (long text is cut to shorter bounds).
+    /// Whether the bounds occur in the block (long text has truncated bounds).
     pub exact: bool,
 }

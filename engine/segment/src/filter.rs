@@ -1,11 +1,11 @@
-//! A Bloom filter as a column: whether a key may be among a segment's keys, from one block.
+//! A Bloom filter stored as a column: one block tells whether a key may be in the segment.
 //!
-//! The column has 16 bits per row. A key's hash chooses a block, each in proportion to its rows, and
-//! six bits in it; all six are set when the key is there. So a block has at most as many keys as rows,
-//! and about one absent key in a thousand looks present. Like every column the filter is encoded, so
-//! that few keys take few bytes, checked, and cached.
+//! The column has 16 bits per row. A key's hash chooses a block, with a probability proportional to
+//! its rows, and six bits in it; all six are set if the key is present. So a block has, on average,
+//! at most as many keys as rows, and about one absent key in a thousand looks present. Like every
+//! column, the filter is encoded, so that few keys take few bytes, checksummed and cached.
 //!
-//! The builder sets the bits that the reader tests: both get them here.
+//! The builder sets the same bits that the reader tests: both compute them here.
 
 use crate::footer::block_rows;
 use nacre_types::hash::hash_u64;
@@ -13,7 +13,7 @@ use nacre_types::limits::BLOCK_ROWS;
 
 /// Bits per row.
 const BITS: usize = 16;
-/// Bits per key.
+/// Bits set per key.
 const LOOKS: u64 = 6;
 
 /// The block of a hash in a segment of `rows` rows, at least one, and its bits there: row and bit.

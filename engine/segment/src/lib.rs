@@ -1,8 +1,7 @@
 //! The immutable columnar file: its writer, its reader and the cache of its blocks.
 //!
-//! Knows bytes, not transactions: deletes, snapshots and indexes across segments live elsewhere.
-//! `docs/FORMAT.md`, chapter "Segment file", describes the format; how one block is encoded is the
-//! business of `nacre-column`.
+//! Handles bytes, not transactions: deletes, snapshots and indexes across segments live elsewhere.
+//! `docs/FORMAT.md`, chapter "Segment file", describes the format; `nacre-column` encodes blocks.
 
 mod column;
 mod filter;

@@ -1,16 +1,16 @@
-//! Least and greatest values: found in a block, cut where they are long text, and kept compactly for
-//! all blocks of a column.
+//! Minimum and maximum values: computed per block, truncated for long text, and stored compactly
+//! for all blocks of a column.
 
 use nacre_column::Scalar;
 use nacre_column::{Bitmap, Values};
 use nacre_types::{DataType, PhysicalType, Value, invariant, key};
 use std::borrow::Cow;
 
-/// Length to which text and binary bounds are cut, in bytes.
+/// Maximum length of text and binary bounds, in bytes.
 pub const BOUND_BYTES: usize = 32;
 
-/// The bounds of every block of a column and, last, of the whole column. An entry without a value
-/// holds a placeholder; the null count tells.
+/// The bounds of every block of a column and, last, of the whole column. An entry without values
+/// holds a placeholder, recognised by the null count.
 #[derive(Debug)]
 pub struct Bounds {
     /// Lower bounds.
@@ -31,7 +31,7 @@ impl Bounds {
         }
     }
 
-    /// Appends an entry; `extremes` is `None` when every row is null.
+    /// Appends an entry; `extremes` is `None` if every row is null.
     pub fn push(&mut self, data_type: DataType, extremes: Option<&(Scalar<'_>, Scalar<'_>)>) {
         let mut exact = true;
         match extremes {
@@ -64,7 +64,7 @@ impl Bounds {
         );
     }
 
-    /// Entry `at` as values of a type.
+    /// Entry `at` as values of the data type.
     pub fn values(&self, data_type: DataType, at: usize) -> (Value, Value) {
         debug_assert!(at < self.min.len(), "bounds {at} of {}", self.min.len());
         (
@@ -74,7 +74,7 @@ impl Bounds {
     }
 }
 
-/// Appends a bound, which is of the column's physical type.
+/// Appends a bound of the column's physical type.
 fn push(values: &mut Values, scalar: &Scalar<'_>) {
     let rows = values.len();
     match (&mut *values, scalar) {
@@ -98,7 +98,7 @@ fn push_default(values: &mut Values) {
     }
 }
 
-/// The first bytes of a value, at most [`BOUND_BYTES`], and whole characters if it is text.
+/// The first bytes of a value, at most [`BOUND_BYTES`]; text is cut at a character boundary.
 fn cut(value: &[u8], text: bool) -> &[u8] {
     if value.len() <= BOUND_BYTES {
         return value;
@@ -110,7 +110,7 @@ fn cut(value: &[u8], text: bool) -> &[u8] {
     &value[..end]
 }
 
-/// A bound at or above a value: the value itself when it is short, else its first bytes with the last
+/// A bound at or above a value: the value itself if it is short, else its first bytes with the last
 /// character (or byte) raised to the next one. A value that starts with nothing but greatest
 /// characters cannot be raised and is kept whole.
 fn raise(value: &[u8], text: bool) -> Cow<'_, [u8]> {
@@ -140,14 +140,14 @@ fn raise(value: &[u8], text: bool) -> Cow<'_, [u8]> {
     Cow::Borrowed(value)
 }
 
-/// The least and the greatest value that is not null, if there is one.
+/// The smallest and the largest non-null value, if any.
 pub fn extremes<'a>(
     values: &'a Values,
     validity: Option<&Bitmap>,
 ) -> Option<(Scalar<'a>, Scalar<'a>)> {
     debug_assert!(validity.is_none_or(|v| v.len() == values.len()), "validity of other rows");
     if validity.is_none() && !values.is_empty() {
-        // The common case, in loops that vectorise.
+        // Fast path for common types, in loops that vectorise.
         match values {
             Values::I64(v) => {
                 let (low, high) =

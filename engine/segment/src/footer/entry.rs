@@ -1,4 +1,4 @@
-//! What a footer says of one column, and how rows are cut into blocks.
+//! A footer's description of one column, and the division of rows into blocks.
 
 use super::bounds::Bounds;
 use crate::column::{ColumnMeta, ColumnSpec};
@@ -6,7 +6,7 @@ use nacre_column::encoding::Encoding;
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Value, invariant};
 
-/// Where the dictionary of a column is.
+/// Location of a column's dictionary.
 #[derive(Clone, Copy, Debug)]
 pub struct DictionaryEntry {
     /// Offset in the file.
@@ -19,11 +19,11 @@ pub struct DictionaryEntry {
     pub values: u32,
 }
 
-/// A column: what is public about it, and where its blocks are. One array a property, one entry a
-/// block: a segment of a million rows has 256 blocks a column.
+/// A column: its public metadata, and the location of its blocks. Stored as one array per property
+/// with one entry per block: a segment of a million rows has 256 blocks per column.
 #[derive(Debug)]
 pub struct ColumnEntry {
-    /// What reports show.
+    /// Metadata for reports.
     pub meta: ColumnMeta,
     /// Offsets of the blocks in the file.
     pub offsets: Vec<u64>,
@@ -37,7 +37,7 @@ pub struct ColumnEntry {
     pub nulls: Vec<u16>,
     /// Bounds of each block and, last, of the column.
     pub bounds: Bounds,
-    /// The dictionary, if some blocks are coded.
+    /// The dictionary, if any block is dictionary-coded.
     pub dictionary: Option<DictionaryEntry>,
 }
 
@@ -67,7 +67,8 @@ impl ColumnEntry {
         }
     }
 
-    /// Crashes unless the entry describes a complete column of `rows` rows, as the reader accepts it.
+    /// Crashes unless the entry describes a complete column of `rows` rows, as the reader accepts
+    /// it.
     pub fn assert_complete(&self, rows: usize) {
         let (id, blocks) = (self.meta.id, block_count(rows));
         let counts = [
@@ -92,7 +93,7 @@ impl ColumnEntry {
         }
     }
 
-    /// Fills the fields of `meta` that follow from the rest.
+    /// Computes the fields of `meta` that depend on other fields.
     pub(super) fn summarise(&mut self, rows: usize) {
         let blocks = self.offsets.len();
         let meta = &mut self.meta;
@@ -103,7 +104,7 @@ impl ColumnEntry {
         if meta.null_count < rows as u64 {
             (meta.min, meta.max) = self.bounds.values(meta.data_type, blocks);
         }
-        // Of encodings used equally often, the one with the greatest number.
+        // Ties go to the encoding with the greatest number.
         let uses = |encoding: &&Encoding| {
             (self.encodings.iter().filter(|used| used == encoding).count(), **encoding as u8)
         };
@@ -113,7 +114,7 @@ impl ColumnEntry {
     }
 }
 
-/// Number of blocks of a segment of `rows` rows.
+/// Number of blocks in a segment of `rows` rows.
 pub fn block_count(rows: usize) -> usize {
     rows.div_ceil(BLOCK_ROWS)
 }

@@ -1,7 +1,7 @@
-//! The bytes of the footer, both ways. `docs/FORMAT.md` describes them.
+//! The byte format of the footer, encoding and decoding. `docs/FORMAT.md` describes it.
 //!
-//! The reader checks everything against the file's length and the row count, so that the rest of the
-//! crate may trust offsets, counts and encodings.
+//! The reader validates everything against the file's length and the row count, so that the rest of
+//! the crate may trust offsets, counts and encodings.
 
 use super::entry::{ColumnEntry, DictionaryEntry, block_count, block_rows};
 use crate::column::ColumnSpec;
@@ -11,7 +11,7 @@ use nacre_types::bytes::{Reader, Write};
 use nacre_types::limits::{MAX_SEGMENT_COLUMNS, MAX_SEGMENT_ROWS};
 use nacre_types::{Result, invariant, type_code};
 
-/// First and last eight bytes of a segment file: a name, then the format's version.
+/// First and last eight bytes of a segment file: a name, then the format version.
 pub const MAGIC: [u8; 8] = *b"NACRSEG\x01";
 /// Footer offset, length, checksum, magic.
 pub const TRAILER_BYTES: usize = 32;
@@ -21,7 +21,7 @@ pub const ALIGNMENT: usize = 8;
 const NULLABLE: u8 = 1;
 const DICTIONARY: u8 = 2;
 
-/// The footer's bytes.
+/// Encodes the footer.
 pub fn encode(rows: usize, columns: &[ColumnEntry]) -> Vec<u8> {
     invariant!(rows <= MAX_SEGMENT_ROWS, "a footer of {rows} rows");
     invariant!(columns.len() <= MAX_SEGMENT_COLUMNS, "a footer of {} columns", columns.len());
@@ -56,7 +56,7 @@ pub fn encode(rows: usize, columns: &[ColumnEntry]) -> Vec<u8> {
     out
 }
 
-/// Reads a footer. Its blocks must lie in the first `end` bytes of the file.
+/// Decodes a footer. Its blocks must lie in the first `end` bytes of the file.
 pub fn decode(bytes: &[u8], end: u64) -> Result<(usize, Vec<ColumnEntry>)> {
     let mut reader = Reader::new(bytes, "footer");
     let rows = reader.u32()? as usize;
@@ -142,7 +142,7 @@ fn decode_column(reader: &mut Reader<'_>, rows: usize, end: u64) -> Result<Colum
     Ok(column)
 }
 
-/// Whether a block that is not empty lies in the first `end` bytes of a file.
+/// Whether a block is non-empty and lies in the first `end` bytes of a file.
 fn inside(offset: u64, length: u32, end: u64) -> bool {
     length > 0
         && offset.is_multiple_of(ALIGNMENT as u64)

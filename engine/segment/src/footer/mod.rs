@@ -1,4 +1,4 @@
-//! The footer: everything about a segment but its values. Written last, read first, kept in memory.
+//! The footer: all metadata of a segment. Written last, read first, kept in memory.
 
 mod bounds;
 mod entry;

@@ -1,11 +1,11 @@
-//! Blocks in memory, bounded in bytes over all segments that share the cache.
+//! The block cache, bounded in bytes over all segments that share it.
 //!
-//! Every segment has one slot per block, so a hit needs no hashing. A reader pins the segment's pages
-//! ([`Slots::pin`]): one shared lock for all pages that a row needs, and no reference counts, because
-//! only eviction takes the lock exclusively. A pin is short: it is never held across a file read, nor
-//! while taking another pin, which could wait for an eviction that waits for the first. The cache
-//! proper is a ring of the loaded blocks, swept by the clock algorithm: a block that was used since the
-//! hand last passed is spared once. Lock order: ring before pages.
+//! Every segment has one slot per block, so a hit needs no hashing. A reader pins the segment's
+//! pages ([`Slots::pin`]): one shared lock for all pages that a row needs, and no reference counts,
+//! because only eviction takes the lock exclusively. A pin is short: it is never held across a file
+//! read, nor while taking another pin, which could wait for an eviction that waits for the first.
+//! The cache proper is a ring of the loaded blocks, swept by the clock algorithm: a block used
+//! since the last pass of the hand is spared once. Lock order: ring before pages.
 
 use nacre_column::Values;
 use nacre_types::invariant;
@@ -20,7 +20,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// A page that counts as used.
+    /// Creates a page marked as used.
     pub fn new(bytes: Box<[u8]>) -> Page {
         debug_assert!(!bytes.is_empty(), "a page without bytes");
         Page { bytes, decoded: OnceLock::new(), used: AtomicBool::new(true) }
@@ -29,8 +29,7 @@ impl Page {
 
 type Slot = OnceLock<Arc<Page>>;
 
-/// The pages of one segment that are in memory. The slots of a column are allocated when it is first
-/// used.
+/// The cached pages of one segment. The slots of a column are allocated on first use.
 pub(crate) struct Pages {
     columns: Box<[OnceLock<Box<[Slot]>>]>,
     per_column: usize,
@@ -42,11 +41,11 @@ impl Pages {
         &self.columns[column].get_or_init(make)[index]
     }
 
-    /// The page in a slot, if it is there.
+    /// The page in a slot, if cached.
     #[inline]
     pub fn get(&self, column: usize, index: usize) -> Option<&Arc<Page>> {
         let page = self.columns[column].get()?[index].get()?;
-        // Writes only on a change: hits by many threads keep the cache line shared.
+        // Writes only on a change, so that hits by many threads share the cache line.
         if !page.used.load(Ordering::Relaxed) {
             page.used.store(true, Ordering::Relaxed);
         }
@@ -61,19 +60,21 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// Slots for every block of every column. The last slot of a column is that of its dictionary.
+    /// Creates slots for every block of every column. The last slot of a column is that of its
+    /// dictionary.
     pub fn new(segment: u64, columns: usize, blocks: usize) -> Arc<Slots> {
         let columns = (0..columns).map(|_| OnceLock::new()).collect();
         Arc::new(Slots { segment, pages: RwLock::new(Pages { columns, per_column: blocks + 1 }) })
     }
 
-    /// The pages in memory; none is evicted while pinned. Do not wait or pin again while holding it.
+    /// Pins the cached pages; none is evicted meanwhile. Do not wait or pin again while holding the
+    /// result.
     #[inline]
     pub fn pin(&self) -> RwLockReadGuard<'_, Pages> {
         self.pages.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A page that outlives the pin, if it is in memory.
+    /// A page that outlives the pin, if cached.
     #[inline]
     pub fn get(&self, column: usize, index: usize) -> Option<Arc<Page>> {
         self.pin().get(column, index).cloned()
@@ -87,7 +88,7 @@ impl Slots {
         debug_assert!(page.is_some(), "page {index} of column {column} was not in memory");
     }
 
-    /// Whether a page was used since the last call.
+    /// Whether a page was used since the last call. Clears the mark.
     fn was_used(&self, column: u32, index: u32) -> bool {
         let pages = self.pin();
         pages
@@ -101,7 +102,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A loaded page, as the ring knows it.
+/// A loaded page in the ring.
 struct Loaded {
     slots: Weak<Slots>,
     column: u32,
@@ -109,7 +110,7 @@ struct Loaded {
     bytes: usize,
 }
 
-/// The loaded pages, and the hand of the clock.
+/// The loaded pages, and the clock hand.
 #[derive(Default)]
 struct Ring {
     entries: Vec<Loaded>,
@@ -117,7 +118,7 @@ struct Ring {
     bytes: usize,
 }
 
-/// Blocks held in memory, shared by the segments of a database and bounded in bytes.
+/// The block cache, shared by the segments of a database and bounded in bytes.
 pub struct BlockCache {
     limit_bytes: usize,
     read_bytes: AtomicU64,
@@ -135,7 +136,7 @@ impl BlockCache {
         self.read_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes held now.
+    /// Bytes currently held.
     pub fn memory_bytes(&self) -> usize {
         locked(&self.ring).bytes
     }
@@ -174,8 +175,8 @@ impl BlockCache {
         self.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Caches a page that was just loaded, counted as `bytes`. Returns the cached page: another one, if
-    /// another thread loaded the same block meanwhile.
+    /// Caches a page that was just loaded, counted as `bytes`. Returns the cached page: another one
+    /// if a concurrent thread loaded the same block.
     pub(crate) fn insert(
         &self,
         slots: &Arc<Slots>,
@@ -203,7 +204,7 @@ impl BlockCache {
 }
 
 impl Ring {
-    /// Whether the counted bytes are those of the entries.
+    /// Whether the byte count matches the entries.
     fn is_consistent(&self) -> bool {
         self.entries.iter().map(|entry| entry.bytes).sum::<usize>() == self.bytes
     }

@@ -1,6 +1,6 @@
-//! Finding a number in a sorted column whose values are spread evenly, as hashes are: interpolation
-//! search takes about log log *n* looks (Perl, Itai and Avni, *Interpolation Search: A Log LogN
-//! Search*, CACM 1978). Other distributions only take more looks.
+//! Search for a number in a sorted column with evenly spread values, such as hashes: interpolation
+//! search takes about log log *n* probes (Perl, Itai and Avni, *Interpolation Search: A Log LogN
+//! Search*, CACM 1978). Other distributions only take more probes.
 
 use super::search::first_not_below;
 use super::segment::Segment;
@@ -9,7 +9,7 @@ use nacre_column::Values;
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result};
 
-/// Interpolated looks before the search falls back to bisection.
+/// Interpolated probes before the search falls back to bisection.
 const GUESSES: usize = 12;
 
 impl Segment {
@@ -64,7 +64,7 @@ impl Segment {
     }
 }
 
-/// Where among `count` evenly spread values from `low` to `high` to expect `value`.
+/// Expected position of `value` among `count` evenly spread values from `low` to `high`.
 fn share(value: i64, low: i64, high: i64, count: usize) -> usize {
     let span = high.abs_diff(low).max(1) as f64;
     ((value.abs_diff(low) as f64 / span) * count as f64) as usize

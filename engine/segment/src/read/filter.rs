@@ -1,4 +1,4 @@
-//! Testing whether a key may be in a segment.
+//! Tests whether a key may be in a segment.
 
 use super::segment::Segment;
 use crate::filter::bits;

@@ -1,9 +1,9 @@
-//! Finding a key in a segment that is sorted by something else.
+//! Search for a key in a segment sorted by other columns.
 //!
-//! Such a segment has a column of row numbers: at position *i* the number of the row whose key is the
-//! *i*-th in key order. It is encoded like every column, so it takes about as many bits per row as row
-//! numbers have, and a position is read without decoding its neighbours. A search is then a binary
-//! search over positions, each step two seeks.
+//! Such a segment has a column of row numbers: position *i* holds the number of the row whose key
+//! is the *i*-th in key order. It is encoded like every column, so it takes about as many bits per
+//! row as row numbers have, and a position is read without decoding its neighbours. A search is a
+//! binary search over positions, with two seeks per step.
 
 use super::segment::Segment;
 use nacre_column::Scalar;
@@ -64,13 +64,13 @@ impl Segment {
         }
     }
 
-    /// Whether the bounds of the first key column rule a key out.
+    /// Whether the bounds of the first key column exclude a key.
     pub fn is_outside(&self, key_columns: &[usize], key: &[Value]) -> bool {
         self.outside(key_columns, key).is_some()
     }
 
-    /// On which side of all keys this one is, if the bounds of the first key column tell that it is
-    /// outside.
+    /// The order of this key relative to all keys, if the bounds of the first key column show that
+    /// it is outside.
     fn outside(&self, key_columns: &[usize], key: &[Value]) -> Option<Ordering> {
         let (column, key) = (*key_columns.first()?, key.first()?);
         let entry = &self.columns[column];

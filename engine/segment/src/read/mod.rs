@@ -1,4 +1,4 @@
-//! The reader: a segment opened from its footer, and every way to ask it for rows.
+//! The reader: a segment opened from its footer, and every way to read its rows.
 
 mod cache;
 mod even;

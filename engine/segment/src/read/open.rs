@@ -1,4 +1,4 @@
-//! Reading the footer of a file: magic, version, trailer and checksum first.
+//! Reads the footer of a file; magic, version, trailer and checksum are checked first.
 
 use crate::footer::{self, ColumnEntry, MAGIC, TRAILER_BYTES};
 use nacre_host::{LocalFile, ReadRange};
@@ -6,7 +6,7 @@ use nacre_types::bytes::Reader;
 use nacre_types::checksum::checksum;
 use nacre_types::{Error, Result};
 
-/// Bytes read from the end of a file at first: nearly always the whole footer.
+/// Bytes first read from the end of a file: nearly always the whole footer.
 const TAIL_BYTES: u64 = 64 << 10;
 
 /// Reads the number of rows and the columns of a file of `bytes` bytes.

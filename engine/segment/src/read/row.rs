@@ -1,8 +1,8 @@
-//! Reading one row: blocks in memory are read in place, under one pin for all columns.
+//! Reading one row: cached blocks are read in place, under one pin for all columns.
 //!
-//! The cost of a row is cache misses: a column leads from slot to page to block head to value, each
-//! found through the one before. Columns are independent, so each step is done for all columns before
-//! the next one, and their misses overlap.
+//! The cost of a row is cache misses: each column leads from slot to page to block head to value,
+//! every step a dependent load. Columns are independent, so each step is done for all columns
+//! before the next, and their misses overlap.
 
 use super::cache::{Page, Pages};
 use super::segment::Segment;
@@ -12,15 +12,15 @@ use nacre_column::{Vector, VectorBuilder};
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, Value};
 
-/// Columns that are read together.
+/// Number of columns read together.
 const TOGETHER: usize = 8;
 
-/// The pinned pages of a block: its own and, if it is coded, that of its dictionary.
+/// The pinned pages of a block: its own and, if it is dictionary-coded, that of its dictionary.
 type Pinned<'a> = (&'a Page, Option<&'a Page>);
 
 impl Segment {
-    /// Appends the values that `count` columns have in a row. `id` gives the id of each, by its position
-    /// among them, and `absent` the value of a column that the file does not have.
+    /// Appends the values of `count` columns in a row. `id` returns the id of each column, by its
+    /// index, and `absent` the value of a column missing from the file.
     pub fn values(
         &self,
         row: usize,
@@ -54,8 +54,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Appends the values of up to [`TOGETHER`] columns; appends nothing and returns `false` when a
-    /// block of theirs is not in memory.
+    /// Appends the values of up to [`TOGETHER`] columns. If one of their blocks is not cached,
+    /// appends nothing and returns `false`.
     fn values_in_memory(
         &self,
         row: usize,
@@ -99,7 +99,7 @@ impl Segment {
         Ok(true)
     }
 
-    /// Prefetches the heads of a block of the first columns, as far as they are in the cache.
+    /// Prefetches the block heads of the first columns, if cached.
     pub(crate) fn touch(&self, block: usize) {
         let pages = self.slots.pin();
         let heads = (0..self.columns.len().min(TOGETHER))
@@ -107,7 +107,7 @@ impl Segment {
         std::hint::black_box(heads.fold(0, |touched, byte| touched ^ byte));
     }
 
-    /// Decodes some ascending rows, one by one.
+    /// Decodes a few ascending rows, one by one.
     pub(crate) fn take_few(&self, column: usize, rows: &[u32]) -> Result<Vector> {
         debug_assert!(rows.is_sorted(), "rows to take do not ascend");
         let block_of = |row: &u32| *row as usize / BLOCK_ROWS;
@@ -140,8 +140,8 @@ impl Segment {
         Ok(out.finish())
     }
 
-    /// Reads a block, pinned if it is in the cache: `read` must not read another one, because a second
-    /// pin could wait for an eviction that waits for the first.
+    /// Reads a block, pinned if cached: `read` must not read another block, because a second pin
+    /// could wait for an eviction that waits for the first.
     #[inline]
     pub(crate) fn look<T>(
         &self,
@@ -159,7 +159,7 @@ impl Segment {
         self.with_block(column, block, read)
     }
 
-    /// The pages of a block, if they are in the cache.
+    /// The pages of a block, if cached.
     #[inline]
     fn pinned<'a>(&self, pages: &'a Pages, column: usize, block: usize) -> Option<Pinned<'a>> {
         let dictionary = match self.columns[column].encodings[block] {

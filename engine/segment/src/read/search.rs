@@ -1,4 +1,4 @@
-//! Finding a key in a segment sorted ascending by its key columns: zone maps first, then the first
+//! Search for a key in a segment sorted ascending by its key columns: zone maps, then the first
 //! rows of blocks, then binary searches with seeks inside one block.
 //!
 //! Keys order as in `nacre_types::key`: column by column, nulls first, text by bytes.
@@ -13,15 +13,16 @@ use std::borrow::Borrow;
 use std::cmp::Ordering;
 
 impl Segment {
-    /// Finds the row with exactly this key; the first of several. The file must be sorted ascending by
-    /// `key_columns`.
+    /// Finds the row with exactly this key; the first one of several. The file must be sorted
+    /// ascending by `key_columns`.
     pub fn search(&self, key_columns: &[usize], key: &[Value]) -> Result<Option<usize>> {
         debug_assert_eq!(key.len(), key_columns.len(), "values of a whole key");
         let (row, end) = self.find(key_columns, key, false, false)?;
         Ok((row < end).then_some(row))
     }
 
-    /// Like [`Segment::search`], for a caller that reads the row next: prefetches its other columns.
+    /// Like [`Segment::search`], for callers that read the row next: also prefetches its other
+    /// columns.
     pub fn search_to_read(&self, key_columns: &[usize], key: &[Value]) -> Result<Option<usize>> {
         debug_assert_eq!(key.len(), key_columns.len(), "values of a whole key");
         let (row, end) = self.find(key_columns, key, false, true)?;
@@ -35,8 +36,8 @@ impl Segment {
         Ok(self.find(key_columns, key_prefix, false, false)?.0)
     }
 
-    /// Finds the rows whose key starts with `key_prefix`: the first, and the one after the last. The
-    /// file must be sorted ascending by `key_columns`.
+    /// Finds the rows whose key starts with `key_prefix`: the first, and the one after the last.
+    /// The file must be sorted ascending by `key_columns`.
     pub fn equal_range(
         &self,
         key_columns: &[usize],
@@ -45,8 +46,8 @@ impl Segment {
         self.find(key_columns, key_prefix, true, false)
     }
 
-    /// Finds the lower bound of a key, and where the rows with that key end. Without `all`, the end may
-    /// be that of the first of several equal rows.
+    /// Finds the lower bound of a key, and the end of the rows with that key. Without `all`, the
+    /// end may be that of the first of several equal rows.
     fn find(
         &self,
         key_columns: &[usize],
@@ -55,9 +56,10 @@ impl Segment {
         to_read: bool,
     ) -> Result<(usize, usize)> {
         let key_columns = &key_columns[..key.len().min(key_columns.len())];
-        // `first` is the first block that may reach the key, `past` the first that surely begins past
-        // it. Cut bounds need not ascend strictly, so both searches rely only on what they have tested:
-        // everything before `first` is below the key, everything from `past` on is above.
+        // `first` is the first block that may reach the key, `past` the first that certainly begins
+        // past it. Truncated bounds need not ascend strictly, so both searches rely only on what
+        // they have tested: everything before `first` is below the key, everything from `past` on
+        // is above.
         let blocks = self.blocks();
         let guess = self.guess(blocks, blocks, key_columns, key);
         let below = |block| Ok(self.compare_zone(block, key_columns, key)? == Some(Ordering::Less));
@@ -71,8 +73,8 @@ impl Segment {
                 _ => (low, step) = (middle + 1, step * 2),
             }
         }
-        // Of the blocks left, the last one whose first row is below the key holds the answer, or the
-        // answer is the first row of the block after it.
+        // Among the remaining blocks, the answer is in the last one whose first row is below the
+        // key, or it is the first row of the next block.
         while past - first > 1 {
             let middle = first.midpoint(past);
             match self.compare_row(middle * BLOCK_ROWS, key_columns, key)? {
@@ -90,8 +92,8 @@ impl Segment {
         }
         let (start, end) = self.find_in_block(first, key_columns, key, all)?;
         let (row, mut end) = (first * BLOCK_ROWS + start, first * BLOCK_ROWS + end);
-        // At the end of its block, the answer may be the first row of the next one, and equal rows may
-        // continue there.
+        // At the end of its block, the answer may be the first row of the next one, and equal rows
+        // may continue there.
         let at_end = end == first * BLOCK_ROWS + self.block_rows(first) && end < self.rows();
         if at_end && (all || row == end) && self.compare_row(end, key_columns, key)?.is_eq() {
             end = if all { self.upper_bound(key_columns, key, end + 1)? } else { end + 1 };
@@ -100,8 +102,8 @@ impl Segment {
         Ok((row, end))
     }
 
-    /// Finds the same inside a block: column after column, each narrows the rows to those that tie so
-    /// far, and is read only if there are any.
+    /// Does the same inside a block: each column in turn narrows the rows that are still equal, and
+    /// is read only if there are any.
     fn find_in_block(
         &self,
         block: usize,
@@ -118,13 +120,13 @@ impl Segment {
                 let first = first_not_below(start, end, guess, |row| Ok(order(row)?.is_lt()))?;
                 let mut low = first;
                 if position + 1 == key_columns.len() && !all {
-                    // No column is left to narrow for: one comparison tells whether the key is there.
+                    // No column is left: one comparison tells whether the key is present.
                     return Ok((
                         first,
                         if first < end && order(first)?.is_eq() { first + 1 } else { first },
                     ));
                 }
-                // Ties are usually few: gallop from the first.
+                // Usually few rows are equal: gallop from the first.
                 let (mut high, mut step) = (end, 1);
                 while low < high {
                     let middle =
@@ -148,9 +150,10 @@ impl Segment {
         Ok((start, end))
     }
 
-    /// Guesses where among `len` sorted rows or blocks the first key column reaches the key, as if it
-    /// grew evenly between its bounds. `bounds` is the block whose bounds they are, or the number of
-    /// blocks for those of the whole column. `None` for columns that are not 64-bit integers.
+    /// Estimates where among `len` sorted rows or blocks the first key column reaches the key,
+    /// assuming that it grows evenly between its bounds. `bounds` is the block to take the bounds
+    /// from, or the number of blocks for those of the whole column. `None` for columns other than
+    /// 64-bit integers.
     fn guess<V: Borrow<Value>>(
         &self,
         bounds: usize,
@@ -165,18 +168,20 @@ impl Segment {
         };
         let (min, max) = (i128::from(*min.get(bounds)?), i128::from(*max.get(bounds)?));
         let share = (key - min) as f64 / (max - min + 1) as f64;
-        // The cast and the caller clamp a share outside of 0 to 1.
+        // The cast and the caller clamp a share outside 0 to 1.
         Some((share * len as f64) as usize)
     }
 
-    /// Whether a row has this key, comparing only the columns of the key. `false` past the last row.
+    /// Whether a row has this key, comparing only the columns of the key. `false` past the last
+    /// row.
     pub fn is_key(&self, row: usize, key_columns: &[usize], key: &[Value]) -> Result<bool> {
         Ok(row < self.rows() && self.compare_row(row, key_columns, key)?.is_eq())
     }
 
-    /// Finds the first row, from `from` on, whose key is above all keys with this prefix, comparing only
-    /// the columns of the prefix; the number of rows if there is none. No key before `from` may be
-    /// above, and the file must be sorted ascending by `key_columns`. Gallops from `from`.
+    /// Finds the first row, from `from` on, whose key is above all keys with this prefix, comparing
+    /// only the columns of the prefix; the number of rows if there is none. No key before `from`
+    /// may be above the prefix, and the file must be sorted ascending by `key_columns`. Gallops
+    /// from `from`.
     pub fn upper_bound(
         &self,
         key_columns: &[usize],
@@ -219,7 +224,7 @@ impl Segment {
         Ok(Ordering::Equal)
     }
 
-    /// Compares all rows of a block with the key, as far as its zone map tells.
+    /// Compares all rows of a block with the key, as far as its zone map allows.
     fn compare_zone(
         &self,
         block: usize,
@@ -253,9 +258,9 @@ impl Segment {
     }
 }
 
-/// Finds the first of `low..high` that is not below, given that those below come first. Looks around
-/// the guess in steps that grow eightfold, then bisects: a good guess takes two looks, a bad one few
-/// more than none.
+/// Finds the first index in `low..high` that is not below, given that those below come first.
+/// Probes around the guess in steps that grow eightfold, then bisects: a good guess takes two
+/// probes, a bad one few more than none.
 pub(crate) fn first_not_below(
     mut low: usize,
     mut high: usize,
@@ -309,7 +314,7 @@ mod tests {
     use super::first_not_below;
     use std::cell::Cell;
 
-    /// The answer, and how often `below` was called.
+    /// The answer, and the number of calls of `below`.
     fn find(rows: usize, answer: usize, guess: Option<usize>) -> (usize, usize) {
         let looks = Cell::new(0);
         let below = |row| {

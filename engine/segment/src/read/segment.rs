@@ -1,7 +1,7 @@
-//! A segment opened for reading: the footer in memory, blocks through the cache.
+//! An open segment: the footer in memory, blocks through the cache.
 //!
 //! A block's checksum is verified when it is loaded, and every error names file, column, block and
-//! byte. All calls may run concurrently.
+//! byte. All methods may run concurrently.
 
 use super::cache::{BlockCache, Page, Slots};
 use super::open::read_footer;
@@ -19,12 +19,12 @@ use nacre_types::{Error, Result, Value};
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
-/// Neighbouring blocks are read as one range up to this length.
+/// Maximum length of a range of neighbouring blocks read at once, in bytes.
 const RUN_BYTES: usize = 8 << 20;
-/// When fewer rows per block than this are wanted, they are taken one by one.
+/// Number of rows per block below which they are read one by one.
 const SPARSE: usize = 8;
 
-/// One immutable file of rows, column by column. Cheap to share.
+/// An immutable columnar file of rows. Cheap to clone.
 pub struct Segment {
     pub(crate) file: Arc<dyn LocalFile>,
     name: String,
@@ -33,13 +33,13 @@ pub struct Segment {
     bytes: u64,
     pub(crate) columns: Vec<ColumnEntry>,
     metas: Vec<ColumnMeta>,
-    /// The ids of the columns, side by side: every lookup of a value searches them.
+    /// The ids of the columns, contiguous because every lookup of a value searches them.
     ids: Vec<u32>,
     cache: Arc<BlockCache>,
     pub(crate) slots: Arc<Slots>,
 }
 
-/// Where a block or a dictionary of a column is, and what it must hash to.
+/// Location and checksum of a block or dictionary.
 #[derive(Clone, Copy)]
 pub(crate) struct BlockAddress {
     pub column: usize,
@@ -50,7 +50,7 @@ pub(crate) struct BlockAddress {
     pub checksum: u64,
 }
 
-/// The pages of a block: its own and, if it is coded, that of its dictionary.
+/// The pages of a block: its own and, if it is dictionary-coded, that of its dictionary.
 pub(crate) struct LoadedBlock {
     page: Arc<Page>,
     dictionary: Option<Arc<Page>>,
@@ -58,8 +58,8 @@ pub(crate) struct LoadedBlock {
 
 impl Segment {
     /// Opens a segment file: checks magic, version, and the footer with its checksum, in one read
-    /// unless the footer is very long. `name` is for error messages; `id` names the segment to
-    /// [`BlockCache::forget`].
+    /// unless the footer is very long. `name` is for error messages; `id` identifies the segment
+    /// for [`BlockCache::forget`].
     pub fn open(
         file: Arc<dyn LocalFile>,
         name: &str,
@@ -87,12 +87,12 @@ impl Segment {
         })
     }
 
-    /// The number the segment was opened under.
+    /// The id passed to [`Segment::open`].
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// The name the segment was opened under.
+    /// The name passed to [`Segment::open`].
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -102,12 +102,12 @@ impl Segment {
         self.rows
     }
 
-    /// Bytes that its values take uncompressed.
+    /// Uncompressed size of its values, in bytes.
     pub fn raw_bytes(&self) -> u64 {
         self.columns.iter().map(|column| column.meta.raw_bytes).sum()
     }
 
-    /// Length of the file.
+    /// Length of the file in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -122,12 +122,12 @@ impl Segment {
         self.ids.iter().position(|known| *known == id)
     }
 
-    /// Number of values of a column's dictionary, if it has one.
+    /// Number of values in a column's dictionary, if it has one.
     pub fn dictionary_values(&self, column: usize) -> Option<usize> {
         self.columns[column].dictionary.map(|d| d.values as usize)
     }
 
-    /// Number of blocks of every column.
+    /// Number of blocks in every column.
     pub fn blocks(&self) -> usize {
         footer::block_count(self.rows)
     }
@@ -140,14 +140,14 @@ impl Segment {
             Values::Bool(v) => v.len(),
             other => other.len() * 8,
         };
-        // Per block: a cache slot, once touched, and an entry in each array of the directory.
+        // Per block: a cache slot, once used, and an entry in each array of the directory.
         let column = |c: &ColumnEntry| {
             c.offsets.len() * (16 + 23) + values(&c.bounds.min) + values(&c.bounds.max)
         };
         self.columns.iter().map(|c| column(c) + size_of::<ColumnEntry>()).sum()
     }
 
-    /// Bounds and nulls of a block.
+    /// Bounds and null count of a block.
     pub fn zone(&self, column: usize, block: usize) -> Zone {
         debug_assert!(block < self.blocks(), "zone of block {block} of {}", self.blocks());
         let entry = &self.columns[column];
@@ -159,13 +159,13 @@ impl Segment {
         Zone { min, max, null_count, exact: entry.bounds.exact.get(block) }
     }
 
-    /// Rows of a block: all but the last have [`BLOCK_ROWS`].
+    /// Number of rows in a block: [`BLOCK_ROWS`] in all but the last.
     pub fn block_rows(&self, block: usize) -> usize {
         debug_assert!(block < self.blocks(), "rows of block {block} of {}", self.blocks());
         block_rows(self.rows, block)
     }
 
-    /// Decodes one value, and nothing that it does not need.
+    /// Decodes one value and nothing else.
     pub fn get(&self, column: usize, row: usize) -> Result<Value> {
         let data_type = self.columns[column].meta.data_type;
         self.look(column, row / BLOCK_ROWS, |block| {
@@ -173,7 +173,7 @@ impl Segment {
         })
     }
 
-    /// Shows `see` a few rows of a column in order, without copying them out of their blocks.
+    /// Passes a few rows of a column to `see` in order, without copying them out of their blocks.
     pub fn each(
         &self,
         column: usize,
@@ -193,8 +193,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Keeps of some ascending rows those whose value equals `value`, which is of the column's type, in
-    /// the order of keys. Seeks each row.
+    /// Retains those of the ascending `rows` whose value equals `value` in key order. `value` must
+    /// have the column's type. Seeks each row.
     pub fn retain_equal(&self, column: usize, value: &Value, rows: &mut Vec<u32>) -> Result<()> {
         debug_assert!(rows.is_sorted(), "rows to filter do not ascend");
         let mut kept = 0;
@@ -218,8 +218,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Decodes some rows, which must ascend and may repeat. Seeks them where few rows of a block are
-    /// wanted.
+    /// Decodes the rows at ascending positions, which may repeat. Seeks them if few rows of a block
+    /// are wanted.
     pub fn take(&self, column: usize, rows: &[u32]) -> Result<Vector> {
         debug_assert!(rows.is_sorted(), "rows to take do not ascend");
         let block_of = |row: &u32| *row as usize / BLOCK_ROWS;
@@ -259,7 +259,7 @@ impl Segment {
         Ok(taken)
     }
 
-    /// Returns where a range of rows ends, which must be inside the segment.
+    /// Returns the end of a range of rows, which must be within the segment.
     fn end_of(&self, start: usize, len: usize) -> Result<usize> {
         match start.checked_add(len) {
             Some(end) if end <= self.rows => Ok(end),
@@ -267,8 +267,8 @@ impl Segment {
         }
     }
 
-    /// Decodes a range of rows, to dictionary or constant form where the block has it. Meant for ranges
-    /// inside one block: one that spans several costs a copy.
+    /// Decodes a range of rows, in dictionary or constant form if the block has one. Intended for
+    /// ranges inside one block: one that spans several costs a copy.
     pub fn decode(&self, column: usize, start: usize, len: usize) -> Result<Vector> {
         let end = self.end_of(start, len)?;
         let mut parts = Vec::new();
@@ -285,8 +285,8 @@ impl Segment {
         Ok(decoded)
     }
 
-    /// Tests a range of rows against a predicate of the column's physical type, on encoded values where
-    /// the encoding can. Meant for ranges inside one block.
+    /// Tests a range of rows against a predicate of the column's physical type, on encoded values
+    /// if the encoding supports it. Intended for ranges inside one block.
     pub fn filter(
         &self,
         column: usize,
@@ -321,8 +321,8 @@ impl Segment {
         Ok(out)
     }
 
-    /// Loads blocks, given as (column, block), and the dictionaries that they need into the cache: in
-    /// one call to the store, neighbours as one range. A scan calls this ahead of decoding.
+    /// Loads blocks, given as (column, block), and their dictionaries into the cache: in one call
+    /// to the store, neighbours as one range. A scan calls this ahead of decoding.
     pub fn load(&self, column_blocks: &[(usize, usize)]) -> Result<()> {
         let mut places = Vec::new();
         let mut want = |place: BlockAddress| {
@@ -366,7 +366,7 @@ impl Segment {
         })
     }
 
-    /// Reads blocks that are not in the cache, in ascending order of their offsets, and caches them.
+    /// Reads uncached blocks, in ascending order of their offsets, and caches them.
     fn load_addresses(&self, addresses: &[BlockAddress]) -> Result<Vec<Arc<Page>>> {
         debug_assert!(
             addresses.is_sorted_by_key(|address| address.offset),
@@ -422,7 +422,7 @@ impl Segment {
     /// Verifies the bytes of a block and caches them.
     fn keep(&self, place: &BlockAddress, bytes: Box<[u8]>) -> Result<Arc<Page>> {
         self.check(place, &bytes)?;
-        // A dictionary is later decoded and kept beside its bytes.
+        // A dictionary is later decoded and kept with its bytes.
         let size = bytes.len() * if place.index == self.blocks() { 2 } else { 1 };
         Ok(self.cache.insert(
             &self.slots,
@@ -442,7 +442,7 @@ impl Segment {
         }
     }
 
-    /// Adds to an error where it happened.
+    /// Adds the location to an error.
     #[cold]
     pub(crate) fn locate(&self, error: Error, place: &BlockAddress) -> Error {
         let id = self.metas[place.column].id;
@@ -454,13 +454,13 @@ impl Segment {
             .context(format!("segment {}, column {id}, {what} at byte {}", self.name, place.offset))
     }
 
-    /// Adds to an error in which block it happened.
+    /// Adds the block to an error.
     #[cold]
     pub(crate) fn locate_block(&self, error: Error, column: usize, block: usize) -> Error {
         self.locate(error, &self.block_address(column, block))
     }
 
-    /// The pages of a block, if they are in the cache.
+    /// The pages of a block, if cached.
     fn cached(&self, column: usize, block: usize) -> Option<LoadedBlock> {
         let entry = &self.columns[column];
         let dictionary = match entry.encodings.get(block)? {
@@ -470,7 +470,7 @@ impl Segment {
         Some(LoadedBlock { page: self.slots.get(column, block)?, dictionary })
     }
 
-    /// The pages of a block, loaded if they are not in the cache.
+    /// The pages of a block, loaded if not cached.
     #[inline]
     pub(crate) fn held(&self, column: usize, block: usize) -> Result<LoadedBlock> {
         let needs_dictionary = self.columns[column].encodings[block] == Encoding::Dictionary;
@@ -514,7 +514,7 @@ impl Segment {
         }
     }
 
-    /// Opens a block that is loaded.
+    /// Opens a loaded block.
     #[inline]
     pub(crate) fn open_block<'a>(
         &self,

@@ -9,8 +9,9 @@ use nacre_types::{Error, Result, Value};
 use std::sync::{Arc, OnceLock};
 
 impl Segment {
-    /// Reads every block from the file, bypassing the cache; verifies checksums, decodes everything, and
-    /// compares zone maps with the values. Each error names file, column, block and byte.
+    /// Reads every block from the file, bypassing the cache; verifies checksums, decodes
+    /// everything, and compares zone maps with the values. Each error names file, column, block and
+    /// byte.
     pub fn verify(&self) -> Vec<Error> {
         let mut errors = Vec::new();
         for column in 0..self.columns.len() {

@@ -1,4 +1,4 @@
-//! The cache: few and batched reads, and a bound on its memory.
+//! The cache: few and batched reads, and bounded memory.
 
 use super::*;
 
@@ -69,7 +69,7 @@ fn reads_are_few_and_batched() {
 }
 
 #[test]
-// Real threads: what is tested is that the cache may be shared by them.
+// Real threads test concurrent use of the cache.
 #[allow(clippy::disallowed_methods)]
 fn the_cache_stays_small_and_readers_get_their_blocks() {
     let rows: Vec<Vec<Value>> = (0..BLOCK_ROWS * 6).map(all_row).collect();
@@ -86,7 +86,7 @@ fn the_cache_stays_small_and_readers_get_their_blocks() {
                         let row = pseudo(i * 4 + thread) as usize % rows.len();
                         let column = pseudo(i) as usize % rows[0].len();
                         assert_eq!(segments[i % 2].get(column, row).unwrap(), rows[row][column]);
-                        // Each of the readers may have one block more in hand for a moment.
+                        // Each reader may hold one more block for a moment.
                         assert!(cache.memory_bytes() <= limit + 4 * 2 * 300_000);
                     }
                 });

@@ -1,8 +1,8 @@
-//! Damaged and foreign bytes: every flip and every cut is found, and the error says where.
+//! Damaged and foreign bytes: every flip and every cut is detected, and the error names the place.
 
 use super::*;
 
-/// Reads the whole segment, as text that can be compared.
+/// Reads the whole segment, as text for comparison.
 fn read_all(file: Arc<dyn LocalFile>) -> Result<Vec<String>> {
     let segment = open(file)?;
     let mut all = Vec::new();
@@ -118,7 +118,7 @@ fn a_damaged_filter_hides_no_key() {
             }
         }
     }
-    // Two bytes a row.
+    // Two bytes per row.
     assert!(found >= 600, "{found}");
 }
 
@@ -155,7 +155,7 @@ fn a_damaged_footer_with_a_right_checksum_does_not_panic() {
     }
 }
 
-/// Changes the footer's first copy of some bytes, and its checksum.
+/// Replaces the footer's first occurrence of some bytes, and its checksum.
 fn forged(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let trailer = bytes.len() - 32;

@@ -52,7 +52,7 @@ fn many_blocks_may_be_empty_or_null() {
     assert_eq!(segment.get(2, last + 7).unwrap(), Value::Text("x".into()));
 }
 
-/// Wherever the footer comes to lie among the pieces that the file is written in.
+/// The footer may lie anywhere relative to the chunks in which the file is written.
 #[test]
 fn a_segment_may_have_any_length() {
     let mut state = 1u64;

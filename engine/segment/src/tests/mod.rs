@@ -1,5 +1,5 @@
-//! Segments through a memory store. Round trips are here; damage, search against a model, the cache
-//! and large segments in the files beside.
+//! Segments in a memory store. Round trips are here; damage, search against a model, the cache and
+//! large segments in the neighbouring files.
 
 mod cache;
 mod damage;

@@ -53,7 +53,8 @@ fn search_finds_what_a_model_finds() {
     // Many nulls, and runs of equal keys over several blocks.
     let value = |n: usize| if n < 9000 { Value::Null } else { ints((n / 6000) as i64 * 1000) };
     check_search(&one, (0..30_000).map(|n| vec![value(n)]).collect(), &[0], &probes);
-    // Dense keys, where the guess is right, and keys that grow ever faster, where it is as wrong as can be.
+    // Dense keys, where the estimate is exact, and keys that grow ever faster, where it is as wrong
+    // as possible.
     let near: Vec<Vec<Value>> =
         (19_990..20_020).chain(4_090..4_100).map(|n| vec![ints(n)]).collect();
     check_search(&one, (0..20_000).map(|n| vec![ints(n)]).collect(), &[0], &near);
@@ -65,7 +66,7 @@ fn search_finds_what_a_model_finds() {
         .map(|n| vec![ints(n)])
         .collect();
     check_search(&one, (0..14_000).map(|n| vec![ints(steep(n))]).collect(), &[0], &far);
-    // Text after an integer, key columns not first in the file, and an order of their own.
+    // Text after an integer, key columns not first in the file, and a separate key order.
     let three = [
         spec(1, DataType::Float64, false),
         spec(2, DataType::TEXT, true),

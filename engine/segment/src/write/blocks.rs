@@ -1,4 +1,4 @@
-//! The rows of a column while they are collected: flat values, cut into blocks.
+//! The rows of a column being collected: flat values, divided into blocks.
 
 use crate::column::ColumnSpec;
 use nacre_column::{Bitmap, Values, Vector};
@@ -8,10 +8,10 @@ use nacre_types::limits::BLOCK_ROWS;
 /// The values of one block so far, and their validity.
 pub(crate) type BlockValues = (Values, Option<Bitmap>);
 
-/// What [`Column::push`] added.
+/// The effect of [`Column::push`].
 pub(super) struct Pushed {
     pub bytes: usize,
-    /// Whether the offsets of text still fit 32 bits in every block.
+    /// Whether the offsets of text still fit in 32 bits in every block.
     pub fits: bool,
 }
 
@@ -117,7 +117,7 @@ fn append_some(to: &mut Values, from: &Values, rows: &[u32]) {
     }
 }
 
-/// Crashes when a vector is not of its column's physical type: its rows would be lost.
+/// Crashes if a vector does not have its column's physical type: its rows would be lost.
 fn assert_same_type(column: &Values, vector: &Values) {
     let (column, vector) = (column.physical(), vector.physical());
     invariant!(column == vector, "a vector of {vector:?} for a column of {column:?}");

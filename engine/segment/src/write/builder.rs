@@ -1,6 +1,6 @@
-//! Collecting rows column by column, in blocks, until they are written as one file.
+//! Collects rows column by column, in blocks, until they are written as one file.
 //!
-//! Nothing is encoded before writing begins: the encodings are chosen from the whole column.
+//! Nothing is encoded before writing begins: choosing the encodings takes the whole column.
 
 use super::blocks::{BlockValues, Column};
 use super::filter;
@@ -19,12 +19,12 @@ pub struct SegmentBuilder {
     rows: usize,
     memory: usize,
     overflow: bool,
-    /// Key columns and the id of the column of row numbers in key order.
+    /// Key columns, and the id of the column of row numbers in key order.
     key_order: Option<(Vec<usize>, u32)>,
-    /// Key columns and the id of the column of their filter.
+    /// Key columns, and the id of their filter column.
     key_filter: Option<(Vec<usize>, u32)>,
     indexes: Vec<IndexOrder>,
-    /// Whether only the columns of the indexes are written.
+    /// Whether to write only the index columns.
     indexes_only: bool,
 }
 
@@ -44,8 +44,8 @@ impl SegmentBuilder {
         }
     }
 
-    /// Adds a last column with this id: the row numbers in the order of the key, for rows that are
-    /// not sorted by it.
+    /// Adds a last column with this id: the row numbers in key order, for rows sorted by other
+    /// columns.
     pub fn with_key_order(self, key_columns: Vec<usize>, id: u32) -> Self {
         debug_assert!(self.has(&key_columns), "a key of columns {key_columns:?}");
         SegmentBuilder { key_order: Some((key_columns, id)), ..self }
@@ -73,7 +73,7 @@ impl SegmentBuilder {
         SegmentBuilder { indexes_only: true, ..self }
     }
 
-    /// Whether these are some of the columns.
+    /// Whether there is at least one column and all of these positions exist.
     fn has(&self, columns: &[usize]) -> bool {
         !columns.is_empty() && columns.iter().all(|column| *column < self.columns.len())
     }
@@ -83,7 +83,7 @@ impl SegmentBuilder {
         self.rows
     }
 
-    /// The values that some columns have in a row.
+    /// The values of some columns in a row.
     pub fn values(&self, columns: &[usize], row: usize) -> Vec<Value> {
         debug_assert!(row < self.rows, "row {row} of a builder with {}", self.rows);
         let value = |column: &usize| {
@@ -102,7 +102,7 @@ impl SegmentBuilder {
         self.memory
     }
 
-    /// Appends the selected rows of a batch. Its columns are those of the builder, in order.
+    /// Appends the selected rows of a batch, whose columns are those of the builder, in order.
     pub fn push(&mut self, batch: &Batch) {
         invariant!(
             batch.columns.len() == self.columns.len(),
@@ -133,8 +133,8 @@ impl SegmentBuilder {
         }
     }
 
-    /// Turns into a writer that does the same in steps. A `limit` error when the rows exceed what a
-    /// segment can hold.
+    /// Converts into a writer that does the same in steps. Fails with `limit` if a segment cannot
+    /// hold this number of rows.
     pub fn into_writer(mut self) -> Result<SegmentWriter> {
         if let Some((key, id)) = self.key_order.take() {
             let keys: Vec<&[BlockValues]> =

@@ -1,4 +1,4 @@
-//! Building the filter of keys of a segment. Keys with a null are left out: lookups never ask for one.
+//! Builds the filter of a segment's keys. Omits keys with a null: lookups never search for one.
 
 use super::blocks::BlockValues;
 use crate::filter::bits;
@@ -7,7 +7,7 @@ use nacre_column::Values;
 use nacre_types::hash::hash_bytes;
 use nacre_types::limits::BLOCK_ROWS;
 
-/// The filter of the keys that `columns` make up, in blocks. A key equal to its neighbour is not
+/// Builds the filter of the keys in `columns`, in blocks. A key equal to its neighbour is not
 /// hashed again.
 pub(crate) fn build(columns: &[&[BlockValues]], rows: usize) -> Vec<BlockValues> {
     debug_assert!(

@@ -1,7 +1,7 @@
-//! Columns in another order than the rows: what an index over some columns needs of a segment.
+//! Columns in another order than the rows: the part of an index that is stored in a segment.
 //!
-//! The values of those columns are written a second time, sorted, with the numbers of their rows
-//! beside them, ascending among equal values. To the file these are columns like any other, with ids
+//! The values of the index columns are written a second time, sorted, together with the numbers of
+//! their rows, ascending among equal values. To the file these are columns like any other, with ids
 //! of their own: they have zone maps, encodings, checksums and a place in the cache.
 //! [`Segment::lower_bound`] and [`Segment::upper_bound`] find a key in them.
 //!
@@ -62,7 +62,7 @@ fn permuted(blocks: &[BlockValues], physical: PhysicalType, order: &[i64]) -> Ve
     order.chunks(BLOCK_ROWS).map(block).collect()
 }
 
-/// The values of some rows. All blocks are of one type.
+/// The values of some rows. All blocks have the same type.
 fn gathered(blocks: &[BlockValues], physical: PhysicalType, rows: &[i64]) -> Values {
     for (values, _) in blocks {
         let found = values.physical();

@@ -1,5 +1,5 @@
-//! Sorting rows by key: the order in which a segment that is sorted by something else, or an index,
-//! lists the numbers of its rows.
+//! Sorts rows by key: the order of row numbers in a segment sorted by other columns, or in an
+//! index.
 
 use super::blocks::BlockValues;
 use nacre_column::Scalar;
@@ -8,8 +8,8 @@ use nacre_types::key::order_f64;
 use nacre_types::limits::BLOCK_ROWS;
 use std::cmp::Ordering;
 
-/// The numbers of `rows` rows in the order of their keys, given the blocks of each key column. Of equal
-/// keys the lower number comes first.
+/// The numbers of `rows` rows in key order, given the blocks of each key column. Equal keys are
+/// ordered by row number.
 pub(crate) fn order_of(keys: &[&[BlockValues]], rows: usize) -> Vec<i64> {
     debug_assert!(
         keys.iter().all(|column| column.len() == rows.div_ceil(BLOCK_ROWS)),
@@ -26,10 +26,11 @@ pub(crate) fn order_of(keys: &[&[BlockValues]], rows: usize) -> Vec<i64> {
 
 /// Sorts ascending rows by all columns.
 ///
-/// Packs what decides first into one number per row, its rank: whether there is a value, its first
-/// eight bytes after those that all rows share, how many there are, and last the row. Rows whose ranks
-/// tie are sorted by what comes next: the column's next bytes, or the next column. They wait in a list
-/// and not on the stack, because texts can share any number of bytes.
+/// Packs the leading part of the sort key into one number per row, its rank: whether there is a
+/// value, its first eight bytes after those shared by all rows, their number, and last the row.
+/// Rows with equal ranks are sorted by what comes next: the column's next bytes, or the next
+/// column. They are queued in a list instead of recursing, because texts can share any number of
+/// bytes.
 fn sort_by(keys: &[&[BlockValues]], rows: &mut [u32]) {
     // Column, number of shared bytes, positions.
     let mut left = vec![(0, 0, 0..rows.len())];
@@ -69,12 +70,12 @@ fn sort_by(keys: &[&[BlockValues]], rows: &mut [u32]) {
 const ROW_BITS: u32 = 32;
 const LENGTH_BITS: u32 = 4;
 const LENGTH_MASK: u32 = (1 << LENGTH_BITS) - 1;
-/// Bytes of a text in a rank.
+/// Number of bytes of a text in a rank.
 const FIRST_BYTES: usize = 8;
-/// The length of a value that is longer than its part in the rank.
+/// The length in a rank of a value with more bytes than the rank holds.
 const LONGER: u32 = 9;
 const _: () = assert!(LONGER <= LENGTH_MASK && FIRST_BYTES < LONGER as usize);
-/// Up to this many rows are sorted by comparing whole keys.
+/// Maximum number of rows sorted by comparing whole keys.
 const FEW: usize = 16;
 
 /// The rank of a row among others whose values share their first `common` bytes.
@@ -109,7 +110,7 @@ fn rank(blocks: &[BlockValues], row: u32, common: usize) -> u128 {
     rank
 }
 
-/// How many of their first bytes the values of all rows share, given that they share `known`.
+/// Number of leading bytes shared by the values of all rows, given that they share `known`.
 fn common_bytes(blocks: &[BlockValues], rows: &[u32], known: usize) -> usize {
     let mut common: Option<&[u8]> = None;
     for row in rows {
@@ -152,7 +153,7 @@ mod tests {
     use nacre_column::{Bitmap, BytesColumn, Values};
     use nacre_types::limits::BLOCK_ROWS;
 
-    /// Pseudo-random numbers, the same every time.
+    /// Pseudo-random numbers from a fixed seed.
     fn random(seed: u64) -> impl FnMut(u64) -> u64 {
         let mut state = seed;
         move |below| {
@@ -188,7 +189,7 @@ mod tests {
                         .collect(),
                 ),
                 _ => {
-                    // Shared prefixes, trailing zero bytes, and differences far behind.
+                    // Shared prefixes, trailing zero bytes, and late differences.
                     let mut out = BytesColumn::default();
                     for n in many(400) {
                         let mut text = b"in common ".to_vec();
@@ -227,7 +228,8 @@ mod tests {
         }
     }
 
-    /// Each text is a prefix of all longer ones, up to its last byte: no eight bytes tell two apart.
+    /// Each text is a prefix of all longer ones, up to its last byte: no eight bytes distinguish
+    /// two of them.
     #[test]
     #[allow(clippy::disallowed_methods)]
     fn texts_with_long_shared_prefixes_need_no_deep_stack() {

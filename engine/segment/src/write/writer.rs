@@ -1,7 +1,7 @@
-//! Writing a segment, column by column, in steps.
+//! Writes a segment, column by column, in steps.
 //!
-//! Each column is written with its dictionary first, and freed as it goes. The footer comes last, so
-//! a file cut short has no trailer and is not a segment.
+//! Each column is written with its dictionary first, and freed as it is written. The footer comes
+//! last, so a truncated file has no trailer and is not a segment.
 
 use super::blocks::{BlockValues, Column};
 use crate::footer::{
@@ -16,7 +16,7 @@ use nacre_types::checksum::checksum;
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, invariant};
 
-/// Bytes gathered before they are written to the file.
+/// Bytes collected before they are written to the file.
 pub(crate) const WRITE_BYTES: usize = 1 << 20;
 
 /// A segment being written, a few blocks at a time.
@@ -45,13 +45,14 @@ impl SegmentWriter {
     }
 
     /// Encodes and writes up to `blocks` blocks of one column. Returns the file's length once it is
-    /// complete. Every step takes the same file and none syncs it. A writer that failed cannot go on.
+    /// complete. Every step takes the same file; none syncs it. After an error the writer must not
+    /// be used again.
     pub fn step(&mut self, file: &dyn LocalFile, blocks: usize) -> Result<Option<u64>> {
         debug_assert!(blocks > 0, "a step of no blocks never ends");
         let mut column = match self.current.take() {
             Some(column) => column,
             None => match self.columns.next() {
-                // Planning reads the whole column and is a step of its own.
+                // Planning reads the whole column and is a separate step.
                 Some(column) => {
                     self.current = Some(ColumnWriter::begin(column, file, &mut self.out)?);
                     return Ok(None);
@@ -70,7 +71,7 @@ impl SegmentWriter {
     fn finish(&mut self, file: &dyn LocalFile) -> Result<u64> {
         let footer = footer::encode(self.rows, &self.entries);
         let out = &mut self.out;
-        // The trailer follows the footer without a gap.
+        // The trailer directly follows the footer.
         let offset = out.align();
         debug_assert!(
             footer::decode(&footer, offset).is_ok_and(
@@ -99,12 +100,12 @@ struct ColumnWriter {
     next: usize,
     plan: ColumnPlan,
     entry: ColumnEntry,
-    /// Least and greatest value so far.
+    /// Smallest and largest value so far.
     whole: Option<(Scalar<'static>, Scalar<'static>)>,
 }
 
 impl ColumnWriter {
-    /// Plans a column and writes its dictionary, if it gets one.
+    /// Plans a column and writes its dictionary, if any.
     fn begin(column: Column, file: &dyn LocalFile, out: &mut Output) -> Result<ColumnWriter> {
         let plan = match column.searched {
             true => ColumnPlan::choose_for_search(&column.blocks),
@@ -169,7 +170,7 @@ impl ColumnWriter {
         Ok(end == self.blocks.len())
     }
 
-    /// The entry of a column whose blocks are all written.
+    /// The entry of a column once all its blocks are written.
     fn finish(self, rows: usize) -> ColumnEntry {
         let mut entry = self.entry;
         entry.bounds.push(entry.meta.data_type, self.whole.as_ref());
@@ -178,13 +179,13 @@ impl ColumnWriter {
     }
 }
 
-/// The length of a block as the footer holds it.
+/// The length of a block, as stored in the footer.
 fn length(bytes: &[u8]) -> Result<u32> {
     invariant!(!bytes.is_empty(), "a block without bytes");
     u32::try_from(bytes.len()).map_err(|_| Error::limit("block longer than 4 GiB"))
 }
 
-/// The file, written in large pieces.
+/// Buffered output to the file, in large writes.
 struct Output {
     written: u64,
     buffer: Vec<u8>,
@@ -197,7 +198,7 @@ impl Output {
         invariant!(offset.is_multiple_of(ALIGNMENT as u64), "a block at byte {offset}");
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= WRITE_BYTES {
-            // Writes whole units only, so that the rest starts aligned.
+            // Writes whole units only, so that the remainder starts aligned.
             self.align();
             self.flush(file)?;
         }
