@@ -1,4 +1,4 @@
-//! Fields of dates and times, as `EXTRACT` and `DATE_TRUNC` name them.
+//! Fields of dates and times, as named by `EXTRACT` and `DATE_TRUNC`.
 
 use nacre_types::{Error, Result};
 
@@ -22,7 +22,7 @@ pub enum DatePart {
 }
 
 impl DatePart {
-    /// The field of a name, in any case, singular or plural; `unsupported` for other names.
+    /// Parses a name, in any case, singular or plural; `unsupported` for other names.
     pub fn named(name: &str) -> Result<DatePart> {
         let lower = name.to_ascii_lowercase();
         Ok(match lower.strip_suffix('s').filter(|s| s.len() > 2).unwrap_or(&lower) {
@@ -43,7 +43,7 @@ impl DatePart {
         })
     }
 
-    /// Its name; [`DatePart::named`] reads it.
+    /// Its name, which [`DatePart::named`] parses.
     pub fn name(self) -> &'static str {
         match self {
             DatePart::Year => "year",

@@ -1,8 +1,8 @@
-//! How many digits the values of a numeric type have, and decimal types made of digits.
+//! The number of digits of numeric types, and decimal types built from digits.
 
 use nacre_types::{DECIMAL_MAX_PRECISION, DataType};
 
-/// Decimal digits an integer type needs.
+/// Number of decimal digits of an integer type.
 fn integer_digits(t: DataType) -> u8 {
     match t {
         DataType::Int8 | DataType::UInt8 => 3,
@@ -13,7 +13,7 @@ fn integer_digits(t: DataType) -> u8 {
     }
 }
 
-/// Precision and scale of a decimal, or of an integer seen as one.
+/// Precision and scale of a decimal, or of an integer converted to one.
 pub fn decimal_shape(t: DataType) -> Option<(u8, u8)> {
     match t {
         DataType::Decimal { precision, scale } => Some((precision, scale)),
@@ -22,7 +22,7 @@ pub fn decimal_shape(t: DataType) -> Option<(u8, u8)> {
     }
 }
 
-/// `DECIMAL(precision, scale)`, with both capped at the largest there is.
+/// `DECIMAL(precision, scale)`, with both capped at the maximum.
 pub fn decimal(precision: u32, scale: u32) -> DataType {
     let scale = scale.min(DECIMAL_MAX_PRECISION as u32);
     let precision = precision.clamp(scale.max(1), DECIMAL_MAX_PRECISION as u32);

@@ -1,8 +1,8 @@
-//! SQL functions and the kernels of expressions: what a call means and how it is evaluated.
+//! SQL functions and expression kernels: the meaning of calls and their evaluation.
 //!
-//! Knows types and vectors. Knows neither plans nor syntax: the binder and the evaluator come to this
-//! crate, never the other way round. [`registry`] lists every function; an entry (`entry/`) holds all
-//! that anything else knows of one.
+//! Depends on types and vectors, not on plans or syntax: the binder and the evaluator call this
+//! crate, never the reverse. [`registry`] lists every function; an entry (`entry/`) holds
+//! everything that other code needs of one.
 
 pub mod aggregate;
 pub mod date_part;

@@ -1,4 +1,4 @@
-//! Binary operators: what plans and kernels both name.
+//! Binary operators, shared by plans and kernels.
 
 /// Binary operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -7,7 +7,8 @@ pub enum BinaryOp {
     Add,
     Subtract,
     Multiply,
-    /// Integers and decimals divide to a decimal or double as the result type says; by zero is an error.
+    /// Integers and decimals divide to a decimal or double, according to the result type; division
+    /// by zero is an error.
     Divide,
     /// `DIV` / `//`: integer quotient, truncated.
     IntegerDivide,
@@ -18,7 +19,7 @@ pub enum BinaryOp {
     LessOrEqual,
     Greater,
     GreaterOrEqual,
-    /// `IS NOT DISTINCT FROM`, `<=>`: nulls are equal; never null.
+    /// `IS NOT DISTINCT FROM`, `<=>`: nulls are equal; the result is never null.
     NotDistinct,
     /// `IS DISTINCT FROM`.
     Distinct,
@@ -32,7 +33,7 @@ pub enum BinaryOp {
 }
 
 impl BinaryOp {
-    /// The comparison with its sides exchanged; other operators are returned unchanged.
+    /// The comparison with its sides swapped; other operators are returned unchanged.
     pub fn turned(self) -> BinaryOp {
         match self {
             BinaryOp::Less => BinaryOp::Greater,
@@ -43,7 +44,7 @@ impl BinaryOp {
         }
     }
 
-    /// Whether this is a comparison, with a boolean result.
+    /// Whether this is a comparison, which has a boolean result.
     pub fn is_comparison(self) -> bool {
         use BinaryOp::*;
         matches!(

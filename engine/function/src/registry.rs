@@ -1,5 +1,5 @@
-//! The registry: every function by every name. An entry stands in one of the files listed here; adding a
-//! function adds an entry to a file.
+//! The registry: all functions, by all their names. An entry is in one of the files listed here;
+//! adding a function adds an entry to a file.
 
 use crate::aggregate::{average, collected, count, extreme, grouping, moments, quantile, sum};
 use crate::entry::aggregate::{
@@ -23,7 +23,7 @@ pub struct Chapter {
     pub title: &'static str,
     /// Scalar functions.
     pub functions: &'static [&'static [&'static ScalarFunction]],
-    /// Names that stand for expressions.
+    /// Functions defined as expressions.
     pub expressions: &'static [&'static [&'static Expression]],
 }
 
@@ -53,7 +53,7 @@ pub static SCALARS: &[Chapter] = &[
     Chapter { title: "The system", functions: &[], expressions: &[system::EXPRESSIONS] },
 ];
 
-/// What a name of a scalar function stands for.
+/// The definition of a scalar function.
 #[derive(Clone, Copy)]
 pub enum ScalarEntry {
     /// A function with a kernel.
@@ -63,8 +63,8 @@ pub enum ScalarEntry {
 }
 
 impl ScalarEntry {
-    /// Whether the first argument of a call with this many arguments is the name of a date part, which
-    /// may stand without quotes.
+    /// Whether the first argument of a call with this number of arguments is the name of a date
+    /// part, which may be unquoted.
     pub fn takes_part(self, arguments: usize) -> bool {
         match self {
             ScalarEntry::Function(function) => function.part.is_taken(arguments),
@@ -89,12 +89,12 @@ pub fn functions() -> impl Iterator<Item = &'static ScalarFunction> {
     SCALARS.iter().flat_map(|chapter| chapter.functions.iter().copied().flatten().copied())
 }
 
-/// Every name that stands for an expression.
+/// Every function defined as an expression.
 pub fn expressions() -> impl Iterator<Item = &'static Expression> {
     SCALARS.iter().flat_map(|chapter| chapter.expressions.iter().copied().flatten().copied())
 }
 
-/// What a name in lower case stands for.
+/// Looks up a lower-case name.
 pub fn scalar(name: &str) -> Option<ScalarEntry> {
     let function = functions().find(|function| function.names.contains(&name));
     let expression = || expressions().find(|expression| expression.names.contains(&name));
@@ -117,7 +117,7 @@ static AGGREGATES: &[&[&AggregateFunction]] = &[
     moments::FUNCTIONS,
 ];
 
-/// All names that stand for expressions over aggregates.
+/// All aggregates defined as expressions.
 static AGGREGATE_EXPRESSIONS: &[&[&AggregateExpression]] = &[
     count::EXPRESSIONS,
     average::EXPRESSIONS,
@@ -132,7 +132,7 @@ static GROUPINGS: &[&[&GroupingFunction]] = &[grouping::FUNCTIONS];
 /// All window functions that are not aggregates.
 static WINDOWS: &[&[&WindowFunction]] = &[ranking::FUNCTIONS, value::FUNCTIONS];
 
-/// What a name of an aggregate stands for.
+/// The definition of an aggregate.
 #[derive(Clone, Copy)]
 pub enum AggregateEntry {
     /// An aggregate.
@@ -160,7 +160,7 @@ pub fn aggregates() -> impl Iterator<Item = &'static AggregateFunction> {
     AGGREGATES.iter().copied().flatten().copied()
 }
 
-/// Every name that stands for an expression over aggregates.
+/// Every aggregate defined as an expression.
 pub fn aggregate_expressions() -> impl Iterator<Item = &'static AggregateExpression> {
     AGGREGATE_EXPRESSIONS.iter().copied().flatten().copied()
 }
@@ -175,19 +175,19 @@ pub fn windows() -> impl Iterator<Item = &'static WindowFunction> {
     WINDOWS.iter().copied().flatten().copied()
 }
 
-/// What a name in lower case stands for among aggregates.
+/// Looks up a lower-case name among aggregates.
 pub fn aggregate(name: &str) -> Option<AggregateEntry> {
     let function = aggregates().find(|function| function.names.contains(&name));
     let expression = || aggregate_expressions().find(|expression| expression.names.contains(&name));
     function.map(AggregateEntry::Function).or_else(|| expression().map(AggregateEntry::Expression))
 }
 
-/// The function of grouping sets of a name in lower case.
+/// Looks up a lower-case name among functions of grouping sets.
 pub fn grouping(name: &str) -> Option<&'static GroupingFunction> {
     groupings().find(|function| function.names.contains(&name))
 }
 
-/// The window function of a name in lower case.
+/// Looks up a lower-case name among window functions.
 pub fn window(name: &str) -> Option<&'static WindowFunction> {
     windows().find(|function| function.names.contains(&name))
 }

@@ -1,4 +1,4 @@
-//! Names that stand for expressions over sums and averages.
+//! Aggregates defined as expressions over sums and averages.
 
 use super::sum::{AVG, SUM};
 use crate::entry::aggregate::{AggregateArguments, AggregateBinding, AggregateExpression};
@@ -74,7 +74,7 @@ pub(crate) static EXPRESSIONS: &[&AggregateExpression] = &[
     },
 ];
 
-/// The average of one argument over rows at which the other is not null.
+/// The average of one argument over the rows at which the other is not null.
 fn average_of_pairs(
     binding: &mut dyn AggregateBinding,
     arguments: AggregateArguments<'_>,

@@ -1,4 +1,4 @@
-//! Aggregates that look at all rows of a group: in an order, or by another value.
+//! Aggregates that collect all rows of a group: ordered, or selected by another value.
 
 use super::extreme::MIN;
 use crate::entry::aggregate::{
@@ -167,7 +167,7 @@ static STRING_AGG: AggregateFunction = AggregateFunction {
 pub(crate) static FUNCTIONS: &[&AggregateFunction] =
     &[&FIRST, &LAST, &ARG_MIN, &ARG_MAX, &BIT_AND, &BIT_OR, &BIT_XOR, &PRODUCT, &STRING_AGG];
 
-/// The names of this file that stand for expressions.
+/// The aggregates of this file that are expressions.
 pub(crate) static EXPRESSIONS: &[&AggregateExpression] = &[&GROUP_CONCAT, &ANY_VALUE];
 
 static GROUP_CONCAT: AggregateExpression = AggregateExpression {
@@ -194,7 +194,7 @@ static ANY_VALUE: AggregateExpression = AggregateExpression {
             return same_type(&FIRST, binding, arguments);
         }
         arguments.refuse_intervals(binding)?;
-        // Any value will do, and the least needs no memory.
+        // Any value is allowed, and the minimum takes no memory.
         arguments.distinct = false;
         let [value] = arguments.take()?;
         let data_type = binding.data_type(&value);
@@ -247,7 +247,7 @@ fn integers(rows: &Collection<'_>) -> impl Iterator<Item = i64> {
     })
 }
 
-/// The value of the first row whose key comes before or after all others.
+/// The value of the row with the smallest or largest key; the first row among equals.
 fn best(rows: &Collection<'_>, wanted: Ordering) -> Value {
     let key = |row: u32| rows.argument(1, row);
     let better = |best: u32, row: u32| match compare_values(&key(row), &key(best)) == wanted {

@@ -1,4 +1,4 @@
-//! Counting rows.
+//! Row counts.
 
 use super::rows::{not_null, state, unlike};
 use crate::entry::aggregate::{
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 const INT: DataType = DataType::Int64;
 
-/// Rows; with an argument, rows at which it is not null.
+/// The number of rows; with an argument, of rows at which it is not null.
 pub static COUNT: AggregateFunction = AggregateFunction {
     names: &["count"],
     doc: Doc::new(
@@ -47,7 +47,7 @@ pub static COUNT: AggregateFunction = AggregateFunction {
 /// The functions of this file.
 pub(crate) static FUNCTIONS: &[&AggregateFunction] = &[&COUNT];
 
-/// The names of this file that stand for expressions.
+/// The aggregates of this file that are expressions.
 pub(crate) static EXPRESSIONS: &[&AggregateExpression] = &[
     &AggregateExpression {
         names: &["count_if", "countif"],
@@ -108,7 +108,7 @@ fn count_where(
     Ok(binding.aggregate(&COUNT, arguments, INT))
 }
 
-/// A count a group.
+/// One count per group.
 struct Counts(Vec<i64>);
 
 impl State for Counts {

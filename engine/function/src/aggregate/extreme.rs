@@ -1,4 +1,4 @@
-//! Least and greatest values.
+//! Minimum and maximum.
 
 use super::rows::{not_null, state, unlike, validity, wrong};
 use crate::entry::aggregate::{
@@ -18,7 +18,7 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The least value.
+/// The minimum.
 pub static MIN: AggregateFunction = AggregateFunction {
     names: &["min"],
     doc: Doc::new(
@@ -33,7 +33,7 @@ pub static MIN: AggregateFunction = AggregateFunction {
     accumulation: Accumulation::Parts(|types| Ok(Box::new(Extremes::new(types, Wanted::Least)))),
 };
 
-/// The greatest value.
+/// The maximum.
 pub static MAX: AggregateFunction = AggregateFunction {
     names: &["max"],
     doc: Doc::new(
@@ -51,7 +51,7 @@ pub static MAX: AggregateFunction = AggregateFunction {
 /// The functions of this file.
 pub(crate) static FUNCTIONS: &[&AggregateFunction] = &[&MIN, &MAX];
 
-/// The names of this file that stand for expressions.
+/// The aggregates of this file that are expressions.
 pub(crate) static EXPRESSIONS: &[&AggregateExpression] = &[
     &AggregateExpression {
         names: &["bool_and", "every"],
@@ -91,7 +91,7 @@ fn extreme(
     Ok(binding.aggregate(function, arguments.with(vec![value]), data_type))
 }
 
-/// The least or greatest truth value.
+/// The smallest or largest truth value.
 fn truth(
     function: &'static AggregateFunction,
     binding: &mut dyn AggregateBinding,
@@ -112,13 +112,13 @@ enum Wanted {
     Greatest,
 }
 
-/// The best value a group. Texts are kept apart, as they have no fixed width.
+/// The best value of each group. Texts are stored separately, because they have no fixed width.
 struct Extremes {
     wanted: Wanted,
     data_type: DataType,
-    /// Empty for texts.
+    /// Empty for text.
     values: Values,
-    /// Empty for everything else.
+    /// Empty for other types.
     texts: Vec<Box<[u8]>>,
     /// Bytes of all texts.
     text_bytes: usize,
@@ -139,12 +139,12 @@ impl Extremes {
         }
     }
 
-    /// What 128-bit values are compared by: intervals by their length.
+    /// The sort key of 128-bit values: the length for intervals.
     fn key(&self) -> fn(i128) -> i128 {
         if self.data_type == DataType::Interval { packed_length } else { |v| v }
     }
 
-    /// Keeps a value of other states for group `id` if it is better.
+    /// Replaces the value of group `id` by a value of other states if that is better.
     fn offer(&mut self, other: &Extremes, at: usize, id: usize) {
         let key = self.key();
         let greatest = self.wanted == Wanted::Greatest;
@@ -280,7 +280,7 @@ impl State for Extremes {
         Ok(Vector::new(self.data_type, values, validity(self.seen[groups].iter().copied())))
     }
 
-    /// Of intervals that are equally long the first is kept.
+    /// Among intervals of equal length the first is kept.
     fn is_order_free(&self) -> bool {
         self.data_type != DataType::Interval
     }

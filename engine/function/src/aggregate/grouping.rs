@@ -1,4 +1,4 @@
-//! Functions that tell the grouping sets of a query apart.
+//! Functions that identify the grouping set of a row.
 
 use crate::entry::doc::Doc;
 use crate::entry::grouping::GroupingFunction;

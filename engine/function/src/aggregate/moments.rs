@@ -1,4 +1,4 @@
-//! Variances, correlations and other moments, from counts, means and sums of powers.
+//! Variance, correlation and other moments, from counts, means and sums of powers.
 
 use super::rows::unlike;
 use crate::entry::aggregate::{
@@ -292,7 +292,7 @@ pub(crate) static FUNCTIONS: &[&AggregateFunction] = &[
     &KURTOSIS,
 ];
 
-/// Count, means, and sums of powers of the differences from the mean.
+/// Count, means, and sums of powers of the deviations from the mean.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     n: f64,
@@ -306,8 +306,8 @@ struct Sums {
 }
 
 impl Sums {
-    /// Adds a pair: the one-pass update of Pébay, *Formulas for Robust, One-Pass Parallel Computation of
-    /// Covariances and Arbitrary-Order Statistical Moments*, 2008.
+    /// Adds a pair with the one-pass update of Pébay, *Formulas for Robust, One-Pass Parallel
+    /// Computation of Covariances and Arbitrary-Order Statistical Moments*, 2008.
     fn add(&mut self, x: f64, y: f64) {
         let before = self.n;
         let n = before + 1.0;
@@ -326,10 +326,10 @@ impl Sums {
     }
 }
 
-/// Sums a group; a row with a null argument does not count.
+/// Sums per group. Rows with a null argument are ignored.
 struct Moments {
     sums: Vec<Sums>,
-    /// The result; `None` is null. Without rows it is null anyway.
+    /// Computes the result; `None` is null. Without rows it is null in any case.
     result: fn(&Sums) -> Option<f64>,
 }
 

@@ -51,7 +51,7 @@ static QUANTILE_DISC: AggregateFunction = AggregateFunction {
     },
 };
 
-/// [`QUANTILE_CONT`] of values from the greatest to the least.
+/// [`QUANTILE_CONT`] in descending order.
 static QUANTILE_CONT_DESCENDING: AggregateFunction = AggregateFunction {
     names: &["quantile_cont"],
     doc: Doc::new("", "", "", ""),
@@ -64,7 +64,7 @@ static QUANTILE_CONT_DESCENDING: AggregateFunction = AggregateFunction {
     },
 };
 
-/// [`QUANTILE_DISC`] of values from the greatest to the least.
+/// [`QUANTILE_DISC`] in descending order.
 static QUANTILE_DISC_DESCENDING: AggregateFunction = AggregateFunction {
     names: &["quantile_disc"],
     doc: Doc::new("", "", "", ""),
@@ -86,7 +86,7 @@ static MODE: AggregateFunction = AggregateFunction {
         "b",
     ),
     rule: |binding, mut arguments| {
-        // `mode() WITHIN GROUP (ORDER BY x)` has its argument in the order.
+        // The argument of `mode() WITHIN GROUP (ORDER BY x)` is in the order.
         if arguments.within_group && arguments.operands.is_empty() {
             arguments.operands.extend(arguments.order.drain(..).map(|key| key.operand));
         }
@@ -100,7 +100,7 @@ static MODE: AggregateFunction = AggregateFunction {
 /// The functions of this file.
 pub(crate) static FUNCTIONS: &[&AggregateFunction] = &[&QUANTILE_CONT, &QUANTILE_DISC, &MODE];
 
-/// The names of this file that stand for expressions.
+/// The aggregates of this file that are expressions.
 pub(crate) static EXPRESSIONS: &[&AggregateExpression] =
     &[&PERCENTILE_CONT, &PERCENTILE_DISC, &MEDIAN];
 
@@ -144,8 +144,8 @@ static MEDIAN: AggregateExpression = AggregateExpression {
     },
 };
 
-/// Binds `f(x, fraction)` and `f(fraction) WITHIN GROUP (ORDER BY x)`. Of the two functions, the second is
-/// for a descending order.
+/// Binds `f(x, fraction)` and `f(fraction) WITHIN GROUP (ORDER BY x)`. The second function is for
+/// descending order.
 fn quantile(
     [ascending, descending]: [&'static AggregateFunction; 2],
     binding: &mut dyn AggregateBinding,
@@ -201,7 +201,7 @@ fn mode(rows: &Collection<'_>) -> Result<Value> {
     Ok(best.1)
 }
 
-/// The second argument of the first row, which is the same for all.
+/// The second argument of the first row, which is equal in all rows.
 fn fraction(rows: &Collection<'_>) -> Result<f64> {
     let fraction = rows.order.first().map_or(0.0, |row| number(&rows.argument(1, *row)));
     if !(0.0..=1.0).contains(&fraction) {
@@ -224,7 +224,7 @@ fn continuous(rows: &Collection<'_>, values: Vec<Value>) -> Result<Value> {
     let between = match (a == b, (b - a).is_finite()) {
         (true, _) => a,
         (_, true) => a + (b - a) * share,
-        // Infinities, or too far from each other for a difference.
+        // Infinities, or values whose difference overflows.
         (_, false) => a * (1.0 - share) + b * share,
     };
     cast_value(&Value::Float(between), rows.data_type)

@@ -1,10 +1,10 @@
-//! Rows that aggregates count.
+//! The rows that aggregates process.
 
 use crate::vector::rows::ActiveRows;
 use nacre_column::{Bitmap, Vector};
 use nacre_types::{DataType, Error};
 
-/// Those of the rows at which an argument is not null, so that loops need not look for nulls.
+/// The rows at which an argument is not null, so that loops need not check for nulls.
 pub(super) fn not_null<'s>(
     vector: &Vector,
     rows: ActiveRows<'s>,
@@ -15,7 +15,7 @@ pub(super) fn not_null<'s>(
     rows.narrowed(selection)
 }
 
-/// The validity of results of which some are null.
+/// The validity of results, some of which may be null.
 pub(super) fn validity(valid: impl ExactSizeIterator<Item = bool>) -> Option<Bitmap> {
     let mut out = Bitmap::filled(valid.len(), true);
     let mut nulls = false;
@@ -28,18 +28,18 @@ pub(super) fn validity(valid: impl ExactSizeIterator<Item = bool>) -> Option<Bit
     nulls.then_some(out)
 }
 
-/// A state of a group; its default if no row came for it.
+/// The state of a group; the default if the group has no rows.
 pub(super) fn state<T: Copy + Default>(states: &[T], at: usize) -> T {
     states.get(at).copied().unwrap_or_default()
 }
 
-/// The error of an argument of a type the aggregate is not made for.
+/// The error for an argument of a type that the aggregate does not support.
 #[cold]
 pub(super) fn wrong(data_type: DataType) -> Error {
     Error::type_error(format!("an aggregate was given {data_type}"))
 }
 
-/// The error of states that are merged with those of another aggregate.
+/// The error for merging states of different aggregates.
 #[cold]
 pub(super) fn unlike() -> Error {
     Error::type_error("states of different aggregates cannot be merged")

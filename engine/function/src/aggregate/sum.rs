@@ -1,4 +1,4 @@
-//! Sums and averages: exact of integers and decimals, in doubles of doubles.
+//! Sums and averages: exact for integers and decimals, in floating point for doubles.
 
 use super::rows::{not_null, state, unlike, validity, wrong};
 use crate::decimal_type::{decimal, decimal_shape};
@@ -19,7 +19,7 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Sum.
+/// The sum.
 pub static SUM: AggregateFunction = AggregateFunction {
     names: &["sum"],
     doc: Doc::new(
@@ -34,7 +34,7 @@ pub static SUM: AggregateFunction = AggregateFunction {
     accumulation: Accumulation::Parts(|types| states(types, Total::Sum)),
 };
 
-/// Average.
+/// The average.
 pub static AVG: AggregateFunction = AggregateFunction {
     names: &["avg", "mean"],
     doc: Doc::new(
@@ -52,7 +52,7 @@ pub static AVG: AggregateFunction = AggregateFunction {
 /// The functions of this file.
 pub(crate) static FUNCTIONS: &[&AggregateFunction] = &[&SUM, &AVG];
 
-/// The sum of integers and decimals is `DECIMAL(38,s)`; an average has some digits more.
+/// The sum of integers and decimals is `DECIMAL(38,s)`; an average has a larger scale.
 fn total(
     function: &'static AggregateFunction,
     more_digits: u32,
@@ -75,7 +75,8 @@ fn total(
     Ok(binding.aggregate(function, arguments.with(vec![value]), data_type))
 }
 
-/// Exact sums overflow with more rows than there can be, or with more digits than money has.
+/// Sums of integers, and of decimals of up to 28 digits, cannot overflow with any possible number
+/// of rows.
 fn may_fail(arguments: &[DataType]) -> bool {
     match arguments.first() {
         Some(DataType::Decimal { precision, .. }) => *precision > 28,
@@ -102,7 +103,7 @@ fn states(types: &Types<'_>, total: Total) -> Result<Box<dyn State>> {
     Err(Error::type_error(format!("no SUM or AVG of {argument}")).with_sqlstate("42883"))
 }
 
-/// An exact sum a group, and how many values it has.
+/// The exact sum and the number of values of each group.
 struct ExactSums {
     total: Total,
     argument: DataType,
@@ -178,7 +179,7 @@ impl State for ExactSums {
     }
 }
 
-/// A sum of doubles a group, and how many values it has.
+/// The sum of doubles and the number of values of each group.
 struct FloatSums {
     total: Total,
     sums: Vec<f64>,
@@ -280,7 +281,8 @@ fn add_exact(
     Ok(())
 }
 
-/// The sum of at most 2^31 values: halves are summed apart in 64 bits, which vectorises.
+/// The sum of at most 2^31 values: the high and low halves are summed separately in 64 bits, which
+/// vectorises.
 fn sum_block(values: &[i64]) -> i128 {
     let (mut low, mut high) = (0u64, 0i64);
     for v in values {

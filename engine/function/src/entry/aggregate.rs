@@ -1,4 +1,4 @@
-//! An entry of an aggregate.
+//! The registry entry of an aggregate.
 
 use super::coerce;
 use super::definition::Arity;
@@ -14,8 +14,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// An aggregate: all that the binder, the executor and the reference know of it. Plans refer to the entry
-/// itself.
+/// An aggregate: everything that the binder, the executor and the reference need. Plans refer to
+/// the entry itself.
 pub struct AggregateFunction {
     /// Its names in lower case; the first is the one `EXPLAIN` shows.
     pub names: &'static [&'static str],
@@ -23,15 +23,15 @@ pub struct AggregateFunction {
     pub doc: Doc,
     /// Binds a call.
     pub rule: AggregateRule,
-    /// Its value over no rows.
+    /// Its value without rows.
     pub over_nothing: OverNothing,
-    /// Whether it may fail over arguments of these types.
+    /// Whether it may fail for arguments of these types.
     pub may_fail: fn(&[DataType]) -> bool,
     /// How it is computed.
     pub accumulation: Accumulation,
 }
 
-/// A name that stands for an expression over other aggregates.
+/// An aggregate defined as an expression over other aggregates.
 pub struct AggregateExpression {
     /// Its names in lower case.
     pub names: &'static [&'static str],
@@ -44,7 +44,7 @@ pub struct AggregateExpression {
 /// Turns a call into an expression over aggregates.
 pub type AggregateRule = fn(&mut dyn AggregateBinding, AggregateArguments<'_>) -> Result<Operand>;
 
-/// The value of an aggregate over no rows.
+/// The value of an aggregate without rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverNothing {
     /// Null.
@@ -55,16 +55,15 @@ pub enum OverNothing {
 
 /// How an aggregate is computed.
 pub enum Accumulation {
-    /// A state a group, which may be made of parts: threads accumulate apart, windows put frames
-    /// together.
+    /// One mergeable state per group: threads accumulate separately, windows combine frames.
     Parts(fn(&Types<'_>) -> Result<Box<dyn State>>),
-    /// A state a group, which takes in all rows in their order.
+    /// One state per group, which processes all rows in order.
     Stream(fn(&Types<'_>) -> Result<Box<dyn State>>),
-    /// The rows of a group are collected, sorted, and looked at together.
+    /// The rows of a group are collected, sorted and processed together.
     Collected {
-        /// The argument without which a row does not count.
+        /// The argument that must not be null for a row to count.
         deciding: usize,
-        /// The result over the rows of one group.
+        /// Computes the result from the rows of one group.
         compute: fn(&Collection<'_>) -> Result<Value>,
     },
 }
@@ -78,7 +77,7 @@ pub struct Types<'a> {
 }
 
 impl Types<'_> {
-    /// The type of the first argument; that of a count without one.
+    /// The type of the first argument; `BIGINT` without arguments.
     pub fn first(&self) -> DataType {
         self.arguments.first().copied().unwrap_or(DataType::Int64)
     }
@@ -86,40 +85,40 @@ impl Types<'_> {
 
 /// The states of one aggregate for all groups.
 pub trait State: Send + Sync {
-    /// Makes room for this many groups.
+    /// Makes room for this number of groups.
     fn resize(&mut self, groups: usize);
-    /// Estimated bytes held.
+    /// Estimated memory in bytes.
     fn memory_bytes(&self) -> usize;
-    /// Takes in rows. Arguments are vectors over the same rows.
+    /// Accumulates rows. Arguments are vectors over the same rows.
     fn update(
         &mut self,
         args: &[Arc<Vector>],
         rows: ActiveRows<'_>,
         groups: Groups<'_>,
     ) -> Result<()>;
-    /// Adds groups `from..` of states of the same aggregate to the groups `ids` of these, for which room
-    /// was made. The other states may have fewer groups: those no row came for.
+    /// Merges groups `from..` of states of the same aggregate into the groups `ids`, which must
+    /// exist. The other states may have fewer groups if the last ones have no rows.
     fn merge(&mut self, other: &dyn State, from: usize, ids: &[u32]) -> Result<()>;
-    /// The results of some groups; texts take no more than `room`.
+    /// The results of some groups; texts take at most `room`.
     fn finish(&self, groups: Range<usize>, room: Room) -> Result<Vector>;
     /// Whether the result does not depend on the order of rows.
     fn is_order_free(&self) -> bool;
-    /// These states, for [`State::merge`] to find its own kind.
+    /// For [`State::merge`], to downcast the other states.
     fn as_any(&self) -> &dyn Any;
 }
 
-/// The rows of one group, of which there is at least one.
+/// The rows of one group, at least one.
 pub struct Collection<'a> {
-    /// The arguments, in the order rows came.
+    /// The arguments, in order of arrival.
     pub args: &'a [Vector],
-    /// Positions of rows in the order the call asks for.
+    /// Row positions in the order required by the call.
     pub order: &'a [u32],
     /// Result type.
     pub data_type: DataType,
 }
 
 impl Collection<'_> {
-    /// An argument at a row.
+    /// The value of an argument at a row.
     pub fn argument(&self, at: usize, row: u32) -> Value {
         self.args.get(at).map_or(Value::Null, |arg| arg.value(row as usize))
     }
@@ -130,19 +129,19 @@ impl Collection<'_> {
     }
 }
 
-/// A sort key inside a call.
+/// A sort key of a call.
 pub struct AggregateKey {
-    /// What is sorted by.
+    /// The sort expression.
     pub operand: Operand,
-    /// From the greatest to the least.
+    /// Descending order.
     pub descending: bool,
     /// Nulls come first.
     pub nulls_first: bool,
 }
 
-/// A call of an aggregate that is being bound.
+/// A call of an aggregate, while it is bound.
 pub struct AggregateArguments<'a> {
-    /// The name as the statement spells it, for messages.
+    /// The name as spelled in the statement, for messages.
     pub name: &'a str,
     /// The bound arguments; none for `*`.
     pub operands: Vec<Operand>,
@@ -156,7 +155,7 @@ pub struct AggregateArguments<'a> {
     pub filter: Option<Operand>,
 }
 
-/// The binder, as rules of aggregates see it.
+/// The interface of the binder for the rules of aggregates.
 pub trait AggregateBinding: Binding {
     /// An aggregate over the rows of the query.
     fn aggregate(
@@ -165,12 +164,12 @@ pub trait AggregateBinding: Binding {
         arguments: AggregateArguments<'_>,
         data_type: DataType,
     ) -> Operand;
-    /// Whether all conditions hold.
+    /// The conjunction of the conditions.
     fn all_of(&mut self, conditions: Vec<Operand>) -> Operand;
 }
 
 impl<'a> AggregateArguments<'a> {
-    /// Takes the operands of a call with exactly `N`; `42883` for another number.
+    /// Takes the operands of a call with exactly `N`; `42883` for any other number.
     pub fn take<const N: usize>(&mut self) -> Result<[Operand; N]> {
         let operands = std::mem::take(&mut self.operands);
         let count = operands.len();
@@ -182,12 +181,12 @@ impl<'a> AggregateArguments<'a> {
         AggregateArguments { operands, ..self }
     }
 
-    /// The call without an order, which makes no difference.
+    /// The call without an order, which does not affect the result.
     pub fn unordered(self) -> AggregateArguments<'a> {
         AggregateArguments { order: Vec::new(), ..self }
     }
 
-    /// The call only over rows for which a condition holds, too.
+    /// The call restricted to rows that satisfy another condition.
     pub fn only(
         mut self,
         binding: &mut dyn AggregateBinding,
@@ -198,7 +197,7 @@ impl<'a> AggregateArguments<'a> {
         self
     }
 
-    /// Refuses an order inside the call of an aggregate that has none.
+    /// Rejects an order in the call of an aggregate that ignores it.
     pub fn refuse_order(&self) -> Result<()> {
         match self.order.is_empty() {
             true => Ok(()),
@@ -206,7 +205,7 @@ impl<'a> AggregateArguments<'a> {
         }
     }
 
-    /// Refuses `DISTINCT`.
+    /// Rejects `DISTINCT`.
     pub fn refuse_distinct(&self) -> Result<()> {
         match self.distinct {
             true => Err(Error::unsupported(format!("DISTINCT in {} is not supported", self.name))),
@@ -214,7 +213,7 @@ impl<'a> AggregateArguments<'a> {
         }
     }
 
-    /// Refuses `DISTINCT` of intervals, which may be equal without being alike.
+    /// Rejects `DISTINCT` for intervals, which may be equal without being identical.
     pub fn refuse_intervals(&self, binding: &dyn Binding) -> Result<()> {
         let first = self.operands.first().map(|operand| binding.data_type(operand));
         match self.distinct && first == Some(DataType::Interval) {
@@ -224,7 +223,7 @@ impl<'a> AggregateArguments<'a> {
     }
 }
 
-/// A rule: one argument of any type, to that type.
+/// A rule: one argument of any type, and a result of the same type.
 pub fn same_type(
     function: &'static AggregateFunction,
     binding: &mut dyn AggregateBinding,
@@ -236,7 +235,7 @@ pub fn same_type(
     Ok(binding.aggregate(function, arguments.with(vec![value]), data_type))
 }
 
-/// A rule: one double to a double.
+/// A rule: one double, and a double result.
 pub fn double(
     function: &'static AggregateFunction,
     binding: &mut dyn AggregateBinding,
@@ -248,8 +247,8 @@ pub fn double(
     Ok(binding.aggregate(function, arguments.with(vec![x]), DataType::Float64))
 }
 
-/// A rule: the dependent double `y` and the independent `x`, in this order, to a double. Kernels take
-/// `x` first.
+/// A rule: the dependent double `y` and the independent `x`, in this order, and a double result.
+/// Kernels take `x` first.
 pub fn double_pair(
     function: &'static AggregateFunction,
     binding: &mut dyn AggregateBinding,
@@ -262,7 +261,7 @@ pub fn double_pair(
     Ok(binding.aggregate(function, arguments.with(vec![x, y]), DataType::Float64))
 }
 
-/// For aggregates that fail over no arguments.
+/// For aggregates that never fail.
 pub fn never(_: &[DataType]) -> bool {
     false
 }
@@ -278,7 +277,7 @@ impl AggregateFunction {
         self.names.first().copied().unwrap_or_default()
     }
 
-    /// Whether parts may be accumulated apart and merged.
+    /// Whether partial states can be accumulated separately and merged.
     pub fn is_made_of_parts(&self) -> bool {
         matches!(self.accumulation, Accumulation::Parts(_))
     }

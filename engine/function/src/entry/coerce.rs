@@ -1,4 +1,4 @@
-//! Operands brought to the types that kernels expect.
+//! Converts operands to the types that kernels expect.
 
 use super::definition::{Binding, Operand};
 use nacre_types::{DataType, Error, Result, Value};
@@ -13,7 +13,7 @@ pub fn is_null(binding: &dyn Binding, operand: &Operand) -> bool {
     binding.literal(operand).is_some_and(Value::is_null)
 }
 
-/// A number as a double.
+/// Converts a number to a double.
 pub fn double(binding: &mut dyn Binding, operand: Operand) -> Result<Operand> {
     let operand = binding.settle(operand, DataType::Float64);
     match binding.data_type(&operand) {
@@ -23,7 +23,7 @@ pub fn double(binding: &mut dyn Binding, operand: Operand) -> Result<Operand> {
     }
 }
 
-/// An integer of at most 64 bits; `name` names the function in messages.
+/// Converts to an integer of at most 64 bits; `name` is the function's name in messages.
 pub fn integer(binding: &mut dyn Binding, operand: Operand, name: &str) -> Result<Operand> {
     let operand = binding.settle(operand, DataType::Int64);
     match binding.data_type(&operand) {
@@ -33,7 +33,7 @@ pub fn integer(binding: &mut dyn Binding, operand: Operand, name: &str) -> Resul
     }
 }
 
-/// Like [`integer`], but a decimal literal is rounded to one.
+/// Like [`integer`], but rounds a decimal literal to an integer.
 pub fn rounded_integer(binding: &mut dyn Binding, operand: Operand, name: &str) -> Result<Operand> {
     match binding.literal(&operand) {
         Some(Value::Decimal { .. }) if binding.data_type(&operand).is_decimal() => {
@@ -43,7 +43,7 @@ pub fn rounded_integer(binding: &mut dyn Binding, operand: Operand, name: &str) 
     }
 }
 
-/// A number of any type; `name` names the function in messages.
+/// Checks for a number of any type; `name` is the function's name in messages.
 pub fn number(binding: &mut dyn Binding, operand: Operand, name: &str) -> Result<Operand> {
     let operand = binding.settle(operand, DataType::Float64);
     match binding.data_type(&operand) {
@@ -53,7 +53,7 @@ pub fn number(binding: &mut dyn Binding, operand: Operand, name: &str) -> Result
     }
 }
 
-/// A date, time, timestamp or interval; a text literal reads as a timestamp.
+/// Converts to a date, time, timestamp or interval; a text literal is parsed as a timestamp.
 pub fn temporal(binding: &mut dyn Binding, operand: Operand) -> Result<Operand> {
     let operand = binding.settle(operand, DataType::Timestamp);
     let is_literal = binding.literal(&operand).is_some();
@@ -65,32 +65,32 @@ pub fn temporal(binding: &mut dyn Binding, operand: Operand) -> Result<Operand> 
     }
 }
 
-/// A point in time as a timestamp.
+/// Converts a point in time to a timestamp.
 pub fn timestamp(binding: &mut dyn Binding, operand: Operand) -> Result<Operand> {
     let operand = temporal(binding, operand)?;
     binding.cast(operand, DataType::Timestamp)
 }
 
-/// A point in time as a date.
+/// Converts a point in time to a date.
 pub fn date(binding: &mut dyn Binding, operand: Operand) -> Result<Operand> {
     let operand = timestamp(binding, operand)?;
     binding.cast(operand, DataType::Date)
 }
 
-/// A value of any type as text.
+/// Converts a value of any type to text.
 pub fn text(binding: &mut dyn Binding, operand: Operand) -> Result<Operand> {
     let operand = binding.settle(operand, DataType::TEXT);
     let is_text = binding.data_type(&operand).is_text();
     if is_text { Ok(operand) } else { binding.cast(operand, DataType::TEXT) }
 }
 
-/// A value as binary.
+/// Converts a value to binary.
 pub fn bytes(binding: &mut dyn Binding, operand: Operand) -> Result<Operand> {
     let operand = binding.settle(operand, DataType::BLOB);
     if is_binary(binding, &operand) { Ok(operand) } else { binding.cast(operand, DataType::BLOB) }
 }
 
-/// A binary value as it is, a value of another type as text.
+/// Leaves a binary value unchanged and converts others to text.
 pub fn text_or_bytes(binding: &mut dyn Binding, operand: Operand) -> Result<Operand> {
     if is_binary(binding, &operand) { Ok(operand) } else { text(binding, operand) }
 }

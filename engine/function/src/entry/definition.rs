@@ -1,5 +1,5 @@
-//! The types an entry of a scalar function is made of. They refer to each other: an entry holds rules, a rule
-//! asks the binder, the binder makes calls of entries.
+//! The types of a scalar function's registry entry. They refer to each other: an entry holds rules,
+//! a rule calls the binder, the binder makes calls of entries.
 
 use super::doc::Doc;
 use crate::operator::BinaryOp;
@@ -11,8 +11,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// A scalar function: all that the binder, the evaluator and the reference know of it. Plans refer to
-/// the entry itself; two calls are of one function when they refer to one entry.
+/// A scalar function: everything that the binder, the evaluator and the reference need. Plans refer
+/// to the entry itself; two calls are of the same function if they refer to the same entry.
 pub struct ScalarFunction {
     /// Its names in lower case; the first is the one `EXPLAIN` shows.
     pub names: &'static [&'static str],
@@ -22,7 +22,7 @@ pub struct ScalarFunction {
     pub typing: Typing,
     /// Whether the first argument is the name of a date part.
     pub part: BarePart,
-    /// What it makes of nulls.
+    /// How it treats null arguments.
     pub nulls: Nulls,
     /// Whether it may fail.
     pub errors: Errors,
@@ -30,13 +30,13 @@ pub struct ScalarFunction {
     pub kernel: Kernel,
 }
 
-/// A name that stands for an expression over its arguments, so that plans never contain it.
+/// A function defined as an expression over its arguments, so that plans never contain it.
 pub struct Expression {
     /// Its names in lower case.
     pub names: &'static [&'static str],
     /// Reference text.
     pub doc: Doc,
-    /// How many arguments it takes.
+    /// Number of arguments.
     pub arity: Arity,
     /// Whether the first argument is the name of a date part.
     pub part: BarePart,
@@ -47,9 +47,9 @@ pub struct Expression {
 /// Turns the arguments of a call into an expression.
 pub type Rule = fn(&mut dyn Binding, Arguments<'_>) -> Result<Operand>;
 
-/// How a call gets its types.
+/// How a call is typed.
 pub enum Typing {
-    /// Each argument has a kind, and the result a type.
+    /// Each argument has a kind, and the result a fixed type.
     Declared(Parameters, DataType),
     /// A rule decides.
     Rule(Arity, Rule),
@@ -65,17 +65,17 @@ pub struct Parameters {
 /// The kind of one argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parameter {
-    /// A number, as a double.
+    /// A number, converted to a double.
     Double,
     /// An integer.
     Integer,
-    /// An integer, or a decimal literal that is rounded to one.
+    /// An integer, or a decimal literal rounded to one.
     RoundedInteger,
     /// Text.
     Text,
-    /// Text, or binary when the first argument is. If the result is text, it is binary then, too.
+    /// Text, or binary if the first argument is binary. A text result is then binary, too.
     TextLikeFirst,
-    /// Binary values as they are, others as text.
+    /// Binary values unchanged, others converted to text.
     TextOrBytes,
     /// A timestamp.
     Timestamp,
@@ -83,20 +83,20 @@ pub enum Parameter {
     Date,
 }
 
-/// Which calls take the name of a date part as their first argument. The name may stand without quotes,
-/// as in `timestampdiff(day, a, b)`, and is never a column.
+/// Which calls take the name of a date part as their first argument. The name may be unquoted, as
+/// in `timestampdiff(day, a, b)`, and never refers to a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BarePart {
     /// No call.
     Never,
     /// Every call.
     Always,
-    /// Calls with this many arguments.
+    /// Calls with this number of arguments.
     Among(usize),
 }
 
 impl BarePart {
-    /// Whether a call with this many arguments takes one.
+    /// Whether a call with this number of arguments takes one.
     pub fn is_taken(self, arguments: usize) -> bool {
         match self {
             BarePart::Never => false,
@@ -106,22 +106,22 @@ impl BarePart {
     }
 }
 
-/// What a function makes of null arguments.
+/// How a function treats null arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nulls {
-    /// Null where an argument is null, and nowhere else.
+    /// Null if and only if an argument is null.
     Strict,
-    /// Null where an argument is null, and where there is no answer.
+    /// Null if an argument is null, and for arguments without a result.
     Partial,
-    /// The kernel sees nulls; the result is null at most where an argument is.
+    /// The kernel receives nulls; the result is null only if an argument is.
     Seen,
-    /// The kernel sees nulls, and the result may be null anywhere.
+    /// The kernel receives nulls, and any result may be null.
     SeenPartial,
-    /// Null only where every argument is.
+    /// Null only if all arguments are null.
     AllNull,
 }
 
-/// Whether a function may fail on some values of its argument types.
+/// Whether a function may fail for some values of its argument types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Errors {
     /// It never fails, so it may run on rows that a later filter removes.
@@ -136,8 +136,8 @@ pub enum Kernel {
     Vectors(fn(&Call<'_>) -> Result<Vector>),
     /// The values of one row at a time.
     Values(fn(&RowCall<'_>) -> Result<Value>),
-    /// The first argument that is not null. The evaluator computes an argument only for rows at which
-    /// all before it are null.
+    /// The first argument that is not null. The evaluator computes an argument only for rows at
+    /// which all preceding ones are null.
     FirstNonNull,
 }
 
@@ -154,7 +154,7 @@ impl Nulls {
         matches!(self, Nulls::Seen | Nulls::SeenPartial | Nulls::AllNull)
     }
 
-    /// Whether the result may be null where no argument is.
+    /// Whether the result may be null if no argument is.
     pub fn are_made(self) -> bool {
         matches!(self, Nulls::Partial | Nulls::SeenPartial)
     }
@@ -174,7 +174,7 @@ impl fmt::Debug for ScalarFunction {
     }
 }
 
-/// How many arguments a call may have.
+/// The number of arguments that a call may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arity {
     least: usize,
@@ -182,7 +182,7 @@ pub struct Arity {
 }
 
 impl Arity {
-    /// Exactly this many.
+    /// Exactly this number.
     pub const fn exactly(count: usize) -> Arity {
         Arity { least: count, most: count }
     }
@@ -206,7 +206,7 @@ impl Arity {
         }
     }
 
-    /// The error of another number of arguments.
+    /// The error for a wrong number of arguments.
     #[cold]
     pub fn wrong(self, name: &str, count: usize) -> Error {
         let takes = match (self.least, self.most) {
@@ -221,7 +221,7 @@ impl Arity {
 
 /// The arguments of a call.
 pub struct Arguments<'a> {
-    /// The function's name as the statement spells it, for messages.
+    /// The function's name as spelled in the statement, for messages.
     pub name: &'a str,
     /// The bound arguments.
     pub operands: Vec<Operand>,
@@ -236,11 +236,11 @@ impl Arguments<'_> {
     }
 }
 
-/// A bound expression in the hands of a rule. A rule uses each operand once.
+/// A handle to a bound expression, for rules. A rule uses each operand once.
 pub struct Operand(usize);
 
 impl Operand {
-    /// The operand the binder keeps under a number.
+    /// The operand with this number in the binder.
     pub fn new(number: usize) -> Operand {
         Operand(number)
     }
@@ -251,30 +251,32 @@ impl Operand {
     }
 }
 
-/// The binder, as typing rules see it.
+/// The interface of the binder for typing rules.
 pub trait Binding {
-    /// The type of an operand; `Null` for a parameter whose type is open, and for `NULL`.
+    /// The type of an operand; `Null` for an untyped parameter, and for `NULL`.
     fn data_type(&self, operand: &Operand) -> DataType;
     /// The value of an operand that is a literal.
     fn literal(&self, operand: &Operand) -> Option<&Value>;
     /// A literal.
     fn constant(&mut self, value: Value, data_type: DataType) -> Operand;
-    /// A second copy of an operand. Copies of one statement are limited.
+    /// A second copy of an operand. The number of copies per statement is limited.
     fn again(&mut self, operand: &Operand) -> Result<Operand>;
-    /// Gives an open parameter a type: that of its value at hand, or `otherwise`.
+    /// Gives an untyped parameter a type: that of its bound value, or `otherwise`.
     fn settle(&mut self, operand: Operand, otherwise: DataType) -> Operand;
-    /// Gives an open parameter the type of the other operand.
+    /// Gives an untyped parameter the type of the other operand.
     fn settle_pair(&mut self, left: Operand, right: Operand) -> (Operand, Operand);
-    /// An implied cast; a literal that cannot be converted is an error now.
+    /// An implicit cast; a literal that cannot be converted fails immediately.
     fn cast(&mut self, operand: Operand, to: DataType) -> Result<Operand>;
-    /// A written cast; a text that does not read as the type is an error when it is evaluated.
+    /// An explicit cast; a text that does not parse as the type fails on evaluation.
     fn explicit_cast(&mut self, operand: Operand, to: DataType) -> Result<Operand>;
-    /// Two operands in a type they can be compared in; `what` names the operator in messages.
+    /// Converts two operands to a type in which they can be compared; `what` is the operator's name
+    /// in messages.
     fn unify(&mut self, left: Operand, right: Operand, what: &str) -> Result<(Operand, Operand)>;
-    /// All operands in one type, and that type; `what` names the function in messages.
+    /// Converts all operands to one type, and returns it; `what` is the function's name in
+    /// messages.
     fn unify_all(&mut self, operands: Vec<Operand>, what: &str)
     -> Result<(Vec<Operand>, DataType)>;
-    /// A boolean operand; `what` names it in messages.
+    /// Checks for a boolean operand; `what` is its name in messages.
     fn condition(&mut self, operand: Operand, what: &str) -> Result<Operand>;
     /// A binary operator.
     fn binary(&mut self, op: BinaryOp, left: Operand, right: Operand) -> Result<Operand>;
@@ -282,7 +284,7 @@ pub trait Binding {
     fn case(&mut self, test: Operand, yes: Operand, no: Operand) -> Result<Operand>;
     /// `operand IS NULL`, or `IS NOT NULL`.
     fn null_test(&mut self, operand: Operand, negated: bool) -> Operand;
-    /// A call of a function, on arguments of the types its kernel expects.
+    /// A call of a function, on arguments of the types that its kernel expects.
     fn call(
         &mut self,
         function: &'static ScalarFunction,
@@ -291,10 +293,10 @@ pub trait Binding {
     ) -> Operand;
 }
 
-/// What a kernel knows of the running statement.
+/// The context of the running statement, for kernels.
 #[derive(Clone, Copy)]
 pub struct Surroundings {
-    /// Bytes of text that one result vector may hold.
+    /// Maximum bytes of text in one result vector.
     pub most_text_bytes: usize,
     /// The statement's time, in microseconds since 1970-01-01.
     pub now_us: i64,
@@ -304,7 +306,7 @@ pub struct Surroundings {
 pub struct Call<'a> {
     /// The function.
     pub function: &'static ScalarFunction,
-    /// The arguments, of one length.
+    /// The arguments, all of the same length.
     pub args: &'a [Arc<Vector>],
     /// Result type.
     pub data_type: DataType,
@@ -320,14 +322,14 @@ impl Call<'_> {
         self.vectors().try_into().map_err(|_| self.wrong_arguments())
     }
 
-    /// The error of arguments that do not fit the kernel; the binder rules it out.
+    /// The error for arguments that do not fit the kernel; the binder rules it out.
     #[cold]
     pub fn wrong_arguments(&self) -> Error {
         Error::type_error(format!("wrong arguments for {}", self.function.name()))
             .with_sqlstate("42883")
     }
 
-    /// The arguments as plain references.
+    /// The arguments as references.
     pub fn vectors(&self) -> Vec<&Vector> {
         self.args.iter().map(|arg| &**arg).collect()
     }
@@ -343,8 +345,8 @@ impl Call<'_> {
     }
 }
 
-/// A call over the values of one row. Arguments are of the types the entry declares; an argument that
-/// is missing or null reads as the type's zero.
+/// A call over the values of one row. Arguments have the types declared by the entry; a missing or
+/// null argument reads as the zero value of the type.
 pub struct RowCall<'a> {
     /// The function, for messages.
     pub function: &'static ScalarFunction,
@@ -395,7 +397,8 @@ impl RowCall<'_> {
         }
     }
 
-    /// A double computed from the first argument; `22003` if it is infinite and the argument is not.
+    /// A double computed from the first argument; `22003` if it is infinite but the argument is
+    /// not.
     pub fn float(&self, v: f64) -> Result<Value> {
         if v.is_infinite() && self.double(0).is_finite() {
             return Err(self.out_of_range());
@@ -408,7 +411,7 @@ impl RowCall<'_> {
         Error::type_error(format!("{}: {what}", self.function.name())).with_sqlstate(sqlstate)
     }
 
-    /// The error of a result that its type cannot hold.
+    /// The error for a result out of range of its type.
     pub fn out_of_range(&self) -> Error {
         Error::out_of_range(format!("{} out of range", self.function.name()))
     }

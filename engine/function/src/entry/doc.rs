@@ -1,15 +1,14 @@
-//! The reference text of an entry. It is compiled into tests only: in the product, it would be in
-//! every download.
+//! The reference text of an entry. Compiled into tests only, to keep it out of the download size.
 
-/// How a function is written, what it answers, and an example that runs as a test.
+/// The syntax of a function, its result, and an example that runs as a test.
 pub struct Doc {
-    /// The calls, as `position(a in s), locate(a, s)`.
+    /// The calls, as in `position(a in s), locate(a, s)`.
     #[cfg(any(test, feature = "docs"))]
     pub usage: &'static str,
     /// One sentence.
     #[cfg(any(test, feature = "docs"))]
     pub sentence: &'static str,
-    /// What follows `SELECT`.
+    /// The text after `SELECT`.
     #[cfg(any(test, feature = "docs"))]
     pub example: &'static str,
     /// The first value of the example's first row.
@@ -18,7 +17,7 @@ pub struct Doc {
 }
 
 impl Doc {
-    /// Reference text, dropped at compile time unless it is asked for.
+    /// Reference text, dropped at compile time unless requested.
     #[cfg(any(test, feature = "docs"))]
     pub const fn new(
         usage: &'static str,
@@ -29,7 +28,7 @@ impl Doc {
         Doc { usage, sentence, example, result }
     }
 
-    /// Reference text, dropped at compile time unless it is asked for.
+    /// Reference text, dropped at compile time unless requested.
     #[cfg(not(any(test, feature = "docs")))]
     pub const fn new(_: &str, _: &str, _: &str, _: &str) -> Doc {
         Doc {}

@@ -1,4 +1,4 @@
-//! Entries of functions of the grouping set that a row belongs to.
+//! Registry entries of functions of a row's grouping set.
 
 use super::doc::Doc;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What an entry of the registry consists of.
+//! The parts of a registry entry.
 
 pub mod aggregate;
 pub mod coerce;

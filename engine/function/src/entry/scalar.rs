@@ -1,4 +1,4 @@
-//! Making entries of scalar functions, binding their calls, and evaluating them.
+//! Builds entries of scalar functions, binds and evaluates their calls.
 
 use super::coerce;
 use super::definition::{
@@ -18,17 +18,17 @@ pub const fn takes(kinds: &'static [Parameter]) -> Parameters {
     Parameters { kinds, least: kinds.len(), repeats: false }
 }
 
-/// Arguments of which those from `least` on may be left out.
+/// Arguments of which those from `least` on are optional.
 pub const fn takes_at_least(least: usize, kinds: &'static [Parameter]) -> Parameters {
     Parameters { kinds, least, repeats: false }
 }
 
-/// At least `least` arguments, of which the last kind may repeat.
+/// At least `least` arguments; the last kind may repeat.
 pub const fn takes_many(least: usize, kinds: &'static [Parameter]) -> Parameters {
     Parameters { kinds, least, repeats: true }
 }
 
-/// An entry of a function that is null where an argument is, and may fail.
+/// The entry of a function that is null if an argument is null, and may fail.
 pub const fn function(
     names: &'static [&'static str],
     doc: Doc,
@@ -39,7 +39,7 @@ pub const fn function(
     ScalarFunction { names, doc, typing, part, nulls, errors, kernel }
 }
 
-/// An entry of a name that stands for an expression.
+/// The entry of a function defined as an expression.
 pub const fn expression(
     names: &'static [&'static str],
     doc: Doc,
@@ -82,14 +82,14 @@ impl Parameters {
 }
 
 impl Expression {
-    /// The entry of a name whose first argument is the name of a date part.
+    /// The entry with the name of a date part as its first argument.
     pub const fn part(self, part: BarePart) -> Expression {
         Expression { part, ..self }
     }
 }
 
 impl ScalarFunction {
-    /// The entry of a function whose first argument is the name of a date part.
+    /// The entry with the name of a date part as its first argument.
     pub const fn part(self, part: BarePart) -> ScalarFunction {
         ScalarFunction { part, ..self }
     }
@@ -99,12 +99,12 @@ impl ScalarFunction {
         ScalarFunction { nulls, ..self }
     }
 
-    /// The entry of a function that never fails.
+    /// The entry, marked as never failing.
     pub const fn infallible(self) -> ScalarFunction {
         ScalarFunction { errors: Errors::Never, ..self }
     }
 
-    /// Binds a call; `42883` for another number of arguments.
+    /// Binds a call; `42883` for a wrong number of arguments.
     pub fn bind(
         &'static self,
         binding: &mut dyn Binding,
@@ -128,7 +128,8 @@ impl ScalarFunction {
         }
     }
 
-    /// Evaluates the function over vectors of one length, which are of the types it was bound with.
+    /// Evaluates the function over vectors of equal length, which have the types that it was bound
+    /// with.
     pub fn evaluate(
         &'static self,
         args: &[Arc<Vector>],

@@ -1,4 +1,4 @@
-//! An entry of a window function. Aggregates over a window have their own entries.
+//! The registry entry of a window function. Aggregates over a window have their own entries.
 
 use super::definition::{Arguments, Arity};
 use super::definition::{Binding, Operand};
@@ -9,14 +9,14 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A window function: all that the binder, the executor and the reference know of it. Plans refer to the
-/// entry itself.
+/// A window function: everything that the binder, the executor and the reference need. Plans refer
+/// to the entry itself.
 pub struct WindowFunction {
     /// Its names in lower case; the first is the one `EXPLAIN` shows.
     pub names: &'static [&'static str],
     /// Reference text.
     pub doc: Doc,
-    /// How many arguments it takes.
+    /// Number of arguments.
     pub arity: Arity,
     /// Whether its window needs an order.
     pub order: Order,
@@ -26,19 +26,20 @@ pub struct WindowFunction {
     pub value: fn(&WindowRow<'_>) -> Result<Value>,
 }
 
-/// Brings the arguments of a call to the types the function expects, and gives the result type.
+/// Converts the arguments of a call to the types that the function expects, and returns the result
+/// type.
 pub type WindowTyping = fn(&mut dyn Binding, Arguments<'_>) -> Result<(Vec<Operand>, DataType)>;
 
 /// Whether a window needs `ORDER BY`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Without one, the function means nothing.
+    /// Required: without one, the function is undefined.
     Needed,
-    /// The order of the input will do.
+    /// Optional: the input order is used.
     Optional,
 }
 
-/// A row of a window, as functions see it. Positions count the sorted rows of all partitions.
+/// A row of a window. Positions count the sorted rows of all partitions.
 pub struct WindowRow<'a> {
     /// The arguments, over all rows.
     pub args: &'a [Arc<Vector>],
@@ -46,16 +47,16 @@ pub struct WindowRow<'a> {
     pub row: usize,
     /// Rows of its partition.
     pub partition: Range<usize>,
-    /// Rows that are equal in order, itself among them.
+    /// The peers of the row, including itself.
     pub peers: Range<usize>,
-    /// Its number among the distinct orders of the partition, from 1.
+    /// Dense rank in the partition, from 1.
     pub dense_rank: i64,
     /// Computes the rows of its frame.
     pub frame: &'a dyn Fn() -> Range<usize>,
 }
 
 impl WindowRow<'_> {
-    /// An argument at this row; `None` when it was not written.
+    /// An argument at this row; `None` if omitted.
     pub fn argument(&self, at: usize) -> Option<Value> {
         self.args.get(at).map(|arg| arg.value(self.row))
     }
@@ -65,7 +66,7 @@ impl WindowRow<'_> {
         self.args.first().map_or(Value::Null, |arg| arg.value(row))
     }
 
-    /// Rows of the partition before this one.
+    /// Number of rows of the partition before this one.
     pub fn before(&self) -> usize {
         self.row - self.partition.start
     }
@@ -77,7 +78,8 @@ impl WindowFunction {
         self.names.first().copied().unwrap_or_default()
     }
 
-    /// Types a call; `42883` for another number of arguments, `42P20` without an order it needs.
+    /// Types a call; `42883` for a wrong number of arguments, `42P20` if a required order is
+    /// missing.
     pub fn bind(
         &self,
         binding: &mut dyn Binding,

@@ -1,5 +1,6 @@
-//! Arithmetic over vectors. Integer and decimal loops compute every row with wrapping operations and
-//! collect one overflow flag; only if it is set does a second pass check the selected, valid rows.
+//! Arithmetic over vectors. Integer and decimal loops compute every row with wrapping operations
+//! and collect one overflow flag; only if it is set does a second pass check the selected, valid
+//! rows.
 
 use super::decimals::{self, Exact};
 use super::double::{doubles, finite, not_a_number};

@@ -1,7 +1,7 @@
-//! `CAST`: typed loops between numbers, single values for everything else.
+//! `CAST`: typed loops between numbers, value by value for everything else.
 //!
-//! Text longer than the target's limit is an error, never cut: the same kernel converts inserted
-//! values.
+//! Text longer than the target's limit is an error, never truncated: the same kernel converts
+//! inserted values.
 
 use super::decimals::{bounds, fit, overflow};
 use super::double::{doubles, finite};
@@ -17,8 +17,9 @@ use nacre_types::{
     DataType, Error, PhysicalType, Result, Value, decimal, format_float32, json, key,
 };
 
-/// Converts a value to a type; null stays null. Errors: `22003` when the value does not fit, `22001`
-/// when it is too long, `22P02` when text does not read as the type, `42846` without a conversion.
+/// Converts a value to a type; null stays null. Errors: `22003` if the value is out of range,
+/// `22001` if it is too long, `22P02` if text does not parse as the type, `42846` without a
+/// conversion.
 pub fn cast_value(value: &Value, to: DataType) -> Result<Value> {
     use DataType as T;
     if value.is_null() || is_of_type(value, to) {
@@ -64,7 +65,7 @@ pub fn cast_value(value: &Value, to: DataType) -> Result<Value> {
         (Value::Float(v), t) if t.is_numeric() => key::from_integer(to, float_to_integer(*v, to)?),
         (Value::Int(_) | Value::UInt(_) | Value::Decimal { .. }, t) if t.is_numeric() => {
             let scale = if let Value::Decimal { scale, .. } = value { *scale } else { 0 };
-            // The arm admits integers and decimals only, and both have one.
+            // The arm admits integers and decimals only, and both have an unscaled integer.
             let unscaled = key::integer(value).unwrap_or(0);
             if t.is_float() {
                 Value::Float(finite(decimal::to_f64(unscaled, scale), true, to)?)
@@ -96,7 +97,7 @@ fn too_long(to: DataType) -> Error {
     Error::type_error(format!("value too long for {to}")).with_sqlstate("22001")
 }
 
-/// Whether a value already is one of the type, within its limits.
+/// Whether a value already has the type and is within its limits.
 pub fn is_of_type(value: &Value, data_type: DataType) -> bool {
     match (value, data_type) {
         (Value::Boolean(_), DataType::Boolean)
@@ -130,7 +131,7 @@ fn float_to_integer(v: f64, to: DataType) -> Result<i128> {
     fit(unscaled, to)
 }
 
-/// Converts the rows of a vector; errors as those of [`cast_value`].
+/// Converts the rows of a vector; the errors are those of [`cast_value`].
 pub fn cast_vector(arg: &Vector, to: DataType, rows: ActiveRows<'_>) -> Result<Vector> {
     let from = arg.data_type();
     if from == to {
@@ -184,7 +185,7 @@ fn integers(arg: &Vector, to: DataType, rows: ActiveRows<'_>) -> Result<Vector> 
         && let Some(v) = view::i64s(arg)
     {
         let fits = |v: i64| (low..=high).contains(&(v as i128));
-        // Widening never fails; otherwise check only the rows that count.
+        // Widening never fails; otherwise check only the active rows.
         let (from_low, from_high) = bounds(arg.data_type());
         if (from_low < low || from_high > high)
             && rows.iter().any(|i| valid(&validity, i) && !fits(v.get(i)))

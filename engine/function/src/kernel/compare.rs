@@ -13,7 +13,8 @@ use nacre_types::{DataType, Error, PhysicalType, Result, Value, key};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// A comparison as one of two loops: `equal` or `less`, with operands swapped or the result negated.
+/// A comparison as one of two loops: `equal` or `less`, with operands swapped or the result
+/// negated.
 #[derive(Clone, Copy)]
 struct Test {
     less: bool,
@@ -33,7 +34,7 @@ fn test_of(op: BinaryOp) -> Test {
     Test { less, swap, negate }
 }
 
-/// Whether two values in this order satisfy the operator.
+/// Whether an ordering of two values satisfies the operator.
 pub fn holds(op: BinaryOp, ordering: Ordering) -> bool {
     match op {
         BinaryOp::NotEqual | BinaryOp::Distinct => ordering.is_ne(),
@@ -45,7 +46,7 @@ pub fn holds(op: BinaryOp, ordering: Ordering) -> bool {
     }
 }
 
-/// Any comparison operator over vectors of one physical type.
+/// Applies a comparison operator to vectors of one physical type.
 pub fn compare(
     op: BinaryOp,
     left: &Vector,
@@ -154,7 +155,7 @@ fn compare_fast(
                 pairs.for_each(|(out, (a, b))| *out = (a == b) != test.negate);
             }
         }
-        // Against a constant each test is membership of a range: one subtraction, one comparison.
+        // Against a constant, each test is a range check: one subtraction, one comparison.
         (View::Rows(a), View::Constant(c)) => {
             let range = if test.less {
                 c.checked_sub(1).map(|high| (i64::MIN, high))
@@ -188,7 +189,7 @@ fn in_range(values: &[i64], range: Option<(i64, i64)>, negate: bool, out: &mut [
     }
 }
 
-/// `arg [NOT] IN (list)`: true when some candidate equals, else null when the argument or a candidate is
+/// `arg [NOT] IN (list)`: true if a candidate is equal, else null if the argument or a candidate is
 /// null, else false.
 pub fn in_list(
     arg: &Vector,
@@ -256,14 +257,15 @@ fn in_set(arg: &Vector, list: &[Arc<Vector>], negated: bool, rows: ActiveRows<'_
         });
     }
     let validity = if null_candidate { Some(Bitmap::filled(rows.len, false)) } else { validity };
-    // A null argument is null whatever the list; clear hits on the values under its null rows.
+    // A null argument has a null result for any list; clear matches on the values under its null
+    // rows.
     if arg.validity().is_some() {
         rows.iter().for_each(|i| found[i] &= !arg.is_null(i));
     }
     membership(found, validity, negated)
 }
 
-/// A hit decides even where another candidate was null.
+/// A match decides, even if another candidate was null.
 fn membership(found: Vec<bool>, validity: Option<Bitmap>, negated: bool) -> Vector {
     let validity = validity.map(|mut validity| {
         for (i, hit) in found.iter().enumerate() {

@@ -7,7 +7,7 @@ use crate::vector::view::Texts;
 use nacre_column::Vector;
 use nacre_types::{DataType, Error, PhysicalType, Result, Value};
 
-/// Concatenates texts or binary values; null when any argument is.
+/// Concatenates texts or binary values; null if any argument is null.
 pub fn concat(
     args: &[&Vector],
     data_type: DataType,

@@ -1,5 +1,5 @@
-//! Exact arithmetic on one pair of unscaled integers: the slow path of arithmetic, and the fallback of
-//! its fast loops after an overflow.
+//! Exact arithmetic on one pair of unscaled integers: the slow path of arithmetic, and the fallback
+//! of its fast loops after an overflow.
 
 use crate::operator::BinaryOp;
 use nacre_types::{DataType, Error, Result, decimal};
@@ -15,19 +15,19 @@ pub fn bounds(data_type: DataType) -> (i128, i128) {
     }
 }
 
-/// The error of a number that does not fit its type.
+/// The error for a number out of range of its type.
 #[cold]
 pub fn overflow(data_type: DataType) -> Error {
     Error::out_of_range(format!("{data_type} out of range"))
 }
 
-/// The error of division by zero.
+/// The error for division by zero.
 #[cold]
 pub fn zero_division() -> Error {
     Error::type_error("division by zero").with_sqlstate("22012")
 }
 
-/// The value if it is inside the bounds of the type, else `22003`.
+/// The value if it is within the bounds of the type, else `22003`.
 pub fn fit(value: Option<i128>, data_type: DataType) -> Result<i128> {
     let (low, high) = bounds(data_type);
     value.filter(|v| (low..=high).contains(v)).ok_or_else(|| overflow(data_type))
@@ -38,9 +38,9 @@ pub fn fit(value: Option<i128>, data_type: DataType) -> Result<i128> {
 pub struct Exact {
     /// Operator.
     pub op: BinaryOp,
-    /// Digits after the point of the left operand.
+    /// Scale of the left operand.
     pub left_scale: u8,
-    /// Digits after the point of the right operand.
+    /// Scale of the right operand.
     pub right_scale: u8,
     /// Result type.
     pub data_type: DataType,
@@ -60,7 +60,7 @@ impl Exact {
         (self.low, self.high)
     }
 
-    /// The result; `22012` for division by zero, `22003` when it does not fit.
+    /// The result; `22012` for division by zero, `22003` if out of range.
     pub fn one(&self, a: i128, b: i128) -> Result<i128> {
         let scale = self.data_type.scale();
         let common = self.left_scale.max(self.right_scale);
@@ -96,7 +96,8 @@ impl Exact {
         }
     }
 
-    /// Bits of 64-bit two's complement, read back as signed or unsigned by the result type.
+    /// Operates on the bits of 64-bit two's complement, read as signed or unsigned according to the
+    /// result type.
     fn bits(&self, a: i128, b: i128) -> Result<Option<i128>> {
         let (x, y) = (a as u64, b as u64);
         let shift = u32::try_from(b).ok();
@@ -134,7 +135,7 @@ fn align(v: i128, from: u8, to: u8) -> Option<i128> {
     rescale(v, from, to)
 }
 
-/// Product; 64-bit factors cannot overflow and need no check.
+/// The product; 64-bit factors cannot overflow and need no check.
 #[inline]
 pub fn multiply(a: i128, b: i128) -> Option<i128> {
     match (i64::try_from(a), i64::try_from(b)) {
@@ -143,7 +144,7 @@ pub fn multiply(a: i128, b: i128) -> Option<i128> {
     }
 }
 
-/// Truncated quotient by 64-bit division where that is enough: it is several times faster.
+/// The truncated quotient, by 64-bit division if possible, which is several times faster.
 #[inline]
 fn quotient(a: i128, b: i128) -> Option<i128> {
     match (i64::try_from(a), i64::try_from(b)) {
@@ -175,7 +176,7 @@ pub fn divide(a: i128, b: i128, shift: i32) -> Option<i128> {
             _ => decimal::divide_rounded(dividend, b),
         });
     }
-    // The shifted dividend does not fit 128 bits: long division, one decimal digit at a time.
+    // The shifted dividend does not fit in 128 bits: long division, one decimal digit at a time.
     let (magnitude, divisor) = (a.unsigned_abs(), b.unsigned_abs());
     let mut quotient = magnitude / divisor;
     let mut rest = magnitude % divisor;
@@ -191,8 +192,8 @@ pub fn divide(a: i128, b: i128, shift: i32) -> Option<i128> {
     Some(if (a < 0) == (b < 0) { quotient } else { -quotient })
 }
 
-/// Quotient and remainder of `10 * rest` by the divisor. `rest` is less than the divisor, which has at
-/// most 127 bits.
+/// Quotient and remainder of `10 * rest` by the divisor. `rest` is less than the divisor, which has
+/// at most 127 bits.
 fn next_digit(rest: u128, divisor: u128) -> (u128, u128) {
     if let Some(next) = rest.checked_mul(10) {
         return (next / divisor, next % divisor);

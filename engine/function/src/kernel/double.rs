@@ -1,4 +1,4 @@
-//! Numbers of any type as doubles, and the range of doubles.
+//! Conversion of numbers to doubles, and range checks of doubles.
 
 use super::decimals::overflow;
 use crate::vector::view::{self, View};
@@ -20,7 +20,7 @@ pub fn doubles(vector: &Vector) -> Result<View<'_, f64>> {
     })
 }
 
-/// The error of a kernel for numbers that is given another type.
+/// The error of a numeric kernel for a value of another type.
 #[cold]
 pub fn not_a_number(data_type: DataType) -> Error {
     Error::type_error(format!("{data_type} is not a number"))

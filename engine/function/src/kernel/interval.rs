@@ -1,4 +1,4 @@
-//! Arithmetic on dates, times, timestamps and intervals, one value at a time: it is rare in inner loops.
+//! Arithmetic on dates, times, timestamps and intervals, value by value: it is rare in inner loops.
 
 use super::cast::cast_value;
 use super::decimals;
@@ -10,7 +10,7 @@ use nacre_column::Vector;
 use nacre_types::temporal::{self, MICROS_PER_DAY};
 use nacre_types::{DataType, Error, Interval, Result, Value, interval};
 
-/// Whether the arithmetic of a type is that of the calendar.
+/// Whether a type uses calendar arithmetic.
 pub fn is_temporal(data_type: DataType) -> bool {
     matches!(data_type, DataType::Date | DataType::Time | DataType::Timestamp | DataType::Interval)
 }
@@ -20,7 +20,7 @@ fn out_of_calendar() -> Error {
     Error::out_of_range("date or time out of range").with_sqlstate("22008")
 }
 
-/// Computes `left op right` where one side is a date, time, timestamp or interval.
+/// Computes `left op right` if one side is a date, time, timestamp or interval.
 pub fn binary(
     op: BinaryOp,
     left: &Vector,
@@ -72,7 +72,7 @@ fn one(op: BinaryOp, left: &Value, right: &Value, data_type: DataType) -> Result
         | (Multiply, Value::Int(n), Value::Interval(v)) => Value::Interval(times(*v, *n)?),
         (Divide, Value::Interval(_), Value::Int(0)) => return Err(decimals::zero_division()),
         (Divide, Value::Interval(v), Value::Int(n)) => {
-            // The remainder of months becomes days, that of days microseconds.
+            // The remainder of months becomes days, that of days becomes microseconds.
             let months = v.months as i64 / n;
             let days = v.days as i64 + v.months as i64 % n * 30;
             let micros = v.micros as i128 + (days % n) as i128 * MICROS_PER_DAY as i128;

@@ -1,5 +1,5 @@
-//! `LIKE`: `%` matches any run, `_` any one character. A constant pattern is compiled once, and the
-//! common shapes (`abc`, `abc%`, `%abc`, `%abc%`) become byte comparisons.
+//! `LIKE`: `%` matches any sequence, `_` any single character. A constant pattern is compiled once,
+//! and the common shapes (`abc`, `abc%`, `%abc`, `%abc%`) become byte comparisons.
 
 use super::search::find;
 use crate::vector::rows::ActiveRows;
@@ -10,13 +10,13 @@ use nacre_types::{DataType, Error, Result};
 
 #[derive(Clone, Debug, PartialEq)]
 enum Part {
-    /// These bytes.
+    /// Exactly these bytes.
     Exactly(Vec<u8>),
-    /// Any this many characters.
+    /// This number of arbitrary characters.
     Characters(usize),
 }
 
-/// A pattern cut at its `%`: each run of parts matches somewhere after the run before it.
+/// A pattern split at its `%`: each run of parts matches somewhere after the preceding run.
 struct Pattern {
     runs: Vec<Vec<Part>>,
     fold: bool,
@@ -53,7 +53,7 @@ impl Pattern {
                 _ => run.push(Part::Exactly(bytes.collect())),
             }
         }
-        // Adjacent `%` are one.
+        // Adjacent `%` act as one.
         let last = runs.len() - 1;
         let mut at = 0;
         runs.retain(|run| {
@@ -148,7 +148,7 @@ fn match_at_end(run: &[Part], text: &[u8], from: usize) -> bool {
     }
 }
 
-/// `LIKE` over vectors; `fold` ignores ASCII case, `escape` is a backslash when `None`.
+/// `LIKE` over vectors; `fold` ignores ASCII case; `escape` is a backslash if `None`.
 pub fn like(
     arg: &Vector,
     pattern: &Vector,

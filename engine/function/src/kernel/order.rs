@@ -1,10 +1,10 @@
-//! The total order of values: the one that comparing, grouping and sorting share.
+//! The total order of values, shared by comparing, grouping and sorting.
 
 use nacre_types::temporal::MICROS_PER_DAY;
 use nacre_types::{Interval, Value, key};
 use std::cmp::Ordering;
 
-/// Microseconds of an interval, a month counted as 30 days: intervals compare by this number.
+/// Length of an interval in microseconds, counting a month as 30 days: the sort key of intervals.
 pub fn length(value: &Value) -> i128 {
     match value {
         Value::Interval(v) => packed_length(v.pack()),

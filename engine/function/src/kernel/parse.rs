@@ -1,11 +1,11 @@
-//! Text to values, as `CAST(text AS …)` reads them. Blanks around the value are ignored.
+//! Parses text into values for `CAST(text AS …)`. Surrounding blanks are ignored.
 
 use super::decimals::fit;
 use super::double::finite;
 use nacre_types::temporal::{self, MICROS_PER_DAY};
 use nacre_types::{DataType, Error, Result, Value, decimal, interval, json, key};
 
-/// The error of text that is not a value of the type (`22P02`).
+/// The error for text that is not a value of the type (`22P02`).
 #[cold]
 pub fn bad_text(value: &Value, to: DataType) -> Error {
     let mut text = value.to_string();
@@ -15,7 +15,7 @@ pub fn bad_text(value: &Value, to: DataType) -> Error {
     Error::type_error(format!("'{text}' is not a valid {to}")).with_sqlstate("22P02")
 }
 
-/// Reads a value of a type other than text.
+/// Parses a value of a type other than text.
 pub fn parse(text: &str, to: DataType) -> Result<Value> {
     use DataType as T;
     let bad = || bad_text(&Value::Text(text.to_string()), to);
@@ -25,7 +25,7 @@ pub fn parse(text: &str, to: DataType) -> Result<Value> {
         T::Boolean => Value::Boolean(boolean(trimmed).ok_or_else(bad)?),
         T::Float32 | T::Float64 => {
             let v: f64 = trimmed.parse().map_err(|_| bad())?;
-            // `inf` is a double; digits that overflow to an infinity are not.
+            // `inf` is a double; digits that overflow to infinity are not.
             let spelled = trimmed.trim_start_matches(['-', '+']).starts_with(['i', 'I']);
             Value::Float(finite(v, !spelled && !v.is_nan(), to)?)
         }

@@ -1,6 +1,6 @@
-//! Finding bytes in bytes.
+//! Byte string search.
 
-/// The first position of `needle` in `haystack`.
+/// The position of the first occurrence of `needle` in `haystack`.
 pub fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     let Some((&first, rest)) = needle.split_first() else { return Some(0) };
     let last_start = haystack.len().checked_sub(needle.len())?;
@@ -15,7 +15,7 @@ pub fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     None
 }
 
-/// Position of a byte, eight at a time.
+/// Position of a byte, testing eight at a time.
 fn find_byte(haystack: &[u8], byte: u8) -> Option<usize> {
     const LOW: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;

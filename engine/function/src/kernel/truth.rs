@@ -11,7 +11,7 @@ pub struct Truth<'a> {
 }
 
 impl<'a> Truth<'a> {
-    /// A view of a boolean vector; any other reads as false.
+    /// Creates a view of a boolean vector; any other vector reads as false.
     pub fn new(vector: &'a Vector) -> Truth<'a> {
         let values = view::bools(vector).unwrap_or(View::Constant(false));
         Truth { values, validity: vector.validity() }

@@ -1,4 +1,4 @@
-//! Functions of values of any type.
+//! Functions for values of any type.
 
 use crate::entry::coerce::is_null;
 use crate::entry::definition::Arity;
@@ -23,7 +23,7 @@ pub static COALESCE: ScalarFunction = function(
     Doc::new("coalesce(…)", "The first argument that is not null.", "coalesce(null, 2, 3)", "2"),
     Rule(Arity::at_least(1), |binding, arguments| {
         let (mut operands, data_type) = binding.unify_all(arguments.operands, arguments.name)?;
-        // Nulls never count, and nothing after a constant is reached.
+        // Nulls are never returned, and nothing after a constant is evaluated.
         operands.retain(|operand| !is_null(binding, operand));
         let constant = operands.iter().position(|operand| binding.literal(operand).is_some());
         operands.truncate(constant.map_or(operands.len(), |at| at + 1));
@@ -66,7 +66,7 @@ static NULL_IF: ScalarFunction = function(
 .nulls(Nulls::SeenPartial)
 .infallible();
 
-/// The greatest argument; the call `max(a, b, …)` refers to it.
+/// The largest argument; the call `max(a, b, …)` refers to it.
 pub static GREATEST: ScalarFunction = function(
     &["greatest"],
     Doc::new(
@@ -83,7 +83,7 @@ pub static GREATEST: ScalarFunction = function(
 )
 .infallible();
 
-/// The least argument; the call `min(a, b, …)` refers to it.
+/// The smallest argument; the call `min(a, b, …)` refers to it.
 pub static LEAST: ScalarFunction = function(
     &["least"],
     Doc::new("least(…)", "The least argument; null when one is null.", "least(1, 3, 2)", "1"),
@@ -95,12 +95,12 @@ pub static LEAST: ScalarFunction = function(
 )
 .infallible();
 
-/// A cast that answers null where a cast fails. It has no name: `TRY_CAST(x AS t)` refers to it.
+/// A cast that returns null if it fails. It has no name: `TRY_CAST(x AS t)` refers to it.
 pub static TRY_CAST: ScalarFunction = function(
     &["try_cast"],
     Doc::new("", "", "", ""),
     Declared(takes(&[]), DataType::Null),
-    // Whatever the reason, a value that cannot be cast is null.
+    // For any error, the result is null.
     Values(|row| Ok(cast_value(row.value(0), row.data_type).unwrap_or(Value::Null))),
 )
 .nulls(Nulls::Partial);
@@ -108,7 +108,7 @@ pub static TRY_CAST: ScalarFunction = function(
 /// The functions of this file.
 pub(crate) static FUNCTIONS: &[&ScalarFunction] = &[&COALESCE, &NULL_IF, &GREATEST, &LEAST];
 
-/// The names of this file that stand for expressions.
+/// The functions of this file that are expressions.
 pub(crate) static EXPRESSIONS: &[&Expression] = &[
     &expression(
         &["ifnull", "nvl"],

@@ -1,4 +1,5 @@
-//! Dates and times: names, parts, differences, formats. Timestamps are microseconds without a time zone.
+//! Dates and times: names, parts, differences, formats. Timestamps are microseconds without a time
+//! zone.
 
 use super::clock::{Clock, JULIAN, micros};
 use super::date_format::{Letters, formatted, parsed};
@@ -71,7 +72,7 @@ static DATE_DIFF: ScalarFunction = function(
 )
 .part(BarePart::Among(3));
 
-/// Its names are those of the expression that adds its argument.
+/// Called through the expression of the same name, which adds a missing argument.
 static UNIX_TIMESTAMP: ScalarFunction = function(
     &["unix_timestamp"],
     Doc::new("", "", "", ""),
@@ -89,7 +90,7 @@ static STRFTIME: ScalarFunction = function(
     ),
     Rule(Arity::exactly(2), |binding, arguments| {
         let [first, second] = arguments.exactly()?;
-        // SQLite writes the format first.
+        // SQLite takes the format first.
         let format_first =
             matches!(binding.literal(&first), Some(Value::Text(text)) if text.contains('%'));
         let (time, format) = if format_first { (second, first) } else { (first, second) };
@@ -368,7 +369,7 @@ pub(crate) static FUNCTIONS: &[&ScalarFunction] = &[
     &CURRENT_DATE,
 ];
 
-/// The names of this file that stand for expressions.
+/// The functions of this file that are expressions.
 pub(crate) static EXPRESSIONS: &[&Expression] = &[
     &expression(
         &["date"],
@@ -443,7 +444,7 @@ pub(crate) static EXPRESSIONS: &[&Expression] = &[
             binding.binary(BinaryOp::Subtract, to, from)
         },
     )
-    // Of two arguments, both are dates.
+    // With two arguments, both are dates.
     .part(BarePart::Among(3)),
     &expression(
         &["unix_timestamp"],
@@ -501,15 +502,15 @@ fn checked_days(row: &RowCall<'_>, days: i64) -> Result<i32> {
     }
 }
 
-/// The date whose year, month and day are the arguments from `at` on.
+/// The date from the year, month and day in the arguments from `at` on.
 fn date_at(row: &RowCall<'_>, at: usize) -> Result<i32> {
-    // A part outside its type is outside the calendar.
+    // A part out of range of its type is outside the calendar.
     let part = |n: usize| u32::try_from(row.int(at + n)).unwrap_or(u32::MAX);
     let year = i32::try_from(row.int(at)).unwrap_or(-1);
     date_from_parts(year, part(1), part(2)).ok_or_else(|| row.out_of_range())
 }
 
-/// The time whose hour, minute and second are the arguments from `at` on, in microseconds.
+/// The time in microseconds from the hour, minute and second in the arguments from `at` on.
 fn time_at(row: &RowCall<'_>, at: usize) -> Result<i64> {
     let (hour, minute, second) = (row.int(at), row.int(at + 1), row.double(at + 2));
     if !(0..24).contains(&hour) || !(0..60).contains(&minute) || !(0.0..60.0).contains(&second) {
@@ -522,13 +523,13 @@ fn time_at(row: &RowCall<'_>, at: usize) -> Result<i64> {
 /// What a difference counts.
 #[derive(Clone, Copy, PartialEq)]
 enum Counted {
-    /// Boundaries between parts that are crossed.
+    /// Boundaries crossed between parts.
     Boundaries,
-    /// Parts that are over.
+    /// Complete parts.
     Whole,
 }
 
-/// The difference of the second and third argument in the part that the first names.
+/// The difference of the second and third argument in the part named by the first.
 fn difference(row: &RowCall<'_>, counted: Counted) -> Result<i64> {
     let (from, to) = (micros(row, 1), micros(row, 2));
     let name = row.text(0).to_ascii_lowercase();
@@ -557,7 +558,7 @@ fn difference(row: &RowCall<'_>, counted: Counted) -> Result<i64> {
     if counted == Counted::Whole {
         return Ok((to - from) / unit);
     }
-    // Weeks begin on Mondays; 1970-01-01 was a Thursday.
+    // Weeks begin on Monday; 1970-01-01 was a Thursday.
     let shift = if name == "week" { 3 * MICROS_PER_DAY } else { 0 };
     Ok((to + shift).div_euclid(unit) - (from + shift).div_euclid(unit))
 }
@@ -568,7 +569,7 @@ fn month_difference(from: i64, to: i64, unit: i64, counted: Counted) -> i64 {
     if counted == Counted::Boundaries {
         return month(&to).div_euclid(unit) - month(&from).div_euclid(unit);
     }
-    // A month is whole when the day and the time of the start are reached again.
+    // A month is complete when the day and the time of the start are reached again.
     let rest = |clock: &Clock| (clock.day, clock.micros);
     let mut whole = month(&to) - month(&from);
     whole -= i64::from(whole > 0 && rest(&to) < rest(&from));

@@ -1,4 +1,4 @@
-//! What positions and lengths in text count, and the loop of functions from text to text.
+//! The unit of positions and lengths in text, and the loop of functions from text to text.
 
 use crate::entry::definition::Call;
 use crate::vector::map::map_bytes;
@@ -7,7 +7,7 @@ use nacre_column::Vector;
 use nacre_types::{DataType, Result};
 use std::borrow::Cow;
 
-/// What positions and lengths count: characters of text, bytes of binary values.
+/// The unit of positions and lengths: characters of text, bytes of binary values.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Unit {
     Characters,
@@ -22,7 +22,7 @@ impl Unit {
         }
     }
 
-    /// The length. A character is a byte of UTF-8 that does not continue one.
+    /// The length. A character is counted at each byte that is not a UTF-8 continuation byte.
     pub fn count(self, value: &[u8]) -> usize {
         match self {
             Unit::Characters => value.iter().filter(|b| (**b & 0xc0) != 0x80).count(),
@@ -30,7 +30,7 @@ impl Unit {
         }
     }
 
-    /// Byte offset of the `n`th; the length of the value when there are fewer.
+    /// Byte offset of unit `n`; the length of the value if there are fewer.
     fn offset(self, value: &[u8], n: usize) -> usize {
         if self == Unit::Bytes || value.is_ascii() {
             return n.min(value.len());
@@ -39,7 +39,7 @@ impl Unit {
         starts.map(|(at, _)| at).nth(n).unwrap_or(value.len())
     }
 
-    /// Those from `from` to `to`, both clamped to the value.
+    /// The units from `from` to `to`, both clamped to the value.
     pub fn slice(self, value: &[u8], from: usize, to: usize) -> &[u8] {
         if to <= from {
             return &[];
@@ -49,22 +49,22 @@ impl Unit {
     }
 }
 
-/// The arguments of a function from text to text, at one row.
+/// The arguments of a function from text to text at one row.
 pub(super) struct TextRow<'a> {
     args: &'a [&'a Vector],
     numbers: &'a [Option<Wide<'a>>],
     row: usize,
-    /// What positions and lengths in the first argument count.
+    /// The unit of positions and lengths in the first argument.
     pub unit: Unit,
 }
 
 impl<'a> TextRow<'a> {
-    /// Whether an argument was written.
+    /// Whether an argument is present.
     pub fn has(&self, at: usize) -> bool {
         at < self.args.len()
     }
 
-    /// A text or binary argument; empty when it was not written.
+    /// A text or binary argument; empty if omitted.
     pub fn bytes(&self, at: usize) -> &'a [u8] {
         self.args.get(at).map_or(&[], |arg| Texts::new(arg).bytes(self.row))
     }

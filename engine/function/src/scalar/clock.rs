@@ -1,4 +1,4 @@
-//! A timestamp split into its fields, and the names of months and days.
+//! A timestamp split into fields, and the names of months and days.
 
 use crate::entry::definition::RowCall;
 use nacre_types::Value;
@@ -39,7 +39,7 @@ pub(super) struct Clock {
     pub year: i32,
     pub month: u32,
     pub day: u32,
-    /// Microseconds of the day.
+    /// Microseconds since midnight.
     pub micros: i64,
 }
 
@@ -80,24 +80,25 @@ impl Clock {
         (self.days - days_from_civil(self.year, 1, 1)) as i64 + 1
     }
 
-    /// Year and week of ISO 8601.
+    /// ISO 8601 year and week.
     pub fn iso_week(&self) -> (i32, i64) {
         let thursday = self.days - self.weekday() as i32 + 3;
         let year = civil_from_days(thursday).0;
         (year, ((thursday - days_from_civil(year, 1, 1)) / 7 + 1) as i64)
     }
 
-    /// The week of the year where weeks begin on a day of the week; days before the first are in week 0.
+    /// The week of the year if weeks begin on day `first`; earlier days are in week 0.
     pub fn week_from(&self, first: i64) -> i64 {
         (self.day_of_year() + 6 - (self.weekday() - first).rem_euclid(7)) / 7
     }
 
-    /// MySQL's week from Monday: week 1 is the first with four days of the year, days before are in week 0.
+    /// MySQL's week starting on Monday: week 1 is the first with four days in the year; earlier
+    /// days are in week 0.
     pub fn week_from_monday(&self) -> i64 {
         (self.day_of_year() - 1 - self.weekday() + 10) / 7
     }
 
-    /// Year and week where weeks begin on Sunday, and week 1 is the first whole week of a year.
+    /// Year and week if weeks begin on Sunday and week 1 is the first full week of a year.
     pub fn sunday_week(&self) -> (i32, i64) {
         match self.week_from(6) {
             0 => (self.year - 1, Clock::of_day(days_from_civil(self.year, 1, 1) - 1).week_from(6)),

@@ -1,4 +1,4 @@
-//! Timestamps as text and back, by a format of `%` letters.
+//! Formats and parses timestamps with a format of `%` letters.
 
 use super::clock::{Clock, DAYS, JULIAN, MONTHS, micros};
 use crate::entry::definition::RowCall;
@@ -8,13 +8,13 @@ use nacre_types::{Result, Value};
 /// The letters of a format.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Letters {
-    /// Those of `strftime` in C.
+    /// Letters of C's `strftime`.
     C,
-    /// Those of `DATE_FORMAT` in MySQL.
+    /// Letters of MySQL's `DATE_FORMAT`.
     MySql,
 }
 
-/// Formats a timestamp; `22007` for a letter that is not one.
+/// Formats a timestamp; `22007` for an unknown letter.
 pub(super) fn formatted(
     row: &RowCall<'_>,
     clock: &Clock,
@@ -109,7 +109,7 @@ fn field(row: &RowCall<'_>, clock: &Clock, letter: char, mysql: bool) -> Result<
     })
 }
 
-/// Reads a timestamp; `22007` for text that does not fit the format.
+/// Parses a timestamp; `22007` for text that does not match the format.
 pub(super) fn parsed(row: &RowCall<'_>, letters: Letters) -> Result<Value> {
     let (value, format) = (row.text(0), row.text(1));
     let read = Reading::of(&value, &format, letters).and_then(Reading::micros);
@@ -117,7 +117,7 @@ pub(super) fn parsed(row: &RowCall<'_>, letters: Letters) -> Result<Value> {
     read.map(Value::Timestamp).ok_or_else(wrong)
 }
 
-/// The fields read from a text so far.
+/// The fields parsed so far.
 struct Reading<'a> {
     rest: &'a str,
     year: i32,
@@ -170,7 +170,7 @@ impl<'a> Reading<'a> {
         digits.parse().ok()
     }
 
-    /// Reads one of some names, in full or by its first three letters; returns its position.
+    /// Parses one of some names, in full or by its first three letters; returns its position.
     fn name(&mut self, names: &[&str]) -> Option<usize> {
         for length in [usize::MAX, 3] {
             for (at, name) in names.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! `EXTRACT` and `DATE_TRUNC`: fields of dates, times and intervals, and the functions named after a
-//! field.
+//! `EXTRACT` and `DATE_TRUNC`: fields of dates, times and intervals, and the functions named after
+//! a field.
 
 use crate::date_part::DatePart;
 use crate::entry::coerce;
@@ -57,7 +57,7 @@ static DAY: ScalarFunction = function(
 )
 .infallible();
 
-/// Any field. Its first argument is the name of a [`DatePart`], a literal.
+/// Extracts any field. Its first argument is the name of a [`DatePart`], a literal.
 static DATE_PART: ScalarFunction = function(
     &["date_part"],
     Doc::new(
@@ -108,7 +108,7 @@ static DATE_TRUNC: ScalarFunction = function(
 /// The functions of this file.
 pub(crate) static FUNCTIONS: &[&ScalarFunction] = &[&YEAR, &MONTH, &DAY, &DATE_PART, &DATE_TRUNC];
 
-/// The names of this file that stand for expressions.
+/// The functions of this file that are expressions.
 pub(crate) static EXPRESSIONS: &[&Expression] = &[
     &expression(
         &["quarter"],
@@ -238,7 +238,7 @@ fn named_part(binding: &dyn Binding, part: &Operand, name: &str) -> Result<DateP
     }
 }
 
-/// The field that a literal names: it is the same at every row.
+/// The field named by a literal, equal at every row.
 fn part_of(vector: &Vector) -> Result<DatePart> {
     DatePart::named(&Texts::new(vector).text(0))
 }
@@ -247,8 +247,8 @@ fn wrong(what: &str, data_type: DataType) -> Error {
     Error::type_error(format!("no {what} of {data_type}")).with_sqlstate("42883")
 }
 
-/// A field of a date, time, timestamp or interval. Weeks are ISO 8601's, days of the week count from
-/// Sunday, 0. Seconds and the epoch have a fraction when the result type has room for one.
+/// A field of a date, time, timestamp or interval. Weeks follow ISO 8601, days of the week count
+/// from Sunday (0). Seconds and the epoch have a fraction if the result type has a scale.
 fn extract(part: DatePart, arg: &Vector, call: &Call<'_>) -> Result<Vector> {
     let (data_type, rows) = (call.data_type, call.rows);
     let exact = if data_type.is_float() {
@@ -339,7 +339,7 @@ fn of_interval(part: DatePart, value: &Value) -> i128 {
     }
 }
 
-/// The ISO 8601 week: the one that holds the year's first Thursday is week 1.
+/// The ISO 8601 week: week 1 contains the year's first Thursday.
 fn iso_week(days: i32) -> i32 {
     let weekday = (days as i64 + 3).rem_euclid(7) as i32;
     let thursday = days - weekday + 3;
@@ -347,7 +347,7 @@ fn iso_week(days: i32) -> i32 {
     (thursday - days_from_civil(year, 1, 1)) / 7 + 1
 }
 
-/// Sets every field smaller than the part to its start.
+/// Sets every field smaller than the part to its minimum.
 fn truncate(part: DatePart, arg: &Vector, call: &Call<'_>) -> Result<Vector> {
     let (data_type, rows) = (call.data_type, call.rows);
     if !matches!(arg.data_type(), DataType::Date | DataType::Timestamp) {

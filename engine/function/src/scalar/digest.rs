@@ -1,4 +1,4 @@
-//! Bytes as text and back, digits of integers, short digests.
+//! Conversion of bytes to text and back, digits of integers, short digests.
 
 use crate::entry::coerce;
 use crate::entry::definition::Arity;
@@ -120,7 +120,7 @@ pub(crate) static FUNCTIONS: &[&ScalarFunction] = &[
     ),
 ];
 
-/// The error of an argument that does not read as what it should be.
+/// The error for an argument that is not `what`.
 fn not(row: &RowCall<'_>, what: &str) -> Error {
     row.error(&format!("the argument is not {what}"), "22023")
 }
@@ -185,7 +185,7 @@ fn crc32(bytes: &[u8]) -> u32 {
     !crc
 }
 
-/// Rivest, *The MD5 Message-Digest Algorithm*, RFC 1321.
+/// MD5: Rivest, *The MD5 Message-Digest Algorithm*, RFC 1321.
 fn md5(bytes: &[u8]) -> [u8; 16] {
     const SHIFTS: [[u32; 4]; 4] =
         [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];

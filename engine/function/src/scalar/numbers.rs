@@ -1,4 +1,4 @@
-//! Roots, powers, logarithms and whole numbers.
+//! Roots, powers, logarithms and integer functions.
 
 use crate::entry::coerce;
 use crate::entry::definition::Kernel::{Values, Vectors};
@@ -177,7 +177,7 @@ pub(crate) static FUNCTIONS: &[&ScalarFunction] = &[
     ),
 ];
 
-/// The names of this file that stand for expressions.
+/// The functions of this file that are expressions.
 pub(crate) static EXPRESSIONS: &[&Expression] = &[
     &expression(
         &["log2"],
@@ -239,7 +239,7 @@ fn logarithm(binding: &mut dyn Binding, base: Operand, x: Operand) -> Result<Ope
     binding.binary(BinaryOp::Divide, x, base)
 }
 
-/// A function of one double.
+/// Applies a function of one double.
 fn each(call: &Call<'_>, compute: fn(f64) -> Result<f64>) -> Result<Vector> {
     let [arg] = call.exactly()?;
     let values = doubles(arg)?;

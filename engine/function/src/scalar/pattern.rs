@@ -109,7 +109,7 @@ pub(crate) static FUNCTIONS: &[&ScalarFunction] = &[
     ),
 ];
 
-/// The names of this file that stand for expressions.
+/// The functions of this file that are expressions.
 pub(crate) static EXPRESSIONS: &[&Expression] = &[&expression(
     &["glob"],
     Doc::new(
@@ -126,10 +126,10 @@ pub(crate) static EXPRESSIONS: &[&Expression] = &[&expression(
     },
 )];
 
-/// Bytes that a compiled expression may take.
+/// Maximum size of a compiled expression in bytes.
 const SIZE_LIMIT: usize = 1 << 20;
 
-/// The last expression compiled: within a statement, the pattern nearly always stays the same.
+/// The last compiled expression: within a statement, the pattern rarely changes.
 #[derive(Default)]
 struct Patterns(Option<(String, String, Regex)>);
 
@@ -165,7 +165,7 @@ impl Patterns {
     }
 }
 
-/// Runs a function of a text, a regular expression and flags, which are the argument `flags_at`.
+/// Runs a function of a text, a regular expression and flags, which are argument `flags_at`.
 fn matched(
     call: &Call<'_>,
     flags_at: usize,
@@ -187,9 +187,9 @@ fn matched(
     })
 }
 
-/// Null where nothing matches, or where the group has no part in the match.
+/// Null if nothing matches, or if the group did not take part in the match.
 fn extract(row: &RowCall<'_>, regex: &Regex, _: &str) -> Result<Value> {
-    // A group that no `usize` can number is certainly missing.
+    // A group number beyond `usize` certainly does not exist.
     let group = usize::try_from(row.int(2)).unwrap_or(usize::MAX);
     if group >= regex.captures_len() {
         return Err(row.error("the expression has no such group", "22023"));
@@ -199,13 +199,13 @@ fn extract(row: &RowCall<'_>, regex: &Regex, _: &str) -> Result<Value> {
     found.map_or(Ok(Value::Null), |found| text(found.as_str()))
 }
 
-/// A piece of a replacement.
+/// A part of a replacement.
 enum Piece {
     Text(String),
     Group(usize),
 }
 
-/// Reads a replacement: `\1` is a group, as in PostgreSQL and DuckDB, and `\\` a backslash.
+/// Parses a replacement: `\1` is a group, as in PostgreSQL and DuckDB, and `\\` a backslash.
 fn pieces(new: &str) -> Vec<Piece> {
     let (mut out, mut literal) = (Vec::new(), String::new());
     let mut chars = new.chars().peekable();
@@ -227,8 +227,8 @@ fn pieces(new: &str) -> Vec<Piece> {
     out
 }
 
-/// Replaces the first `matches` matches. The result may be far longer than the value, so its length is
-/// checked as it grows.
+/// Replaces the first `matches` matches. The result may be far longer than the value, so its length
+/// is checked as it grows.
 fn replaced(regex: &Regex, value: &str, matches: usize, new: &[Piece]) -> Result<String> {
     let (mut out, mut from) = (String::new(), 0);
     for found in regex.captures_iter(value).take(matches) {
@@ -247,12 +247,13 @@ fn replaced(regex: &Regex, value: &str, matches: usize, new: &[Piece]) -> Result
     Ok(out)
 }
 
-/// `*` matches any run, `?` any one character, `[a-z]` one of a set, `[^a-z]` one outside of it.
+/// `*` matches any sequence, `?` any single character, `[a-z]` one of a set, `[^a-z]` one outside
+/// it.
 fn glob(value: &str, pattern: &str) -> bool {
     let (value, pattern): (Vec<char>, Vec<char>) =
         (value.chars().collect(), pattern.chars().collect());
     let (mut v, mut p) = (0, 0);
-    // After the last star in the pattern, and how far it reaches in the value.
+    // The position after the last star in the pattern, and the end of its match in the value.
     let mut star: Option<(usize, usize)> = None;
     loop {
         let step = match pattern.get(p) {

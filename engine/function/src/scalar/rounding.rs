@@ -92,7 +92,7 @@ static SIGN: ScalarFunction = function(
 /// The functions of this file.
 pub(crate) static FUNCTIONS: &[&ScalarFunction] = &[&ABS, &SIGN, &CEIL, &FLOOR, &ROUND, &TRUNC];
 
-/// The type of a rounded number: of integers integers, of decimals decimals of the digits asked for.
+/// The type of a rounded number: integers stay integers, decimals get the requested scale.
 fn rounded(
     function: &'static ScalarFunction,
     binding: &mut dyn Binding,
@@ -115,7 +115,7 @@ fn rounded(
         t if t.is_integer() => DataType::Int64,
         t => match (decimal_shape(t), constant) {
             (None, _) => DataType::Float64,
-            // As many digits as the value has, and one more for what rounds up.
+            // The precision of the value, and one more digit for rounding up.
             (Some((precision, scale)), None) => decimal(precision as u32 + 1, scale as u32),
             (Some((_, scale)), Some(n)) if n >= scale as i64 && n > 0 => t,
             (Some((precision, scale)), Some(n)) => {
@@ -130,7 +130,7 @@ fn rounded(
 /// A function of one number, for doubles and for unscaled integers.
 struct Unary {
     double: fn(f64) -> f64,
-    /// Of an unscaled integer, the unit of its scale, its scale and that of the result.
+    /// Takes an unscaled integer, the unit of its scale, its scale and that of the result.
     exact: fn(i128, i128, u8, u8) -> Option<i128>,
 }
 
@@ -236,7 +236,8 @@ fn round_double(v: f64, places: i32, rounding: Rounding) -> f64 {
     if places == 0 {
         return if cut { v.trunc() } else { v.round() };
     }
-    // By the digits a user sees, so that 2.675 rounds as written and not as its nearest double.
+    // Rounds by the decimal digits as displayed, so that 2.675 rounds as written and not as its
+    // nearest double.
     let factor = 10f64.powi(places.abs());
     if !cut && places > 0 {
         return match u8::try_from(places).ok().and_then(|scale| exact::from_f64(v, scale.min(38))) {

@@ -1,4 +1,4 @@
-//! Functions of text that are evaluated value by value. Positions and lengths count characters.
+//! Text functions evaluated value by value. Positions and lengths count characters.
 
 use crate::entry::definition::Kernel::Values;
 use crate::entry::definition::Parameter::{RoundedInteger, Text};
@@ -293,7 +293,7 @@ fn split_part(row: &RowCall<'_>) -> Result<Value> {
         if separator.is_empty() { vec![&*value] } else { value.split(&*separator).collect() };
     let at = if n > 0 { n - 1 } else { parts.len() as i64 + n };
     let part = usize::try_from(at).ok().and_then(|at| parts.get(at));
-    // A part that is not there is empty.
+    // A missing part is empty.
     text(part.copied().unwrap_or_default())
 }
 
@@ -359,7 +359,8 @@ fn substring_index(value: &str, separator: &str, n: i64) -> String {
     kept.join(separator)
 }
 
-/// As in MySQL, a position outside the text changes nothing, and a length past the end means the end.
+/// As in MySQL, a position outside the text changes nothing, and a length past the end means the
+/// end.
 fn insert(value: &str, position: i64, length: i64, new: &str) -> String {
     let count = value.chars().count() as i64;
     if position < 1 || position > count {

@@ -7,12 +7,12 @@ use crate::entry::doc::Doc;
 use crate::entry::scalar::expression;
 use nacre_types::{DataType, Result, Value};
 
-/// The name every database goes by.
+/// The name of every database.
 pub const DATABASE: &str = "nacre";
-/// The one schema.
+/// The only schema.
 pub const SCHEMA: &str = "main";
 
-/// The names of this file, each of which stands for a constant.
+/// The functions of this file, all constants.
 pub(crate) static EXPRESSIONS: &[&Expression] = &[
     &expression(
         &["version"],

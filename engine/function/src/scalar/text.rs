@@ -1,4 +1,4 @@
-//! Functions of text that are evaluated vector by vector: case, parts, padding, lengths.
+//! Text functions evaluated vector by vector: case, parts, padding, lengths.
 
 use super::characters::{TextRow, Unit, transform};
 use crate::entry::coerce;
@@ -70,7 +70,7 @@ static OCTET_LENGTH: ScalarFunction = function(
 )
 .infallible();
 
-/// A part of a text; the syntax form `SUBSTRING(… FROM … FOR …)` refers to it.
+/// Returns a part of a text; the syntax form `SUBSTRING(… FROM … FOR …)` refers to it.
 pub static SUBSTRING: ScalarFunction = function(
     &["substring", "substr"],
     Doc::new(
@@ -83,7 +83,7 @@ pub static SUBSTRING: ScalarFunction = function(
     Vectors(|call| transform(call, substring)),
 );
 
-/// Both ends trimmed; the syntax form `TRIM(BOTH … FROM …)` refers to it.
+/// Trims both ends; the syntax form `TRIM(BOTH … FROM …)` refers to it.
 pub static TRIM: ScalarFunction = function(
     &["trim", "btrim"],
     Doc::new(
@@ -97,7 +97,7 @@ pub static TRIM: ScalarFunction = function(
 )
 .infallible();
 
-/// The start trimmed; the syntax form `TRIM(LEADING … FROM …)` refers to it.
+/// Trims the start; the syntax form `TRIM(LEADING … FROM …)` refers to it.
 pub static LEFT_TRIM: ScalarFunction = function(
     &["ltrim"],
     Doc::new(
@@ -111,7 +111,7 @@ pub static LEFT_TRIM: ScalarFunction = function(
 )
 .infallible();
 
-/// The end trimmed; the syntax form `TRIM(TRAILING … FROM …)` refers to it.
+/// Trims the end; the syntax form `TRIM(TRAILING … FROM …)` refers to it.
 pub static RIGHT_TRIM: ScalarFunction = function(
     &["rtrim"],
     Doc::new(
@@ -310,7 +310,7 @@ pub(crate) static FUNCTIONS: &[&ScalarFunction] = &[
     .infallible(),
 ];
 
-/// The names of this file that stand for expressions.
+/// The functions of this file that are expressions.
 pub(crate) static EXPRESSIONS: &[&Expression] = &[
     &expression(
         &["char_length", "character_length"],
@@ -407,7 +407,8 @@ fn substring(row: &TextRow<'_>, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Characters that `left` and `right` keep: a negative count leaves out those of the other end.
+/// Number of characters that `left` and `right` keep: a negative count drops characters from the
+/// other end.
 fn kept(row: &TextRow<'_>) -> usize {
     let (n, length) = (row.number(1), row.unit.count(row.bytes(0)));
     if n >= 0 { (n as usize).min(length) } else { length.saturating_sub(n.unsigned_abs() as usize) }

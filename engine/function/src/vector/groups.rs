@@ -3,9 +3,9 @@
 /// The group of each row.
 #[derive(Clone, Copy)]
 pub enum Groups<'a> {
-    /// All rows are of group 0.
+    /// All rows belong to group 0.
     One,
-    /// By row position.
+    /// Indexed by row position.
     Each(&'a [u32]),
 }
 

@@ -1,4 +1,4 @@
-//! Vectors computed row by row.
+//! Builds vectors row by row.
 
 use super::room::Room;
 use super::rows::ActiveRows;
@@ -6,8 +6,8 @@ use super::validity::{valid, validity};
 use nacre_column::{Bitmap, Values, Vector, VectorBuilder};
 use nacre_types::{DataType, PhysicalType, Result, Value};
 
-/// Computes a flat vector row by row: one value for each row to compute at which all of `args` are
-/// valid, null at the others. `compute` may answer null. Texts take no more than `room`.
+/// Computes a flat vector row by row: one value for each active row at which all of `args` are
+/// valid, null at the others. `compute` may return null. Texts take at most `room`.
 pub fn map_values(
     args: &[&Vector],
     data_type: DataType,
@@ -31,7 +31,7 @@ pub fn map_values(
     Ok(builder.finish())
 }
 
-/// Like [`map_values`] for text: `compute` appends the bytes of a row, or answers false for null.
+/// Like [`map_values`] for text: `compute` appends the bytes of a row, or returns `false` for null.
 pub fn map_bytes(
     args: &[&Vector],
     data_type: DataType,
@@ -64,7 +64,7 @@ fn pad_to(builder: &mut VectorBuilder, len: usize) {
 }
 
 /// Computes an integer vector row by row: one integer for each valid row, zero at the others. The
-/// integers fit `data_type`.
+/// integers must fit `data_type`.
 pub fn map_integers(
     data_type: DataType,
     validity: Option<Bitmap>,

@@ -1,5 +1,5 @@
-//! How kernels reach rows and values: which rows to compute, nulls of several arguments together,
-//! typed views of vectors of any form, and loops that build a vector row by row.
+//! Access of kernels to rows and values: active rows, combined nulls of several arguments, typed
+//! views of vectors of any form, and loops that build a vector row by row.
 
 pub mod groups;
 pub mod map;

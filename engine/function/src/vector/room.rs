@@ -1,11 +1,11 @@
-//! How many bytes of text one vector may hold.
+//! The limit on the bytes of text in one vector.
 
 use nacre_types::{Error, Result, Value, limits};
 
-/// Bytes of text the 32-bit offsets of a vector can address.
+/// Maximum bytes of text that the 32-bit offsets of a vector can address.
 const VECTOR_BYTES: usize = u32::MAX as usize;
 
-/// The error of text values that do not fit into the memory they may take together.
+/// The error for text values that exceed their common memory limit.
 #[cold]
 pub fn too_much_text(most: usize) -> Error {
     Error::limit(format!("text values exceed {most} bytes"))
@@ -13,7 +13,7 @@ pub fn too_much_text(most: usize) -> Error {
         .with_hint("make shorter texts or read fewer rows")
 }
 
-/// Bytes of text left for a vector that is being built.
+/// Bytes of text left for a vector being built.
 pub struct Room {
     most: usize,
     taken: usize,
@@ -25,12 +25,12 @@ impl Room {
         Room { most, taken: 0 }
     }
 
-    /// As many bytes as one vector can address.
+    /// The maximum that one vector can address.
     pub fn of_vector() -> Room {
         Room::new(VECTOR_BYTES)
     }
 
-    /// Takes some bytes; `limit` when fewer are left.
+    /// Takes some bytes; `limit` if fewer are left.
     #[inline]
     pub fn take(&mut self, bytes: usize) -> Result<()> {
         debug_assert!(self.taken <= self.most, "no more is taken than there is");
@@ -57,7 +57,7 @@ impl Room {
     }
 }
 
-/// Fails (`limit`) if one value would take more bytes than values may.
+/// Fails (`limit`) if one value would exceed the maximum length.
 pub fn check_length(bytes: usize) -> Result<()> {
     if bytes > limits::MAX_VALUE_BYTES {
         let most = limits::MAX_VALUE_BYTES;

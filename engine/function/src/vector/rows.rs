@@ -1,11 +1,11 @@
-//! Which rows of vectors to compute.
+//! The rows of vectors to compute.
 
-/// The rows of vectors of one length that must be computed.
+/// The rows to compute, of vectors of equal length.
 #[derive(Clone, Copy)]
 pub struct ActiveRows<'a> {
     /// Length of the vectors.
     pub len: usize,
-    /// Ascending positions; all rows when `None`.
+    /// Ascending positions; `None` selects all rows.
     pub selection: Option<&'a [u32]>,
 }
 
@@ -16,7 +16,7 @@ impl<'a> ActiveRows<'a> {
         ActiveRows { len, selection: None }
     }
 
-    /// Vectors of the same length, only these rows.
+    /// Vectors of the same length, restricted to these rows.
     #[inline]
     pub fn narrowed(self, selection: &'a [u32]) -> ActiveRows<'a> {
         debug_assert!(

@@ -3,7 +3,7 @@
 use nacre_column::{Bitmap, Form, Values, Vector};
 use std::sync::Arc;
 
-/// The rows at which all arguments are valid; `None` when there is no null.
+/// The rows at which all arguments are valid; `None` if there is no null.
 pub fn validity(args: &[&Vector]) -> Option<Bitmap> {
     let mut out: Option<Bitmap> = None;
     for arg in args {
@@ -17,7 +17,7 @@ pub fn validity(args: &[&Vector]) -> Option<Bitmap> {
     out
 }
 
-/// The vector with more nulls: valid only where `validity` is, too.
+/// The vector with additional nulls: valid only where `validity` is set, too.
 pub fn mask(vector: Vector, validity: &Bitmap) -> Vector {
     debug_assert_eq!(vector.len(), validity.len(), "a mask has one bit a row");
     let both = match vector.validity() {

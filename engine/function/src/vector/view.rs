@@ -3,11 +3,11 @@
 use nacre_column::{Form, Values, Vector};
 use std::borrow::Cow;
 
-/// One value for all rows, or one value a row.
+/// One value for all rows, or one value per row.
 pub enum View<'a, T: Copy> {
     /// The same for every row.
     Constant(T),
-    /// One value a row.
+    /// One value per row.
     Rows(Cow<'a, [T]>),
 }
 
@@ -24,7 +24,7 @@ impl<T: Copy> View<'_, T> {
 
 macro_rules! view {
     ($name:ident, $variant:ident, $type:ty) => {
-        /// A typed view; `None` when the vector has another physical type.
+        /// Returns a typed view; `None` if the vector has another physical type.
         pub fn $name(vector: &Vector) -> Option<View<'_, $type>> {
             Some(match vector.form() {
                 Form::Flat(Values::$variant(v)) => View::Rows(Cow::Borrowed(v)),
@@ -48,7 +48,7 @@ view!(f64s, F64, f64);
 view!(i128s, I128, i128);
 view!(bools, Bool, bool);
 
-/// 64- or 128-bit integers, widened as they are read.
+/// 64- or 128-bit integers, widened on access.
 pub enum Wide<'a> {
     /// 64-bit integers.
     Narrow(View<'a, i64>),
@@ -67,7 +67,7 @@ impl Wide<'_> {
     }
 }
 
-/// Integers of either width.
+/// Returns a view of integers of either width.
 pub fn wide(vector: &Vector) -> Option<Wide<'_>> {
     i64s(vector).map(Wide::Narrow).or_else(|| i128s(vector).map(Wide::Full))
 }
@@ -76,7 +76,7 @@ pub fn wide(vector: &Vector) -> Option<Wide<'_>> {
 pub struct Texts<'a>(&'a Vector);
 
 impl<'a> Texts<'a> {
-    /// A view of a vector of the physical type `Bytes`; the values of any other read as empty.
+    /// Creates a view of a vector of physical type `Bytes`; any other reads as empty values.
     pub fn new(vector: &'a Vector) -> Texts<'a> {
         Texts(vector)
     }

@@ -1,4 +1,4 @@
-//! Functions of a row's place in its partition.
+//! Functions of a row's position in its partition.
 
 use crate::entry::coerce;
 use crate::entry::definition::{Arguments, Arity};
@@ -107,7 +107,7 @@ fn bucket_count(
 
 fn bucket(row: &WindowRow<'_>) -> Result<Value> {
     let buckets = match row.argument(0) {
-        // More buckets than rows fit anyway.
+        // More buckets than rows are allowed.
         Some(Value::Int(n)) if n > 0 => usize::try_from(n).unwrap_or(usize::MAX),
         Some(Value::Null) => return Ok(Value::Null),
         _ => {

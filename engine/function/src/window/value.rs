@@ -1,4 +1,4 @@
-//! Functions that answer a value of another row.
+//! Functions that return a value of another row.
 
 use crate::entry::coerce;
 use crate::entry::definition::{Arguments, Arity};
@@ -102,7 +102,7 @@ fn one_value(
     Ok((vec![value], data_type))
 }
 
-/// A value, an offset in rows, and the value where there is no such row, of the type of the first.
+/// Types a value, an offset in rows, and a default of the value's type.
 fn offset(binding: &mut dyn Binding, arguments: Arguments<'_>) -> Result<(Vec<Operand>, DataType)> {
     let name = arguments.name;
     let mut operands = arguments.operands.into_iter();
@@ -135,7 +135,7 @@ fn moved(row: &WindowRow<'_>, target: fn(usize, i64) -> Option<i64>) -> Result<V
     let target = target(row.row, offset).and_then(|target| usize::try_from(target).ok());
     Ok(match target.filter(|target| row.partition.contains(target)) {
         Some(target) => row.value_at(target),
-        // Without a default it is null.
+        // The default is null if omitted.
         None => row.argument(2).unwrap_or(Value::Null),
     })
 }
