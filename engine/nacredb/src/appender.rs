@@ -7,8 +7,8 @@ use nacre_table::{BulkLoad, OnDuplicate};
 use nacre_types::{Error, Result, TableSchema};
 use std::sync::Arc;
 
-/// A bulk load: rows go straight into sorted segments and become visible together at [`Appender::finish`]. Dropping it
-/// instead leaves the table as it was.
+/// A bulk load: rows are written directly into sorted segments and become visible together at
+/// [`Appender::finish`]. Dropping it instead leaves the table unchanged.
 ///
 /// ```
 /// # use nacre_native::{block_on, memory_host};
@@ -33,9 +33,9 @@ pub struct Appender {
 }
 
 impl Session {
-    /// Starts a bulk load into a table. It is a transaction of its own.
+    /// Starts a bulk load into a table, as a transaction of its own.
     ///
-    /// Errors: `unsupported` inside a transaction; `not_found` without such a table.
+    /// Errors: `unsupported` inside a transaction; `not_found` if the table does not exist.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -87,9 +87,10 @@ impl Appender {
         self.load.table().schema()
     }
 
-    /// Adds rows: one vector a column, in table order, each of the column's type.
+    /// Adds rows: one vector per column, in table order, each of the column's type.
     ///
-    /// Errors: `type` when the columns differ, or a value is out of its type's range; `constraint`; `limit`; `io`.
+    /// Errors: `type` if the columns differ or a value is out of range; `constraint`; `limit`;
+    /// `io`.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -113,9 +114,11 @@ impl Appender {
         self.load.append(batch)
     }
 
-    /// Makes all rows visible, durably, or none. Returns how many rows the table gained or replaced.
+    /// Makes all rows visible and durable, or none. Returns the number of rows inserted or
+    /// replaced.
     ///
-    /// Errors: `constraint` for a repeated key under [`OnDuplicate::Error`]; `conflict` when the table has changed; `io`.
+    /// Errors: `constraint` for a duplicate key under [`OnDuplicate::Error`]; `conflict` if the
+    /// table has changed; `io`.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};

@@ -1,4 +1,4 @@
-//! A database: opening, closing, maintenance, and the sessions on it.
+//! A database: opening, closing, maintenance, and its sessions.
 
 use nacre_exec::Threads;
 use nacre_host::Host;
@@ -7,7 +7,7 @@ use nacre_table::{Durability, Store, StoreOptions};
 use nacre_types::Result;
 use std::sync::Arc;
 
-/// Settings of a database. Each has a default that serves most uses.
+/// Settings of a database. The defaults suit most uses.
 ///
 /// ```
 /// # use nacre_native::{block_on, memory_host};
@@ -22,29 +22,32 @@ use std::sync::Arc;
 pub struct Options {
     /// When a commit is acknowledged.
     pub durability: Durability,
-    /// Bytes that the operators of one statement may hold in memory together. What they cannot hold goes into a
-    /// temporary file, or ends the statement with `limit`.
+    /// Maximum bytes of memory for all operators of one statement. Operators beyond it spill to a
+    /// temporary file, or the statement fails with `limit`.
     pub memory_limit: usize,
-    /// Bytes of segment blocks kept in memory.
+    /// Bytes of segment blocks cached in memory.
     pub cache_bytes: usize,
-    /// Rows of a segment at most; between 1 and 1,048,576.
+    /// Maximum number of rows in a segment; between 1 and 1,048,576.
     pub segment_rows: usize,
-    /// Bytes of values, as they are in memory, above which a segment takes no more rows.
+    /// Bytes of values, in their in-memory form, above which a segment takes no more rows.
     pub segment_bytes: usize,
-    /// Segments whose range contains a key, on average, from which on an index gets hash tables over all its segments.
+    /// Average number of segments whose range contains a key, from which on an index gets hash
+    /// tables over all its segments.
     pub hash_from: f64,
-    /// Bytes of a table's rowstore above which it is flushed into segments. All tables together have at most four times
-    /// as many.
+    /// Bytes of a table's rowstore above which it is flushed into segments. The limit for all
+    /// tables together is four times as high.
     pub flush_bytes: usize,
     /// Bytes of log after which a snapshot is written.
     pub snapshot_bytes: u64,
-    /// Partitions of a new table with a `SHARD KEY`; 0 for as many as the host runs tasks at once.
+    /// Partitions of a new table with a `SHARD KEY`; 0 for the number of tasks that the host runs
+    /// in parallel.
     pub partitions: usize,
-    /// Threads that may work on one statement; 0 for as many as the host has.
+    /// Maximum number of threads per statement; 0 for as many as the host has.
     pub threads: usize,
-    /// Rows given to a thread at a time, approximately. Tests use 1 to spread few rows over the threads.
+    /// Approximate number of rows given to a thread at a time. Tests use 1 to spread few rows over
+    /// the threads.
     pub morsel_rows: usize,
-    /// Milliseconds to wait for a row lock before `lock_timeout`.
+    /// Timeout for a row lock in milliseconds, after which the statement fails with `lock_timeout`.
     pub lock_timeout_ms: u64,
 }
 
@@ -68,7 +71,7 @@ impl Default for Options {
     }
 }
 
-/// How much maintenance to do in one call.
+/// The amount of maintenance to do in one call.
 ///
 /// ```
 /// # use nacre_native::{block_on, memory_host};
@@ -83,7 +86,8 @@ impl Default for Options {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// Steps at most. One step is one flush, one snapshot, a few blocks of a merge, or one round of removing files.
+    /// Maximum number of steps. One step is one flush, one snapshot, a few blocks of a merge, or
+    /// one round of removing files.
     pub steps: usize,
 }
 
@@ -104,9 +108,10 @@ pub struct Budget {
 pub struct Database(Arc<Engine>);
 
 impl Database {
-    /// Opens the database in the host's store, making it if the store is empty.
+    /// Opens the database in the host's store, creating it if the store is empty.
     ///
-    /// Errors: `corrupt` with the file and place of damage, `unsupported` for a newer format, `io`.
+    /// Errors: `corrupt` with the file and position of damage, `unsupported` for a newer format,
+    /// `io`.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -140,7 +145,7 @@ impl Database {
         Ok(Database(Arc::new(Engine::new(store, host, defaults))))
     }
 
-    /// End of the log, in bytes since the database was made.
+    /// End of the log, in bytes since the database was created.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -173,8 +178,8 @@ impl Database {
         self.0.store().cache().read_bytes()
     }
 
-    /// Reads everything and verifies it: checksums, zone maps, order, delete bitmaps, uniqueness. Returns one sentence for
-    /// each thing that is wrong.
+    /// Reads and verifies everything: checksums, zone maps, order, delete bitmaps, uniqueness.
+    /// Returns one sentence per problem.
     ///
     /// Errors: `io`, `closed`.
     ///
@@ -216,9 +221,9 @@ impl Database {
         Ok(true)
     }
 
-    /// Makes everything committed so far durable, whatever the durability level.
+    /// Makes everything committed so far durable, regardless of the durability level.
     ///
-    /// Errors: `io`, after which the database must be opened again; `closed`.
+    /// Errors: `io`, after which the database must be reopened; `closed`.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -237,7 +242,8 @@ impl Database {
         self.0.store().sync_log()
     }
 
-    /// Syncs what is not synced and ends the database for all its sessions. Later calls fail with `closed`.
+    /// Syncs everything that is not durable yet and closes the database for all its sessions. Later
+    /// calls fail with `closed`.
     ///
     /// Errors: `io`.
     ///

@@ -1,5 +1,6 @@
-//! Nacre: one table for transactions and analytics. This crate is the engine's public face: bindings and tests see only
-//! this and the host seams. What runs statements is `nacre-session`; here are the names users see, Arrow and reports.
+//! Nacre: one table for transactions and analytics. This crate is the public interface of the
+//! engine: bindings and tests use only this and the host interfaces. `nacre-session` runs
+//! statements; this crate adds the public names, Arrow and reports.
 //!
 //! ```
 //! use nacre_native::{block_on, memory_host};

@@ -4,7 +4,7 @@ use nacre_session::PreparedStatement;
 use nacre_sql::Field;
 use nacre_types::{DataType, Result, Value};
 
-/// A statement that was parsed and bound once, by [`crate::Session::prepare`]. Cheap to clone.
+/// A statement parsed and bound once, by [`crate::Session::prepare`]. Cheap to clone.
 ///
 /// ```
 /// # use nacre_native::{block_on, memory_host};
@@ -34,7 +34,7 @@ impl Prepared {
         &self.0
     }
 
-    /// Columns of its result; empty when it returns no rows.
+    /// Columns of its result; empty if it returns no rows.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -53,7 +53,7 @@ impl Prepared {
         self.0.columns()
     }
 
-    /// Types of its parameters, as far as they follow from the statement.
+    /// Types of its parameters, as far as the statement determines them.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -91,9 +91,9 @@ impl Prepared {
         self.0.parameter_names()
     }
 
-    /// Parameters given by name (`:name`; without the colon), in the statement's order.
+    /// Arranges named parameters (`:name`; without the colon) in the statement's order.
     ///
-    /// Errors: `type` when one was not given.
+    /// Errors: `type` if one is missing.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};

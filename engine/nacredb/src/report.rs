@@ -1,10 +1,10 @@
-//! How tables are stored: what [`Database::inspect`] returns.
+//! Storage reports of tables, returned by [`Database::inspect`].
 
 use crate::database::Database;
 use nacre_table::{SegmentState, Table, hidden_column};
 use nacre_types::{DataType, Result, Value};
 
-/// How a table is stored.
+/// Storage report of a table.
 ///
 /// ```
 /// # use nacre_native::{block_on, memory_host};
@@ -24,21 +24,21 @@ use nacre_types::{DataType, Result, Value};
 pub struct TableReport {
     /// Name.
     pub name: String,
-    /// Rows, approximately.
+    /// Number of rows, approximate.
     pub rows: u64,
     /// Nodes in the rowstore, including tombstones and old versions not yet freed.
     pub rowstore_rows: u64,
     /// Bytes of the rowstore.
     pub rowstore_bytes: u64,
-    /// Names of the primary key's columns; empty when rows have hidden numbers.
+    /// Names of the primary key's columns; empty if rows have hidden numbers.
     pub primary_key: Vec<String>,
-    /// Columns, over all segments.
+    /// Columns, aggregated over all segments.
     pub columns: Vec<ColumnReport>,
     /// Segments, oldest first.
     pub segments: Vec<SegmentReport>,
 }
 
-/// A column over all segments.
+/// Storage report of a column over all segments.
 ///
 /// ```
 /// # use nacre_native::{block_on, memory_host};
@@ -65,13 +65,13 @@ pub struct ColumnReport {
     pub nullable: bool,
     /// Bytes in segments.
     pub bytes: u64,
-    /// Bytes the same values take unencoded.
+    /// Bytes of the same values without encoding.
     pub raw_bytes: u64,
-    /// Encodings and in how many segments each is used.
+    /// Encodings and the number of segments that use each.
     pub encodings: Vec<(String, usize)>,
 }
 
-/// A segment.
+/// Storage report of a segment.
 ///
 /// ```
 /// # use nacre_native::{block_on, memory_host};
@@ -93,11 +93,11 @@ pub struct SegmentReport {
     pub id: u64,
     /// File name.
     pub name: String,
-    /// Rows, deleted ones included.
+    /// Number of rows, including deleted ones.
     pub rows: u64,
-    /// Deleted rows.
+    /// Number of deleted rows.
     pub deleted: u64,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub bytes: u64,
     /// Smallest value of the first key column; empty without a primary key.
     pub min_key: String,
@@ -107,7 +107,7 @@ pub struct SegmentReport {
     pub columns: Vec<SegmentColumnReport>,
 }
 
-/// A column of a segment.
+/// Storage report of a column in a segment.
 ///
 /// ```
 /// # use nacre_native::{block_on, memory_host};
@@ -126,7 +126,7 @@ pub struct SegmentReport {
 /// ```
 #[derive(Clone, Debug)]
 pub struct SegmentColumnReport {
-    /// Column name; in brackets, as `(row number)`, when it is not a column of the table.
+    /// Column name; in parentheses, as `(row number)`, if it is not a column of the table.
     pub name: String,
     /// Encoding.
     pub encoding: String,
@@ -135,7 +135,7 @@ pub struct SegmentColumnReport {
 }
 
 impl Database {
-    /// How every table is stored.
+    /// Returns the storage report of every table.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};

@@ -1,4 +1,4 @@
-//! What a statement returns.
+//! The result of a statement.
 
 use crate::arrow::{batch_to_arrow, schema_of, to_ipc_stream};
 use arrow_array::RecordBatch;
@@ -30,15 +30,15 @@ use nacre_types::{Result, Value};
 /// ```
 #[derive(Clone, Debug)]
 pub struct QueryResult {
-    /// What kind of statement it was.
+    /// The kind of statement.
     pub kind: ResultKind,
-    /// Columns; empty unless it returns rows.
+    /// Columns; empty unless the statement returns rows.
     pub columns: Vec<Field>,
     /// Rows, in batches without a selection.
     pub batches: Vec<Batch>,
     /// Rows inserted, updated or deleted.
     pub rows_affected: u64,
-    /// What it took.
+    /// Statistics of the execution.
     pub statistics: StatementStatistics,
 }
 
@@ -89,7 +89,8 @@ impl QueryResult {
         Vec::new()
     }
 
-    /// The values of all rows. For small results: a large one is cheaper to read as `batches` or Arrow.
+    /// The values of all rows. For small results: a large one is cheaper to read through `batches`
+    /// or Arrow.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};

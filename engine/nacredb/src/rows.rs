@@ -1,4 +1,4 @@
-//! The rows of a query while it runs, as batches of vectors or as Arrow.
+//! The rows of a running query, as batches of vectors or as Arrow.
 
 use crate::arrow::{batch_to_arrow, schema_of, to_ipc_stream};
 use crate::result::QueryResult;
@@ -11,8 +11,8 @@ use nacre_types::Result;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The rows of a running query, from [`crate::Session::stream`]. Each batch is computed when it is asked for. Dropping
-/// this ends the query. After an error it is at its end.
+/// The rows of a running query, from [`crate::Session::stream`]. Each batch is computed on demand.
+/// Dropping this ends the query. An error ends it, too.
 ///
 /// ```
 /// # use nacre_native::{block_on, memory_host};
@@ -38,7 +38,7 @@ impl Rows {
         Rows(stream)
     }
 
-    /// What kind of statement it is. Anything but a query has been run to its end.
+    /// The kind of statement. Anything but a query has run to completion.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -57,7 +57,7 @@ impl Rows {
         self.0.kind()
     }
 
-    /// Columns; empty unless it returns rows.
+    /// Columns; empty unless the statement returns rows.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -95,7 +95,7 @@ impl Rows {
         self.0.rows_affected()
     }
 
-    /// What it took so far.
+    /// Statistics of the execution so far.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -137,7 +137,7 @@ impl Rows {
         self.0.cancel_flag()
     }
 
-    /// The next rows, without a selection; `None` at the end, and after an error.
+    /// Returns the next rows, without a selection; `None` at the end, and after an error.
     ///
     /// Errors: those of the query; `cancelled`; `closed`.
     ///
@@ -160,8 +160,9 @@ impl Rows {
         self.0.next().await
     }
 
-    /// At least `rows` of the next rows, in batches as they come: up to a batch more; fewer at the end, or when they take
-    /// more than a few megabytes; none at the end. An error that comes after some of them is returned by the next call.
+    /// Returns at least `rows` of the next rows, in batches as computed: up to a batch more; fewer
+    /// at the end, or if they exceed a few megabytes; none at the end. An error after some of the
+    /// rows is returned by the next call.
     ///
     /// Errors: those of [`Rows::next`].
     ///
@@ -228,8 +229,8 @@ impl Rows {
             .transpose()
     }
 
-    /// Like [`Rows::next_batches`], as the bytes of an Arrow IPC stream with one record batch; at the end, with the schema
-    /// alone.
+    /// Like [`Rows::next_batches`], as the bytes of an Arrow IPC stream with one record batch; at
+    /// the end, with the schema only.
     ///
     /// Errors: those of [`Rows::next_record_batch`].
     ///
@@ -275,8 +276,8 @@ impl Rows {
         self.0.has_ended()
     }
 
-    /// All rows that are left, as [`crate::Session::execute`] would have returned them. They do not count against the
-    /// memory limit: the caller holds them.
+    /// Returns all remaining rows, as [`crate::Session::execute`] would have. They do not count
+    /// against the memory limit: the caller holds them.
     ///
     /// Errors: those of [`Rows::next`].
     ///
@@ -298,7 +299,7 @@ impl Rows {
     }
 }
 
-/// Batches as one; `None` without any.
+/// Joins batches into one; `None` if there are none.
 fn joined(columns: &[Field], mut batches: Vec<Batch>) -> Option<Batch> {
     if batches.len() <= 1 {
         return batches.pop();

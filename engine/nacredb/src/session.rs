@@ -1,7 +1,8 @@
 //! A session: one connection with at most one open transaction. Statements run one after another.
 //!
-//! Without `BEGIN` each statement is a transaction of its own with a fresh snapshot, and is run again by itself when it
-//! meets a conflict. Inside a transaction a failed statement is undone, and the transaction stays open.
+//! Without `BEGIN`, each statement is a transaction of its own with a fresh snapshot, retried on a
+//! conflict. Inside a transaction, a failed statement is rolled back and the transaction stays
+//! open.
 
 use crate::database::Database;
 use crate::prepared::Prepared;
@@ -12,7 +13,7 @@ use nacre_types::{Result, Value};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A connection. It runs one statement at a time; other sessions run beside it.
+/// A connection. It runs one statement at a time, concurrently with other sessions.
 ///
 /// ```
 /// # use nacre_native::{block_on, memory_host};
@@ -39,7 +40,7 @@ pub struct Session {
 }
 
 impl Database {
-    /// A new connection. Sessions are independent: each has its own transaction.
+    /// Opens a connection. Sessions are independent: each has its own transaction.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -102,7 +103,8 @@ impl Session {
         self.connection.in_transaction()
     }
 
-    /// Sets how many threads may work on one statement of this session; 0 for as many as the host has.
+    /// Sets the maximum number of threads per statement of this session; 0 for as many as the host
+    /// has.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -121,8 +123,8 @@ impl Session {
         self.connection.set_threads(threads);
     }
 
-    /// Sets the bytes that the operators of one statement of this session may hold together; `None` for
-    /// [`crate::Options::memory_limit`].
+    /// Sets the maximum bytes of memory for all operators of one statement of this session; `None`
+    /// for [`crate::Options::memory_limit`].
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -142,8 +144,8 @@ impl Session {
         self.connection.set_memory_limit(bytes);
     }
 
-    /// A flag that ends the running statement with `cancelled` once another thread sets it. It is reset when the next
-    /// statement starts.
+    /// A flag that ends the running statement with `cancelled` once another thread sets it.
+    /// Starting a statement resets it.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -166,11 +168,12 @@ impl Session {
         self.connection.cancel_flag()
     }
 
-    /// Runs one or more statements separated by `;` and returns the last one's result. Parameters are `?` or `$1`; their
-    /// positions count through the whole text.
+    /// Runs one or more statements separated by `;` and returns the last one's result. Parameters
+    /// are `?` or `$1`; their positions count through the whole text.
     ///
-    /// Errors: `syntax`, `type` and `not_found` with their place in the text; `constraint`; `conflict`, `deadlock` and
-    /// `lock_timeout`, after which the transaction can be retried; `limit`; `cancelled`; `io`; `corrupt`; `closed`.
+    /// Errors: `syntax`, `type` and `not_found` with their position in the text; `constraint`;
+    /// `conflict`, `deadlock` and `lock_timeout`, after which the transaction can be retried;
+    /// `limit`; `cancelled`; `io`; `corrupt`; `closed`.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -193,9 +196,9 @@ impl Session {
         self.connection.execute(sql, parameters).await.map(QueryResult::from)
     }
 
-    /// Like [`Session::execute`] with parameters by name (`:name`; given without the colon).
+    /// Like [`Session::execute`] with named parameters (`:name`; passed without the colon).
     ///
-    /// Errors: those of [`Session::execute`]; `type` when a parameter was not given.
+    /// Errors: those of [`Session::execute`]; `type` if a parameter is missing.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -219,7 +222,8 @@ impl Session {
         self.connection.execute_named(sql, parameters).await.map(QueryResult::from)
     }
 
-    /// Parses and binds one statement for repeated use. It stays valid when tables change: it is bound again then.
+    /// Parses and binds one statement for repeated use. It stays valid if tables change: it is then
+    /// bound again.
     ///
     /// Errors: `syntax` unless the text is exactly one statement, and those of binding it.
     ///
@@ -264,10 +268,10 @@ impl Session {
         self.connection.run(prepared.statement(), parameters).await.map(QueryResult::from)
     }
 
-    /// The row that a prepared point read finds: `select columns from t where key = ?` over the whole primary key, or a
-    /// whole unique key. The shortest way to a row: it never waits.
+    /// Returns the row of a prepared point read: `select columns from t where key = ?` over the
+    /// whole primary key, or a whole unique key. The fastest way to read a row: it never waits.
     ///
-    /// Errors: `unsupported` for any other statement; those take [`Session::run`].
+    /// Errors: `unsupported` for any other statement, which [`Session::run`] accepts.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -307,14 +311,15 @@ impl Session {
         prepared.statement().is_point_read()
     }
 
-    /// Like [`Session::execute`], with the rows of the last statement as a stream: nothing of it is computed before it is
-    /// asked for, and rows that were returned are not held. It outlives later statements of this session, and its
-    /// transaction: it shows the rows as the query found them.
+    /// Like [`Session::execute`], with the rows of the last statement as a stream: they are
+    /// computed on demand and not kept after they are returned. The stream outlives later
+    /// statements of this session, and its transaction: it returns the rows as of the start of the
+    /// query.
     ///
-    /// Statements that write are run to their end first, and so is a query that locks rows, or that runs in a
-    /// transaction which has changed or locked some.
+    /// Runs to completion first: a statement that writes, a query that locks rows, and a query in a
+    /// transaction that has changed or locked rows.
     ///
-    /// Errors: those of [`Session::execute`]; errors of the rows come when they are read.
+    /// Errors: those of [`Session::execute`]; errors of the rows are returned when they are read.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -335,9 +340,9 @@ impl Session {
         self.connection.stream(sql, parameters).await.map(Rows::new)
     }
 
-    /// Like [`Session::stream`] with parameters by name (`:name`; given without the colon).
+    /// Like [`Session::stream`] with named parameters (`:name`; passed without the colon).
     ///
-    /// Errors: those of [`Session::stream`]; `type` when a parameter was not given.
+    /// Errors: those of [`Session::stream`]; `type` if a parameter is missing.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -362,7 +367,7 @@ impl Session {
         self.connection.stream_named(sql, parameters).await.map(Rows::new)
     }
 
-    /// Runs a prepared statement with its rows as a stream; see [`Session::stream`].
+    /// Runs a prepared statement and returns its rows as a stream; see [`Session::stream`].
     ///
     /// Errors: those of [`Session::stream`].
     ///

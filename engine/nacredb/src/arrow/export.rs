@@ -1,4 +1,4 @@
-//! Vectors and batches as Arrow arrays, record batches and IPC streams.
+//! Conversion of vectors and batches to Arrow arrays, record batches and IPC streams.
 
 use super::types::field_to_arrow;
 use arrow_array::builder::{BinaryBuilder, StringBuilder};
@@ -33,10 +33,10 @@ fn primitive<T: ArrowPrimitiveType>(vector: &Vector, values: Vec<T::Native>) -> 
     Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(values), nulls(vector)))
 }
 
-/// A vector as an Arrow array.
+/// Converts a vector to an Arrow array.
 ///
-/// Errors: `limit` when its texts take more than the 2 GiB of an Arrow array; `type` when an interval does not fit
-/// Arrow's nanoseconds.
+/// Errors: `limit` if its texts exceed the 2 GiB of an Arrow array; `type` if an interval is out of
+/// range of Arrow's nanoseconds.
 ///
 /// ```
 /// use nacredb::arrow::vector_to_arrow;
@@ -138,9 +138,9 @@ pub fn schema_of(columns: &[Field]) -> SchemaRef {
     Arc::new(Schema::new(columns.iter().map(field_to_arrow).collect::<Vec<_>>()))
 }
 
-/// Rows without a selection as a record batch of their schema.
+/// Converts rows without a selection to a record batch of the schema.
 ///
-/// Errors: those of [`vector_to_arrow`]; `type` when the columns are not those of the schema.
+/// Errors: those of [`vector_to_arrow`]; `type` if the columns do not match the schema.
 ///
 /// ```
 /// use nacredb::arrow::{batch_to_arrow, schema_of};
@@ -159,7 +159,7 @@ pub fn batch_to_arrow(batch: &Batch, schema: &SchemaRef) -> Result<RecordBatch> 
     RecordBatch::try_new_with_options(schema.clone(), columns, &options).map_err(arrow_error)
 }
 
-/// Record batches as the bytes of an Arrow IPC stream. Without batches it holds the schema alone.
+/// Encodes record batches as an Arrow IPC stream. Without batches it contains only the schema.
 ///
 /// ```
 /// use nacredb::arrow::{schema_of, to_ipc_stream};

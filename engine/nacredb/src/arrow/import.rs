@@ -1,4 +1,4 @@
-//! Arrow arrays and record batches as vectors and rows of a table.
+//! Conversion of Arrow arrays and record batches to vectors and rows of a table.
 
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Date64Type, Decimal128Type, Float32Type, Float64Type, Int8Type,
@@ -14,8 +14,9 @@ use nacre_types::hash::Map;
 use nacre_types::{DataType, Error, PhysicalType, Result, TableSchema, Value};
 use std::sync::Arc;
 
-/// A record batch as rows of a table. Columns are matched by position, not by name, and must be of the table's types,
-/// or of a narrower integer or another text or binary layout of them.
+/// Converts a record batch to rows of a table. Columns are matched by position, not by name, and
+/// must have the table's types, or a narrower integer type or another text or binary layout of
+/// them.
 ///
 /// Errors: `type` otherwise, with the column's name.
 ///
@@ -63,11 +64,11 @@ pub fn batch_from_arrow(batch: &RecordBatch, table: &TableSchema) -> Result<Batc
     Ok(Batch::new(columns, batch.num_rows()))
 }
 
-/// An Arrow array as a vector of a data type. Whether the values are in the type's range is checked when they are
-/// written.
+/// Converts an Arrow array to a vector of a data type. Whether values are in range of the type is
+/// checked on write.
 ///
-/// Errors: `type` when the array's type does not fit, when text is not valid JSON for a `JSON` type, or when a value
-/// does not fit the vector's representation; `limit` when texts take more than 4 GiB.
+/// Errors: `type` if the array's type does not fit, text is not valid JSON for a `JSON` type, or a
+/// value does not fit the vector's representation; `limit` if texts exceed 4 GiB.
 ///
 /// ```
 /// use arrow_array::{ArrayRef, StringArray};
@@ -208,12 +209,13 @@ pub fn vector_from_arrow(array: &ArrayRef, data_type: DataType) -> Result<Vector
     Ok(Vector::new(data_type, values, validity))
 }
 
-/// Texts of a dictionary, which may repeat entries. Each text is kept once: many rows may name a long one.
+/// Decodes dictionary texts, whose entries may repeat. Each text is stored once: many rows may
+/// refer to a long one.
 fn coded_texts(entries: &Vector, keys: &[usize], validity: Option<Bitmap>) -> Vector {
     let mut codes_of: Map<&[u8], u32> = Map::default();
     let mut distinct = BytesColumn::default();
     let mut code_of = |entry: usize| {
-        // A null entry: rows that name it are null, so its text is never read.
+        // A null entry: rows that refer to it are null, so its text is never read.
         let text = entries.bytes(entry).unwrap_or_default();
         *codes_of.entry(text).or_insert_with(|| {
             distinct.push(text);
@@ -253,7 +255,8 @@ fn texts<'a>(
     bytes(data_type, values.map(|value| value.map(str::as_bytes)))
 }
 
-/// The values of an array of this type, with zeroes in the place of nulls: an array may have anything there.
+/// The values of an array of this type, with zeroes at null rows, where an array may contain
+/// anything.
 fn natives<T: ArrowPrimitiveType>(array: &ArrayRef) -> Option<Vec<T::Native>> {
     use arrow_array::cast::AsArray;
     let array = array.as_primitive_opt::<T>()?;

@@ -1,5 +1,6 @@
-//! Arrow in and out. Each data type maps to one Arrow type both ways: `DECIMAL` to `Decimal128`, `TIMESTAMP` to
-//! microseconds without a zone, `JSON` to `Utf8` marked as the `arrow.json` extension.
+//! Arrow import and export. Each data type maps to one Arrow type in both directions: `DECIMAL` to
+//! `Decimal128`, `TIMESTAMP` to microseconds without a zone, `JSON` to `Utf8` marked as the
+//! `arrow.json` extension.
 
 mod export;
 mod import;

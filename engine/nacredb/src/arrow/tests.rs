@@ -1,4 +1,4 @@
-//! Arrow arrays of every type, and what is refused.
+//! Arrow arrays of every type, and rejected ones.
 
 #![allow(clippy::unwrap_used)]
 

@@ -41,7 +41,7 @@ pub fn type_to_arrow(data_type: DataType) -> ArrowType {
     }
 }
 
-/// The data type of an Arrow field. A dictionary is of its values' type.
+/// The data type of an Arrow field. A dictionary has the type of its values.
 ///
 /// Errors: `unsupported` for nested types, half-precision floats and 256-bit decimals.
 ///
