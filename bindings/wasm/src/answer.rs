@@ -1,5 +1,5 @@
-//! Calls that return at once where possible. Most statements never wait, and a promise for each would cost more than a
-//! point read. A call that has to wait is polled by the other side, which can catch a trap.
+//! Calls that return at once if possible. Most statements never wait, and a promise for each would
+//! cost more than a point read. JavaScript polls a call that has to wait, and can catch a trap.
 
 use js_sys::Function;
 use std::cell::{Cell, RefCell};
@@ -12,7 +12,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 
 type Answer = Result<JsValue, JsValue>;
 
-/// The future's result when its first poll completes it, else a `Pending`.
+/// Returns the future's result if its first poll completes it, else a `Pending`.
 pub fn answer(future: impl Future<Output = Answer> + 'static) -> Answer {
     let mut future = Box::pin(future);
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -30,9 +30,9 @@ pub struct Pending {
 
 #[wasm_bindgen]
 impl Pending {
-    /// Polls the call: its result, or a number (which no result is) of milliseconds after which to poll again at the
-    /// latest. `wake` is called when it can go on earlier. That call comes from within the engine, which must be left
-    /// before polling.
+    /// Polls the call. Returns its result, or a number (which no result is): the maximum time in
+    /// milliseconds until the next poll. `wake` is called if the call can continue earlier. That
+    /// happens inside the engine, which must return before the caller polls.
     pub fn poll(&mut self, wake: &Function) -> Result<JsValue, JsValue> {
         let waker = self.waker.get_or_insert_with(|| Arc::new(Task::new(wake.clone())).into());
         TIMEOUT_MS.set(f64::INFINITY);
@@ -44,18 +44,18 @@ impl Pending {
 }
 
 thread_local! {
-    /// Functions that tell the other side to poll a call again, by the call's number.
+    /// JavaScript functions that schedule another poll of a call, indexed by the call's number.
     static WAKES: RefCell<Vec<Option<Function>>> = const { RefCell::new(Vec::new()) };
-    /// Milliseconds after which the call that is being polled asked to be polled again.
+    /// Milliseconds after which the call being polled requested another poll.
     static TIMEOUT_MS: Cell<f64> = const { Cell::new(f64::INFINITY) };
 }
 
-/// Asks for the call that is being polled to be polled again after `ms` milliseconds at the latest.
+/// Requests another poll of the call being polled within `ms` milliseconds.
 pub fn poll_again_within(ms: f64) {
     TIMEOUT_MS.set(TIMEOUT_MS.get().min(ms));
 }
 
-/// A call as wakers know it: by its number, because wakers are `Send` and `Sync` and functions are not.
+/// The number of a call, for wakers: they are `Send` and `Sync`, JavaScript functions are not.
 struct Task(usize);
 
 impl Task {

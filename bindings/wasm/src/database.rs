@@ -11,9 +11,9 @@ use nacredb::{Budget, Durability, Options};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
-/// Longest time acknowledged commits stay unsynced with `relaxed` durability.
+/// Maximum time that acknowledged commits stay unsynced with `relaxed` durability, in milliseconds.
 const RELAXED_INTERVAL_MS: u32 = 100;
-/// Defaults for an address space of 4 GB that is shared with a page: below the engine's own.
+/// Default cache size for an address space of 4 GB shared with a page: below the engine's own.
 const DEFAULT_CACHE_BYTES: usize = 64 << 20;
 const DEFAULT_MEMORY_LIMIT: usize = 512 << 20;
 
@@ -23,7 +23,8 @@ pub struct Database(nacredb::Database);
 
 #[wasm_bindgen]
 impl Database {
-    /// Opens the database in a store, or in memory without one; a `Database`, or a `Pending` one.
+    /// Opens the database in a store, or in memory without one. Returns a `Database`, or a
+    /// `Pending` for one.
     pub fn open(store: Option<JsStore>, options: JsValue) -> Result<JsValue, JsValue> {
         answer(async move {
             let options = engine_options(&options)?;
@@ -32,17 +33,17 @@ impl Database {
         })
     }
 
-    /// A new session.
+    /// Opens a session.
     pub fn session(&self) -> Session {
         Session::new(self.0.session())
     }
 
-    /// Where the rows of each table are; `TableReport[]`.
+    /// The storage report of each table; `TableReport[]`.
     pub fn inspect(&self) -> Result<JsValue, JsValue> {
         self.0.inspect().map(|reports| inspect::tables(&reports)).map_err(to_js)
     }
 
-    /// Steps background work; returns whether more is due.
+    /// Runs maintenance steps; returns whether more is due.
     pub fn maintain(&self, steps: usize) -> Result<bool, JsValue> {
         self.0.maintain(Budget { steps }).map_err(to_js)
     }
@@ -52,7 +53,7 @@ impl Database {
         self.0.flush().map_err(to_js)
     }
 
-    /// Closes the database. Its sessions must have ended before.
+    /// Closes the database. End its sessions first.
     pub fn close(&self) -> Result<JsValue, JsValue> {
         let database = self.0.clone();
         answer(async move {
@@ -62,7 +63,7 @@ impl Database {
     }
 }
 
-/// `EngineOptions` of `worker/shared/wire.ts`; missing ones keep their defaults.
+/// Converts `EngineOptions` of `worker/shared/wire.ts`; omitted options keep their defaults.
 fn engine_options(from: &JsValue) -> Result<Options, JsValue> {
     let mut options = Options {
         cache_bytes: DEFAULT_CACHE_BYTES,

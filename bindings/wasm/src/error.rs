@@ -1,10 +1,11 @@
-//! Errors across the boundary, both ways, kind for kind. The shape is `ErrorData` in `worker/shared/errors.ts`.
+//! Conversion of errors across the boundary in both directions, kind for kind. The shape is
+//! `ErrorData` in `worker/shared/errors.ts`.
 
 use js_sys::{Object, Reflect};
 use nacredb::{Error, ErrorKind};
 use wasm_bindgen::JsValue;
 
-/// An engine error as a plain object to throw.
+/// Converts an engine error to a plain object to throw.
 pub fn to_js(error: Error) -> JsValue {
     let data = Object::new();
     let set = |key: &str, value: JsValue| {
@@ -28,11 +29,11 @@ pub fn to_js(error: Error) -> JsValue {
     data.into()
 }
 
-/// What a JavaScript function threw, as an engine error. The engine's own errors keep their kind; of others, a full disk
-/// and a missing file are recognised.
+/// Converts an exception from JavaScript to an engine error. The engine's own errors keep their
+/// kind; among others, a full disk and a missing file are recognised.
 pub fn from_js(thrown: JsValue, doing: &str) -> Error {
     let text = |key: &str| Reflect::get(&thrown, &key.into()).ok().and_then(|v| v.as_string());
-    // `Reflect::get` fails on things that are not objects.
+    // `Reflect::get` fails on non-objects.
     let message = text("message")
         .or_else(|| thrown.as_string())
         .unwrap_or_else(|| "unknown failure".to_string());

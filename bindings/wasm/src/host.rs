@@ -17,7 +17,7 @@ extern "C" {
     fn get_random_values(bytes: &mut [u8]);
 }
 
-/// A host on a store of the caller's, or in memory.
+/// Creates a host with the caller's store, or in memory.
 pub fn host(store: Option<JsStore>) -> Host {
     let store: Arc<dyn LocalStore> = match store {
         Some(store) => Arc::new(WasmStore::new(store)),
@@ -43,7 +43,7 @@ impl Clock for JsClock {
     }
 
     fn sleep_until(&self, monotonic_ns: u64) -> Pin<Box<dyn Future<Output = ()> + '_>> {
-        // The timer is the other side's, which clears it when the call ends otherwise.
+        // The timer is in JavaScript, which clears it when the call ends earlier.
         Box::pin(poll_fn(move |_| {
             let left_ns = monotonic_ns.saturating_sub(self.monotonic_ns());
             if left_ns == 0 {
@@ -65,7 +65,7 @@ impl Entropy for JsEntropy {
     }
 }
 
-/// One thread: tasks run one after another.
+/// A single thread: tasks run one after another.
 struct Inline;
 
 impl Parallelism for Inline {

@@ -1,4 +1,5 @@
-//! `Database::inspect` as plain objects; the shapes are those of `worker/shared/inspect.ts`.
+//! Converts `Database::inspect` to plain objects; the shapes are those of
+//! `worker/shared/inspect.ts`.
 
 use js_sys::{Array, Object, Reflect};
 use nacredb::{ColumnReport, SegmentReport, TableReport};

@@ -1,8 +1,9 @@
-//! Nacre in a JavaScript runtime: the engine's host on top of JavaScript objects, and the functions that
-//! `worker/shared/connection.ts` calls. The only crate that knows wasm-bindgen.
+//! Nacre in a JavaScript runtime: the engine's host interface on top of JavaScript objects, and the
+//! functions called by `worker/shared/connection.ts`. The only crate that depends on wasm-bindgen.
 //!
-//! What crosses the boundary: SQL text and parameters in, columns (not rows) out, errors as plain objects.
-//! A call returns its result when the engine did not have to wait, and a `Pending` when it did.
+//! The boundary passes SQL text and parameters in, columns (not rows) out, and errors as plain
+//! objects. A call returns its result if the engine did not have to wait, and a `Pending`
+//! otherwise.
 
 mod answer;
 mod database;
@@ -28,7 +29,7 @@ extern "C" {
     fn console_error(text: &str);
 }
 
-/// Runs when the module is instantiated. A panic traps; this hook prints where it was.
+/// Runs when the module is instantiated. A panic traps; this hook prints its location.
 #[wasm_bindgen(start)]
 fn start() {
     std::panic::set_hook(Box::new(|info| console_error(&info.to_string())));

@@ -1,11 +1,11 @@
-//! JavaScript values as the engine's: parameters of statements.
+//! Conversion of JavaScript values to statement parameters.
 
 use crate::error::to_js;
 use js_sys::{Array, ArrayBuffer, BigInt, Date, JsString, Object, Uint8Array};
 use nacredb::{Error, Result, Value};
 use wasm_bindgen::{JsCast, JsValue};
 
-/// Largest integer a double holds without gaps.
+/// Largest integer up to which a double represents all integers.
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 /// Parameters by position or by name.
@@ -17,7 +17,7 @@ pub enum Parameters {
 }
 
 impl Parameters {
-    /// From an array, a plain object, or nothing.
+    /// Converts an array, a plain object, or nothing.
     pub fn from_js(parameters: &JsValue) -> Result<Parameters, JsValue> {
         if parameters.is_undefined() || parameters.is_null() {
             return Ok(Parameters::Positional(Vec::new()));
@@ -54,7 +54,7 @@ fn value(from: &JsValue, which: impl Fn() -> String) -> Result<Value> {
         return Ok(if is_integer { Value::Int(number as i64) } else { Value::Float(number) });
     }
     if let Some(text) = from.as_string() {
-        // U+FFFD is what a lone surrogate becomes.
+        // A lone surrogate is converted to U+FFFD.
         if text.contains('\u{FFFD}') && !from.unchecked_ref::<JsString>().is_valid_utf16() {
             return Err(Error::type_error(format!(
                 "{}: text with a lone surrogate is not Unicode",
@@ -85,7 +85,8 @@ fn value(from: &JsValue, which: impl Fn() -> String) -> Result<Value> {
         return Ok(Value::Binary(Uint8Array::new(buffer).to_vec()));
     }
     if from.is_instance_of::<JsString>() {
-        // The caller turned other objects into JSON, as a `String` object, which is not a primitive string.
+        // The caller converted other objects to JSON, as a `String` object, which is not a
+        // primitive string.
         let text = from.unchecked_ref::<JsString>().value_of().as_string();
         return Ok(Value::Json(text.unwrap_or_default()));
     }

@@ -23,7 +23,8 @@ impl Rows {
         Rows { slot: Rc::new(RefCell::new(Some(rows))), columns }
     }
 
-    /// Takes the rows out of their place for the length of some work, so that nothing is borrowed while it waits.
+    /// Takes the rows out of their cell during an operation, so that nothing is borrowed while it
+    /// waits.
     fn turn(
         &self,
         work: impl AsyncFnOnce(&mut nacredb::Rows) -> nacredb::Result<JsValue> + 'static,
@@ -51,7 +52,8 @@ impl Rows {
         self.slot.borrow().as_ref().is_some_and(|rows| rows.has_ended())
     }
 
-    /// At least `rows` of the next rows, fewer at the end, in a `WireResult` without fields, or a `Pending` one.
+    /// Returns at least `rows` of the next rows, fewer at the end, as a `WireResult` without
+    /// fields, or a `Pending` for one.
     pub fn next(&self, rows: usize) -> Result<JsValue, JsValue> {
         let columns = self.columns.clone();
         self.turn(async move |from| {
@@ -67,7 +69,7 @@ impl Rows {
         })
     }
 
-    /// The same as an Arrow IPC stream in a `Uint8Array`, or a `Pending` one.
+    /// The same as an Arrow IPC stream in a `Uint8Array`, or a `Pending` for one.
     pub fn arrow(&self, rows: usize) -> Result<JsValue, JsValue> {
         self.turn(async move |from| {
             Ok(Uint8Array::from(&from.next_arrow_ipc(rows).await?[..]).into())

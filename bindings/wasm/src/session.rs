@@ -12,33 +12,34 @@ use std::rc::Rc;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
-/// Whether a statement of a text commits or rolls back the whole transaction (`COMMIT`, `END`, `ROLLBACK`,
-/// `ABORT`; not `ROLLBACK TO`). `false` for a text that does not parse: it fails before any statement runs.
+/// Whether a text commits or rolls back the whole transaction (`COMMIT`, `END`, `ROLLBACK`,
+/// `ABORT`; not `ROLLBACK TO`). `false` for a text that does not parse: it fails before any
+/// statement runs.
 #[wasm_bindgen(js_name = endsTransaction)]
 pub fn ends_transaction(sql: &str) -> bool {
     nacredb::ends_transaction(sql)
 }
 
-/// One session. The other side runs its statements one after another.
+/// A session. The caller runs its statements one after another.
 #[wasm_bindgen]
 pub struct Session(Rc<RefCell<Option<nacredb::Session>>>);
 
-/// A statement, parsed and bound.
+/// A parsed and bound statement.
 #[wasm_bindgen]
 pub struct Prepared {
     statement: nacredb::Prepared,
-    /// The columns that the other side knows.
+    /// The columns already sent to the caller.
     columns: Rc<[Field]>,
 }
 
 #[wasm_bindgen]
 impl Prepared {
-    /// Its result's columns; `WireField[]`.
+    /// Columns of its result; `WireField[]`.
     pub fn fields(&self) -> JsValue {
         wire::fields(&self.columns).into()
     }
 
-    /// Types of its parameters, as SQL writes them; `string[]`.
+    /// Types of its parameters in SQL spelling; `string[]`.
     pub fn parameters(&self) -> JsValue {
         self.statement
             .parameters()
@@ -51,7 +52,8 @@ impl Prepared {
 
 type Slot = Rc<RefCell<Option<nacredb::Session>>>;
 
-/// Takes the session out of its place for the length of a statement, so that nothing is borrowed while it waits.
+/// Takes the session out of its cell during a statement, so that nothing is borrowed while it
+/// waits.
 async fn turn<T>(
     slot: Slot,
     work: impl AsyncFnOnce(&mut nacredb::Session) -> Result<T, JsValue>,
@@ -92,7 +94,7 @@ impl Session {
 
 #[wasm_bindgen]
 impl Session {
-    /// Runs statements; the last one's `WireResult`, or a `Pending` one.
+    /// Runs statements; returns the last one's `WireResult`, or a `Pending` for one.
     pub fn execute(&self, sql: String, parameters: &JsValue) -> Result<JsValue, JsValue> {
         let parameters = Parameters::from_js(parameters)?;
         answer(turn(self.0.clone(), async move |session| {
@@ -100,7 +102,8 @@ impl Session {
         }))
     }
 
-    /// Runs a query; its result as an Arrow IPC stream in a `Uint8Array`, or a `Pending` one.
+    /// Runs a query; returns its result as an Arrow IPC stream in a `Uint8Array`, or a `Pending`
+    /// for one.
     pub fn arrow(&self, sql: String, parameters: &JsValue) -> Result<JsValue, JsValue> {
         let parameters = Parameters::from_js(parameters)?;
         answer(turn(self.0.clone(), async move |session| {
@@ -121,7 +124,7 @@ impl Session {
         }
     }
 
-    /// Runs a prepared statement; its `WireResult`, or a `Pending` one.
+    /// Runs a prepared statement; returns its `WireResult`, or a `Pending` for one.
     pub fn run(&self, prepared: &Prepared, parameters: &JsValue) -> Result<JsValue, JsValue> {
         let values = values(prepared, parameters)?;
         let (statement, columns) = (prepared.statement.clone(), prepared.columns.clone());
@@ -131,7 +134,7 @@ impl Session {
         }))
     }
 
-    /// Runs statements; the last one's `Rows`, or `Pending` ones.
+    /// Runs statements; returns the last one's `Rows`, or a `Pending` for them.
     pub fn stream(&self, sql: String, parameters: &JsValue) -> Result<JsValue, JsValue> {
         let parameters = Parameters::from_js(parameters)?;
         answer(turn(self.0.clone(), async move |session| {
@@ -143,7 +146,7 @@ impl Session {
         }))
     }
 
-    /// Runs a prepared statement; its `Rows`, or `Pending` ones.
+    /// Runs a prepared statement; returns its `Rows`, or a `Pending` for them.
     #[wasm_bindgen(js_name = streamPrepared)]
     pub fn stream_prepared(
         &self,

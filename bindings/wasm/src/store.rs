@@ -1,7 +1,8 @@
-//! The engine's `LocalStore` on a JavaScript object, `LocalStore` in `worker/shared/local-store.ts`.
+//! The engine's `LocalStore`, implemented by a JavaScript object: `LocalStore` in
+//! `worker/shared/local-store.ts`.
 //!
-//! The engine requires stores and files that are `Send` and `Sync`, which JavaScript objects are not. So the engine
-//! holds numbers only; the objects are in a table of the thread that made them.
+//! The engine requires `Send` and `Sync` stores and files, which JavaScript objects are not. So the
+//! engine holds only numbers; the objects are in a thread-local table.
 
 use crate::error::from_js;
 use js_sys::Promise;
@@ -17,7 +18,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 
 #[wasm_bindgen]
 extern "C" {
-    /// A store on the other side.
+    /// A store in JavaScript.
     pub type JsStore;
 
     #[wasm_bindgen(method, catch)]
@@ -50,8 +51,8 @@ thread_local! {
     static STORES: RefCell<Vec<Option<JsStore>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Calls a store by number. The table is not borrowed for longer than the call, and the other side never
-/// calls back into the engine from within one.
+/// Calls a store by its number. The table is borrowed only during the call, from which JavaScript
+/// never calls back into the engine.
 fn with<T>(
     store: usize,
     doing: &str,
@@ -67,7 +68,7 @@ fn with<T>(
 pub struct WasmStore(usize);
 
 impl WasmStore {
-    /// Puts an object into the table until this is dropped.
+    /// Adds an object to the table until this is dropped.
     pub fn new(store: JsStore) -> WasmStore {
         STORES.with_borrow_mut(|stores| {
             stores.push(Some(store));
@@ -105,7 +106,7 @@ impl LocalStore for WasmStore {
 
     fn prepare(&self) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
         Box::pin(async {
-            // Most of the time there is nothing to wait for, and this is ready at once.
+            // Usually there is nothing to wait for, and this is ready at once.
             match with(self.0, "prepare files", JsStore::prepare)? {
                 Some(promise) => JsFuture::from(promise)
                     .await
@@ -117,12 +118,12 @@ impl LocalStore for WasmStore {
     }
 
     fn ran_short(&self) -> bool {
-        // A store that cannot be asked will not have more files on a retry either.
+        // If the store cannot be asked, a retry will not get more files either.
         with(self.0, "count files", JsStore::ran_short).unwrap_or(false)
     }
 }
 
-/// An open file, by its number. Offsets cross as doubles: exact up to 2^53.
+/// An open file, by its number. Offsets are passed as doubles: exact up to 2^53.
 struct WasmFile {
     store: usize,
     file: u32,
@@ -131,7 +132,7 @@ struct WasmFile {
 
 impl Drop for WasmFile {
     fn drop(&mut self) {
-        // A store that is closed has closed its files.
+        // A closed store has closed its files.
         let _ = with(self.store, &self.name, |store| store.release(self.file));
     }
 }

@@ -1,5 +1,5 @@
-//! Results as columns for JavaScript: typed arrays when there are many rows, single values when there are
-//! few. The shapes and the codes are those of `worker/shared/wire.ts`.
+//! Results as columns for JavaScript: typed arrays for many rows, single values for few. The shapes
+//! and the codes are those of `worker/shared/wire.ts`.
 
 use js_sys::{Array, BigInt64Array, Float64Array, Int32Array, Object, Uint8Array, Uint32Array};
 use nacredb::{
@@ -8,11 +8,12 @@ use nacredb::{
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen::{JsCast, JsValue};
 
-/// Up to here rows cross as single values: cheaper to make and to send than many tiny buffers.
+/// Maximum number of rows passed as single values, which are cheaper to create and send than many
+/// tiny buffers.
 const FEW_ROWS: usize = 16;
-/// Bytes that a column of texts has at most when it crosses: it is copied, and all memory is 4 GiB.
+/// Maximum size of a text column in bytes: passing it copies it, and all memory is 4 GiB.
 const MOST_TEXT_BYTES: usize = 1 << 30;
-/// The code of integers that fit a JavaScript number.
+/// Code of integers that fit in a JavaScript number.
 const INT: u8 = 2;
 
 #[wasm_bindgen]
@@ -102,7 +103,7 @@ pub fn fields(fields: &[Field]) -> Array {
         .collect()
 }
 
-/// `WireResult`. Fields that the other side `knows` already are left out.
+/// Converts to a `WireResult`, without the fields if they equal `known`.
 pub fn result(from: &QueryResult, known: Option<&[Field]>) -> nacredb::Result<JsValue> {
     let rows = from.rows();
     let columns = Array::new();
@@ -148,7 +149,7 @@ pub fn result(from: &QueryResult, known: Option<&[Field]>) -> nacredb::Result<Js
     Ok(out.into())
 }
 
-/// One value, in the raw form its code prescribes.
+/// A value, in the raw form prescribed by its code.
 fn single(value: Value, code: u8) -> JsValue {
     match value {
         Value::Null => JsValue::NULL,
