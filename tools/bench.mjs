@@ -1,7 +1,8 @@
 /**
- * `npm run bench -- NAME [--option value]…`: builds the workloads and runs one. DuckDB, where a workload needs it, is
- * a prebuilt library that is fetched once into the target folder: version 2 from its Java package with Maven, or,
- * where there is no Maven, the newest that npm has. `NACRE_DUCKDB` names another library to use instead.
+ * `npm run bench -- NAME [--option value]…`: builds the workloads and runs one. DuckDB, where a
+ * workload needs it, is a prebuilt library that is fetched once into the target folder: version 2
+ * from its Java package with Maven, or, where there is no Maven, the newest that npm has.
+ * `NACRE_DUCKDB` names another library to use instead.
  */
 
 import * as fs from 'node:fs';

@@ -1,4 +1,7 @@
-/** Writes the JavaScript glue of a compiled WebAssembly module, with the workspace's own `nacre-bindgen`. */
+/**
+ * Writes the JavaScript glue of a compiled WebAssembly module, with the workspace's own
+ * `nacre-bindgen`.
+ */
 
 import { run } from './lib.mjs';
 

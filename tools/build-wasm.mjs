@@ -48,8 +48,8 @@ const KEEP_FEATURES = {
 const SIMD = { CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS: '-C target-feature=+simd128' };
 
 /**
- * Builds what is shipped or, with `quick`, an engine that is larger and a little slower but takes half the time.
- * An engine of the shipped kind serves for both. The caller holds the lock `build`.
+ * Builds what is shipped or, with `quick`, an engine that is larger and a little slower but takes
+ * half the time. An engine of the shipped kind serves for both. The caller holds the lock `build`.
  */
 export async function buildWasm({ quick = false } = {}) {
   const inputs = filesBelow(

@@ -1,6 +1,6 @@
 /**
- * Builds the npm package into `bindings/js/dist`: three scripts (page, worker, Node), the engine, and types.
- * Does nothing when no input changed.
+ * Builds the npm package into `bindings/js/dist`: three scripts (page, worker, Node), the engine,
+ * and types. Does nothing when no input changed.
  */
 
 import * as fs from 'node:fs';
@@ -40,8 +40,8 @@ const ENTRIES = {
 };
 
 /**
- * With `quick` the engine is compiled in half the time, and larger; with `keepEngine` it is taken as it was
- * built last, for work on the JavaScript side only.
+ * With `quick` the engine is compiled in half the time, and larger; with `keepEngine` it is taken
+ * as it was built last, for work on the JavaScript side only.
  */
 export function buildPackage({ quick = false, keepEngine = false } = {}) {
   return exclusively('build', async () => {

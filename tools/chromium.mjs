@@ -1,6 +1,6 @@
 /**
- * A Chromium to drive: one that is installed, else Playwright's, else one from the system's packages.
- * `CHROMIUM_PATH` names one explicitly.
+ * A Chromium to drive: one that is installed, else Playwright's, else one from the system's
+ * packages. `CHROMIUM_PATH` names one explicitly.
  */
 
 import * as fs from 'node:fs';

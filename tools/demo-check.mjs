@@ -1,4 +1,7 @@
-/** `npm run demo:check`: builds everything the demo needs, then drives it in Chromium (`web/check.mjs`). */
+/**
+ * `npm run demo:check`: builds everything the demo needs, then drives it in Chromium
+ * (`web/check.mjs`).
+ */
 
 import { buildPackage } from './build.mjs';
 import { main, run } from './lib.mjs';

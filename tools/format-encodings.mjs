@@ -1,7 +1,7 @@
 /**
- * Formats the folders of the encodings. The list in `engine/column/src/encoding/mod.rs` declares their
- * modules, and `cargo fmt` does not follow modules that a macro declares. Arguments go to `rustfmt`,
- * such as `--check`.
+ * Formats the folders of the encodings. The list in `engine/column/src/encoding/mod.rs` declares
+ * their modules, and `cargo fmt` does not follow modules that a macro declares. Arguments go to
+ * `rustfmt`, such as `--check`.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';

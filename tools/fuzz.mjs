@@ -1,11 +1,14 @@
 /**
- * `npm run fuzz -- TARGET [--seconds N]`: lets libFuzzer look for inputs on which a target of `tests/fuzz` panics, hangs
- * or takes too much memory. Needs nightly Rust and a C++ compiler; installs `cargo-fuzz` below `target/` when it is
- * missing. What is learnt stays in `target/fuzz/corpus`; what is found is below `target/fuzz/artifacts`.
+ * `npm run fuzz -- TARGET [--seconds N]`: lets libFuzzer look for inputs on which a target of
+ * `tests/fuzz` panics, hangs or takes too much memory. Needs nightly Rust and a C++ compiler;
+ * installs `cargo-fuzz` below `target/` when it is missing. What is learnt stays in
+ * `target/fuzz/corpus`; what is found is below `target/fuzz/artifacts`.
  *
- * The last line is `fuzz: target=… seconds=… cpu=… executions=… findings=…`. A line is added to `target/fuzz/account`.
+ * The last line is `fuzz: target=… seconds=… cpu=… executions=… findings=…`. A line is added to
+ * `target/fuzz/account`.
  *
- * Each run begins with all that was learnt; `npm run fuzz -- TARGET --minimise` leaves of it what covers as much.
+ * Each run begins with all that was learnt; `npm run fuzz -- TARGET --minimise` leaves of it what
+ * covers as much.
  */
 
 import { spawnSync } from 'node:child_process';
@@ -59,7 +62,8 @@ const env = {
   // A folder of its own: nothing else is built with libFuzzer's instrumentation.
   CARGO_TARGET_DIR: path.join(home, 'build'),
 };
-// Nearly all of the engine is safe Rust, and Miri interprets what is not: without a sanitizer far more inputs are tried.
+// Nearly all of the engine is safe Rust, and Miri interprets what is not: without a sanitizer far
+// more inputs are tried.
 const common = ['--sanitizer', 'none', name];
 const built = run('cargo-fuzz', ['build', ...common], { env });
 if (built.status !== 0) {

@@ -1,6 +1,6 @@
 /**
- * What the scripts here share: running commands, saying what is being done, and knowing whether inputs changed.
- * Plain Node, nothing installed: the scripts run before anything is.
+ * What the scripts here share: running commands, saying what is being done, and knowing whether
+ * inputs changed. Plain Node, nothing installed: the scripts run before anything is.
  */
 
 import { spawn, spawnSync } from 'node:child_process';
@@ -175,8 +175,8 @@ export function replace(folder, next) {
 }
 
 /**
- * Runs `work` while no other process is in a section of the same name: two builds at a time would trip over each
- * other's files. The lock of a process that no longer runs is taken over.
+ * Runs `work` while no other process is in a section of the same name: two builds at a time would
+ * trip over each other's files. The lock of a process that no longer runs is taken over.
  */
 export async function exclusively(name, work) {
   const lock = path.join(target, `nacre-${name}.lock`);

@@ -1,6 +1,6 @@
 /**
- * The package as a stranger gets it: packed, installed in an empty folder, used from a ten-line script in Node
- * and from a page bundled with Vite without configuration, driven in Chromium.
+ * The package as a stranger gets it: packed, installed in an empty folder, used from a ten-line
+ * script in Node and from a page bundled with Vite without configuration, driven in Chromium.
  */
 
 import * as fs from 'node:fs';
@@ -87,7 +87,9 @@ async function pack(folder) {
   return `./${name}`;
 }
 
-/** The package's types stand on their own, in a strict project without anything installed beside. */
+/**
+ * The package's types stand on their own, in a strict project without anything installed beside.
+ */
 async function types(folder) {
   fs.writeFileSync(path.join(folder, 'types.ts'), TYPES);
   const options = [

@@ -1,6 +1,6 @@
 /**
- * Installs what is missing to build and test: the wasm target, npm dependencies, a Chromium. A tool that
- * is present in the right version is used.
+ * Installs what is missing to build and test: the wasm target, npm dependencies, a Chromium. A tool
+ * that is present in the right version is used.
  */
 
 import * as fs from 'node:fs';

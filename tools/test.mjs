@@ -1,7 +1,7 @@
 /**
- * `npm test`: everything that is checked, in one command. `--only lint|rust|node|browser` runs one part.
- * A failing step does not hide the ones after it. The last line is `N passed, N failed`: tests of all
- * runners, plus one failure for each check that is not a test.
+ * `npm test`: everything that is checked, in one command. `--only lint|rust|node|browser` runs one
+ * part. A failing step does not hide the ones after it. The last line is `N passed, N failed`:
+ * tests of all runners, plus one failure for each check that is not a test.
  */
 
 import * as fs from 'node:fs';
@@ -98,7 +98,10 @@ async function vitest(project) {
   }
 }
 
-/** Every interleaving of few threads, under loom. A feature, so that nothing else is built again for it. */
+/**
+ * Every interleaving of few threads, under loom. A feature, so that nothing else is built again for
+ * it.
+ */
 const MODELS = [
   '--lib',
   ...['nacre-rowstore', 'nacre-log'].flatMap((crate) => [
@@ -108,7 +111,10 @@ const MODELS = [
     `${crate}/loom`,
   ]),
 ];
-/** Publishing of segments and bitmaps: only the models, because other tests of that crate know no loom. */
+/**
+ * Publishing of segments and bitmaps: only the models, because other tests of that crate know no
+ * loom.
+ */
 const TABLE_MODELS = ['--lib', '-p', 'nacre-table', '--features', 'nacre-table/loom', 'models'];
 const quiet = { quiet: true };
 const wasm = ['--target', 'wasm32-unknown-unknown'];
@@ -151,7 +157,10 @@ async function lint() {
   }
 }
 
-/** The scripts' totals, in records, and why some were skipped. Their tests are counted by `cargo test`. */
+/**
+ * The scripts' totals, in records, and why some were skipped. Their tests are counted by
+ * `cargo test`.
+ */
 async function sqllogictest() {
   const output = await run(
     'cargo',

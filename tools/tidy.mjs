@@ -20,8 +20,8 @@ const KINDS = ['encoding', 'function', 'operator', 'index', 'statement'];
 const DUMMIES = 'tests/tidy/dummies';
 const copy = path.join(target, 'tidy', 'tree');
 /**
- * The copy's own target folder: cargo names what it builds by the path inside the workspace, so that
- * copy and original would mix.
+ * The copy's own target folder: cargo names what it builds by the path inside the workspace, so
+ * that copy and original would mix.
  */
 const built = path.join(target, 'tidy', 'target');
 /** What the copy needs to compile: the workspace, without what only tests read. */

@@ -1,7 +1,8 @@
 /**
- * `npm run tpch:browser -- --scale 0.01 --verify FOLDER`: the 22 TPC-H queries of FOLDER/queries in Chromium, through
- * the npm package, on tables in OPFS, compared with FOLDER/answers. The tables are generated natively and loaded by the
- * page. Prints a line a query, then `tpch in the browser: right=22 of 22`; fails otherwise.
+ * `npm run tpch:browser -- --scale 0.01 --verify FOLDER`: the 22 TPC-H queries of FOLDER/queries in
+ * Chromium, through the npm package, on tables in OPFS, compared with FOLDER/answers. The tables
+ * are generated natively and loaded by the page. Prints a line a query, then
+ * `tpch in the browser: right=22 of 22`; fails otherwise.
  */
 
 import * as fs from 'node:fs';

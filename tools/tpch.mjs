@@ -1,7 +1,7 @@
 /**
- * `npm run tpch -- --scale 1 --verify FOLDER [--threads N] [--repeat N] [--query N]`: generates TPC-H into a fresh
- * folder, runs the 22 queries of FOLDER/queries and compares with FOLDER/answers. Prints a line a query, then
- * `tpch: right=22 of 22`; fails otherwise.
+ * `npm run tpch -- --scale 1 --verify FOLDER [--threads N] [--repeat N] [--query N]`: generates
+ * TPC-H into a fresh folder, runs the 22 queries of FOLDER/queries and compares with
+ * FOLDER/answers. Prints a line a query, then `tpch: right=22 of 22`; fails otherwise.
  */
 
 import { spawnSync } from 'node:child_process';

@@ -1,6 +1,7 @@
 /**
- * `npm run tsan`: tests with threads under ThreadSanitizer, on nightly Rust, which is added if it is missing. Not a
- * part of `npm test`, because it builds the standard library too. `docs/TESTING.md` says what it finds and what not.
+ * `npm run tsan`: tests with threads under ThreadSanitizer, on nightly Rust, which is added if it
+ * is missing. Not a part of `npm test`, because it builds the standard library too.
+ * `docs/TESTING.md` says what it finds and what not.
  *
  * `npm run tsan -- CRATE…` takes only these crates.
  */

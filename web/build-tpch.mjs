@@ -1,6 +1,6 @@
 /**
- * Builds web/tpch, the demo's generator of TPC-H rows, for the browser into `web/src/generated`. A module
- * of its own, so that the engine does not carry it. Does nothing when no input changed.
+ * Builds web/tpch, the demo's generator of TPC-H rows, for the browser into `web/src/generated`. A
+ * module of its own, so that the engine does not carry it. Does nothing when no input changed.
  */
 
 import * as path from 'node:path';

@@ -1,6 +1,7 @@
 /**
- * The demo's page as `check.mjs` sees it: runs statements from the editor or the shelf, and reads their figures from the
- * page. Collects errors of the page and of its console, and fails the next step on them.
+ * The demo's page as `check.mjs` sees it: runs statements from the editor or the shelf, and reads
+ * their figures from the page. Collects errors of the page and of its console, and fails the next
+ * step on them.
  */
 
 import { Failure } from '../tools/lib.mjs';
@@ -212,7 +213,10 @@ export class Page {
     await this.#page.screenshot({ path: file });
   }
 
-  /** Makes a file missing on the server. The error that the page's console reports for it is expected. */
+  /**
+   * Makes a file missing on the server. The error that the page's console reports for it is
+   * expected.
+   */
   async without(file) {
     this.#missing = file;
     await this.#page.route(`**/${file}*`, (route) => route.fulfill({ status: 404 }));

@@ -1,7 +1,8 @@
 /**
- * Drives the demo in headless Chromium as a visitor would, and prints one line per step with its figures. Builds
- * everything first, serves the built files on loopback, and leaves screenshots in `test-results`. Exits with 1 at the
- * first failed expectation; an error in the page's console is a failure too.
+ * Drives the demo in headless Chromium as a visitor would, and prints one line per step with its
+ * figures. Builds everything first, serves the built files on loopback, and leaves screenshots in
+ * `test-results`. Exits with 1 at the first failed expectation; an error in the page's console is a
+ * failure too.
  */
 
 import * as fs from 'node:fs';

@@ -5,7 +5,8 @@ import { defineConfig } from 'vite';
 export default defineConfig({
   base: './',
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
-  // The package finds its worker relative to its own URL, which bundling it as a dependency would change.
+  // The package finds its worker relative to its own URL, which bundling it as a dependency would
+  // change.
   optimizeDeps: { exclude: ['nacredb'] },
   worker: { format: 'es' },
   build: { target: 'es2023', assetsInlineLimit: 0 },

@@ -1,11 +1,14 @@
 /**
- * Opens synchronous access handles, which are exclusive. A refused handle is tried again for a moment, because the
- * handles of a tab that was just reloaded or closed linger.
+ * Opens synchronous access handles, which are exclusive. A refused handle is tried again for a
+ * moment, because the handles of a tab that was just reloaded or closed linger.
  */
 
 import { nacreError } from '../shared/errors.js';
 
-/** A file's exclusive handle with synchronous calls. TypeScript's own type is available in worker projects only. */
+/**
+ * A file's exclusive handle with synchronous calls. TypeScript's own type is available in worker
+ * projects only.
+ */
 export interface SyncAccessHandle {
   read(buffer: Uint8Array, options: { at: number }): number;
   write(buffer: Uint8Array, options: { at: number }): number;
@@ -23,7 +26,9 @@ type SyncFileHandle = FileSystemFileHandle & {
 const LINGER_MS = 2000;
 const RETRY_MS = 40;
 
-/** Opens a file of a directory exclusively, creating it if it does not exist. Fails with `in_use`. */
+/**
+ * Opens a file of a directory exclusively, creating it if it does not exist. Fails with `in_use`.
+ */
 export async function openExclusive(
   directory: FileSystemDirectoryHandle,
   name: string,

@@ -12,9 +12,10 @@
  *    92  32 bytes zero
  *   124  u32      CRC-32 of bytes 0 to 124
  *
- * A header is valid if either copy is; of two valid copies the one with the higher generation counts. A sector without
- * a valid copy is free: it was torn while a file was created or removed. A sector with a copy of another version is not
- * free: magic and CRC have the same place in every version.
+ * A header is valid if either copy is; of two valid copies the one with the higher generation
+ * counts. A sector without a valid copy is free: it was torn while a file was created or removed. A
+ * sector with a copy of another version is not free: magic and CRC have the same place in every
+ * version.
  */
 
 import { nacreError } from '../shared/errors.js';
@@ -57,7 +58,10 @@ export function encodeHeader(header: Header): Uint8Array {
   return sector;
 }
 
-/** Decodes the header in a sector; null without a valid copy. Throws `unsupported` for another version. */
+/**
+ * Decodes the header in a sector; null without a valid copy. Throws `unsupported` for another
+ * version.
+ */
 export function decodeHeader(sector: Uint8Array): Header | null {
   let newest: Header | null = null;
   for (const start of COPIES) {

@@ -1,6 +1,6 @@
 /**
- * A worker in which tests drive an OpfsStore: synchronous access handles exist in workers only. It takes
- * `[method, ...args]` and answers `{ result }` or `{ error }`.
+ * A worker in which tests drive an OpfsStore: synchronous access handles exist in workers only. It
+ * takes `[method, ...args]` and answers `{ result }` or `{ error }`.
  */
 
 import { NacreError } from '../shared/errors.js';

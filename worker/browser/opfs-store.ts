@@ -1,14 +1,16 @@
 /**
  * A database's files in the origin private file system, with synchronous calls only.
  *
- * Opening a file in OPFS is asynchronous, so the store keeps a pool of physical files whose access handles stay open as
- * long as the store does. The first sector of each says which logical file it holds (`opfs-header.ts`); creating or
- * removing a logical file rewrites that sector. `prepare` keeps spare files ready, and more of them after a shortage.
- * The last spare files are reserved for the log and its snapshots, without which the database could not go on. A file
- * named LOCK locks the directory: only one access handle can be open on it.
+ * Opening a file in OPFS is asynchronous, so the store keeps a pool of physical files whose access
+ * handles stay open as long as the store does. The first sector of each says which logical file it
+ * holds (`opfs-header.ts`); creating or removing a logical file rewrites that sector. `prepare`
+ * keeps spare files ready, and more of them after a shortage. The last spare files are reserved for
+ * the log and its snapshots, without which the database could not go on. A file named LOCK locks
+ * the directory: only one access handle can be open on it.
  *
- * Invariants: a free physical file is durably empty before it is reused, so that a new file never shows bytes of an old
- * one after a crash. At most MAX_FILES handles are open (Safari allows about 250).
+ * Invariants: a free physical file is durably empty before it is reused, so that a new file never
+ * shows bytes of an old one after a crash. At most MAX_FILES handles are open (Safari allows about
+ * 250).
  */
 
 import { nacreError } from '../shared/errors.js';
@@ -76,7 +78,10 @@ export class OpfsStore implements OwnedStore {
     this.#lock = lock;
   }
 
-  /** Opens a database's directory, creating it if it does not exist. Fails with `in_use` if another tab has it open. */
+  /**
+   * Opens a database's directory, creating it if it does not exist. Fails with `in_use` if another
+   * tab has it open.
+   */
   static async open(database: string): Promise<OpfsStore> {
     const directory = await databaseDirectory(database);
     const store = new OpfsStore(
@@ -126,7 +131,8 @@ export class OpfsStore implements OwnedStore {
     for (const { file, header } of found) {
       const { name = null, generation = 0 } = header ?? {};
       this.#generation = Math.max(this.#generation, generation);
-      // Two files of one name: a crash undid a removal after the name was used again. The newer one counts.
+      // Two files of one name: a crash undid a removal after the name was used again. The newer one
+      // counts.
       if (name !== null && generation >= (named.get(name)?.generation ?? 0)) {
         named.set(name, { file, generation });
       }
@@ -332,7 +338,10 @@ export class OpfsStore implements OwnedStore {
     }
   }
 
-  /** Removes the name, durably, and then the data. In the other order a crash could leave a name without data. */
+  /**
+   * Removes the name, durably, and then the data. In the other order a crash could leave a name
+   * without data.
+   */
   #free(file: Physical): void {
     this.#writeHeader(file, null);
     file.handle.flush();

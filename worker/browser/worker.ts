@@ -1,4 +1,7 @@
-/** The dedicated worker of a page: it runs the engine on the database's files and answers the page's calls. */
+/**
+ * The dedicated worker of a page: it runs the engine on the database's files and answers the page's
+ * calls.
+ */
 
 import { Connection } from '../shared/connection.js';
 import { loadFromModule, loadFromUrl } from '../shared/engine.js';
@@ -31,5 +34,6 @@ async function openStore(url: string): Promise<OwnedStore | null> {
   );
 }
 
-// TypeScript knows either pages or workers in one project, so the worker's global scope needs a cast.
+// TypeScript knows either pages or workers in one project, so the worker's global scope needs a
+// cast.
 serve(globalThis as unknown as ServerPort, new Opening(open));

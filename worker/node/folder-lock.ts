@@ -1,17 +1,20 @@
 /**
- * Locks a folder for one process at a time. Node has no advisory file locks, so the lock is a directory; it is free when
- * it is missing or empty. Its owner keeps two entries in it, under an id that no other owner uses: a socket `<id>` on
- * which the owner listens, where the system has Unix sockets, and a file `<id>.owner` with the text `<process id> <start
- * time> <boot id> <process id namespace> socket`. Each of the last four words is empty where the system lacks it.
+ * Locks a folder for one process at a time. Node has no advisory file locks, so the lock is a
+ * directory; it is free when it is missing or empty. Its owner keeps two entries in it, under an id
+ * that no other owner uses: a socket `<id>` on which the owner listens, where the system has Unix
+ * sockets, and a file `<id>.owner` with the text `<process id> <start time> <boot id> <process id
+ * namespace> socket`. Each of the last four words is empty where the system lacks it.
  *
- * The directory is created under another name with both entries in it, and then renamed; a rename replaces a directory
- * only if it is empty. A socket accepts connections as long as its process lives, in any container. A process id
- * identifies a process only inside one namespace, so it is the second choice.
+ * The directory is created under another name with both entries in it, and then renamed; a rename
+ * replaces a directory only if it is empty. A socket accepts connections as long as its process
+ * lives, in any container. A process id identifies a process only inside one namespace, so it is
+ * the second choice.
  *
- * Entries are removed by their names, both by an owner that unlocks and by a process that finds an owner dead. However
- * late such a removal is, it cannot touch the entries of the next owner.
+ * Entries are removed by their names, both by an owner that unlocks and by a process that finds an
+ * owner dead. However late such a removal is, it cannot touch the entries of the next owner.
  *
- * The native `nacre` holds an flock on the file LOCK, which Node cannot test, and listens on LOCK.sock.
+ * The native `nacre` holds an flock on the file LOCK, which Node cannot test, and listens on
+ * LOCK.sock.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -29,14 +32,23 @@ const NATIVE_LOCK = 'LOCK';
 const NATIVE_SOCKET = 'LOCK.sock';
 /** Longest path of a socket that every system accepts. */
 const SOCKET_PATH_BYTES = 100;
-/** Age at which a lock that was created but never renamed counts as abandoned: its process died in between. */
+/**
+ * Age at which a lock that was created but never renamed counts as abandoned: its process died in
+ * between.
+ */
 const ABANDONED_MS = 60_000;
 const ATTEMPTS = 20;
 
-/** Locks of this process. Its process id cannot tell them from those of a dead process that had the same id. */
+/**
+ * Locks of this process. Its process id cannot tell them from those of a dead process that had the
+ * same id.
+ */
 const held = new Set<string>();
 
-/** Locks a folder and returns the function that unlocks it. Fails with `in_use` if another process has the lock. */
+/**
+ * Locks a folder and returns the function that unlocks it. Fails with `in_use` if another process
+ * has the lock.
+ */
 export async function lockFolder(folder: string): Promise<() => void> {
   const real = fs.realpathSync(folder);
   const lock = path.join(real, LOCK_DIRECTORY);
@@ -81,7 +93,10 @@ async function take(folder: string, lock: string): Promise<() => void> {
   throw nacreError('in_use', `${folder} is being opened by several processes`);
 }
 
-/** Creates the lock and returns the function that removes it; `null` if another owner's entries are in the way. */
+/**
+ * Creates the lock and returns the function that removes it; `null` if another owner's entries are
+ * in the way.
+ */
 function tryMake(lock: string): (() => void) | null {
   const id = randomBytes(5).toString('hex');
   const aside = `${lock}.${id}`;
@@ -95,7 +110,8 @@ function tryMake(lock: string): (() => void) | null {
   } catch (error) {
     unlisten?.();
     fs.rmSync(aside, { recursive: true, force: true });
-    // Another owner has the lock, or this one took so long to create that another process removed it as abandoned.
+    // Another owner has the lock, or this one took so long to create that another process removed
+    // it as abandoned.
     if (fs.existsSync(lock) || (error as NodeJS.ErrnoException).code === 'ENOENT') {
       return null;
     }
@@ -151,7 +167,10 @@ function ifGone<T>(lock: string, error: unknown, otherwise: T): T {
   throw nacreError('in_use', `${lock} cannot be read: ${String(error)}`, error);
 }
 
-/** Removes the socket last: a process that finds only the socket learns from it whether the owner lives. */
+/**
+ * Removes the socket last: a process that finds only the socket learns from it whether the owner
+ * lives.
+ */
 function removeOwner(lock: string, id: string): void {
   fs.rmSync(path.join(lock, id + OWNER), { force: true });
   fs.rmSync(path.join(lock, id), { force: true });
@@ -180,7 +199,9 @@ function removeAbandoned(lock: string): void {
   }
 }
 
-/** Listens on a socket and returns the function that stops; `null` where the system has no sockets. */
+/**
+ * Listens on a socket and returns the function that stops; `null` where the system has no sockets.
+ */
 function listen(lock: string, id: string): (() => void) | null {
   const address = addressOf(lock, id);
   if (address === null) {
@@ -190,7 +211,8 @@ function listen(lock: string, id: string): (() => void) | null {
   const server = net.createServer((connection) => connection.destroy());
   server.on('error', () => {});
   try {
-    // Without `exclusive`, a cluster worker's socket would belong to its parent process, which outlives it.
+    // Without `exclusive`, a cluster worker's socket would belong to its parent process, which
+    // outlives it.
     server.listen({ path: address.path, exclusive: true }).unref();
   } catch {
     // The system does not permit it.
@@ -226,7 +248,10 @@ async function answers(folder: string, name: string): Promise<boolean | undefine
   }
 }
 
-/** The address of a socket in a folder; `null` where the system has no sockets. A long path goes through /proc. */
+/**
+ * The address of a socket in a folder; `null` where the system has no sockets. A long path goes
+ * through /proc.
+ */
 function addressOf(folder: string, name: string): { path: string; release: () => void } | null {
   if (process.platform === 'win32') {
     return null;
@@ -248,7 +273,10 @@ function addressOf(folder: string, name: string): { path: string; release: () =>
   return null;
 }
 
-/** What gives a process id its meaning: the boot and the namespace; empty where the system does not tell. */
+/**
+ * What gives a process id its meaning: the boot and the namespace; empty where the system does not
+ * tell.
+ */
 function realm(): [boot: string, namespace: string] {
   try {
     const boot = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
@@ -258,7 +286,10 @@ function realm(): [boot: string, namespace: string] {
   }
 }
 
-/** Text that identifies this process. Process ids are reused, so it includes the start time where the system tells. */
+/**
+ * Text that identifies this process. Process ids are reused, so it includes the start time where
+ * the system tells.
+ */
 function identity(listens: boolean): string {
   return [process.pid, startOf(process.pid), ...realm(), listens ? LISTENS : ''].join(' ');
 }
@@ -266,7 +297,8 @@ function identity(listens: boolean): string {
 /** A process's start time in clock ticks since boot; empty where the system does not tell. */
 function startOf(pid: number): string {
   try {
-    // The second field is the program's name in parentheses, and may contain spaces and parentheses.
+    // The second field is the program's name in parentheses, and may contain spaces and
+    // parentheses.
     const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8');
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '';
   } catch {
@@ -274,7 +306,10 @@ function startOf(pid: number): string {
   }
 }
 
-/** Whether an owner's process is running. The socket decides if it can; otherwise the owner's file does. */
+/**
+ * Whether an owner's process is running. The socket decides if it can; otherwise the owner's file
+ * does.
+ */
 async function isAlive(
   folder: string,
   lock: string,
@@ -321,7 +356,8 @@ async function isAlive(
   if (now !== '' && started) {
     return now === started;
   }
-  // A lock older than the process, or than the system's start, belongs to an earlier process of this id.
+  // A lock older than the process, or than the system's start, belongs to an earlier process of
+  // this id.
   const seconds = pid === process.pid ? process.uptime() : os.uptime();
   const stat = fs.statSync(lock, { throwIfNoEntry: false });
   return stat !== undefined && stat.mtimeMs >= Date.now() - seconds * 1000;

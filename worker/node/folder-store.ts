@@ -1,4 +1,7 @@
-/** A database's files in a folder, for Node. The folder and its files are the same as the native engine's. */
+/**
+ * A database's files in a folder, for Node. The folder and its files are the same as the native
+ * engine's.
+ */
 
 import * as fs from 'node:fs';
 import * as path from 'node:path';
@@ -26,7 +29,10 @@ export class FolderStore implements OwnedStore {
     this.#unlock = unlock;
   }
 
-  /** Opens a folder, creating it if it does not exist. Fails with `in_use` if another process has it open. */
+  /**
+   * Opens a folder, creating it if it does not exist. Fails with `in_use` if another process has it
+   * open.
+   */
   static async open(folder: string): Promise<FolderStore> {
     // Resolved once: the process may change its working directory later.
     const absolute = path.resolve(folder);
@@ -49,7 +55,8 @@ export class FolderStore implements OwnedStore {
         (entry) =>
           /^[A-Za-z0-9._-]{1,64}$/.test(entry.name) &&
           entry.name !== 'LOCK' &&
-          // A symbolic link to a file counts: it is left behind when a file is moved to another disk.
+          // A symbolic link to a file counts: it is left behind when a file is moved to another
+          // disk.
           (entry.isFile() || (entry.isSymbolicLink() && this.#isFile(entry.name))),
       )
       .map((entry) => entry.name);
@@ -197,7 +204,10 @@ function makeFolder(folder: string): void {
   syncFolder(parent);
 }
 
-/** Makes new directory entries durable. Windows cannot sync folders; there the file system's journal has to suffice. */
+/**
+ * Makes new directory entries durable. Windows cannot sync folders; there the file system's journal
+ * has to suffice.
+ */
 function syncFolder(folder: string): void {
   if (process.platform === 'win32') {
     return;

@@ -1,7 +1,7 @@
 /**
- * One open database and its sessions: the engine's side of the protocol. It runs in a worker or, in Node, in the
- * caller's own thread. Statements of one session run one after another, in the order of their calls; sessions do not
- * wait for each other, except for locks inside the engine.
+ * One open database and its sessions: the engine's side of the protocol. It runs in a worker or, in
+ * Node, in the caller's own thread. Statements of one session run one after another, in the order
+ * of their calls; sessions do not wait for each other, except for locks inside the engine.
  *
  * A call that does not have to wait finishes synchronously, and most calls do.
  */
@@ -186,7 +186,10 @@ export class Connection implements Service<ConnectionMethod> {
     }
   }
 
-  /** Does work in a session once its earlier statements have finished: at once when the session is idle. */
+  /**
+   * Does work in a session once its earlier statements have finished: at once when the session is
+   * idle.
+   */
   #on<T>(id: number, work: (engine: Session) => Awaitable<T>): Awaitable<T> {
     const session = this.#session(id);
     const result =
@@ -211,7 +214,10 @@ export class Connection implements Service<ConnectionMethod> {
     return result;
   }
 
-  /** Runs a statement in a session. In a transaction's session, a statement neither ends the transaction nor runs without it. */
+  /**
+   * Runs a statement in a session. In a transaction's session, a statement neither ends the
+   * transaction nor runs without it.
+   */
   #run<T>(id: number, sql: string, work: (engine: Session) => Awaitable<T>): Awaitable<T> {
     return this.#on(id, (engine) => {
       if (this.#session(id).transaction && (endsTransaction(sql) || !engine.inTransaction())) {
@@ -315,7 +321,10 @@ export class Connection implements Service<ConnectionMethod> {
   }
 }
 
-/** Runs `after` once `work` has ended, either way; synchronously when `work` is synchronous. Answers nothing. */
+/**
+ * Runs `after` once `work` has ended, either way; synchronously when `work` is synchronous. Answers
+ * nothing.
+ */
 function settle(
   work: () => Awaitable<unknown>,
   after: (ended: 'done' | 'failed') => void,

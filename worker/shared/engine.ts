@@ -1,6 +1,7 @@
 /**
- * Starts the engine's WebAssembly module, polls its calls that wait, and converts what it throws to NacreErrors. There
- * is one module instance per thread, whose memory all connections of the thread share.
+ * Starts the engine's WebAssembly module, polls its calls that wait, and converts what it throws to
+ * NacreErrors. There is one module instance per thread, whose memory all connections of the thread
+ * share.
  */
 
 import init, {
@@ -45,8 +46,9 @@ export function loadFromModule(module: WebAssembly.Module): Promise<void> {
 }
 
 /**
- * Loads the module synchronously from what `read` answers, unless it is loaded already; for runtimes that read files
- * synchronously. Not to be mixed with the asynchronous functions, which would replace the instance when they finish.
+ * Loads the module synchronously from what `read` answers, unless it is loaded already; for
+ * runtimes that read files synchronously. Not to be mixed with the asynchronous functions, which
+ * would replace the instance when they finish.
  */
 export function loadSync(read: () => BufferSource | WebAssembly.Module): void {
   if (ready) {
@@ -64,7 +66,10 @@ export function loadSync(read: () => BufferSource | WebAssembly.Module): void {
   }
 }
 
-/** After a trap, makes a fresh instance for new connections. Connections of the old instance keep failing. */
+/**
+ * After a trap, makes a fresh instance for new connections. Connections of the old instance keep
+ * failing.
+ */
 function revive(): void {
   if (broken !== null) {
     resetInstance();
@@ -114,8 +119,8 @@ export function currentInstance(): number {
 }
 
 /**
- * Converts an error thrown by the engine. A trap means that an invariant of the engine is broken: its memory can no
- * longer be trusted, so every later call on the instance fails.
+ * Converts an error thrown by the engine. A trap means that an invariant of the engine is broken:
+ * its memory can no longer be trusted, so every later call on the instance fails.
  */
 export function engineError(thrown: unknown): NacreError {
   if (thrown instanceof NacreError) {
@@ -144,7 +149,10 @@ export function answerOf<T>(answer: unknown): T | Promise<T> {
   return answer instanceof Pending ? promiseOf<T>(answer) : (answer as T);
 }
 
-/** Polls a call that waits until it ends. All polling is done here, so that a trap fails every waiting call. */
+/**
+ * Polls a call that waits until it ends. All polling is done here, so that a trap fails every
+ * waiting call.
+ */
 function promiseOf<T>(pending: Pending): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -189,7 +197,10 @@ function promiseOf<T>(pending: Pending): Promise<T> {
   });
 }
 
-/** Calls `release` if the instance traps, so that others can open the files. Returns a function that revokes this. */
+/**
+ * Calls `release` if the instance traps, so that others can open the files. Returns a function that
+ * revokes this.
+ */
 export function afterTrap(release: () => void): () => void {
   releases.add(release);
   return () => releases.delete(release);

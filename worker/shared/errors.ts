@@ -1,6 +1,7 @@
 /**
- * The package's error class, and the form in which errors travel between a worker and a page. The kinds are the
- * engine's, name for name. Users see no other errors: `toErrorData` converts whatever a runtime throws.
+ * The package's error class, and the form in which errors travel between a worker and a page. The
+ * kinds are the engine's, name for name. Users see no other errors: `toErrorData` converts whatever
+ * a runtime throws.
  */
 
 /** Kind of an error. The package's README says what to do about each. */
@@ -107,8 +108,8 @@ export class NacreError extends Error {
   }
 
   /**
-   * Whether running the same transaction again may succeed: after a conflict, a deadlock, a lock timeout, or while
-   * something is unavailable.
+   * Whether running the same transaction again may succeed: after a conflict, a deadlock, a lock
+   * timeout, or while something is unavailable.
    *
    * @example
    * ```ts
@@ -135,7 +136,10 @@ export function nacreError(kind: ErrorKind, message: string, cause?: unknown): N
   return new NacreError({ kind, message }, cause === undefined ? undefined : { cause });
 }
 
-/** Converts anything thrown to data. `context` says what was being done, for errors that are not a NacreError. */
+/**
+ * Converts anything thrown to data. `context` says what was being done, for errors that are not a
+ * NacreError.
+ */
 export function toErrorData(thrown: unknown, context = ''): ErrorData {
   if (isErrorData(thrown)) {
     const { kind, message, sqlstate, position, hint, table, key } = thrown;

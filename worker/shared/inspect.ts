@@ -1,4 +1,7 @@
-/** What `db.inspect()` reports: how the rows of each table are stored. `bindings/wasm/src/inspect.rs` produces it. */
+/**
+ * What `db.inspect()` reports: how the rows of each table are stored.
+ * `bindings/wasm/src/inspect.rs` produces it.
+ */
 
 /** How one table is stored. */
 export interface TableReport {

@@ -1,10 +1,11 @@
 /**
- * The files of one database as the engine's WebAssembly module sees them: a flat folder, synchronous calls, and open
- * files identified by small numbers. `bindings/wasm/src/store.rs` implements the engine's `LocalStore` trait on top of
- * this interface; `browser/opfs-store.ts` and `node/folder-store.ts` implement the interface.
+ * The files of one database as the engine's WebAssembly module sees them: a flat folder,
+ * synchronous calls, and open files identified by small numbers. `bindings/wasm/src/store.rs`
+ * implements the engine's `LocalStore` trait on top of this interface; `browser/opfs-store.ts` and
+ * `node/folder-store.ts` implement the interface.
  *
- * Every method may throw. A NacreError keeps its kind on the way through the engine; anything else becomes `io`, or
- * `limit` when storage is full.
+ * Every method may throw. A NacreError keeps its kind on the way through the engine; anything else
+ * becomes `io`, or `limit` when storage is full.
  */
 
 /** A folder of files. */
@@ -13,9 +14,15 @@ export interface LocalStore {
   list(): string[];
   /** Opens a file; `not_found` if there is none of that name. */
   open(name: string): number;
-  /** Creates an empty file; `already_exists` if there is one of that name, `limit` if there can be no more files. */
+  /**
+   * Creates an empty file; `already_exists` if there is one of that name, `limit` if there can be
+   * no more files.
+   */
   create(name: string): number;
-  /** Removes a file; `not_found` if it is missing. Reading it through a number that is still open may fail. */
+  /**
+   * Removes a file; `not_found` if it is missing. Reading it through a number that is still open
+   * may fail.
+   */
   remove(name: string): void;
   /** Releases a file's number. */
   release(file: number): void;

@@ -1,4 +1,7 @@
-/** A database that its first call opens: what stands behind a worker's port. Calls that arrive meanwhile wait. */
+/**
+ * A database that its first call opens: what stands behind a worker's port. Calls that arrive
+ * meanwhile wait.
+ */
 
 import { nacreError } from './errors.js';
 import type {
@@ -22,7 +25,8 @@ export class Opening implements Service {
   }
 
   call<M extends Method>(method: M, args: Arguments<M>): Awaitable<Answer<M>> {
-    // Comparing `method` does not narrow the types that depend on it: `args` and the answer belong to `method`.
+    // Comparing `method` does not narrow the types that depend on it: `args` and the answer belong
+    // to `method`.
     if (method === 'open') {
       const [request] = args as Arguments<'open'>;
       return this.#begin(request) as Promise<Answer<M>>;

@@ -1,12 +1,15 @@
 /**
- * The protocol between a client (a page, or code in the same thread) and the engine: every method, defined once.
+ * The protocol between a client (a page, or code in the same thread) and the engine: every method,
+ * defined once.
  *
- * `Protocol` says what each method takes and answers; `TRANSFER` says which buffers of the answer move instead of
- * being copied. Everything else is derived: a client calls through `Service`, the engine's side implements `Handlers`,
- * and messages are `Call` and `Reply`. A method that is missing on either side, or misspelled, fails type checking.
+ * `Protocol` says what each method takes and answers; `TRANSFER` says which buffers of the answer
+ * move instead of being copied. Everything else is derived: a client calls through `Service`, the
+ * engine's side implements `Handlers`, and messages are `Call` and `Reply`. A method that is
+ * missing on either side, or misspelled, fails type checking.
  *
- * The protocol knows nothing of how messages travel. `serve` (server.ts) answers calls from any message port; a client
- * in the same thread calls a `Service` directly. The engine sends nothing unasked: there are no events.
+ * The protocol knows nothing of how messages travel. `serve` (server.ts) answers calls from any
+ * message port; a client in the same thread calls a `Service` directly. The engine sends nothing
+ * unasked: there are no events.
  */
 
 import type { ErrorData } from './errors.js';
@@ -22,7 +25,9 @@ import type {
   WireStream,
 } from './wire.js';
 
-/** The session of calls outside a transaction. Clients choose the numbers of other sessions, from 1. */
+/**
+ * The session of calls outside a transaction. Clients choose the numbers of other sessions, from 1.
+ */
 export const MAIN_SESSION = 0;
 
 /** Every method: its arguments and its answer. */
@@ -101,7 +106,10 @@ export interface Call<M extends Method = Method> {
   args: Arguments<M>;
 }
 
-/** A reply as a message. Both directions send arrays: calls made in one task travel together, and so do replies. */
+/**
+ * A reply as a message. Both directions send arrays: calls made in one task travel together, and so
+ * do replies.
+ */
 export type Reply = { id: number; result: Answer<Method> } | { id: number; error: ErrorData };
 
 const nothing = (): ArrayBuffer[] => [];

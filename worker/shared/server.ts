@@ -1,6 +1,7 @@
 /**
- * Answers the protocol's calls over a message port: a dedicated worker's global scope today, any `MessagePort` later.
- * Replies that are available at once leave in one message; later ones leave with the others of their task.
+ * Answers the protocol's calls over a message port: a dedicated worker's global scope today, any
+ * `MessagePort` later. Replies that are available at once leave in one message; later ones leave
+ * with the others of their task.
  */
 
 import { nacreError, toErrorData } from './errors.js';

@@ -1,7 +1,7 @@
 /**
- * The open streams of a connection: queries whose rows the client asks for chunk by chunk. The engine computes nothing
- * that was not asked for. A stream ends, and frees what it holds, with its last chunk, with its first failure, or when
- * the client ends it, which may be before it is open.
+ * The open streams of a connection: queries whose rows the client asks for chunk by chunk. The
+ * engine computes nothing that was not asked for. A stream ends, and frees what it holds, with its
+ * last chunk, with its first failure, or when the client ends it, which may be before it is open.
  */
 
 import { answerOf, currentInstance, isSound, type Rows } from './engine.js';
@@ -9,7 +9,10 @@ import { nacreError, type NacreError } from './errors.js';
 import type { Awaitable } from './protocol.js';
 import type { StreamForm, WireChunk, WireField, WireResult, WireStream } from './wire.js';
 
-/** The first chunk is small, so that it comes soon; later ones are large, because each message costs. */
+/**
+ * The first chunk is small, so that it comes soon; later ones are large, because each message
+ * costs.
+ */
 const FIRST_ROWS = 1024;
 const MAX_ROWS = 16_384;
 
@@ -30,8 +33,9 @@ export class Streams {
   readonly #instance = currentInstance();
 
   /**
-   * Opens a stream under a number the client chose, and answers its first chunk. `schedule` calls `begin` with the
-   * statement when it is the statement's turn. A stream that was ended before that does not run its statement.
+   * Opens a stream under a number the client chose, and answers its first chunk. `schedule` calls
+   * `begin` with the statement when it is the statement's turn. A stream that was ended before that
+   * does not run its statement.
    */
   open(
     id: number,

@@ -1,6 +1,6 @@
 /**
- * What a connection does between calls: prepares files, steps the engine's background work a little at a time, and
- * syncs commits of `relaxed` durability.
+ * What a connection does between calls: prepares files, steps the engine's background work a little
+ * at a time, and syncs commits of `relaxed` durability.
  */
 
 import { currentInstance, engineError, mustBeSound, type Database } from './engine.js';
@@ -66,7 +66,10 @@ export class Upkeep {
     }
   }
 
-  /** Syncs every commit answered since the timer was set. Maintenance syncs too, but may lag behind a burst of commits. */
+  /**
+   * Syncs every commit answered since the timer was set. Maintenance syncs too, but may lag behind
+   * a burst of commits.
+   */
   #flush(): void {
     try {
       mustBeSound(this.#instance);

@@ -1,6 +1,6 @@
 /**
- * The data that calls and answers carry. A result crosses as columns, whose buffers are transferred instead of copied.
- * `bindings/wasm/src/wire.rs` produces these shapes.
+ * The data that calls and answers carry. A result crosses as columns, whose buffers are transferred
+ * instead of copied. `bindings/wasm/src/wire.rs` produces these shapes.
  */
 
 /** When a commit is answered. */
@@ -25,7 +25,10 @@ export interface OpenRequest {
   wasmModule?: WebAssembly.Module | undefined;
 }
 
-/** Parameters by position or by name. JSON travels as a `String` object, so that it is not mistaken for text. */
+/**
+ * Parameters by position or by name. JSON travels as a `String` object, so that it is not mistaken
+ * for text.
+ */
 export type WireParameters = readonly unknown[] | Readonly<Record<string, unknown>> | undefined;
 
 /** How to read the values of a column. `bindings/wasm/src/wire.rs` has the same numbers. */
@@ -59,9 +62,10 @@ export interface WireField {
 }
 
 /**
- * The values of one column. A large result uses typed arrays: one element per row, two 64-bit halves (low, high) per
- * row for 128-bit codes, and bytes with `offsets` for text and binary. A small result uses plain arrays of single
- * values, `null` included: sending one is cheaper than transferring many tiny buffers.
+ * The values of one column. A large result uses typed arrays: one element per row, two 64-bit
+ * halves (low, high) per row for 128-bit codes, and bytes with `offsets` for text and binary. A
+ * small result uses plain arrays of single values, `null` included: sending one is cheaper than
+ * transferring many tiny buffers.
  */
 export interface WireColumn {
   values: unknown[] | Uint8Array | Int32Array | Float64Array | BigInt64Array;

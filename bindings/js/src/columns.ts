@@ -69,7 +69,9 @@ function presentReader(
   }
 }
 
-/** Limit of decoding a column's text at once, in bytes: the length of JavaScript strings is limited. */
+/**
+ * Limit of decoding a column's text at once, in bytes: the length of JavaScript strings is limited.
+ */
 const MAX_DECODED_AT_ONCE = 64 << 20;
 
 /** For ASCII, decoding the column once and slicing it is much faster than decoding each value. */

@@ -8,9 +8,9 @@ import { workerTransport } from './worker-transport.js';
 /**
  * Opens a database, creating it if it does not exist.
  *
- * In browsers, `opfs://name` keeps it in this origin's private file system; in Node, a path or `file:///path` keeps it
- * in that folder. `memory://` keeps nothing after closing. Fails with `in_use` if another tab or process has the same
- * database open.
+ * In browsers, `opfs://name` keeps it in this origin's private file system; in Node, a path or
+ * `file:///path` keeps it in that folder. `memory://` keeps nothing after closing. Fails with
+ * `in_use` if another tab or process has the same database open.
  *
  * @example
  * ```ts
@@ -36,7 +36,8 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
   const transport = workerTransport(makeWorker(options.workerUrl));
   try {
     if (url.startsWith('opfs://')) {
-      // Only a page can ask for persistence. The answer may wait for the user, and opening does not depend on it.
+      // Only a page can ask for persistence. The answer may wait for the user, and opening does not
+      // depend on it.
       globalThis.navigator?.storage?.persist?.().catch(() => {});
     }
     await transport.call('open', request);

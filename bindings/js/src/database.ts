@@ -31,11 +31,11 @@ export class Database extends Queries {
   }
 
   /**
-   * Runs a function in a transaction: commits when the function returns, rolls back when it throws. Inside, use `tx`
-   * instead of `db`, and await every call.
+   * Runs a function in a transaction: commits when the function returns, rolls back when it throws.
+   * Inside, use `tx` instead of `db`, and await every call.
    *
-   * An error with `retryable` (a conflict, a deadlock, a lock timeout) means that the same transaction may succeed
-   * when it is run again.
+   * An error with `retryable` (a conflict, a deadlock, a lock timeout) means that the same
+   * transaction may succeed when it is run again.
    *
    * @example
    * ```ts
@@ -69,7 +69,8 @@ export class Database extends Queries {
   }
 
   /**
-   * Reports how much storage the database uses, the platform's quota, and whether the platform may evict the files.
+   * Reports how much storage the database uses, the platform's quota, and whether the platform may
+   * evict the files.
    *
    * @example
    * ```ts
@@ -100,7 +101,8 @@ export class Database extends Queries {
   }
 
   /**
-   * Waits for running statements, rolls back open transactions, and closes the database. Closing twice does nothing.
+   * Waits for running statements, rolls back open transactions, and closes the database. Closing
+   * twice does nothing.
    *
    * @example
    * ```ts

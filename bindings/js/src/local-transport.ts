@@ -1,4 +1,6 @@
-/** Calls to an engine in the same thread, which is what Node uses. The work is done during the call. */
+/**
+ * Calls to an engine in the same thread, which is what Node uses. The work is done during the call.
+ */
 
 import { nacreError } from '../../../worker/shared/errors.js';
 import type {

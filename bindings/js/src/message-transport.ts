@@ -1,13 +1,15 @@
 /**
- * Calls as messages over a port. Calls made in one task travel in one message: a point read costs less than a
- * message, so a hundred of them in flight should not cost a hundred messages.
+ * Calls as messages over a port. Calls made in one task travel in one message: a point read costs
+ * less than a message, so a hundred of them in flight should not cost a hundred messages.
  */
 
 import { NacreError, nacreError, toErrorData } from '../../../worker/shared/errors.js';
 import type { Answer, Arguments, Call, Method, Reply } from '../../../worker/shared/protocol.js';
 import type { Transport } from './transport.js';
 
-/** The part of a message port that a client uses: a `Worker` has it, and so does a `MessagePort`. */
+/**
+ * The part of a message port that a client uses: a `Worker` has it, and so does a `MessagePort`.
+ */
 export interface ClientPort {
   onmessage: ((event: MessageEvent<Reply[]>) => void) | null;
   onmessageerror: ((event: MessageEvent) => void) | null;
@@ -80,7 +82,9 @@ export class MessageTransport implements Transport {
     }
   }
 
-  /** Fails every pending and every later call, and releases the port. Later failures change nothing. */
+  /**
+   * Fails every pending and every later call, and releases the port. Later failures change nothing.
+   */
   fail(error: NacreError): void {
     this.#failure ??= error;
     const pending = [...this.#pending.values()];

@@ -16,9 +16,9 @@ export * from './public.js';
 /**
  * Opens a database, creating it if it does not exist.
  *
- * In Node, a path or `file:///path` keeps it in that folder; in browsers, `opfs://name` keeps it in this origin's
- * private file system. `memory://` keeps nothing after closing. Fails with `in_use` if another process or tab has the
- * same database open.
+ * In Node, a path or `file:///path` keeps it in that folder; in browsers, `opfs://name` keeps it in
+ * this origin's private file system. `memory://` keeps nothing after closing. Fails with `in_use`
+ * if another process or tab has the same database open.
  *
  * @example
  * ```ts
@@ -31,7 +31,8 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
   const [checked, types] = [engineOptions(options), typeOptions(options)];
   const store = await openStore(url);
   try {
-    // Only once the folder is ours, and without a pause before the connection: another one may start or end the engine.
+    // Only once the folder is ours, and without a pause before the connection: another one may
+    // start or end the engine.
     loadSync(() => options.wasmModule ?? readEngine(options.wasmUrl));
   } catch (error) {
     store?.close();

@@ -56,7 +56,9 @@ export interface ConnectOptions {
  * ```
  */
 export interface CallOptions {
-  /** Cancels the call if aborted before the call is made, or a stream between two of its batches. */
+  /**
+   * Cancels the call if aborted before the call is made, or a stream between two of its batches.
+   */
   signal?: AbortSignal;
 }
 

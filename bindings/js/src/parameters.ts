@@ -1,13 +1,17 @@
 /**
- * Copies the parameters of a call. The engine reads them later, when the task's calls are sent together or when earlier
- * calls of the session have finished; the caller may have changed its objects by then.
+ * Copies the parameters of a call. The engine reads them later, when the task's calls are sent
+ * together or when earlier calls of the session have finished; the caller may have changed its
+ * objects by then.
  */
 
 import { nacreError } from '../../../worker/shared/errors.js';
 import type { WireParameters } from '../../../worker/shared/wire.js';
 import type { Parameters } from './types.js';
 
-/** Copies parameters. Makes JSON here, so that it is the same with and without a worker; it travels as a String object. */
+/**
+ * Copies parameters. Makes JSON here, so that it is the same with and without a worker; it travels
+ * as a String object.
+ */
 export function copyParameters(parameters: Parameters | null | undefined): WireParameters {
   if (parameters === undefined || parameters === null) {
     return undefined;
@@ -83,7 +87,9 @@ const WITHOUT_JSON: ReadonlySet<string> = new Set([
   ...['SharedArrayBuffer', 'Blob', 'File', 'FormData', 'Headers', 'URLSearchParams', 'AbortSignal'],
 ]);
 
-/** Whether JSON would lose the object's content. An object with `toJSON` defines its JSON itself. */
+/**
+ * Whether JSON would lose the object's content. An object with `toJSON` defines its JSON itself.
+ */
 function hasNoJson(value: object): boolean {
   return (ArrayBuffer.isView(value) || WITHOUT_JSON.has(classOf(value))) && !('toJSON' in value);
 }

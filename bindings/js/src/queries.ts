@@ -28,8 +28,8 @@ export abstract class Queries {
   protected abstract mustBeOpen(): void;
 
   /**
-   * Runs a statement made with the `sql` tag, or SQL text with its parameters. Of several statements, answers the
-   * result of the last.
+   * Runs a statement made with the `sql` tag, or SQL text with its parameters. Of several
+   * statements, answers the result of the last.
    *
    * @example
    * ```ts
@@ -77,8 +77,8 @@ export abstract class Queries {
   }
 
   /**
-   * Runs a query and answers its result as an Arrow IPC stream, which `tableFromIPC` of the package `apache-arrow`
-   * and other Arrow libraries read.
+   * Runs a query and answers its result as an Arrow IPC stream, which `tableFromIPC` of the package
+   * `apache-arrow` and other Arrow libraries read.
    *
    * @example
    * ```ts
@@ -101,8 +101,8 @@ export abstract class Queries {
   }
 
   /**
-   * Runs a query whose rows are read while it runs: with `rows()`, in `batches()`, or as Arrow. The query starts when
-   * the first rows are asked for. Aborting `signal` ends it between two batches.
+   * Runs a query whose rows are read while it runs: with `rows()`, in `batches()`, or as Arrow. The
+   * query starts when the first rows are asked for. Aborting `signal` ends it between two batches.
    *
    * @example
    * ```ts

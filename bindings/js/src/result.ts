@@ -1,4 +1,7 @@
-/** The result of a statement. It keeps the columns as they arrived, and makes rows when they are first read. */
+/**
+ * The result of a statement. It keeps the columns as they arrived, and makes rows when they are
+ * first read.
+ */
 
 import type { Statistics, WireColumn, WireField, WireResult } from '../../../worker/shared/wire.js';
 import { columnReader, type ColumnReader } from './columns.js';
@@ -43,8 +46,8 @@ export class QueryResult<R = Row> {
   }
 
   /**
-   * Every row as an object by column name. If several columns have one name, the object has the last one's value.
-   * The rows are made on first use and kept.
+   * Every row as an object by column name. If several columns have one name, the object has the
+   * last one's value. The rows are made on first use and kept.
    *
    * @example
    * ```ts
@@ -87,7 +90,8 @@ export class QueryResult<R = Row> {
   }
 
   /**
-   * One row's values in the order of the columns, also where several columns have one name. Rows count from 0.
+   * One row's values in the order of the columns, also where several columns have one name. Rows
+   * count from 0.
    *
    * @example
    * ```ts

@@ -16,8 +16,8 @@ export interface SqlQuery {
 }
 
 /**
- * Makes a query from a template: every `${value}` becomes a parameter, so it is never read as SQL. A `${query}` made
- * by the tag is inserted with its own parameters.
+ * Makes a query from a template: every `${value}` becomes a parameter, so it is never read as SQL.
+ * A `${query}` made by the tag is inserted with its own parameters.
  *
  * @example
  * ```ts
@@ -73,8 +73,8 @@ sql.identifier = (name: string): SqlQuery => {
 };
 
 /**
- * Joins values, or queries made by the tag, with commas. An empty array is an error of kind `type`, because SQL has no
- * empty list.
+ * Joins values, or queries made by the tag, with commas. An empty array is an error of kind `type`,
+ * because SQL has no empty list.
  *
  * @example
  * ```ts

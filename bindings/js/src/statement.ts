@@ -11,7 +11,10 @@ import { describe, QueryResult, type ResultColumn } from './result.js';
 import { ResultStream } from './stream.js';
 import type { Parameters, Row } from './types.js';
 
-/** A prepared statement, made by `db.prepare` or `tx.prepare`. One made by a transaction ends with it. */
+/**
+ * A prepared statement, made by `db.prepare` or `tx.prepare`. One made by a transaction ends with
+ * it.
+ */
 export class PreparedStatement<R = Row> {
   /** Columns of the statement's result. */
   readonly columns: readonly ResultColumn[];

@@ -1,6 +1,7 @@
 /**
- * The rows of a query, read while it runs. The engine computes only what is asked for: while the reader handles one
- * chunk, the worker computes the next, and no more. Leaving a loop early ends the query and frees what it holds.
+ * The rows of a query, read while it runs. The engine computes only what is asked for: while the
+ * reader handles one chunk, the worker computes the next, and no more. Leaving a loop early ends
+ * the query and frees what it holds.
  */
 
 import { nacreError } from '../../../worker/shared/errors.js';
@@ -22,9 +23,9 @@ interface Chunk extends WireChunk {
 let lastStream = 0;
 
 /**
- * A query whose rows are read while it runs, made by `db.stream`. The query starts with the first read and shows the
- * rows as they are at that moment. A stream is read once, in one of three ways: `rows()`, `batches()`, or, iterating
- * the stream itself, as Arrow.
+ * A query whose rows are read while it runs, made by `db.stream`. The query starts with the first
+ * read and shows the rows as they are at that moment. A stream is read once, in one of three ways:
+ * `rows()`, `batches()`, or, iterating the stream itself, as Arrow.
  */
 export class ResultStream<R = Row> implements AsyncIterable<Uint8Array> {
   readonly #client: Client;
@@ -40,7 +41,8 @@ export class ResultStream<R = Row> implements AsyncIterable<Uint8Array> {
   }
 
   /**
-   * Yields Arrow IPC streams, each complete with its schema and some of the rows. The last one may have no rows.
+   * Yields Arrow IPC streams, each complete with its schema and some of the rows. The last one may
+   * have no rows.
    *
    * @example
    * ```ts
@@ -58,7 +60,8 @@ export class ResultStream<R = Row> implements AsyncIterable<Uint8Array> {
   }
 
   /**
-   * Yields results of some thousand rows each, which is faster than row by row. The last one may have no rows.
+   * Yields results of some thousand rows each, which is faster than row by row. The last one may
+   * have no rows.
    *
    * @example
    * ```ts

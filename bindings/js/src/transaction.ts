@@ -1,6 +1,7 @@
 /**
- * A transaction: a session of its own, begun before its first statement and ended by `db.transaction`. Calls on the
- * database run in another session and do not see the transaction's uncommitted changes.
+ * A transaction: a session of its own, begun before its first statement and ended by
+ * `db.transaction`. Calls on the database run in another session and do not see the transaction's
+ * uncommitted changes.
  */
 
 import { nacreError } from '../../../worker/shared/errors.js';
@@ -12,7 +13,8 @@ export class Transaction extends Queries {
   #state: 'open' | 'rolled back' | 'ended' = 'open';
 
   /**
-   * Undoes every change of the transaction. The function may return normally afterwards, but can run no more SQL.
+   * Undoes every change of the transaction. The function may return normally afterwards, but can
+   * run no more SQL.
    *
    * @example
    * ```ts
@@ -42,8 +44,8 @@ export class Transaction extends Queries {
     work: (tx: Transaction) => Promise<T>,
   ): Promise<T> {
     const tx = new Transaction(client, session);
-    // Not awaited, so that statements can follow in the same message. If `begin` fails, the session does not exist and
-    // every one of them fails too.
+    // Not awaited, so that statements can follow in the same message. If `begin` fails, the session
+    // does not exist and every one of them fails too.
     const begun = client.transport.call('begin', session);
     begun.catch(() => {});
     try {

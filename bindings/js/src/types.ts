@@ -1,4 +1,7 @@
-/** JavaScript types of SQL values. The defaults are lossless, except for numbers beyond 2⁵³ inside `JSON`. */
+/**
+ * JavaScript types of SQL values. The defaults are lossless, except for numbers beyond 2⁵³ inside
+ * `JSON`.
+ */
 
 /**
  * The option `types` of `connect`: JavaScript types of SQL values.
@@ -16,16 +19,19 @@ export interface TypeOptions {
   bigint?: 'bigint' | 'number';
   /** `DECIMAL`: its digits as a `string` (default), or the nearest `number`. */
   decimal?: 'string' | 'number';
-  /** `DATE` and `TIMESTAMP`: a `Date` in UTC, or a string if the value has microseconds (default); or always a `string`. */
+  /**
+   * `DATE` and `TIMESTAMP`: a `Date` in UTC, or a string if the value has microseconds (default);
+   * or always a `string`.
+   */
   date?: 'date' | 'string';
   /** `JSON`: the parsed `value` (default), or its text as a `string`. */
   json?: 'value' | 'string';
 }
 
 /**
- * The value of a parameter. The call copies it, so it can change afterwards. A `Date` becomes a timestamp, a
- * `Uint8Array` or `ArrayBuffer` binary data, and every other object JSON; functions, maps, sets and the like are an
- * error of kind `type`.
+ * The value of a parameter. The call copies it, so it can change afterwards. A `Date` becomes a
+ * timestamp, a `Uint8Array` or `ArrayBuffer` binary data, and every other object JSON; functions,
+ * maps, sets and the like are an error of kind `type`.
  *
  * @example
  * ```ts

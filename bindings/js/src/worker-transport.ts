@@ -1,9 +1,15 @@
-/** A transport to a dedicated worker that belongs to it: a worker that fails ends the transport, and the reverse. */
+/**
+ * A transport to a dedicated worker that belongs to it: a worker that fails ends the transport, and
+ * the reverse.
+ */
 
 import { nacreError } from '../../../worker/shared/errors.js';
 import { MessageTransport } from './message-transport.js';
 
-/** Takes over a worker. Ending the transport terminates the worker, which would otherwise keep the files locked. */
+/**
+ * Takes over a worker. Ending the transport terminates the worker, which would otherwise keep the
+ * files locked.
+ */
 export function workerTransport(worker: Worker): MessageTransport {
   const transport = new MessageTransport(worker, () => worker.terminate());
   worker.onerror = (event) =>

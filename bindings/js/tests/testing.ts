@@ -44,7 +44,10 @@ export async function connected(url: string, options?: ConnectOptions): Promise<
   return db;
 }
 
-/** Makes a database with the table `t (id bigint primary key, name text)` of these names, numbered from 1. */
+/**
+ * Makes a database with the table `t (id bigint primary key, name text)` of these names, numbered
+ * from 1.
+ */
 export async function withNames(place: Place, ...names: string[]): Promise<Database> {
   const db = await connected(await place.fresh());
   await db.exec('create table t (id bigint primary key, name text)');

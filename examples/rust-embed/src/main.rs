@@ -1,7 +1,8 @@
 //! Records power meters in an embedded database and reports on them.
 //!
-//! `record` plays the meters: it writes readings in transactions, as they would arrive. `report` asks the same table
-//! for the current reading of each meter and for every hour's consumption. `latest` reads one meter by its key.
+//! `record` plays the meters: it writes readings in transactions, as they would arrive. `report`
+//! asks the same table for the current reading of each meter and for every hour's consumption.
+//! `latest` reads one meter by its key.
 
 mod meters;
 
@@ -57,7 +58,8 @@ async fn record(folder: &str, hours: i64) -> nacredb::Result<()> {
     meters.close().await
 }
 
-/// A synthetic load: a base by the meter, more in the evening, and some noise that is the same for the same arguments.
+/// A synthetic load: a base by the meter, more in the evening, and some noise that is the same for
+/// the same arguments.
 fn watts(meter: i64, time: i64) -> i64 {
     let hour = time / (4 * QUARTER_MICROS) % 24;
     let evening = if (17..22).contains(&hour) { 600 } else { 0 };

@@ -1,6 +1,7 @@
 //! The database of the meters: its tables, and every statement of the program.
 //!
-//! Two tables, written in one transaction: every reading, and the latest reading of each meter, which an upsert keeps.
+//! Two tables, written in one transaction: every reading, and the latest reading of each meter,
+//! which an upsert keeps.
 
 use nacre_native::open_url;
 use nacredb::{Budget, Database, Options, Prepared, Result, Session, Value};
@@ -79,8 +80,8 @@ impl Meters {
         Ok(())
     }
 
-    /// The latest reading of a meter: its time, and its power in watts. A read by key waits for nothing, so it is not
-    /// asynchronous.
+    /// The latest reading of a meter: its time, and its power in watts. A read by key waits for
+    /// nothing, so it is not asynchronous.
     pub fn latest(&mut self, meter: i64) -> Result<Option<(String, i64)>> {
         let row = self.session.get(&self.find, &[Value::Int(meter)])?;
         Ok(row.map(|row| match row.as_slice() {

@@ -1,6 +1,6 @@
-//! Fuzz targets: functions that take any bytes and panic if something is wrong. `npm run fuzz --
-//! TARGET` lets libFuzzer search for such bytes (`fuzz/` beside this folder's `src` has the glue
-//! code); `tests/fixed.rs` runs a short, fixed part of each target without it.
+//! Fuzz targets: functions that take any bytes and panic if something is wrong.
+//! `npm run fuzz -- TARGET` lets libFuzzer search for such bytes (`fuzz/` beside this folder's
+//! `src` has the glue code); `tests/fixed.rs` runs a short, fixed part of each target without it.
 //!
 //! Raw bytes rarely get past a checksum, so most inputs are interpreted as decisions: create this
 //! valid file, change these bytes of it, and repair the checksums. See [`input::Input`].

@@ -19,7 +19,8 @@ struct Cli {
     /// What is done before every statement: plain, flush, reopen or threads
     #[arg(long, default_value = "plain", value_parser = mode)]
     mode: Mode,
-    /// Names to answer to in `onlyif` and `skipif`; `nacre`, and in SQLite's corpus `mysql` too, when not given
+    /// Names to answer to in `onlyif` and `skipif`; `nacre`, and in SQLite's corpus `mysql` too,
+    /// when not given
     #[arg(long = "as", value_name = "ENGINE")]
     names: Vec<String>,
     /// Time of each script

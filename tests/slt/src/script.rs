@@ -13,8 +13,8 @@ use std::fmt;
 
 /// This engine's name in `onlyif` and `skipif`.
 pub const ENGINE: &str = "nacre";
-/// Names for this engine in the conditions of SQLite's corpus. MySQL-only records (`DIV`, `CAST(…
-/// AS SIGNED)`) run here; so do records for all engines except MySQL (`/` of integers is an
+/// Names for this engine in the conditions of SQLite's corpus. MySQL-only records (`DIV`,
+/// `CAST(… AS SIGNED)`) run here; so do records for all engines except MySQL (`/` of integers is an
 /// integer).
 pub const CORPUS_NAMES: [&str; 2] = [ENGINE, "mysql"];
 

@@ -294,7 +294,8 @@ impl Tree {
     }
 }
 
-/// The names of the items in a macro's rules, outside of other braces, and whether they have `mod $x;`.
+/// The names of the items in a macro's rules, outside of other braces, and whether they have
+/// `mod $x;`.
 fn expansion(rules: &TokenStream) -> (Vec<String>, bool) {
     let mut items = Vec::new();
     let mut modules = false;

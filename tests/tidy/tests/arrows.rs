@@ -62,8 +62,8 @@ fn crates_depend_downwards_only() {
     assert!(findings.is_empty(), "{findings:#?}");
 }
 
-/// Bugs can be planted in the engine for the tests that look for them: by a feature that is off by default, and that
-/// no crate but the simulation asks for.
+/// Bugs can be planted in the engine for the tests that look for them: by a feature that is off by
+/// default, and that no crate but the simulation asks for.
 #[test]
 fn planted_bugs_are_in_no_build_by_default() {
     let metadata = metadata();

@@ -1,4 +1,5 @@
-//! The kinds of errors are one list: the enum in Rust, its constant, and the TypeScript of the package agree.
+//! The kinds of errors are one list: the enum in Rust, its constant, and the TypeScript of the
+//! package agree.
 
 use nacre_tidy::read;
 use std::collections::BTreeMap;

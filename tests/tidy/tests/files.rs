@@ -1,4 +1,5 @@
-//! Rules for single files: a heading, a readable length, no banned words, and that none lies unused.
+//! Rules for single files: a heading, a readable length, no banned words, and that none lies
+//! unused.
 
 use nacre_tidy::{files, files_ending, is_test_file, read, without_tests};
 
@@ -48,8 +49,8 @@ fn files_say_what_they_own() {
     assert!(findings.is_empty(), "{findings:#?}");
 }
 
-/// Words that must not appear in engine code outside tests, and what to use instead. Clippy bans most of
-/// these too; this catches macros, attributes and what a path rename would hide.
+/// Words that must not appear in engine code outside tests, and what to use instead. Clippy bans
+/// most of these too; this catches macros, attributes and what a path rename would hide.
 const BANNED: [(&str, &str); 9] = [
     ("std::thread::", "host::Parallelism"),
     ("std::time::", "host::Clock"),
@@ -102,7 +103,8 @@ fn no_rust_file_lies_unused() {
         if entry {
             continue;
         }
-        // `a/b.rs` is declared in `a/mod.rs`, `a.rs`, `a/lib.rs` or `a/main.rs`; `a/b/mod.rs` one level up.
+        // `a/b.rs` is declared in `a/mod.rs`, `a.rs`, `a/lib.rs` or `a/main.rs`; `a/b/mod.rs` one
+        // level up.
         let (module, parent) = match name {
             "mod.rs" => folder.rsplit_once('/').map_or((folder, ""), |(up, last)| (last, up)),
             _ => (name.trim_end_matches(".rs"), folder),
@@ -162,7 +164,8 @@ fn no_script_lies_unused() {
             continue;
         }
         let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-        // Imports name the built file (`./x.js` for `x.ts`), the file itself, or leave the ending out.
+        // Imports name the built file (`./x.js` for `x.ts`), the file itself, or leave the ending
+        // out.
         let forms = [format!("/{stem}.js"), format!("/{name}"), format!("/{stem}'")];
         let used = texts
             .iter()

@@ -1,4 +1,5 @@
-//! The tables of TPC-H, generated, and the texts of the 22 queries: what the command and the tests share.
+//! The tables of TPC-H, generated, and the texts of the 22 queries: what the command and the tests
+//! share.
 
 #[path = "../../../bindings/server/src/tpch/tables.rs"]
 #[allow(dead_code, clippy::unwrap_used)]

@@ -1,8 +1,9 @@
-//! `nacre-tpch FOLDER --scale F --verify ANSWERS`: the 22 queries against known answers, a line a query, then how
-//! many are right. The tables are generated into a database in FOLDER unless they are there.
+//! `nacre-tpch FOLDER --scale F --verify ANSWERS`: the 22 queries against known answers, a line a
+//! query, then how many are right. The tables are generated into a database in FOLDER unless they
+//! are there.
 //!
-//! Numbers agree within 1e-9 of each other or 0.01, everything else exactly; rows in order, but for queries whose
-//! order leaves ties, where the rows need only be the same ones.
+//! Numbers agree within 1e-9 of each other or 0.01, everything else exactly; rows in order, but for
+//! queries whose order leaves ties, where the rows need only be the same ones.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 

@@ -1,5 +1,5 @@
-//! The 22 queries with little memory, at scale 0.01: each answers what it answers with plenty, from what it spilled,
-//! or ends with `limit`; and nothing is left of what it spilled.
+//! The 22 queries with little memory, at scale 0.01: each answers what it answers with plenty, from
+//! what it spilled, or ends with `limit`; and nothing is left of what it spilled.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -7,7 +7,8 @@ use nacre_native::{block_on, open_folder};
 use nacredb::{Database, ErrorKind, Options, Result, Session};
 use std::path::{Path, PathBuf};
 
-/// What a statement may hold, how many queries spill there at least, and which of the others may end with `limit`.
+/// What a statement may hold, how many queries spill there at least, and which of the others may
+/// end with `limit`.
 const LIMITS: [(usize, usize, &[u32]); 4] = [
     (400 << 10, 2, &[]),
     (100 << 10, 4, &[]),

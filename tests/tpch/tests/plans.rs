@@ -1,5 +1,6 @@
-//! The plans of the 22 queries over the generated tables at scale 0.01, as `EXPLAIN` prints them. What they are chosen
-//! by, numbers of rows, bounds and distinct values, follows from the rows alone, so they are the same everywhere.
+//! The plans of the 22 queries over the generated tables at scale 0.01, as `EXPLAIN` prints them.
+//! What they are chosen by, numbers of rows, bounds and distinct values, follows from the rows
+//! alone, so they are the same everywhere.
 //!
 //! `NACRE_BLESS=1 cargo test -p nacre-tpch` writes them anew.
 

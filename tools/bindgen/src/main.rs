@@ -1,10 +1,10 @@
-//! `nacre-bindgen MODULE OUT_DIR OUT_NAME`: writes the JavaScript glue and the types of a WebAssembly
-//! module, as `wasm-bindgen --target web` does.
+//! `nacre-bindgen MODULE OUT_DIR OUT_NAME`: writes the JavaScript glue and the types of a
+//! WebAssembly module, as `wasm-bindgen --target web` does.
 //!
-//! It calls wasm-bindgen's own library in the version that `Cargo.lock` pins for the engine, so that
-//! the two always agree. The command of that name would have to be installed beside the workspace,
-//! and brings a test runner with an HTTP server and client: five minutes of
-//! compiling instead of half a one.
+//! It calls wasm-bindgen's own library in the version that `Cargo.lock` pins for the engine, so
+//! that the two always agree. The command of that name would have to be installed beside the
+//! workspace, and brings a test runner with an HTTP server and client: five minutes of compiling
+//! instead of half a one.
 
 use std::process::ExitCode;
 use wasm_bindgen_cli_support::Bindgen;

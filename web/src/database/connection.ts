@@ -1,7 +1,8 @@
 // The demo's one connection, and the only file that imports the package.
 //
-// Decides where the database is, opens it, and converts results to the shapes of `types.ts`. Prefers the browser's own
-// file system; without one (an old browser, a private window) it opens the database in memory and says why.
+// Decides where the database is, opens it, and converts results to the shapes of `types.ts`.
+// Prefers the browser's own file system; without one (an old browser, a private window) it opens
+// the database in memory and says why.
 
 import { connect, NacreError, type Database, type TableReport } from 'nacredb';
 

@@ -1,8 +1,8 @@
 // Runs scripts statement by statement, each with its own result, and stops at the first failure.
 //
-// If a script fails inside a transaction that it began, the transaction is rolled back, so that the console holds no
-// locks unnoticed. A transaction that a script leaves open stays open, and the console says so (`openTransaction`); a
-// later script that fails does not roll it back.
+// If a script fails inside a transaction that it began, the transaction is rolled back, so that the
+// console holds no locks unnoticed. A transaction that a script leaves open stays open, and the
+// console says so (`openTransaction`); a later script that fails does not roll it back.
 
 import { signal } from '@preact/signals';
 
@@ -119,7 +119,9 @@ export async function abandonTransaction(): Promise<boolean> {
   }
 }
 
-/** The failed step if there is one, else the last with rows, else the last that changed something. */
+/**
+ * The failed step if there is one, else the last with rows, else the last that changed something.
+ */
 function mostInteresting(steps: Step[]): number {
   const last = (wanted: (step: Step) => boolean) => steps.findLastIndex(wanted);
   for (const wanted of [

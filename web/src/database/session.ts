@@ -22,7 +22,10 @@ export const opened = signal<Opened>({ url: '' });
 export const loaded = signal<{ rows: number; ms: number } | null>(null);
 export const persisted = signal(false);
 
-/** Opens the database and fills it if it is new. Called again after another tab had the database open. */
+/**
+ * Opens the database and fills it if it is new. Called again after another tab had the database
+ * open.
+ */
 export async function start(): Promise<void> {
   if (phase.value.name === 'in_use') phase.value = { name: 'in_use', trying: true };
   try {

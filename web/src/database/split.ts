@@ -1,7 +1,8 @@
-// Splits a script into statements, each with its position, so that the console can run them one by one.
+// Splits a script into statements, each with its position, so that the console can run them one by
+// one.
 //
-// Recognises what can hide a semicolon, and no other SQL: quotes, backslashes in `E'…'`, line comments, and nested block
-// comments.
+// Recognises what can hide a semicolon, and no other SQL: quotes, backslashes in `E'…'`, line
+// comments, and nested block comments.
 
 /** One statement of a script, and the position of its first character. */
 export interface Statement {
@@ -13,7 +14,8 @@ export interface Statement {
 export function split(script: string): Statement[] {
   const statements: Statement[] = [];
   let position = 0;
-  // Position of the statement's first character that is neither white space nor comment; -1 before it.
+  // Position of the statement's first character that is neither white space nor comment; -1 before
+  // it.
   let first = -1;
 
   const close = (end: number) => {
@@ -67,7 +69,9 @@ function endOfComment(script: string, from: number): number {
   return script.length;
 }
 
-/** The position after a quoted string. A string with a doubled quote counts as two strings in a row. */
+/**
+ * The position after a quoted string. A string with a doubled quote counts as two strings in a row.
+ */
 function endOfQuote(script: string, from: number, quote: string): number {
   if (quote === "'" && /(?:^|[^\w$])e$/i.test(script.slice(Math.max(0, from - 2), from)))
     return endOfEscaped(script, from);

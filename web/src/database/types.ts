@@ -23,7 +23,9 @@ export interface StatementResult {
   figures: Figures;
 }
 
-/** A failure, with its position in the statement's text (counted from 1) where the engine knows it. */
+/**
+ * A failure, with its position in the statement's text (counted from 1) where the engine knows it.
+ */
 export interface Failure {
   kind: string;
   message: string;

@@ -1,5 +1,5 @@
-// Completes unqualified column names: those of tables that the script mentions come first. CodeMirror's SQL language
-// completes tables, qualified columns and keywords.
+// Completes unqualified column names: those of tables that the script mentions come first.
+// CodeMirror's SQL language completes tables, qualified columns and keywords.
 
 import type { Completion, CompletionContext, CompletionResult } from '@codemirror/autocomplete';
 

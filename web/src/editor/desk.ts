@@ -1,4 +1,5 @@
-// The editor as the rest of the console sees it: opens scripts, runs them, and marks where they failed.
+// The editor as the rest of the console sees it: opens scripts, runs them, and marks where they
+// failed.
 
 import { closeCompletion } from '@codemirror/autocomplete';
 import { effect, signal } from '@preact/signals';
@@ -47,7 +48,10 @@ export function mountEditor(parent: HTMLElement): () => void {
   };
 }
 
-/** Replaces the script and, if `andRun`, runs it; then nothing happens while another script is running. */
+/**
+ * Replaces the script and, if `andRun`, runs it; then nothing happens while another script is
+ * running.
+ */
 export function openScript(text: string, andRun: boolean): void {
   if (andRun && isBusy()) return;
   script.value = text;
@@ -71,7 +75,9 @@ export async function runEditor(): Promise<void> {
   await runScript(text, from);
 }
 
-/** Shows the plan of the first statement of the selection or script, without running any of them. */
+/**
+ * Shows the plan of the first statement of the selection or script, without running any of them.
+ */
 export async function explainEditor(): Promise<void> {
   const { text, from } = picked();
   const first = split(text)[0];
@@ -96,7 +102,9 @@ function showFailure(editor: EditorView): void {
   editor.dispatch({ effects: setMark.of(mark) });
 }
 
-/** Converts a line and column to an offset: the engine counts characters, the editor UTF-16 units. */
+/**
+ * Converts a line and column to an offset: the engine counts characters, the editor UTF-16 units.
+ */
 function offsetOf(text: string, line: number, column: number): number {
   const lines = text.split('\n');
   const before = lines.slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0);

@@ -47,7 +47,10 @@ export function Editor() {
   );
 }
 
-/** Stops a running statement in the only possible way: a reload ends the page's worker, and the engine in it. */
+/**
+ * Stops a running statement in the only possible way: a reload ends the page's worker, and the
+ * engine in it.
+ */
 function Stop() {
   const kept = opened.value.reason
     ? 'the database is in memory only, so its data is generated again'

@@ -1,5 +1,5 @@
-// Marks an error in the text: the wrong word is underlined, and a caret and the message stand below its line. Editing
-// the text removes the mark.
+// Marks an error in the text: the wrong word is underlined, and a caret and the message stand below
+// its line. Editing the text removes the mark.
 
 import { StateEffect, StateField, type EditorState, type Extension } from '@codemirror/state';
 import { Decoration, EditorView, WidgetType, type DecorationSet } from '@codemirror/view';
@@ -29,7 +29,8 @@ class Caret extends WidgetType {
   override toDOM(): HTMLElement {
     const line = document.createElement('div');
     line.className = 'cm-error-caret';
-    // The editor's font is monospaced: a character is one `ch`. The cap keeps room for the message on long lines.
+    // The editor's font is monospaced: a character is one `ch`. The cap keeps room for the message
+    // on long lines.
     line.style.paddingInlineStart = `calc(6px + ${Math.min(this.column, 40)}ch)`;
     const caret = document.createElement('span');
     caret.textContent = '^';

@@ -1,7 +1,7 @@
 // Fills the database on the first start.
 //
-// Each table is one transaction, and a note is written after the last one. A tab that is closed before leaves no note,
-// and the next start creates all tables again.
+// Each table is one transaction, and a note is written after the last one. A tab that is closed
+// before leaves no note, and the next start creates all tables again.
 
 import { signal } from '@preact/signals';
 

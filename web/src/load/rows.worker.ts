@@ -1,7 +1,8 @@
 // Generates TPC-H rows outside the page's thread.
 //
-// Each message asks for one table. Slices of TBL text are sent as soon as they are generated, and an empty slice ends the
-// table. A failure is sent as a slice too, because an error thrown in an asynchronous handler would be lost.
+// Each message asks for one table. Slices of TBL text are sent as soon as they are generated, and
+// an empty slice ends the table. A failure is sent as a slice too, because an error thrown in an
+// asynchronous handler would be lost.
 
 import init, { Rows } from '../generated/nacre_web_tpch.js';
 import wasmUrl from '../generated/nacre_web_tpch_bg.wasm?url';

@@ -1,4 +1,5 @@
-// The eight TPC-H tables, in load order: small tables first, so that the progress screen moves at once.
+// The eight TPC-H tables, in load order: small tables first, so that the progress screen moves at
+// once.
 
 /** Kind of a field in a TBL line. Integers become numbers; all other fields are passed as text. */
 export type Field = 'integer' | 'decimal' | 'text' | 'date';

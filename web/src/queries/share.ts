@@ -1,4 +1,5 @@
-// Keeps the script in the page's URL, so that a link opens the console with it. Opening a link never runs the script.
+// Keeps the script in the page's URL, so that a link opens the console with it. Opening a link
+// never runs the script.
 
 const PREFIX = '#sql=';
 

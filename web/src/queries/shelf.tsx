@@ -1,4 +1,5 @@
-// The shelf beside the editor: ready-made statements and the history. On narrow screens it is one scrolling row.
+// The shelf beside the editor: ready-made statements and the history. On narrow screens it is one
+// scrolling row.
 
 import { useState } from 'preact/hooks';
 

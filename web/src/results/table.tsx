@@ -1,4 +1,5 @@
-// A result as a table that draws only the visible rows: rows have a fixed height, with a spacer above and below them.
+// A result as a table that draws only the visible rows: rows have a fixed height, with a spacer
+// above and below them.
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 

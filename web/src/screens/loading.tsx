@@ -5,7 +5,10 @@ import { hash, outline, type Wave } from '../strata/geometry';
 import { formatCount } from '../ui/format';
 import { Mark } from '../ui/icons';
 
-/** Rows of all tables at this scale, for the progress bar: the generator reports a table's rows only when it starts it. */
+/**
+ * Rows of all tables at this scale, for the progress bar: the generator reports a table's rows only
+ * when it starts it.
+ */
 const EXPECTED_ROWS = 86_805;
 
 const WIDTH = 512;

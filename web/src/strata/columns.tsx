@@ -1,4 +1,5 @@
-// The legend of the drawing: each column's encoding, its size, and the ratio to its size without encoding.
+// The legend of the drawing: each column's encoding, its size, and the ratio to its size without
+// encoding.
 
 import type { TableReport } from 'nacredb';
 import { formatBytes, formatShare, plural } from '../ui/format';

@@ -1,4 +1,5 @@
-// Geometry of the layers: thickness from size, and the slow wave that all layers of a stack share. Arithmetic only.
+// Geometry of the layers: thickness from size, and the slow wave that all layers of a stack share.
+// Arithmetic only.
 
 import type { SegmentReport, TableReport } from 'nacredb';
 
@@ -19,7 +20,10 @@ export interface Grain {
 export const COARSE: Grain = { least: 1.6, gap: 0.9 };
 export const FINE: Grain = { least: 1, gap: 0.55 };
 
-/** Thickness grows with the square root of the size, so that a few bytes stay visible beside megabytes. */
+/**
+ * Thickness grows with the square root of the size, so that a few bytes stay visible beside
+ * megabytes.
+ */
 export function bands(segment: SegmentReport, scale: number, top: number, grain = COARSE): Band[] {
   let y = top;
   return segment.columns.map((column) => {
@@ -44,7 +48,9 @@ export function scaleFor(table: TableReport, height: number): number {
 export const rootBytes = (segment: SegmentReport): number =>
   segment.columns.reduce((sum, column) => sum + Math.sqrt(column.bytes), 0);
 
-/** The wave of one stack: two sines whose phase drifts with depth, as growth lines in a shell do. */
+/**
+ * The wave of one stack: two sines whose phase drifts with depth, as growth lines in a shell do.
+ */
 export interface Wave {
   width: number;
   amplitude: number;
@@ -85,7 +91,10 @@ export function hash(name: string, salt = 0): number {
   return (value >>> 0) / 4294967296;
 }
 
-/** A pit in a segment, for deleted rows. Their positions are not known, so pits are spread evenly; widths are to scale. */
+/**
+ * A pit in a segment, for deleted rows. Their positions are not known, so pits are spread evenly;
+ * widths are to scale.
+ */
 export interface Pit {
   x: number;
   width: number;

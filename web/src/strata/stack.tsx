@@ -92,7 +92,10 @@ export function Stack({ segment, scale, wave, grain, lit, onPoint }: StackOption
   );
 }
 
-/** Imitates interference: the highlight's position follows from the depth, and beside it the hue shifts to a neighbour. */
+/**
+ * Imitates interference: the highlight's position follows from the depth, and beside it the hue
+ * shifts to a neighbour.
+ */
 function Sheen({ id, band, wave }: { id: string; band: Band; wave: Wave }) {
   const own = `var(--${hue(band.column.encoding)})`;
   const side = `var(--${neighbour(band.column.encoding)})`;

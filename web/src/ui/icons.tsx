@@ -26,7 +26,10 @@ export function Icon({ name }: { name: IconName }) {
   );
 }
 
-/** The logo: growth rings of a shell that touch where growth began. It is animated on screens that wait. */
+/**
+ * The logo: growth rings of a shell that touch where growth began. It is animated on screens that
+ * wait.
+ */
 export function Mark({ size = 26 }: { size?: number }) {
   return (
     <svg class="mark" width={size} height={size} viewBox="0 0 32 32" aria-hidden="true">

@@ -1,4 +1,5 @@
-// The theme: light, dark, or the system's, remembered. `index.html` applies it before the first paint.
+// The theme: light, dark, or the system's, remembered. `index.html` applies it before the first
+// paint.
 
 import { signal } from '@preact/signals';
 

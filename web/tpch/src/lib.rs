@@ -1,11 +1,12 @@
 //! Generates TPC-H rows for the demo, in the browser.
 //!
-//! The rows of `tpchgen` come as text in slices. A slice consists of whole TBL lines (`value|value|…|` and a line feed),
-//! the generator's own format, so nothing is converted here.
+//! The rows of `tpchgen` come as text in slices. A slice consists of whole TBL lines
+//! (`value|value|…|` and a line feed), the generator's own format, so nothing is converted here.
 //!
-//! Every column except the comments is byte for byte the official generator's. Comments are cut from a pool of
-//! sentences, and the official pool of 300 MB is too large for a tab. This pool follows the same grammar from the same
-//! seed, but is shorter ([`POOL_BYTES`]): comments have the right lengths and words, in other places.
+//! Every column except the comments is byte for byte the official generator's. Comments are cut
+//! from a pool of sentences, and the official pool of 300 MB is too large for a tab. This pool
+//! follows the same grammar from the same seed, but is shorter ([`POOL_BYTES`]): comments have the
+//! right lengths and words, in other places.
 //!
 //! The module knows no types, no SQL and no storage; it and the engine do not know each other.
 
@@ -112,8 +113,8 @@ impl Rows {
                 ),
                 OrderGenerator::calculate_row_count(scale, 1, 1),
             ),
-            // An order has one to seven lines, so only generating them gives their number. Without formatting, that
-            // takes a fraction of the time.
+            // An order has one to seven lines, so only generating them gives their number. Without
+            // formatting, that takes a fraction of the time.
             "lineitem" => (
                 source(
                     LineItemGenerator::new_with_distributions_and_text_pool(

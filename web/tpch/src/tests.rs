@@ -1,4 +1,5 @@
-//! What the demo relies on: the row counts at scale factor 0.01, whole lines, and the official columns.
+//! What the demo relies on: the row counts at scale factor 0.01, whole lines, and the official
+//! columns.
 
 use super::Rows;
 
