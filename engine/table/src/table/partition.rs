@@ -269,7 +269,8 @@ impl Partition {
         i64::try_from(number).ok()
     }
 
-    /// Whether a log may say that so many hidden row numbers were given out: at least as many are left.
+    /// Whether a log may claim that `count` hidden row numbers were assigned: at least as many must be
+    /// left.
     pub(crate) fn may_have_given_out(&self, count: u64) -> bool {
         count.checked_mul(2).and_then(|double| self.row_number(double)).is_some()
     }
