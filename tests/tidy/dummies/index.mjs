@@ -1,26 +1,12 @@
-/** What a new kind of index takes: its variant, what distinguishes it, its line in the list. */
-const FILE = 'engine/types/src/schema/index.rs';
-
+/** What a new kind of index takes: its line in the list, with what distinguishes it. */
 export default {
   check: ['nacre-types', 'nacre-sql', 'nacre-table'],
   places: [
     {
-      edit: FILE,
-      after: 'Companion,',
+      edit: 'engine/types/src/schema/index.rs',
+      after: 'index_kinds! {',
       insert: `    /// A dummy: \`USING DUMMY\`.
-    Dummy,`,
-    },
-    {
-      edit: FILE,
-      after: 'match self {',
-      insert: `            IndexKind::Dummy => {
-                IndexTraits { code: 6, keyword: Some("DUMMY"), packs_integers: false }
-            }`,
-    },
-    {
-      edit: FILE,
-      after: 'IndexKind::Companion,',
-      insert: '        IndexKind::Dummy,',
+    Dummy = IndexTraits { code: 6, keyword: Some("DUMMY"), packs_integers: false };`,
     },
   ],
 };

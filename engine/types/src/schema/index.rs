@@ -4,19 +4,6 @@
 /// Identifies an index inside its table; never reused.
 pub type IndexId = u32;
 
-/// Kind of an index. Both declared kinds are stored in key order and serve the same lookups; the
-/// kind records the declaration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IndexKind {
-    /// For equality: `USING HASH`.
-    Hash,
-    /// For equality, ranges and order: `USING BTREE`.
-    BTree,
-    /// Not declared: over one column that other indexes contain, but that leads none of them
-    /// ([`TableSchema::complete_indexes`](crate::TableSchema::complete_indexes)).
-    Companion,
-}
-
 /// What distinguishes a kind of index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexTraits {
@@ -30,29 +17,44 @@ pub struct IndexTraits {
     pub packs_integers: bool,
 }
 
+/// Defines the enum, `ALL` and `traits` from one list, so that no kind can be missing from one of
+/// them: a kind that is stored but not in `ALL` could not be read again.
+macro_rules! index_kinds {
+    ($($(#[$doc:meta])* $kind:ident = $traits:expr;)*) => {
+        /// Kind of an index. Both declared kinds are stored in key order and serve the same
+        /// lookups; the kind records the declaration.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum IndexKind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl IndexKind {
+            /// All kinds.
+            pub const ALL: &'static [IndexKind] = &[$(IndexKind::$kind),*];
+
+            /// What distinguishes the kind.
+            pub const fn traits(self) -> IndexTraits {
+                match self {
+                    $(IndexKind::$kind => $traits,)*
+                }
+            }
+        }
+    };
+}
+
+index_kinds! {
+    /// For equality: `USING HASH`.
+    Hash = IndexTraits { code: 0, keyword: Some("HASH"), packs_integers: false };
+    /// For equality, ranges and order: `USING BTREE`.
+    BTree = IndexTraits { code: 2, keyword: Some("BTREE"), packs_integers: true };
+    /// Not declared: over one column that other indexes contain, but that leads none of them
+    /// ([`TableSchema::complete_indexes`](crate::TableSchema::complete_indexes)).
+    Companion = IndexTraits { code: 4, keyword: None, packs_integers: true };
+}
+
 impl IndexKind {
     /// The kind of an index that is declared without `USING`.
     pub const DEFAULT: IndexKind = IndexKind::BTree;
-    /// All kinds.
-    pub const ALL: &'static [IndexKind] = &[
-        // In no particular order.
-        IndexKind::Hash,
-        IndexKind::BTree,
-        IndexKind::Companion,
-    ];
-
-    /// What distinguishes the kind.
-    pub const fn traits(self) -> IndexTraits {
-        match self {
-            IndexKind::Hash => {
-                IndexTraits { code: 0, keyword: Some("HASH"), packs_integers: false }
-            }
-            IndexKind::BTree => {
-                IndexTraits { code: 2, keyword: Some("BTREE"), packs_integers: true }
-            }
-            IndexKind::Companion => IndexTraits { code: 4, keyword: None, packs_integers: true },
-        }
-    }
 
     /// The kind with a number in stored schemas.
     pub fn of_code(code: u8) -> Option<IndexKind> {
