@@ -20,7 +20,10 @@ export function emptyFolder(): string {
 
 afterAll(() => folders.forEach((folder) => fs.rmSync(folder, { recursive: true, force: true })));
 
-/** Runs a command and answers its standard output. Fails, with everything it printed, unless it exits with 0. */
+/**
+ * Runs a command and answers its standard output. Fails, with everything it printed, unless it
+ * exits with 0.
+ */
 export function run(command: string, args: string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
   const child = spawn(command, args, { cwd: root, env: { ...process.env, ...env } });
   let [output, errors] = ['', ''];

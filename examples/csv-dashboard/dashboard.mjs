@@ -1,8 +1,10 @@
 /**
- * Makes a page of charts from a CSV file of trips: `node ./dashboard.mjs TRIPS.csv DASHBOARD.html [DATABASE]`.
+ * Makes a page of charts from a CSV file of trips:
+ * `node ./dashboard.mjs TRIPS.csv DASHBOARD.html [DATABASE]`.
  *
- * The command `nacre` does the work: it imports the file into a database and runs the files in `queries/`. This script
- * draws their results as SVG. `NACRE` names the command if it is not in the path.
+ * The command `nacre` does the work: it imports the file into a database and runs the files in
+ * `queries/`. This script draws their results as SVG. `NACRE` names the command if it is not in the
+ * path.
  */
 
 import { execFileSync } from 'node:child_process';

@@ -1,6 +1,6 @@
 /**
- * Writes a CSV file of synthetic bicycle trips in an invented town: `node ./make-data.mjs FILE [ROWS]`. The same
- * arguments make the same file.
+ * Writes a CSV file of synthetic bicycle trips in an invented town:
+ * `node ./make-data.mjs FILE [ROWS]`. The same arguments make the same file.
  */
 
 import * as fs from 'node:fs';

@@ -1,6 +1,7 @@
 /**
- * The links and their clicks in a database. Clicks arrive one by one, in short transactions; the statistics are
- * computed from all of them by the same table, without a copy and without counters to keep in step.
+ * The links and their clicks in a database. Clicks arrive one by one, in short transactions; the
+ * statistics are computed from all of them by the same table, without a copy and without counters
+ * to keep in step.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -43,7 +44,10 @@ class Links {
     return code;
   }
 
-  /** Answers where a code leads and records the click, or answers undefined if there is no such code. */
+  /**
+   * Answers where a code leads and records the click, or answers undefined if there is no such
+   * code.
+   */
   async follow(code, referrer) {
     return this.#retrying(async (tx) => {
       const found = await tx.query('select url from link where code = ?', [code]);

@@ -1,5 +1,6 @@
 /**
- * A link shortener with live statistics. `node ./server.mjs [FOLDER] [PORT]` keeps its links in a folder.
+ * A link shortener with live statistics. `node ./server.mjs [FOLDER] [PORT]` keeps its links in a
+ * folder.
  *
  *     POST /links {"url": "https://…"}   makes a short link
  *     GET  /CODE                         leads there, and records the click

@@ -1,4 +1,7 @@
-/** The examples of the documentation run, in Node and in the browser, and print what their comments say. */
+/**
+ * The examples of the documentation run, in Node and in the browser, and print what their comments
+ * say.
+ */
 
 import { afterAll, describe, expect, test } from 'vitest';
 import list from './generated';
@@ -10,7 +13,10 @@ const modules = import.meta.glob<{ default: RunExample }>('./generated/example-*
 const here = typeof document === 'undefined' ? 'node' : 'browser';
 const cleanUp: (() => void)[] = [];
 
-/** In Node, examples with a path run in an empty folder, but for the table that the top README reads. */
+/**
+ * In Node, examples with a path run in an empty folder, but for the table that the top README
+ * reads.
+ */
 async function inEmptyFolder(): Promise<void> {
   const [fs, os, path] = await Promise.all([
     import('node:fs'),

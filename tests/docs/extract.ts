@@ -1,9 +1,10 @@
 /**
- * Finds the examples of the npm package's documentation: the fences marked `ts` or `js` in TSDoc comments and READMEs.
+ * Finds the examples of the npm package's documentation: the fences marked `ts` or `js` in TSDoc
+ * comments and READMEs.
  *
- * An example is the body of a module. What it uses without declaring is supplied: the package's exports, and `db`, an
- * open database with the rows that the documentation of `Database` shows. A comment behind `console.log(…)` is what the
- * call prints.
+ * An example is the body of a module. What it uses without declaring is supplied: the package's
+ * exports, and `db`, an open database with the rows that the documentation of `Database` shows. A
+ * comment behind `console.log(…)` is what the call prints.
  */
 
 import * as fs from 'node:fs';

@@ -7,7 +7,10 @@ import { examples, moduleOf } from './extract';
 const root = path.resolve(import.meta.dirname, '../..');
 const folder = path.join(import.meta.dirname, 'generated');
 
-/** Vitest runs this once before the tests of a project. Projects may run it at the same time, with the same result. */
+/**
+ * Vitest runs this once before the tests of a project. Projects may run it at the same time, with
+ * the same result.
+ */
 export default function generate(): void {
   fs.mkdirSync(folder, { recursive: true });
   const list = examples(root).map((example, index) => {

@@ -1,4 +1,7 @@
-/** Every public declaration of the package is documented, and everything that can be called has an example. */
+/**
+ * Every public declaration of the package is documented, and everything that can be called has an
+ * example.
+ */
 
 import * as path from 'node:path';
 import { expect, test } from 'vitest';

@@ -1,6 +1,7 @@
 /**
- * Reads the package's public declarations from its sources: what `public.ts` exports, `connect`, and the class that
- * databases and transactions have in common. It relies on Prettier's layout: members are indented by two spaces.
+ * Reads the package's public declarations from its sources: what `public.ts` exports, `connect`,
+ * and the class that databases and transactions have in common. It relies on Prettier's layout:
+ * members are indented by two spaces.
  */
 
 import * as fs from 'node:fs';
@@ -41,7 +42,10 @@ export function declarations(root: string): Declaration[] {
   });
 }
 
-/** A declaration and its members: methods and properties of a class or interface, functions of a function. */
+/**
+ * A declaration and its members: methods and properties of a class or interface, functions of a
+ * function.
+ */
 export function declarationsOf(lines: string[], name: string): Declaration[] {
   const start = new RegExp(
     `^export (?:async |abstract )*(class|interface|type|function|const) ${name}\\b`,
@@ -73,7 +77,10 @@ export function declarationsOf(lines: string[], name: string): Declaration[] {
   return found;
 }
 
-/** The public member that begins on a line. Private members begin with `#`, and `protected` ones are not public. */
+/**
+ * The public member that begins on a line. Private members begin with `#`, and `protected` ones are
+ * not public.
+ */
 function memberIn(line: string): { name: string; callable: boolean } | null {
   const pattern =
     /^ {2}(?:(?:readonly|override|async|get|\*)\s*)*(\w+|\[[\w.]+\])(?:<[^(]*>)?(\?|:|\(|$)/;

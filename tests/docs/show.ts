@@ -1,4 +1,7 @@
-/** Formats printed values on one line, as Node's console does for short ones; browsers have no such function. */
+/**
+ * Formats printed values on one line, as Node's console does for short ones; browsers have no such
+ * function.
+ */
 
 /** The text of a value on its own; strings have no quotes here. */
 export function show(value: unknown): string {

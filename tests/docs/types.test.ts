@@ -1,4 +1,7 @@
-/** The examples of the documentation and their extraction are correct TypeScript, as strict as it can be. */
+/**
+ * The examples of the documentation and their extraction are correct TypeScript, as strict as it
+ * can be.
+ */
 
 import { execFileSync } from 'node:child_process';
 import * as path from 'node:path';

@@ -77,7 +77,8 @@ const RETRYABLE: ReadonlySet<ErrorKind> = new Set([
  *   await db.query('select * from vist');
  * } catch (error) {
  *   if (error instanceof NacreError) {
- *     console.log(error.kind, error.sqlstate, error.position); // not_found 42P01 { line: 1, column: 15 }
+ *     console.log(error.kind, error.sqlstate); // not_found 42P01
+ *     console.log(error.position); // { line: 1, column: 15 }
  *   }
  * }
  * ```

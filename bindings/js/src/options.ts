@@ -14,7 +14,8 @@ import type { TypeOptions } from './types.js';
  *   memoryLimit: 256 * 1024 * 1024,
  *   types: { bigint: 'number' },
  * });
- * console.log((await db.query('select count(*) as n from (values (1), (2)) as t(a)')).rows); // [ { n: 2 } ]
+ * const { rows } = await db.query('select count(*) as n from (values (1), (2)) as t(a)');
+ * console.log(rows); // [ { n: 2 } ]
  * await db.close();
  * ```
  */

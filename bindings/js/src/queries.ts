@@ -34,7 +34,8 @@ export abstract class Queries {
    * @example
    * ```ts
    * const page = 'home';
-   * const { rows } = await db.query(sql`select id, ms from visit where page = ${page} order by id`);
+   * const query = sql`select id, ms from visit where page = ${page} order by id`;
+   * const { rows } = await db.query(query);
    * console.log(rows); // [ { id: 1n, ms: 120 }, { id: 3n, ms: 95 } ]
    *
    * const { rowsAffected } = await db.query('update visit set ms = ms + ? where id = ?', [5, 2]);

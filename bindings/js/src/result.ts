@@ -51,7 +51,8 @@ export class QueryResult<R = Row> {
    *
    * @example
    * ```ts
-   * const result = await db.query('select page, count(*) as n from visit group by page order by n');
+   * const text = 'select page, count(*) as n from visit group by page order by n';
+   * const result = await db.query(text);
    * console.log(result.rows); // [ { page: 'docs', n: 1n }, { page: 'home', n: 2n } ]
    * ```
    */
@@ -95,7 +96,8 @@ export class QueryResult<R = Row> {
    *
    * @example
    * ```ts
-   * const result = await db.query('select a.id, b.id from visit a join visit b on b.id = a.id + 1 order by a.id');
+   * const text = 'select a.id, b.id from visit a join visit b on b.id = a.id + 1 order by a.id';
+   * const result = await db.query(text);
    * console.log(result.values(0)); // [ 1n, 2n ]
    * ```
    */

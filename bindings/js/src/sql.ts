@@ -82,7 +82,8 @@ sql.identifier = (name: string): SqlQuery => {
  * const tuples = rows.map(({ id, page, ms }) => sql`(${id}, ${page}, ${ms})`);
  * await db.query(sql`insert into visit values ${sql.join(tuples)}`);
  *
- * const fast = await db.query(sql`select count(*) as n from visit where ms in (${sql.join([60, 70])})`);
+ * const times = sql.join([60, 70]);
+ * const fast = await db.query(sql`select count(*) as n from visit where ms in (${times})`);
  * console.log(fast.rows); // [ { n: 2n } ]
  * ```
  */

@@ -8,7 +8,8 @@
  *
  * @example
  * ```ts
- * const db = await connect('memory://', { types: { bigint: 'number', decimal: 'number', date: 'string' } });
+ * const types = { bigint: 'number', decimal: 'number', date: 'string' } as const;
+ * const db = await connect('memory://', { types });
  * const { rows } = await db.query("select count(*) as n, 1.50 as price, date '2026-11-23' as day");
  * console.log(rows); // [ { n: 1, price: 1.5, day: '2026-11-23' } ]
  * await db.close();
@@ -35,7 +36,8 @@ export interface TypeOptions {
  *
  * @example
  * ```ts
- * const values = [null, true, 1, 2n, 1.5, 'text', new Date(0), new Uint8Array([1]), { json: [1, 2] }];
+ * const bytes = new Uint8Array([1]);
+ * const values = [null, true, 1, 2n, 1.5, 'text', new Date(0), bytes, { json: [1, 2] }];
  * const { columns } = await db.query('select ?, ?, ?, ?, ?, ?, ?, ?, ?', values);
  * console.log(columns.length); // 9
  * ```

@@ -78,7 +78,8 @@ impl Appender {
     /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
     /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
     /// let appender = session.appender("items", OnDuplicate::Error).await?;
-    /// let names: Vec<&str> = appender.schema().columns.iter().map(|column| &*column.name).collect();
+    /// let columns = &appender.schema().columns;
+    /// let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
     /// assert_eq!(names, ["id", "name"]);
     /// # Ok::<(), nacredb::Error>(())
     /// # }).unwrap();

@@ -231,7 +231,8 @@ impl Database {
     /// # block_on(async {
     /// # let db = Database::open(memory_host(), Options::default()).await?;
     /// # let mut session = db.session();
-    /// let options = Options { durability: Durability::Relaxed { interval_ms: 100 }, ..Options::default() };
+    /// let durability = Durability::Relaxed { interval_ms: 100 };
+    /// let options = Options { durability, ..Options::default() };
     /// let db = Database::open(memory_host(), options).await?;
     /// db.session().execute("create table t (id bigint primary key)", &[]).await?;
     /// db.flush()?;

@@ -29,7 +29,8 @@ use std::sync::atomic::AtomicBool;
 /// session.execute("update accounts set balance = balance + 30 where id = 2", &[]).await?;
 /// session.execute("commit", &[]).await?;
 ///
-/// let result = session.execute("select balance from accounts where id = ?", &[Value::Int(2)]).await?;
+/// let sql = "select balance from accounts where id = ?";
+/// let result = session.execute(sql, &[Value::Int(2)]).await?;
 /// assert_eq!(result.row(0), [Value::Int(30)]);
 /// # Ok::<(), nacredb::Error>(())
 /// # }).unwrap();

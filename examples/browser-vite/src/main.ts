@@ -1,4 +1,5 @@
-// The page: a form that stores expenses, a chart of the month, and the latest entries. All text goes in as text.
+// The page: a form that stores expenses, a chart of the month, and the latest entries. All text
+// goes in as text.
 
 import { NacreError } from 'nacredb';
 import { openExpenses, type CategoryTotal, type Expense, type Expenses } from './database';

@@ -1,6 +1,7 @@
 /**
- * Runs a sqllogictest script on a database of the npm package: the files that `tests/slt` runs natively, through the
- * WebAssembly build. Supports statements, queries, conditions, sort modes, labels and hashes, but one connection only.
+ * Runs a sqllogictest script on a database of the npm package: the files that `tests/slt` runs
+ * natively, through the WebAssembly build. Supports statements, queries, conditions, sort modes,
+ * labels and hashes, but one connection only.
  */
 
 import { createHash } from 'node:crypto';
@@ -9,7 +10,10 @@ import type { Database, NacreError, QueryResult } from 'nacredb';
 /** The outcome of a script. */
 export interface Report {
   passed: number;
-  /** Number of skipped records by reason; records for other engines (`onlyif`, `skipif`) do not count. */
+  /**
+   * Number of skipped records by reason; records for other engines (`onlyif`, `skipif`) do not
+   * count.
+   */
   skipped: Map<string, number>;
   failures: string[];
 }
@@ -120,7 +124,9 @@ function statement({ result, error }: Outcome, expected: string): string | null 
   return count === result.rowsAffected ? null : `${result.rowsAffected} rows affected, expected ${count}`;
 }
 
-/** Checks an expected error: any, one with an SQLSTATE in parentheses, or one whose message matches. */
+/**
+ * Checks an expected error: any, one with an SQLSTATE in parentheses, or one whose message matches.
+ */
 function refused(error: NacreError | undefined, pattern: string): string | null {
   if (error === undefined) {
     return 'succeeded, an error was expected';

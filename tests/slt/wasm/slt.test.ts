@@ -1,6 +1,7 @@
 /**
- * sqllogictest through the WebAssembly build: the scripts of `tests/slt/cases` that need one connection, and a few files
- * of SQLite's corpus if it is beside the repository. Natively all of them run, in every mode.
+ * sqllogictest through the WebAssembly build: the scripts of `tests/slt/cases` that need one
+ * connection, and a few files of SQLite's corpus if it is beside the repository. Natively all of
+ * them run, in every mode.
  */
 
 import * as fs from 'node:fs';

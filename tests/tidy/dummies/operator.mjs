@@ -1,4 +1,7 @@
-/** What a new relational operator takes: one entry a place. The dummy yields every second row of its input. */
+/**
+ * What a new relational operator takes: one entry a place. The dummy yields every second row of its
+ * input.
+ */
 const NODE = `//! Every second row of the input.
 
 use crate::plan::tree::{Field, Plan, PlanNode};

@@ -1,6 +1,6 @@
 /**
- * What a new statement takes: its variant, its description, its syntax and what runs it. The dummy is
- * `ANALYZE TABLE t`, which the parser knows and the engine does not have.
+ * What a new statement takes: its variant, its description, its syntax and what runs it. The dummy
+ * is `ANALYZE TABLE t`, which the parser knows and the engine does not have.
  */
 export default {
   check: ['nacre-sql', 'nacre-session'],
