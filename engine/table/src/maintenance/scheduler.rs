@@ -164,6 +164,7 @@ impl Scheduler {
                 }
             }
         }
+        debug_assert!(fullest.is_some() || sum == 0, "{sum} bytes to flush are in no partition");
         let limit = self.context.options().flush_bytes.saturating_mul(FULL_ROWSTORES);
         fullest.filter(|_| sum > limit)
     }
@@ -211,7 +212,13 @@ impl Scheduler {
             Tasks { merge: Some(merge), .. } => merge.step(&self.context),
             Tasks { part: Some(part), .. } => part.step(&self.context),
             Tasks { hash: Some(hash), .. } => hash.step(&self.context),
-            _ => return Ok(false),
+            _ => {
+                debug_assert!(
+                    !self.is_busy.load(Ordering::Relaxed),
+                    "the scheduler is busy without a task"
+                );
+                return Ok(false);
+            }
         };
         match step {
             Ok(Progress::More) => self.is_busy.store(true, Ordering::Relaxed),
@@ -292,6 +299,10 @@ impl Scheduler {
 
     /// Stops all tasks when the database is closed.
     pub fn stop(&self) {
+        debug_assert!(
+            self.context.commits().check_open().is_err(),
+            "tasks that are stopped while the database is open start again"
+        );
         let mut tasks = self.lock();
         self.abandon(&mut tasks);
     }
@@ -313,6 +324,8 @@ impl Scheduler {
             merge.abandon(&self.context);
             merge.partition().consider(Work::Merge);
         }
+        let goes_on = tasks.part.is_some() || tasks.hash.is_some();
+        self.is_busy.store(goes_on, Ordering::Relaxed);
     }
 
     /// Waits for another thread's task to end. A waiting thread takes precedence over one that

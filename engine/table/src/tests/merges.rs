@@ -262,6 +262,17 @@ fn a_merge_that_had_to_make_way_begins_again() {
 }
 
 #[test]
+fn nothing_is_to_do_after_the_table_of_an_abandoned_merge_is_emptied() {
+    let (store, table) = four();
+    let other = store.create_table(schema("u", true)).unwrap();
+    assert!(store.maintain().unwrap());
+    store.merge_all(&other).unwrap();
+    store.truncate(std::slice::from_ref(&table)).unwrap();
+    while store.maintain().unwrap() {}
+    assert!(!store.needs_maintenance());
+}
+
+#[test]
 fn segments_that_are_not_visible_yet_are_merged_when_they_are() {
     let (store, table) = four();
     let partition = &table.partitions()[0];
