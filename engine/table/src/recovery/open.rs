@@ -112,7 +112,6 @@ impl Opening<'_> {
             for state in &states {
                 see_row_numbers(&table, partition, state)?;
             }
-            check_listed_once(&table, &states)?;
             partition.update_segments(|list| *list = states);
         }
         for (partition, hashes) in hashes {
@@ -122,11 +121,17 @@ impl Opening<'_> {
         Ok(Arc::new(table))
     }
 
+    /// Opens a file. `corrupt` if the log names it for two purposes: its removal would end both.
     fn open_file(&mut self, kind: FileKind, number: u64, table: &Table) -> Result<Arc<Segment>> {
         let file = self.files.open(kind, number, &table.schema().name)?;
         debug_assert!(number < self.files.next_number(), "file {number} has a number that is free");
         debug_assert!(file.id() == number, "file {number} is opened as {}", file.id());
-        self.referenced.insert(kind.name(number));
+        if !self.referenced.insert(kind.name(number)) {
+            let (name, table) = (file.name(), &table.schema().name);
+            return Err(Error::corrupt(format!(
+                "log: file {name} of table {table} is listed twice"
+            )));
+        }
         Ok(file)
     }
 
@@ -150,6 +155,7 @@ impl Opening<'_> {
                 part.check(index.types(), index.name(), state.segment.rows())?;
             }
         }
+        state.keep_parts(|index| table.has_index(index));
         Ok(state)
     }
 
@@ -198,16 +204,6 @@ fn check_deleted(segment: &Segment, deleted: &RoaringBitmap) -> Result<()> {
         ))),
         _ => Ok(()),
     }
-}
-
-/// Checks that no segment is listed twice in a partition.
-fn check_listed_once(table: &Table, states: &[Arc<SegmentState>]) -> Result<()> {
-    let ids: Set<u64> = states.iter().map(|state| state.id()).collect();
-    if ids.len() != states.len() {
-        let name = &table.schema().name;
-        return Err(Error::corrupt(format!("log: a segment of table {name} is listed twice")));
-    }
-    Ok(())
 }
 
 /// Records the highest hidden row number of a segment.

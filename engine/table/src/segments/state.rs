@@ -109,6 +109,13 @@ impl SegmentState {
         self.parts.write().unwrap_or_else(PoisonError::into_inner).extend(parts_of(file));
     }
 
+    /// Forgets the parts of other indexes. Recovery has not checked those, and an index created later
+    /// may get the id of one.
+    pub(crate) fn keep_parts(&self, is_kept: impl Fn(IndexId) -> bool) {
+        let mut parts = self.parts.write().unwrap_or_else(PoisonError::into_inner);
+        parts.retain(|part| is_kept(part.index()));
+    }
+
     /// Removes the index parts of these files, which are about to be deleted. No reader sees a
     /// version of the table with their index any more.
     pub(crate) fn forget_parts(&self, files: &Set<u64>) {
