@@ -272,13 +272,18 @@ impl Merge {
             let new = &*all - &source.deleted;
             for row in new.iter().take(most) {
                 let key = self.table.layout().key_of_segment_row(&source.state.segment, row)?;
+                let mut is_found = false;
                 for (file, deleted) in self.files.complete().iter().zip(&mut self.deleted) {
                     if let Some(row) = self.table.layout().find_row(file, &key, Segment::search)? {
-                        if !plant::is(Bug::MergeRemap) {
-                            deleted.insert(row);
-                        }
+                        is_found = plant::is(Bug::MergeRemap) || deleted.insert(row);
                         break;
                     }
+                }
+                if !is_found {
+                    let segment = source.state.segment.name();
+                    return Err(Error::corrupt(format!(
+                        "segment {segment}: a merge finds the key of row {row} twice or not at all"
+                    )));
                 }
                 source.deleted.insert(row);
                 most -= 1;
@@ -367,6 +372,13 @@ impl Source {
     fn fill(&mut self, table: &Table, columns: &[ColumnSpec]) -> Result<()> {
         let segment = self.state.segment.clone();
         let order = table.layout().order_columns(&segment)?;
+        invariant!(
+            self.at == self.keys.len(),
+            "{} rows of segment {} are replaced before they are merged",
+            self.keys.len() - self.at,
+            segment.id()
+        );
+        let last = self.keys.pop().map(|(key, _)| key);
         self.keys.clear();
         self.at = 0;
         while self.keys.is_empty() && self.next_row < segment.rows() {
@@ -397,7 +409,16 @@ impl Source {
                 order.iter().map(|c| segment.decode(*c, start, count)).collect::<Result<_>>()?;
             for row in live {
                 let values: Vec<Value> = keys.iter().map(|v| v.value(row as usize)).collect();
-                self.keys.push((table.layout().encode_order(&values)?, row));
+                let key = table.layout().encode_order(&values)?;
+                let before = self.keys.last().map(|(key, _)| key).or(last.as_ref());
+                if before.is_some_and(|before| *before >= key) {
+                    return Err(Error::corrupt(format!(
+                        "segment {}: row {} is out of order",
+                        segment.name(),
+                        start + row as usize
+                    )));
+                }
+                self.keys.push((key, row));
             }
             self.batch = Batch::new(vectors, count);
             self.longest_row = self.batch.longest_row();

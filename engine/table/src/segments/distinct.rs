@@ -24,9 +24,11 @@ pub(crate) struct Estimate {
     pub complete: bool,
 }
 
-/// How many integers lie between two values, both included; `None` if they are not integers.
+/// How many integers lie between two values, both included; `None` if they are not integers, or if
+/// `max` is below `min`, as a damaged footer may say.
 pub(crate) fn width(min: &Value, max: &Value) -> Option<f64> {
-    Some(key::integer(max)?.checked_sub(key::integer(min)?)? as f64 + 1.0)
+    let width = key::integer(max)?.checked_sub(key::integer(min)?)? as f64 + 1.0;
+    (width >= 1.0).then_some(width)
 }
 
 impl DistinctValues {

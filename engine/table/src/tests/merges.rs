@@ -2,11 +2,11 @@
 
 use crate::segments::state::SegmentState;
 use crate::table::partition::Work;
-use crate::tests::access::{build_indexes, last_commit, lock, merge};
+use crate::tests::access::{build_indexes, last_commit, lock, merge, write_segment};
 use crate::tests::{batch, host, locate, open_with, options, row, scan, schema};
 use crate::{OnDuplicate, Store, StoreOptions, Table};
 use nacre_host::memory::MemoryStore;
-use nacre_types::{KeyColumns, Value, limits};
+use nacre_types::{ErrorKind, KeyColumns, Value, limits};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -270,6 +270,20 @@ fn nothing_is_to_do_after_the_table_of_an_abandoned_merge_is_emptied() {
     store.truncate(std::slice::from_ref(&table)).unwrap();
     while store.maintain().unwrap() {}
     assert!(!store.needs_maintenance());
+}
+
+#[test]
+fn a_segment_out_of_order_is_not_merged() {
+    let (_, store, table) = open_with(&[]);
+    let mut builder = table.segment_builder();
+    builder.push(&batch(&[row(1, "a", 1), row(3, "a", 3), row(2, "a", 2)]));
+    let segment = write_segment(&store, builder).unwrap();
+    let partition = table.partition(0);
+    let state = Arc::new(SegmentState::new(segment, 0, RoaringBitmap::from_iter([0])));
+    partition.update_segments(|list| list.push(state));
+    let error = merge(&store, &table, partition, &partition.segments()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(error.message().contains("row 2 is out of order"), "{error}");
 }
 
 #[test]

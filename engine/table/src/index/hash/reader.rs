@@ -121,6 +121,8 @@ pub(crate) struct TableReader {
     hashes: Vec<i64>,
     places: Vec<i64>,
     at: usize,
+    /// The last hash read, of segments that are gone too.
+    last: i64,
 }
 
 impl TableReader {
@@ -134,7 +136,7 @@ impl TableReader {
             table.segments().len()
         );
         let (hashes, places) = (Vec::new(), Vec::new());
-        TableReader { table, numbers, file: 0, next_row: 0, hashes, places, at: 0 }
+        TableReader { table, numbers, file: 0, next_row: 0, hashes, places, at: 0, last: i64::MIN }
     }
 
     /// The next entry.
@@ -165,7 +167,17 @@ impl TableReader {
         let (Values::I64(hashes), Values::I64(places)) = (&*hashes, &*places) else {
             return Err(Error::corrupt(format!("{}: entries are not integers", file.name())));
         };
+        debug_assert!(
+            hashes.len() == count && places.len() == count,
+            "{} hashes and {} places of {count} entries",
+            hashes.len(),
+            places.len()
+        );
         for (hash, place) in hashes.iter().zip(places) {
+            if *hash < self.last {
+                return Err(Error::corrupt(format!("{}: hashes are out of order", file.name())));
+            }
+            self.last = *hash;
             let (segment, position) = unpack(*place);
             match self.numbers.get(segment) {
                 Some(Some(number)) => {

@@ -272,6 +272,9 @@ fn check_finds_entries_that_are_wrong_and_keys_of_equal_hash_are_told_apart() {
     let mut wrong = entries.clone();
     wrong[3].1 += 1;
     assert!(with(&wrong)[0].contains(complaint));
+    let mut wrong = entries.clone();
+    wrong.swap(3, 40);
+    assert!(with(&wrong)[0].contains("hashes are out of order"));
     let ten = stored(hash_bytes(&table.layout().encode_key(&[Value::Int(10)]).unwrap()));
     let mut more = entries.clone();
     let other = more.iter().find(|(hash, _)| *hash != ten).unwrap().1;
