@@ -55,6 +55,7 @@ impl CommitTurn<'_> {
 
     /// The timestamp of the next record appended.
     pub fn next(&self) -> Timestamp {
+        invariant!(*self.last < Timestamp::MAX - 1, "no timestamp is left");
         *self.last + 1
     }
 
@@ -71,6 +72,7 @@ impl CommitTurn<'_> {
             commit > self.commits.snapshots.visible(),
             "commit {commit} is visible before it is in the log"
         );
+        debug_assert!(record::decode(payload).is_ok(), "commit {commit} cannot be decoded");
         let lsn = self.commits.log.append(payload)?;
         *self.last = commit;
         Ok(Committed { commit, lsn })
@@ -85,6 +87,12 @@ impl Commits {
         durability: Durability,
         last: Timestamp,
     ) -> Commits {
+        debug_assert!(
+            log.durable() == log.position(),
+            "a recovered log is durable up to {} of {}",
+            log.durable(),
+            log.position()
+        );
         Commits {
             log,
             clock,
@@ -148,6 +156,7 @@ impl Commits {
         if last > self.snapshots.visible() {
             self.settle_strictly(Committed { commit: last, lsn })?;
         }
+        debug_assert!(last <= self.snapshots.visible(), "commit {last} is not visible");
         Ok(())
     }
 
@@ -167,6 +176,11 @@ impl Commits {
             Durability::Relaxed { .. } if self.sync_is_due() => self.sync_log()?,
             Durability::Relaxed { .. } => {}
         }
+        invariant!(
+            self.durability != Durability::Strict || self.log.durable() >= committed.lsn,
+            "commit {} is acknowledged before it is durable",
+            committed.commit
+        );
         self.snapshots.make_visible(committed.commit);
         Ok(())
     }
@@ -191,6 +205,7 @@ impl Commits {
     /// what the sync does not cover was acknowledged after it began.
     pub fn sync_to(&self, lsn: Lsn) -> Result<()> {
         let began = self.clock.monotonic_ns();
+        debug_assert!(lsn <= self.log.position(), "position {lsn} is beyond the log");
         self.log.sync(lsn)?;
         debug_assert!(
             self.log.durable() >= lsn,

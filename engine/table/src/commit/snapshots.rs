@@ -12,12 +12,18 @@ pub(crate) struct Snapshots {
     visible: AtomicU64,
     /// Number of users of each snapshot.
     users: Mutex<BTreeMap<Timestamp, usize>>,
+    /// The greatest timestamp that `oldest` has returned: what only older readers saw may be gone.
+    collected: AtomicU64,
 }
 
 impl Snapshots {
     /// Creates a registry without snapshots; new ones see commits up to `visible`.
     pub fn new(visible: Timestamp) -> Arc<Snapshots> {
-        Arc::new(Snapshots { visible: AtomicU64::new(visible), users: Mutex::default() })
+        Arc::new(Snapshots {
+            visible: AtomicU64::new(visible),
+            users: Mutex::default(),
+            collected: AtomicU64::new(0),
+        })
     }
 
     fn users(&self) -> MutexGuard<'_, BTreeMap<Timestamp, usize>> {
@@ -40,6 +46,9 @@ impl Snapshots {
         // If no snapshot is in use, the next one will be at the newest visible commit.
         let oldest = users.keys().next().copied().unwrap_or_else(|| self.visible());
         debug_assert!(oldest <= self.visible(), "snapshot {oldest} is newer than what is visible");
+        debug_assert!(users.values().all(|count| *count > 0), "a snapshot without users is kept");
+        let before = self.collected.fetch_max(oldest, Ordering::Relaxed);
+        debug_assert!(before <= oldest, "the oldest snapshot goes back from {before} to {oldest}");
         oldest
     }
 
@@ -48,6 +57,14 @@ impl Snapshots {
         let mut users = self.users();
         // Read under the lock, so that `oldest` cannot pass it in between.
         let at = self.visible();
+        debug_assert!(
+            users.last_key_value().is_none_or(|(newest, _)| *newest <= at),
+            "a new snapshot of {at} is older than one in use"
+        );
+        debug_assert!(
+            self.collected.load(Ordering::Relaxed) <= at,
+            "versions that a new snapshot of {at} sees may be gone"
+        );
         *users.entry(at).or_insert(0) += 1;
         Arc::new(SnapshotGuard { snapshots: self.clone(), at })
     }

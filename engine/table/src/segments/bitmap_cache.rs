@@ -104,6 +104,10 @@ impl Contents {
         let used = self.uses;
         let known = self.bitmaps.insert(key, Entry { bitmap, bytes, used });
         debug_assert!(known.is_none(), "bitmap {key:?} is cached already");
+        debug_assert!(
+            self.by_use.last_key_value().is_none_or(|(last, _)| *last < used),
+            "use {used} comes after a later one"
+        );
         self.by_use.insert(used, key);
         self.bytes += bytes;
     }
@@ -116,6 +120,7 @@ impl Contents {
             debug_assert!(gone.is_some(), "bitmap {oldest:?} was used but is not cached");
             self.bytes -= gone.map_or(0, |entry| entry.bytes);
         }
+        debug_assert!(self.bytes <= limit_bytes, "{} cached bytes of {limit_bytes}", self.bytes);
         self.check();
     }
 

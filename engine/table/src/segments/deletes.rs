@@ -42,6 +42,10 @@ impl Deletes {
 
     /// The rows deleted as seen at `at`.
     pub fn seen_at(&self, at: Timestamp) -> Seen<'_> {
+        debug_assert!(
+            self.deltas.is_sorted_by_key(|(commit, _)| *commit),
+            "deltas of a delete bitmap are out of order"
+        );
         let seen = self.deltas.partition_point(|(commit, _)| *commit <= at);
         if seen == self.deltas.len() {
             Seen::Ready(&self.all)
@@ -54,6 +58,10 @@ impl Deletes {
 
     /// The union of `base` and the deltas up to a commit.
     pub fn merged(&self, upto: Timestamp) -> RoaringBitmap {
+        debug_assert!(
+            self.deltas.iter().any(|(commit, _)| *commit == upto),
+            "commit {upto} has no delta"
+        );
         let mut merged = (*self.base).clone();
         let seen = self.deltas.iter().take_while(|(commit, _)| *commit <= upto);
         seen.for_each(|(_, delta)| merged |= delta);
@@ -63,9 +71,24 @@ impl Deletes {
 
     /// Whether a row is deleted as seen at `at`.
     pub fn contains_at(&self, row: u32, at: Timestamp) -> bool {
-        self.all.contains(row)
+        let is_deleted = self.all.contains(row)
             && (self.base.contains(row)
-                || self.deltas.iter().any(|(commit, delta)| *commit <= at && delta.contains(row)))
+                || self.deltas.iter().any(|(commit, delta)| *commit <= at && delta.contains(row)));
+        debug_assert!(
+            match self.seen_at(at) {
+                Seen::Ready(seen) => seen.contains(row) == is_deleted,
+                Seen::UpTo(_) => true,
+            },
+            "a bitmap as of {at} differs in row {row}"
+        );
+        is_deleted
+    }
+
+    /// Whether `all` is the union of `base` and every delta.
+    fn is_whole(&self) -> bool {
+        let mut union = (*self.base).clone();
+        self.deltas.iter().for_each(|(_, delta)| union |= delta);
+        union == *self.all
     }
 
     /// Adds the deletes of a commit.
@@ -74,8 +97,10 @@ impl Deletes {
             self.deltas.last().is_none_or(|(last, _)| *last <= commit),
             "deletes of commit {commit} come after those of a later one"
         );
+        debug_assert!(!rows.is_subset(&self.all), "commit {commit} deletes no row");
         *Arc::make_mut(&mut self.all) |= &rows;
         self.deltas.push((commit, rows));
+        debug_assert!(self.is_whole(), "deletes of commit {commit} are in no delta");
     }
 
     /// Folds deltas into the base that every snapshot from `oldest` on sees.
@@ -91,7 +116,7 @@ impl Deletes {
         }
         let base = Arc::make_mut(&mut self.base);
         self.deltas.drain(..old).for_each(|(_, delta)| *base |= delta);
-        debug_assert!(self.base.is_subset(&self.all), "the base has rows that are not deleted");
+        debug_assert!(self.is_whole(), "folding up to {oldest} changes which rows are deleted");
     }
 }
 

@@ -34,6 +34,11 @@ pub(crate) fn width(min: &Value, max: &Value) -> Option<f64> {
 impl DistinctValues {
     /// The estimate for a column.
     pub fn of(&self, segment: &Segment, column: usize, meta: &ColumnMeta) -> Estimate {
+        debug_assert!(
+            segment.columns().get(column).is_some_and(|own| own.id == meta.id),
+            "bounds of column {} are taken for those of column {column}",
+            meta.id
+        );
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let estimate = *known.entry(column).or_insert_with(|| estimate(segment, column, meta));
         debug_assert!(

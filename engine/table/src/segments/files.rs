@@ -51,6 +51,7 @@ impl SegmentFiles {
 
     /// Opens a file that the log names. `corrupt` if it is missing.
     pub fn open(&self, kind: FileKind, number: u64, table: &str) -> Result<Arc<Segment>> {
+        debug_assert!(FileKind::LOGGED.contains(&kind), "the log names no file of kind {kind:?}");
         let name = kind.name(number);
         let file = self.store.open(&name).map_err(|e| match e.kind() {
             ErrorKind::NotFound => {
@@ -63,10 +64,12 @@ impl SegmentFiles {
 
     /// Starts a file.
     fn begin(&self, builder: SegmentBuilder, kind: FileKind) -> Result<SegmentFile> {
+        debug_assert!(FileKind::LOGGED.contains(&kind), "the log names no file of kind {kind:?}");
+        let rows = builder.rows();
         let writer = builder.into_writer()?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let name = kind.name(number);
-        Ok(SegmentFile { number, file: self.store.create(&name)?, name, writer })
+        Ok(SegmentFile { number, rows, file: self.store.create(&name)?, name, writer })
     }
 
     /// Writes a whole segment and syncs it. The caller removes it if its commit fails.
@@ -87,6 +90,10 @@ impl SegmentFiles {
     /// Removes a file that no record names. If the log has failed, a record may name it after all:
     /// then the file is left to the next start, which can tell.
     pub fn remove_unnamed(&self, name: &str) {
+        debug_assert!(
+            FileKind::LOGGED.iter().any(|kind| kind.number(name).is_some()),
+            "{name} is not a file of the log's"
+        );
         if self.log.check_usable().is_err() {
             return;
         }
@@ -97,6 +104,12 @@ impl SegmentFiles {
 
     /// Removes a file that no record and no snapshot needs. A missing file is not an error.
     pub fn remove(&self, file: &Segment) -> Result<()> {
+        debug_assert!(
+            FileKind::LOGGED.iter().any(|kind| kind.number(file.name()) == Some(file.id())),
+            "file {} is removed as {}",
+            file.id(),
+            file.name()
+        );
         self.cache.forget(file.id());
         match self.store.remove(file.name()) {
             Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
@@ -109,6 +122,8 @@ impl SegmentFiles {
 /// start removes.
 struct SegmentFile {
     number: u64,
+    /// Rows pushed to its builder.
+    rows: usize,
     name: String,
     file: Arc<dyn LocalFile>,
     writer: SegmentWriter,
@@ -123,6 +138,13 @@ impl SegmentFile {
         self.file.sync()?;
         let cache = files.cache.clone();
         let segment = Segment::open(self.file.clone(), &self.name, self.number, cache)?;
+        invariant!(
+            segment.rows() == self.rows,
+            "file {} of {} rows has {}",
+            self.name,
+            self.rows,
+            segment.rows()
+        );
         Ok(Some(Arc::new(segment)))
     }
 
@@ -151,6 +173,11 @@ impl NewFiles {
         invariant!(self.writing.is_none(), "a file is begun before the last one is complete");
         self.writing = Some(files.begin(builder, kind)?);
         Ok(())
+    }
+
+    /// Whether there are none, neither complete nor being written.
+    pub fn is_empty(&self) -> bool {
+        self.writing.is_none() && self.files.is_empty()
     }
 
     /// Whether a file is not complete yet.

@@ -24,6 +24,7 @@ impl Garbage {
     /// Adds segments that a commit has dropped.
     pub fn add_segments(&self, segments: impl Iterator<Item = Arc<SegmentState>>) {
         let mut all = locked(&self.segments);
+        let mut last = all.last().map_or(0, |state| state.dropped_at());
         for state in segments {
             invariant!(!state.is_current(), "segment {} is garbage but not dropped", state.id());
             debug_assert!(
@@ -31,13 +32,25 @@ impl Garbage {
                 "segment {} is garbage twice",
                 state.id()
             );
+            // Else it was dropped without the commit lock.
+            debug_assert!(
+                last <= state.dropped_at(),
+                "a segment dropped at {} is garbage after one dropped at {last}",
+                state.dropped_at()
+            );
+            last = state.dropped_at();
             all.push(state);
         }
     }
 
     /// Adds files that a commit has replaced, or whose index it has dropped.
     pub fn add_files(&self, commit: Timestamp, files: impl Iterator<Item = Arc<Segment>>) {
-        locked(&self.files).extend(files.map(|file| (commit, file)));
+        let mut all = locked(&self.files);
+        debug_assert!(
+            all.last().is_none_or(|(last, _)| *last <= commit),
+            "files of commit {commit} are garbage after those of a later one"
+        );
+        all.extend(files.map(|file| (commit, file)));
     }
 
     /// Whether any garbage is unneeded by snapshots from `oldest` on.

@@ -40,6 +40,11 @@ impl FileKind {
 
     /// The number of a file of this kind; `None` for any other name.
     pub fn number(self, name: &str) -> Option<u64> {
-        number_of_file(self.prefix(), name)
+        let number = number_of_file(self.prefix(), name);
+        debug_assert!(
+            number.is_none_or(|number| numbered_file_name(self.prefix(), number) == name),
+            "{name} is not the name of file {number:?}"
+        );
+        number
     }
 }

@@ -104,6 +104,16 @@ impl Part {
     /// Whether the segment may hold a key without nulls, according to its bounds and the filter.
     /// `hash` is the hash of the encoded key.
     pub fn may_have(&self, values: &[Value], hash: u64) -> Result<bool> {
+        debug_assert!(
+            values.len() == self.keys.len(),
+            "{} values of a whole key of {}",
+            values.len(),
+            self.keys.len()
+        );
+        debug_assert!(
+            !values.iter().any(Value::is_null),
+            "filters leave out keys with nulls, like {values:?}"
+        );
         if self.file.is_outside(&self.keys, values) {
             return Ok(false);
         }
@@ -163,6 +173,7 @@ impl Part {
             let Values::I64(values) = &*flat else { return Err(no_number()) };
             values.iter().try_for_each(|row| add(*row))?;
         }
+        debug_assert!(rows.len() == count, "{} numbers of {count} rows", rows.len());
         Ok(rows)
     }
 
@@ -179,17 +190,31 @@ impl Part {
 
     /// Positions of all keys with this prefix: the first, and the one after the last.
     pub fn equal(&self, prefix: &[Value]) -> Result<(usize, usize)> {
+        self.check_prefix(prefix);
         self.file.equal_range(&self.keys, prefix)
     }
 
     /// The first position of a key that is not below this prefix. Values must be of the index's
     /// types.
     pub fn lower(&self, prefix: &[Value]) -> Result<usize> {
+        self.check_prefix(prefix);
         self.file.lower_bound(&self.keys, prefix)
     }
 
     /// The first position, starting at `from`, of a key above every key with this prefix.
     pub fn upper(&self, prefix: &[Value], from: usize) -> Result<usize> {
+        self.check_prefix(prefix);
+        debug_assert!(from <= self.file.rows(), "a search from key {from} of {}", self.file.rows());
         self.file.upper_bound(&self.keys, prefix, from)
+    }
+
+    /// Searches ignore values beyond the key's columns.
+    fn check_prefix(&self, prefix: &[Value]) {
+        debug_assert!(
+            prefix.len() <= self.keys.len(),
+            "{} values of a key of {} columns",
+            prefix.len(),
+            self.keys.len()
+        );
     }
 }

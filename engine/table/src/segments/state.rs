@@ -193,11 +193,24 @@ impl SegmentState {
             Seen::UpTo(newest) => {
                 let merge = || deletes.merged(newest);
                 match &self.merged {
-                    Some(cache) => cache.get((self.id(), newest), merge),
+                    Some(cache) => {
+                        let cached = cache.get((self.id(), newest), merge);
+                        debug_assert!(
+                            *cached == deletes.merged(newest),
+                            "deletes of segment {} up to {newest} changed",
+                            self.id()
+                        );
+                        cached
+                    }
                     None => Arc::new(merge()),
                 }
             }
         };
+        debug_assert!(
+            seen.is_subset(deletes.all()),
+            "a row of segment {} is deleted as of {at}, and not deleted",
+            self.id()
+        );
         (!seen.is_empty()).then_some(seen)
     }
 
@@ -223,7 +236,13 @@ impl SegmentState {
 
     /// Number of rows that any commit has deleted.
     pub fn deleted_rows(&self) -> u64 {
-        self.deletes.read().unwrap_or_else(PoisonError::into_inner).all().len()
+        let deleted = self.deletes.read().unwrap_or_else(PoisonError::into_inner).all().len();
+        debug_assert!(
+            deleted <= self.segment.rows() as u64,
+            "{deleted} deleted rows of {}",
+            self.segment.rows()
+        );
+        deleted
     }
 
     /// Whether more than half of its rows are deleted, so that rewriting it frees more than it
@@ -236,6 +255,21 @@ impl SegmentState {
     /// `oldest` on sees are folded into the base.
     pub(crate) fn delete(&self, commit: Timestamp, rows: RoaringBitmap, oldest: Timestamp) {
         check_rows(&self.segment, &rows);
+        invariant!(
+            self.is_current(),
+            "rows of segment {} are deleted, which is dropped",
+            self.id()
+        );
+        debug_assert!(
+            commit >= self.created(),
+            "commit {commit} deletes rows of segment {} of commit {}",
+            self.id(),
+            self.created()
+        );
+        debug_assert!(
+            oldest < commit || commit == self.created(),
+            "deletes of commit {commit} are folded for snapshot {oldest} before it"
+        );
         let mut deletes = self.deletes.write().unwrap_or_else(PoisonError::into_inner);
         deletes.add(commit, rows);
         self.has_deletes.store(true, Ordering::Release);
