@@ -3,12 +3,13 @@
 use crate::layout::table_layout::TableLayout;
 use crate::segments::state::SegmentState;
 use nacre_segment::Segment;
-use nacre_types::{Result, Value};
+use nacre_types::{Result, Value, limits};
 
 /// Number of candidates stored without an allocation.
 const INLINE: usize = 8;
 /// An unknown position.
 pub(super) const NOWHERE: u32 = u32::MAX;
+const _: () = assert!(NOWHERE as usize >= limits::MAX_SEGMENT_ROWS);
 
 /// A segment that may hold a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,7 @@ pub(crate) struct Candidates {
 impl Candidates {
     /// Makes every segment of a list a candidate.
     pub fn all(segments: usize) -> Candidates {
+        debug_assert!(segments < NOWHERE as usize, "{segments} segments in one list");
         let mut all = Candidates::default();
         (0..segments as u32).for_each(|place| all.push(place, NOWHERE));
         all
@@ -65,7 +67,10 @@ impl Candidates {
         let all =
             if self.many.is_empty() { &mut self.few[..self.count] } else { &mut self.many[..] };
         all.sort_unstable();
-        debug_assert!(self.all_found().is_sorted(), "candidates are out of order");
+        debug_assert!(
+            self.all_found().windows(2).all(|pair| pair[0].0 != pair[1].0 || pair[1].1 != NOWHERE),
+            "a segment is a candidate as a whole and by a position"
+        );
     }
 
     fn all_found(&self) -> &[(u32, u32)] {
@@ -74,6 +79,7 @@ impl Candidates {
 
     /// The candidates, newest segment first.
     pub fn newest_first(&self) -> impl Iterator<Item = Candidate> {
+        debug_assert!(self.all_found().is_sorted(), "candidates are read out of order");
         self.all_found().iter().rev().map(|(place, position)| Candidate {
             place: *place as usize,
             position: (*position != NOWHERE).then_some(*position),
@@ -90,6 +96,11 @@ impl Candidate {
         state: &SegmentState,
         key: &[Value],
     ) -> Result<Option<u32>> {
+        debug_assert!(
+            key.len() == layout.key_columns().map_or(1, <[usize]>::len),
+            "a key of {} values is looked for",
+            key.len()
+        );
         match self.position {
             Some(row) => {
                 let columns = layout.key_positions(&state.segment)?;

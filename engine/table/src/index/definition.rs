@@ -20,7 +20,7 @@ use crate::layout::table_layout::TableLayout;
 use nacre_column::Batch;
 use nacre_rowstore::{Entries, Row, Rowstore};
 use nacre_segment::IndexOrder;
-use nacre_types::row::RowLayout;
+use nacre_types::row::{self, RowLayout};
 use nacre_types::{
     DataType, Error, IndexId, IndexSchema, PhysicalType, Result, TableSchema, Value, invariant, key,
 };
@@ -52,6 +52,11 @@ impl Index {
             invariant!(columns.is_some(), "index {} has a column that is missing", index.name);
             let columns = columns?;
             let known = old.iter().find(|old| old.id() == index.id);
+            debug_assert!(
+                known.is_none_or(|known| known.memory.entries.len() == partitions),
+                "index {} shares its memory with one of other partitions",
+                index.name
+            );
             let memory = match known {
                 Some(known) => known.memory.clone(),
                 None => Arc::new(IndexMemory::new(schema, index, &columns, partitions)),
@@ -130,6 +135,12 @@ impl Index {
 
     /// The index key of a row of this version of the table.
     pub fn key_of(&self, layout: &RowLayout, row: &Row) -> Result<Vec<u8>> {
+        debug_assert!(
+            row::version(row) == Some(layout.version()),
+            "a row of version {:?} is read as of version {}",
+            row::version(row),
+            layout.version()
+        );
         let mut out = Vec::with_capacity(self.columns.len() * 9);
         for (column, data_type) in self.columns.iter().zip(&self.types) {
             match data_type.physical() {
@@ -141,11 +152,11 @@ impl Index {
                 _ => key::append(&mut out, *data_type, &layout.value(row, *column))?,
             }
         }
+        self.check_key(&out);
         debug_assert!(
-            key::parts(&out, &self.types).map(<[u8]>::len).sum::<usize>() == out.len(),
-            "a key of index {} does not divide into its {} columns",
-            self.name(),
-            self.types.len()
+            self.encode(&self.values_of(layout, row)).map_or(true, |encoded| encoded == out),
+            "a row and its values have different keys in index {}",
+            self.name()
         );
         Ok(out)
     }
@@ -158,6 +169,7 @@ impl Index {
 
     /// Whether several rows may have this index key: the index is not unique, or a value is null.
     pub fn may_repeat(&self, index_key: &[u8]) -> bool {
+        self.check_key(index_key);
         !self.is_unique() || key::parts(index_key, &self.types).any(|part| part.first() == Some(&0))
     }
 
@@ -177,6 +189,14 @@ impl Index {
 
     /// The index keys of rows whose columns are in index order.
     pub fn encode_rows(&self, batch: &Batch) -> Result<Vec<Vec<u8>>> {
+        debug_assert!(
+            batch.columns.len() == self.types.len(),
+            "{} columns for index {} of {}",
+            batch.columns.len(),
+            self.name(),
+            self.types.len()
+        );
+        debug_assert!(batch.selection.is_none(), "keys of rows that are not selected");
         if !batch
             .columns
             .iter()
@@ -195,6 +215,23 @@ impl Index {
             bytes
         };
         Ok((0..batch.rows).map(encode).collect())
+    }
+}
+
+impl Index {
+    /// The values of its columns in a row.
+    fn values_of(&self, layout: &RowLayout, row: &Row) -> Vec<Value> {
+        self.columns.iter().map(|column| layout.value(row, *column)).collect()
+    }
+
+    /// A whole key divides into the index's columns.
+    fn check_key(&self, index_key: &[u8]) {
+        debug_assert!(
+            key::parts(index_key, &self.types).map(<[u8]>::len).sum::<usize>() == index_key.len(),
+            "a key of index {} does not divide into its {} columns",
+            self.name(),
+            self.types.len()
+        );
     }
 }
 

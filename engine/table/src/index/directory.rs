@@ -17,7 +17,7 @@ use crate::segments::part::Part;
 use crate::segments::state::SegmentState;
 use nacre_segment::{ColumnMeta, Segment};
 use nacre_types::hash::{Map, hash_bytes};
-use nacre_types::{DataType, Result, Value, key};
+use nacre_types::{DataType, Result, Value, invariant, key};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -74,8 +74,16 @@ impl Directory {
         list: &[Arc<SegmentState>],
         tables: &[Arc<HashTable>],
     ) -> Directory {
+        invariant!(!types.is_empty(), "a directory of keys without columns");
         let mut uncovered: Map<u64, u32> =
             list.iter().map(|state| state.segment.id()).zip(0u32..).collect();
+        debug_assert!(uncovered.len() == list.len(), "a directory has a segment twice");
+        debug_assert!(
+            files.len() == list.len(),
+            "a directory has {} files of {} segments",
+            files.len(),
+            list.len()
+        );
         // No segment is covered twice; if one were, either table would do. A segment whose file is
         // unknown is always a candidate, so tables leave it out.
         let is_known = |place: &u32| files.get(*place as usize).is_some_and(Option::is_some);
@@ -86,7 +94,7 @@ impl Directory {
         };
         let tables = if tables.is_empty() { Vec::new() } else { tables.iter().map(here).collect() };
         let places = || files.iter().zip(0u32..);
-        let unbounded =
+        let unbounded: Vec<u32> =
             places().filter(|(file, _)| file.is_none()).map(|(_, place)| place).collect();
         let bounds_of = |column: usize| -> Vec<Bounds> {
             let bounded = places().filter_map(|(file, place)| {
@@ -99,6 +107,14 @@ impl Directory {
         let all = (0..types.len()).map(|column| (column, Intervals::new(&bounds_of(column))));
         let best = all.min_by(|(_, a), (_, b)| a.depth().total_cmp(&b.depth()));
         let (column, intervals) = best.unwrap_or_default();
+        // A key in a segment that is left out would not be found.
+        invariant!(
+            intervals.len() + unbounded.len() == list.len(),
+            "a directory of {} segments has {} ranges and {} without",
+            list.len(),
+            intervals.len(),
+            unbounded.len()
+        );
         let of_uncovered = || {
             let mut bounds = bounds_of(column);
             bounds.retain(|(_, _, place)| {
@@ -117,6 +133,11 @@ impl Directory {
 
     /// The segments that may hold an encoded whole key without nulls.
     pub fn candidates(&self, key: &[u8]) -> Result<Candidates> {
+        debug_assert!(
+            key::parts(key, &self.types).map(<[u8]>::len).sum::<usize>() == key.len(),
+            "a key to find does not divide into its {} columns",
+            self.types.len()
+        );
         let mut found = Candidates::default();
         self.unbounded.iter().for_each(|place| found.push(*place, NOWHERE));
         let value = key::parts(key, &self.types).nth(self.column).unwrap_or_default();
@@ -138,6 +159,12 @@ impl Directory {
 
     /// The places of the segments that may hold keys of a range, ascending.
     pub fn overlapping(&self, range: &KeyRange) -> Result<Vec<usize>> {
+        debug_assert!(
+            range.prefix.len() + usize::from(range.is_bounded()) <= self.types.len(),
+            "a range of {} values and a bound of a key of {} columns",
+            range.prefix.len(),
+            self.types.len()
+        );
         let encode = |value: &Value| -> Result<Vec<u8>> {
             let mut bytes = Vec::new();
             key::append(&mut bytes, self.types[self.column], value)?;
@@ -160,13 +187,11 @@ impl Directory {
         let mut found: Vec<usize> = self.unbounded.iter().map(|place| *place as usize).collect();
         self.intervals
             .overlap(low.as_deref(), high.as_deref(), &mut |place| found.push(place as usize));
-        debug_assert!(
-            self.column < self.types.len(),
-            "column {} of a key of {}",
-            self.column,
-            self.types.len()
-        );
         found.sort_unstable();
+        debug_assert!(
+            found.windows(2).all(|pair| pair[0] < pair[1]),
+            "a segment overlaps a range twice"
+        );
         Ok(found)
     }
 }

@@ -33,6 +33,11 @@ pub(crate) fn each_entry(
             "entries of index {} are out of order",
             index.name()
         );
+        debug_assert!(
+            run.iter().all(|e| e.bytes() >= from && to.is_none_or(|to| e.bytes() < to)),
+            "an entry of index {} is outside of the range asked for",
+            index.name()
+        );
         run.iter().try_for_each(&mut visit)?;
         if run.len() < limit {
             return Ok(());

@@ -6,6 +6,7 @@ use crate::index::entries::each_entry;
 use crate::layout::table_layout::TableLayout;
 use nacre_rowstore::{Change, Entries, Node, Row, Rowstore};
 use nacre_types::{IndexId, Result, TableSchema, Timestamp};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// The indexes of one version of a table.
@@ -15,7 +16,13 @@ impl Indexes {
     /// Creates the indexes of a table with this many partitions. `old` are those of a version that
     /// shares the partitions.
     pub fn new(schema: &TableSchema, partitions: usize, old: Option<&Indexes>) -> Indexes {
-        Indexes(Index::all(schema, partitions, old.map_or(&[], |old| &old.0)))
+        let all = Index::all(schema, partitions, old.map_or(&[], |old| &old.0));
+        debug_assert!(
+            (1..all.len()).all(|at| !all[..at].iter().any(|index| index.id() == all[at].id())),
+            "two indexes of table {} have the same id",
+            schema.name
+        );
+        Indexes(all)
     }
 
     /// All of them.
@@ -42,7 +49,13 @@ impl Indexes {
         row: &Row,
     ) -> Result<()> {
         for index in &self.0 {
-            index.entries(partition).insert(&index.key_of(layout.rows(), row)?, row_key)?;
+            let key = index.key_of(layout.rows(), row)?;
+            index.entries(partition).insert(&key, row_key)?;
+            debug_assert!(
+                has_entry(index, partition, &key, row_key),
+                "an entry of index {} is missing after it was put in",
+                index.name()
+            );
         }
         Ok(())
     }
@@ -55,6 +68,11 @@ impl Indexes {
             let Ok(key) = key else { continue };
             if !is_needed(index, layout, node, &key) {
                 index.entries(partition).remove(&key, node.key());
+                debug_assert!(
+                    !has_entry(index, partition, &key, node.key()),
+                    "an entry of index {} is there after it was taken out",
+                    index.name()
+                );
             }
         }
     }
@@ -69,6 +87,7 @@ impl Indexes {
         before: Option<&Change>,
         undone: Option<&Change>,
     ) {
+        debug_assert!(node.is_locked(), "a change is undone without the lock of its row");
         if let Some(Change::Put(row)) = before {
             // Undoing a later change may have removed an entry that both changes needed. Adding it
             // cannot fail, since it was added before.
@@ -129,6 +148,11 @@ impl Indexes {
                 node.while_free(|| {
                     if !needed(&node) {
                         index.entries(partition).remove(key, entry.row_key());
+                        debug_assert!(
+                            !has_entry(index, partition, key, entry.row_key()),
+                            "an entry of index {} is there after it was swept",
+                            index.name()
+                        );
                     }
                 });
                 rowstore.collect(&node, 0);
@@ -137,6 +161,13 @@ impl Indexes {
         }
         Ok(())
     }
+}
+
+/// Whether a row in memory has an entry.
+fn has_entry(index: &Index, partition: u32, key: &[u8], row_key: &[u8]) -> bool {
+    let (place, mut found) = ([key, row_key].concat(), Vec::new());
+    index.entries(partition).range(Bound::Included(&place), None, 1, &mut found);
+    found.first().is_some_and(|entry| entry.bytes() == place)
 }
 
 /// Whether some version of a row has an index key. A row written by a newer version of the table

@@ -59,6 +59,11 @@ impl Intervals {
         Intervals { common, ranges }
     }
 
+    /// How many ranges there are.
+    pub fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
     /// Visits the numbers of the ranges that may contain a key between two inclusive bounds, in no
     /// particular order. A bound is the whole encoding of a value; `None` is unbounded.
     pub fn overlap(&self, low: Option<&[u8]>, high: Option<&[u8]>, visit: &mut dyn FnMut(u32)) {
@@ -90,7 +95,12 @@ impl Intervals {
         let ended = |key: u64| highs.partition_point(|high| *high < key);
         let sum: usize =
             self.ranges.iter().map(|range| begun(range.low).saturating_sub(ended(range.low))).sum();
-        sum as f64 / self.ranges.len().max(1) as f64
+        let depth = sum as f64 / self.ranges.len().max(1) as f64;
+        debug_assert!(
+            depth >= 1.0 || self.ranges.is_empty() || self.ranges.iter().any(|r| r.high < r.low),
+            "a range is in {depth} ranges, and so not in itself"
+        );
+        depth
     }
 }
 

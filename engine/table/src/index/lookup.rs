@@ -20,6 +20,11 @@ pub(crate) fn rows_of_candidate(
     hash: Option<u64>,
     candidate: Candidate,
 ) -> Result<Vec<u32>> {
+    debug_assert!(
+        range.prefix.len() == index.types().len(),
+        "candidates are for one key, not for {} of its columns",
+        range.prefix.len()
+    );
     match (candidate.position, state.part(index.id())) {
         (Some(position), Some(part)) => {
             let (start, end) = run_at(&part, &range.prefix, position)?;
@@ -39,7 +44,11 @@ pub(crate) fn run_at(part: &Part, values: &[Value], position: u32) -> Result<(us
         part.keys().len()
     );
     match part.file().is_key(start, part.keys(), values)? {
-        true => Ok((start, part.upper(values, start)?)),
+        true => {
+            let end = part.upper(values, start)?;
+            debug_assert!(start < end, "the key at {start} has no rows");
+            Ok((start, end))
+        }
         false => Ok((start, start)),
     }
 }
@@ -135,6 +144,13 @@ pub(crate) fn live_keys(
                 .map(|(key, _)| key),
         );
     }
+    debug_assert!(
+        all.len() as u64 + deleted.len() == state.segment.rows() as u64,
+        "{} keys of a segment of {} rows, of which {} are deleted",
+        all.len(),
+        state.segment.rows(),
+        deleted.len()
+    );
     all.sort_unstable();
     Ok(all)
 }
@@ -187,6 +203,10 @@ pub(crate) fn block_columns(
     start: usize,
     count: usize,
 ) -> Result<Batch> {
+    debug_assert!(
+        start % limits::BLOCK_ROWS + count <= limits::BLOCK_ROWS,
+        "{count} rows from row {start} are in several blocks"
+    );
     let column = |at: &usize| {
         let column = &schema.columns[*at];
         match state.segment.column_index(column.id) {

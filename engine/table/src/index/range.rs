@@ -59,6 +59,7 @@ impl KeyRange {
 
     /// The start of the range.
     pub(crate) fn begin(&self) -> RangeEnd {
+        debug_assert!(!is_null(&self.low), "a lower bound that no key matches");
         let (prefix, after_all) = match &self.low {
             Bound::Included(value) => (self.with(value), false),
             Bound::Excluded(value) => (self.with(value), true),
@@ -71,6 +72,7 @@ impl KeyRange {
 
     /// The end of the range.
     pub(crate) fn end(&self) -> RangeEnd {
+        debug_assert!(!is_null(&self.high), "an upper bound that no key matches");
         let (prefix, after_all) = match &self.high {
             Bound::Included(value) => (self.with(value), true),
             Bound::Excluded(value) => (self.with(value), false),
@@ -87,12 +89,21 @@ impl KeyRange {
         };
         let from = bound(self.begin())?;
         let to = bound(self.end())?;
+        debug_assert!(
+            self.is_bounded() || to.as_ref().is_none_or(|to| from.as_ref().is_some_and(|f| f < to)),
+            "a range without bounds has no keys"
+        );
         // The range is empty if no key can follow its start.
         Ok(match from {
             Some(from) => (from, to),
             None => (Vec::new(), Some(Vec::new())),
         })
     }
+}
+
+/// Whether a bound is null, which is above and below no key.
+fn is_null(bound: &Bound<Value>) -> bool {
+    matches!(bound, Bound::Included(Value::Null) | Bound::Excluded(Value::Null))
 }
 
 /// The least byte string above all with this prefix; `None` if there is none.

@@ -18,6 +18,8 @@ use std::sync::Arc;
 /// partition is then sorted separately.
 const SHARE_BITS: u32 = 8;
 const STORED_BITS: u32 = 64 - LEFT_OUT;
+// An entry is sorted as one number: the stored hash, then the position.
+const _: () = assert!(STORED_BITS + POSITION_BITS <= 64 && SHARE_BITS <= STORED_BITS);
 
 /// Where a segment stores the keys of a key set: a file, and the positions of its columns.
 pub(crate) struct KeyPlace {
@@ -58,6 +60,12 @@ pub(crate) struct SegmentKeys {
 impl SegmentKeys {
     /// Creates a reader that has read no keys.
     pub fn new(place: KeyPlace) -> SegmentKeys {
+        debug_assert!(!place.columns.is_empty(), "keys without columns");
+        debug_assert!(
+            place.file.rows() <= limits::MAX_SEGMENT_ROWS,
+            "positions of {} rows do not fit an entry",
+            place.file.rows()
+        );
         let shares = vec![Vec::new(); 1 << SHARE_BITS];
         SegmentKeys { place, next_row: 0, last: Vec::new(), shares, next_share: 0 }
     }
@@ -69,6 +77,8 @@ impl SegmentKeys {
 
     /// Reads the keys of a block.
     pub fn read_block(&mut self) -> Result<()> {
+        debug_assert!(!self.is_read(), "keys are read after the last");
+        debug_assert!(self.next_share == 0, "keys are read after entries were taken");
         let KeyPlace { file, columns } = &self.place;
         let count = limits::BLOCK_ROWS.min(file.rows() - self.next_row);
         let decoded = columns.iter().map(|c| file.decode(*c, self.next_row, count));
@@ -103,6 +113,11 @@ impl SegmentKeys {
         let mut share = std::mem::take(share);
         self.next_share += 1;
         share.sort_unstable();
+        debug_assert!(
+            hashes.last() <= share.first().map(|entry| (entry >> POSITION_BITS) as i64).as_ref()
+                || share.is_empty(),
+            "shares of the entries of a segment are out of order"
+        );
         for entry in share {
             hashes.push((entry >> POSITION_BITS) as i64);
             places.push((entry & ((1 << POSITION_BITS) - 1)) as i64);
@@ -141,6 +156,7 @@ impl TableReader {
 
     /// The next entry.
     pub fn peek(&self) -> Option<(i64, i64)> {
+        debug_assert!(self.hashes.len() == self.places.len(), "an entry without its place");
         Some((*self.hashes.get(self.at)?, *self.places.get(self.at)?))
     }
 
@@ -157,6 +173,11 @@ impl TableReader {
 
     /// Reads the next block, without the entries of segments that are gone.
     pub fn read_block(&mut self) -> Result<()> {
+        invariant!(
+            self.at == self.hashes.len(),
+            "{} entries of a hash table are skipped",
+            self.hashes.len() - self.at
+        );
         let Some(file) = self.table.files().get(self.file) else { return Ok(()) };
         let count = limits::BLOCK_ROWS.min(file.rows() - self.next_row);
         (self.hashes, self.places, self.at) =

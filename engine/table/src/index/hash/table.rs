@@ -26,6 +26,8 @@ pub(crate) const HASH: usize = 0;
 pub(crate) const PLACE: usize = 1;
 /// Bits of a position within a segment.
 pub(crate) const POSITION_BITS: u32 = nacre_types::limits::MAX_SEGMENT_ROWS.ilog2();
+// Every position has its own bits.
+const _: () = assert!(1 << POSITION_BITS == nacre_types::limits::MAX_SEGMENT_ROWS);
 /// Hash bits that are not stored.
 pub(crate) const LEFT_OUT: u32 = 24;
 
