@@ -3,9 +3,10 @@
 
 use crate::maintenance::context::TaskContext;
 use crate::segments::state::SegmentState;
+use crate::table::partition::Partition;
 use nacre_segment::Segment;
 use nacre_types::hash::Set;
-use nacre_types::{Result, Timestamp};
+use nacre_types::{Result, Timestamp, invariant};
 use std::sync::Arc;
 
 /// Removes files of dropped segments and folds delete bitmaps that no snapshot needs. Returns
@@ -18,7 +19,12 @@ pub(crate) fn collect(context: &TaskContext) -> Result<bool> {
         // With relaxed durability, the commit that dropped a file may be visible but not durable
         // yet; after a crash the file would be needed again.
         context.commits().sync_log()?;
-        remove(context, oldest)?;
+        let removed = remove(context, oldest);
+        debug_assert!(
+            !context.garbage().is_due(oldest),
+            "garbage of a commit up to {oldest} is added after that commit became visible"
+        );
+        removed?;
     }
     for table in context.catalog().tables() {
         table.segments().iter().for_each(|s| s.fold(oldest));
@@ -32,6 +38,10 @@ fn remove(context: &TaskContext, oldest: Timestamp) -> Result<()> {
     let gone_segments: Set<u64> = due.segments.iter().map(|state| state.id()).collect();
     context.files().bitmaps().forget(&gone_segments);
     unlist(context, &gone_segments, &gone_files);
+    debug_assert!(
+        !due.files.iter().any(|file| is_of_hash_table(context, file)),
+        "the file of a listed hash table is removed"
+    );
     let mut files: Vec<Arc<Segment>> = due.files;
     files.extend(due.segments.iter().map(|state| state.segment.clone()));
     files.extend(due.segments.iter().flat_map(|state| state.part_files(|_| true)));
@@ -45,6 +55,15 @@ fn remove(context: &TaskContext, oldest: Timestamp) -> Result<()> {
     outcome
 }
 
+/// Whether a listed hash table has this file.
+fn is_of_hash_table(context: &TaskContext, file: &Arc<Segment>) -> bool {
+    let tables = context.catalog().tables();
+    let mut lists = tables.iter().flat_map(|table| table.partitions()).map(Partition::segments);
+    lists.any(|list| {
+        list.tables().iter().flat_map(|table| table.files()).any(|other| Arc::ptr_eq(other, file))
+    })
+}
+
 /// Removes segments from the lists of their partitions, and parts from their segments.
 fn unlist(context: &TaskContext, segments: &Set<u64>, part_files: &Set<u64>) {
     // All changes of segment lists happen under the commit lock.
@@ -53,6 +72,10 @@ fn unlist(context: &TaskContext, segments: &Set<u64>, part_files: &Set<u64>) {
     for table in context.catalog().tables() {
         for partition in table.partitions() {
             let list = partition.segments();
+            invariant!(
+                list.iter().all(|state| !is_gone(state) || !state.is_current()),
+                "the file of a current segment is removed"
+            );
             list.iter().for_each(|state| state.forget_parts(part_files));
             if list.iter().any(is_gone) {
                 partition.update_segments(|list| list.retain(|state| !is_gone(state)));

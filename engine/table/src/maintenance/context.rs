@@ -23,6 +23,7 @@ impl TaskContext {
         files: Arc<SegmentFiles>,
         options: Arc<StoreOptions>,
     ) -> TaskContext {
+        debug_assert!(options.segment_rows > 0, "segments that take no rows");
         TaskContext { catalog, files, options }
     }
 

@@ -6,6 +6,7 @@
 use crate::commit::commits::Committed;
 use crate::layout::rows::to_segment_batch;
 use crate::maintenance::context::TaskContext;
+use crate::maintenance::written::check_segment;
 use crate::record::{self, NewSegment};
 use crate::segments::state::SegmentState;
 use crate::table::partition::Partition;
@@ -13,7 +14,7 @@ use crate::table::version::Table;
 use nacre_log::MAX_RECORD_BYTES;
 use nacre_rowstore::{Change, Key, Node, Row};
 use nacre_segment::{Segment, SegmentBuilder};
-use nacre_types::{Error, Result, Timestamp, invariant, limits};
+use nacre_types::{Error, Result, Timestamp, invariant, limits, row};
 use roaring::RoaringBitmap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,6 +52,11 @@ pub(crate) fn flush_partition(
     table: &Table,
     partition: &Partition,
 ) -> Result<bool> {
+    debug_assert!(
+        std::ptr::eq(table.partition(partition.number()), partition),
+        "partition {} of another table is flushed",
+        partition.number()
+    );
     let guard = context.snapshots().take();
     if !table.is_newest() {
         // Rows up to the snapshot may have a newer schema version than this one.
@@ -66,6 +72,11 @@ pub(crate) fn flush_partition(
         return Ok(false);
     }
     let committed = commit(context, table, partition, upto, &files);
+    debug_assert!(
+        !matches!(committed, Ok(Some(_)))
+            || files.iter().all(|file| partition.segment(file.segment.id()).is_some()),
+        "a segment of a flush is not listed"
+    );
     // If the append itself failed, the log is unusable, and rows marked as flushed are read from
     // the segments until the database is opened again.
     if !matches!(committed, Ok(Some(_))) && context.commits().log().check_usable().is_ok() {
@@ -100,13 +111,35 @@ fn write_files(
         Some(sort) => filling.add_sorted(sort, upto),
     };
     match filled.and_then(|()| filling.finish()) {
-        Ok(()) => Ok(filling.files),
+        Ok(()) => {
+            check_files(table, &filling.files, filling.added, upto);
+            Ok(filling.files)
+        }
         Err(error) => {
             let files = filling.files.iter();
             files.for_each(|file| context.files().remove_unnamed(file.segment.name()));
             Err(error)
         }
     }
+}
+
+/// The files have each of the `added` rows once. Recovery drops from memory what was committed up to
+/// `upto`, so a row of a later commit would be in two places.
+fn check_files(table: &Table, files: &[NewFile], added: usize, upto: Timestamp) {
+    files.iter().for_each(|file| check_segment(table, &file.segment));
+    let written: usize = files.iter().map(|file| file.segment.rows()).sum();
+    invariant!(written == added, "a flush of {added} rows has written {written}");
+    let rows = || files.iter().flat_map(|file| &file.rows);
+    invariant!(
+        rows().all(|row| row.commit <= upto),
+        "a flush up to {upto} has written a row of a later commit"
+    );
+    debug_assert!(
+        table.layout().sort_columns().is_some()
+            || rows().is_sorted_by(|a, b| a.node.key() < b.node.key()),
+        "rows of a flush into {} files are out of order",
+        files.len()
+    );
 }
 
 /// Appends and applies the flush's record; `None` if the table was altered or truncated meanwhile.
@@ -126,7 +159,7 @@ fn commit(
     invariant!(upto < commit, "commit {commit} flushes rows up to commit {upto}");
     // Check everything that can fail before the first row is marked as flushed.
     context.commits().log().check_usable()?;
-    check_record_fits(partition, upto, files)?;
+    let most_bytes = check_record_fits(partition, upto, files)?;
     // List the segments, not visible to any snapshot yet, before marking any node as flushed: an
     // insert that finds such a node must find the row in a segment.
     let state = |file: &NewFile| {
@@ -146,11 +179,27 @@ fn commit(
         if !excluded.is_empty() {
             added.delete(commit, excluded.clone(), commit);
         }
+        debug_assert!(
+            *added.all_deleted() == excluded,
+            "the log and memory differ in the deleted rows of segment {}",
+            added.id()
+        );
         segments.push(NewSegment { id: file.segment.id(), deleted: excluded });
     }
     let except = remaining_keys(partition, upto);
     let mut payload = record::begin(commit);
     record::flush(&mut payload, table.place(partition), upto, &segments, &except)?;
+    // Refused now, the record would leave rows that are neither in memory nor in a listed segment.
+    invariant!(
+        payload.len() <= MAX_RECORD_BYTES,
+        "the record of a flush takes {} bytes after it was checked to fit",
+        payload.len()
+    );
+    debug_assert!(
+        payload.len() <= most_bytes,
+        "the record of a flush takes {} bytes instead of at most {most_bytes}",
+        payload.len()
+    );
     let committed = turn.append(&payload)?;
     table.set_changed(commit);
     Ok(Some(committed))
@@ -175,6 +224,8 @@ struct Filling<'a> {
     table: &'a Table,
     partition: &'a Partition,
     files: Vec<NewFile>,
+    /// Rows of all files.
+    added: usize,
     builder: SegmentBuilder,
     /// Rows of the current file.
     flushed: Vec<FlushRow>,
@@ -188,11 +239,17 @@ impl<'a> Filling<'a> {
     fn new(context: &'a TaskContext, table: &'a Table, partition: &'a Partition) -> Filling<'a> {
         let builder = table.segment_builder();
         let (files, flushed, found) = (Vec::new(), Vec::new(), Vec::new());
-        Filling { context, table, partition, files, builder, flushed, found, bytes: 0 }
+        Filling { context, table, partition, files, added: 0, builder, flushed, found, bytes: 0 }
     }
 
     fn add(&mut self, row: Row, flush: FlushRow) -> Result<()> {
         let options = self.context.options();
+        debug_assert!(
+            row::version(&row) == Some(self.table.schema().version),
+            "a row of another version of table {} is flushed",
+            self.table.schema().name
+        );
+        self.added += 1;
         self.bytes += row.len();
         self.found.push(row);
         self.flushed.push(flush);
@@ -204,6 +261,17 @@ impl<'a> Filling<'a> {
         if is_full || self.builder.memory_bytes() >= options.segment_bytes {
             self.finish()?;
         }
+        debug_assert!(
+            self.flushed.len() < options.segment_rows,
+            "a full file of a flush takes more rows"
+        );
+        debug_assert!(
+            self.builder.rows() + self.found.len() == self.flushed.len(),
+            "{} and {} rows of a file of {}",
+            self.builder.rows(),
+            self.found.len(),
+            self.flushed.len()
+        );
         Ok(())
     }
 
@@ -220,11 +288,21 @@ impl<'a> Filling<'a> {
             Ok(())
         })?;
         rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        debug_assert!(
+            rows.windows(2).all(|pair| pair[0].0 < pair[1].0),
+            "two rows of a flush have the same key"
+        );
         rows.into_iter().try_for_each(|(_, row, flush)| self.add(row, flush))
     }
 
     fn push(&mut self) -> Result<()> {
         let first = self.flushed.len() - self.found.len();
+        // A row that fails to move is excluded by its number in the file.
+        invariant!(
+            self.builder.rows() == first,
+            "row {first} of a file is pushed as its row {}",
+            self.builder.rows()
+        );
         let keys: Vec<Key> =
             self.flushed[first..].iter().map(|flush| flush.node.key().clone()).collect();
         if !self.found.is_empty() {
@@ -270,6 +348,7 @@ fn bytes_in_record(node: &Node) -> usize {
 
 /// Limit on the rows' bytes in a flush's record, leaving room for the file numbers.
 const RECORD_BYTES: usize = if cfg!(test) { 1 << 20 } else { MAX_RECORD_BYTES - (1 << 20) };
+const _: () = assert!(RECORD_BYTES < MAX_RECORD_BYTES);
 
 /// The last commit up to which one record can name all rows of a partition; at least the commit of
 /// the oldest row.
@@ -304,11 +383,13 @@ fn could_be_named(node: &Node, upto: Timestamp) -> Option<Timestamp> {
         .map(|v| v.commit)
 }
 
-/// Fails if a flush's record might exceed the log's limit in the worst case.
-fn check_record_fits(partition: &Partition, upto: Timestamp, files: &[NewFile]) -> Result<()> {
+/// Fails if a flush's record might exceed the log's limit in the worst case; returns the most bytes
+/// that it may take.
+fn check_record_fits(partition: &Partition, upto: Timestamp, files: &[NewFile]) -> Result<usize> {
     let numbers = (files.len() + 1) * 1_024;
-    if partition.rowstore().bytes().saturating_add(numbers) <= MAX_RECORD_BYTES {
-        return Ok(());
+    let most = partition.rowstore().bytes().saturating_add(numbers);
+    if most <= MAX_RECORD_BYTES {
+        return Ok(most);
     }
     let mut bytes = numbers;
     partition.each_node(|node| {
@@ -319,7 +400,7 @@ fn check_record_fits(partition: &Partition, upto: Timestamp, files: &[NewFile]) 
     if bytes > MAX_RECORD_BYTES {
         return Err(Error::limit("the keys of a flush do not fit into one log record"));
     }
-    Ok(())
+    Ok(bytes)
 }
 
 /// The row of a node if it can be flushed: its newest version is old enough and its lock is free. A
@@ -338,5 +419,9 @@ fn remaining_keys(partition: &Partition, upto: Timestamp) -> Vec<Vec<u8>> {
             except.push(node.key().to_vec());
         }
     });
+    debug_assert!(
+        except.is_sorted_by(|a, b| a < b),
+        "keys that a flush leaves in memory are named twice"
+    );
     except
 }

@@ -13,7 +13,7 @@
 use crate::catalog::tables::discard_tables;
 use crate::index::directory::Directory;
 use crate::index::hash::reader::{KeyPlace, SegmentKeys, TableReader};
-use crate::index::hash::table::{HashTable, file_builder};
+use crate::index::hash::table::{HASH, HashTable, file_builder};
 use crate::maintenance::context::{Progress, TaskContext};
 use crate::record::{self, KeySet};
 use crate::segments::files::NewFiles;
@@ -23,13 +23,15 @@ use crate::table::partition::{Partition, Work};
 use crate::table::segment_list::SegmentList;
 use crate::table::version::Table;
 use nacre_column::{Batch, Values, Vector};
-use nacre_segment::SegmentBuilder;
+use nacre_segment::{Segment, SegmentBuilder};
 use nacre_types::hash::Set;
-use nacre_types::{DataType, Result, invariant, limits};
+use nacre_types::{DataType, Result, invariant, key, limits};
 use std::sync::Arc;
 
 /// Tables of one size class to merge into one.
 const FAN_IN: usize = 4;
+// A merge of one table would make one of the same size class.
+const _: () = assert!(FAN_IN > 1);
 /// Approximate number of blocks to read per step.
 const READ_BLOCKS: usize = 32;
 /// Maximum rows of a file, in multiples of a segment's.
@@ -49,6 +51,10 @@ pub(crate) struct HashBuild {
     source: Source,
     builder: SegmentBuilder,
     files: NewFiles,
+    /// Entries read so far, which the files must have.
+    entries: usize,
+    /// The greatest hash of them.
+    last: i64,
     /// Whether the whole source is read.
     read: bool,
 }
@@ -140,12 +146,18 @@ impl HashBuild {
             source: Source::Tables(Vec::new()),
             builder: file_builder(),
             files: NewFiles::default(),
+            entries: 0,
+            last: i64::MIN,
             read: false,
         }
     }
 
     /// Starts one table to replace several, without the segments that are gone.
     fn of_tables(self, old: Vec<Arc<HashTable>>, current: &Set<u64>) -> HashBuild {
+        invariant!(
+            old.iter().all(|table| table.keys() == self.keys),
+            "hash tables of different keys are merged"
+        );
         let mut segments = Vec::new();
         let mut number = |id: &u64| {
             current.contains(id).then(|| {
@@ -180,6 +192,7 @@ impl HashBuild {
             return Ok(Progress::More);
         }
         self.commit(context)?;
+        debug_assert!(self.files.is_empty(), "a hash table build ends with files of its own");
         Ok(Progress::Done)
     }
 
@@ -211,6 +224,7 @@ impl HashBuild {
             .saturating_mul(FILE_SEGMENTS)
             .min(limits::MAX_SEGMENT_ROWS);
         let most = rows.saturating_sub(self.builder.rows()).min(READ_BLOCKS * limits::BLOCK_ROWS);
+        debug_assert!(most > 0, "a full file of a hash table takes more entries");
         let (mut hashes, mut places) = (Vec::new(), Vec::new());
         let is_end = match &mut self.source {
             Source::Segment(keys) if !keys.is_read() => {
@@ -247,10 +261,19 @@ impl HashBuild {
             hashes.len(),
             places.len()
         );
+        let first = hashes.first().copied().unwrap_or(self.last);
         debug_assert!(hashes.is_sorted(), "hashes of a hash table are out of order");
+        debug_assert!(self.last <= first, "hash {first} comes after {}", self.last);
+        self.last = hashes.last().copied().unwrap_or(self.last);
+        self.entries += hashes.len();
         let rows = hashes.len();
         let column = |values| Arc::new(Vector::new(DataType::Int64, Values::I64(values), None));
         self.builder.push(&Batch::new(vec![column(hashes), column(places)], rows));
+        debug_assert!(
+            self.builder.rows() <= limits::MAX_SEGMENT_ROWS,
+            "a file of a hash table has {} entries",
+            self.builder.rows()
+        );
     }
 
     /// Writes the rows collected so far as a file. A table has at least one file, to provide its
@@ -265,6 +288,7 @@ impl HashBuild {
 
     /// Appends and applies the record, unless something it refers to is gone.
     fn commit(&mut self, context: &TaskContext) -> Result<()> {
+        self.check_entries();
         let made = match self.segments.is_empty() {
             true => None,
             false => Some(Arc::new(HashTable::new(
@@ -295,6 +319,33 @@ impl HashBuild {
         drop(turn);
         context.commits().settle_strictly(committed)
     }
+
+    /// The files have each entry once: a key without its entry would not be found.
+    fn check_entries(&self) {
+        debug_assert!(
+            self.state.is_none() || self.old.is_empty(),
+            "a hash table of a segment replaces others"
+        );
+        let files = self.files.complete();
+        let written: usize = files.iter().map(|file| file.rows()).sum();
+        invariant!(
+            written == self.entries && files.is_empty() == self.segments.is_empty(),
+            "a hash table of {} entries has {written} in {} files",
+            self.entries,
+            files.len()
+        );
+        let hash_at_end = |file: &Segment| key::integer(&file.columns()[HASH].max);
+        let hash_at_start = |file: &Segment| key::integer(&file.columns()[HASH].min);
+        debug_assert!(
+            files.windows(2).all(|pair| hash_at_end(&pair[0]) <= hash_at_start(&pair[1])),
+            "files of a hash table are out of order"
+        );
+        debug_assert!(
+            self.state.as_ref().is_none_or(|state| self.entries <= state.segment.rows()),
+            "{} entries of a segment with fewer rows",
+            self.entries
+        );
+    }
 }
 
 /// Takes the least entries of several tables, at most `most` and about as many as a step may read.
@@ -324,6 +375,7 @@ fn merge_some(
         let others = (0..readers.len()).filter(|r| *r != least);
         let bound = others.filter_map(|r| order(&readers[r])).min();
         let reader = &mut readers[least];
+        let before = hashes.len();
         while hashes.len() < most
             && let Some((hash, place)) =
                 reader.peek().filter(|entry| bound.is_none_or(|bound| *entry <= bound))
@@ -332,6 +384,7 @@ fn merge_some(
             places.push(place);
             reader.advance();
         }
+        debug_assert!(hashes.len() > before, "a merge of hash tables takes no entry");
     }
     Ok(false)
 }

@@ -14,6 +14,7 @@
 use crate::commit::commits::Committed;
 use crate::layout::gather::{Pick, gather, rows_at_once};
 use crate::maintenance::context::{Progress, TaskContext};
+use crate::maintenance::written::{check_run, check_segment};
 use crate::record::{self, NewSegment};
 use crate::segments::files::NewFiles;
 use crate::segments::names::FileKind;
@@ -98,6 +99,11 @@ impl Merge {
         if sources.is_empty() {
             return Ok(None);
         }
+        debug_assert!(
+            sources.iter().all(|source| partition.segment(source.state.id()).is_some()),
+            "a segment of another partition than {} is merged",
+            partition.number()
+        );
         let mut merge = Merge {
             table: table.clone(),
             partition: partition.number(),
@@ -128,6 +134,10 @@ impl Merge {
             return Ok(Progress::Done);
         }
         if self.files.step(context.files())? {
+            debug_assert!(
+                self.deleted.len() <= self.files.complete().len(),
+                "remapped deletes of a file are lost"
+            );
             self.deleted.resize(self.files.complete().len(), RoaringBitmap::new());
             return Ok(Progress::More);
         }
@@ -190,6 +200,7 @@ impl Merge {
             let Some(least) = least else {
                 push(&self.columns, &self.sources, &mut self.picks, &mut self.builder);
                 self.read = true;
+                self.check_read();
                 if self.builder.rows() > 0 {
                     self.begin_writing(context)?;
                 }
@@ -201,6 +212,7 @@ impl Merge {
             let longest = sources.iter().map(|source| source.longest_row).max().unwrap_or(0);
             let room = rows_at_once(longest, options.gather_bytes())
                 .min(segment_rows.saturating_sub(self.builder.rows()));
+            debug_assert!(room > 0, "a full file of a merge takes more rows");
             let source = &mut sources[least];
             debug_assert!(
                 bound.as_deref().is_none_or(|bound| source.key().is_some_and(|key| key <= bound)),
@@ -242,6 +254,14 @@ impl Merge {
     }
 
     fn begin_writing(&mut self, context: &TaskContext) -> Result<()> {
+        debug_assert!(self.builder.rows() > 0, "a merge writes a file without rows");
+        let written: usize = self.files.complete().iter().map(|file| file.rows()).sum();
+        debug_assert!(
+            written + self.builder.rows() == self.rows_read,
+            "{written} rows and {} of {} that were read",
+            self.builder.rows(),
+            self.rows_read
+        );
         let full = std::mem::replace(&mut self.builder, self.table.segment_builder());
         let sources: Vec<u64> = self.sources.iter().map(|source| source.state.id()).collect();
         let besides: Vec<&Segment> = self.files.complete().iter().map(|file| &**file).collect();
@@ -294,6 +314,8 @@ impl Merge {
 
     /// Appends and applies the record; `None` if a source is gone.
     fn commit(&mut self, context: &TaskContext) -> Result<Option<Committed>> {
+        self.files.complete().iter().for_each(|file| check_segment(&self.table, file));
+        check_run(self.table.layout(), self.files.complete().iter().map(|file| &**file));
         let mut turn = context.commits().lock();
         let commit = turn.next();
         let table = self.table.clone();
@@ -329,6 +351,17 @@ impl Merge {
         Ok(Some(committed))
     }
 
+    /// Every row of the sources is read, but for those that were deleted when the merge began.
+    fn check_read(&self) {
+        let live: u64 =
+            self.sources.iter().map(|s| s.state.segment.rows() as u64 - s.deleted.len()).sum();
+        invariant!(
+            self.rows_read as u64 == live,
+            "a merge has read {} of {live} rows",
+            self.rows_read
+        );
+    }
+
     /// Checks that the files hold the rows of the sources except those deleted before they were
     /// read, and that all later deletes are remapped.
     fn check_rows(&self) {
@@ -358,6 +391,10 @@ fn push(
     if !picks.is_empty() {
         let types: Vec<_> = columns.iter().map(|c| c.data_type).collect();
         let batches: Vec<&Batch> = sources.iter().map(|s| &s.batch).collect();
+        debug_assert!(
+            picks.iter().all(|pick| (pick.row as usize) < batches[pick.batch as usize].rows),
+            "a row is picked from a block that was replaced"
+        );
         builder.push(&gather(&types, &batches, picks));
         picks.clear();
     }

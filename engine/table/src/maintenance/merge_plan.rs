@@ -10,6 +10,7 @@ use std::sync::Arc;
 const FAN_IN: usize = 4;
 /// Most segments merged at once, since a block of every column of each is in memory.
 const MAX_FAN_IN: usize = 16;
+const _: () = assert!(1 < FAN_IN && FAN_IN <= MAX_FAN_IN);
 
 /// Segments worth merging; empty if there are none. Size classes are powers of four, so each row is
 /// rewritten a logarithmic number of times, and a logarithmic number of runs remains. Segments with

@@ -11,3 +11,4 @@ mod merge_plan;
 pub(crate) mod part_build;
 pub(crate) mod scheduler;
 pub(crate) mod snapshot;
+mod written;

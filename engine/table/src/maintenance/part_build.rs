@@ -10,6 +10,7 @@ use crate::maintenance::context::{Progress, TaskContext};
 use crate::record::{self, NewPart};
 use crate::segments::files::NewFiles;
 use crate::segments::names::FileKind;
+use crate::segments::part::parts_of;
 use crate::segments::state::SegmentState;
 use crate::table::partition::Work;
 use crate::table::version::Table;
@@ -92,6 +93,11 @@ impl PartBuild {
         index: &Index,
         state: Arc<SegmentState>,
     ) -> PartBuild {
+        debug_assert!(
+            table.partition(partition).segment(state.id()).is_some(),
+            "partition {partition} does not list segment {}",
+            state.id()
+        );
         let columns = index.columns().iter().map(|at| {
             let column = &table.schema().columns[*at];
             ColumnSpec { id: column.id, data_type: column.data_type, nullable: column.nullable }
@@ -124,6 +130,7 @@ impl PartBuild {
             return Ok(Progress::More);
         }
         self.commit(context)?;
+        debug_assert!(self.files.is_empty(), "an index build ends with files of its own");
         Ok(Progress::Done)
     }
 
@@ -157,7 +164,12 @@ impl PartBuild {
                 count,
             )?);
             self.next_row += count;
-            debug_assert!(self.next_row <= rows, "row {} of {rows} is read", self.next_row);
+            invariant!(
+                builder.rows() == self.next_row,
+                "row {} of a segment becomes row {} of an index part",
+                self.next_row,
+                builder.rows()
+            );
             blocks += index.columns().len();
         }
         if self.next_row < rows {
@@ -170,13 +182,16 @@ impl PartBuild {
 
     /// Appends and applies the record, unless the segment or the index is gone.
     fn commit(&mut self, context: &TaskContext) -> Result<()> {
-        let [file] = self.files.complete() else { return Ok(()) };
-        let file = file.clone();
+        let files = self.files.complete();
+        invariant!(files.len() == 1, "an index part is written as {} files", files.len());
+        let file = files[0].clone();
+        let (types, rows) = (self.table.index(self.index)?.types(), self.state.segment.rows());
+        // As recovery checks it.
         invariant!(
-            file.rows() == self.state.segment.rows(),
-            "a part of {} rows for a segment of {}",
-            file.rows(),
-            self.state.segment.rows()
+            parts_of(&file).iter().any(|p| p.index() == self.index && p.fits(types, rows)),
+            "file {} is not a part of index {} for {rows} rows",
+            file.name(),
+            self.index
         );
         let mut turn = context.commits().lock();
         if !self.is_wanted(context) {
@@ -184,9 +199,21 @@ impl PartBuild {
             self.abandon(context);
             return Ok(());
         }
+        invariant!(
+            self.state.part(self.index).is_none(),
+            "segment {} gets a second part of index {}",
+            self.state.id(),
+            self.index
+        );
         let mut payload = record::begin(turn.next());
         let part = NewPart { segment: self.state.id(), index: self.index, file: file.id() };
         let partition = self.table.partition(self.partition);
+        // Recovery refuses a part of a segment that the log does not know.
+        invariant!(
+            partition.segment(part.segment).is_some(),
+            "segment {} gets an index part and is not listed",
+            part.segment
+        );
         record::add_part(&mut payload, self.table.place(partition), part);
         let committed = turn.append(&payload)?;
         self.state.add_parts(&file);

@@ -3,12 +3,13 @@
 //! contents are listed.
 
 use crate::maintenance::context::TaskContext;
-use crate::record::{ImageWriter, Indexes, NewPart, NewTable, NextIds, Place};
+use crate::record::{Image, ImageWriter, Indexes, NewPart, NewTable, NextIds, Place};
 use crate::segments::state::SegmentState;
 use crate::table::partition::Partition;
 use crate::table::version::Table;
 use nacre_rowstore::Change;
-use nacre_types::{Result, TableId, Timestamp};
+use nacre_types::plant::{self, Bug};
+use nacre_types::{Result, TableId, Timestamp, invariant, row};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -34,6 +35,7 @@ pub(crate) fn write(context: &TaskContext) -> Result<()> {
     // Taken under the lock, because a relaxed commit may replace a row and be visible before it is
     // durable.
     let guard = context.snapshots().take();
+    debug_assert!(guard.at() <= at, "versions of commit {at} are not kept by {}", guard.at());
     let lsn = commits.log().position();
     let next = NextIds {
         commit: at,
@@ -49,8 +51,21 @@ pub(crate) fn write(context: &TaskContext) -> Result<()> {
     context.snapshots().make_visible(at);
     let mut image = ImageWriter::new(next, tables.len());
     for TableAt { table, segments, .. } in &tables {
+        invariant!(
+            table.id() < next.table && segments.len() == table.partitions().len(),
+            "a snapshot has {} partitions of table {}, the next free id is {}",
+            segments.len(),
+            table.id(),
+            next.table
+        );
         image.begin_table(table.schema(), table.partitions().len())?;
         for (partition, segments) in table.partitions().iter().zip(segments) {
+            invariant!(
+                segments.iter().all(|segment| segment.state.id() < next.segment),
+                "a segment of table {} has a number from {} on, which are free",
+                table.id(),
+                next.segment
+            );
             let segments = segments.iter().map(|s| (s.state.id(), s.deleted.as_deref()));
             image.begin_partition(partition.next_row_number(), segments)?;
             put_rows(&mut image, table, partition, at)?;
@@ -63,6 +78,7 @@ pub(crate) fn write(context: &TaskContext) -> Result<()> {
     let parts: Vec<(Place, NewPart)> = tables.iter().flat_map(TableAt::parts).collect();
     let hashes: Vec<(Place, NewTable)> = tables.into_iter().flat_map(|t| t.hashes).collect();
     let bytes = image.finish(views.iter().map(|view| &**view), &indexes, &parts, &hashes);
+    debug_assert!(Image::decode(&bytes).is_ok(), "a snapshot that cannot be decoded");
     drop(guard);
     commits.log().write_snapshot(lsn, &bytes)
 }
@@ -73,9 +89,7 @@ impl TableAt {
         let segments_of = |partition: &Partition| -> Vec<SegmentAt> {
             let list = partition.segments();
             let there = list.iter().filter(|state| state.exists_at(at));
-            there
-                .map(|state| SegmentAt { state: state.clone(), deleted: state.deleted_at(at) })
-                .collect()
+            there.map(|state| SegmentAt::new(state, at)).collect()
         };
         let segments = table.partitions().iter().map(segments_of).collect();
         let hashes_of = |partition: &Partition| {
@@ -101,6 +115,20 @@ impl TableAt {
     }
 }
 
+impl SegmentAt {
+    /// Under the commit lock; `at` is the last commit.
+    fn new(state: &Arc<SegmentState>, at: Timestamp) -> SegmentAt {
+        let deleted = state.deleted_at(at);
+        debug_assert!(
+            deleted.as_ref().map_or(0, |rows| rows.len()) == state.deleted_rows()
+                || plant::is(Bug::StaleBitmap),
+            "rows of segment {} are deleted by a commit after {at}, the last one",
+            state.id()
+        );
+        SegmentAt { state: state.clone(), deleted }
+    }
+}
+
 /// Writes the rows of a rowstore at a timestamp.
 fn put_rows(
     image: &mut ImageWriter,
@@ -114,6 +142,11 @@ fn put_rows(
         {
             // A snapshot holds no schema history, so all rows are of the newest version.
             let row = table.layout().upgrade(row.clone())?;
+            debug_assert!(
+                row::version(&row) == Some(table.schema().version),
+                "a snapshot has a row of another version of table {}",
+                table.id()
+            );
             image.row(node.key(), version.commit, &row);
         }
         Ok(())

@@ -58,6 +58,12 @@ fn check_segment(
     for start in (0..state.segment.rows()).step_by(limits::BLOCK_ROWS) {
         keys.extend(block_keys(table.schema(), index, state, start)?);
     }
+    debug_assert!(
+        keys.len() == state.segment.rows(),
+        "{} keys of a segment of {} rows",
+        keys.len(),
+        state.segment.rows()
+    );
     for (row, key) in keys.iter().enumerate() {
         if !state.is_deleted_at(row as u32, at) {
             meet(table, index, key, seen, findings);
@@ -81,6 +87,12 @@ fn check_part(
     keys: &[Vec<u8>],
     findings: &mut Findings,
 ) -> Result<()> {
+    debug_assert!(
+        keys.len() == part.file().rows(),
+        "{} keys are compared with a part of {}",
+        keys.len(),
+        part.file().rows()
+    );
     let mut previous: Option<(&[u8], u32)> = None;
     for start in (0..keys.len()).step_by(limits::BLOCK_ROWS) {
         let count = limits::BLOCK_ROWS.min(keys.len() - start);

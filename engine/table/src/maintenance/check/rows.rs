@@ -107,6 +107,12 @@ fn check_keys(
             }
         }
     }
+    debug_assert!(
+        in_place.is_empty() || in_place.len() == segment.rows(),
+        "{} keys of a segment of {} rows",
+        in_place.len(),
+        segment.rows()
+    );
     // Strictly ascending, so no row repeats; the count matches, so none is missing.
     let mut previous: Option<&[u8]> = None;
     for at in 0..in_place.len() {
