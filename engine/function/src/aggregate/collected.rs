@@ -1,9 +1,10 @@
 //! Aggregates that collect all rows of a group: ordered, or selected by another value.
 
 use super::extreme::MIN;
+use crate::entry::aggregate::Accumulation::Collected;
 use crate::entry::aggregate::{
-    Accumulation, AggregateArguments, AggregateBinding, AggregateExpression, AggregateFunction,
-    Collection, OverNothing, double, possibly, same_type,
+    AggregateArguments, AggregateBinding, AggregateExpression, AggregateFunction, Collection,
+    aggregate, double, same_type,
 };
 use crate::entry::coerce;
 use crate::entry::definition::Operand;
@@ -16,152 +17,119 @@ use std::cmp::Ordering;
 const INT: DataType = DataType::Int64;
 const TEXT: DataType = DataType::TEXT;
 
-static FIRST: AggregateFunction = AggregateFunction {
-    names: &["first"],
-    doc: Doc::new(
+static FIRST: AggregateFunction = aggregate(
+    &["first"],
+    Doc::new(
         "first(x [order by …])",
         "The first value.",
         "first(s order by x desc) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "b",
     ),
-    rule: |binding, arguments| same_type(&FIRST, binding, arguments),
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Collected {
-        deciding: 0,
-        compute: |rows| Ok(rows.values().next().unwrap_or(Value::Null)),
-    },
-};
+    |binding, arguments| same_type(&FIRST, binding, arguments),
+    Collected { deciding: 0, compute: |rows| Ok(rows.argument(0, rows.order[0])) },
+);
 
-static LAST: AggregateFunction = AggregateFunction {
-    names: &["last"],
-    doc: Doc::new(
+static LAST: AggregateFunction = aggregate(
+    &["last"],
+    Doc::new(
         "last(x [order by …])",
         "The last value.",
         "last(x order by x) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "4",
     ),
-    rule: |binding, arguments| same_type(&LAST, binding, arguments),
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Collected {
+    |binding, arguments| same_type(&LAST, binding, arguments),
+    Collected {
         deciding: 0,
-        compute: |rows| Ok(rows.values().last().unwrap_or(Value::Null)),
+        compute: |rows| Ok(rows.argument(0, rows.order[rows.order.len() - 1])),
     },
-};
+);
 
-static ARG_MIN: AggregateFunction = AggregateFunction {
-    names: &["arg_min", "min_by"],
-    doc: Doc::new(
+static ARG_MIN: AggregateFunction = aggregate(
+    &["arg_min", "min_by"],
+    Doc::new(
         "arg_min(x, key), min_by",
         "The value of the row with the least key.",
         "arg_min(s, x) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "a",
     ),
-    rule: |binding, arguments| by_key(&ARG_MIN, binding, arguments),
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Collected {
-        deciding: 1,
-        compute: |rows| Ok(best(rows, Ordering::Less)),
-    },
-};
+    |binding, arguments| by_key(&ARG_MIN, binding, arguments),
+    Collected { deciding: 1, compute: |rows| Ok(best(rows, Ordering::Less)) },
+);
 
-static ARG_MAX: AggregateFunction = AggregateFunction {
-    names: &["arg_max", "max_by"],
-    doc: Doc::new(
+static ARG_MAX: AggregateFunction = aggregate(
+    &["arg_max", "max_by"],
+    Doc::new(
         "arg_max(x, key), max_by",
         "The value of the row with the greatest key.",
         "arg_max(s, x) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "b",
     ),
-    rule: |binding, arguments| by_key(&ARG_MAX, binding, arguments),
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Collected {
-        deciding: 1,
-        compute: |rows| Ok(best(rows, Ordering::Greater)),
-    },
-};
+    |binding, arguments| by_key(&ARG_MAX, binding, arguments),
+    Collected { deciding: 1, compute: |rows| Ok(best(rows, Ordering::Greater)) },
+);
 
-static BIT_AND: AggregateFunction = AggregateFunction {
-    names: &["bit_and"],
-    doc: Doc::new(
+static BIT_AND: AggregateFunction = aggregate(
+    &["bit_and"],
+    Doc::new(
         "bit_and(n)",
         "The bits that all values have.",
         "bit_and(x) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "0",
     ),
-    rule: |binding, arguments| integer(&BIT_AND, binding, arguments),
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Collected {
+    |binding, arguments| integer(&BIT_AND, binding, arguments),
+    Collected {
         deciding: 0,
         compute: |rows| Ok(Value::Int(integers(rows).fold(-1, |a, b| a & b))),
     },
-};
+);
 
-static BIT_OR: AggregateFunction = AggregateFunction {
-    names: &["bit_or"],
-    doc: Doc::new(
+static BIT_OR: AggregateFunction = aggregate(
+    &["bit_or"],
+    Doc::new(
         "bit_or(n)",
         "The bits that some value has.",
         "bit_or(x) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "7",
     ),
-    rule: |binding, arguments| integer(&BIT_OR, binding, arguments),
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Collected {
-        deciding: 0,
-        compute: |rows| Ok(Value::Int(integers(rows).fold(0, |a, b| a | b))),
-    },
-};
+    |binding, arguments| integer(&BIT_OR, binding, arguments),
+    Collected { deciding: 0, compute: |rows| Ok(Value::Int(integers(rows).fold(0, |a, b| a | b))) },
+);
 
-static BIT_XOR: AggregateFunction = AggregateFunction {
-    names: &["bit_xor"],
-    doc: Doc::new(
+static BIT_XOR: AggregateFunction = aggregate(
+    &["bit_xor"],
+    Doc::new(
         "bit_xor(n)",
         "The bits that an odd number of values have.",
         "bit_xor(x) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "7",
     ),
-    rule: |binding, arguments| integer(&BIT_XOR, binding, arguments),
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Collected {
-        deciding: 0,
-        compute: |rows| Ok(Value::Int(integers(rows).fold(0, |a, b| a ^ b))),
-    },
-};
+    |binding, arguments| integer(&BIT_XOR, binding, arguments),
+    Collected { deciding: 0, compute: |rows| Ok(Value::Int(integers(rows).fold(0, |a, b| a ^ b))) },
+);
 
-static PRODUCT: AggregateFunction = AggregateFunction {
-    names: &["product"],
-    doc: Doc::new(
+static PRODUCT: AggregateFunction = aggregate(
+    &["product"],
+    Doc::new(
         "product(x)",
         "The product.",
         "product(x) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "8.0",
     ),
-    rule: |binding, arguments| double(&PRODUCT, binding, arguments),
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Collected { deciding: 0, compute: product },
-};
+    |binding, arguments| double(&PRODUCT, binding, arguments),
+    Collected { deciding: 0, compute: product },
+);
 
-static STRING_AGG: AggregateFunction = AggregateFunction {
-    names: &["string_agg", "listagg"],
-    doc: Doc::new(
+static STRING_AGG: AggregateFunction = aggregate(
+    &["string_agg", "listagg"],
+    Doc::new(
         "string_agg(s, separator [order by …]), listagg",
         "All texts, with a separator between them; a comma when there is none.",
         "string_agg(s, '-' order by x desc) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "b-b-a",
     ),
-    rule: texts,
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Collected { deciding: 0, compute: joined },
-};
+    texts,
+    Collected { deciding: 0, compute: joined },
+);
 
 /// The functions of this file.
 pub(crate) static FUNCTIONS: &[&AggregateFunction] =

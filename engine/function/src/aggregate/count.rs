@@ -1,6 +1,6 @@
 //! Row counts.
 
-use super::rows::{not_null, state, unlike};
+use super::rows::{like, not_null, state};
 use crate::entry::aggregate::{
     Accumulation, AggregateArguments, AggregateBinding, AggregateExpression, AggregateFunction,
     OverNothing, State, never,
@@ -13,7 +13,6 @@ use crate::vector::room::Room;
 use crate::vector::rows::ActiveRows;
 use nacre_column::{Values, Vector};
 use nacre_types::{DataType, Result};
-use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -141,7 +140,7 @@ impl State for Counts {
     }
 
     fn merge(&mut self, other: &dyn State, from: usize, ids: &[u32]) -> Result<()> {
-        let Some(other) = other.as_any().downcast_ref::<Counts>() else { return Err(unlike()) };
+        let other: &Counts = like(other)?;
         for (at, id) in ids.iter().enumerate() {
             self.0[*id as usize] += state(&other.0, from + at);
         }
@@ -154,9 +153,5 @@ impl State for Counts {
 
     fn is_order_free(&self) -> bool {
         true
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

@@ -1,9 +1,10 @@
 //! Minimum and maximum.
 
-use super::rows::{not_null, state, unlike, validity, wrong};
+use super::rows::{counted, like, state, validity, wrong};
+use crate::entry::aggregate::Accumulation::Parts;
 use crate::entry::aggregate::{
-    Accumulation, AggregateArguments, AggregateBinding, AggregateExpression, AggregateFunction,
-    OverNothing, State, Types, never,
+    AggregateArguments, AggregateBinding, AggregateExpression, AggregateFunction, State, Types,
+    aggregate,
 };
 use crate::entry::definition::Operand;
 use crate::entry::doc::Doc;
@@ -14,39 +15,36 @@ use crate::vector::rows::ActiveRows;
 use crate::vector::view::{self, Texts, View};
 use nacre_column::{BytesColumn, Values, Vector};
 use nacre_types::{DataType, Error, Result, key::order_f64};
-use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// The minimum.
-pub static MIN: AggregateFunction = AggregateFunction {
-    names: &["min"],
-    doc: Doc::new(
+pub static MIN: AggregateFunction = aggregate(
+    &["min"],
+    Doc::new(
         "min(x)",
         "The least value.",
         "min(x) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "1",
     ),
-    rule: |binding, arguments| extreme(&MIN, binding, arguments),
-    over_nothing: OverNothing::Null,
-    may_fail: never,
-    accumulation: Accumulation::Parts(|types| Ok(Box::new(Extremes::new(types, Wanted::Least)))),
-};
+    |binding, arguments| extreme(&MIN, binding, arguments),
+    Parts(|types| Ok(Box::new(Extremes::new(types, Wanted::Least)))),
+)
+.infallible();
 
 /// The maximum.
-pub static MAX: AggregateFunction = AggregateFunction {
-    names: &["max"],
-    doc: Doc::new(
+pub static MAX: AggregateFunction = aggregate(
+    &["max"],
+    Doc::new(
         "max(x)",
         "The greatest value.",
         "max(x) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "4",
     ),
-    rule: |binding, arguments| extreme(&MAX, binding, arguments),
-    over_nothing: OverNothing::Null,
-    may_fail: never,
-    accumulation: Accumulation::Parts(|types| Ok(Box::new(Extremes::new(types, Wanted::Greatest)))),
-};
+    |binding, arguments| extreme(&MAX, binding, arguments),
+    Parts(|types| Ok(Box::new(Extremes::new(types, Wanted::Greatest)))),
+)
+.infallible();
 
 /// The functions of this file.
 pub(crate) static FUNCTIONS: &[&AggregateFunction] = &[&MIN, &MAX];
@@ -207,11 +205,8 @@ impl State for Extremes {
         rows: ActiveRows<'_>,
         groups: Groups<'_>,
     ) -> Result<()> {
-        let Some(arg) = args.first().filter(|arg| arg.data_type() != DataType::Null) else {
-            return Ok(());
-        };
         let mut selection = Vec::new();
-        let rows = not_null(arg, rows, &mut selection);
+        let Some((arg, rows)) = counted(args, rows, &mut selection) else { return Ok(()) };
         let mismatch = || wrong(arg.data_type());
         let key = self.key();
         let greatest = self.wanted == Wanted::Greatest;
@@ -256,7 +251,7 @@ impl State for Extremes {
     }
 
     fn merge(&mut self, other: &dyn State, from: usize, ids: &[u32]) -> Result<()> {
-        let Some(other) = other.as_any().downcast_ref::<Extremes>() else { return Err(unlike()) };
+        let other: &Extremes = like(other)?;
         for (at, id) in ids.iter().enumerate() {
             if state(&other.seen, from + at) {
                 self.offer(other, from + at, *id as usize);
@@ -283,10 +278,6 @@ impl State for Extremes {
     /// Among intervals of equal length the first is kept.
     fn is_order_free(&self) -> bool {
         self.data_type != DataType::Interval
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

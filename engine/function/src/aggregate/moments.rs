@@ -1,9 +1,8 @@
 //! Variance, correlation and other moments, from counts, means and sums of powers.
 
 use super::rows::unlike;
-use crate::entry::aggregate::{
-    Accumulation, AggregateFunction, OverNothing, State, double, double_pair, possibly,
-};
+use crate::entry::aggregate::Accumulation::Stream;
+use crate::entry::aggregate::{AggregateFunction, State, aggregate, double, double_pair};
 use crate::entry::doc::Doc;
 use crate::kernel::double::doubles;
 use crate::vector::groups::Groups;
@@ -11,270 +10,175 @@ use crate::vector::room::Room;
 use crate::vector::rows::ActiveRows;
 use nacre_column::{Vector, VectorBuilder};
 use nacre_types::{DataType, Result, Value};
-use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
-static VAR_POP: AggregateFunction = AggregateFunction {
-    names: &["var_pop"],
-    doc: Doc::new(
+static VAR_POP: AggregateFunction = aggregate(
+    &["var_pop"],
+    Doc::new(
         "var_pop(x)",
         "Population variance.",
         "round(var_pop(x), 4) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "1.5556",
     ),
-    rule: |binding, arguments| double(&VAR_POP, binding, arguments),
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::boxed(|sums| {
-            let Sums { n, xx, .. } = *sums;
-            Some(xx / n)
-        }))
-    }),
-};
+    |binding, arguments| double(&VAR_POP, binding, arguments),
+    Stream(|_| Moments::of(|&Sums { n, xx, .. }| Some(xx / n))),
+);
 
-static VAR_SAMP: AggregateFunction = AggregateFunction {
-    names: &["var_samp", "variance"],
-    doc: Doc::new(
+static VAR_SAMP: AggregateFunction = aggregate(
+    &["var_samp", "variance"],
+    Doc::new(
         "var_samp(x), variance",
         "Sample variance.",
         "round(variance(x), 4) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "2.3333",
     ),
-    rule: |binding, arguments| double(&VAR_SAMP, binding, arguments),
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::boxed(|sums| {
-            let Sums { n, xx, .. } = *sums;
-            if sums.n < 2.0 {
-                return None;
-            }
-            Some(xx / (n - 1.0))
-        }))
-    }),
-};
+    |binding, arguments| double(&VAR_SAMP, binding, arguments),
+    Stream(|_| Moments::of(|&Sums { n, xx, .. }| (n >= 2.0).then(|| xx / (n - 1.0)))),
+);
 
-static STDDEV_POP: AggregateFunction = AggregateFunction {
-    names: &["stddev_pop", "std"],
-    doc: Doc::new(
+static STDDEV_POP: AggregateFunction = aggregate(
+    &["stddev_pop", "std"],
+    Doc::new(
         "stddev_pop(x), std",
         "Population standard deviation.",
         "round(stddev_pop(x), 4) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "1.2472",
     ),
-    rule: |binding, arguments| double(&STDDEV_POP, binding, arguments),
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::boxed(|sums| {
-            let Sums { n, xx, .. } = *sums;
-            Some((xx / n).sqrt())
-        }))
-    }),
-};
+    |binding, arguments| double(&STDDEV_POP, binding, arguments),
+    Stream(|_| Moments::of(|&Sums { n, xx, .. }| Some((xx / n).sqrt()))),
+);
 
-static STDDEV_SAMP: AggregateFunction = AggregateFunction {
-    names: &["stddev_samp", "stddev"],
-    doc: Doc::new(
+static STDDEV_SAMP: AggregateFunction = aggregate(
+    &["stddev_samp", "stddev"],
+    Doc::new(
         "stddev_samp(x), stddev",
         "Sample standard deviation.",
         "round(stddev(x), 4) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "1.5275",
     ),
-    rule: |binding, arguments| double(&STDDEV_SAMP, binding, arguments),
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::boxed(|sums| {
-            let Sums { n, xx, .. } = *sums;
-            if sums.n < 2.0 {
-                return None;
-            }
-            Some((xx / (n - 1.0)).sqrt())
-        }))
-    }),
-};
+    |binding, arguments| double(&STDDEV_SAMP, binding, arguments),
+    Stream(|_| Moments::of(|&Sums { n, xx, .. }| (n >= 2.0).then(|| (xx / (n - 1.0)).sqrt()))),
+);
 
-static COVAR_POP: AggregateFunction = AggregateFunction {
-    names: &["covar_pop"],
-    doc: Doc::new(
+static COVAR_POP: AggregateFunction = aggregate(
+    &["covar_pop"],
+    Doc::new(
         "covar_pop(y, x)",
         "Population covariance.",
         "round(covar_pop(x * 2, x), 4) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "3.1111",
     ),
-    rule: |binding, arguments| double_pair(&COVAR_POP, binding, arguments),
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::boxed(|sums| {
-            let Sums { n, xy, .. } = *sums;
-            Some(xy / n)
-        }))
-    }),
-};
+    |binding, arguments| double_pair(&COVAR_POP, binding, arguments),
+    Stream(|_| Moments::of(|&Sums { n, xy, .. }| Some(xy / n))),
+);
 
-static COVAR_SAMP: AggregateFunction = AggregateFunction {
-    names: &["covar_samp"],
-    doc: Doc::new(
+static COVAR_SAMP: AggregateFunction = aggregate(
+    &["covar_samp"],
+    Doc::new(
         "covar_samp(y, x)",
         "Sample covariance.",
         "round(covar_samp(x * 2, x), 4) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "4.6667",
     ),
-    rule: |binding, arguments| double_pair(&COVAR_SAMP, binding, arguments),
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::boxed(|sums| {
-            let Sums { n, xy, .. } = *sums;
-            if sums.n < 2.0 {
-                return None;
-            }
-            Some(xy / (n - 1.0))
-        }))
-    }),
-};
+    |binding, arguments| double_pair(&COVAR_SAMP, binding, arguments),
+    Stream(|_| Moments::of(|&Sums { n, xy, .. }| (n >= 2.0).then(|| xy / (n - 1.0)))),
+);
 
-static CORR: AggregateFunction = AggregateFunction {
-    names: &["corr"],
-    doc: Doc::new(
+static CORR: AggregateFunction = aggregate(
+    &["corr"],
+    Doc::new(
         "corr(y, x)",
         "Correlation; null where an argument is constant.",
         "round(corr(x * 2, x), 6) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "1.0",
     ),
-    rule: |binding, arguments| double_pair(&CORR, binding, arguments),
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::boxed(|sums| {
-            let Sums { xx, yy, xy, .. } = *sums;
-            if xx == 0.0 || yy == 0.0 {
-                return None;
-            }
-            Some(xy / (xx * yy).sqrt())
-        }))
+    |binding, arguments| double_pair(&CORR, binding, arguments),
+    Stream(|_| {
+        Moments::of(|&Sums { xx, yy, xy, .. }| {
+            (xx != 0.0 && yy != 0.0).then(|| xy / (xx * yy).sqrt())
+        })
     }),
-};
+);
 
-static REGR_SLOPE: AggregateFunction = AggregateFunction {
-    names: &["regr_slope"],
-    doc: Doc::new(
+static REGR_SLOPE: AggregateFunction = aggregate(
+    &["regr_slope"],
+    Doc::new(
         "regr_slope(y, x)",
         "Slope of the regression line.",
         "round(regr_slope(x * 2 + 1, x), 6) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "2.0",
     ),
-    rule: |binding, arguments| double_pair(&REGR_SLOPE, binding, arguments),
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::boxed(|sums| {
-            let Sums { xx, xy, .. } = *sums;
-            if xx == 0.0 {
-                return None;
-            }
-            Some(xy / xx)
-        }))
-    }),
-};
+    |binding, arguments| double_pair(&REGR_SLOPE, binding, arguments),
+    Stream(|_| Moments::of(|&Sums { xx, xy, .. }| (xx != 0.0).then(|| xy / xx))),
+);
 
-static REGR_INTERCEPT: AggregateFunction = AggregateFunction {
-    names: &["regr_intercept"],
-    doc: Doc::new(
+static REGR_INTERCEPT: AggregateFunction = aggregate(
+    &["regr_intercept"],
+    Doc::new(
         "regr_intercept(y, x)",
         "Where the regression line meets the axis.",
         "round(regr_intercept(x * 2 + 1, x), 6) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "1.0",
     ),
-    rule: |binding, arguments| double_pair(&REGR_INTERCEPT, binding, arguments),
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::boxed(|sums| {
-            let Sums { mean_x, mean_y, xx, xy, .. } = *sums;
-            if xx == 0.0 {
-                return None;
-            }
-            Some(mean_y - xy / xx * mean_x)
-        }))
+    |binding, arguments| double_pair(&REGR_INTERCEPT, binding, arguments),
+    Stream(|_| {
+        Moments::of(|&Sums { mean_x, mean_y, xx, xy, .. }| {
+            (xx != 0.0).then(|| mean_y - xy / xx * mean_x)
+        })
     }),
-};
+);
 
-static REGR_R2: AggregateFunction = AggregateFunction {
-    names: &["regr_r2"],
-    doc: Doc::new(
+static REGR_R2: AggregateFunction = aggregate(
+    &["regr_r2"],
+    Doc::new(
         "regr_r2(y, x)",
         "Square of the correlation.",
         "round(regr_r2(x * 2, x), 6) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "1.0",
     ),
-    rule: |binding, arguments| double_pair(&REGR_R2, binding, arguments),
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::boxed(|sums| {
-            let Sums { xx, yy, xy, .. } = *sums;
-            if xx == 0.0 {
-                return None;
-            }
-            Some(if yy == 0.0 { 1.0 } else { xy * xy / (xx * yy) })
-        }))
+    |binding, arguments| double_pair(&REGR_R2, binding, arguments),
+    Stream(|_| {
+        Moments::of(|&Sums { xx, yy, xy, .. }| {
+            (xx != 0.0).then(|| if yy == 0.0 { 1.0 } else { xy * xy / (xx * yy) })
+        })
     }),
-};
+);
 
-static SKEWNESS: AggregateFunction = AggregateFunction {
-    names: &["skewness"],
-    doc: Doc::new(
+static SKEWNESS: AggregateFunction = aggregate(
+    &["skewness"],
+    Doc::new(
         "skewness(x)",
         "Skewness, corrected for a sample.",
         "round(skewness(x), 4) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "0.9352",
     ),
-    rule: |binding, arguments| double(&SKEWNESS, binding, arguments),
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::boxed(|sums| {
-            let Sums { n, xx, xxx, .. } = *sums;
-            if sums.n < 3.0 || xx == 0.0 {
-                return None;
-            }
-            Some({
-                let biased = n.sqrt() * xxx / xx.powf(1.5);
-                biased * (n * (n - 1.0)).sqrt() / (n - 2.0)
-            })
-        }))
+    |binding, arguments| double(&SKEWNESS, binding, arguments),
+    Stream(|_| {
+        Moments::of(|&Sums { n, xx, xxx, .. }| {
+            let biased = n.sqrt() * xxx / xx.powf(1.5);
+            (n >= 3.0 && xx != 0.0).then(|| biased * (n * (n - 1.0)).sqrt() / (n - 2.0))
+        })
     }),
-};
+);
 
-static KURTOSIS: AggregateFunction = AggregateFunction {
-    names: &["kurtosis"],
-    doc: Doc::new(
+static KURTOSIS: AggregateFunction = aggregate(
+    &["kurtosis"],
+    Doc::new(
         "kurtosis(x)",
         "Excess kurtosis, corrected for a sample.",
         "kurtosis(x) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "NULL",
     ),
-    rule: |binding, arguments| double(&KURTOSIS, binding, arguments),
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Stream(|_| {
-        Ok(Moments::boxed(|sums| {
-            let Sums { n, xx, xxxx, .. } = *sums;
-            if sums.n < 4.0 || xx == 0.0 {
-                return None;
-            }
-            Some({
-                let excess = n * xxxx / (xx * xx) - 3.0;
-                (n - 1.0) / ((n - 2.0) * (n - 3.0)) * ((n + 1.0) * excess + 6.0)
-            })
-        }))
+    |binding, arguments| double(&KURTOSIS, binding, arguments),
+    Stream(|_| {
+        Moments::of(|&Sums { n, xx, xxxx, .. }| {
+            let excess = n * xxxx / (xx * xx) - 3.0;
+            let correction = (n - 1.0) / ((n - 2.0) * (n - 3.0));
+            (n >= 4.0 && xx != 0.0).then(|| correction * ((n + 1.0) * excess + 6.0))
+        })
     }),
-};
+);
 
 /// The functions of this file.
 pub(crate) static FUNCTIONS: &[&AggregateFunction] = &[
@@ -334,8 +238,8 @@ struct Moments {
 }
 
 impl Moments {
-    fn boxed(result: fn(&Sums) -> Option<f64>) -> Box<dyn State> {
-        Box::new(Moments { sums: Vec::new(), result })
+    fn of(result: fn(&Sums) -> Option<f64>) -> Result<Box<dyn State>> {
+        Ok(Box::new(Moments { sums: Vec::new(), result }))
     }
 }
 
@@ -379,9 +283,5 @@ impl State for Moments {
 
     fn is_order_free(&self) -> bool {
         false
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

@@ -1,8 +1,9 @@
 //! Quantiles and the most frequent value.
 
+use crate::entry::aggregate::Accumulation::Collected;
 use crate::entry::aggregate::{
-    Accumulation, AggregateArguments, AggregateBinding, AggregateExpression, AggregateFunction,
-    Collection, OverNothing, possibly, same_type,
+    AggregateArguments, AggregateBinding, AggregateExpression, AggregateFunction, Collection,
+    aggregate, same_type,
 };
 use crate::entry::coerce;
 use crate::entry::definition::Operand;
@@ -13,89 +14,63 @@ use nacre_types::{DataType, Error, Result, Value, decimal};
 
 const DOUBLE: DataType = DataType::Float64;
 
-static QUANTILE_CONT: AggregateFunction = AggregateFunction {
-    names: &["quantile_cont"],
-    doc: Doc::new(
+static QUANTILE_CONT: AggregateFunction = aggregate(
+    &["quantile_cont"],
+    Doc::new(
         "quantile_cont(x, f)",
         "The value below which a fraction of the values is, interpolated between two.",
         "quantile_cont(x, 0.25) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "1.5",
     ),
-    rule: |binding, arguments| {
-        quantile([&QUANTILE_CONT, &QUANTILE_CONT_DESCENDING], binding, arguments)
-    },
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Collected {
-        deciding: 0,
-        compute: |rows| continuous(rows, sorted(rows)),
-    },
-};
+    |binding, arguments| quantile([&QUANTILE_CONT, &QUANTILE_CONT_DESCENDING], binding, arguments),
+    Collected { deciding: 0, compute: |rows| continuous(rows, sorted(rows)) },
+);
 
-static QUANTILE_DISC: AggregateFunction = AggregateFunction {
-    names: &["quantile_disc", "quantile"],
-    doc: Doc::new(
+static QUANTILE_DISC: AggregateFunction = aggregate(
+    &["quantile_disc", "quantile"],
+    Doc::new(
         "quantile_disc(x, f), quantile",
         "The value below which a fraction of the values is, one of them.",
         "quantile_disc(x, 0.5) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "2",
     ),
-    rule: |binding, arguments| {
-        quantile([&QUANTILE_DISC, &QUANTILE_DISC_DESCENDING], binding, arguments)
-    },
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Collected {
-        deciding: 0,
-        compute: |rows| discrete(rows, sorted(rows)),
-    },
-};
+    |binding, arguments| quantile([&QUANTILE_DISC, &QUANTILE_DISC_DESCENDING], binding, arguments),
+    Collected { deciding: 0, compute: |rows| discrete(rows, sorted(rows)) },
+);
 
 /// [`QUANTILE_CONT`] in descending order.
-static QUANTILE_CONT_DESCENDING: AggregateFunction = AggregateFunction {
-    names: &["quantile_cont"],
-    doc: Doc::new("", "", "", ""),
-    rule: QUANTILE_CONT.rule,
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Collected {
-        deciding: 0,
-        compute: |rows| continuous(rows, reversed(rows)),
-    },
-};
+static QUANTILE_CONT_DESCENDING: AggregateFunction = aggregate(
+    &["quantile_cont"],
+    Doc::new("", "", "", ""),
+    QUANTILE_CONT.rule,
+    Collected { deciding: 0, compute: |rows| continuous(rows, reversed(rows)) },
+);
 
 /// [`QUANTILE_DISC`] in descending order.
-static QUANTILE_DISC_DESCENDING: AggregateFunction = AggregateFunction {
-    names: &["quantile_disc"],
-    doc: Doc::new("", "", "", ""),
-    rule: QUANTILE_DISC.rule,
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Collected {
-        deciding: 0,
-        compute: |rows| discrete(rows, reversed(rows)),
-    },
-};
+static QUANTILE_DISC_DESCENDING: AggregateFunction = aggregate(
+    &["quantile_disc"],
+    Doc::new("", "", "", ""),
+    QUANTILE_DISC.rule,
+    Collected { deciding: 0, compute: |rows| discrete(rows, reversed(rows)) },
+);
 
-static MODE: AggregateFunction = AggregateFunction {
-    names: &["mode"],
-    doc: Doc::new(
+static MODE: AggregateFunction = aggregate(
+    &["mode"],
+    Doc::new(
         "mode(x)",
         "The most frequent value; the least of several.",
         "mode(s) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "b",
     ),
-    rule: |binding, mut arguments| {
+    |binding, mut arguments| {
         // The argument of `mode() WITHIN GROUP (ORDER BY x)` is in the order.
         if arguments.within_group && arguments.operands.is_empty() {
             arguments.operands.extend(arguments.order.drain(..).map(|key| key.operand));
         }
         same_type(&MODE, binding, arguments)
     },
-    over_nothing: OverNothing::Null,
-    may_fail: possibly,
-    accumulation: Accumulation::Collected { deciding: 0, compute: mode },
-};
+    Collected { deciding: 0, compute: mode },
+);
 
 /// The functions of this file.
 pub(crate) static FUNCTIONS: &[&AggregateFunction] = &[&QUANTILE_CONT, &QUANTILE_DISC, &MODE];

@@ -1,8 +1,11 @@
 //! The rows that aggregates process.
 
+use crate::entry::aggregate::State;
 use crate::vector::rows::ActiveRows;
 use nacre_column::{Bitmap, Vector};
-use nacre_types::{DataType, Error};
+use nacre_types::{DataType, Error, Result};
+use std::any::Any;
+use std::sync::Arc;
 
 /// The rows at which an argument is not null, so that loops need not check for nulls.
 pub(super) fn not_null<'s>(
@@ -13,6 +16,17 @@ pub(super) fn not_null<'s>(
     let Some(validity) = vector.validity() else { return rows };
     selection.extend(rows.iter().filter(|row| validity.get(*row)).map(|row| row as u32));
     rows.narrowed(selection)
+}
+
+/// Returns the first argument and the rows at which it is not null; `None` for an argument that is
+/// only null.
+pub(super) fn counted<'a>(
+    args: &'a [Arc<Vector>],
+    rows: ActiveRows<'a>,
+    selection: &'a mut Vec<u32>,
+) -> Option<(&'a Vector, ActiveRows<'a>)> {
+    let arg = args.first().filter(|arg| arg.data_type() != DataType::Null)?;
+    Some((arg, not_null(arg, rows, selection)))
 }
 
 /// The validity of results, some of which may be null.
@@ -37,6 +51,11 @@ pub(super) fn state<T: Copy + Default>(states: &[T], at: usize) -> T {
 #[cold]
 pub(super) fn wrong(data_type: DataType) -> Error {
     Error::type_error(format!("an aggregate was given {data_type}"))
+}
+
+/// Downcasts states of the same aggregate. Errors: `type` for those of another one.
+pub(super) fn like<S: State>(states: &dyn State) -> Result<&S> {
+    (states as &dyn Any).downcast_ref().ok_or_else(unlike)
 }
 
 /// The error for merging states of different aggregates.

@@ -1,6 +1,6 @@
 //! Sums and averages: exact for integers and decimals, in floating point for doubles.
 
-use super::rows::{not_null, state, unlike, validity, wrong};
+use super::rows::{counted, like, state, validity, wrong};
 use crate::decimal_type::{decimal, decimal_shape};
 use crate::entry::aggregate::{
     Accumulation, AggregateArguments, AggregateBinding, AggregateFunction, OverNothing, State,
@@ -15,7 +15,6 @@ use crate::vector::rows::ActiveRows;
 use crate::vector::view::{self, View, Wide};
 use nacre_column::{Values, Vector};
 use nacre_types::{DataType, Error, PhysicalType, Result, decimal as exact};
-use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -94,32 +93,63 @@ enum Total {
 fn states(types: &Types<'_>, total: Total) -> Result<Box<dyn State>> {
     let (argument, result) = (types.first(), types.result);
     if argument.is_float() {
-        return Ok(Box::new(FloatSums { total, sums: Vec::new(), counts: Vec::new() }));
+        return Ok(Box::new(FloatSums { total, sums: Sums::default() }));
     }
     if argument.is_numeric() || argument == DataType::Null {
-        let (sums, counts) = (Vec::new(), Vec::new());
-        return Ok(Box::new(ExactSums { total, argument, result, sums, counts }));
+        return Ok(Box::new(ExactSums { total, argument, result, sums: Sums::default() }));
     }
     Err(Error::type_error(format!("no SUM or AVG of {argument}")).with_sqlstate("42883"))
 }
 
-/// The exact sum and the number of values of each group.
-struct ExactSums {
-    total: Total,
-    argument: DataType,
-    result: DataType,
-    sums: Vec<i128>,
+/// The sum and the number of values of each group.
+#[derive(Default)]
+struct Sums<T> {
+    sums: Vec<T>,
     counts: Vec<u64>,
 }
 
-impl State for ExactSums {
+impl<T: Copy + Default> Sums<T> {
     fn resize(&mut self, groups: usize) {
-        self.sums.resize(groups, 0);
+        self.sums.resize(groups, T::default());
         self.counts.resize(groups, 0);
     }
 
     fn memory_bytes(&self) -> usize {
-        self.sums.capacity() * 16 + self.counts.capacity() * 8
+        self.sums.capacity() * size_of::<T>() + self.counts.capacity() * 8
+    }
+
+    /// Adds groups `from..` of other sums to the groups `ids` of these.
+    fn merge(
+        &mut self,
+        other: &Sums<T>,
+        from: usize,
+        ids: &[u32],
+        add: impl Fn(T, T) -> Option<T>,
+    ) -> Result<()> {
+        for (at, id) in ids.iter().enumerate() {
+            let sum = &mut self.sums[*id as usize];
+            *sum = add(*sum, state(&other.sums, from + at)).ok_or_else(too_large)?;
+            self.counts[*id as usize] += state(&other.counts, from + at);
+        }
+        Ok(())
+    }
+}
+
+/// Sums of integers and decimals.
+struct ExactSums {
+    total: Total,
+    argument: DataType,
+    result: DataType,
+    sums: Sums<i128>,
+}
+
+impl State for ExactSums {
+    fn resize(&mut self, groups: usize) {
+        self.sums.resize(groups);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.sums.memory_bytes()
     }
 
     fn update(
@@ -128,31 +158,22 @@ impl State for ExactSums {
         rows: ActiveRows<'_>,
         groups: Groups<'_>,
     ) -> Result<()> {
-        let Some(arg) = args.first().filter(|arg| arg.data_type() != DataType::Null) else {
-            return Ok(());
-        };
         let mut selection = Vec::new();
-        let rows = not_null(arg, rows, &mut selection);
+        let Some((arg, rows)) = counted(args, rows, &mut selection) else { return Ok(()) };
         let values = view::wide(arg).ok_or_else(|| wrong(arg.data_type()))?;
-        add_exact(&values, rows, groups, &mut self.sums, &mut self.counts)
+        add_exact(&values, rows, groups, &mut self.sums)
     }
 
     fn merge(&mut self, other: &dyn State, from: usize, ids: &[u32]) -> Result<()> {
-        let Some(other) = other.as_any().downcast_ref::<ExactSums>() else { return Err(unlike()) };
-        for (at, id) in ids.iter().enumerate() {
-            let id = *id as usize;
-            let sum = self.sums[id].checked_add(state(&other.sums, from + at));
-            self.sums[id] = sum.ok_or_else(too_large)?;
-            self.counts[id] += state(&other.counts, from + at);
-        }
-        Ok(())
+        let other: &ExactSums = like(other)?;
+        self.sums.merge(&other.sums, from, ids, i128::checked_add)
     }
 
     fn finish(&self, groups: Range<usize>, _: Room) -> Result<Vector> {
         let (from, to) = (self.argument.scale(), self.result.scale());
-        let counts = &self.counts[groups.clone()];
+        let counts = &self.sums.counts[groups.clone()];
         let mut out = Vec::with_capacity(groups.len());
-        for (sum, count) in self.sums[groups].iter().zip(counts) {
+        for (sum, count) in self.sums.sums[groups].iter().zip(counts) {
             let (value, name) = match self.total {
                 _ if *count == 0 => (Some(0), ""),
                 Total::Average => {
@@ -173,27 +194,21 @@ impl State for ExactSums {
     fn is_order_free(&self) -> bool {
         true
     }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
 }
 
-/// The sum of doubles and the number of values of each group.
+/// Sums of doubles.
 struct FloatSums {
     total: Total,
-    sums: Vec<f64>,
-    counts: Vec<u64>,
+    sums: Sums<f64>,
 }
 
 impl State for FloatSums {
     fn resize(&mut self, groups: usize) {
-        self.sums.resize(groups, 0.0);
-        self.counts.resize(groups, 0);
+        self.sums.resize(groups);
     }
 
     fn memory_bytes(&self) -> usize {
-        self.sums.capacity() * 8 + self.counts.capacity() * 8
+        self.sums.memory_bytes()
     }
 
     fn update(
@@ -202,32 +217,25 @@ impl State for FloatSums {
         rows: ActiveRows<'_>,
         groups: Groups<'_>,
     ) -> Result<()> {
-        let Some(arg) = args.first().filter(|arg| arg.data_type() != DataType::Null) else {
-            return Ok(());
-        };
         let mut selection = Vec::new();
-        let rows = not_null(arg, rows, &mut selection);
+        let Some((arg, rows)) = counted(args, rows, &mut selection) else { return Ok(()) };
         let values = view::f64s(arg).ok_or_else(|| wrong(arg.data_type()))?;
         for row in rows.iter() {
             let group = groups.of(row);
-            self.sums[group] += values.get(row);
-            self.counts[group] += 1;
+            self.sums.sums[group] += values.get(row);
+            self.sums.counts[group] += 1;
         }
         Ok(())
     }
 
     fn merge(&mut self, other: &dyn State, from: usize, ids: &[u32]) -> Result<()> {
-        let Some(other) = other.as_any().downcast_ref::<FloatSums>() else { return Err(unlike()) };
-        for (at, id) in ids.iter().enumerate() {
-            self.sums[*id as usize] += state(&other.sums, from + at);
-            self.counts[*id as usize] += state(&other.counts, from + at);
-        }
-        Ok(())
+        let other: &FloatSums = like(other)?;
+        self.sums.merge(&other.sums, from, ids, |a, b| Some(a + b))
     }
 
     fn finish(&self, groups: Range<usize>, _: Room) -> Result<Vector> {
-        let counts = &self.counts[groups.clone()];
-        let out = self.sums[groups].iter().zip(counts).map(|(sum, count)| match self.total {
+        let counts = &self.sums.counts[groups.clone()];
+        let out = self.sums.sums[groups].iter().zip(counts).map(|(sum, count)| match self.total {
             Total::Average if *count > 0 => sum / *count as f64,
             _ => *sum,
         });
@@ -238,10 +246,6 @@ impl State for FloatSums {
     /// Every addition rounds.
     fn is_order_free(&self) -> bool {
         false
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 
@@ -254,9 +258,9 @@ fn add_exact(
     values: &Wide<'_>,
     rows: ActiveRows<'_>,
     groups: Groups<'_>,
-    sums: &mut [i128],
-    counts: &mut [u64],
+    into: &mut Sums<i128>,
 ) -> Result<()> {
+    let Sums { sums, counts } = into;
     if let Groups::One = groups {
         counts[0] += rows.count() as u64;
         let sum = match (values, rows.selection) {

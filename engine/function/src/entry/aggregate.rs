@@ -41,6 +41,17 @@ pub struct AggregateExpression {
     pub rule: AggregateRule,
 }
 
+/// An entry of an aggregate that is null over no rows, and may fail.
+pub const fn aggregate(
+    names: &'static [&'static str],
+    doc: Doc,
+    rule: AggregateRule,
+    accumulation: Accumulation,
+) -> AggregateFunction {
+    let (over_nothing, may_fail) = (OverNothing::Null, possibly);
+    AggregateFunction { names, doc, rule, over_nothing, may_fail, accumulation }
+}
+
 /// Turns a call into an expression over aggregates.
 pub type AggregateRule = fn(&mut dyn AggregateBinding, AggregateArguments<'_>) -> Result<Operand>;
 
@@ -84,7 +95,7 @@ impl Types<'_> {
 }
 
 /// The states of one aggregate for all groups.
-pub trait State: Send + Sync {
+pub trait State: Send + Sync + Any {
     /// Makes room for this number of groups.
     fn resize(&mut self, groups: usize);
     /// Estimated memory in bytes.
@@ -103,8 +114,6 @@ pub trait State: Send + Sync {
     fn finish(&self, groups: Range<usize>, room: Room) -> Result<Vector>;
     /// Whether the result does not depend on the order of rows.
     fn is_order_free(&self) -> bool;
-    /// For [`State::merge`], to downcast the other states.
-    fn as_any(&self) -> &dyn Any;
 }
 
 /// The rows of one group, at least one.
@@ -266,15 +275,19 @@ pub fn never(_: &[DataType]) -> bool {
     false
 }
 
-/// For aggregates that may fail.
-pub fn possibly(_: &[DataType]) -> bool {
+fn possibly(_: &[DataType]) -> bool {
     true
 }
 
 impl AggregateFunction {
+    /// The entry of an aggregate that fails over no arguments.
+    pub const fn infallible(self) -> AggregateFunction {
+        AggregateFunction { may_fail: never, ..self }
+    }
+
     /// The name that `EXPLAIN` shows.
     pub fn name(&self) -> &'static str {
-        self.names.first().copied().unwrap_or_default()
+        self.names[0]
     }
 
     /// Whether partial states can be accumulated separately and merged.
