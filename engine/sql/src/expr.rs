@@ -21,6 +21,43 @@ impl Aggregate {
     }
 }
 
+/// Calls a function on each direct child of an expression, by shared or by mutable references: the
+/// one list of children for both.
+macro_rules! for_each_child {
+    ($kind:expr, $f:ident, $iter:ident) => {{
+        use ExprKind::*;
+        match $kind {
+            Column(_) | Literal(_) | Parameter(_) | Outer { .. } | Placeholder(_) => {}
+            Cast(a) | Not(a) | Negate(a) => $f(a),
+            IsNull { arg, .. } | IsBoolean { arg, .. } => $f(arg),
+            Binary { left, right, .. } => {
+                $f(left);
+                $f(right);
+            }
+            And(list) | Or(list) => list.$iter().for_each($f),
+            Case { branches, otherwise } => {
+                for (condition, result) in branches {
+                    $f(condition);
+                    $f(result);
+                }
+                if let Some(e) = otherwise {
+                    $f(e);
+                }
+            }
+            InList { arg, list, .. } => {
+                $f(arg);
+                list.$iter().for_each($f);
+            }
+            Like { arg, pattern, .. } => {
+                $f(arg);
+                $f(pattern);
+            }
+            Function { args, .. } => args.$iter().for_each($f),
+            Subquery(sub) => sub.args.$iter().chain(sub.operands.$iter()).for_each($f),
+        }
+    }};
+}
+
 impl Expr {
     /// Builds a literal of the given type.
     pub fn literal(value: Value, data_type: DataType) -> Expr {
@@ -44,69 +81,11 @@ impl Expr {
 
     /// Calls `f` on each direct child.
     pub fn for_each_child<'a>(&'a self, f: &mut dyn FnMut(&'a Expr)) {
-        use ExprKind::*;
-        match &self.kind {
-            Column(_) | Literal(_) | Parameter(_) | Outer { .. } | Placeholder(_) => {}
-            Cast(a) | Not(a) | Negate(a) => f(a),
-            IsNull { arg, .. } | IsBoolean { arg, .. } => f(arg),
-            Binary { left, right, .. } => {
-                f(left);
-                f(right);
-            }
-            And(list) | Or(list) => list.iter().for_each(f),
-            Case { branches, otherwise } => {
-                for (condition, result) in branches {
-                    f(condition);
-                    f(result);
-                }
-                if let Some(e) = otherwise {
-                    f(e);
-                }
-            }
-            InList { arg, list, .. } => {
-                f(arg);
-                list.iter().for_each(f);
-            }
-            Like { arg, pattern, .. } => {
-                f(arg);
-                f(pattern);
-            }
-            Function { args, .. } => args.iter().for_each(f),
-            Subquery(sub) => sub.args.iter().chain(&sub.operands).for_each(f),
-        }
+        for_each_child!(&self.kind, f, iter)
     }
 
     /// Calls `f` on each direct child, mutably.
     pub fn for_each_child_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
-        use ExprKind::*;
-        match &mut self.kind {
-            Column(_) | Literal(_) | Parameter(_) | Outer { .. } | Placeholder(_) => {}
-            Cast(a) | Not(a) | Negate(a) => f(a),
-            IsNull { arg, .. } | IsBoolean { arg, .. } => f(arg),
-            Binary { left, right, .. } => {
-                f(left);
-                f(right);
-            }
-            And(list) | Or(list) => list.iter_mut().for_each(f),
-            Case { branches, otherwise } => {
-                for (condition, result) in branches {
-                    f(condition);
-                    f(result);
-                }
-                if let Some(e) = otherwise {
-                    f(e);
-                }
-            }
-            InList { arg, list, .. } => {
-                f(arg);
-                list.iter_mut().for_each(f);
-            }
-            Like { arg, pattern, .. } => {
-                f(arg);
-                f(pattern);
-            }
-            Function { args, .. } => args.iter_mut().for_each(f),
-            Subquery(sub) => sub.args.iter_mut().chain(&mut sub.operands).for_each(f),
-        }
+        for_each_child!(&mut self.kind, f, iter_mut)
     }
 }

@@ -1,11 +1,60 @@
 //! Traversal of plans: columns, inputs and expressions.
 
 use crate::expr::{Aggregate, Expr};
-use crate::plan::tree::{Field, JoinKind, Plan, PlanNode};
+use crate::plan::tree::{Field, JoinKind, Plan, PlanNode, SortKey};
 use nacre_types::DataType;
 use nacre_types::hash::Set;
 use std::any::Any;
 use std::sync::Arc;
+
+/// Calls a function on each direct input of a plan, by shared or by mutable references: the one list
+/// of inputs for both.
+macro_rules! for_each_input {
+    ($plan:expr, $f:ident, $iter:ident, $of_node:ident, $shared:path) => {
+        match $plan {
+            Plan::Scan { .. } | Plan::Values { .. } | Plan::Given { .. } => {}
+            Plan::Filter { input, .. }
+            | Plan::Project { input, .. }
+            | Plan::Aggregate { input, .. }
+            | Plan::Sort { input, .. }
+            | Plan::Limit { input, .. } => $f(input),
+            Plan::Node(node) => node.$of_node($f),
+            Plan::Shared { input, .. } => $f($shared(input)),
+            Plan::Union { inputs, .. } => inputs.$iter().for_each($f),
+            Plan::Join { left, right, .. } | Plan::Recursive { base: left, step: right, .. } => {
+                $f(left);
+                $f(right);
+            }
+        }
+    };
+}
+
+/// Calls a function on each expression of a plan node itself, by shared or by mutable references: the
+/// one list of expressions for both.
+macro_rules! for_each_expr {
+    ($plan:expr, $f:ident, $iter:ident, $exprs:ident, $of_node:ident) => {
+        match $plan {
+            Plan::Scan { filters, .. } => filters.$iter().for_each($f),
+            Plan::Values { rows, .. } => rows.$iter().flatten().for_each($f),
+            Plan::Filter { predicate, .. } => $f(predicate),
+            Plan::Project { exprs, .. } => exprs.$iter().for_each($f),
+            Plan::Aggregate { groups, aggregates, .. } => {
+                let parts = aggregates.$iter().flat_map(Aggregate::$exprs);
+                groups.$iter().chain(parts).for_each($f);
+            }
+            Plan::Join { keys, residual, .. } => {
+                keys.$iter().flat_map(|(l, r)| [l, r]).chain(residual).for_each($f);
+            }
+            Plan::Sort { keys, .. } => keys.$iter().for_each(|SortKey { expr, .. }| $f(expr)),
+            Plan::Node(node) => node.$of_node($f),
+            Plan::Limit { offset, limit, .. } => offset.$iter().chain(limit).for_each($f),
+            Plan::Union { .. }
+            | Plan::Given { .. }
+            | Plan::Recursive { .. }
+            | Plan::Shared { .. } => {}
+        }
+    };
+}
 
 impl Plan {
     /// A plan with no rows and no columns, left in place of a plan that was taken.
@@ -104,21 +153,7 @@ impl Plan {
 impl Plan {
     /// Calls `f` on each direct input.
     pub fn for_each_input<'p>(&'p self, f: &mut dyn FnMut(&'p Plan)) {
-        match self {
-            Plan::Scan { .. } | Plan::Values { .. } | Plan::Given { .. } => {}
-            Plan::Filter { input, .. }
-            | Plan::Project { input, .. }
-            | Plan::Aggregate { input, .. }
-            | Plan::Sort { input, .. }
-            | Plan::Limit { input, .. } => f(input),
-            Plan::Node(node) => node.for_each_input(f),
-            Plan::Shared { input, .. } => f(input),
-            Plan::Union { inputs, .. } => inputs.iter().for_each(f),
-            Plan::Join { left, right, .. } | Plan::Recursive { base: left, step: right, .. } => {
-                f(left);
-                f(right);
-            }
-        }
+        for_each_input!(self, f, iter, for_each_input, Arc::as_ref)
     }
 
     /// Whether `test` holds for this node or one below it, parents first. Visits a shared plan
@@ -151,69 +186,17 @@ impl Plan {
 
     /// Calls `f` on each expression of the node itself.
     pub fn for_each_expr<'p>(&'p self, f: &mut dyn FnMut(&'p Expr)) {
-        match self {
-            Plan::Scan { filters, .. } => filters.iter().for_each(f),
-            Plan::Values { rows, .. } => rows.iter().flatten().for_each(f),
-            Plan::Filter { predicate, .. } => f(predicate),
-            Plan::Project { exprs, .. } => exprs.iter().for_each(f),
-            Plan::Aggregate { groups, aggregates, .. } => {
-                let parts = aggregates.iter().flat_map(Aggregate::exprs);
-                groups.iter().chain(parts).for_each(f);
-            }
-            Plan::Join { keys, residual, .. } => {
-                keys.iter().flat_map(|(l, r)| [l, r]).chain(residual).for_each(f);
-            }
-            Plan::Sort { keys, .. } => keys.iter().map(|k| &k.expr).for_each(f),
-            Plan::Node(node) => node.for_each_expr(f),
-            Plan::Limit { offset, limit, .. } => offset.iter().chain(limit).for_each(f),
-            Plan::Union { .. }
-            | Plan::Given { .. }
-            | Plan::Recursive { .. }
-            | Plan::Shared { .. } => {}
-        }
+        for_each_expr!(self, f, iter, exprs, for_each_expr)
     }
 
     /// Calls `f` on each direct input, mutably. Copies shared inputs so that changes stay in this
     /// plan.
     pub fn for_each_input_mut(&mut self, f: &mut dyn FnMut(&mut Plan)) {
-        match self {
-            Plan::Scan { .. } | Plan::Values { .. } | Plan::Given { .. } => {}
-            Plan::Filter { input, .. }
-            | Plan::Project { input, .. }
-            | Plan::Aggregate { input, .. }
-            | Plan::Sort { input, .. }
-            | Plan::Limit { input, .. } => f(input),
-            Plan::Node(node) => node.for_each_input_mut(f),
-            Plan::Shared { input, .. } => f(Arc::make_mut(input)),
-            Plan::Union { inputs, .. } => inputs.iter_mut().for_each(f),
-            Plan::Join { left, right, .. } | Plan::Recursive { base: left, step: right, .. } => {
-                f(left);
-                f(right);
-            }
-        }
+        for_each_input!(self, f, iter_mut, for_each_input_mut, Arc::make_mut)
     }
 
     /// Calls `f` on each expression of the node itself, mutably.
     pub fn for_each_expr_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
-        match self {
-            Plan::Scan { filters, .. } => filters.iter_mut().for_each(f),
-            Plan::Values { rows, .. } => rows.iter_mut().flatten().for_each(f),
-            Plan::Filter { predicate, .. } => f(predicate),
-            Plan::Project { exprs, .. } => exprs.iter_mut().for_each(f),
-            Plan::Aggregate { groups, aggregates, .. } => {
-                let parts = aggregates.iter_mut().flat_map(Aggregate::exprs_mut);
-                groups.iter_mut().chain(parts).for_each(f);
-            }
-            Plan::Join { keys, residual, .. } => {
-                keys.iter_mut().flat_map(|(l, r)| [l, r]).chain(residual).for_each(f);
-            }
-            Plan::Sort { keys, .. } => keys.iter_mut().map(|k| &mut k.expr).for_each(f),
-            Plan::Node(node) => node.for_each_expr_mut(f),
-            Plan::Limit { offset, limit, .. } => offset.iter_mut().chain(limit).for_each(f),
-            Plan::Union { .. }
-            | Plan::Given { .. }
-            | Plan::Recursive { .. }
-            | Plan::Shared { .. } => {}
-        }
+        for_each_expr!(self, f, iter_mut, exprs_mut, for_each_expr_mut)
     }
 }
