@@ -438,12 +438,6 @@ pub trait PlanNode: DynamicNode + Debug + Send + Sync {
         true
     }
 
-    /// Whether an output row may stand for several input rows or depend on other rows. `FOR UPDATE`
-    /// rejects such a query because it cannot tell which rows to lock.
-    fn merges_rows(&self) -> bool {
-        true
-    }
-
     /// Computes a correlated subquery for all arguments at once: appends the columns of `domain` to
     /// each input that `spread` is called on, replaces references to the enclosing row by those
     /// columns, and returns their position in the output.

@@ -209,6 +209,10 @@ fn messages() {
             "FOR UPDATE with DISTINCT, GROUP BY or aggregates",
         ),
         ("select distinct a from t for update", "FOR UPDATE with DISTINCT, GROUP BY or aggregates"),
+        (
+            "select distinct on (a) a from t order by a for update",
+            "FOR UPDATE with DISTINCT, GROUP BY or aggregates",
+        ),
         ("select count(*) from t for update", "FOR UPDATE with DISTINCT, GROUP BY or aggregates"),
         ("select * from u as x (p, q, r) for update", "FOR UPDATE on a table with renamed columns"),
     ] {

@@ -63,7 +63,8 @@ fn groups(plan: &Plan) -> bool {
         | Plan::Project { input, .. }
         | Plan::Sort { input, .. }
         | Plan::Limit { input, .. } => groups(input),
-        Plan::Node(node) => node.merges_rows(),
+        // Window functions and set operations look at other rows, `DISTINCT ON` passes one row for several.
+        Plan::Node(_) => true,
         _ => false,
     }
 }

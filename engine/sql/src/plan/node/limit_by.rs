@@ -85,10 +85,6 @@ impl PlanNode for LimitBy {
         !self.offset.iter().chain(&self.limit).all(is_literal)
     }
 
-    fn merges_rows(&self) -> bool {
-        false
-    }
-
     fn spread(
         &mut self,
         domain: &Domain,
