@@ -36,8 +36,9 @@ pub(super) fn only_partition(
     table.partition_of_values(&values).ok()
 }
 
-/// The constants that the filters compare the key columns with. Also `None` if a value cannot be
-/// computed or does not fit its column: the scan then compares it, or raises its error, row by row.
+/// The constants that the filters compare the key columns with: for each column the first that fits
+/// it. Also `None` if none fits, or one before it cannot be computed: the scan then compares it, or
+/// raises its error, row by row.
 fn key_values(
     schema: &TableSchema,
     columns: &[usize],
@@ -45,12 +46,17 @@ fn key_values(
     filters: &[Expr],
     context: &Context<'_>,
 ) -> Option<Vec<Value>> {
-    let key = equalities(schema, projection, filters).key(columns)?;
-    let value = |(expr, column): (&Expr, &usize)| {
-        let value = expr::evaluate_constant(expr, context).ok()?;
-        (value.is_null() || schema.columns[*column].check(&value).is_ok()).then_some(value)
+    let equalities = equalities(schema, projection, filters);
+    let value = |column: &usize| {
+        for expr in equalities.values(*column) {
+            let value = expr::evaluate_constant(expr, context).ok()?;
+            if value.is_null() || schema.columns[*column].check(&value).is_ok() {
+                return Some(value);
+            }
+        }
+        None
     };
-    key.into_iter().zip(columns).map(value).collect()
+    columns.iter().map(value).collect()
 }
 
 /// Looks up one key, once.

@@ -85,10 +85,11 @@ fn scanned(plan: &Plan) -> Option<(&Arc<TableSchema>, &[usize], Find)> {
     let Plan::Scan { table, projection, filters } = plan else { return None };
     let Equalities { fixed, mut rest } = equalities(table, projection, filters);
     let mut equal: Vec<(usize, Slot)> = Vec::with_capacity(fixed.len());
-    for fixed in fixed {
-        match Slot::of(fixed.value) {
-            Some(slot) => equal.push((fixed.column, slot)),
-            None => rest.push(fixed.filter),
+    for equality in fixed {
+        let is_known = equal.iter().any(|(column, _)| *column == equality.column);
+        match Slot::of(equality.value) {
+            Some(slot) if !is_known => equal.push((equality.column, slot)),
+            _ => rest.push(equality.filter),
         }
     }
     let key = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns);

@@ -19,22 +19,22 @@ pub struct Equality<'a> {
 /// A conjunction of filters, split into the columns it fixes and the remaining conjuncts.
 #[derive(Clone, Debug, Default)]
 pub struct Equalities<'a> {
-    /// Fixed columns, each once, with the first filter that fixes it.
+    /// In the order of the filters. A column may have several. All of them must hold, so that each
+    /// alone finds the rows: where the value of one is of no use, the next can stand in.
     pub fixed: Vec<Equality<'a>>,
-    /// The other conjuncts, including further equalities of a fixed column.
+    /// The other conjuncts.
     pub rest: Vec<&'a Expr>,
 }
 
 impl<'a> Equalities<'a> {
-    /// Returns the values of a key, in the order of its columns; `None` unless all of them are
-    /// fixed.
-    pub fn key(&self, columns: &[usize]) -> Option<Vec<&'a Expr>> {
-        columns.iter().map(|column| self.value(*column)).collect()
+    /// Whether all of these columns are fixed.
+    pub fn fix(&self, columns: &[usize]) -> bool {
+        columns.iter().all(|column| self.values(*column).next().is_some())
     }
 
-    /// Returns the value of a column, if it is fixed.
-    pub fn value(&self, column: usize) -> Option<&'a Expr> {
-        self.fixed.iter().find(|fixed| fixed.column == column).map(|fixed| fixed.value)
+    /// Returns the values that a column must equal, in the order of the filters.
+    pub fn values(&self, column: usize) -> impl Iterator<Item = &'a Expr> {
+        self.fixed.iter().filter(move |fixed| fixed.column == column).map(|fixed| fixed.value)
     }
 }
 
@@ -54,10 +54,7 @@ pub fn equalities<'a>(
             continue;
         }
         match equality(filter, projection) {
-            Some(equality)
-                if table.columns[equality.column].data_type != DataType::Interval
-                    && found.value(equality.column).is_none() =>
-            {
+            Some(equality) if table.columns[equality.column].data_type != DataType::Interval => {
                 found.fixed.push(equality)
             }
             _ => found.rest.push(filter),
