@@ -86,15 +86,15 @@ fn load(
         }
         other => (other, false),
     };
-    let loaded = appender.and_then(|appender| append(appender, source, &progress));
+    let loaded = appender
+        .map_err(|error| error.context(file.display()))
+        .and_then(|appender| append(appender, source, file, &progress));
     match loaded {
         Ok(rows) => Ok(rows),
         Err(error) => {
             if created {
                 database::execute(session, &format!("drop table {}", quoted(&args.table)), &[])?;
             }
-            let named = error.message().starts_with(&format!("{}: ", file.display()));
-            let error = if named { error } else { error.context(file.display()) };
             Err(Failure::from(error))
         }
     }
@@ -105,21 +105,23 @@ fn appender(session: &mut Session, args: &ImportArgs) -> Result<Appender, Error>
 }
 
 /// Appends the source's rows. Returns the number of rows read and the number of rows inserted or
-/// replaced.
+/// replaced. Errors name the file: those of the source do so themselves.
 fn append(
     mut appender: Appender,
     source: &mut dyn Source,
+    file: &Path,
     progress: &Progress,
 ) -> Result<(u64, u64), Error> {
     source.bind(&appender.schema().clone())?;
     let mut rows = 0;
     while let Some(batch) = source.next()? {
-        appender.append(&batch)?;
+        appender.append(&batch).map_err(|error| error.context(file.display()))?;
         rows += batch.rows as u64;
         progress.update(source.done(), rows);
     }
     progress.phase("writing");
-    Ok((rows, block_on(appender.finish())?))
+    let written = block_on(appender.finish()).map_err(|error| error.context(file.display()))?;
+    Ok((rows, written))
 }
 
 /// Builds the CREATE TABLE statement for a file's columns.

@@ -8,7 +8,7 @@ use crate::error::from_js;
 use js_sys::Promise;
 use js_sys::futures::JsFuture;
 use nacre_host::{LocalFile, LocalStore, ReadRange};
-use nacredb::{Error, Result};
+use nacredb::{Error, ErrorKind, Result};
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
@@ -97,7 +97,11 @@ impl LocalStore for WasmStore {
     }
 
     fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
-        with(self.0, name, |store| store.create(name)).map(|file| self.file(name, file))
+        match with(self.0, name, |store| store.create(name)) {
+            Ok(file) => Ok(self.file(name, file)),
+            Err(error) if error.kind() == ErrorKind::Limit => Err(Error::no_file(error.message())),
+            Err(error) => Err(error),
+        }
     }
 
     fn remove(&self, name: &str) -> Result<()> {

@@ -68,9 +68,9 @@ pub trait LocalStore: Send + Sync {
     fn list(&self) -> Result<Vec<String>>;
     /// Opens a file. Returns `not_found` if it does not exist.
     fn open(&self, name: &str) -> Result<Arc<dyn LocalFile>>;
-    /// Creates an empty file. Returns `already_exists` if there is one of that name, and `limit`,
-    /// with nothing changed, if the store cannot hold another file. The name is durable once the
-    /// file has been synced with [`LocalFile::sync`].
+    /// Creates an empty file. Returns `already_exists` if there is one of that name, and
+    /// [`Error::no_file`], with nothing changed, if the store cannot hold another file. The name is
+    /// durable once the file has been synced with [`LocalFile::sync`].
     fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>>;
     /// Removes a file. Returns `not_found` if it does not exist. Reads through a handle that is
     /// still open may fail afterwards. A crash may undo the removal.

@@ -17,7 +17,7 @@ use crate::position::Lsn;
 use crate::sync::{AtomicU64, Ordering};
 use nacre_host::{LocalFile, LocalStore};
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Error, ErrorKind, Result, invariant};
+use nacre_types::{Error, Reason, Result, invariant};
 use std::sync::Arc;
 
 /// Maximum size of a reused buffer: one that grew for a big record is freed.
@@ -160,7 +160,7 @@ impl Writer {
         );
         self.file = match create_chunk(store, self.database_id, self.written) {
             // No file is available: continue with the present chunk.
-            Err(NoChunk::Create(error)) if error.kind() == ErrorKind::Limit => return Ok(()),
+            Err(NoChunk::Create(error)) if error.reason() == Some(Reason::NoFile) => return Ok(()),
             made => made?,
         };
         debug_assert!(self.start() < self.written, "a chunk follows one without records");

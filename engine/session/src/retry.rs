@@ -4,7 +4,7 @@
 use crate::binding::Binding;
 use crate::engine::Engine;
 use nacre_sql::{NameResolution, Statement};
-use nacre_types::{Error, ErrorKind};
+use nacre_types::{Error, ErrorKind, Reason};
 
 /// Maximum retries of one autocommit statement after conflicts, and after catalog changes.
 const CONFLICTS: u32 = 32;
@@ -20,7 +20,9 @@ impl Shortages {
     /// files, and the host can prepare more.
     pub fn should_retry(&mut self, error: &Error, engine: &Engine) -> bool {
         self.0 += 1;
-        error.kind() == ErrorKind::Limit && self.0 <= SHORTAGES && engine.host().store.ran_short()
+        error.reason() == Some(Reason::NoFile)
+            && self.0 <= SHORTAGES
+            && engine.host().store.ran_short()
     }
 }
 

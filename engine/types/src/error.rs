@@ -123,6 +123,10 @@ pub enum Reason {
     DuplicateKey,
     /// A value is outside the range of its type.
     OutOfRange,
+    /// A store can hold no further file for now.
+    NoFile,
+    /// A name is unknown but close to a known one, which the message suggests.
+    Misspelled,
 }
 
 /// A position in SQL text.
@@ -220,7 +224,14 @@ impl Error {
         Error::constraint(message).with_sqlstate("23505").with_reason(Reason::DuplicateKey)
     }
 
-    fn with_reason(mut self, reason: Reason) -> Error {
+    /// A store that can hold no further file for now: kind `limit`.
+    #[cold]
+    pub fn no_file(message: impl Into<String>) -> Error {
+        Error::limit(message).with_reason(Reason::NoFile)
+    }
+
+    /// Sets the reason.
+    pub fn with_reason(mut self, reason: Reason) -> Error {
         self.0.reason = Some(reason);
         self
     }

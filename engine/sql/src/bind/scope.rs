@@ -2,7 +2,7 @@
 
 use crate::expr::Expr;
 use crate::plan::Field;
-use nacre_types::{DataType, Error, Result};
+use nacre_types::{DataType, Error, Reason, Result};
 use std::ops::Range;
 
 /// Name of a hidden column that queries cannot spell: the number of a row that a statement changes.
@@ -161,7 +161,9 @@ pub(crate) fn with_suggestion<'n>(
         }
     }
     match best {
-        Some((_, candidate)) => error.and(format!("did you mean `{candidate}`?")),
+        Some((_, candidate)) => {
+            error.and(format!("did you mean `{candidate}`?")).with_reason(Reason::Misspelled)
+        }
         None => error,
     }
 }
@@ -187,5 +189,5 @@ fn edit_distance(a: &str, b: &str, limit: usize) -> usize {
         }
         before = std::mem::replace(&mut last, row);
     }
-    last.last().copied().unwrap_or(0)
+    last[b.len()]
 }

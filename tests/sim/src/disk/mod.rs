@@ -297,7 +297,7 @@ impl State {
         if self.counts.calls < self.crowded_until {
             self.counts.faults += 1;
             self.ran_short = true;
-            return Err(Error::limit("simulated: no further file"));
+            return Err(Error::no_file("simulated: no further file"));
         }
         Ok(())
     }

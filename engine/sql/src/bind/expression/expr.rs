@@ -15,7 +15,7 @@ use nacre_function::scalar::numbers::POWER;
 use nacre_function::scalar::pattern::REGEXP_LIKE;
 use nacre_function::scalar::rounding::{CEIL, FLOOR};
 use nacre_function::scalar::text::POSITION;
-use nacre_types::{DataType, Error, Result, Value, interval};
+use nacre_types::{DataType, Error, Reason, Result, Value, interval};
 use sqlparser::ast::{self, BinaryOperator as Op, Expr as E, UnaryOperator, Value as Literal};
 
 impl<'a> Binder<'a> {
@@ -98,7 +98,7 @@ impl<'a> Binder<'a> {
         let error = self.unknown_column(env, table, &ident.value).at(at);
         let is_text = table.is_none()
             && ident.quote_style == Some('"')
-            && !error.message().contains("did you mean");
+            && error.reason() != Some(Reason::Misspelled);
         Err(if is_text { error.and("write text in 'single quotes'") } else { error })
     }
 
