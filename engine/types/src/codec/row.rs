@@ -61,16 +61,13 @@ impl RowLayout {
         &self.types
     }
 
-    /// Encodes one row of values, which must be of the layout's types.
+    /// Encodes one row of values. Errors: `type` for a value that is not of its column's type.
     pub fn encode(&self, row: &[Value]) -> Result<Vec<u8>> {
         if row.len() != self.types.len() {
             return Err(Error::type_error("row has the wrong number of values"));
         }
-        let variable = || {
-            self.bytes_columns
-                .iter()
-                .map(|column| bytes_of(&row[*column as usize]).unwrap_or_default())
-        };
+        let variable =
+            || self.bytes_columns.iter().filter_map(|column| bytes_of(&row[*column as usize]));
         let mut out =
             Vec::with_capacity(self.fixed_end + variable().map(<[u8]>::len).sum::<usize>());
         out.put_u16(self.version);
@@ -82,7 +79,11 @@ impl RowLayout {
             }
             let mismatch = || Error::type_error(format!("value {value} is not {data_type}"));
             match data_type.physical() {
-                PhysicalType::Bool => out.push(matches!(value, Value::Boolean(true)) as u8),
+                PhysicalType::Bool => out.push(match value {
+                    Value::Boolean(v) => u8::from(*v),
+                    Value::Null => 0,
+                    _ => return Err(mismatch()),
+                }),
                 PhysicalType::I64 => {
                     let v = if value.is_null() {
                         0
@@ -99,7 +100,11 @@ impl RowLayout {
                     });
                 }
                 PhysicalType::F64 => {
-                    let v = if let Value::Float(v) = value { *v } else { 0.0 };
+                    let v = match value {
+                        Value::Float(v) => *v,
+                        Value::Null => 0.0,
+                        _ => return Err(mismatch()),
+                    };
                     out.put_u64(v.to_bits());
                 }
                 PhysicalType::Bytes => {
@@ -147,9 +152,7 @@ impl RowLayout {
     fn slot<const N: usize>(&self, row: &[u8], column: usize) -> [u8; N] {
         let at = self.slots[column] as usize;
         let mut out = [0; N];
-        if let Some(bytes) = row.get(at..at + N) {
-            out.copy_from_slice(bytes);
-        }
+        out.copy_from_slice(&row[at..at + N]);
         out
     }
 
@@ -162,7 +165,7 @@ impl RowLayout {
                 u32::from_le_bytes(self.slot(row, self.bytes_columns[n - 1] as usize)) as usize
             }
         };
-        row.get(self.fixed_end + start..self.fixed_end + end).unwrap_or(&[])
+        &row[self.fixed_end + start..self.fixed_end + end]
     }
 
     /// One column as a value.
@@ -237,6 +240,25 @@ pub fn from_bytes(data_type: DataType, bytes: &[u8]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_of_another_type_is_refused() {
+        let types = [DataType::Boolean, DataType::Float64, DataType::Int64, DataType::TEXT];
+        let values = [
+            Value::Boolean(true),
+            Value::Float(1.5),
+            Value::Int(7),
+            Value::Text("t".into()),
+            Value::Null,
+        ];
+        for (at, data_type) in types.into_iter().enumerate() {
+            let layout = RowLayout::new(vec![data_type], 1);
+            for (of, value) in values.iter().enumerate() {
+                let encoded = layout.encode(std::slice::from_ref(value));
+                assert_eq!(encoded.is_ok(), of == at || value.is_null(), "{value} as {data_type}");
+            }
+        }
+    }
 
     #[test]
     fn rows_round_trip_and_damage_is_found() {
