@@ -75,7 +75,7 @@ impl WindowRow<'_> {
 impl WindowFunction {
     /// The name that `EXPLAIN` shows.
     pub fn name(&self) -> &'static str {
-        self.names.first().copied().unwrap_or_default()
+        self.names[0]
     }
 
     /// Types a call; `42883` for a wrong number of arguments, `42P20` if a required order is

@@ -12,6 +12,7 @@ use crate::vector::rows::ActiveRows;
 use crate::vector::validity::valid;
 use crate::vector::view;
 use nacre_column::{Values, Vector};
+use nacre_types::invariant::broken;
 use nacre_types::temporal::{self, MICROS_PER_DAY};
 use nacre_types::{
     DataType, Error, PhysicalType, Result, Value, decimal, format_float32, json, key,
@@ -65,8 +66,9 @@ pub fn cast_value(value: &Value, to: DataType) -> Result<Value> {
         (Value::Float(v), t) if t.is_numeric() => key::from_integer(to, float_to_integer(*v, to)?),
         (Value::Int(_) | Value::UInt(_) | Value::Decimal { .. }, t) if t.is_numeric() => {
             let scale = if let Value::Decimal { scale, .. } = value { *scale } else { 0 };
-            // The arm admits integers and decimals only, and both have an unscaled integer.
-            let unscaled = key::integer(value).unwrap_or(0);
+            let Some(unscaled) = key::integer(value) else {
+                broken(format_args!("{value} is an integer or a decimal without an unscaled integer"))
+            };
             if t.is_float() {
                 Value::Float(finite(decimal::to_f64(unscaled, scale), true, to)?)
             } else {

@@ -3,6 +3,7 @@
 use crate::vector::view::{self, View};
 use nacre_column::{Bitmap, Values, Vector};
 use nacre_types::DataType;
+use nacre_types::invariant::broken;
 
 /// A boolean vector read as three values: `Some(true)`, `Some(false)` and null.
 pub struct Truth<'a> {
@@ -11,9 +12,13 @@ pub struct Truth<'a> {
 }
 
 impl<'a> Truth<'a> {
-    /// Creates a view of a boolean vector; any other vector reads as false.
+    /// Creates a view of a boolean vector, or of untyped nulls.
     pub fn new(vector: &'a Vector) -> Truth<'a> {
-        let values = view::bools(vector).unwrap_or(View::Constant(false));
+        let values = match view::bools(vector) {
+            Some(values) => values,
+            None if vector.data_type() == DataType::Null => View::Constant(false),
+            None => broken(format_args!("a condition is {}", vector.data_type())),
+        };
         Truth { values, validity: vector.validity() }
     }
 

@@ -213,7 +213,7 @@ fn pieces(new: &str) -> Vec<Piece> {
         match (c, chars.peek()) {
             ('\\', Some(digit @ '0'..='9')) => {
                 out.push(Piece::Text(std::mem::take(&mut literal)));
-                out.push(Piece::Group(digit.to_digit(10).unwrap_or(0) as usize));
+                out.push(Piece::Group(*digit as usize - '0' as usize));
                 chars.next();
             }
             ('\\', Some('\\')) => {
@@ -233,7 +233,7 @@ fn replaced(regex: &Regex, value: &str, matches: usize, new: &[Piece]) -> Result
     let (mut out, mut from) = (String::new(), 0);
     for found in regex.captures_iter(value).take(matches) {
         let Some(whole) = found.get(0) else { continue };
-        out += value.get(from..whole.start()).unwrap_or_default();
+        out += &value[from..whole.start()];
         for piece in new {
             out += match piece {
                 Piece::Text(text) => text,
@@ -243,7 +243,7 @@ fn replaced(regex: &Regex, value: &str, matches: usize, new: &[Piece]) -> Result
         }
         from = whole.end();
     }
-    out += value.get(from..).unwrap_or_default();
+    out += &value[from..];
     Ok(out)
 }
 

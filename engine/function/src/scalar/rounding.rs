@@ -171,7 +171,7 @@ fn unary(call: &Call<'_>, function: &Unary) -> Result<Vector> {
     }
     let Some(values) = view::wide(arg) else { return Err(not_a_number(arg.data_type())) };
     let (from, to) = (arg.data_type().scale(), data_type.scale());
-    let unit = POWERS.get(from as usize).copied().unwrap_or(1);
+    let unit = POWERS[from as usize];
     map_integers(data_type, validity, call.rows, &mut |i| {
         decimals::fit((function.exact)(values.get(i), unit, from, to), data_type)
     })

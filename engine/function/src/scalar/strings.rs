@@ -310,8 +310,7 @@ fn levenshtein(a: &str, b: &str) -> Result<usize> {
         }
         last = row;
     }
-    // The last row always has an entry for the empty text.
-    Ok(last.last().copied().unwrap_or(0))
+    Ok(last[b.len()])
 }
 
 fn url_decode(row: &RowCall<'_>, value: &str) -> Result<String> {

@@ -50,7 +50,7 @@ pub fn index_access<'a>(
     }
     let access = of_conjuncts(table, projection, filters)?;
     let fixed = equalities(table, projection, filters);
-    let by_key = table.primary_key.as_ref().is_some_and(|key| fixed.key(&key.columns).is_some());
+    let by_key = table.primary_key.as_ref().is_some_and(|key| fixed.fix(&key.columns));
     (!by_key).then_some(access)
 }
 
@@ -151,8 +151,7 @@ fn of_conjuncts<'a>(
         keys.push((IndexKeys { index: None, equal, low: None, high: None }, key.columns.clone()));
     }
     for (index, schema) in table.indexes.iter().enumerate() {
-        let (of_index, used) =
-            of_index(index, &table.index_positions(schema).unwrap_or_default(), &columns);
+        let (of_index, used) = of_index(index, &table.key_positions(schema), &columns);
         // Skip an index whose columns another one covers.
         let says_less = |other: &(IndexKeys<'a>, Vec<usize>)| {
             used.iter().all(|column| other.1.contains(column))
@@ -228,8 +227,7 @@ pub fn index_keys<'a>(
     filters: &'a [Expr],
     index: usize,
 ) -> IndexKeys<'a> {
-    let positions =
-        table.indexes.get(index).and_then(|of| table.index_positions(of)).unwrap_or_default();
+    let positions = table.key_positions(&table.indexes[index]);
     of_index(index, &positions, &known_columns(table, projection, filters).0).0
 }
 

@@ -71,7 +71,7 @@ fn factor(list: Vec<Expr>, out: &mut Vec<Expr>) {
         conjuncts(expr, &mut parts);
         branches.push(parts);
     }
-    let mut common: Vec<Expr> = branches.first().cloned().unwrap_or_default();
+    let mut common: Vec<Expr> = branches[0].clone();
     common.retain(|e| branches.iter().all(|b| b.contains(e)));
     // A conjunct may protect later ones that can fail, so those are factored out only if every
     // conjunct is.

@@ -107,7 +107,7 @@ impl<'a> Binder<'a> {
         if expr.data_type != DataType::Null || to == DataType::Null {
             return expr;
         }
-        let Some(slot) = self.parameters.get_mut(index) else { return expr };
+        let slot = &mut self.parameters[index];
         if *slot == DataType::Null {
             *slot = to;
         }
@@ -124,7 +124,7 @@ impl<'a> Binder<'a> {
     pub(super) fn settle(&mut self, expr: Expr, otherwise: DataType) -> Expr {
         match expr.kind {
             ExprKind::Parameter(index) if expr.data_type == DataType::Null => {
-                let decided = self.parameters.get(index).copied().unwrap_or(DataType::Null);
+                let decided = self.parameters[index];
                 let natural = self.given(index).natural;
                 let to = [decided, natural, otherwise].into_iter().find(|t| *t != DataType::Null);
                 self.decide(expr, to.unwrap_or(DataType::TEXT))

@@ -18,7 +18,7 @@ fn upsert_line(table: &TableSchema, on_duplicate: &OnDuplicateKey) -> String {
     let old = table.columns.iter().map(|c| c.name.clone());
     let names: Vec<String> =
         old.chain(table.columns.iter().map(|c| format!("excluded.{}", c.name))).collect();
-    let name = |at: usize| names.get(at).cloned().unwrap_or_default();
+    let name = |at: usize| names[at].clone();
     match on_duplicate {
         OnDuplicateKey::Ignore => format!("Insert {} on duplicate: nothing", table.name),
         OnDuplicateKey::Replace => format!("Insert {} on duplicate: replace", table.name),

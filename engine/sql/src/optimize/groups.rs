@@ -62,7 +62,7 @@ pub(super) fn reduce(plan: &mut Plan) {
     for (place, field) in places.iter().zip(&old) {
         exprs.push(Expr::column(if place.0 { place.1 } else { first + place.1 }, field.data_type));
     }
-    let others = old.get(places.len()..).unwrap_or_default();
+    let others = &old[places.len()..];
     exprs.extend(
         others.iter().enumerate().map(|(at, field)| Expr::column(count + at, field.data_type)),
     );

@@ -139,7 +139,7 @@ fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, ColumnMap) {
                 mark(expr, &mut below);
             }
             let (input, input_map) = prune(*input, below);
-            let keep = |at: usize| needed.get(at).copied().unwrap_or(false);
+            let keep = |at: usize| needed[at];
             if exprs.iter().enumerate().all(|(at, e)| !keep(at) || is_column(e)) {
                 let to = |(at, e): (usize, &Expr)| match e.kind {
                     ExprKind::Column(column) if keep(at) => {

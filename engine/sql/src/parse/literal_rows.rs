@@ -75,8 +75,7 @@ impl LiteralRows {
         text: &'a str,
         mut each: impl FnMut(&[(Literal<'a>, usize)]) -> Result<()>,
     ) -> Result<()> {
-        let mut scanner =
-            Scanner { text: text.get(..self.cut.end).unwrap_or(text), at: self.cut.start };
+        let mut scanner = Scanner { text: &text[..self.cut.end], at: self.cut.start };
         let mut row = Vec::new();
         while scanner.next_row(&mut |literal, at| row.push((literal, at))).is_some() {
             each(&row)?;
@@ -87,7 +86,7 @@ impl LiteralRows {
 
     /// Returns the location of a byte of the statement's text.
     pub fn place(&self, text: &str, at: usize) -> Location {
-        text.get(..at).unwrap_or(text).chars().fold(self.start, after)
+        text[..at].chars().fold(self.start, after)
     }
 }
 
@@ -120,7 +119,7 @@ impl<'a> Scanner<'a> {
         while self.peek().is_some_and(&is) {
             self.at += 1;
         }
-        self.text.get(start..self.at).unwrap_or_default()
+        &self.text[start..self.at]
     }
 
     fn word(&mut self) -> &'a str {

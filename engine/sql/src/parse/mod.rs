@@ -10,6 +10,7 @@ pub(crate) mod literal_rows;
 
 use dialect::{NacreDialect, free_names};
 use literal_rows::{Cut, LiteralRows};
+use nacre_types::invariant::broken;
 use nacre_types::{Error, Position, Result, limits};
 use sqlparser::ast::{Expr, Query, SetExpr, Statement, Value};
 use sqlparser::keywords::Keyword;
@@ -136,7 +137,10 @@ fn may_end_transaction(sql: &str) -> bool {
 
 /// Like [`parse`], without cutting rows out.
 pub(crate) fn parse_whole(sql: &str) -> Result<Vec<Parsed>> {
-    parse_without(sql, &[]).map(Option::unwrap_or_default)
+    let Some(parsed) = parse_without(sql, &[])? else {
+        broken(format_args!("a text without cuts has one that does not fit"))
+    };
+    Ok(parsed)
 }
 
 /// Parses a text without its cuts. Returns `None` if a cut does not directly follow the first row
@@ -160,10 +164,10 @@ fn parse_without(sql: &str, cuts: &[Cut]) -> Result<Option<Vec<Parsed>>> {
             return Ok(next_cut.is_none().then_some(parsed));
         }
         let start = start.span.start;
-        let statement = parser
-            .parse_statement()
-            .map_err(|e| syntax_error(e, start, ends.last().copied().unwrap_or(start)))?;
-        let end = ends.get(parser.index().saturating_sub(1)).copied().unwrap_or(start);
+        let statement =
+            parser.parse_statement().map_err(|e| syntax_error(e, start, ends[ends.len() - 1]))?;
+        // The parser may have gone past the last token to see that nothing follows.
+        let end = ends[(parser.index() - 1).min(ends.len() - 1)];
         let after = parser.peek_token_ref();
         if !matches!(after.token, Token::SemiColon | Token::EOF) {
             let message = format!("unexpected {} after the statement", shown(&after.token));
@@ -180,7 +184,7 @@ fn parse_without(sql: &str, cuts: &[Cut]) -> Result<Option<Vec<Parsed>>> {
             next_cut = cuts.next();
         }
         let to = lines.offset(end).max(least);
-        let text = sql.get(from..to).unwrap_or(sql).trim_end().to_string();
+        let text = sql[from..to].trim_end().to_string();
         parsed.push(Parsed {
             statement,
             text,
@@ -211,13 +215,13 @@ fn tokenize<'a>(sql: &'a str, cuts: &[Cut]) -> Result<(Vec<TokenWithSpan>, Lines
     let mut tokens: Vec<TokenWithSpan> = Vec::new();
     let mut known = vec![(Location::new(1, 1), 0)];
     for to in cuts.iter().map(|cut| cut.start).chain([sql.len()]) {
-        let (base, from) = known.last().copied().unwrap_or((Location::new(1, 1), 0));
+        let (base, from) = known[known.len() - 1];
         let shift = |at: Location| match at.line {
             1 => Location::new(base.line, base.column + at.column - 1),
             line => Location::new(base.line + line - 1, at.column),
         };
         let span = |t: &TokenWithSpan| Span::new(shift(t.span.start), shift(t.span.end));
-        Tokenizer::new(&NacreDialect, sql.get(from..to).unwrap_or_default())
+        Tokenizer::new(&NacreDialect, &sql[from..to])
             .tokenize_with_location_into_buf_with_mapper(&mut tokens, |t| TokenWithSpan {
                 span: span(&t),
                 ..t
@@ -225,10 +229,7 @@ fn tokenize<'a>(sql: &'a str, cuts: &[Cut]) -> Result<(Vec<TokenWithSpan>, Lines
             .map_err(|e| Error::syntax(e.message).at(position(shift(e.location))))?;
         if let Some(cut) = cuts.get(known.len() - 1) {
             let mut place = tokens.last().map_or(base, |t| t.span.end);
-            sql.get(cut.clone())
-                .unwrap_or_default()
-                .chars()
-                .for_each(|char| place = literal_rows::after(place, char));
+            sql[cut.clone()].chars().for_each(|char| place = literal_rows::after(place, char));
             known.push((place, cut.end));
         }
     }
@@ -494,7 +495,7 @@ impl Lines<'_> {
             (self.location, self.offset) = (location, offset);
             self.known.next();
         }
-        for char in self.sql.get(self.offset..).unwrap_or_default().chars() {
+        for char in self.sql[self.offset..].chars() {
             if self.location >= to {
                 break;
             }

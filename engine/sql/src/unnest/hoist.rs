@@ -85,7 +85,7 @@ impl Unnester<'_> {
             }
             Plan::Values { mut rows, .. } if rows.len() == 1 => Hoisted {
                 plan: one_empty_row(),
-                outputs: rows.pop().unwrap_or_default(),
+                outputs: rows.remove(0),
                 conditions: Vec::new(),
                 missing: None,
             },

@@ -116,7 +116,7 @@ impl Unnester<'_> {
             self.extract(&mut input, expr)?;
         }
         if rows.len() == 1 {
-            let exprs = rows.pop().unwrap_or_default();
+            let exprs = rows.remove(0);
             return Ok(Plan::Project { input: Box::new(input), exprs, fields });
         }
         let at = input.fields().len();

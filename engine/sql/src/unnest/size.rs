@@ -39,7 +39,7 @@ fn outputs(plan: &Plan, frame: u32) -> Option<Vec<usize>> {
         Plan::Values { rows, .. } if rows.len() == 1 => {}
         _ => return Some(plain()),
     }
-    let size = |e: &Expr| replaced(e, &|at| input.get(at).copied().unwrap_or(1));
+    let size = |e: &Expr| replaced(e, &|at| input[at]);
     let mut grows = false;
     plan.for_each_expr(&mut |e| grows |= size(e) > nodes(e).saturating_add(MAX_GROWTH));
     if grows {

@@ -2,6 +2,7 @@
 
 use super::index::{IndexId, IndexKind, IndexSchema};
 use super::table::TableSchema;
+use crate::invariant::broken;
 use crate::{Error, Result, limits};
 
 impl TableSchema {
@@ -86,6 +87,14 @@ impl TableSchema {
     /// Positions of an index's columns, in key order; `None` when one is missing.
     pub fn index_positions(&self, index: &IndexSchema) -> Option<Vec<usize>> {
         index.columns.iter().map(|id| self.column_position(*id)).collect()
+    }
+
+    /// Positions of the columns of one of the table's own indexes, in key order.
+    pub fn key_positions(&self, index: &IndexSchema) -> Vec<usize> {
+        let Some(positions) = self.index_positions(index) else {
+            broken(format_args!("index {} of {} lacks a column", index.name, self.name))
+        };
+        positions
     }
 
     /// Checks that names and ids of the indexes differ, and that their columns exist.

@@ -1,5 +1,7 @@
 //! Exact decimal arithmetic on unscaled 128-bit integers. Overflow is `None`, never a wrap.
 
+use crate::invariant::broken;
+
 /// `10^n` for `n <= 38`.
 pub const POWERS: [i128; 39] = {
     let mut powers = [1i128; 39];
@@ -97,7 +99,11 @@ pub fn to_f64(unscaled: i128, scale: u8) -> f64 {
     if unscaled.unsigned_abs() < (1 << 53) && scale <= 22 {
         return unscaled as f64 / 10f64.powi(scale as i32);
     }
-    format(unscaled, scale).parse().unwrap_or(f64::NAN)
+    let digits = format(unscaled, scale);
+    match digits.parse() {
+        Ok(value) => value,
+        Err(_) => broken(format_args!("the decimal {digits} is not a double")),
+    }
 }
 
 /// Converts a double to a decimal of this scale, rounded half away from zero; `None` if out of

@@ -1,5 +1,6 @@
 //! The keys and indexes of a table as `SHOW` and `information_schema` list them.
 
+use nacre_types::invariant::broken;
 use nacre_types::{IndexSchema, TableSchema};
 
 /// The primary key or an index.
@@ -18,11 +19,12 @@ pub(crate) fn keys_of(table: &TableSchema) -> Vec<Key> {
         unique: true,
         kind: "BTREE",
     });
-    let index = |index: &IndexSchema| Key {
-        name: index.name.clone(),
-        columns: index.columns.iter().filter_map(|id| table.column_position(*id)).collect(),
-        unique: index.unique,
-        kind: index.kind.traits().keyword.unwrap_or_default(),
+    let index = |index: &IndexSchema| {
+        let Some(kind) = index.kind.traits().keyword else {
+            broken(format_args!("a declared index has a kind with a keyword"))
+        };
+        let columns = table.key_positions(index);
+        Key { name: index.name.clone(), columns, unique: index.unique, kind }
     };
     primary.into_iter().chain(table.declared_indexes().map(index)).collect()
 }

@@ -41,6 +41,12 @@ pub(crate) fn connect(and: bool, list: Vec<Expr>) -> Expr {
 
 /// Negates a predicate; pushes `NOT` into predicates that have a negated form.
 pub(crate) fn not(mut expr: Expr) -> Expr {
+    if let ExprKind::Binary { op, .. } = &mut expr.kind
+        && let Some(opposite) = negated(*op)
+    {
+        *op = opposite;
+        return expr;
+    }
     match &mut expr.kind {
         ExprKind::Literal(Value::Boolean(v)) => {
             *v = !*v;
@@ -52,10 +58,6 @@ pub(crate) fn not(mut expr: Expr) -> Expr {
         | ExprKind::InList { negated, .. }
         | ExprKind::Like { negated, .. } => {
             *negated = !*negated;
-            expr
-        }
-        ExprKind::Binary { op, .. } if negated(*op).is_some() => {
-            *op = negated(*op).unwrap_or(*op);
             expr
         }
         ExprKind::Not(_) => match expr.kind {
@@ -275,14 +277,13 @@ impl Binder<'_> {
             Some(Value::Null) => Some(Value::Null),
             Some(Value::Int(v)) => v.checked_neg().map(Value::Int),
             Some(Value::Float(v)) => Some(Value::Float(-v)),
-            // `-9223372036854775808` is a BIGINT, although 9223372036854775808 is not.
-            Some(Value::Decimal { unscaled, scale: 0 }) if i64::try_from(-unscaled).is_ok() => {
-                let v = i64::try_from(-unscaled).unwrap_or(0);
-                return Ok(Expr::literal(Value::Int(v), DataType::Int64));
-            }
-            Some(Value::Decimal { unscaled, scale }) => {
-                Some(Value::Decimal { unscaled: -unscaled, scale: *scale })
-            }
+            Some(Value::Decimal { unscaled, scale }) => match i64::try_from(-unscaled) {
+                // `-9223372036854775808` is a BIGINT, although 9223372036854775808 is not.
+                Ok(v) if *scale == 0 => {
+                    return Ok(Expr::literal(Value::Int(v), DataType::Int64));
+                }
+                _ => Some(Value::Decimal { unscaled: -unscaled, scale: *scale }),
+            },
             Some(Value::Interval(i)) => Some(Value::Interval(negate_interval(*i)?)),
             _ => None,
         };

@@ -12,6 +12,7 @@ use crate::bind::names::unsupported;
 use crate::bind::scope::Scope;
 use crate::expr::{BinaryOp, Expr, ExprKind, Subquery, SubqueryKind};
 use crate::plan::Plan;
+use nacre_types::invariant::broken;
 use nacre_types::{DataType, Error, Position, Result};
 use sqlparser::ast::{self, Expr as E};
 
@@ -56,8 +57,16 @@ impl<'a> Binder<'a> {
         let (aggregates, place) = (None, ("FROM", false));
         self.frames.push(Frame { id, scope: scope.clone(), args: Vec::new(), aggregates, place });
         let result = f(self);
-        let args = self.frames.pop().map(|f| f.args).unwrap_or_default();
-        Ok((result?, id, args))
+        let frame = self.leave_frame(id);
+        Ok((result?, id, frame.args))
+    }
+
+    /// Takes off the innermost frame, which is that of the query just bound.
+    fn leave_frame(&mut self, id: u32) -> Frame {
+        match self.frames.pop() {
+            Some(frame) if frame.id == id => frame,
+            _ => broken(format_args!("frame {id} is not the innermost one")),
+        }
     }
 
     fn subquery(
@@ -77,8 +86,7 @@ impl<'a> Binder<'a> {
             place,
         });
         let plan = self.query(query);
-        let (args, aggregates) =
-            self.frames.pop().map(|f| (f.args, f.aggregates)).unwrap_or_default();
+        let Frame { args, aggregates, .. } = self.leave_frame(frame);
         if !env.in_aggregate {
             env.aggregates = aggregates;
         }

@@ -13,6 +13,7 @@ use crate::bind::names::unsupported;
 use crate::bind::query::set_operation::{combine, converted};
 use crate::parse::position;
 use crate::plan::{Field, Plan};
+use nacre_types::invariant::broken;
 use nacre_types::{DataType, Error, Result};
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
 
@@ -166,7 +167,9 @@ impl<'a> Binder<'a> {
 /// Builds the `UNION ALL` of several plans.
 fn chain(plans: Vec<Plan>) -> Result<Plan> {
     let mut plans = plans.into_iter();
-    let first = plans.next().unwrap_or(Plan::Values { fields: Vec::new(), rows: Vec::new() });
+    let Some(first) = plans.next() else {
+        broken(format_args!("a recursive WITH has a part on either side of UNION"))
+    };
     plans.try_fold(first, |left, right| combine(SetOperator::Union, true, left, right))
 }
 

@@ -21,6 +21,7 @@ use crate::parse::position;
 use crate::plan::node::limit_by::LimitBy;
 use crate::plan::{Field, Plan, SortKey};
 use nacre_function::entry::aggregate::OverNothing;
+use nacre_types::invariant::broken;
 use nacre_types::{DataType, Error, Position, Result, Value};
 use sqlparser::ast::{self, SelectItem};
 
@@ -92,9 +93,11 @@ impl<'a> Binder<'a> {
                 (false, Some(self.distinct_on(list, &mut outputs, width, &mut env)?))
             }
         };
-        let aggregates = env.aggregates.take().unwrap_or_default();
+        let (Some(aggregates), Some(mut windows)) = (env.aggregates.take(), env.windows.take())
+        else {
+            broken(format_args!("a SELECT lost its aggregates or windows"))
+        };
         let groupings = std::mem::take(&mut env.groupings);
-        let mut windows = env.windows.take().unwrap_or_default();
         let seen = std::mem::take(&mut env.seen);
         let computed = !aggregates.is_empty() || !groupings.is_empty();
         let grouped = groups.is_some() || having.is_some() || computed;
@@ -148,7 +151,7 @@ impl<'a> Binder<'a> {
             let message = "with DISTINCT, ORDER BY expressions must appear in the SELECT list";
             return Err(Error::type_error(message).with_sqlstate("42P10"));
         }
-        let is_null = |at: usize| null_columns.get(at).copied().unwrap_or(true);
+        let is_null = |at: usize| null_columns[at];
         let field = |o: &Output| Field {
             name: o.name.clone(),
             data_type: o.expr.data_type,
@@ -202,7 +205,7 @@ impl<'a> Binder<'a> {
                     let name = match ast {
                         ast::Expr::Identifier(ident) => ident.value.clone(),
                         ast::Expr::CompoundIdentifier(parts) => {
-                            parts.last().map(|i| i.value.clone()).unwrap_or_default()
+                            parts[parts.len() - 1].value.clone()
                         }
                         _ => self.shown_name(&expr, env),
                     };
@@ -471,8 +474,8 @@ fn group_fields(
     scope: &Scope,
     nulls: &[bool],
 ) -> Vec<Field> {
-    let name = |at: usize| scope.columns.get(at).map(|c| c.name.clone()).unwrap_or_default();
-    let is_null = |at: usize| nulls.get(at).copied().unwrap_or(true);
+    let name = |at: usize| scope.columns[at].name.clone();
+    let is_null = |at: usize| nulls[at];
     let group = |g: &Expr| Field {
         name: explain::expr_text(g, &name, true),
         data_type: g.data_type,

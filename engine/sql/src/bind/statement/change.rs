@@ -41,7 +41,7 @@ impl<'a> Binder<'a> {
         if joined && (!parts.order_by.is_empty() || parts.limit.is_some()) {
             return Err(unsupported("UPDATE or DELETE of a join with ORDER BY or LIMIT"));
         }
-        let shown = scope.columns.first().map(|c| c.table.clone()).unwrap_or_default();
+        let shown = scope.columns[0].table.clone();
         parts.assignments.unwrap_or_default().iter().try_for_each(|a| check_owner(a, &shown))?;
         let id = self.fresh();
         let mut fields = table_fields(&table);
@@ -255,7 +255,7 @@ fn picked(
     let columns = assignments.map(|list| {
         let mut columns = Vec::with_capacity(list.len());
         for (at, expr) in list {
-            let name = inputs.get(at).map(|f| f.name.clone()).unwrap_or_default();
+            let name = inputs[at].name.clone();
             fields.push(Field { name, data_type: expr.data_type, nullable: true });
             exprs.push(expr);
             columns.push(at);

@@ -165,8 +165,12 @@ fn free_name(schema: &TableSchema, first: Option<usize>) -> String {
     let base = first.map_or("index", |at| &schema.columns[at].name);
     let taken =
         |name: &str| schema.index_by_name(name).is_some() || name.eq_ignore_ascii_case("primary");
-    let numbered = (2..).map(|n: usize| format!("{base}_{n}"));
-    std::iter::once(base.to_string()).chain(numbered).find(|name| !taken(name)).unwrap_or_default()
+    let (mut name, mut number) = (base.to_string(), 1);
+    while taken(&name) {
+        number += 1;
+        name = format!("{base}_{number}");
+    }
+    name
 }
 
 /// Removes an index by name.

@@ -112,9 +112,7 @@ impl<'a> Binder<'a> {
 fn unique_keys(table: &TableSchema) -> impl Iterator<Item = (Option<IndexId>, Vec<usize>)> {
     let primary = table.primary_key.iter().map(|key| (None, key.columns.clone()));
     let unique = table.indexes.iter().filter(|index| index.unique);
-    primary.chain(
-        unique.map(|index| (Some(index.id), table.index_positions(index).unwrap_or_default())),
-    )
+    primary.chain(unique.map(|index| (Some(index.id), table.key_positions(index))))
 }
 
 /// Resolves the columns or the constraint after `ON CONFLICT` to a unique key; `None` is the

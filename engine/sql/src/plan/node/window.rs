@@ -5,7 +5,7 @@ use crate::explain::text::{expr_text, field_name, joined, key_text, window_text}
 use crate::expr::{Expr, ExprKind};
 use crate::plan::tree::{ColumnMap, Domain, Field, Plan, PlanNode, Pruning, SortKey};
 use crate::window::WindowCall;
-use nacre_types::Result;
+use nacre_types::{Result, invariant};
 
 /// Outputs the input's columns, then one column per call, sorted by partition and order.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,10 +61,16 @@ impl PlanNode for Window {
 
     /// Drops unread calls, and the node itself once no call is left.
     fn prune(&mut self, mut needed: Vec<bool>, pruning: &Pruning) -> (Option<Plan>, ColumnMap) {
+        invariant!(
+            needed.len() == self.fields.len(),
+            "{} of {} columns are asked for",
+            needed.len(),
+            self.fields.len()
+        );
         let width = self.input.fields().len();
-        let wanted = needed.split_off(width.min(needed.len()));
-        let mut kept = wanted.iter().copied();
-        self.calls.retain(|_| kept.next().unwrap_or(false));
+        let wanted = needed.split_off(width);
+        let mut kept = wanted.iter();
+        self.calls.retain(|_| kept.next() == Some(&true));
         if self.calls.is_empty() {
             let mut map = pruning.input(&mut self.input, needed);
             map.resize(self.fields.len(), None);

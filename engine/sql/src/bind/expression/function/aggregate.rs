@@ -11,6 +11,7 @@ use crate::bind::query::query_expression::sort_key;
 use crate::expr::Expr;
 use crate::plan::SortKey;
 use nacre_function::registry;
+use nacre_types::invariant::broken;
 use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast;
 
@@ -49,7 +50,9 @@ impl<'a> Binder<'a> {
         let owner = self.owner(&mut exprs, &asked, env)?;
         refuse_nested(&exprs, env)?;
         self.owned(owner, env, |binder, env| {
-            let mut aggregates = env.aggregates.take().unwrap_or_default();
+            let Some(mut aggregates) = env.aggregates.take() else {
+                broken(format_args!("{name} is bound in a query that takes no aggregates"))
+            };
             let result = binder.by_aggregate_rule(entry, name, parts, &mut aggregates);
             env.aggregates = Some(aggregates);
             result

@@ -54,7 +54,7 @@ impl Binder<'_> {
             });
         }
         // The subquery no longer needs the arguments that were collected for the aggregate.
-        frame.args.truncate(asked.get(at).copied().unwrap_or_default());
+        frame.args.truncate(asked[at]);
         Ok(Some(at))
     }
 

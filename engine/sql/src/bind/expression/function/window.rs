@@ -128,8 +128,11 @@ impl<'a> Binder<'a> {
                 env.outer_aggregates = env.aggregates.replace(Vec::new());
                 let result = self.windowed_aggregate(name, f, env);
                 let outer = env.outer_aggregates.take();
-                let mut own = std::mem::replace(&mut env.aggregates, outer).unwrap_or_default();
+                let own = std::mem::replace(&mut env.aggregates, outer);
                 let wrapped = result?;
+                let Some(mut own) = own else {
+                    broken(format_args!("the list of {name} over a window is gone"))
+                };
                 let (Some(aggregate), true) = (own.pop(), own.is_empty()) else {
                     return Err(unsupported("this aggregate as a window function"));
                 };
