@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use nacre_native::block_on;
-use nacre_session_tests::{Folder, folder, kind, memory, rows, run};
+use nacre_session_tests::{Folder, blocked, folder, kind, memory, rows, run};
 use nacredb::{Batch, DataType, Database, ErrorKind, OnDuplicate, Value, Vector};
 use std::sync::Arc;
 
@@ -212,18 +212,12 @@ fn a_statement_that_waited_looks_its_table_up_again() {
         if explicit {
             run(&mut waiter, "begin; select * from t").unwrap();
         }
-        let waited = std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| {
-                run(&mut waiter, "update t set n = n + 1 where id = 1").map(|r| r.rows_affected)
-            });
-            std::thread::sleep(std::time::Duration::from_millis(40));
-            assert!(!waiting.is_finished());
+        let waited = blocked(&mut waiter, "update t set n = n + 1 where id = 1", || {
             run(&mut s, &format!("{taken}; create table t (id int primary key, n int)")).unwrap();
             run(&mut s, "insert into t values (1, 100)").unwrap();
             run(&mut holder, "rollback").unwrap();
-            waiting.join().unwrap()
         });
-        (db, waited.map_err(|error| error.kind()))
+        (db, waited)
     };
     let (db, waited) = waits("alter table t rename to u", false);
     assert_eq!(waited, Ok(1));
@@ -251,17 +245,11 @@ fn an_upsert_that_waited_knows_the_unique_keys_there_are_now() {
             run(&mut s, "create unique index u on t (n)").unwrap();
         }
         run(&mut holder, "begin; insert into t values (5, 50)").unwrap();
-        let waited = std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| {
-                run(&mut waiter, "replace into t values (5, 10)").map(|r| r.rows_affected)
-            });
-            std::thread::sleep(std::time::Duration::from_millis(40));
-            assert!(!waiting.is_finished());
+        let waited = blocked(&mut waiter, "replace into t values (5, 10)", || {
             run(&mut s, made).unwrap();
             run(&mut holder, "rollback").unwrap();
-            waiting.join().unwrap()
         });
-        assert_eq!(waited.unwrap(), 1, "{made}");
+        assert_eq!(waited, Ok(1), "{made}");
         assert_eq!(rows(&mut s, "select * from t order by id").unwrap(), now, "{made}");
     }
 }
@@ -272,15 +260,11 @@ fn a_table_that_was_truncated_and_dropped_is_not_found() {
     let (mut holder, mut waiter, mut s) = (db.session(), db.session(), db.session());
     run(&mut holder, "begin; update t set n = 11 where id = 1").unwrap();
     run(&mut waiter, "begin").unwrap();
-    let waited = std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| kind(&mut waiter, "delete from t where id = 1"));
-        std::thread::sleep(std::time::Duration::from_millis(40));
-        assert!(!waiting.is_finished());
+    let waited = blocked(&mut waiter, "delete from t where id = 1", || {
         run(&mut s, "truncate table t; drop table t").unwrap();
         run(&mut holder, "rollback").unwrap();
-        waiting.join().unwrap()
     });
-    assert_eq!(waited, Some(ErrorKind::NotFound));
+    assert_eq!(waited, Err(ErrorKind::NotFound));
 }
 
 #[test]

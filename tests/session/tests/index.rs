@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use nacre_session_tests::{Random, rows, run, run_with, threaded};
-use nacredb::{Database, Options, Session, Value};
-
-fn database(threads: usize) -> Database {
-    threaded(Options { partitions: 3, threads, ..Options::default() }).unwrap()
-}
+use nacre_session_tests::{
+    Random, access, assert_twins_agree, fill_twins, partitioned, rows, run, run_twins, run_with,
+};
+use nacredb::{Session, Value};
 
 /// Creates an indexed table, and an unindexed one with the same rows.
 fn fill(session: &mut Session, keys: &str, random: &mut Random) {
@@ -19,28 +17,16 @@ fn fill(session: &mut Session, keys: &str, random: &mut Random) {
         let columns = "id int, a int, b varchar(20), c int, d date, n int";
         run(session, &format!("create table {table} ({columns}{keys}{indexes})")).unwrap();
     }
-    for part in 0..4u64 {
-        let row = |id: u64, random: &mut Random| {
-            let a =
-                if random.below(20) == 0 { "null".into() } else { random.below(300).to_string() };
-            let c = if random.below(20) == 0 { "null".into() } else { random.below(9).to_string() };
-            let day = format!("date '2024-01-01' + {}", random.below(400));
-            let n = if random.below(10) == 0 { "null".into() } else { id.to_string() };
-            format!("({id}, {a}, 'name {}', {c}, {day}, {n})", random.below(80))
-        };
-        let rows: Vec<String> =
-            (part * 1000..part * 1000 + 1000).map(|id| row(id, random)).collect();
-        for table in ["t", "p"] {
-            run(session, &format!("insert into {table} values {}", rows.join(", "))).unwrap();
-            if part < 3 {
-                run(session, &format!("optimize table {table} flush")).unwrap();
-            }
-        }
-    }
-    for table in ["t", "p"] {
-        run(session, &format!("delete from {table} where id % 17 = 0")).unwrap();
-        run(session, &format!("update {table} set a = a + 1, c = 4 where id % 23 = 0")).unwrap();
-    }
+    fill_twins(session, 4, 1000, |id| {
+        let a = if random.below(20) == 0 { "null".into() } else { random.below(300).to_string() };
+        let c = if random.below(20) == 0 { "null".into() } else { random.below(9).to_string() };
+        let day = format!("date '2024-01-01' + {}", random.below(400));
+        let n = if random.below(10) == 0 { "null".into() } else { id.to_string() };
+        format!("({id}, {a}, 'name {}', {c}, {day}, {n})", random.below(80))
+    })
+    .unwrap();
+    run_twins(session, "delete from {} where id % 17 = 0").unwrap();
+    run_twins(session, "update {} set a = a + 1, c = 4 where id % 23 = 0").unwrap();
 }
 
 /// A condition; most match few rows through an index.
@@ -69,11 +55,7 @@ fn condition(random: &mut Random, depth: usize) -> String {
 
 /// Names of the indexes that a statement used.
 fn used(session: &mut Session, sql: &str) -> Vec<String> {
-    let result = run(session, &format!("profile {sql}")).unwrap();
-    let texts: Vec<String> = result.to_rows().iter().map(|row| row[3].to_string()).collect();
-    let names =
-        texts.iter().flat_map(|text| text.split(' ')).find_map(|word| word.strip_prefix("index="));
-    names.map_or_else(Vec::new, |names| names.split(',').map(str::to_string).collect())
+    access(session, sql).unwrap().indexes().into_iter().map(str::to_string).collect()
 }
 
 #[test]
@@ -84,27 +66,18 @@ fn indexes_find_what_scans_find() {
             .into_iter()
             .enumerate()
     {
-        let db = database(1 + round % 2);
+        let db = partitioned(1 + round % 2).unwrap();
         let session = &mut db.session();
         fill(session, keys, &mut random);
         let mut with_index = 0;
         for step in 0..120 {
             let condition = condition(&mut random, 2);
-            let of = |table: &str| format!("select * from {table} where {condition} order by id");
-            assert_eq!(
-                rows(session, &of("t")).unwrap(),
-                rows(session, &of("p")).unwrap(),
-                "{condition}"
-            );
-            with_index += usize::from(!used(session, &of("t")).is_empty());
+            let query = format!("select * from {{t}} where {condition} order by id");
+            assert_twins_agree(session, &query, "").unwrap();
+            with_index += usize::from(!used(session, &query.replace("{t}", "t")).is_empty());
             if step % 10 == 0 {
-                let count =
-                    |table: &str| format!("select count(*), sum(a) from {table} where {condition}");
-                assert_eq!(
-                    rows(session, &count("t")).unwrap(),
-                    rows(session, &count("p")).unwrap(),
-                    "{condition}"
-                );
+                let count = format!("select count(*), sum(a) from {{t}} where {condition}");
+                assert_twins_agree(session, &count, "").unwrap();
                 for change in ["update {} set a = a + 7, d = d + 1 where", "delete from {} where"] {
                     let affected = ["t", "p"].map(|table| {
                         let sql = format!("{} {condition}", change.replace("{}", table));
@@ -118,14 +91,13 @@ fn indexes_find_what_scans_find() {
             }
         }
         assert!(with_index > 50, "{with_index} of 120 used an index");
-        let all = |table: &str| format!("select * from {table} order by id");
-        assert_eq!(rows(session, &all("t")).unwrap(), rows(session, &all("p")).unwrap());
+        assert_twins_agree(session, "select * from {t} order by id", "at the end").unwrap();
     }
 }
 
 #[test]
 fn plans_and_profiles_name_the_index() {
-    let db = database(1);
+    let db = partitioned(1).unwrap();
     let session = &mut db.session();
     fill(session, ", primary key (id)", &mut Random::new(3));
     for (condition, plan, names) in [
@@ -178,7 +150,7 @@ fn plans_and_profiles_name_the_index() {
 
 #[test]
 fn an_open_transaction_finds_its_own_rows() {
-    let db = database(1);
+    let db = partitioned(1).unwrap();
     let (session, other) = (&mut db.session(), &mut db.session());
     run(session, "create table t (id int primary key, a int, key (a))").unwrap();
     run(session, "insert into t select value, value % 10 from (values (1), (2), (3), (4), (11), (12), (21)) v(value)")

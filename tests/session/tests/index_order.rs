@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use nacre_session_tests::{Random, rows, run, threaded};
-use nacredb::{Database, Options, Session};
-
-fn database(threads: usize) -> Database {
-    threaded(Options { partitions: 3, threads, ..Options::default() }).unwrap()
-}
+use nacre_session_tests::{
+    Random, access, assert_twins_agree, fill_twins, partitioned, rows, run, run_twins,
+};
+use nacredb::Session;
 
 fn fill(session: &mut Session, keys: &str, random: &mut Random) {
     let indexes = ", key i_a (a), key i_bc (b, c), unique key i_u (u), key i_d (d)";
@@ -15,46 +13,19 @@ fn fill(session: &mut Session, keys: &str, random: &mut Random) {
         let columns = "id int, a int, b varchar(9), c int not null, d date, u bigint";
         run(session, &format!("create table {table} ({columns}{keys}{indexes})")).unwrap();
     }
-    for part in 0..4u64 {
-        let row = |id: u64, random: &mut Random| {
-            let mut or_null =
-                |text: String| if random.below(30) == 0 { "null".to_string() } else { text };
-            let (a, b, d) = (
-                or_null(format!("{}", id * 7919 % 3001)),
-                or_null(format!("'b{}'", id % 90)),
-                or_null(format!("date '2024-01-01' + {}", id * 31 % 800)),
-            );
-            format!("({id}, {a}, {b}, {}, {d}, {})", random.below(500), id * 77_777 % 100_003)
-        };
-        let values: Vec<String> =
-            (part * 1500..part * 1500 + 1500).map(|id| row(id, random)).collect();
-        for table in ["t", "p"] {
-            run(session, &format!("insert into {table} values {}", values.join(", "))).unwrap();
-            if part < 3 {
-                run(session, &format!("optimize table {table} flush")).unwrap();
-            }
-        }
-    }
-    for table in ["t", "p"] {
-        run(session, &format!("delete from {table} where id % 19 = 0 or a between 100 and 180"))
-            .unwrap();
-        run(session, &format!("update {table} set a = a - 5000, c = c + 1 where id % 29 = 0"))
-            .unwrap();
-    }
-}
-
-/// The indexes that a statement used, and the number of rows it read.
-fn used(session: &mut Session, sql: &str) -> (Vec<String>, u64) {
-    let result = run(session, &format!("profile {sql}")).unwrap();
-    let texts: Vec<String> = result.to_rows().iter().map(|row| row[3].to_string()).collect();
-    let words = || texts.iter().flat_map(|text| text.split(' '));
-    let names =
-        words().filter_map(|word| word.strip_prefix("index=")).flat_map(|names| names.split(','));
-    let read = words()
-        .filter_map(|word| word.strip_prefix("rows_read="))
-        .map(|n| n.parse::<u64>().unwrap())
-        .sum();
-    (names.map(str::to_string).collect(), read)
+    fill_twins(session, 4, 1500, |id| {
+        let mut or_null =
+            |text: String| if random.below(30) == 0 { "null".to_string() } else { text };
+        let (a, b, d) = (
+            or_null(format!("{}", id * 7919 % 3001)),
+            or_null(format!("'b{}'", id % 90)),
+            or_null(format!("date '2024-01-01' + {}", id * 31 % 800)),
+        );
+        format!("({id}, {a}, {b}, {}, {d}, {})", random.below(500), id * 77_777 % 100_003)
+    })
+    .unwrap();
+    run_twins(session, "delete from {} where id % 19 = 0 or a between 100 and 180").unwrap();
+    run_twins(session, "update {} set a = a - 5000, c = c + 1 where id % 29 = 0").unwrap();
 }
 
 /// A query with a total order, so that its result is unique, which may be read in index order.
@@ -96,19 +67,15 @@ fn the_order_of_an_index_is_that_of_a_sort() {
         ", primary key (id), shard key (id)",
     ];
     for (round, keys) in layouts.into_iter().enumerate() {
-        let db = database(1 + round % 2);
+        let db = partitioned(1 + round % 2).unwrap();
         let session = &mut db.session();
         fill(session, keys, &mut random);
         let mut by_index = 0;
         for step in 0..100 {
             let sql = query(&mut random);
-            let of = |table: &str| sql.replace("{t}", table);
-            assert_eq!(
-                rows(session, &of("t")).unwrap(),
-                rows(session, &of("p")).unwrap(),
-                "{sql}{keys}"
-            );
-            by_index += usize::from(!used(session, &of("t")).0.is_empty());
+            assert_twins_agree(session, &sql, keys).unwrap();
+            let access = access(session, &sql.replace("{t}", "t")).unwrap();
+            by_index += usize::from(!access.indexes().is_empty());
             match step {
                 // A transaction's own changes appear in order.
                 30 => ["t", "p"].iter().for_each(|table| {
@@ -134,7 +101,7 @@ fn the_order_of_an_index_is_that_of_a_sort() {
 
 #[test]
 fn few_rows_are_read_or_all_of_them() {
-    let db = database(1);
+    let db = partitioned(1).unwrap();
     let session = &mut db.session();
     fill(session, ", primary key (id)", &mut Random::new(4));
     let explain = |session: &mut Session, sql: &str| {
@@ -148,21 +115,19 @@ fn few_rows_are_read_or_all_of_them() {
         ("select id from t where c >= 0 order by u limit 10", "i_u"),
     ] {
         assert!(explain(session, sql).contains(&format!(" in the order of {index}")), "{sql}");
-        let (names, read) = used(session, sql);
-        assert_eq!(names, [index], "{sql}");
+        let access = access(session, sql).unwrap();
+        assert_eq!(access.indexes(), [index], "{sql}");
+        let read = access.sum("rows_read");
         assert!(read <= 64, "{read} rows for {sql}");
     }
     // Too many rows for an index, and an order that no index has.
     for sql in ["select id from t order by a limit 2000", "select id from t order by c, a limit 3"]
     {
-        assert_eq!(used(session, sql).0, Vec::<String>::new(), "{sql}");
+        assert_eq!(access(session, sql).unwrap().indexes(), Vec::<&str>::new(), "{sql}");
     }
     // A read in index order falls back to a sort if too few rows pass the filter.
-    let sql = "select id from t where id % 1000 = 7 order by u limit 5";
-    let (_, read) = used(session, sql);
+    let sql = "select id from {t} where id % 1000 = 7 order by u limit 5";
+    let read = access(session, &sql.replace("{t}", "t")).unwrap().sum("rows_read");
     assert!(read > 5_000, "{read}");
-    assert_eq!(
-        rows(session, sql).unwrap(),
-        rows(session, &sql.replace("from t", "from p")).unwrap()
-    );
+    assert_twins_agree(session, sql, "sorted").unwrap();
 }

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use nacre_session_tests::{Random, memory, rows, run};
+use nacre_session_tests::{Random, access, fill_twins, memory, rows, run, run_twins};
 use nacredb::Session;
 
 fn fill(session: &mut Session, random: &mut Random) {
@@ -11,39 +11,24 @@ fn fill(session: &mut Session, random: &mut Random) {
         run(session, &format!("create table {table} (id int primary key, a int, b varchar(9), c int, d int{indexes})"))
             .unwrap();
     }
-    for part in 0..3u64 {
-        let mut row = |id: u64| {
-            let mut or_null =
-                |text: String| if random.below(25) == 0 { "null".to_string() } else { text };
-            let (a, b, c) = (
-                or_null(format!("{}", id % 150)),
-                or_null(format!("'b{}'", id % 170)),
-                or_null(format!("{}", id % 190)),
-            );
-            format!("({id}, {a}, {b}, {c}, {})", random.below(120))
-        };
-        let values: Vec<String> = (part * 2000..part * 2000 + 2000).map(&mut row).collect();
-        for table in ["t", "p"] {
-            run(session, &format!("insert into {table} values {}", values.join(", "))).unwrap();
-            if part < 2 {
-                run(session, &format!("optimize table {table} flush")).unwrap();
-            }
-        }
-    }
-    for table in ["t", "p"] {
-        run(session, &format!("delete from {table} where id % 31 = 0")).unwrap();
-        run(session, &format!("update {table} set a = 7, b = 'b7', c = 7 where id % 600 = 1"))
-            .unwrap();
-    }
+    fill_twins(session, 3, 2000, |id| {
+        let mut or_null =
+            |text: String| if random.below(25) == 0 { "null".to_string() } else { text };
+        let (a, b, c) = (
+            or_null(format!("{}", id % 150)),
+            or_null(format!("'b{}'", id % 170)),
+            or_null(format!("{}", id % 190)),
+        );
+        format!("({id}, {a}, {b}, {c}, {})", random.below(120))
+    })
+    .unwrap();
+    run_twins(session, "delete from {} where id % 31 = 0").unwrap();
+    run_twins(session, "update {} set a = 7, b = 'b7', c = 7 where id % 600 = 1").unwrap();
 }
 
 fn used(session: &mut Session, sql: &str) -> Vec<String> {
-    let result = run(session, &format!("profile {sql}")).unwrap();
-    let texts: Vec<String> = result.to_rows().iter().map(|row| row[3].to_string()).collect();
-    let names =
-        texts.iter().flat_map(|text| text.split(' ')).find_map(|word| word.strip_prefix("index="));
-    let mut names =
-        names.map_or_else(Vec::new, |names| names.split(',').map(str::to_string).collect());
+    let access = access(session, sql).unwrap();
+    let mut names: Vec<String> = access.indexes().into_iter().map(str::to_string).collect();
     names.sort();
     names
 }

@@ -10,9 +10,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use nacre_native::{block_on, memory_host};
-use nacre_session_tests::{kind, options, rows, run};
+use nacre_session_tests::{blocked, kind, options, rows, run};
 use nacredb::{Database, ErrorKind, Options, Session};
-use std::time::Duration;
 
 const ALL: &str = "select * from test order by id";
 
@@ -54,19 +53,6 @@ fn shows(session: &mut Session, sql: &str, expected: &[&str]) {
 
 fn conflicts(session: &mut Session, sql: &str) {
     assert_eq!(kind(session, sql), Some(ErrorKind::Conflict), "{sql}");
-}
-
-/// Runs a statement that must wait until `unblock` has run. Returns the number of affected rows, or
-/// the error kind.
-fn blocked(session: &mut Session, sql: &str, unblock: impl FnOnce()) -> Result<u64, ErrorKind> {
-    std::thread::scope(|scope| {
-        let waiter =
-            scope.spawn(|| run(session, sql).map(|r| r.rows_affected).map_err(|e| e.kind()));
-        std::thread::sleep(Duration::from_millis(40));
-        assert!(!waiter.is_finished(), "{sql} did not wait");
-        unblock();
-        waiter.join().unwrap()
-    })
 }
 
 #[test]

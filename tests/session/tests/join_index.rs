@@ -3,12 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use nacre_session_tests::{Random, rows, run, threaded};
-use nacredb::{Database, Options, Session};
-
-fn database(threads: usize) -> Database {
-    threaded(Options { partitions: 3, threads, ..Options::default() }).unwrap()
-}
+use nacre_session_tests::{
+    Random, access, assert_twins_agree, fill_twins, partitioned, rows, run, run_twins,
+};
+use nacredb::Session;
 
 /// Creates a large indexed table, an unindexed one with the same rows, and a small one to join
 /// with.
@@ -18,32 +16,21 @@ fn fill(session: &mut Session, keys: &str, random: &mut Random) {
         let columns = "id int, a int, b varchar(20), c int, n bigint, d date, m decimal(10, 2)";
         run(session, &format!("create table {table} ({columns}{keys}{indexes})")).unwrap();
     }
-    for part in 0..4u64 {
-        let row = |id: u64, random: &mut Random| {
-            let mut or_null =
-                |text: String| if random.below(20) == 0 { "null".to_string() } else { text };
-            let (a, b, n) = (
-                or_null(format!("{}", id * 7 % 900)),
-                or_null(format!("'b{}'", id % 90)),
-                or_null(id.to_string()),
-            );
-            let (c, d) = (random.below(9), random.below(500));
-            let m = format!("{}.{:02}", id % 300, id % 100);
-            format!("({id}, {a}, {b}, {c}, {n}, date '2024-01-01' + {d}, {m})")
-        };
-        let rows: Vec<String> =
-            (part * 1000..part * 1000 + 1000).map(|id| row(id, random)).collect();
-        for table in ["t", "p"] {
-            run(session, &format!("insert into {table} values {}", rows.join(", "))).unwrap();
-            if part < 3 {
-                run(session, &format!("optimize table {table} flush")).unwrap();
-            }
-        }
-    }
-    for table in ["t", "p"] {
-        run(session, &format!("delete from {table} where id % 17 = 0")).unwrap();
-        run(session, &format!("update {table} set a = a + 1, c = 4 where id % 23 = 0")).unwrap();
-    }
+    fill_twins(session, 4, 1000, |id| {
+        let mut or_null =
+            |text: String| if random.below(20) == 0 { "null".to_string() } else { text };
+        let (a, b, n) = (
+            or_null(format!("{}", id * 7 % 900)),
+            or_null(format!("'b{}'", id % 90)),
+            or_null(id.to_string()),
+        );
+        let (c, d) = (random.below(9), random.below(500));
+        let m = format!("{}.{:02}", id % 300, id % 100);
+        format!("({id}, {a}, {b}, {c}, {n}, date '2024-01-01' + {d}, {m})")
+    })
+    .unwrap();
+    run_twins(session, "delete from {} where id % 17 = 0").unwrap();
+    run_twins(session, "update {} set a = a + 1, c = 4 where id % 23 = 0").unwrap();
     run(session, "create table s (k int, x bigint, y varchar(9), z int, w date, v decimal(10, 2))")
         .unwrap();
 }
@@ -63,18 +50,10 @@ fn refill(session: &mut Session, random: &mut Random) {
     run(session, &format!("insert into s values {}", rows.join(", "))).unwrap();
 }
 
-/// Index names and number of join keys that a statement looked up.
+/// Names of the indexes that a statement used, and the number of join keys it looked up.
 fn used(session: &mut Session, sql: &str) -> (Vec<String>, u64) {
-    let result = run(session, &format!("profile {sql}")).unwrap();
-    let texts: Vec<String> = result.to_rows().iter().map(|row| row[3].to_string()).collect();
-    let words = || texts.iter().flat_map(|text| text.split(' '));
-    let names =
-        words().filter_map(|word| word.strip_prefix("index=")).flat_map(|names| names.split(','));
-    let keys = words()
-        .filter_map(|word| word.strip_prefix("join_keys="))
-        .map(|n| n.parse::<u64>().unwrap())
-        .sum();
-    (names.map(str::to_string).collect(), keys)
+    let access = access(session, sql).unwrap();
+    (access.indexes().into_iter().map(str::to_string).collect(), access.sum("join_keys"))
 }
 
 const JOINS: [&str; 16] = [
@@ -99,13 +78,8 @@ const JOINS: [&str; 16] = [
 fn compare(session: &mut Session, at: &str) -> usize {
     let mut looked_up = 0;
     for sql in JOINS {
-        let of = |table: &str| sql.replace("{t}", table);
-        assert_eq!(
-            rows(session, &of("t")).unwrap(),
-            rows(session, &of("p")).unwrap(),
-            "{sql} {at}"
-        );
-        looked_up += usize::from(used(session, &of("t")).1 > 0);
+        assert_twins_agree(session, sql, at).unwrap();
+        looked_up += usize::from(used(session, &sql.replace("{t}", "t")).1 > 0);
     }
     looked_up
 }
@@ -120,7 +94,7 @@ fn joins_by_index_find_what_joins_by_scan_find() {
         ", primary key (id), shard key (id)",
     ];
     for (round, keys) in layouts.into_iter().enumerate() {
-        let db = database(1 + round % 2);
+        let db = partitioned(1 + round % 2).unwrap();
         let session = &mut db.session();
         fill(session, keys, &mut random);
         let mut looked_up = 0;
@@ -130,16 +104,12 @@ fn joins_by_index_find_what_joins_by_scan_find() {
             if step == 2 {
                 // Only the transaction sees its changes.
                 run(session, "begin").unwrap();
-                for table in ["t", "p"] {
-                    let change = |sql: &str| sql.replace("{}", table);
-                    run(session, &change("update {} set a = a + 2, b = 'b7' where id % 11 = 0"))
-                        .unwrap();
-                    run(session, &change("delete from {} where id % 13 = 0")).unwrap();
-                    run(
-                        session,
-                        &change("insert into {} (id, a, b, c, n) values (9001, 5, 'b5', 5, 9001)"),
-                    )
-                    .unwrap();
+                for change in [
+                    "update {} set a = a + 2, b = 'b7' where id % 11 = 0",
+                    "delete from {} where id % 13 = 0",
+                    "insert into {} (id, a, b, c, n) values (9001, 5, 'b5', 5, 9001)",
+                ] {
+                    run_twins(session, change).unwrap();
                 }
                 compare(session, "inside a transaction");
                 compare(&mut db.session(), "outside of it");
@@ -155,7 +125,7 @@ fn joins_by_index_find_what_joins_by_scan_find() {
 
 #[test]
 fn many_keys_are_not_looked_up() {
-    let db = database(1);
+    let db = partitioned(1).unwrap();
     let session = &mut db.session();
     fill(session, ", primary key (id)", &mut Random::new(9));
     run(session, "insert into s (k, x) select id, id from p where id < 2000").unwrap();

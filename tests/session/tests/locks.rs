@@ -11,15 +11,9 @@ use std::time::Duration;
 const ALL: &str = "select * from a order by id";
 
 fn accounts(in_segment: bool) -> Database {
-    let db = memory().unwrap();
-    let mut setup = db.session();
-    run(
-        &mut setup,
-        "create table a (id int primary key, n int); insert into a values (1, 100), (2, 100)",
-    )
-    .unwrap();
+    let db = nacre_session_tests::accounts().unwrap();
     if in_segment {
-        run(&mut setup, "optimize table a flush").unwrap();
+        run(&mut db.session(), "optimize table a flush").unwrap();
     }
     db
 }

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use nacre_native::{block_on, memory_host};
-use nacre_session_tests::{Random, rows, run};
+use nacre_session_tests::{Random, TWINS, fill_twins, rows, run};
 use nacredb::{Database, Options, Prepared, QueryResult, Session, Value};
 
 /// Conditions, and the type of each parameter.
@@ -66,34 +66,19 @@ fn fill(session: &mut Session, key: &str, random: &mut Random) {
         "key i_a (a), key i_bc (b, c), unique key i_n (n), unique key i_uv (u, v), key i_d (d)";
     run(session, &format!("create table t ({columns}, {keys}{key})")).unwrap();
     run(session, &format!("create table p ({columns})")).unwrap();
-    for part in 0..4u64 {
-        let row = |id: u64, random: &mut Random| {
-            let mut value = |kind| match value(kind, random) {
-                Value::Int(n) if n > i64::from(i32::MAX) => Value::Null,
-                other => other,
-            };
-            let (a, b, c, d, x) = (value('a'), value('b'), value('c'), value('d'), value('x'));
-            let n = if id % 10 == 3 { Value::Null } else { Value::Int(id as i64) };
-            let all = [a, b, if id.is_multiple_of(7) { Value::Null } else { c }, n]
-                .map(|v| literal(&v))
-                .join(", ");
-            format!(
-                "({id}, {all}, {}, '{:03}', {}, {})",
-                id / 100,
-                id % 100,
-                literal(&d),
-                literal(&x)
-            )
+    fill_twins(session, 4, 1000, |id| {
+        let mut value = |kind| match value(kind, random) {
+            Value::Int(n) if n > i64::from(i32::MAX) => Value::Null,
+            other => other,
         };
-        let rows: Vec<String> =
-            (part * 1000..part * 1000 + 1000).map(|id| row(id, random)).collect();
-        for table in ["t", "p"] {
-            run(session, &format!("insert into {table} values {}", rows.join(", "))).unwrap();
-            if part < 3 {
-                run(session, &format!("optimize table {table} flush")).unwrap();
-            }
-        }
-    }
+        let (a, b, c, d, x) = (value('a'), value('b'), value('c'), value('d'), value('x'));
+        let n = if id % 10 == 3 { Value::Null } else { Value::Int(id as i64) };
+        let all = [a, b, if id.is_multiple_of(7) { Value::Null } else { c }, n]
+            .map(|v| literal(&v))
+            .join(", ");
+        format!("({id}, {all}, {}, '{:03}', {}, {})", id / 100, id % 100, literal(&d), literal(&x))
+    })
+    .unwrap();
 }
 
 fn sorted(result: &QueryResult) -> Vec<String> {
@@ -106,7 +91,7 @@ fn sorted(result: &QueryResult) -> Vec<String> {
 type Pair = ([Prepared; 2], String);
 
 fn prepared(session: &mut Session, sql: &str) -> Pair {
-    (["t", "p"].map(|table| session.prepare(&sql.replace('@', table)).unwrap()), sql.to_string())
+    (TWINS.map(|table| session.prepare(&sql.replace('@', table)).unwrap()), sql.to_string())
 }
 
 fn go(session: &mut Session, (pair, sql): &Pair, values: &[Value]) -> [QueryResult; 2] {

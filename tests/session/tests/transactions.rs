@@ -2,23 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use nacre_session_tests::{kind, memory, rows, run, run_with};
-use nacredb::{Database, ErrorKind, Value};
+use nacre_session_tests::{accounts, kind, memory, rows, run, run_with};
+use nacredb::{ErrorKind, Value};
 use std::time::Duration;
-
-fn accounts() -> Database {
-    let db = memory().unwrap();
-    run(
-        &mut db.session(),
-        "create table a (id int primary key, n int); insert into a values (1, 100), (2, 100)",
-    )
-    .unwrap();
-    db
-}
 
 #[test]
 fn a_transaction_sees_its_own_writes_and_no_others() {
-    let db = accounts();
+    let db = accounts().unwrap();
     let (mut a, mut b) = (db.session(), db.session());
     run(&mut a, "begin; update a set n = 50 where id = 1; insert into a values (3, 7); delete from a where id = 2")
         .unwrap();
@@ -39,7 +29,7 @@ fn a_transaction_sees_its_own_writes_and_no_others() {
 #[test]
 fn rollback_leaves_nothing_behind() {
     for flush in [false, true] {
-        let db = accounts();
+        let db = accounts().unwrap();
         let mut a = db.session();
         if flush {
             run(&mut a, "optimize table a flush").unwrap();
@@ -53,7 +43,7 @@ fn rollback_leaves_nothing_behind() {
 
 #[test]
 fn a_failed_statement_is_undone_and_the_transaction_goes_on() {
-    let db = accounts();
+    let db = accounts().unwrap();
     let mut a = db.session();
     run(&mut a, "begin; insert into a values (3, 3)").unwrap();
     assert_eq!(kind(&mut a, "insert into a values (4, 4), (1, 1)"), Some(ErrorKind::Constraint));
@@ -64,7 +54,7 @@ fn a_failed_statement_is_undone_and_the_transaction_goes_on() {
 
 #[test]
 fn a_waiter_gets_the_lock_when_the_holder_ends() {
-    let db = accounts();
+    let db = accounts().unwrap();
     let mut a = db.session();
     run(&mut a, "begin; update a set n = n + 1 where id = 1").unwrap();
     std::thread::scope(|scope| {
@@ -80,7 +70,7 @@ fn a_waiter_gets_the_lock_when_the_holder_ends() {
 
 #[test]
 fn a_lock_that_stays_held_times_out() {
-    let db = accounts();
+    let db = accounts().unwrap();
     let mut a = db.session();
     run(&mut a, "begin; delete from a where id = 1").unwrap();
     assert_eq!(
@@ -93,7 +83,7 @@ fn a_lock_that_stays_held_times_out() {
 
 #[test]
 fn lost_updates_are_conflicts() {
-    let db = accounts();
+    let db = accounts().unwrap();
     let (mut a, mut b) = (db.session(), db.session());
     run(&mut a, "begin").unwrap();
     assert_eq!(rows(&mut a, "select n from a where id = 1").unwrap(), ["100"]);
@@ -109,7 +99,7 @@ fn lost_updates_are_conflicts() {
 
 #[test]
 fn deadlocks_are_found_at_once() {
-    let db = accounts();
+    let db = accounts().unwrap();
     let mut a = db.session();
     run(&mut a, "begin; update a set n = 1 where id = 1").unwrap();
     let outcomes = std::thread::scope(|scope| {
@@ -134,7 +124,7 @@ fn deadlocks_are_found_at_once() {
 #[test]
 fn keys_can_be_shifted_in_one_statement() {
     for flush in [false, true] {
-        let db = accounts();
+        let db = accounts().unwrap();
         let mut a = db.session();
         run(&mut a, "insert into a values (3, 300)").unwrap();
         if flush {
@@ -164,7 +154,7 @@ fn an_insert_does_not_read_what_it_writes() {
 
 #[test]
 fn many_threads_increment_without_losing_one() {
-    let db = accounts();
+    let db = accounts().unwrap();
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -185,7 +175,7 @@ fn many_threads_increment_without_losing_one() {
 
 #[test]
 fn prepared_statements_follow_the_catalog_and_their_parameters() {
-    let db = accounts();
+    let db = accounts().unwrap();
     let mut a = db.session();
     let get = a.prepare("select n, ? from a where id = ?").unwrap();
     let one =
