@@ -216,3 +216,18 @@ function isRunning(lock) {
     return error.code === 'EPERM';
   }
 }
+
+/** Adds the nightly toolchain of Rust with some components. `needed` is what needs it, for the error. */
+export async function addNightly(needed, components) {
+  if (probe('rustup', ['--version']) === null) {
+    throw new Failure(`${needed} needs rustup: https://rustup.rs`);
+  }
+  await run('rustup', [
+    'toolchain',
+    'install',
+    'nightly',
+    '--profile',
+    'minimal',
+    ...components.flatMap((component) => ['-c', component]),
+  ]);
+}

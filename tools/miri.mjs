@@ -4,7 +4,7 @@
  * says what it finds and what not.
  */
 
-import { Failure, main, probe, run } from './lib.mjs';
+import { addNightly, main, probe, run } from './lib.mjs';
 
 /**
  * Our own code under Miri's rules for aliasing; then all of the crate without them, because
@@ -23,20 +23,7 @@ const RUNS = [
 await main(async () => {
   if (probe('cargo', ['+nightly', 'miri', '--version']) === null) {
     console.log('miri: adding it to the nightly toolchain');
-    if (probe('rustup', ['--version']) === null) {
-      throw new Failure('Miri needs rustup: https://rustup.rs');
-    }
-    await run('rustup', [
-      'toolchain',
-      'install',
-      'nightly',
-      '--profile',
-      'minimal',
-      '-c',
-      'rust-src',
-      '-c',
-      'miri',
-    ]);
+    await addNightly('Miri', ['rust-src', 'miri']);
   }
   for (const { name, filter, flags } of RUNS) {
     console.log(`▸ ${name}`);

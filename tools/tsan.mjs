@@ -7,7 +7,7 @@
  */
 
 import * as path from 'node:path';
-import { Failure, main, probe, run, target } from './lib.mjs';
+import { Failure, addNightly, main, probe, run, target } from './lib.mjs';
 
 /** Crates whose tests have threads, and which of their tests do. */
 const RUNS = [
@@ -30,18 +30,7 @@ await main(async () => {
   }
   if (probe('cargo', ['+nightly', '--version']) === null) {
     console.log('tsan: adding the nightly toolchain');
-    if (probe('rustup', ['--version']) === null) {
-      throw new Failure('ThreadSanitizer needs rustup: https://rustup.rs');
-    }
-    await run('rustup', [
-      'toolchain',
-      'install',
-      'nightly',
-      '--profile',
-      'minimal',
-      '-c',
-      'rust-src',
-    ]);
+    await addNightly('ThreadSanitizer', ['rust-src']);
   }
   for (const { name, filter } of RUNS.filter(
     (one) => wanted.length === 0 || wanted.includes(one.name),
