@@ -2,15 +2,23 @@
 
 use std::process::{Command, Output};
 
-fn drive(arguments: &[&str]) -> (Output, String) {
+fn nacre_crash(command: &str, arguments: &[&str]) -> (Output, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_nacre-crash"))
-        .arg("drive")
+        .arg(command)
         .args(arguments)
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
     (output, text)
+}
+
+fn drive(arguments: &[&str]) -> (Output, String) {
+    nacre_crash("drive", arguments)
+}
+
+fn power(arguments: &[&str]) -> (Output, String) {
+    nacre_crash("power", arguments)
 }
 
 #[test]
@@ -29,17 +37,6 @@ fn a_loss_is_noticed() {
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("was committed and is not there"), "{text}");
     std::fs::remove_dir_all(&folder).unwrap();
-}
-
-fn power(arguments: &[&str]) -> (Output, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_nacre-crash"))
-        .arg("power")
-        .args(arguments)
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned()
-        + &String::from_utf8_lossy(&output.stderr);
-    (output, text)
 }
 
 #[test]
