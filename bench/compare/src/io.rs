@@ -3,9 +3,10 @@
 //! that the ring is faster; a batch of one is a plain call on both sides and shows the noise.
 
 use crate::commit;
-use crate::measure::{Folder, Outcome, Random, check, forget_cached, median, seconds};
+use crate::measure::{Folder, Outcome, check, forget_cached, median, seconds};
 use crate::options::Options;
 use nacre_native::{FileIo, FolderStore, block_on};
+use nacre_testing::Random;
 use nacredb::Database;
 use nacredb::host::{LocalStore, ReadRange};
 use std::path::Path;
@@ -81,7 +82,7 @@ fn cold_reads(folder: &Path, io: FileIo, batch: usize, seed: u64) -> Outcome<f64
     forget_cached(&folder.join("data"))?;
     let store = FolderStore::open_with(folder, io)?;
     let file = store.open("data")?;
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut buffers = vec![vec![0u8; RANGE_BYTES]; batch];
     seconds(|| {
         for _ in 0..READS / batch {

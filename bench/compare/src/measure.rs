@@ -1,4 +1,4 @@
-//! Shared by the workloads: temporary folders, medians, random keys, opening Nacre and SQLite.
+//! Shared by the workloads: temporary folders, medians, opening Nacre and SQLite.
 
 use nacredb::{Database, Options};
 use std::path::{Path, PathBuf};
@@ -108,15 +108,4 @@ pub fn timed<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(T, f64)> {
     let started = Instant::now();
     let answer = work()?;
     Ok((answer, started.elapsed().as_secs_f64()))
-}
-
-/// Random numbers that are the same in every run.
-pub struct Random(pub u64);
-
-impl Random {
-    /// Returns a number below `n`.
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        nacredb::hash::hash_u64(self.0) % n
-    }
 }

@@ -7,9 +7,10 @@
 //! other, in the same round. Each side alone may use all cores; if it does, the two fractions
 //! cannot add up to more than one.
 
-use crate::measure::{Folder, Outcome, Random, check, median, open, processor_time};
+use crate::measure::{Folder, Outcome, check, median, open, processor_time};
 use crate::options::Options;
 use nacre_native::block_on;
+use nacre_testing::Random;
 use nacredb::{Batch, Database, OnDuplicate, Value, VectorBuilder};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -121,7 +122,7 @@ fn case(
                 let mut session = db.session();
                 let update = session.prepare(UPDATE)?;
                 let insert = session.prepare(INSERT)?;
-                let mut random = Random((writer << 40) | next.load(Ordering::Relaxed) as u64);
+                let mut random = Random::new((writer << 40) | next.load(Ordering::Relaxed) as u64);
                 while !stop.load(Ordering::Relaxed) {
                     block_on(
                         session.run(&update, &[Value::Int(random.below(rows as u64) as i64)]),

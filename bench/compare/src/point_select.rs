@@ -2,10 +2,11 @@
 //! SQLite and, as the lower bound without any SQL, redb; on the same rows, with one thread and with
 //! two.
 
-use crate::measure::{Folder, Outcome, Random, check, median, open, open_sqlite};
+use crate::measure::{Folder, Outcome, check, median, open, open_sqlite};
 use crate::options::Options;
 use crate::people::{self, person};
 use nacre_native::block_on;
+use nacre_testing::Random;
 use nacredb::{Database, OnDuplicate, Value};
 use redb::{ReadableDatabase, TableDefinition};
 use std::path::Path;
@@ -117,7 +118,7 @@ fn rate<R: FnMut(i64) -> Outcome<()>>(
             .map(|thread| {
                 scope.spawn(move || -> Outcome<f64> {
                     let mut read = connect()?;
-                    let mut random = Random(seed + thread);
+                    let mut random = Random::new(seed + thread);
                     let started = Instant::now();
                     for _ in 0..READS {
                         read(random.below(rows as u64) as i64)?;

@@ -1,10 +1,11 @@
 //! Select by a string key that about ten rows share, and by two indexed columns together, rows in
 //! segments, warm, against SQLite with the same indexes on the same rows.
 
-use crate::measure::{Folder, Outcome, Random, check, median, open, open_sqlite, seconds};
+use crate::measure::{Folder, Outcome, check, median, open, open_sqlite, seconds};
 use crate::options::Options;
 use crate::people;
 use nacre_native::block_on;
+use nacre_testing::Random;
 use nacredb::{OnDuplicate, Value};
 
 const READS: usize = 5_000;
@@ -53,7 +54,7 @@ pub fn run(options: &Options) -> Outcome<()> {
                 }
             };
             let (mut found, mut expected) = (0, 0);
-            let mut random = Random(round);
+            let mut random = Random::new(round);
             let our_seconds = seconds(|| {
                 for _ in 0..READS {
                     let result = block_on(session.run(&ours_select, &keys(&mut random)))?;
@@ -61,7 +62,7 @@ pub fn run(options: &Options) -> Outcome<()> {
                 }
                 Ok(())
             })?;
-            let mut random = Random(round);
+            let mut random = Random::new(round);
             let their_seconds = seconds(|| {
                 for _ in 0..READS {
                     let keys = keys(&mut random).into_iter().map(|value| match value {

@@ -2,8 +2,9 @@
 //! same in a table of a thousand. Both are warm. Durability is relaxed, to measure the engine and
 //! not the drive.
 
-use crate::measure::{Folder, Outcome, Random, check, median, open, seconds};
+use crate::measure::{Folder, Outcome, check, median, open, seconds};
 use nacre_native::block_on;
+use nacre_testing::Random;
 use nacredb::{Database, Durability, Options, Prepared, Session, Value};
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ pub fn run(_: &crate::options::Options) -> Outcome<()> {
         ))?;
         fill(&mut session, name, rows)?;
     }
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let mut medians = Vec::new();
     for kind in ["update", "delete"] {
         let mut times = [Vec::new(), Vec::new()];

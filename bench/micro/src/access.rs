@@ -2,8 +2,9 @@
 //! keys of a join: the same queries on a table with an index and on one without. The ratio is above
 //! 1 where the index pays off, and 1 where it is not used.
 
-use crate::measure::{Random, Work, interleaved};
+use crate::measure::{Work, interleaved};
 use nacre_native::{block_on, memory_host};
+use nacre_testing::Random;
 use nacredb::{Database, Options, Session};
 use std::cell::RefCell;
 
@@ -23,7 +24,7 @@ pub fn access() {
     let db =
         block_on(Database::open(memory_host(), Options::default())).expect("a database in memory");
     let mut session = db.session();
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     for (table, index) in [("t", ", key (k)"), ("p", "")] {
         let columns = "id bigint primary key, k int, a int, b bigint, c varchar(20), d double";
         run(&mut session, &format!("create table {table} ({columns}{index})"));

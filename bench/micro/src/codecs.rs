@@ -1,15 +1,16 @@
 //! Compares the integer codecs: size and speed on typical keys and postings.
 
-use crate::measure::{Random, Work, interleaved};
+use crate::measure::{Work, interleaved};
 use nacre_column::codec::postings::{Postings, encode};
 use nacre_column::codec::{BlockChange, CODECS, Codec};
+use nacre_testing::Random;
 use std::hint::black_box;
 
 const VALUES: usize = 1 << 16;
 
 /// Returns ascending numbers; the greatest is about `VALUES * spread`.
 fn ascending(spread: u64, seed: u64) -> Vec<u32> {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut value = 0u64;
     (0..VALUES)
         .map(|_| {
@@ -20,8 +21,8 @@ fn ascending(spread: u64, seed: u64) -> Vec<u32> {
 }
 
 fn random_sorted() -> Vec<u32> {
-    let mut random = Random(5);
-    let mut out: Vec<u32> = (0..VALUES).map(|_| random.next() as u32).collect();
+    let mut random = Random::new(5);
+    let mut out: Vec<u32> = (0..VALUES).map(|_| random.bits() as u32).collect();
     out.sort_unstable();
     out
 }
@@ -64,7 +65,7 @@ fn works<'a>(codec: &'a dyn Codec, values: &'a [u32], blocks: &'a [Vec<u8>]) -> 
             values.len()
         }),
     );
-    let mut random = Random(11);
+    let mut random = Random::new(11);
     let places: Vec<usize> =
         (0..2_000).map(|_| random.below(values.len() as u64) as usize).collect();
     let searched = places.clone();

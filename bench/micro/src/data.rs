@@ -1,9 +1,9 @@
 //! Columns that suit each encoding, as blocks of a segment, encoded and plain.
 
-use crate::measure::Random;
 use nacre_column::block::{Block, ColumnPlan, encode, encode_block};
 use nacre_column::encoding::{Dictionary, Encoding, Input};
 use nacre_column::{BytesColumn, Values};
+use nacre_testing::{Random, WORDS};
 use nacre_types::DataType;
 use nacre_types::limits::BLOCK_ROWS;
 use std::sync::{Arc, OnceLock};
@@ -101,28 +101,16 @@ fn texts(mut value: impl FnMut(usize) -> String) -> Vec<Values> {
 
 /// Returns each encoding's column, followed by the same values plain.
 pub fn pairs() -> Vec<(Column, Column)> {
-    let mut random = Random(99);
-    let words = [
-        "carefully",
-        "final",
-        "deposits",
-        "sleep",
-        "quickly",
-        "among",
-        "the",
-        "ironic",
-        "requests",
-        "furiously",
-    ];
+    let mut random = Random::new(99);
     let mut sentence = |words_a_row: usize| {
-        let text: Vec<&str> = (0..words_a_row).map(|_| words[random.below(10) as usize]).collect();
+        let text: Vec<&str> = (0..words_a_row).map(|_| *random.pick(&WORDS)).collect();
         text.join(" ")
     };
     let short: Vec<Values> = texts(|_| sentence(4));
     let long: Vec<Values> = texts(|row| {
         format!("{row} {} {}", "a beginning that all of them share, ".repeat(4), sentence(20))
     });
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let (int, double, text) = (DataType::Int64, DataType::Float64, DataType::TEXT);
     let columns: Vec<(&'static str, DataType, Encoding, Vec<Values>)> = vec![
         ("constant", int, Encoding::Constant, integers(|_| 42)),

@@ -2,13 +2,14 @@
 //! or as skiplist nodes; and the sorted keys of a segment's index part, as an encoded column or as
 //! BP128 blocks.
 
-use crate::measure::{Random, Work, interleaved};
+use crate::measure::{Work, interleaved};
 use nacre_column::Scalar;
 use nacre_column::Values;
 use nacre_column::block::{Block, ColumnPlan, EncodedBlock, encode_block};
 use nacre_column::codec::{Bp128, Codec};
 use nacre_column::encoding::Dictionary;
 use nacre_rowstore::Entries;
+use nacre_testing::Random;
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{DataType, key};
 use std::hint::black_box;
@@ -31,14 +32,14 @@ type Pair = (Vec<u8>, Vec<u8>);
 /// Pairs in order of insertion.
 fn shapes() -> Vec<(&'static str, Vec<Pair>)> {
     let shape = |key: &dyn Fn(&mut Random, i64) -> i64| {
-        let mut random = Random(17);
+        let mut random = Random::new(17);
         (0..ENTRIES as i64).map(|row| (integer(key(&mut random, row)), integer(row))).collect()
     };
     vec![
         ("in a row", shape(&|_, row| row)),
         ("dense", shape(&|random, _| random.below(ENTRIES) as i64)),
         ("few keys", shape(&|random, _| random.below(100) as i64)),
-        ("sparse", shape(&|random, _| random.next() as i64)),
+        ("sparse", shape(&|random, _| random.bits() as i64)),
     ]
 }
 
@@ -59,7 +60,7 @@ fn of_entries<'a>(name: &str, new: fn() -> Entries, pairs: &'a [Pair]) -> [Work<
         pairs.len()
     };
     let found = filled(new, pairs);
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     let places: Vec<usize> =
         (0..SEARCHES).map(|_| random.below(pairs.len() as u64) as usize).collect();
     let probe = move || {
@@ -161,7 +162,7 @@ impl Part {
     }
 
     fn searches(&self) -> [Work<'_>; 2] {
-        let mut random = Random(9);
+        let mut random = Random::new(9);
         let rows = (PART_BLOCKS * BLOCK_ROWS) as u64;
         let places: Vec<usize> = (0..SEARCHES).map(|_| random.below(rows) as usize).collect();
         for at in &places {
@@ -205,7 +206,7 @@ pub fn run() {
     let rows = PART_BLOCKS * BLOCK_ROWS;
     for (name, spread) in [("in a row", 0), ("10 a key", -10), ("1 in 4", 4), ("1 in 1,000", 1_000)]
     {
-        let mut random = Random(3);
+        let mut random = Random::new(3);
         let mut value = 0i64;
         let keys: Vec<i64> = (0..rows as i64)
             .map(|row| {

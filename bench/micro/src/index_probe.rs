@@ -7,58 +7,21 @@
 //! key to itself, which uses neither filters nor hash tables. Segments are small, so that a
 //! thousand of them fit in memory; more rows would add one or two steps to the search in a segment.
 
-use crate::measure::{Random, Work, interleaved};
+use crate::measure::{Work, interleaved};
 use nacre_column::{Batch, Values, Vector};
+use nacre_host::LocalStore;
 use nacre_host::memory::MemoryStore;
-use nacre_host::{Clock, Entropy, Host, LocalStore, Parallelism};
 use nacre_table::{KeyRange, OnDuplicate, Store, StoreOptions, Table, TableView, Transaction};
+use nacre_testing::{Random, column, host};
 use nacre_types::hash::hash_u64;
-use nacre_types::{Column, DataType, IndexKind, IndexSchema, TableSchema, Value};
-use std::future::Future;
+use nacre_types::{DataType, IndexKind, IndexSchema, TableSchema, Value};
 use std::hint::black_box;
 use std::ops::Bound;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
 const ROWS: usize = 8_192;
 const PROBES: usize = 512;
-
-/// A host without clock, randomness and threads.
-struct Still;
-
-impl Clock for Still {
-    fn monotonic_ns(&self) -> u64 {
-        0
-    }
-    fn wall_us(&self) -> i64 {
-        0
-    }
-    fn sleep_until(&self, _: u64) -> Pin<Box<dyn Future<Output = ()> + '_>> {
-        Box::pin(std::future::ready(()))
-    }
-}
-
-impl Entropy for Still {
-    fn next_u64(&self) -> u64 {
-        1
-    }
-}
-
-impl Parallelism for Still {
-    fn width(&self) -> usize {
-        1
-    }
-    fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
-        (0..count).for_each(task);
-    }
-}
-
-/// Returns a host with these files and nothing else.
-pub fn host(files: Arc<MemoryStore>) -> Host {
-    let still = Arc::new(Still);
-    Host { store: files, clock: still.clone(), entropy: still.clone(), parallelism: still }
-}
 
 /// A table of this many segments, and the time to build it.
 struct Subject {
@@ -94,13 +57,7 @@ impl Subject {
             unique: false,
             kind: IndexKind::Hash,
         };
-        let column = Column {
-            id: 1,
-            name: "k".into(),
-            data_type: DataType::Int64,
-            nullable: false,
-            default: Value::Null,
-        };
+        let column = column(1, "k", DataType::Int64, false);
         let mut schema =
             TableSchema { name: "t".into(), columns: vec![column], ..TableSchema::default() };
         let id = schema.take_index_id();
@@ -134,7 +91,7 @@ impl Subject {
 
     /// Looks up keys that are present, or absent keys next to them.
     fn looks(&self, name: &str, scattered: bool, present: bool, as_range: bool) -> Work<'_> {
-        let mut random = Random(11);
+        let mut random = Random::new(11);
         let rows = (self.view.segments.len() * ROWS) as u64;
         let id = self.table.schema().indexes[0].id;
         let ranges: Vec<KeyRange> = (0..PROBES)

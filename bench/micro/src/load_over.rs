@@ -6,13 +6,13 @@
 //! looking up the keys. Keys of segments are scattered over all 64 bits, so that a key is in the
 //! range of every segment.
 
-use crate::index_probe::host;
-use crate::measure::{Random, cpu_ns};
+use crate::measure::cpu_ns;
 use nacre_column::{Batch, Values, Vector};
 use nacre_host::memory::MemoryStore;
 use nacre_table::{OnDuplicate, Store, StoreOptions, Table};
+use nacre_testing::{Random, column, host};
 use nacre_types::hash::hash_u64;
-use nacre_types::{Column, DataType, KeyColumns, TableSchema, Value};
+use nacre_types::{DataType, KeyColumns, TableSchema, Value};
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -24,13 +24,9 @@ fn scattered(n: usize) -> i64 {
     hash_u64(n as u64) as i64
 }
 
-fn column(id: u32, name: &str, data_type: DataType) -> Column {
-    Column { id, name: name.into(), data_type, nullable: false, default: Value::Null }
-}
-
 fn table_in(store: &Arc<Store>, name: &str, text: bool) -> Arc<Table> {
     let data_type = if text { DataType::TEXT } else { DataType::Int64 };
-    let columns = vec![column(1, "k", data_type), column(2, "v", DataType::Int64)];
+    let columns = vec![column(1, "k", data_type, false), column(2, "v", DataType::Int64, false)];
     let primary_key = Some(KeyColumns { name: "PRIMARY".into(), columns: vec![0] });
     let schema = TableSchema { name: name.into(), columns, primary_key, ..TableSchema::default() };
     store.create_table(schema).expect("a table")
@@ -129,7 +125,7 @@ fn measure(
         println!("{name:<28} {what:<28} {ns:>9.0} ns");
         figures.push_str(&format!(" {what}={ns:.0}"));
     };
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     let mut looks = |present: bool| -> Vec<Value> {
         let of = |n: u64| {
             scattered(if present {

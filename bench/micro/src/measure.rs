@@ -1,4 +1,4 @@
-//! Medians of interleaved rounds, and random numbers that are the same in every run.
+//! Medians of interleaved rounds, and processor time.
 
 use std::sync::LazyLock;
 use std::time::Instant;
@@ -37,22 +37,4 @@ pub fn cpu_ns() -> u64 {
     let ran = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let ran = ran.and_then(|text| text.split_whitespace().next()?.parse().ok());
     ran.unwrap_or_else(|| START.elapsed().as_nanos() as u64)
-}
-
-/// Xorshift.
-pub struct Random(pub u64);
-
-impl Random {
-    /// Returns the next 64 bits.
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    /// Returns a number below `n`.
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
 }

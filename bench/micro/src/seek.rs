@@ -4,14 +4,15 @@
 //! Blocks are in memory and are opened for every access, as in a point read.
 
 use crate::data::{Column, pairs};
-use crate::measure::{Random, Work, interleaved};
+use crate::measure::{Work, interleaved};
+use nacre_testing::Random;
 use nacre_types::limits::BLOCK_ROWS;
 use std::hint::black_box;
 
 const GETS: usize = 4_000;
 
 fn gets(column: &Column) -> Work<'_> {
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     let places: Vec<(usize, usize)> = (0..GETS)
         .map(|_| {
             (

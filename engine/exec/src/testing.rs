@@ -16,6 +16,7 @@ use nacre_host::{Host, LocalStore, Parallelism};
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_table::{Store, StoreOptions, Transaction};
 use nacre_testing::Fixed;
+pub(crate) use nacre_testing::Random;
 use nacre_types::{DataType, Result, Value};
 use std::sync::Arc;
 
@@ -92,7 +93,7 @@ pub(crate) fn run(operator: &mut dyn Operator, context: &Context<'_>) -> Result<
 pub(crate) fn rows_of(batch: &Batch) -> Vec<Vec<Value>> {
     let all: Vec<u32> = (0..batch.rows as u32).collect();
     let rows = batch.selection.as_ref().unwrap_or(&all);
-    rows.iter().map(|row| batch.columns.iter().map(|c| c.value(*row as usize)).collect()).collect()
+    rows.iter().map(|row| batch.row(*row as usize)).collect()
 }
 
 /// A batch of flat columns.
@@ -176,36 +177,25 @@ pub(crate) fn boolean(kind: ExprKind) -> Expr {
     Expr { kind, data_type: DataType::Boolean }
 }
 
-/// Xorshift: the same numbers from the same seed.
-pub(crate) struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
+/// Returns a value of a type from a small domain, null one time in `nulls` (never for 0).
+pub(crate) fn random_value(
+    random: &mut Random,
+    data_type: DataType,
+    domain: u64,
+    nulls: u64,
+) -> Value {
+    if nulls > 0 && random.below(nulls) == 0 {
+        return Value::Null;
     }
-
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
-    /// A value of a type from a small domain, null one time in `nulls` (never for 0).
-    pub fn value(&mut self, data_type: DataType, domain: u64, nulls: u64) -> Value {
-        if nulls > 0 && self.below(nulls) == 0 {
-            return Value::Null;
-        }
-        let n = self.below(domain) as i64;
-        match data_type {
-            DataType::Boolean => Value::Boolean(n % 2 == 0),
-            DataType::Float64 => Value::Float(n as f64 / 4.0 - 2.0),
-            DataType::Decimal { scale, .. } => dec(n as i128 - 5, scale),
-            DataType::Date => Value::Date(n as i32 - 3),
-            DataType::UInt64 => Value::UInt(n as u64),
-            DataType::Text { .. } => Value::Text(format!("{}", n * 37 % 101)),
-            _ => Value::Int(n - domain as i64 / 3),
-        }
+    let n = random.below(domain) as i64;
+    match data_type {
+        DataType::Boolean => Value::Boolean(n % 2 == 0),
+        DataType::Float64 => Value::Float(n as f64 / 4.0 - 2.0),
+        DataType::Decimal { scale, .. } => dec(n as i128 - 5, scale),
+        DataType::Date => Value::Date(n as i32 - 3),
+        DataType::UInt64 => Value::UInt(n as u64),
+        DataType::Text { .. } => Value::Text(format!("{}", n * 37 % 101)),
+        _ => Value::Int(n - domain as i64 / 3),
     }
 }
 

@@ -13,6 +13,6 @@ mod watched;
 
 pub use fault_store::FaultStore;
 pub use fixed::{Fixed, host};
-pub use random::Random;
+pub use random::{Random, WORDS};
 pub use schema::column;
 pub use watched::{Call, Watched};

@@ -49,3 +49,17 @@ fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
 }
+
+/// Words to make texts of, as comments have them.
+pub const WORDS: [&str; 10] = [
+    "carefully",
+    "final",
+    "deposits",
+    "sleep",
+    "quickly",
+    "among",
+    "the",
+    "ironic",
+    "requests",
+    "furiously",
+];

@@ -29,6 +29,16 @@ pub enum Call {
     Sync,
 }
 
+impl Call {
+    /// Returns the bytes that are read or written.
+    pub fn bytes(self) -> usize {
+        match self {
+            Call::Read { bytes, .. } | Call::Write { bytes } => bytes,
+            Call::Create | Call::Remove | Call::Truncate | Call::Sync => 0,
+        }
+    }
+}
+
 type Before = Arc<dyn Fn(&str, Call) -> Result<()> + Send + Sync>;
 
 /// A store over another. It counts as a disk, even over memory.
@@ -53,7 +63,16 @@ impl Watched {
         Arc::new(Watched { files, before: Arc::new(before) })
     }
 
-    fn file(&self, name: &str, file: Arc<dyn LocalFile>) -> Arc<dyn LocalFile> {
+    /// Returns a file that calls `before` before each call but `len`; an error refuses the call.
+    pub fn file(
+        name: &str,
+        file: Arc<dyn LocalFile>,
+        before: impl Fn(&str, Call) -> Result<()> + Send + Sync + 'static,
+    ) -> Arc<dyn LocalFile> {
+        Arc::new(WatchedFile { name: name.into(), file, before: Arc::new(before) })
+    }
+
+    fn watch(&self, name: &str, file: Arc<dyn LocalFile>) -> Arc<dyn LocalFile> {
         Arc::new(WatchedFile { name: name.into(), file, before: self.before.clone() })
     }
 }
@@ -63,11 +82,11 @@ impl LocalStore for Watched {
         self.files.list()
     }
     fn open(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
-        Ok(self.file(name, self.files.open(name)?))
+        Ok(self.watch(name, self.files.open(name)?))
     }
     fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
         (self.before)(name, Call::Create)?;
-        Ok(self.file(name, self.files.create(name)?))
+        Ok(self.watch(name, self.files.create(name)?))
     }
     fn remove(&self, name: &str) -> Result<()> {
         (self.before)(name, Call::Remove)?;

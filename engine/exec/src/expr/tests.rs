@@ -150,7 +150,7 @@ fn floats_refuse_to_overflow() {
 
 #[test]
 fn comparisons_agree_with_a_model_in_every_form() {
-    let mut random = Random(11);
+    let mut random = Random::new(11);
     for data_type in [
         I64,
         DataType::Float64,
@@ -161,10 +161,10 @@ fn comparisons_agree_with_a_model_in_every_form() {
         decimal(30, 2),
     ] {
         let column = |random: &mut Random, nulls| {
-            (0..50).map(|_| random.value(data_type, 6, nulls)).collect::<Vec<_>>()
+            (0..50).map(|_| random_value(random, data_type, 6, nulls)).collect::<Vec<_>>()
         };
         let (left, right) = (column(&mut random, 5), column(&mut random, 4));
-        let constant = random.value(data_type, 6, 0);
+        let constant = random_value(&mut random, data_type, 6, 0);
         let columns = batch(&[(data_type, left.clone()), (data_type, right.clone())]);
         for op in
             [Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual, NotDistinct, Distinct]
@@ -317,11 +317,12 @@ fn a_branch_not_taken_raises_nothing() {
 #[test]
 fn case_mixes_branches_of_every_type() {
     for data_type in [I64, DataType::TEXT, DataType::Float64, DataType::UInt64, BOOL] {
-        let mut random = Random(5);
-        let values: Vec<Value> = (0..20).map(|_| random.value(data_type, 9, 3)).collect();
-        let flags: Vec<Value> = (0..20).map(|_| random.value(BOOL, 2, 3)).collect();
+        let mut random = Random::new(5);
+        let values: Vec<Value> =
+            (0..20).map(|_| random_value(&mut random, data_type, 9, 3)).collect();
+        let flags: Vec<Value> = (0..20).map(|_| random_value(&mut random, BOOL, 2, 3)).collect();
         let columns = batch(&[(BOOL, flags.clone()), (data_type, values.clone())]);
-        let other = random.value(data_type, 9, 0);
+        let other = random_value(&mut random, data_type, 9, 0);
         let kind = ExprKind::Case {
             branches: vec![(col(0, BOOL), col(1, data_type))],
             otherwise: Some(Box::new(lit(other.clone(), data_type))),

@@ -3,13 +3,13 @@
 
 use crate::testing::*;
 use crate::{Operator, Threads, build};
-use nacre_column::{Batch, Vector};
+use nacre_column::Batch;
 use nacre_host::memory::MemoryStore;
 use nacre_host::{LocalStore, Parallelism};
 use nacre_sql::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind};
 use nacre_sql::plan::{Field, JoinKind, Plan, SortKey};
 use nacre_table::Table;
-use nacre_types::{Column, DataType, ErrorKind, KeyColumns, ShardKey, TableSchema, Value};
+use nacre_types::{DataType, ErrorKind, KeyColumns, ShardKey, TableSchema, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -29,13 +29,7 @@ impl Parallelism for Spawned {
 const I64: DataType = DataType::Int64;
 
 fn schema(shard_key: Option<ShardKey>) -> TableSchema {
-    let column = |id, name: &str, data_type, nullable| Column {
-        id,
-        name: name.into(),
-        data_type,
-        nullable,
-        default: Value::Null,
-    };
+    use nacre_testing::column;
     TableSchema {
         name: "t".into(),
         columns: vec![
@@ -78,13 +72,8 @@ pub(crate) fn fixture_in(
     let table = fixture.store.create_table(schema(shard_key)).unwrap();
     let insert = |fixture: &Fixture, ids: std::ops::Range<i64>| {
         let rows: Vec<_> = ids.map(row).collect();
-        let types = table.schema().types();
-        let column = |at: usize, t: &DataType| {
-            Arc::new(Vector::from_values(*t, rows.iter().map(|r| &r[at])))
-        };
-        let columns = types.iter().enumerate().map(|(at, t)| column(at, t)).collect();
         let mut write = fixture.store.begin().unwrap();
-        write.insert(&table, &Batch::new(columns, rows.len())).unwrap();
+        write.insert(&table, &Batch::from_rows(&table.schema().types(), &rows)).unwrap();
         write.commit().unwrap();
     };
     insert(&fixture, 0..30_000);

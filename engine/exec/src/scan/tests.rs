@@ -2,23 +2,17 @@
 
 use crate::testing::*;
 use crate::{Operator, build, build_locating};
-use nacre_column::{Batch, Vector};
+use nacre_column::Batch;
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_sql::plan::Plan;
 use nacre_table::Table;
-use nacre_types::{Column, DataType, KeyColumns, TableSchema, Value};
+use nacre_testing::column;
+use nacre_types::{DataType, KeyColumns, TableSchema, Value};
 use std::sync::Arc;
 
 const I64: DataType = DataType::Int64;
 
 fn schema() -> TableSchema {
-    let column = |id, name: &str, data_type, nullable| Column {
-        id,
-        name: name.into(),
-        data_type,
-        nullable,
-        default: Value::Null,
-    };
     TableSchema {
         id: 0,
         name: "t".into(),
@@ -42,13 +36,7 @@ fn row(id: i64) -> Vec<Value> {
 
 fn rows(ids: impl Iterator<Item = i64>) -> Batch {
     let rows: Vec<_> = ids.map(row).collect();
-    let types = schema().types();
-    let columns = types
-        .iter()
-        .enumerate()
-        .map(|(i, t)| Arc::new(Vector::from_values(*t, rows.iter().map(|r| &r[i]))))
-        .collect();
-    Batch::new(columns, rows.len())
+    Batch::from_rows(&schema().types(), &rows)
 }
 
 /// 25,000 rows in segments, of which every 13th and a whole range are deleted, and 500 rows in the
@@ -224,6 +212,35 @@ fn whole_keys_are_point_reads() {
             found.extend(rows_of(&batch));
         }
         assert_eq!(found, vec![row(id); n]);
+    }
+}
+
+#[test]
+fn an_equation_that_no_key_can_meet_leaves_the_point_read_to_the_next() {
+    let mut fixture = Fixture::new();
+    let short = DataType::Text { max_chars: Some(3) };
+    let mut schema = schema();
+    schema.columns[1] = column(2, "tag", short, false);
+    schema.primary_key = Some(KeyColumns { name: "PRIMARY".into(), columns: vec![1] });
+    let table = fixture.store.create_table(schema).unwrap();
+    let mut write = fixture.store.begin().unwrap();
+    let there = vec![int(1), text("abc"), int(2), dec(3, 2)];
+    write.insert_row(&table, &there).unwrap();
+    write.commit().unwrap();
+    fixture.transaction = fixture.store.begin().unwrap();
+    let is =
+        |value: &str| compare(BinaryOp::Equal, col(1, short), lit(text(value), DataType::TEXT));
+    for (values, found, point_reads) in [
+        (&["abc"][..], 1, 1),
+        (&["abc", "abc"], 1, 1),
+        (&["too long"], 0, 0),
+        (&["too long", "abc"], 0, 1),
+        (&["abc", "too long"], 0, 1),
+    ] {
+        fixture.statistics = Default::default();
+        let plan = scan(&table, &[0, 1, 2, 3], values.iter().map(|value| is(value)).collect());
+        assert_eq!(result(&fixture, &plan).len(), found, "{values:?}");
+        assert_eq!(fixture.statistics.point_reads.get(), point_reads, "{values:?}");
     }
 }
 

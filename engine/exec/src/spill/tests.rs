@@ -5,11 +5,12 @@ use crate::build;
 use crate::parallel::tests::{aggregate, column, fixture_in, join, rows_with, scan};
 use crate::testing::*;
 use nacre_host::memory::MemoryStore;
-use nacre_host::{Error, LocalFile, LocalStore, ReadRange, Result};
+use nacre_host::{Error, LocalStore};
 use nacre_sql::expr::BinaryOp;
 use nacre_sql::plan::node;
 use nacre_sql::plan::{Field, JoinKind, Plan, SortKey, WindowCall, Windowed};
 use nacre_table::Table;
+use nacre_testing::{Call, Watched};
 use nacre_types::{DataType, ErrorKind, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,61 +19,30 @@ const I64: DataType = DataType::Int64;
 
 /// Files that behave like a disk with limited space for temporary files.
 struct Disk {
-    files: MemoryStore,
+    files: Arc<MemoryStore>,
     room: Arc<AtomicUsize>,
-}
-
-struct Limited(Arc<dyn LocalFile>, Arc<AtomicUsize>);
-
-impl LocalFile for Limited {
-    fn len(&self) -> Result<u64> {
-        self.0.len()
-    }
-    fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()> {
-        self.0.read(ranges)
-    }
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        let room = self.1.load(Ordering::Relaxed);
-        self.1.store(
-            room.checked_sub(bytes.len()).ok_or_else(|| Error::io("no space left"))?,
-            Ordering::Relaxed,
-        );
-        self.0.write(offset, bytes)
-    }
-    fn truncate(&self, len: u64) -> Result<()> {
-        self.0.truncate(len)
-    }
-    fn sync(&self) -> Result<()> {
-        self.0.sync()
-    }
-}
-
-impl LocalStore for Disk {
-    fn list(&self) -> Result<Vec<String>> {
-        self.files.list()
-    }
-    fn open(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
-        self.files.open(name)
-    }
-    fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
-        let file = self.files.create(name)?;
-        Ok(if name.starts_with("tmp-") { Arc::new(Limited(file, self.room.clone())) } else { file })
-    }
-    fn remove(&self, name: &str) -> Result<()> {
-        self.files.remove(name)
-    }
 }
 
 type Files = (Fixture, Arc<Table>, Arc<Disk>);
 
 fn on_disk(room: usize) -> Files {
-    let disk = Arc::new(Disk { files: MemoryStore::new(), room: Arc::new(AtomicUsize::new(room)) });
-    let (fixture, table) = fixture_in(disk.clone(), None);
+    let disk = Arc::new(Disk { files: Arc::default(), room: Arc::new(AtomicUsize::new(room)) });
+    let left = disk.room.clone();
+    let files = Watched::new(disk.files.clone(), move |name, call| {
+        if name.starts_with("tmp-")
+            && let Call::Write { bytes } = call
+        {
+            let rest = left.load(Ordering::Relaxed).checked_sub(bytes);
+            left.store(rest.ok_or_else(|| Error::io("no space left"))?, Ordering::Relaxed);
+        }
+        Ok(())
+    });
+    let (fixture, table) = fixture_in(files, None);
     (fixture, table, disk)
 }
 
 fn temporary(disk: &Disk) -> usize {
-    disk.list().unwrap().iter().filter(|name| name.starts_with("tmp-")).count()
+    disk.files.list().unwrap().iter().filter(|name| name.starts_with("tmp-")).count()
 }
 
 fn sorted(rows: Vec<Vec<Value>>) -> Vec<String> {

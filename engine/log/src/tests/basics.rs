@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::MAX_RECORD_BYTES;
-use nacre_host::LocalFile;
+use nacre_testing::{Call, Watched};
 use nacre_types::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -81,41 +81,23 @@ fn chunks_rotate_and_join_again() {
     assert_eq!(open_with(&store, 1 << 20, 2).unwrap().0.database_id(), 1, "the identity is kept");
 }
 
-/// An in-memory store that limits how many more files can be created.
-#[derive(Default)]
-struct Crowded {
-    files: MemoryStore,
-    room: AtomicUsize,
-}
-
-impl LocalStore for Crowded {
-    fn list(&self) -> Result<Vec<String>> {
-        self.files.list()
-    }
-    fn open(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
-        self.files.open(name)
-    }
-    fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
-        let left = self
-            .room
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |room| room.checked_sub(1));
-        left.map_err(|_| Error::limit("no further file"))?;
-        self.files.create(name)
-    }
-    fn remove(&self, name: &str) -> Result<()> {
-        self.files.remove(name)
-    }
-}
-
 #[test]
 fn a_chunk_goes_on_where_there_can_be_no_further_one() {
-    let crowded = Arc::new(Crowded { room: AtomicUsize::new(1), ..Crowded::default() });
-    let store: Arc<dyn LocalStore> = crowded.clone();
+    // How many more files can be created.
+    let left = Arc::new(AtomicUsize::new(1));
+    let take = left.clone();
+    let store: Arc<dyn LocalStore> = Watched::new(memory(), move |_, call| match call {
+        Call::Create => take
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+            .map(drop)
+            .map_err(|_| Error::no_file("no further file")),
+        _ => Ok(()),
+    });
     let mut expected = Vec::new();
     for room in [0, 2, 0, 3] {
         let (log, replayed) = open_with(&store, 100, 1).unwrap();
         assert_eq!(replayed.records, expected);
-        crowded.room.store(room, Ordering::Relaxed);
+        left.store(room, Ordering::Relaxed);
         let before = files(store.as_ref(), "log-").len();
         for _ in 0..30 {
             let payload = vec![expected.len() as u8; 30];
@@ -126,7 +108,7 @@ fn a_chunk_goes_on_where_there_can_be_no_further_one() {
     }
     let (log, replayed) = open_with(&store, 100, 1).unwrap();
     assert_eq!(replayed.records, expected);
-    crowded.room.store(1, Ordering::Relaxed);
+    left.store(1, Ordering::Relaxed);
     log.write_snapshot(log.position(), b"all").unwrap();
     assert_eq!(files(store.as_ref(), "log-").len(), 1);
 }

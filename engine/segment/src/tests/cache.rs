@@ -1,47 +1,29 @@
 //! The cache: few and batched reads, and bounded memory.
 
 use super::*;
-
-/// A file that counts its reads and their ranges.
-struct Counting(Arc<dyn LocalFile>, AtomicUsize, AtomicUsize);
-
-impl LocalFile for Counting {
-    fn len(&self) -> Result<u64> {
-        self.0.len()
-    }
-    fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()> {
-        self.1.fetch_add(1, Ordering::Relaxed);
-        self.2.fetch_add(ranges.len(), Ordering::Relaxed);
-        self.0.read(ranges)
-    }
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.0.write(offset, bytes)
-    }
-    fn truncate(&self, len: u64) -> Result<()> {
-        self.0.truncate(len)
-    }
-    fn sync(&self) -> Result<()> {
-        self.0.sync()
-    }
-}
+use nacre_testing::{Call, Watched};
 
 #[test]
 fn reads_are_few_and_batched() {
     let rows: Vec<Vec<Value>> = (0..BLOCK_ROWS * 4).map(all_row).collect();
-    let file = Arc::new(Counting(
-        write(&all_specs(), &rows, 1000),
-        AtomicUsize::new(0),
-        AtomicUsize::new(0),
-    ));
+    let (reads, ranges) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let counts = (reads.clone(), ranges.clone());
+    let file = Watched::file("s", write(&all_specs(), &rows, 1000), move |_, call| {
+        if let Call::Read { ranges, .. } = call {
+            counts.0.fetch_add(1, Ordering::Relaxed);
+            counts.1.fetch_add(ranges, Ordering::Relaxed);
+        }
+        Ok(())
+    });
     let cache = BlockCache::new(64 << 20);
     let segment = Segment::open(file.clone(), "s", 1, cache.clone()).unwrap();
-    assert_eq!(file.1.swap(0, Ordering::Relaxed), 1, "open reads once");
-    file.2.store(0, Ordering::Relaxed);
+    assert_eq!(reads.swap(0, Ordering::Relaxed), 1, "open reads once");
+    ranges.store(0, Ordering::Relaxed);
     let wanted: Vec<(usize, usize)> = (0..4).flat_map(|block| [(9, block), (2, block)]).collect();
     segment.load(&wanted).unwrap();
-    assert_eq!(file.1.load(Ordering::Relaxed), 1, "load reads once");
+    assert_eq!(reads.load(Ordering::Relaxed), 1, "load reads once");
     assert_eq!(
-        file.2.load(Ordering::Relaxed),
+        ranges.load(Ordering::Relaxed),
         2,
         "neighbours are one range, the dictionary with them"
     );
@@ -53,17 +35,13 @@ fn reads_are_few_and_batched() {
         segment.get(2, row).unwrap();
     }
     segment.take(2, &(0..rows.len() as u32).collect::<Vec<_>>()).unwrap();
-    assert_eq!(
-        (file.1.load(Ordering::Relaxed), cache.read_bytes()),
-        (1, read),
-        "hits read nothing"
-    );
+    assert_eq!((reads.load(Ordering::Relaxed), cache.read_bytes()), (1, read), "hits read nothing");
     cache.forget(2);
     assert!(cache.memory_bytes() > 0);
     cache.forget(1);
     assert_eq!(cache.memory_bytes(), 0);
     segment.get(2, 0).unwrap();
-    assert_eq!(file.1.load(Ordering::Relaxed), 2);
+    assert_eq!(reads.load(Ordering::Relaxed), 2);
     drop(segment);
     assert_eq!(cache.memory_bytes(), 0, "a dropped segment leaves nothing");
 }

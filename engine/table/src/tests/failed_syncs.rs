@@ -5,7 +5,8 @@ use crate::tests::access::{lock, merge, write_snapshot};
 use crate::tests::{batch, host, locate, options, row, scan, schema, sorted};
 use crate::{Durability, OnDuplicate, Store, StoreOptions, Table, Transaction};
 use nacre_host::memory::MemoryStore;
-use nacre_host::{Host, LocalFile, LocalStore, ReadRange};
+use nacre_host::{Host, LocalStore, ReadRange};
+use nacre_testing::{Call, Watched};
 use nacre_types::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,59 +23,28 @@ struct Refusing {
 
 type During = Box<dyn FnOnce() + Send>;
 
-struct RefusingFile(Arc<dyn LocalFile>, Option<Refusing>);
-
 impl Refusing {
     fn host(&self) -> Host {
-        Host { store: Arc::new(self.clone()), ..host(&self.files) }
+        let disk = self.clone();
+        let files =
+            Watched::new(self.files.clone(), move |name, call| disk.before_call(name, call));
+        Host { store: files, ..host(&self.files) }
     }
 
-    fn wrap(&self, name: &str, file: Arc<dyn LocalFile>) -> Arc<dyn LocalFile> {
-        Arc::new(RefusingFile(file, name.starts_with("log-").then(|| self.clone())))
-    }
-}
-
-impl LocalStore for Refusing {
-    fn list(&self) -> Result<Vec<String>> {
-        self.files.list()
-    }
-    fn open(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
-        Ok(self.wrap(name, self.files.open(name)?))
-    }
-    fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
-        if self.full.load(Ordering::Relaxed) {
-            return Err(Error::io("no space left"));
-        }
-        Ok(self.wrap(name, self.files.create(name)?))
-    }
-    fn remove(&self, name: &str) -> Result<()> {
-        self.files.remove(name)
-    }
-}
-
-impl LocalFile for RefusingFile {
-    fn len(&self) -> Result<u64> {
-        self.0.len()
-    }
-    fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()> {
-        self.0.read(ranges)
-    }
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.0.write(offset, bytes)
-    }
-    fn truncate(&self, len: u64) -> Result<()> {
-        self.0.truncate(len)
-    }
-    fn sync(&self) -> Result<()> {
-        let Some(disk) = &self.1 else { return self.0.sync() };
-        let during = disk.during.lock().unwrap().take();
-        if let Some(during) = during {
-            during();
-        }
-        if disk.refuse.load(Ordering::Relaxed) {
-            Err(Error::io("sync refused"))
-        } else {
-            self.0.sync()
+    fn before_call(&self, name: &str, call: Call) -> Result<()> {
+        match call {
+            Call::Create if self.full.load(Ordering::Relaxed) => Err(Error::io("no space left")),
+            Call::Sync if name.starts_with("log-") => {
+                let during = self.during.lock().unwrap().take();
+                if let Some(during) = during {
+                    during();
+                }
+                match self.refuse.load(Ordering::Relaxed) {
+                    true => Err(Error::io("sync refused")),
+                    false => Ok(()),
+                }
+            }
+            _ => Ok(()),
         }
     }
 }

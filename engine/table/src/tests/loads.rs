@@ -4,7 +4,7 @@
 use crate::layout::columns::KEY_FILTER_COLUMN;
 use crate::load::common_keys::{each_common, is_few, overlap};
 use crate::tests::access::write_segment;
-use crate::tests::{host, options};
+use crate::tests::{column, host, options};
 use crate::*;
 use nacre_column::{Batch, Vector};
 use nacre_host::memory::MemoryStore;
@@ -49,12 +49,8 @@ fn schema(name: &str, kind: Kind) -> TableSchema {
         Kind::Text => vec![DataType::TEXT],
         Kind::Pair => vec![DataType::TEXT, DataType::Int64],
     };
-    let column = |(at, data_type): (usize, DataType)| Column {
-        id: at as u32 + 1,
-        name: format!("c{at}"),
-        data_type,
-        nullable: false,
-        default: Value::Null,
+    let column = |(at, data_type): (usize, DataType)| {
+        column(at as u32 + 1, &format!("c{at}"), data_type, false)
     };
     let keys = (0..types.len()).collect();
     let columns: Vec<Column> =
@@ -70,10 +66,7 @@ fn schema(name: &str, kind: Kind) -> TableSchema {
 }
 
 fn batch(table: &Table, rows: &[Vec<Value>]) -> Batch {
-    let column = |(at, t): (usize, &DataType)| {
-        Arc::new(Vector::from_values(*t, rows.iter().map(|row| &row[at])))
-    };
-    Batch::new(table.schema().types().iter().enumerate().map(column).collect(), rows.len())
+    Batch::from_rows(&table.schema().types(), rows)
 }
 
 fn load(

@@ -21,6 +21,7 @@ use crate::*;
 use nacre_column::{Batch, Vector};
 use nacre_host::Host;
 use nacre_host::memory::MemoryStore;
+pub(crate) use nacre_testing::{Random, column};
 use nacre_types::{
     Column, DataType, ErrorKind, KeyColumns, Result, ShardKey, TableSchema, Value, limits,
 };
@@ -42,13 +43,6 @@ pub(crate) fn options() -> StoreOptions {
 }
 
 pub(crate) fn schema(name: &str, keyed: bool) -> TableSchema {
-    let column = |id, name: &str, data_type, nullable| Column {
-        id,
-        name: name.into(),
-        data_type,
-        nullable,
-        default: Value::Null,
-    };
     TableSchema {
         id: 0,
         name: name.into(),
@@ -63,13 +57,7 @@ pub(crate) fn schema(name: &str, keyed: bool) -> TableSchema {
 }
 
 pub(crate) fn batch(rows: &[Vec<Value>]) -> Batch {
-    let types = [DataType::Int64, DataType::TEXT, DataType::Int32];
-    let columns = types
-        .iter()
-        .enumerate()
-        .map(|(at, t)| Arc::new(Vector::from_values(*t, rows.iter().map(|r| &r[at]))))
-        .collect();
-    Batch::new(columns, rows.len())
+    Batch::from_rows(&[DataType::Int64, DataType::TEXT, DataType::Int32], rows)
 }
 
 pub(crate) fn row(id: i64, tag: &str, n: i64) -> Vec<Value> {
@@ -151,10 +139,7 @@ pub(crate) fn scan(view: &TableView) -> Result<Vec<(Vec<Value>, RowLocator)>> {
     let mut memory = view.memory(&all, true);
     while let Some((batch, locators)) = memory.next(7)? {
         for (at, locator) in locators.into_iter().enumerate() {
-            found.push((
-                without_extra(view, batch.columns.iter().map(|c| c.value(at)).collect()),
-                locator,
-            ));
+            found.push((without_extra(view, batch.row(at)), locator));
         }
     }
     Ok(found)
@@ -188,15 +173,6 @@ fn agree(reader: &Transaction, table: &Arc<Table>, model: &Model, seed: u64, ste
     );
 }
 
-pub(crate) struct Random(pub u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        nacre_types::hash::hash_u64(self.0) % n
-    }
-}
-
 /// Runs one seed: random transactions on one table compared with a map, with occasional flushes,
 /// snapshots of the storage, bulk loads, crashes (reopening the same files), and readers that keep
 /// their snapshot.
@@ -211,7 +187,7 @@ fn run_seed(seed: u64) {
     shape.shard_key = shard_key.map(|columns| ShardKey { columns, partitions: 0 });
     store.create_table(shape).unwrap();
     let mut model = Model::new();
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut readers: Vec<(Transaction, Model)> = Vec::new();
     for step in 0..60 {
         let table = store.table("t").unwrap();
@@ -515,7 +491,7 @@ fn threads_that_move_the_same_money_lose_none() {
     let rows: Vec<_> = (0..accounts).map(|id| row(id, "a", 100)).collect();
     let (_, store, table) = open_with(&rows);
     let transfer = |seed: u64| {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let mut done = 0;
         while done < 200 {
             let (from, to) =

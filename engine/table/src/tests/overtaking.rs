@@ -4,87 +4,29 @@
 use crate::tests::{access, batch, host, options, row, scan, schema};
 use crate::{OnDuplicate, Store, StoreOptions};
 use nacre_host::memory::MemoryStore;
-use nacre_host::{LocalFile, LocalStore, ReadRange};
-use nacre_types::{DataType, IndexKind, IndexSchema, Result, Value};
+use nacre_testing::Watched;
+use nacre_types::{DataType, IndexKind, IndexSchema, Value};
 use std::sync::{Arc, Mutex};
 
 type Hook = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
-/// Files in memory that run the hook on the first write of more than `bytes` to a file of this
-/// kind.
-struct Hooked {
-    files: Arc<MemoryStore>,
-    hook: Hook,
-    kind: &'static str,
-    bytes: usize,
-}
-
-struct HookedFile {
-    file: Arc<dyn LocalFile>,
-    hook: Hook,
-    bytes: usize,
-}
-
-impl Hooked {
-    fn file(&self, name: &str, file: Arc<dyn LocalFile>) -> Arc<dyn LocalFile> {
-        match name.starts_with(self.kind) {
-            true => Arc::new(HookedFile { file, hook: self.hook.clone(), bytes: self.bytes }),
-            false => file,
-        }
-    }
-}
-
-/// A store on hooked files, and the hook.
+/// Opens a store on files in memory. The first read or write of more than `bytes` in a file whose
+/// name starts with `kind`, after the hook is set, runs the hook.
 fn hooked(kind: &'static str, bytes: usize, options: StoreOptions) -> (Arc<Store>, Hook) {
     let hook = Hook::default();
     let files = Arc::new(MemoryStore::new());
     let mut host = host(&files);
-    host.store = Arc::new(Hooked { files, hook: hook.clone(), kind, bytes });
-    (Store::open(host, options).unwrap(), hook)
-}
-
-impl HookedFile {
-    fn run_hook(&self, bytes: usize) {
-        let hook = if bytes > self.bytes { self.hook.lock().unwrap().take() } else { None };
-        if let Some(hook) = hook {
-            hook();
+    let set = hook.clone();
+    host.store = Watched::new(files, move |name, call| {
+        if name.starts_with(kind) && call.bytes() > bytes {
+            let hook = set.lock().unwrap().take();
+            if let Some(hook) = hook {
+                hook();
+            }
         }
-    }
-}
-
-impl LocalStore for Hooked {
-    fn list(&self) -> Result<Vec<String>> {
-        self.files.list()
-    }
-    fn open(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
-        Ok(self.file(name, self.files.open(name)?))
-    }
-    fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
-        Ok(self.file(name, self.files.create(name)?))
-    }
-    fn remove(&self, name: &str) -> Result<()> {
-        self.files.remove(name)
-    }
-}
-
-impl LocalFile for HookedFile {
-    fn len(&self) -> Result<u64> {
-        self.file.len()
-    }
-    fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()> {
-        self.run_hook(ranges.iter().map(|range| range.buffer.len()).sum());
-        self.file.read(ranges)
-    }
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.run_hook(bytes.len());
-        self.file.write(offset, bytes)
-    }
-    fn truncate(&self, len: u64) -> Result<()> {
-        self.file.truncate(len)
-    }
-    fn sync(&self) -> Result<()> {
-        self.file.sync()
-    }
+        Ok(())
+    });
+    (Store::open(host, options).unwrap(), hook)
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn history(seed: u64, columns: &[usize]) {
     let files = Arc::new(MemoryStore::new());
     let mut store = Store::open(host(&files), options()).unwrap();
     store.create_table(sharded("t", false, columns)).unwrap();
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut model: Vec<Vec<Value>> = Vec::new();
     for step in 0..40 {
         let table = store.table("t").unwrap();

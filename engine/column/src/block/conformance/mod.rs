@@ -5,29 +5,11 @@ use super::write::encode;
 use super::{Block, ColumnPlan, encode_block};
 use crate::encoding::{Dictionary, Encoding, Input, dictionary, encode_values};
 use crate::{Bitmap, BytesColumn, Form, Values, Vector};
-use nacre_types::hash::hash_u64;
+use nacre_testing::{Random, WORDS};
 use nacre_types::{DataType, Value};
 use std::sync::{Arc, OnceLock};
 
 mod filter;
-
-/// Xorshift with a fixed seed, so that failures reproduce.
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Random {
-        Random(hash_u64(seed + 1) | 1)
-    }
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
 
 const WIDE: DataType = DataType::Decimal { precision: 38, scale: 3 };
 const TYPES: [DataType; 7] = [
@@ -68,7 +50,7 @@ fn integer(shape: Shape, row: usize, random: &mut Random) -> i128 {
         Shape::Few => [7, -1_000_000_007, 1 << 40, 3][random.below(4) as usize],
         Shape::Narrow => 1_000 + random.below(37) as i128,
         Shape::Ascending => row as i128 * 3 - 100,
-        Shape::Random => random.next() as i64 as i128,
+        Shape::Random => random.bits() as i64 as i128,
         // Far apart, each repeated 50 times.
         Shape::Runs => ((row / 50) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as i64 as i128,
         Shape::Extreme => [i64::MIN, i64::MAX, 0, -1][random.below(4) as usize] as i128,
@@ -84,7 +66,7 @@ fn values(data_type: DataType, shape: Shape, rows: usize, random: &mut Random) -
             Values::I64(v) => v.push(n as i64),
             Values::I128(v) => v.push(match shape {
                 Shape::Extreme => [i128::MIN, i128::MAX, 0, -1][random.below(4) as usize],
-                Shape::Random => (n << 60) ^ random.next() as i128,
+                Shape::Random => (n << 60) ^ random.bits() as i128,
                 Shape::Narrow => i128::MIN + n,
                 _ => n,
             }),
@@ -344,7 +326,7 @@ fn every_width_packs() {
         for rows in [1, 16, 40, 1024, 1500] {
             let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
             let v: Vec<i64> =
-                (0..rows).map(|_| i64::MIN.wrapping_add((random.next() & mask) as i64)).collect();
+                (0..rows).map(|_| i64::MIN.wrapping_add((random.bits() & mask) as i64)).collect();
             check(DataType::Int64, &Values::I64(v), &None, &mut random, &format!("width {width}"));
         }
     }
@@ -474,7 +456,7 @@ fn damaged_bytes_never_panic() {
                             block.bytes[at] = match random.below(3) {
                                 0 => block.bytes[at] ^ (1 << random.below(8)),
                                 1 => 0xff,
-                                _ => random.next() as u8,
+                                _ => random.bits() as u8,
                             };
                         }
                         survive(&block, data_type, rows);
@@ -484,7 +466,7 @@ fn damaged_bytes_never_panic() {
                     for _ in 0..400 {
                         let mut bytes = dictionary.clone();
                         let at = random.below(bytes.len() as u64) as usize;
-                        bytes[at] = random.next() as u8;
+                        bytes[at] = random.bits() as u8;
                         bytes.truncate(bytes.len() - random.below(3) as usize);
                         block.dictionary = Some((bytes, count));
                         survive(&block, data_type, rows);
@@ -539,21 +521,10 @@ fn a_dictionary_is_decoded_once() {
 #[test]
 fn short_text_gets_symbols_and_long_repetitive_text_chunks() {
     let mut random = Random::new(8);
-    let words = [
-        "carefully",
-        "final",
-        "deposits",
-        "sleep",
-        "quickly",
-        "among",
-        "the",
-        "ironic",
-        "requests",
-    ];
     let mut block = |long: bool| {
         let mut column = BytesColumn::default();
         for row in 0..4096 {
-            let text: Vec<&str> = (0..4).map(|_| words[random.below(9) as usize]).collect();
+            let text: Vec<&str> = (0..4).map(|_| *random.pick(&WORDS)).collect();
             let text = format!("{} {row}", text.join(" "));
             column.push(
                 if long {

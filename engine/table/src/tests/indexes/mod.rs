@@ -6,6 +6,7 @@ use crate::tests::{host, options};
 use crate::*;
 use nacre_column::{Batch, Vector};
 use nacre_host::memory::MemoryStore;
+use nacre_testing::column;
 use nacre_types::{
     Column, DataType, ErrorKind, IndexKind, IndexSchema, KeyColumns, ShardKey, TableSchema, Value,
 };
@@ -63,13 +64,6 @@ pub(super) fn index(name: &str, columns: &[u32], unique: bool) -> IndexSchema {
 
 /// Columns 1 to 4: id, u, tag, n. Unique: u, and tag with n.
 pub(super) fn schema(keyed: bool) -> TableSchema {
-    let column = |id, name: &str, data_type, nullable| Column {
-        id,
-        name: name.into(),
-        data_type,
-        nullable,
-        default: Value::Null,
-    };
     let mut schema = TableSchema {
         name: "t".into(),
         columns: vec![
@@ -96,10 +90,7 @@ pub(super) fn schema(keyed: bool) -> TableSchema {
 pub(super) fn batch(items: &[Item]) -> Batch {
     let rows: Vec<Vec<Value>> = items.iter().map(Item::values).collect();
     let types = [DataType::Int64, DataType::Int32, DataType::TEXT, DataType::Int64];
-    let column = |(at, t): (usize, &DataType)| {
-        Arc::new(Vector::from_values(*t, rows.iter().map(|r| &r[at])))
-    };
-    Batch::new(types.iter().enumerate().map(column).collect(), rows.len())
+    Batch::from_rows(&types, &rows)
 }
 
 /// Small segments that soon reach full size, and hash tables for all of them.
@@ -139,9 +130,8 @@ pub(super) fn find(
     let id = table.schema().indexes.iter().find(|index| index.name == name).unwrap().id;
     let probe = view.probe_index(id, range).unwrap();
     let (rows, locators) = probe.memory(0, probe.memory_rows(), &[0, 1, 2, 3]).unwrap();
-    let values = |at: usize| rows.columns.iter().map(|c| c.value(at)).collect::<Vec<_>>();
     let mut found: Vec<_> =
-        locators.into_iter().enumerate().map(|(at, l)| (Item::of(&values(at)), l)).collect();
+        locators.into_iter().enumerate().map(|(at, l)| (Item::of(&rows.row(at)), l)).collect();
     let mut most = found.len();
     for run in &probe.runs {
         let segment = &view.segments[run.segment];

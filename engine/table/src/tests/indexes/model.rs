@@ -3,6 +3,8 @@
 use super::*;
 use crate::tests::Random;
 use crate::tests::access::write_snapshot;
+use nacre_types::Result;
+use std::fmt::Debug;
 
 /// The key on which two rows conflict, if any.
 fn conflict(a: &Item, b: &Item) -> Option<&'static str> {
@@ -23,6 +25,12 @@ fn is_allowed(model: &Model, has: &dyn Fn(&str) -> bool) -> bool {
         (!has("u") || i.u.is_none_or(|u| us.insert(u)))
             && (!has("tag_n") || i.n.is_none_or(|n| tag_ns.insert((i.tag.clone(), n))))
     })
+}
+
+/// Asserts that an outcome is a broken constraint if `fails`, or else a success.
+fn expect_constraint<T: Debug>(outcome: &Result<T>, fails: bool) {
+    let kind = outcome.as_ref().err().map(|error| error.kind());
+    assert_eq!(kind, fails.then_some(ErrorKind::Constraint), "{outcome:?}");
 }
 
 fn random_item(random: &mut Random, ids: u64) -> Item {
@@ -73,11 +81,7 @@ impl World {
                             || !is_allowed(&after, &has);
                     }
                     let outcome = t.insert(&table, &batch(&items));
-                    assert_eq!(
-                        outcome.as_ref().err().map(|e| e.kind()),
-                        fails.then_some(ErrorKind::Constraint),
-                        "{outcome:?}"
-                    );
+                    expect_constraint(&outcome, fails);
                     if fails {
                         t.rollback_to(savepoint);
                         after = before.clone();
@@ -133,11 +137,7 @@ impl World {
                         rows.iter().for_each(|item| drop(after.insert(item.id, item.clone())));
                         let fails = !is_allowed(&after, &has);
                         let outcome = t.update(&table, &locators, &batch(&rows));
-                        assert_eq!(
-                            outcome.as_ref().err().map(|e| e.kind()),
-                            fails.then_some(ErrorKind::Constraint),
-                            "{outcome:?}"
-                        );
+                        expect_constraint(&outcome, fails);
                         if fails {
                             t.rollback_to(savepoint);
                             after = before.clone();
@@ -330,7 +330,7 @@ fn run_seed(seed: u64) {
         options,
         store,
         model: Model::new(),
-        random: Random(seed),
+        random: Random::new(seed),
         keyed,
         next_id: 0,
     };

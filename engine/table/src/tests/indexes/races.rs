@@ -62,7 +62,7 @@ fn new_item(random: &mut Random, id: i64) -> Item {
 /// Inserts, updates and deletes rows of its own.
 fn writer(world: &World, thread: u64, rounds: u64) {
     let store = &world.store;
-    let mut random = Random(thread);
+    let mut random = Random::new(thread);
     let mut own: Vec<Item> = Vec::new();
     for round in 0..rounds {
         let id = (thread * 1_000_000 + round) as i64;
@@ -133,15 +133,14 @@ fn scan(view: &TableView) -> Vec<Item> {
     }
     let mut memory = view.memory(&[0, 1, 2, 3], false);
     while let Some((batch, _)) = memory.next(100).unwrap() {
-        let values = |row: usize| batch.columns.iter().map(|c| c.value(row)).collect::<Vec<_>>();
-        found.extend((0..batch.rows).map(|row| Item::of(&values(row))));
+        found.extend((0..batch.rows).map(|row| Item::of(&batch.row(row))));
     }
     found
 }
 
 /// Checks that an index lookup finds the same rows as a scan of the same snapshot.
 fn reader(world: &World) {
-    let mut random = Random(99);
+    let mut random = Random::new(99);
     while !world.done.load(Ordering::Relaxed) {
         let t = world.store.begin().unwrap();
         let table = t.table("t").unwrap();
@@ -174,7 +173,7 @@ fn reader(world: &World) {
 
 /// Flushes, merges and builds index parts.
 fn keeper(world: &World) {
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     while !world.done.load(Ordering::Relaxed) {
         let table = world.store.table("t").unwrap();
         match random.below(4) {
