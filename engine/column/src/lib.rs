@@ -10,9 +10,11 @@ pub mod encoding;
 pub mod kernel;
 mod pack;
 mod scalar;
+mod values;
 mod vector;
 
 pub use batch::{Batch, Selection};
 pub use bitmap::Bitmap;
 pub use scalar::Scalar;
-pub use vector::{BytesColumn, Form, Values, Vector, VectorBuilder};
+pub use values::{BytesColumn, Values};
+pub use vector::{Form, Vector, VectorBuilder};
