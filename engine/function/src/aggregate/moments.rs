@@ -175,7 +175,7 @@ static KURTOSIS: AggregateFunction = aggregate(
         Moments::of(|&Sums { n, xx, xxxx, .. }| {
             let excess = n * xxxx / (xx * xx) - 3.0;
             let correction = (n - 1.0) / ((n - 2.0) * (n - 3.0));
-            (n >= 4.0 && xx != 0.0).then(|| correction * ((n + 1.0) * excess + 6.0))
+            (n >= 4.0 && xx != 0.0).then_some(correction * ((n + 1.0) * excess + 6.0))
         })
     }),
 );
