@@ -67,7 +67,9 @@ pub fn cast_value(value: &Value, to: DataType) -> Result<Value> {
         (Value::Int(_) | Value::UInt(_) | Value::Decimal { .. }, t) if t.is_numeric() => {
             let scale = if let Value::Decimal { scale, .. } = value { *scale } else { 0 };
             let Some(unscaled) = key::integer(value) else {
-                broken(format_args!("{value} is an integer or a decimal without an unscaled integer"))
+                broken(format_args!(
+                    "{value} is an integer or a decimal without an unscaled integer"
+                ))
             };
             if t.is_float() {
                 Value::Float(finite(decimal::to_f64(unscaled, scale), true, to)?)
