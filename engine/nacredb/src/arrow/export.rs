@@ -16,6 +16,7 @@ use arrow_schema::{ArrowError, Schema, SchemaRef};
 use nacre_column::{Batch, Values, Vector};
 use nacre_sql::Field;
 use nacre_types::{DataType, Error, Interval, PhysicalType, Result};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 fn arrow_error(error: ArrowError) -> Error {
@@ -108,20 +109,32 @@ pub fn vector_to_arrow(vector: &Vector) -> Result<ArrayRef> {
     })
 }
 
-fn texts_to_arrow(vector: &Vector) -> Result<ArrayRef> {
+/// Checks that the texts of a vector fit in one Arrow array.
+pub(super) fn within_array(vector: &Vector) -> Result<()> {
     let (rows, bytes) = (vector.len(), vector.flat_bytes());
     if bytes > i32::MAX as usize {
         return Err(Error::limit(format!(
             "{rows} texts of {bytes} bytes: an Arrow array has 2 GiB at most"
         )));
     }
+    Ok(())
+}
+
+/// A text, with what is not UTF-8 replaced.
+pub(super) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+fn texts_to_arrow(vector: &Vector) -> Result<ArrayRef> {
+    within_array(vector)?;
+    let (rows, bytes) = (vector.len(), vector.flat_bytes());
     if let DataType::Binary { .. } = vector.data_type() {
         let mut builder = BinaryBuilder::with_capacity(rows, bytes);
         (0..rows).for_each(|row| builder.append_option(vector.bytes(row)));
         return Ok(Arc::new(builder.finish()));
     }
     let mut builder = StringBuilder::with_capacity(rows, bytes);
-    (0..rows).for_each(|row| builder.append_option(vector.bytes(row).map(String::from_utf8_lossy)));
+    (0..rows).for_each(|row| builder.append_option(vector.bytes(row).map(lossy)));
     Ok(Arc::new(builder.finish()))
 }
 

@@ -4,10 +4,12 @@
 
 mod export;
 mod import;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod types;
 
 pub use export::{batch_to_arrow, schema_of, to_ipc_stream, vector_to_arrow};
 pub use import::{batch_from_arrow, vector_from_arrow};
+pub(crate) use stream::rows_to_ipc_stream;
 pub use types::{field_to_arrow, type_from_arrow, type_to_arrow};

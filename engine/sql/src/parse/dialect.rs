@@ -2,9 +2,8 @@
 //! Only lexical and grammatical choices live here; the binder gives statements their meaning.
 
 use sqlparser::ast::{
-    BinaryOperator, Delete, DescribeAlias, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, ObjectName, ObjectNamePart, Statement,
-    UnaryOperator,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, ObjectNamePart, UnaryOperator,
 };
 use sqlparser::dialect::{Dialect, GenericDialect, Precedence};
 use sqlparser::keywords::{Keyword, RESERVED_FOR_COLUMN_ALIAS};
@@ -144,32 +143,6 @@ impl Dialect for NacreDialect {
             right: Box::new(right),
         }))
     }
-
-    /// Parses `OPTIMIZE TABLE t [FULL | FLUSH]`, MySQL's `DELETE t FROM …`, `EXPLAIN`, and `PROFILE
-    /// statement`, which is `EXPLAIN ANALYZE`. The syntax tree represents `FULL` as `FINAL`.
-    fn parse_statement(&self, parser: &mut Parser) -> Option<Result<Statement, ParserError>> {
-        if parser.parse_keyword(Keyword::OPTIMIZE) {
-            return Some(optimize_table(parser));
-        }
-        if let Some(table) = deleted_from(parser) {
-            let token = parser.next_token();
-            parser.next_token();
-            return Some(parser.parse_delete(token).map(|statement| match statement {
-                Statement::Delete(delete) => {
-                    Statement::Delete(Delete { tables: vec![table], ..delete })
-                }
-                other => other,
-            }));
-        }
-        if explains_statement(parser) {
-            return Some(explain(parser));
-        }
-        let profiles = matches!(&parser.peek_token_ref().token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case("profile"));
-        profiles.then(|| {
-            parser.next_token();
-            explained(parser, true)
-        })
-    }
 }
 
 /// Turns keywords into plain names where they do not introduce a construct of their own, so that
@@ -289,81 +262,4 @@ fn parse_glob(
     });
     let not = |e: Expr| Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(e) };
     Ok(if negated { not(call) } else { call })
-}
-
-/// Whether an `EXPLAIN` of a statement comes next. `EXPLAIN t`, which is `DESCRIBE t`, and other
-/// forms are left to the parser.
-fn explains_statement(parser: &Parser) -> bool {
-    let [explain, next, after] = parser.peek_tokens_ref();
-    let keyword = |token: &Token| match token {
-        Token::Word(w) => w.keyword,
-        _ => Keyword::NoKeyword,
-    };
-    keyword(&explain.token) == Keyword::EXPLAIN
-        && !matches!(keyword(&next.token), Keyword::FORMAT | Keyword::ESTIMATE)
-        && !matches!(after.token, Token::EOF | Token::SemiColon | Token::Period)
-}
-
-/// Parses `EXPLAIN [QUERY PLAN | ANALYZE] [VERBOSE] statement`. Reports syntax errors of the inner
-/// statement as they are.
-fn explain(parser: &mut Parser) -> Result<Statement, ParserError> {
-    parser.next_token();
-    let analyze = !parser.parse_keywords(&[Keyword::QUERY, Keyword::PLAN])
-        && parser.parse_keyword(Keyword::ANALYZE);
-    let _ = parser.parse_keyword(Keyword::VERBOSE);
-    explained(parser, analyze)
-}
-
-fn explained(parser: &mut Parser, analyze: bool) -> Result<Statement, ParserError> {
-    let statement = parser.parse_statement()?;
-    if matches!(statement, Statement::Explain { .. } | Statement::ExplainTable { .. }) {
-        return Err(ParserError::ParserError("EXPLAIN and PROFILE cannot be nested".to_string()));
-    }
-    Ok(Statement::Explain {
-        describe_alias: DescribeAlias::Explain,
-        analyze,
-        verbose: false,
-        query_plan: false,
-        estimate: false,
-        statement: Box::new(statement),
-        format: None,
-        options: None,
-    })
-}
-
-/// Returns the table of MySQL's `DELETE t FROM t JOIN u …`, if that comes next.
-fn deleted_from(parser: &Parser) -> Option<ObjectName> {
-    let [delete, table, from] = parser.peek_tokens_ref();
-    match (&delete.token, &table.token, &from.token) {
-        (Token::Word(delete), Token::Word(table), Token::Word(from))
-            if delete.keyword == Keyword::DELETE
-                && table.keyword != Keyword::FROM
-                && from.keyword == Keyword::FROM =>
-        {
-            Some(ObjectName(vec![ObjectNamePart::Identifier(Ident::new(table.value.clone()))]))
-        }
-        _ => None,
-    }
-}
-
-fn optimize_table(parser: &mut Parser) -> Result<Statement, ParserError> {
-    let has_table_keyword = parser.parse_keyword(Keyword::TABLE);
-    let name = parser.parse_object_name(false)?;
-    let include_final = parser.parse_keyword(Keyword::FULL);
-    if !include_final {
-        let flush = matches!(&parser.peek_token_ref().token, Token::Word(w) if w.value.eq_ignore_ascii_case("flush"));
-        if flush {
-            parser.next_token();
-        }
-    }
-    Ok(Statement::OptimizeTable {
-        name,
-        has_table_keyword,
-        on_cluster: None,
-        partition: None,
-        include_final,
-        deduplicate: None,
-        predicate: None,
-        zorder: None,
-    })
 }

@@ -7,6 +7,7 @@
 
 mod dialect;
 pub(crate) mod literal_rows;
+mod statement;
 
 use dialect::{NacreDialect, free_names};
 use literal_rows::{Cut, LiteralRows};
@@ -16,6 +17,7 @@ use sqlparser::ast::{Expr, Query, SetExpr, Statement, Value};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, Whitespace};
+use statement::Refusal;
 use std::sync::Arc;
 
 /// Maximum nesting depth of parentheses.
@@ -34,10 +36,18 @@ const MAX_LOGICAL_CHAIN: u32 = 6_000;
 /// Maximum number of parameters in one SQL text.
 const MAX_PARAMETERS: usize = 65_535;
 
+/// What is known of a statement after parsing.
+#[derive(Debug)]
+enum Tree {
+    Statement(Box<Statement>),
+    /// The name of a known statement that is not supported. Statements before it run.
+    Unsupported(String),
+}
+
 /// One parsed statement.
 #[derive(Debug)]
 pub struct Parsed {
-    pub(crate) statement: Statement,
+    tree: Tree,
     text: String,
     parameter_names: Arc<[Option<String>]>,
     /// Rows of an insert after the first, which are in the text but not in the tree.
@@ -45,6 +55,14 @@ pub struct Parsed {
 }
 
 impl Parsed {
+    /// Returns the syntax tree, or an error for a known statement that is not supported.
+    pub(crate) fn statement(&self) -> Result<&Statement> {
+        match &self.tree {
+            Tree::Statement(statement) => Ok(statement),
+            Tree::Unsupported(name) => Err(Error::unsupported(format!("{name} is not supported"))),
+        }
+    }
+
     pub(crate) fn literal_rows(&self) -> Option<&LiteralRows> {
         self.literal_rows.as_ref()
     }
@@ -65,8 +83,8 @@ impl Parsed {
     /// `ROLLBACK` or `ABORT`. `ROLLBACK TO SAVEPOINT` does not.
     fn ends_transaction(&self) -> bool {
         matches!(
-            self.statement,
-            Statement::Commit { .. } | Statement::Rollback { savepoint: None, .. }
+            self.statement(),
+            Ok(Statement::Commit { .. } | Statement::Rollback { savepoint: None, .. })
         )
     }
 }
@@ -75,7 +93,8 @@ impl Parsed {
 /// recursively could overflow the stack.
 impl Drop for Parsed {
     fn drop(&mut self) {
-        match &mut self.statement {
+        let Tree::Statement(statement) = &mut self.tree else { return };
+        match statement.as_mut() {
             Statement::Query(query) => {
                 if let SetExpr::Select(select) = query.body.as_mut() {
                     dismantle(&mut select.selection);
@@ -164,8 +183,16 @@ fn parse_without(sql: &str, cuts: &[Cut]) -> Result<Option<Vec<Parsed>>> {
             return Ok(next_cut.is_none().then_some(parsed));
         }
         let start = start.span.start;
-        let statement =
-            parser.parse_statement().map_err(|e| syntax_error(e, start, ends[ends.len() - 1]))?;
+        let tree = match statement::statement(&mut parser) {
+            Ok(statement) => Tree::Statement(Box::new(statement)),
+            Err(Refusal::Unsupported(name)) => {
+                skip_statement(&mut parser);
+                Tree::Unsupported(name)
+            }
+            Err(Refusal::Syntax(error)) => {
+                return Err(syntax_error(error, start, ends[ends.len() - 1]));
+            }
+        };
         // The parser may have gone past the last token to see that nothing follows.
         let end = ends[(parser.index() - 1).min(ends.len() - 1)];
         let after = parser.peek_token_ref();
@@ -176,7 +203,7 @@ fn parse_without(sql: &str, cuts: &[Cut]) -> Result<Option<Vec<Parsed>>> {
         let from = lines.offset(start);
         let (mut rows, mut least) = (None, from);
         if let Some(cut) = next_cut
-            && let Some(row) = end_of_first_row(&statement)
+            && let Some(row) = end_of_first_row(&tree)
             && lines.offset(row) == cut.start
         {
             rows = Some(LiteralRows::new(cut.start - from..cut.end - from, start));
@@ -186,7 +213,7 @@ fn parse_without(sql: &str, cuts: &[Cut]) -> Result<Option<Vec<Parsed>>> {
         let to = lines.offset(end).max(least);
         let text = sql[from..to].trim_end().to_string();
         parsed.push(Parsed {
-            statement,
+            tree,
             text,
             parameter_names: parameter_names.clone(),
             literal_rows: rows,
@@ -194,9 +221,17 @@ fn parse_without(sql: &str, cuts: &[Cut]) -> Result<Option<Vec<Parsed>>> {
     }
 }
 
+/// Skips the tokens up to the separator.
+fn skip_statement(parser: &mut Parser) {
+    while !matches!(parser.peek_token_ref().token, Token::SemiColon | Token::EOF) {
+        parser.next_token();
+    }
+}
+
 /// Returns the end of the first row of an `INSERT … VALUES`.
-fn end_of_first_row(statement: &Statement) -> Option<Location> {
-    let Statement::Insert(insert) = statement else { return None };
+fn end_of_first_row(tree: &Tree) -> Option<Location> {
+    let Tree::Statement(statement) = tree else { return None };
+    let Statement::Insert(insert) = statement.as_ref() else { return None };
     let query = insert.source.as_deref().filter(|query| is_rows_only(query))?;
     let SetExpr::Values(values) = query.body.as_ref() else { return None };
     Some(values.rows.first()?.closing_token.0.span.end)

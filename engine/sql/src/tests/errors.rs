@@ -276,7 +276,46 @@ fn messages() {
         "select a b c from t",
         "42601 syntax: unexpected c after the statement (line 1, column 12)",
     );
-    fails("grant all on t to x", "0A000 unsupported: GRANT is not supported");
+    for (sql, statement) in [
+        ("grant all on t to x", "GRANT"),
+        ("explain grant all on t to x", "GRANT"),
+        ("create or replace function f() as 1", "CREATE FUNCTION"),
+        ("create sequence s", "CREATE SEQUENCE"),
+        ("create materialized view v as select 1", "MATERIALIZED VIEW"),
+        ("create temporary table x (a int)", "a TEMPORARY table"),
+        ("create algorithm = merge view v as select 1", "this form of CREATE VIEW"),
+        ("create or replace unique index i on t (a)", "CREATE OR REPLACE INDEX"),
+        ("drop sequence s", "DROP SEQUENCE"),
+        ("drop temporary table t", "this DROP"),
+        ("alter view v as select 1", "ALTER VIEW"),
+        ("set names utf8", "this form of SET"),
+        ("set global threads = 2", "SET GLOBAL or SET LOCAL"),
+        ("vacuum", "VACUUM"),
+    ] {
+        fails(sql, &format!("0A000 unsupported: {statement} is not supported"));
+    }
+    let several = parse("grant all on t to x; select 1").unwrap();
+    let texts: Vec<&str> = several.iter().map(|parsed| parsed.text()).collect();
+    assert_eq!(texts, ["grant all on t to x", "select 1"]);
+    fails(
+        "create tab t (a int)",
+        "42601 syntax: expected TABLE, VIEW or INDEX after CREATE, found tab (line 1, column 8)",
+    );
+    fails(
+        "create or alter",
+        "42601 syntax: expected TABLE, VIEW or INDEX after CREATE, found the end of the input (line 1, column 16)",
+    );
+    fails(
+        "drop if exists t",
+        "42601 syntax: expected TABLE, VIEW or INDEX after DROP, found if (line 1, column 6)",
+    );
+    fails(
+        "set threads",
+        "42601 syntax: expected TO, found the end of the input (line 1, column 12)",
+    );
+    for sql in ["explain profile select 1", "describe desc select 1"] {
+        fails(sql, "42601 syntax: EXPLAIN and PROFILE cannot be nested (line 1, column 1)");
+    }
     fails(
         "select date '2024-02-30'",
         "22007 type: '2024-02-30' is not a valid DATE (line 1, column 13)",

@@ -49,9 +49,7 @@ impl<'a> Binder<'a> {
             }
             S::AlterTable(alter) => self.alter_table(alter),
             S::Truncate(truncate) => self.truncate(truncate),
-            S::StartTransaction { modes, statements, exception: None, .. }
-                if statements.is_empty() =>
-            {
+            S::StartTransaction { modes, .. } => {
                 modes.iter().try_for_each(transaction_mode)?;
                 Ok(ControlStatement::Begin.into())
             }
@@ -121,26 +119,6 @@ fn statement_name(statement: &ast::Statement) -> &'static str {
         S::Drop { .. } => "this DROP",
         S::Commit { .. } => "COMMIT AND CHAIN",
         S::Rollback { .. } => "ROLLBACK AND CHAIN",
-        S::StartTransaction { .. } => "this form of BEGIN",
-        S::Merge(_) => "MERGE",
-        S::Copy { .. } => "COPY",
-        S::Set(_) => "SET",
-        S::Use(_) => "USE",
-        S::Pragma { .. } => "PRAGMA",
-        S::Analyze(_) => "ANALYZE",
-        S::Grant(_) => "GRANT",
-        S::Revoke(_) => "REVOKE",
-        S::Call(_) => "CALL",
-        S::Prepare { .. } => "PREPARE",
-        S::Execute { .. } => "EXECUTE",
-        S::Vacuum(_) => "VACUUM",
-        S::CreateSchema { .. } => "CREATE SCHEMA",
-        S::CreateDatabase { .. } => "CREATE DATABASE",
-        S::CreateFunction(_) => "CREATE FUNCTION",
-        S::CreateTrigger(_) => "CREATE TRIGGER",
-        S::CreateSequence { .. } => "CREATE SEQUENCE",
-        S::CreateType { .. } => "CREATE TYPE",
-        S::RenameTable(_) => "RENAME TABLE",
         S::ShowVariable { .. } | S::ShowVariables { .. } => "SHOW of a variable",
         _ => "this statement",
     }

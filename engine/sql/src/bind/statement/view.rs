@@ -86,7 +86,8 @@ impl<'a> Binder<'a> {
             return Err(Error::limit(format!("views are nested deeper than {MAX_VIEWS} levels")));
         }
         let parsed = crate::parse(&view.statement)?;
-        let Some(ast::Statement::CreateView(create)) = parsed.first().map(|p| &p.statement) else {
+        let Some(Ok(ast::Statement::CreateView(create))) = parsed.first().map(|p| p.statement())
+        else {
             return Err(Error::corrupt(format!(
                 "stored definition of view {} is not a CREATE VIEW statement",
                 view.name

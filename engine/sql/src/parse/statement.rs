@@ -1,0 +1,374 @@
+//! Statements by their first words: calls the parser's function for each kind that is supported.
+//!
+//! `Parser::parse_statement` must not be reachable: it accepts the statements of all databases, and
+//! costs a browser 50 KB of compressed code. Statements of other databases are recognised by name,
+//! so that the error says what is not supported.
+
+use sqlparser::ast::{
+    Delete, DescribeAlias, Ident, ObjectName, ObjectNamePart, ObjectType, Set, Statement,
+};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// The reason why a text is not a statement of this dialect.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The text does not parse.
+    Syntax(ParserError),
+    /// The name of a known statement that is not supported. Its text is not parsed.
+    Unsupported(String),
+}
+
+impl From<ParserError> for Refusal {
+    fn from(error: ParserError) -> Refusal {
+        Refusal::Syntax(error)
+    }
+}
+
+type Parse<T> = std::result::Result<T, Refusal>;
+
+/// Kinds of objects that other databases create, alter or drop.
+const FOREIGN_OBJECTS: &[Keyword] = &[
+    Keyword::AGGREGATE,
+    Keyword::COLLATION,
+    Keyword::CONNECTOR,
+    Keyword::CONSTRAINT,
+    Keyword::DATABASE,
+    Keyword::DOMAIN,
+    Keyword::EXTENSION,
+    Keyword::EXTERNAL,
+    Keyword::FUNCTION,
+    Keyword::ICEBERG,
+    Keyword::INDEX,
+    Keyword::MACRO,
+    Keyword::MATERIALIZED,
+    Keyword::OPERATOR,
+    Keyword::POLICY,
+    Keyword::PROCEDURE,
+    Keyword::ROLE,
+    Keyword::SCHEMA,
+    Keyword::SECRET,
+    Keyword::SEQUENCE,
+    Keyword::SERVER,
+    Keyword::SNAPSHOT,
+    Keyword::STAGE,
+    Keyword::STREAM,
+    Keyword::TEXT,
+    Keyword::TRIGGER,
+    Keyword::TYPE,
+    Keyword::USER,
+    Keyword::VIEW,
+    Keyword::VIRTUAL,
+    Keyword::WAREHOUSE,
+];
+
+/// First words of statements of other databases.
+const FOREIGN_STATEMENTS: &[Keyword] = &[
+    Keyword::ANALYZE,
+    Keyword::ASSERT,
+    Keyword::ATTACH,
+    Keyword::CACHE,
+    Keyword::CALL,
+    Keyword::CASE,
+    Keyword::CLOSE,
+    Keyword::COMMENT,
+    Keyword::COPY,
+    Keyword::DEALLOCATE,
+    Keyword::DECLARE,
+    Keyword::DENY,
+    Keyword::DETACH,
+    Keyword::DISCARD,
+    Keyword::EXEC,
+    Keyword::EXECUTE,
+    Keyword::EXPORT,
+    Keyword::FETCH,
+    Keyword::FLUSH,
+    Keyword::GRANT,
+    Keyword::IF,
+    Keyword::INSTALL,
+    Keyword::KILL,
+    Keyword::LISTEN,
+    Keyword::LOAD,
+    Keyword::LOCK,
+    Keyword::MERGE,
+    Keyword::MSCK,
+    Keyword::NOTIFY,
+    Keyword::OPEN,
+    Keyword::PRAGMA,
+    Keyword::PREPARE,
+    Keyword::PRINT,
+    Keyword::RAISE,
+    Keyword::RAISERROR,
+    Keyword::RENAME,
+    Keyword::RESET,
+    Keyword::RETURN,
+    Keyword::REVOKE,
+    Keyword::THROW,
+    Keyword::UNCACHE,
+    Keyword::UNLISTEN,
+    Keyword::UNLOAD,
+    Keyword::USE,
+    Keyword::VACUUM,
+    Keyword::WAITFOR,
+    Keyword::WHILE,
+];
+
+/// Parses one statement, up to the separator or whatever else follows it.
+pub(super) fn statement(parser: &mut Parser) -> Parse<Statement> {
+    if let Some(statement) = deleted_from(parser) {
+        return Ok(statement?);
+    }
+    if starts_profile(parser) {
+        parser.next_token();
+        return explained(parser, true);
+    }
+    let first = parser.next_token();
+    match keyword(&first.token) {
+        Keyword::SELECT | Keyword::WITH | Keyword::VALUES | Keyword::FROM => query(parser),
+        Keyword::INSERT => Ok(parser.parse_insert(first)?),
+        Keyword::REPLACE => Ok(parser.parse_replace(first)?),
+        Keyword::UPDATE => Ok(parser.parse_update(first)?),
+        Keyword::DELETE => Ok(parser.parse_delete(first)?),
+        Keyword::CREATE => create(parser),
+        Keyword::DROP => drop_objects(parser),
+        Keyword::ALTER => alter(parser),
+        Keyword::TRUNCATE => Ok(parser.parse_truncate()?.into()),
+        Keyword::OPTIMIZE => Ok(optimize_table(parser)?),
+        Keyword::SHOW => Ok(parser.parse_show()?),
+        Keyword::SET => set(parser),
+        Keyword::EXPLAIN | Keyword::DESCRIBE | Keyword::DESC => explain(parser),
+        Keyword::START => Ok(parser.parse_start_transaction()?),
+        Keyword::BEGIN => Ok(parser.parse_begin()?),
+        Keyword::COMMIT => Ok(parser.parse_commit()?),
+        Keyword::END => Ok(parser.parse_end()?),
+        Keyword::ROLLBACK => Ok(parser.parse_rollback()?),
+        Keyword::ABORT => Ok(parser.parse_abort()?),
+        Keyword::SAVEPOINT => Ok(parser.parse_savepoint()?),
+        Keyword::RELEASE => Ok(parser.parse_release()?),
+        Keyword::RENAME => Err(Refusal::Unsupported("RENAME TABLE".into())),
+        other if FOREIGN_STATEMENTS.contains(&other) => Err(Refusal::Unsupported(upper(&first))),
+        _ if first.token == Token::LParen => query(parser),
+        _ => Ok(parser.expected("an SQL statement", first)?),
+    }
+}
+
+/// Parses a query whose first token was taken.
+fn query(parser: &mut Parser) -> Parse<Statement> {
+    parser.prev_token();
+    Ok(parser.parse_query()?.into())
+}
+
+fn keyword(token: &Token) -> Keyword {
+    match token {
+        Token::Word(word) => word.keyword,
+        _ => Keyword::NoKeyword,
+    }
+}
+
+fn upper(token: &TokenWithSpan) -> String {
+    token.token.to_string().to_ascii_uppercase()
+}
+
+/// Refuses an object of a kind that other databases have, such as `CREATE SEQUENCE`.
+fn refuse_object(parser: &mut Parser, verb: &str) -> Parse<Statement> {
+    let kind = parser.next_token();
+    if FOREIGN_OBJECTS.contains(&keyword(&kind.token)) {
+        return Err(Refusal::Unsupported(format!("{verb} {}", upper(&kind))));
+    }
+    Ok(parser.expected(&format!("TABLE, VIEW or INDEX after {verb}"), kind)?)
+}
+
+/// Parses `CREATE TABLE`, `CREATE VIEW` or `CREATE INDEX`. The binder refuses what a modifier asks
+/// for.
+fn create(parser: &mut Parser) -> Parse<Statement> {
+    let or_replace = parser.parse_keywords(&[Keyword::OR, Keyword::REPLACE]);
+    let or_alter = parser.parse_keywords(&[Keyword::OR, Keyword::ALTER]);
+    let global = parser
+        .parse_one_of_keywords(&[Keyword::LOCAL, Keyword::GLOBAL])
+        .map(|scope| scope == Keyword::GLOBAL);
+    let transient = parser.parse_keyword(Keyword::TRANSIENT);
+    let temporary = parser.parse_one_of_keywords(&[Keyword::TEMP, Keyword::TEMPORARY]).is_some();
+    let volatile = parser.parse_keyword(Keyword::VOLATILE);
+    let unlogged = parser.parse_keyword(Keyword::UNLOGGED);
+    if parser.parse_keyword(Keyword::TABLE) {
+        let table = parser
+            .parse_create_table(or_replace, temporary, unlogged, global, transient, volatile, None);
+        return Ok(table?.into());
+    }
+    match keyword(&parser.peek_token_ref().token) {
+        Keyword::VIEW | Keyword::MATERIALIZED | Keyword::SECURE => {
+            Ok(parser.parse_create_view(or_alter, or_replace, temporary, None)?.into())
+        }
+        Keyword::ALGORITHM | Keyword::DEFINER | Keyword::SQL => {
+            Err(Refusal::Unsupported("this form of CREATE VIEW".into()))
+        }
+        Keyword::INDEX | Keyword::UNIQUE if or_replace => {
+            Err(Refusal::Unsupported("CREATE OR REPLACE INDEX".into()))
+        }
+        Keyword::INDEX | Keyword::UNIQUE => {
+            let unique = parser.parse_keyword(Keyword::UNIQUE);
+            parser.expect_keyword_is(Keyword::INDEX)?;
+            Ok(parser.parse_create_index(unique)?.into())
+        }
+        _ => refuse_object(parser, "CREATE"),
+    }
+}
+
+/// Parses `DROP [TEMPORARY] {TABLE | VIEW | INDEX} [IF EXISTS] name, … [CASCADE | RESTRICT] [ON
+/// table]`.
+fn drop_objects(parser: &mut Parser) -> Parse<Statement> {
+    let temporary = parser.parse_keyword(Keyword::TEMPORARY);
+    let kinds = [Keyword::TABLE, Keyword::VIEW, Keyword::INDEX];
+    let object_type = match parser.parse_one_of_keywords(&kinds) {
+        Some(Keyword::TABLE) => ObjectType::Table,
+        Some(Keyword::VIEW) => ObjectType::View,
+        Some(_) => ObjectType::Index,
+        None => return refuse_object(parser, "DROP"),
+    };
+    let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
+    let names = parser.parse_comma_separated(|parser| parser.parse_object_name(false))?;
+    let cascade = parser.parse_keyword(Keyword::CASCADE);
+    let restrict = !cascade && parser.parse_keyword(Keyword::RESTRICT);
+    let purge = parser.parse_keyword(Keyword::PURGE);
+    let on = parser.parse_keyword(Keyword::ON);
+    let table = on.then(|| parser.parse_object_name(false)).transpose()?;
+    Ok(Statement::Drop {
+        object_type,
+        if_exists,
+        names,
+        cascade,
+        restrict,
+        purge,
+        temporary,
+        table,
+    })
+}
+
+fn alter(parser: &mut Parser) -> Parse<Statement> {
+    if parser.parse_keyword(Keyword::TABLE) {
+        return Ok(parser.parse_alter_table(false)?);
+    }
+    refuse_object(parser, "ALTER")
+}
+
+/// Parses `SET [SESSION | LOCAL | GLOBAL] name {= | TO} value, …`.
+fn set(parser: &mut Parser) -> Parse<Statement> {
+    use sqlparser::ast::ContextModifier as Scope;
+    let scopes = [Keyword::SESSION, Keyword::LOCAL, Keyword::GLOBAL];
+    let scope = parser.parse_one_of_keywords(&scopes).map(|word| match word {
+        Keyword::LOCAL => Scope::Local,
+        Keyword::GLOBAL => Scope::Global,
+        _ => Scope::Session,
+    });
+    let [_, after] = parser.peek_tokens_ref();
+    let assigns = matches!(after.token, Token::Eq | Token::Period | Token::EOF | Token::SemiColon)
+        || keyword(&after.token) == Keyword::TO;
+    if !assigns {
+        return Err(Refusal::Unsupported("this form of SET".into()));
+    }
+    let variable = parser.parse_object_name(false)?;
+    if !parser.consume_token(&Token::Eq) {
+        parser.expect_keyword_is(Keyword::TO)?;
+    }
+    let values = parser.parse_comma_separated(Parser::parse_expr)?;
+    Ok(Set::SingleAssignment { scope, hivevar: false, variable, values }.into())
+}
+
+/// Parses what follows `EXPLAIN`, `DESCRIBE` or `DESC`: `[QUERY PLAN | ANALYZE] [VERBOSE]
+/// statement`, or the name of a table. Reports syntax errors of the inner statement as they are.
+fn explain(parser: &mut Parser) -> Parse<Statement> {
+    if names_table(parser) {
+        return Ok(Statement::ExplainTable {
+            describe_alias: DescribeAlias::Describe,
+            hive_format: None,
+            has_table_keyword: false,
+            table_name: parser.parse_object_name(false)?,
+        });
+    }
+    let analyze = !parser.parse_keywords(&[Keyword::QUERY, Keyword::PLAN])
+        && parser.parse_keyword(Keyword::ANALYZE);
+    let _ = parser.parse_keyword(Keyword::VERBOSE);
+    explained(parser, analyze)
+}
+
+/// Whether a name comes next, and no statement. Only statements about transactions have one word.
+fn names_table(parser: &Parser) -> bool {
+    let [word, after] = parser.peek_tokens_ref();
+    let ends = matches!(after.token, Token::EOF | Token::SemiColon);
+    let is_statement = matches!(
+        keyword(&word.token),
+        Keyword::BEGIN | Keyword::COMMIT | Keyword::END | Keyword::ROLLBACK | Keyword::ABORT
+    );
+    after.token == Token::Period || ends && !is_statement
+}
+
+fn explained(parser: &mut Parser, analyze: bool) -> Parse<Statement> {
+    let explains = matches!(
+        keyword(&parser.peek_token_ref().token),
+        Keyword::EXPLAIN | Keyword::DESCRIBE | Keyword::DESC
+    );
+    if explains || starts_profile(parser) {
+        let message = "EXPLAIN and PROFILE cannot be nested".to_string();
+        return Err(Refusal::Syntax(ParserError::ParserError(message)));
+    }
+    Ok(Statement::Explain {
+        describe_alias: DescribeAlias::Explain,
+        analyze,
+        verbose: false,
+        query_plan: false,
+        estimate: false,
+        statement: Box::new(statement(parser)?),
+        format: None,
+        options: None,
+    })
+}
+
+/// Whether `PROFILE statement` comes next, which is `EXPLAIN ANALYZE`.
+fn starts_profile(parser: &Parser) -> bool {
+    is_word(&parser.peek_token_ref().token, "profile")
+}
+
+/// Whether a token is an unquoted word, in any case.
+fn is_word(token: &Token, text: &str) -> bool {
+    matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(text))
+}
+
+/// Parses MySQL's `DELETE t FROM t JOIN u …`, if that comes next.
+fn deleted_from(parser: &mut Parser) -> Option<Result<Statement, ParserError>> {
+    let [delete, table, from] = parser.peek_tokens_ref();
+    let is_form = keyword(&delete.token) == Keyword::DELETE
+        && keyword(&table.token) != Keyword::FROM
+        && keyword(&from.token) == Keyword::FROM;
+    let Token::Word(word) = &table.token else { return None };
+    if !is_form {
+        return None;
+    }
+    let table = ObjectName(vec![ObjectNamePart::Identifier(Ident::new(word.value.clone()))]);
+    let token = parser.next_token();
+    parser.next_token();
+    Some(parser.parse_delete(token).map(|statement| match statement {
+        Statement::Delete(delete) => Statement::Delete(Delete { tables: vec![table], ..delete }),
+        other => other,
+    }))
+}
+
+/// Parses `OPTIMIZE TABLE t [FULL | FLUSH]`. The syntax tree represents `FULL` as `FINAL`.
+fn optimize_table(parser: &mut Parser) -> Result<Statement, ParserError> {
+    let has_table_keyword = parser.parse_keyword(Keyword::TABLE);
+    let name = parser.parse_object_name(false)?;
+    let include_final = parser.parse_keyword(Keyword::FULL);
+    if !include_final && is_word(&parser.peek_token_ref().token, "flush") {
+        parser.next_token();
+    }
+    Ok(Statement::OptimizeTable {
+        name,
+        has_table_keyword,
+        on_cluster: None,
+        partition: None,
+        include_final,
+        deduplicate: None,
+        predicate: None,
+        zorder: None,
+    })
+}
