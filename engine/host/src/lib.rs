@@ -6,6 +6,7 @@
 
 pub mod memory;
 
+use core::time::Duration;
 /// The error types of every interface, re-exported so that an implementation needs no other crate.
 pub use nacre_types::{Error, ErrorKind, Result};
 use std::future::Future;
@@ -150,4 +151,30 @@ pub trait Parallelism: Send + Sync {
     /// Runs `task(0)`, …, `task(count - 1)`, each once, possibly concurrently. Returns when all
     /// have finished.
     fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync));
+    /// Starts a task that runs beside its callers each time it is woken. `None` if the host cannot
+    /// do that: callers then run background work themselves.
+    fn background(&self, task: BackgroundTask) -> Option<Box<dyn Background>> {
+        drop(task);
+        None
+    }
+}
+
+/// A task that does a little work per call, and answers when it wants to be called again.
+pub type BackgroundTask = Box<dyn FnMut() -> Rest + Send>;
+
+/// How long a background task rests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// It has more to do.
+    No,
+    /// This long, unless it is woken before.
+    For(Duration),
+    /// Until it is woken.
+    UntilWoken,
+}
+
+/// A background task. Dropping it waits until the task rests, and ends it.
+pub trait Background: Send + Sync {
+    /// Makes the task run soon.
+    fn wake(&self);
 }

@@ -35,6 +35,8 @@ const _: () = assert!(MAX_RECORD_BYTES < MARK_BIT as usize);
 pub(crate) enum FileKind {
     Chunk,
     Snapshot,
+    /// How far the log must reach. There is one, and its name has no position.
+    Reach,
 }
 
 impl FileKind {
@@ -42,18 +44,24 @@ impl FileKind {
         match self {
             FileKind::Chunk => b"NACRELOG",
             FileKind::Snapshot => b"NACRESNP",
+            FileKind::Reach => b"NACREEND",
         }
     }
 
+    /// Start of the name; the whole name if it has no position.
     fn prefix(self) -> &'static str {
         match self {
             FileKind::Chunk => "log-",
             FileKind::Snapshot => "snap-",
+            FileKind::Reach => "reach",
         }
     }
 
     /// The file's name: the prefix and the position in 16 lower-case hexadecimal digits.
     pub(crate) fn name(self, lsn: Lsn) -> String {
+        if self == FileKind::Reach {
+            return self.prefix().to_string();
+        }
         let name = nacre_host::numbered_file_name(self.prefix(), lsn);
         debug_assert!(self.parse(&name) == Some(lsn), "position {lsn} makes the file name {name}");
         name
@@ -61,6 +69,9 @@ impl FileKind {
 
     /// The position in a name of this kind; `None` for any other file of the store.
     pub(crate) fn parse(self, name: &str) -> Option<Lsn> {
+        if self == FileKind::Reach {
+            return None;
+        }
         nacre_host::number_of_file(self.prefix(), name)
     }
 }
@@ -71,17 +82,18 @@ pub fn has_log(names: &[String]) -> bool {
     names.iter().any(|name| kinds.iter().any(|kind| kind.parse(name).is_some()))
 }
 
-/// The header of a chunk or a snapshot.
+/// The header of a chunk or a snapshot, or a slot of the reach file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileHeader {
     pub(crate) kind: FileKind,
     /// The same in all files of one database.
     pub(crate) database_id: u64,
-    /// Chunk: position of its first record. Snapshot: position that it represents.
+    /// Chunk: position of its first record. Snapshot: position that it represents. Reach: position
+    /// that the log reaches.
     pub(crate) lsn: Lsn,
-    /// Snapshot: bytes after the header. Chunk: zero.
+    /// Snapshot: bytes after the header. Reach: start of the newest chunk. Chunk: zero.
     pub(crate) payload_bytes: u64,
-    /// Snapshot: XXH3-64 of the payload. Chunk: zero.
+    /// Snapshot: XXH3-64 of the payload. Otherwise zero.
     pub(crate) payload_checksum: u64,
 }
 
@@ -89,7 +101,7 @@ impl FileHeader {
     pub(crate) fn encode(&self) -> Vec<u8> {
         invariant!(self.lsn <= MAX_POSITION, "a file at log position {}", self.lsn);
         debug_assert!(
-            self.kind == FileKind::Snapshot || self.payload_bytes == 0,
+            self.kind != FileKind::Chunk || self.payload_bytes == 0,
             "the header of a chunk names a payload of {} bytes",
             self.payload_bytes
         );
@@ -149,7 +161,7 @@ impl FileHeader {
         if version == 0 || !is_possible {
             return Err(corrupt("file header has impossible fields"));
         }
-        if kind.parse(name) != Some(header.lsn) {
+        if kind != FileKind::Reach && kind.parse(name) != Some(header.lsn) {
             return Err(corrupt(&format!("file header belongs to {}", kind.name(header.lsn))));
         }
         Ok(header)

@@ -3,11 +3,12 @@
 //!
 //! Invariants:
 //! - A position ([`Lsn`]) counts record bytes since the database was created. It never decreases,
-//!   and a position that was once durable is never reused.
+//!   and a position that was once durable is never reused, unless its loss was accepted.
 //! - A chunk starts only after everything before it is durable, so every chunk but the last is
 //!   complete.
 //! - A snapshot starts only after the log is durable up to its position, and the files it replaces
 //!   are removed only after it is durable itself.
+//! - How far the log must reach is recorded only after the log reaches that far.
 //! - After a failed write or sync, nothing more is written and no later commit is reported as
 //!   durable.
 //!
@@ -20,7 +21,9 @@ mod log;
 #[cfg(test)]
 #[cfg(feature = "loom")]
 mod models;
+mod options;
 mod position;
+mod reach;
 mod reader;
 mod recovery;
 mod snapshot;
@@ -32,5 +35,7 @@ mod turns;
 mod writer;
 
 pub use format::{MAX_RECORD_BYTES, has_log};
-pub use log::{Log, LogOptions, check_length};
+pub use log::{Log, check_length};
+pub use options::LogOptions;
 pub use position::Lsn;
+pub use snapshot::NewSnapshot;

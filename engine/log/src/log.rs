@@ -1,39 +1,26 @@
 //! The open log: appends, group commit and snapshots over the file at its end.
 //!
-//! Locks are taken in the order snapshots, writer, pending. Any failed write or sync poisons the
+//! Locks are taken in the order snapshots, writer, pending, reach. Any failed write or sync poisons the
 //! log.
 
 use crate::format::{MAX_RECORD_BYTES, RECORD_HEADER_BYTES, RecordHeader};
+use crate::options::LogOptions;
 use crate::position::Lsn;
+use crate::reach::{Reach, ReachFile};
 use crate::recovery;
-use crate::snapshot::Snapshots;
+use crate::snapshot::{NewSnapshot, Snapshots};
 use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 use crate::turns::{Lead, Turns};
 use crate::writer::Writer;
 use nacre_host::LocalStore;
 use nacre_types::checksum::checksum;
+use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, Result, invariant};
 use std::sync::Arc;
 
 /// Appended bytes beyond this number are written to the file without waiting for a sync. Small in
 /// this crate's tests, so that small logs take that path too.
 const WRITE_OUT_BYTES: usize = if cfg!(test) { 120 } else { 1 << 20 };
-
-/// Settings of a log.
-#[derive(Clone, Debug)]
-pub struct LogOptions {
-    /// Size in bytes at which a chunk is sealed and the next one started.
-    pub chunk_bytes: u64,
-    /// Identity of a new database, from the host's entropy. Distinguishes the files of different
-    /// databases. An existing database keeps its identity.
-    pub database_id: u64,
-}
-
-impl Default for LogOptions {
-    fn default() -> LogOptions {
-        LogOptions { chunk_bytes: 64 << 20, database_id: 0 }
-    }
-}
 
 /// An open log. Shared between threads.
 pub struct Log {
@@ -42,10 +29,13 @@ pub struct Log {
     is_new: bool,
     /// Decides which caller syncs; taken before any of the locks.
     pub(crate) turns: Turns,
-    // Lock order: snapshots, writer, pending.
+    /// What recovery gave up.
+    losses: Vec<Error>,
+    // Lock order: snapshots, writer, pending, reach.
     snapshots: Mutex<Snapshots>,
     writer: Mutex<Writer>,
     pending: Mutex<Pending>,
+    reach: Mutex<ReachFile>,
     durable: AtomicU64,
     snapshot_at: AtomicU64,
 }
@@ -79,7 +69,7 @@ impl Log {
         snapshot: &mut dyn FnMut(&[u8]) -> Result<()>,
         record: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
     ) -> Result<Log> {
-        let recovered = recovery::recover(store.as_ref(), options.database_id, snapshot, record)?;
+        let recovered = recovery::recover(store.as_ref(), &options, snapshot, record)?;
         let mut snapshots = recovered.snapshots;
         debug_assert!(
             snapshots.newest.is_none_or(|newest| newest <= recovered.end),
@@ -88,6 +78,16 @@ impl Log {
             recovered.end
         );
         snapshots.remove_garbage(store.as_ref());
+        let writer = Writer::new(
+            recovered.active,
+            recovered.chunks,
+            recovered.end,
+            options.chunk_bytes,
+            recovered.database_id,
+        );
+        let mut reach = recovered.reach;
+        let first = Reach { chunk: writer.start(), position: writer.start() };
+        reach.promise(store.as_ref(), recovered.database_id, first);
         Ok(Log {
             database_id: recovered.database_id,
             is_new: recovered.is_new,
@@ -100,13 +100,9 @@ impl Log {
                 marked: recovered.marked,
                 failure: None,
             }),
-            writer: Mutex::new(Writer::new(
-                recovered.active,
-                recovered.chunks,
-                recovered.end,
-                options.chunk_bytes,
-                recovered.database_id,
-            )),
+            writer: Mutex::new(writer),
+            reach: Mutex::new(reach),
+            losses: recovered.losses,
             snapshots: Mutex::new(snapshots),
             store,
         })
@@ -121,6 +117,11 @@ impl Log {
     /// The identity in all files of this log.
     pub fn database_id(&self) -> u64 {
         self.database_id
+    }
+
+    /// What [`LogOptions::accept_loss`] has given up; empty if nothing was missing.
+    pub fn losses(&self) -> &[Error] {
+        &self.losses
     }
 
     /// Fails if a write or a sync has failed, so that nothing can be appended any more. Recovery
@@ -176,28 +177,63 @@ impl Log {
         self.position().saturating_sub(self.snapshot_at.load(Ordering::Acquire))
     }
 
-    /// Writes a snapshot that represents everything up to `at`, a position returned by `append` or
-    /// `position`. It makes the log durable up to `at`, writes and syncs the snapshot in a file of
-    /// its own, and then removes the chunks and snapshots that are no longer needed (the next call
-    /// retries a failed removal). Appends and syncs proceed meanwhile. Does nothing if a snapshot
-    /// at or after `at` exists.
+    /// Starts a snapshot that represents everything up to `at`, a position returned by `append` or
+    /// `position`. It makes the log durable up to `at`, and creates a file. The caller writes the
+    /// payload, then calls [`Log::publish_snapshot`] or [`Log::abandon_snapshot`]. Appends and syncs
+    /// proceed meanwhile. `None` if a snapshot at or after `at` exists. Only one snapshot is written
+    /// at a time.
     ///
     /// # Errors
     /// A failure leaves earlier snapshots and the log unchanged. It poisons the log only if the log
     /// itself could not be synced.
-    pub fn write_snapshot(&self, at: Lsn, payload: &[u8]) -> Result<()> {
+    pub fn begin_snapshot(&self, at: Lsn) -> Result<Option<NewSnapshot>> {
         self.sync(at)?;
-        let mut snapshots = lock(&self.snapshots);
-        if snapshots.newest.is_some_and(|newest| newest >= at) {
-            return Ok(());
-        }
         invariant!(self.durable() >= at, "a snapshot at {at}, before the log is durable there");
-        snapshots.write(self.store.as_ref(), self.database_id, at, payload)?;
+        lock(&self.snapshots).begin(self.store.as_ref(), at)
+    }
+
+    /// Completes and syncs a snapshot, and then removes the chunks and snapshots that are no longer
+    /// needed (the next call retries a failed removal).
+    ///
+    /// # Errors
+    /// As [`Log::begin_snapshot`]. The snapshot is then abandoned.
+    pub fn publish_snapshot(&self, snapshot: NewSnapshot) -> Result<()> {
+        if let Err(error) = snapshot.complete(self.database_id) {
+            self.abandon_snapshot(snapshot);
+            return Err(error);
+        }
+        let at = snapshot.at;
+        invariant!(self.durable() >= at, "the snapshot at {at} is published before its log");
+        let mut snapshots = lock(&self.snapshots);
+        snapshots.publish(at);
         self.snapshot_at.store(at, Ordering::Release);
-        let sealed = lock(&self.writer).forget_before(at);
+        let (chunk, sealed) = {
+            let mut writer = lock(&self.writer);
+            (writer.start(), writer.forget_before(at))
+        };
+        self.promise_reach(chunk);
         snapshots.discard_chunks(sealed);
         snapshots.remove_garbage(self.store.as_ref());
         Ok(())
+    }
+
+    /// Removes what was written of a snapshot.
+    pub fn abandon_snapshot(&self, snapshot: NewSnapshot) {
+        let NewSnapshot { name, .. } = snapshot;
+        lock(&self.snapshots).abandon(self.store.as_ref(), name);
+    }
+
+    /// Writes a snapshot whose payload is in memory. Does nothing if one at or after `at` exists.
+    ///
+    /// # Errors
+    /// As [`Log::begin_snapshot`].
+    pub fn write_snapshot(&self, at: Lsn, payload: &[u8]) -> Result<()> {
+        let Some(mut snapshot) = self.begin_snapshot(at)? else { return Ok(()) };
+        if let Err(error) = snapshot.write(payload) {
+            self.abandon_snapshot(snapshot);
+            return Err(error);
+        }
+        self.publish_snapshot(snapshot)
     }
 
     /// Makes everything durable and appends a mark, which distinguishes damage to the last records
@@ -206,15 +242,29 @@ impl Log {
     pub fn close(&self) -> Result<()> {
         let position = self.position();
         self.sync(position)?;
+        debug_assert!(self.durable() >= position, "a log is closed before {position} is durable");
         {
             let pending = lock(&self.pending);
             pending.check()?;
-            if pending.marked == pending.position {
-                return Ok(());
+            if pending.marked < pending.position {
+                drop(pending);
+                let lsn = self.append_record(&[], true)?;
+                self.sync(lsn)?;
             }
         }
-        let lsn = self.append_record(&[], true)?;
-        self.sync(lsn)
+        let chunk = lock(&self.writer).start();
+        self.promise_reach(chunk);
+        Ok(())
+    }
+
+    /// Records how far the log reaches: to the durable position, with a chunk that exists.
+    fn promise_reach(&self, chunk: Lsn) {
+        let position = match plant::is(Bug::ReachEarly) {
+            true => self.position(),
+            false => self.durable(),
+        };
+        let reach = Reach { chunk, position };
+        lock(&self.reach).promise(self.store.as_ref(), self.database_id, reach);
     }
 
     fn append_record(&self, payload: &[u8], mark: bool) -> Result<Lsn> {
@@ -266,8 +316,21 @@ impl Log {
         if let Some(lead) = lead {
             lead.taken();
         }
+        let chunk = writer.start();
+        if plant::is(Bug::ReachEarly) {
+            self.promise_reach(chunk);
+        }
         let result = writer.write(self.store.as_ref(), &mut buffer, &self.durable, sync);
         writer.recycle(buffer);
+        debug_assert!(
+            result.is_err() || !sync || self.durable() == writer.written(),
+            "a sync of {} bytes makes {} durable",
+            writer.written(),
+            self.durable()
+        );
+        if result.is_ok() && writer.start() != chunk {
+            self.promise_reach(writer.start());
+        }
         if let Err(error) = &result {
             lock(&self.pending).failure.get_or_insert_with(|| error.clone());
         }

@@ -1,19 +1,24 @@
 //! Recovery: newest valid snapshot, the records after it, the end of the log.
 //!
 //! Damage and torn tails. Bytes are *known durable* if they lie before the start of the last chunk,
-//! before the position of any snapshot file (even a damaged one), or before the durable position in
-//! the header of any later record. A bad record among known durable bytes is `corrupt`. A bad
+//! before the position of any snapshot file (even a damaged one), before the recorded reach of the
+//! log, or before the durable position in the header of any later record. A bad record among known durable bytes is `corrupt`. A bad
 //! record anywhere else may be the remains of writes that no sync covered, which may have reached
 //! the medium in any order, and the log is cut there. One case cannot be distinguished: later
 //! damage to the records of the very last sync looks like a torn tail, unless the log was closed
-//! (`Log::close` appends a mark) or a snapshot follows it.
+//! (`Log::close` appends a mark and records the reach) or a snapshot follows it.
+//!
+//! If the caller accepts a loss, damage at the end of the log is cut like a torn tail, and the reach
+//! is lowered to what is left. Damage before the last chunk stays `corrupt`.
 //!
 //! The cut is a truncation, synced before anything is appended, so that the bytes behind it can
 //! never be read as a record again. Recovery writes nothing before it has read and verified
 //! everything.
 
 use crate::format::{FILE_HEADER_BYTES, FileHeader, FileKind, RECORD_HEADER_BYTES, RecordHeader};
+use crate::options::LogOptions;
 use crate::position::Lsn;
+use crate::reach::{Reach, ReachFile};
 use crate::reader::WindowReader;
 use crate::snapshot::{self, Snapshots};
 use crate::writer::{create_chunk, write_chunk_header};
@@ -36,6 +41,37 @@ pub(crate) struct Recovered {
     /// End of the last mark.
     pub(crate) marked: Lsn,
     pub(crate) snapshots: Snapshots,
+    pub(crate) reach: ReachFile,
+    /// Damage that was cut off because its loss is accepted.
+    pub(crate) losses: Vec<Error>,
+}
+
+/// What is known about the durable part of the log before its records are read, and what becomes of
+/// damage in it.
+struct Known {
+    /// Position of the newest snapshot file, valid or not; zero without one.
+    snapshot: Lsn,
+    reach: Option<Reach>,
+    accept_loss: bool,
+    losses: Vec<Error>,
+}
+
+impl Known {
+    /// The position up to which the log is known to be durable.
+    fn durable(&self) -> Lsn {
+        self.snapshot.max(self.reach.map_or(0, |reach| reach.position))
+    }
+
+    /// Fails with the error of damage at the end of the log unless its loss is accepted.
+    fn lose(&mut self, error: Error) -> Result<()> {
+        match self.accept_loss {
+            true => {
+                self.losses.push(error);
+                Ok(())
+            }
+            false => Err(error),
+        }
+    }
 }
 
 /// Size of a rewrite, in bytes.
@@ -45,7 +81,7 @@ type OnRecord<'a> = &'a mut dyn FnMut(Lsn, &[u8]) -> Result<()>;
 
 pub(crate) fn recover(
     store: &dyn LocalStore,
-    new_database_id: u64,
+    options: &LogOptions,
     on_snapshot: &mut dyn FnMut(&[u8]) -> Result<()>,
     on_record: OnRecord<'_>,
 ) -> Result<Recovered> {
@@ -57,23 +93,56 @@ pub(crate) fn recover(
     };
     let mut chunks = positions(FileKind::Chunk);
     let snapshot_files = positions(FileKind::Snapshot);
+    let mut reach = ReachFile::open(store, &names)?;
+    let mut known = Known {
+        snapshot: snapshot_files.last().copied().unwrap_or(0),
+        reach: reach.newest(),
+        accept_loss: options.accept_loss,
+        losses: Vec::new(),
+    };
     debug_assert!(chunks.is_sorted_by(|a, b| a < b), "a store lists a chunk twice");
     if chunks.is_empty() && snapshot_files.is_empty() {
-        let active = create_chunk(store, new_database_id, 0)?;
-        let snapshots = Snapshots::new(None);
+        // It is created after the first chunk.
+        if reach.exists() {
+            let missing = FileKind::Chunk.name(reach.newest().map_or(0, |reach| reach.chunk));
+            known.lose(Error::corrupt(format!("{missing} is missing, and so is the whole log")))?;
+        }
+        let database_id = reach.database_id().unwrap_or(options.database_id);
+        let active = create_chunk(store, database_id, 0)?;
+        if !known.losses.is_empty() {
+            reach.lower(store, database_id, Reach { chunk: 0, position: 0 })?;
+        }
         return Ok(Recovered {
-            database_id: new_database_id,
+            database_id,
             is_new: true,
             active,
             chunks: vec![0],
             end: 0,
             marked: 0,
-            snapshots,
+            snapshots: Snapshots::new(None),
+            reach,
+            losses: known.losses,
         });
     }
 
     let (newest, damaged) = newest_snapshot(store, &snapshot_files)?;
     let from = newest.as_ref().map_or(0, |(header, _)| header.lsn);
+    if let Some((header, _)) = &newest {
+        check_reach_is_of(&reach, header.database_id)?;
+    }
+    if let Some(Reach { chunk, position }) = known.reach
+        && chunks.last().is_none_or(|last| *last < chunk)
+    {
+        known.lose(Error::corrupt(format!(
+            "{} is missing, although the log reached position {position}",
+            FileKind::Chunk.name(chunk)
+        )))?;
+        known.reach = None;
+        // The snapshot stands for the chunks that are left.
+        if newest.is_some() && (chunk <= from || chunks.is_empty()) {
+            return start_after_snapshot(store, newest, &names, reach, known, on_snapshot);
+        }
+    }
     let Some(first) = chunks.iter().rposition(|start| *start <= from) else {
         let missing = match chunks.first() {
             Some(start) => format!("the log from position {from} to {start} is missing"),
@@ -98,18 +167,18 @@ pub(crate) fn recover(
         on_snapshot(payload)?;
     }
 
-    // Without a snapshot, no position is known to be durable.
-    let known_durable = snapshot_files.last().copied().unwrap_or(0);
     let mut tail = None;
     let mut at = from;
     let mut proved = 0;
     let mut marked = 0;
     for (index, start) in chunks.iter().copied().enumerate() {
         let chunk = Chunk::open(store, start, chunks.get(index + 1).copied(), &mut database_id)?;
-        let id = *database_id.get_or_insert(new_database_id);
-        let replay = chunk.replay(id, at.max(start), known_durable, on_record)?;
-        at = replay.end;
+        let new_id = reach.database_id().unwrap_or(options.database_id);
+        let id = *database_id.get_or_insert(new_id);
+        check_reach_is_of(&reach, id)?;
+        let replay = chunk.replay(id, at.max(start), &mut known, on_record)?;
         debug_assert!(replay.end >= at.max(start), "replay went back");
+        at = replay.end;
         proved = replay.proved;
         marked = if replay.ends_in_mark { at } else { marked };
         tail = Some((chunk, id));
@@ -123,8 +192,75 @@ pub(crate) fn recover(
         // The files that it replaces are about to be removed, so it must be certain to be durable.
         snapshot::write_again(store, &header, &payload)?;
     }
+    let start = chunk.start;
+    if !known.losses.is_empty() {
+        proved = proved.min(at);
+    }
     let active = chunk.finish(id, proved, at)?;
-    Ok(Recovered { database_id: id, is_new: false, active, chunks, end: at, marked, snapshots })
+    if !known.losses.is_empty() {
+        reach.lower(store, id, Reach { chunk: start, position: at })?;
+    }
+    Ok(Recovered {
+        database_id: id,
+        is_new: false,
+        active,
+        chunks,
+        end: at,
+        marked,
+        snapshots,
+        reach,
+        losses: known.losses,
+    })
+}
+
+/// Checks that the reach is that of the database with this identity.
+fn check_reach_is_of(reach: &ReachFile, database_id: u64) -> Result<()> {
+    match reach.database_id() {
+        Some(other) if other != database_id => Err(Error::corrupt(format!(
+            "{}: belongs to another database, by its header at byte 0",
+            FileKind::Reach.name(0)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Starts a new chunk at the position of the newest snapshot, if the loss of everything after it is
+/// accepted.
+fn start_after_snapshot(
+    store: &dyn LocalStore,
+    newest: Option<Loaded>,
+    names: &[String],
+    mut reach: ReachFile,
+    known: Known,
+    on_snapshot: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<Recovered> {
+    let Some((header, payload)) = newest else {
+        return Err(Error::corrupt("the log has no snapshot to start from"));
+    };
+    let (id, at) = (header.database_id, header.lsn);
+    on_snapshot(&payload)?;
+    // All other files are about to be removed, so it must be certain to be durable.
+    snapshot::write_again(store, &header, &payload)?;
+    let mut snapshots = Snapshots::new(Some(at));
+    for kind in [FileKind::Chunk, FileKind::Snapshot] {
+        let others = names.iter().filter(|name| {
+            kind.parse(name).is_some_and(|lsn| kind == FileKind::Chunk || lsn != at)
+        });
+        others.for_each(|name| snapshots.discard(name.clone()));
+    }
+    let active = create_chunk(store, id, at)?;
+    reach.lower(store, id, Reach { chunk: at, position: at })?;
+    Ok(Recovered {
+        database_id: id,
+        is_new: false,
+        active,
+        chunks: vec![at],
+        end: at,
+        marked: 0,
+        snapshots,
+        reach,
+        losses: known.losses,
+    })
 }
 
 type Loaded = (FileHeader, Vec<u8>);
@@ -219,19 +355,22 @@ impl Chunk {
         &self,
         id: u64,
         from: Lsn,
-        known_durable: Lsn,
+        known: &mut Known,
         on_record: OnRecord<'_>,
     ) -> Result<Replay> {
         debug_assert!(from >= self.start, "records from {from} on of {}", self.name);
-        let mut replay = Replay { end: from, proved: known_durable, ends_in_mark: false };
+        let mut replay = Replay { end: from, proved: known.durable(), ends_in_mark: false };
         if self.headless {
             // Records represented by a snapshot once followed the header.
-            let ends_early = from < known_durable || from > self.start;
-            return if ends_early {
-                Err(self.corrupt(from, "the log ends early"))
-            } else {
-                Ok(replay)
-            };
+            if from < known.snapshot || from > self.start {
+                return Err(self.corrupt(from, "the log ends early"));
+            }
+            let needs_header = |r: Reach| r.chunk >= self.start || r.position > self.start;
+            if known.reach.is_some_and(needs_header) {
+                let error = self.corrupt(from, "the log ends early: it reached further");
+                known.lose(error)?;
+            }
+            return Ok(replay);
         }
         let mut reader = WindowReader::new(self.file.as_ref())?;
         if self.offset(from) > reader.len() {
@@ -252,7 +391,10 @@ impl Chunk {
             let (header, payload) = match record {
                 Found::Record(header, payload) => (header, payload),
                 Found::Nothing { why, search_from } => {
-                    self.check_torn(&mut reader, id, lsn, known_durable, why, search_from)?;
+                    match self.check_torn(&mut reader, id, lsn, known, why, search_from) {
+                        Err(error) if self.next.is_none() => known.lose(error)?,
+                        checked => checked?,
+                    }
                     return Ok(replay);
                 }
             };
@@ -313,7 +455,7 @@ impl Chunk {
         reader: &mut WindowReader<'_>,
         id: u64,
         lsn: Lsn,
-        known_durable: Lsn,
+        known: &Known,
         why: &str,
         search_from: u64,
     ) -> Result<()> {
@@ -321,9 +463,17 @@ impl Chunk {
             return Err(self
                 .corrupt(lsn, &format!("{why}, before the chunk that starts at position {next}")));
         }
-        if lsn < known_durable {
-            return Err(self
-                .corrupt(lsn, &format!("{why}, before the snapshot at position {known_durable}")));
+        if lsn < known.snapshot {
+            let snapshot = known.snapshot;
+            return Err(
+                self.corrupt(lsn, &format!("{why}, before the snapshot at position {snapshot}"))
+            );
+        }
+        if let Some(Reach { position, .. }) = known.reach
+            && lsn < position
+        {
+            let why = format!("{why}, although the log reached position {position},");
+            return Err(self.corrupt(lsn, &why));
         }
         debug_assert!(search_from >= self.offset(lsn), "a search for records from {search_from}");
         let mut offset = search_from;

@@ -1,14 +1,18 @@
-//! Snapshot files: written completely and synced before the files they replace are removed; read
-//! completely and verified before any byte is returned. Also keeps the list of files that are no
-//! longer needed.
+//! Snapshot files: written piece by piece, and complete and synced before the files they replace are
+//! removed; read completely and verified before any byte is returned. Also keeps the list of files
+//! that are no longer needed.
 //!
 //! Independent of the meaning of a payload and of the existing chunks.
 
 use crate::format::{FILE_HEADER_BYTES, FileHeader, FileKind};
 use crate::position::Lsn;
-use nacre_host::{LocalStore, ReadRange};
-use nacre_types::checksum::checksum;
+use nacre_host::{LocalFile, LocalStore, ReadRange};
+use nacre_types::checksum::{Checksum, checksum};
 use nacre_types::{Error, ErrorKind, Result, invariant};
+use std::sync::Arc;
+
+/// Bytes of a snapshot to sync together.
+const SYNC_BYTES: u64 = if cfg!(test) { 100 } else { 4 << 20 };
 
 /// The newest snapshot and the files to remove.
 pub(crate) struct Snapshots {
@@ -24,27 +28,41 @@ impl Snapshots {
         Snapshots { newest, garbage: Vec::new() }
     }
 
-    /// Writes and syncs a snapshot; its predecessor becomes garbage. After a failure the
-    /// predecessor stays the newest and the failed file becomes garbage.
-    pub(crate) fn write(
-        &mut self,
-        store: &dyn LocalStore,
-        database_id: u64,
-        at: Lsn,
-        payload: &[u8],
-    ) -> Result<()> {
-        let name = FileKind::Snapshot.name(at);
-        if let Err(error) = write_file(store, &name, database_id, at, payload) {
-            self.discard(name.clone());
-            self.remove_garbage(store);
-            return Err(error.context(name));
+    /// Creates the file of a snapshot; `None` if a newer one exists.
+    pub(crate) fn begin(&mut self, store: &dyn LocalStore, at: Lsn) -> Result<Option<NewSnapshot>> {
+        if self.newest.is_some_and(|newest| newest >= at) {
+            return Ok(None);
         }
+        let name = FileKind::Snapshot.name(at);
+        // The file of a failed attempt at the same position must not be removed from here on.
         self.garbage.retain(|old| *old != name);
+        let file = match create(store, &name) {
+            Ok(file) => file,
+            Err(error) => {
+                self.abandon(store, name.clone());
+                return Err(error.context(name));
+            }
+        };
+        let checksum = Checksum::default();
+        Ok(Some(NewSnapshot { name, file, at, checksum, bytes: 0, unsynced: 0 }))
+    }
+
+    /// Makes a complete and synced snapshot the newest; its predecessor becomes garbage.
+    pub(crate) fn publish(&mut self, at: Lsn) {
+        invariant!(
+            !self.garbage.contains(&FileKind::Snapshot.name(at)),
+            "the snapshot at {at} is published after it was given up"
+        );
         if let Some(old) = self.newest.replace(at) {
             invariant!(old < at, "a snapshot at {at} replaces a newer one at {old}");
             self.discard(FileKind::Snapshot.name(old));
         }
-        Ok(())
+    }
+
+    /// Removes the file of a snapshot that was not completed. Its predecessor stays the newest.
+    pub(crate) fn abandon(&mut self, store: &dyn LocalStore, name: String) {
+        self.discard(name);
+        self.remove_garbage(store);
     }
 
     /// Whether there are files to remove.
@@ -79,32 +97,71 @@ impl Snapshots {
     }
 }
 
-fn write_file(
-    store: &dyn LocalStore,
-    name: &str,
-    database_id: u64,
-    at: Lsn,
-    payload: &[u8],
-) -> Result<()> {
-    let file = match store.create(name) {
+/// A snapshot being written. Its header comes last: until then the file is not a snapshot.
+pub struct NewSnapshot {
+    pub(crate) name: String,
+    pub(crate) at: Lsn,
+    file: Arc<dyn LocalFile>,
+    checksum: Checksum,
+    /// Bytes of the payload so far.
+    bytes: u64,
+    /// Bytes written since the last sync.
+    unsynced: u64,
+}
+
+impl NewSnapshot {
+    /// Appends the next bytes of the payload. Syncs them now and then, so that the last sync is
+    /// short.
+    ///
+    /// # Errors
+    /// Those of the file. The snapshot must then be abandoned.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let offset = FILE_HEADER_BYTES as u64 + self.bytes;
+        self.file.write(offset, bytes).map_err(|e| e.context(&self.name))?;
+        self.checksum.add(bytes);
+        self.bytes += bytes.len() as u64;
+        self.unsynced += bytes.len() as u64;
+        if self.unsynced >= SYNC_BYTES {
+            self.unsynced = 0;
+            self.file.sync().map_err(|e| e.context(&self.name))?;
+        }
+        debug_assert!(
+            self.unsynced < SYNC_BYTES && self.unsynced <= self.bytes,
+            "{} of {} bytes of a snapshot are not synced",
+            self.unsynced,
+            self.bytes
+        );
+        Ok(())
+    }
+
+    /// Writes the header and syncs the file.
+    pub(crate) fn complete(&self, database_id: u64) -> Result<()> {
+        let header = FileHeader {
+            kind: FileKind::Snapshot,
+            database_id,
+            lsn: self.at,
+            payload_bytes: self.bytes,
+            payload_checksum: self.checksum.value(),
+        };
+        let write = || {
+            self.file.write(0, &header.encode())?;
+            self.file.sync()
+        };
+        write().map_err(|e| e.context(&self.name))
+    }
+}
+
+/// Creates the file of a snapshot.
+fn create(store: &dyn LocalStore, name: &str) -> Result<Arc<dyn LocalFile>> {
+    match store.create(name) {
         // Left by an attempt that failed or crashed; a valid one would be the newest and is never
         // rewritten.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             store.remove(name)?;
-            store.create(name)?
+            store.create(name)
         }
-        other => other?,
-    };
-    let header = FileHeader {
-        kind: FileKind::Snapshot,
-        database_id,
-        lsn: at,
-        payload_bytes: payload.len() as u64,
-        payload_checksum: checksum(payload),
-    };
-    file.write(0, &header.encode())?;
-    file.write(FILE_HEADER_BYTES as u64, payload)?;
-    file.sync()
+        other => other,
+    }
 }
 
 /// Rewrites a recovered snapshot in place and syncs it: its sync may have failed in the previous

@@ -72,7 +72,7 @@ impl Writer {
     }
 
     /// Start of the chunk being written.
-    fn start(&self) -> Lsn {
+    pub(crate) fn start(&self) -> Lsn {
         invariant!(!self.chunks.is_empty(), "the log always has a chunk");
         self.chunks[self.chunks.len() - 1]
     }

@@ -6,12 +6,16 @@
 mod column;
 mod filter;
 mod footer;
+mod identity;
 mod read;
+mod sync;
 mod write;
 
 #[cfg(test)]
+#[cfg(not(feature = "loom"))]
 mod tests;
 
 pub use column::{ColumnMeta, ColumnSpec, Zone};
+pub use identity::{Identity, OrderBounds};
 pub use read::{BlockCache, Segment};
 pub use write::{IndexOrder, SegmentBuilder, SegmentWriter};

@@ -37,10 +37,18 @@ pub enum Bug {
     StreamNow,
     /// A prepared statement runs with its old binding after the catalog has changed.
     PreparedStale,
+    /// The log promises to reach a position before it is durable there.
+    ReachEarly,
+    /// The record of a slice of a flush names a range that is one key too wide.
+    FlushSlice,
+    /// A merge leaves the rows it took in segments that it has not taken all rows of.
+    RunOverlap,
+    /// A load does not look at rows that were written since its last round.
+    LoadPhaseTwo,
 }
 
 /// All bugs with their names on the command line.
-pub const BUGS: [(&str, Bug); 14] = [
+pub const BUGS: [(&str, Bug); 18] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
     ("stale-bitmap", Bug::StaleBitmap),
@@ -55,6 +63,10 @@ pub const BUGS: [(&str, Bug); 14] = [
     ("view-places", Bug::ViewPlaces),
     ("stream-now", Bug::StreamNow),
     ("prepared-stale", Bug::PreparedStale),
+    ("reach-early", Bug::ReachEarly),
+    ("flush-slice", Bug::FlushSlice),
+    ("run-overlap", Bug::RunOverlap),
+    ("load-phase-two", Bug::LoadPhaseTwo),
 ];
 
 /// Whether a bug is planted.

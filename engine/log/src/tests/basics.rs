@@ -17,7 +17,7 @@ fn an_empty_log_opens_empty_again_and_again() {
         log.sync(0).unwrap();
         log.close().unwrap();
     }
-    assert_eq!(store.list().unwrap(), ["log-0000000000000000"]);
+    assert_eq!(store.list().unwrap(), ["log-0000000000000000", "reach"]);
     assert_eq!(bytes_of(store.as_ref(), "log-0000000000000000").len(), 64);
 }
 
@@ -83,8 +83,8 @@ fn chunks_rotate_and_join_again() {
 
 #[test]
 fn a_chunk_goes_on_where_there_can_be_no_further_one() {
-    // How many more files can be created.
-    let left = Arc::new(AtomicUsize::new(1));
+    // How many more files can be created: the first chunk, and the reach.
+    let left = Arc::new(AtomicUsize::new(2));
     let take = left.clone();
     let store: Arc<dyn LocalStore> = Watched::new(memory(), move |_, call| match call {
         Call::Create => take
@@ -255,4 +255,38 @@ fn an_error_of_the_caller_ends_recovery_and_changes_nothing() {
     for name in before.list().unwrap() {
         assert!(bytes_of(before.as_ref(), &name) == bytes_of(store.as_ref(), &name));
     }
+}
+
+/// A snapshot that comes piece by piece is the same file as one that is written at once, and counts
+/// only when it is published.
+#[test]
+fn a_snapshot_comes_in_pieces() {
+    let store = memory();
+    let (log, _) = open(&store).unwrap();
+    let first = commit(&log, b"one");
+    log.write_snapshot(first, b"first").unwrap();
+    let at = commit(&log, b"two");
+    let mut snapshot = log.begin_snapshot(at).unwrap().unwrap();
+    for piece in 0..50u8 {
+        snapshot.write(&[piece; 7]).unwrap();
+        commit(&log, &[piece]);
+        let (_, replayed) = open(&copy(store.as_ref())).unwrap();
+        assert_eq!(replayed.snapshot.as_deref(), Some(b"first".as_slice()));
+        assert_eq!(replayed.records.len(), 2 + usize::from(piece));
+    }
+    log.publish_snapshot(snapshot).unwrap();
+    let whole: Vec<u8> = (0..50u8).flat_map(|piece| [piece; 7]).collect();
+    let (_, replayed) = open(&copy(store.as_ref())).unwrap();
+    assert_eq!(replayed.snapshot, Some(whole.clone()));
+    assert_eq!(replayed.records.len(), 50);
+    let again = memory();
+    let (other, _) = open(&again).unwrap();
+    commit(&other, b"one");
+    other.write_snapshot(commit(&other, b"two"), &whole).unwrap();
+    let name = FileKind::Snapshot.name(at);
+    assert_eq!(bytes_of(store.as_ref(), &name), bytes_of(again.as_ref(), &name));
+    assert!(log.begin_snapshot(at).unwrap().is_none(), "there is one");
+    let abandoned = log.begin_snapshot(log.position()).unwrap().unwrap();
+    log.abandon_snapshot(abandoned);
+    assert_eq!(files(store.as_ref(), "snap-"), [name]);
 }

@@ -10,6 +10,7 @@ mod basics;
 mod commit;
 mod crash;
 mod damage;
+mod reach;
 
 use crate::format::{FILE_HEADER_BYTES, FileKind};
 use crate::{Log, LogOptions, Lsn};
@@ -42,7 +43,7 @@ fn open_with(
     let Replayed { snapshot, records } = &mut replayed;
     let log = Log::open(
         store.clone(),
-        LogOptions { chunk_bytes, database_id },
+        LogOptions { chunk_bytes, database_id, ..LogOptions::default() },
         &mut |payload| {
             assert!(snapshot.is_none() && !any_record.get(), "one snapshot, before every record");
             *snapshot = Some(payload.to_vec());

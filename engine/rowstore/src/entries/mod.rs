@@ -161,11 +161,13 @@ pub struct Entry {
 impl Entry {
     /// The index key.
     pub fn index_key(&self) -> &[u8] {
+        debug_assert!(self.split as usize <= self.bytes.len(), "an entry is split past its end");
         &self.bytes[..self.split as usize]
     }
 
     /// The row's key.
     pub fn row_key(&self) -> &[u8] {
+        debug_assert!(self.split as usize <= self.bytes.len(), "a row key begins past its entry");
         &self.bytes[self.split as usize..]
     }
 
@@ -250,11 +252,17 @@ impl Entries {
         {
             return;
         }
+        let before = out.len();
         self.list.visit(from, end, limit, |bytes, split| {
             debug_assert!(*split as usize <= bytes.len(), "an entry is split past its end");
             out.push(Entry { bytes: bytes.clone(), split: *split });
             true
         });
+        debug_assert!(
+            out.len() - before <= limit,
+            "{} entries of {limit} at most are read",
+            out.len() - before
+        );
     }
 
     /// Number of entries.

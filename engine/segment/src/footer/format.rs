@@ -5,14 +5,17 @@
 
 use super::entry::{ColumnEntry, DictionaryEntry, block_count, block_rows};
 use crate::column::ColumnSpec;
+use crate::identity::{Identity, OrderBounds};
 use nacre_column::Bitmap;
 use nacre_column::encoding::{Encoding, MAX_DICTIONARY_VALUES, decode_values, encode_values};
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::limits::{MAX_SEGMENT_COLUMNS, MAX_SEGMENT_ROWS};
-use nacre_types::{Result, invariant, type_code};
+use nacre_types::{Error, Result, TableId, invariant, type_code};
 
 /// First and last eight bytes of a segment file: a name, then the format version.
-pub const MAGIC: [u8; 8] = *b"NACRSEG\x01";
+pub const MAGIC: [u8; 8] = *b"NACRSEG\x02";
+/// The version before files had an identity and order bounds. Still read.
+const WITHOUT_HEAD: u8 = 1;
 /// Footer offset, length, checksum, magic.
 pub const TRAILER_BYTES: usize = 32;
 /// Blocks start at multiples of this.
@@ -21,13 +24,56 @@ pub const ALIGNMENT: usize = 8;
 const NULLABLE: u8 = 1;
 const DICTIONARY: u8 = 2;
 
+/// Flags of the head.
+const IDENTITY: u8 = 1;
+const ORDER_BOUNDS: u8 = 2;
+
+/// What a footer says apart from the columns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FooterHead {
+    /// Which file it is. Missing in version 1, and in a file that belongs to no database.
+    pub identity: Option<Identity>,
+    /// The range of its rows. Missing in version 1, and in files whose rows have no such order.
+    pub order_bounds: Option<OrderBounds>,
+}
+
+/// A decoded footer.
+pub struct Footer {
+    /// Number of rows.
+    pub rows: usize,
+    /// Identity and order bounds.
+    pub head: FooterHead,
+    /// The columns, in file order.
+    pub columns: Vec<ColumnEntry>,
+}
+
+/// The format version in the first or last bytes of a file.
+///
+/// # Errors
+/// `corrupt` unless they are a segment's magic, `unsupported` for a version that this build does
+/// not read.
+pub fn version_of(found: &[u8], which: &str) -> Result<u8> {
+    let (name, newest) = MAGIC.split_at(MAGIC.len() - 1);
+    match found.split_last() {
+        Some((version, found)) if found == name => match *version {
+            version if (WITHOUT_HEAD..=newest[0]).contains(&version) => Ok(version),
+            version => Err(Error::unsupported(format!(
+                "segment format version {version}; this program reads up to {}",
+                newest[0]
+            ))),
+        },
+        _ => Err(Error::corrupt(format!("{which} bytes are not the magic of a segment"))),
+    }
+}
+
 /// Encodes the footer.
-pub fn encode(rows: usize, columns: &[ColumnEntry]) -> Vec<u8> {
+pub fn encode(rows: usize, head: &FooterHead, columns: &[ColumnEntry]) -> Vec<u8> {
     invariant!(rows <= MAX_SEGMENT_ROWS, "a footer of {rows} rows");
     invariant!(columns.len() <= MAX_SEGMENT_COLUMNS, "a footer of {} columns", columns.len());
     let mut out = Vec::new();
     out.put_u32(rows as u32);
     out.put_u32(columns.len() as u32);
+    put_head(&mut out, head);
     for column in columns {
         column.assert_complete(rows);
         out.put_varint(column.meta.id as u64);
@@ -56,20 +102,64 @@ pub fn encode(rows: usize, columns: &[ColumnEntry]) -> Vec<u8> {
     out
 }
 
-/// Decodes a footer. Its blocks must lie in the first `end` bytes of the file.
-pub fn decode(bytes: &[u8], end: u64) -> Result<(usize, Vec<ColumnEntry>)> {
+fn put_head(out: &mut Vec<u8>, head: &FooterHead) {
+    let start = out.len();
+    let identity = if head.identity.is_some() { IDENTITY } else { 0 };
+    out.put_u8(identity | if head.order_bounds.is_some() { ORDER_BOUNDS } else { 0 });
+    if let Some(Identity { database, table, number }) = head.identity {
+        out.put_u64(database);
+        out.put_varint(u64::from(table));
+        out.put_varint(number);
+    }
+    if let Some(OrderBounds { first, last }) = &head.order_bounds {
+        out.put_bytes(first);
+        out.put_bytes(last);
+    }
+    debug_assert!(
+        read_head(&mut Reader::new(&out[start..], "footer")).is_ok_and(|read| read == *head),
+        "the head of a footer does not read back"
+    );
+}
+
+fn read_head(reader: &mut Reader<'_>) -> Result<FooterHead> {
+    let flags = reader.u8()?;
+    if flags & !(IDENTITY | ORDER_BOUNDS) != 0 {
+        return Err(reader.corrupt("unknown flags"));
+    }
+    let mut head = FooterHead::default();
+    if flags & IDENTITY != 0 {
+        let database = reader.u64()?;
+        let table = TableId::try_from(reader.varint()?).map_err(|_| reader.corrupt("table id"))?;
+        head.identity = Some(Identity { database, table, number: reader.varint()? });
+    }
+    if flags & ORDER_BOUNDS != 0 {
+        let (first, last) = (reader.bytes()?.to_vec(), reader.bytes()?.to_vec());
+        if first > last {
+            return Err(reader.corrupt("order bounds out of order"));
+        }
+        head.order_bounds = Some(OrderBounds { first, last });
+    }
+    Ok(head)
+}
+
+/// Decodes a footer of a format version. Its blocks must lie in the first `end` bytes of the file.
+pub fn decode(bytes: &[u8], end: u64, version: u8) -> Result<Footer> {
     let mut reader = Reader::new(bytes, "footer");
     let rows = reader.u32()? as usize;
     let count = reader.u32()? as usize;
     if rows > MAX_SEGMENT_ROWS || count > MAX_SEGMENT_COLUMNS {
         return Err(reader.corrupt("more rows or columns than a segment may have"));
     }
+    let head = match version {
+        WITHOUT_HEAD => FooterHead::default(),
+        _ => read_head(&mut reader)?,
+    };
     let mut columns = Vec::new();
     for _ in 0..count {
         columns.push(decode_column(&mut reader, rows, end)?);
     }
     reader.finish()?;
-    Ok((rows, columns))
+    Ok(Footer { rows, head, columns })
 }
 
 fn decode_column(reader: &mut Reader<'_>, rows: usize, end: u64) -> Result<ColumnEntry> {

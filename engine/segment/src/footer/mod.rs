@@ -6,4 +6,6 @@ mod format;
 
 pub(crate) use bounds::extremes;
 pub(crate) use entry::{ColumnEntry, DictionaryEntry, block_count, block_rows};
-pub(crate) use format::{ALIGNMENT, MAGIC, TRAILER_BYTES, decode, encode};
+pub(crate) use format::{
+    ALIGNMENT, Footer, FooterHead, MAGIC, TRAILER_BYTES, decode, encode, version_of,
+};

@@ -15,7 +15,7 @@ impl Segment {
         }
         let (block, bits) = bits(self.rows(), hash);
         debug_assert!(block < self.blocks(), "a hash in block {block} of {}", self.blocks());
-        self.with_block(filter, block, |block| {
+        self.look(filter, block, |block| {
             for (row, bit) in bits {
                 match block.get(row)? {
                     Scalar::I64(word) if word >> bit & 1 == 1 => {}

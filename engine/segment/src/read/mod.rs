@@ -1,5 +1,6 @@
 //! The reader: a segment opened from its footer, and every way to read its rows.
 
+mod address;
 mod cache;
 mod even;
 mod filter;

@@ -1,6 +1,6 @@
 //! Reads the footer of a file; magic, version, trailer and checksum are checked first.
 
-use crate::footer::{self, ColumnEntry, MAGIC, TRAILER_BYTES};
+use crate::footer::{self, Footer, MAGIC, TRAILER_BYTES, version_of};
 use nacre_host::{LocalFile, ReadRange};
 use nacre_types::bytes::Reader;
 use nacre_types::checksum::checksum;
@@ -9,8 +9,8 @@ use nacre_types::{Error, Result};
 /// Bytes first read from the end of a file: nearly always the whole footer.
 const TAIL_BYTES: u64 = 64 << 10;
 
-/// Reads the number of rows and the columns of a file of `bytes` bytes.
-pub(super) fn read_footer(file: &dyn LocalFile, bytes: u64) -> Result<(usize, Vec<ColumnEntry>)> {
+/// Reads the footer of a file of `bytes` bytes, and returns it with its checksum.
+pub(super) fn read_footer(file: &dyn LocalFile, bytes: u64) -> Result<(Footer, u64)> {
     let shortest = (MAGIC.len() + TRAILER_BYTES) as u64;
     if bytes < shortest {
         return Err(Error::corrupt(format!(
@@ -27,8 +27,10 @@ pub(super) fn read_footer(file: &dyn LocalFile, bytes: u64) -> Result<(usize, Ve
     let (rest, trailer) = tail.split_at(tail.len() - TRAILER_BYTES);
     let mut reader = Reader::new(trailer, "trailer");
     let (offset, length, expected) = (reader.u64()?, reader.u64()?, reader.u64()?);
-    check_magic(&head, "first")?;
-    check_magic(reader.take(MAGIC.len())?, "last")?;
+    let version = version_of(&head, "first")?;
+    if version_of(reader.take(MAGIC.len())?, "last")? != version {
+        return Err(Error::corrupt("first and last bytes name different format versions"));
+    }
     let end = bytes - TRAILER_BYTES as u64;
     if offset < MAGIC.len() as u64 || offset.checked_add(length) != Some(end) {
         return Err(Error::corrupt("trailer: footer does not end where the trailer starts"));
@@ -46,19 +48,5 @@ pub(super) fn read_footer(file: &dyn LocalFile, bytes: u64) -> Result<(usize, Ve
     if checksum(footer) != expected {
         return Err(Error::corrupt(format!("footer at byte {offset}: checksum does not match")));
     }
-    footer::decode(footer, offset)
-}
-
-fn check_magic(found: &[u8], which: &str) -> Result<()> {
-    let (name, version) = MAGIC.split_at(MAGIC.len() - 1);
-    match found.split_last() {
-        Some((_, found)) if found != name => {
-            Err(Error::corrupt(format!("{which} bytes are not the magic of a segment")))
-        }
-        Some((found, _)) if *found != version[0] => Err(Error::unsupported(format!(
-            "segment format version {found}; this program reads {}",
-            version[0]
-        ))),
-        _ => Ok(()),
-    }
+    Ok((footer::decode(footer, offset, version)?, expected))
 }

@@ -4,7 +4,7 @@
 //! every step a dependent load. Columns are independent, so each step is done for all columns
 //! before the next, and their misses overlap.
 
-use super::cache::{Page, Pages};
+use super::cache::{Page, Pages, Purpose};
 use super::segment::Segment;
 use nacre_column::block::Block;
 use nacre_column::encoding::Encoding;
@@ -103,7 +103,7 @@ impl Segment {
     pub(crate) fn touch(&self, block: usize) {
         let pages = self.slots.pin();
         let heads = (0..self.columns.len().min(TOGETHER))
-            .filter_map(|column| pages.get(column, block)?.bytes.first());
+            .filter_map(|column| pages.peek(column, block)?.bytes.first());
         std::hint::black_box(heads.fold(0, |touched, byte| touched ^ byte));
     }
 
@@ -134,7 +134,8 @@ impl Segment {
             self.load(&runs().map(|run| (column, block_of(&run[0]))).collect::<Vec<_>>())?;
         }
         for run in runs() {
-            self.with_block(column, block_of(&run[0]), |view| push(view, run, &mut out))?;
+            let block = block_of(&run[0]);
+            self.with_block(column, block, Purpose::Point, |view| push(view, run, &mut out))?;
         }
         debug_assert_eq!(out.len(), rows.len(), "rows taken one by one");
         Ok(out.finish())
@@ -156,7 +157,7 @@ impl Segment {
                 return result.map_err(|error| self.locate_block(error, column, block));
             }
         }
-        self.with_block(column, block, read)
+        self.with_block(column, block, Purpose::Point, read)
     }
 
     /// The pages of a block, if cached.

@@ -3,10 +3,12 @@
 //! A block's checksum is verified when it is loaded, and every error names file, column, block and
 //! byte. All methods may run concurrently.
 
-use super::cache::{BlockCache, Page, Slots};
+use super::address::{BlockAddress, coalesced};
+use super::cache::{BlockCache, Page, Purpose, SLOT_BYTES, Slots};
 use super::open::read_footer;
 use crate::column::{ColumnMeta, Zone};
-use crate::footer::{self, ALIGNMENT, ColumnEntry, block_rows};
+use crate::footer::{self, ColumnEntry, Footer, FooterHead, block_rows};
+use crate::identity::{Identity, OrderBounds};
 use nacre_column::Scalar;
 use nacre_column::block::Block;
 use nacre_column::encoding::{Dictionary, Encoding};
@@ -19,8 +21,6 @@ use nacre_types::{Error, Result, Value};
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
-/// Maximum length of a range of neighbouring blocks read at once, in bytes.
-const RUN_BYTES: usize = 8 << 20;
 /// Number of rows per block below which they are read one by one.
 const SPARSE: usize = 8;
 
@@ -31,23 +31,14 @@ pub struct Segment {
     id: u64,
     rows: usize,
     bytes: u64,
+    footer_checksum: u64,
+    head: FooterHead,
     pub(crate) columns: Vec<ColumnEntry>,
     metas: Vec<ColumnMeta>,
     /// The ids of the columns, contiguous because every lookup of a value searches them.
     ids: Vec<u32>,
     cache: Arc<BlockCache>,
     pub(crate) slots: Arc<Slots>,
-}
-
-/// Location and checksum of a block or dictionary.
-#[derive(Clone, Copy)]
-pub(crate) struct BlockAddress {
-    pub column: usize,
-    /// Block number; the number of blocks for the dictionary.
-    pub index: usize,
-    pub offset: u64,
-    pub length: usize,
-    pub checksum: u64,
 }
 
 /// The pages of a block: its own and, if it is dictionary-coded, that of its dictionary.
@@ -58,8 +49,8 @@ pub(crate) struct LoadedBlock {
 
 impl Segment {
     /// Opens a segment file: checks magic, version, and the footer with its checksum, in one read
-    /// unless the footer is very long. `name` is for error messages; `id` identifies the segment
-    /// for [`BlockCache::forget`].
+    /// unless the footer is very long. `name` is for error messages; `id` is what
+    /// [`Segment::id`] returns.
     pub fn open(
         file: Arc<dyn LocalFile>,
         name: &str,
@@ -67,9 +58,9 @@ impl Segment {
         cache: Arc<BlockCache>,
     ) -> Result<Segment> {
         let bytes = file.len()?;
-        let (rows, columns) =
+        let (Footer { rows, head, columns }, footer_checksum) =
             read_footer(&*file, bytes).map_err(|e| e.context(format!("segment {name}")))?;
-        let slots = Slots::new(id, columns.len(), footer::block_count(rows));
+        let slots = Slots::new(columns.len(), footer::block_count(rows));
         let metas: Vec<ColumnMeta> = columns.iter().map(|c| c.meta.clone()).collect();
         let ids = metas.iter().map(|c| c.id).collect();
         columns.iter().for_each(|column| column.assert_complete(rows));
@@ -79,6 +70,8 @@ impl Segment {
             id,
             rows,
             bytes,
+            footer_checksum,
+            head,
             columns,
             metas,
             ids,
@@ -95,6 +88,31 @@ impl Segment {
     /// The name passed to [`Segment::open`].
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Checks that it is the file that it is taken for. A file of format version 1 has no identity
+    /// and is taken for any.
+    ///
+    /// # Errors
+    /// `corrupt`, with both identities.
+    pub fn check_identity(&self, expected: &Identity) -> Result<()> {
+        match &self.head.identity {
+            Some(own) if own != expected => Err(Error::corrupt(format!(
+                "segment {}: the file is {own}, not {expected}",
+                self.name
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Bounds of its rows in the order in which they were written; `None` if it does not say.
+    pub fn order_bounds(&self) -> Option<&OrderBounds> {
+        self.head.order_bounds.as_ref()
+    }
+
+    /// Checksum of the footer, which has the checksums of everything else.
+    pub fn footer_checksum(&self) -> u64 {
+        self.footer_checksum
     }
 
     /// Number of rows.
@@ -142,9 +160,14 @@ impl Segment {
         };
         // Per block: a cache slot, once used, and an entry in each array of the directory.
         let column = |c: &ColumnEntry| {
-            c.offsets.len() * (16 + 23) + values(&c.bounds.min) + values(&c.bounds.max)
+            c.offsets.len() * (SLOT_BYTES + 23) + values(&c.bounds.min) + values(&c.bounds.max)
         };
         self.columns.iter().map(|c| column(c) + size_of::<ColumnEntry>()).sum()
+    }
+
+    /// Drops its cached blocks. A later read loads them again.
+    pub fn forget_blocks(&self) {
+        self.cache.forget(&self.slots);
     }
 
     /// Bounds and null count of a block.
@@ -185,7 +208,7 @@ impl Segment {
         let (mut at, end) = (start, start + count);
         while at < end {
             let stop = (at / BLOCK_ROWS * BLOCK_ROWS + BLOCK_ROWS).min(end);
-            self.with_block(column, at / BLOCK_ROWS, |block| {
+            self.with_block(column, at / BLOCK_ROWS, Purpose::Point, |block| {
                 (at..stop).try_for_each(|row| see(block.get(row % BLOCK_ROWS)?))
             })?;
             at = stop;
@@ -221,6 +244,16 @@ impl Segment {
     /// Decodes the rows at ascending positions, which may repeat. Seeks them if few rows of a block
     /// are wanted.
     pub fn take(&self, column: usize, rows: &[u32]) -> Result<Vector> {
+        self.take_for(Purpose::Point, column, rows)
+    }
+
+    /// Like [`Segment::take`], for a scan that visits every block in turn: keeps no block cached
+    /// longer than [`Segment::decode`] does.
+    pub fn take_in_scan(&self, column: usize, rows: &[u32]) -> Result<Vector> {
+        self.take_for(Purpose::Scan, column, rows)
+    }
+
+    fn take_for(&self, purpose: Purpose, column: usize, rows: &[u32]) -> Result<Vector> {
         debug_assert!(rows.is_sorted(), "rows to take do not ascend");
         let block_of = |row: &u32| *row as usize / BLOCK_ROWS;
         let runs = || rows.chunk_by(|a, b| block_of(a) == block_of(b));
@@ -236,14 +269,14 @@ impl Segment {
             return self.take_few(column, rows);
         }
         let mut loaded = blocks < 2;
-        let mut held_of = |block: usize| match self.cached(column, block) {
+        let mut held_of = |block: usize| match self.cached(column, block, purpose) {
             Some(held) => Ok(held),
             None => {
                 // Loads all missing blocks in one read.
                 if !std::mem::replace(&mut loaded, true) {
                     self.load(&runs().map(|run| (column, block_of(&run[0]))).collect::<Vec<_>>())?;
                 }
-                self.held(column, block)
+                self.held(column, block, purpose)
             }
         };
         let mut parts = Vec::with_capacity(blocks);
@@ -275,9 +308,9 @@ impl Segment {
         let mut at = start;
         while at < end {
             let n = (BLOCK_ROWS - at % BLOCK_ROWS).min(end - at);
-            parts.push(
-                self.with_block(column, at / BLOCK_ROWS, |block| block.decode(at % BLOCK_ROWS, n))?,
-            );
+            parts.push(self.with_block(column, at / BLOCK_ROWS, Purpose::Scan, |block| {
+                block.decode(at % BLOCK_ROWS, n)
+            })?);
             at += n;
         }
         let decoded = Vector::concat(self.columns[column].meta.data_type, parts);
@@ -304,7 +337,7 @@ impl Segment {
         let mut at = start;
         while at < end {
             let n = (BLOCK_ROWS - at % BLOCK_ROWS).min(end - at);
-            let part = self.with_block(column, at / BLOCK_ROWS, |block| {
+            let part = self.with_block(column, at / BLOCK_ROWS, Purpose::Scan, |block| {
                 block.filter(predicate, at % BLOCK_ROWS, n)
             })?;
             match &mut out {
@@ -326,7 +359,7 @@ impl Segment {
     pub fn load(&self, column_blocks: &[(usize, usize)]) -> Result<()> {
         let mut places = Vec::new();
         let mut want = |place: BlockAddress| {
-            if self.slots.get(place.column, place.index).is_none() {
+            if !self.slots.has(place.column, place.index) {
                 places.push(place);
             }
         };
@@ -375,24 +408,7 @@ impl Segment {
         if addresses.is_empty() {
             return Ok(Vec::new());
         }
-        let mut runs: Vec<(u64, Vec<u8>, &[BlockAddress])> = Vec::new();
-        let mut rest = addresses;
-        while let Some(first) = rest.first() {
-            let mut end = first.offset + first.length as u64;
-            let mut count = 1;
-            while let Some(next) = rest.get(count) {
-                let next_end = next.offset + next.length as u64;
-                let near = next.offset >= end && next.offset - end < ALIGNMENT as u64;
-                if !near || (next_end - first.offset) as usize > RUN_BYTES {
-                    break;
-                }
-                end = next_end;
-                count += 1;
-            }
-            let (run, after) = rest.split_at(count);
-            runs.push((first.offset, vec![0; (end - first.offset) as usize], run));
-            rest = after;
-        }
+        let mut runs = coalesced(addresses);
         let mut ranges: Vec<ReadRange<'_>> = runs
             .iter_mut()
             .map(|(offset, buffer, _)| ReadRange { offset: *offset, buffer })
@@ -461,27 +477,27 @@ impl Segment {
     }
 
     /// The pages of a block, if cached.
-    fn cached(&self, column: usize, block: usize) -> Option<LoadedBlock> {
+    fn cached(&self, column: usize, block: usize, purpose: Purpose) -> Option<LoadedBlock> {
         let entry = &self.columns[column];
         let dictionary = match entry.encodings.get(block)? {
-            Encoding::Dictionary => Some(self.slots.get(column, self.blocks())?),
+            Encoding::Dictionary => Some(self.slots.get(column, self.blocks(), purpose)?),
             _ => None,
         };
-        Some(LoadedBlock { page: self.slots.get(column, block)?, dictionary })
+        Some(LoadedBlock { page: self.slots.get(column, block, purpose)?, dictionary })
     }
 
     /// The pages of a block, loaded if not cached.
     #[inline]
-    pub(crate) fn held(&self, column: usize, block: usize) -> Result<LoadedBlock> {
+    fn held(&self, column: usize, block: usize, purpose: Purpose) -> Result<LoadedBlock> {
         let needs_dictionary = self.columns[column].encodings[block] == Encoding::Dictionary;
-        let page = self.slots.get(column, block);
+        let page = self.slots.get(column, block, purpose);
         let dictionary =
-            if needs_dictionary { self.slots.get(column, self.blocks()) } else { None };
+            if needs_dictionary { self.slots.get(column, self.blocks(), purpose) } else { None };
         match page {
             Some(page) if !needs_dictionary || dictionary.is_some() => {
                 Ok(LoadedBlock { page, dictionary })
             }
-            page => self.held_after_reading(column, block, page, dictionary),
+            page => self.held_after_reading(column, block, page, dictionary, purpose),
         }
     }
 
@@ -492,6 +508,7 @@ impl Segment {
         block: usize,
         page: Option<Arc<Page>>,
         dictionary: Option<Arc<Page>>,
+        purpose: Purpose,
     ) -> Result<LoadedBlock> {
         // The result holds the pages, even if the cache is too small to keep them.
         let missing_dictionary =
@@ -502,6 +519,7 @@ impl Segment {
         places.sort_unstable_by_key(|place| place.offset);
         let (mut page, mut dictionary) = (page, dictionary);
         for (place, loaded) in places.iter().zip(self.load_addresses(&places)?) {
+            loaded.count_use(purpose);
             if place.index == block { page = Some(loaded) } else { dictionary = Some(loaded) }
         }
         debug_assert!(
@@ -553,12 +571,13 @@ impl Segment {
         &self,
         column: usize,
         block: usize,
+        purpose: Purpose,
         read: impl FnOnce(&Block<'_>) -> Result<T>,
     ) -> Result<T> {
         if block >= self.blocks() {
             return Err(Error::corrupt(format!("segment {} has no block {block}", self.name)));
         }
-        let held = self.held(column, block)?;
+        let held = self.held(column, block, purpose)?;
         let result = self.open_block(&held, column, block).and_then(|block| read(&block));
         result.map_err(|error| self.locate_block(error, column, block))
     }
@@ -566,6 +585,6 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        self.cache.forget_slots(&self.slots);
+        self.forget_blocks();
     }
 }

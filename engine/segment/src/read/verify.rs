@@ -1,6 +1,7 @@
 //! Verification of a whole segment: what `nacre check` runs.
 
-use super::segment::{BlockAddress, Segment};
+use super::address::BlockAddress;
+use super::segment::Segment;
 use crate::footer::extremes;
 use nacre_column::Scalar;
 use nacre_column::{Values, Vector};

@@ -2,16 +2,17 @@
 //!
 //! Nothing is encoded before writing begins: choosing the encodings takes the whole column.
 
-use super::blocks::{BlockValues, Column};
-use super::filter;
-use super::index_order::{self, IndexOrder};
-use super::order::order_of;
+use super::blocks::Column;
+use super::derived::{Derivation, Wanted};
+use super::index_order::IndexOrder;
 use super::writer::SegmentWriter;
 use crate::column::ColumnSpec;
-use nacre_column::{Batch, Scalar, Values};
+use crate::footer::FooterHead;
+use crate::identity::{Identity, OrderBounds};
+use nacre_column::{Batch, Scalar};
 use nacre_host::LocalFile;
 use nacre_types::limits::{BLOCK_ROWS, MAX_SEGMENT_COLUMNS, MAX_SEGMENT_ROWS};
-use nacre_types::{DataType, Error, Result, Value, invariant};
+use nacre_types::{Error, Result, Value, invariant};
 
 /// Collects rows and writes them as one segment.
 pub struct SegmentBuilder {
@@ -26,6 +27,7 @@ pub struct SegmentBuilder {
     indexes: Vec<IndexOrder>,
     /// Whether to write only the index columns.
     indexes_only: bool,
+    head: FooterHead,
 }
 
 impl SegmentBuilder {
@@ -41,6 +43,7 @@ impl SegmentBuilder {
             key_filter: None,
             indexes: Vec::new(),
             indexes_only: false,
+            head: FooterHead::default(),
         }
     }
 
@@ -66,6 +69,18 @@ impl SegmentBuilder {
             "an index of columns that the segment does not have"
         );
         SegmentBuilder { indexes, ..self }
+    }
+
+    /// Sets which file it will be.
+    pub fn with_identity(mut self, identity: Identity) -> Self {
+        self.head.identity = Some(identity);
+        self
+    }
+
+    /// Sets the bounds of its rows. No row may be pushed afterwards.
+    pub fn with_order_bounds(mut self, bounds: OrderBounds) -> Self {
+        self.head.order_bounds = Some(bounds);
+        self
     }
 
     /// Writes the columns of the indexes and nothing else.
@@ -135,80 +150,21 @@ impl SegmentBuilder {
 
     /// Converts into a writer that does the same in steps. Fails with `limit` if a segment cannot
     /// hold this number of rows.
-    pub fn into_writer(mut self) -> Result<SegmentWriter> {
-        if let Some((key, id)) = self.key_order.take() {
-            let keys: Vec<&[BlockValues]> =
-                key.iter().map(|column| self.columns[*column].blocks.as_slice()).collect();
-            let order = order_of(&keys, self.rows);
-            let spec = ColumnSpec { id, data_type: DataType::UInt32, nullable: false };
-            let blocks =
-                order.chunks(BLOCK_ROWS).map(|rows| (Values::I64(rows.to_vec()), None)).collect();
-            self.columns.push(Column::new(spec, blocks, self.rows as u64 * 8));
-        }
-        let filter = self.key_filter.take().map(|(key, id)| {
-            let keys: Vec<&[BlockValues]> =
-                key.iter().map(|column| self.columns[*column].blocks.as_slice()).collect();
-            filter_column(id, filter::build(&keys, self.rows), self.rows)
-        });
-        self.columns.extend(filter);
-        self.add_indexes();
-        if self.rows > MAX_SEGMENT_ROWS || self.columns.len() > MAX_SEGMENT_COLUMNS || self.overflow
-        {
+    pub fn into_writer(self) -> Result<SegmentWriter> {
+        let order = self.key_order.map(|(columns, id)| Wanted::KeyOrder { columns, id });
+        let filter = self.key_filter.map(|(columns, id)| Wanted::KeyFilter { columns, id });
+        let indexes = self.indexes.into_iter().map(Wanted::Index);
+        let wanted: Vec<Wanted> = order.into_iter().chain(filter).chain(indexes).collect();
+        let derived: usize = wanted.iter().map(Wanted::columns).sum();
+        invariant!(!self.indexes_only || derived > 0, "a file of indexes without an index");
+        let columns = if self.indexes_only { derived } else { self.columns.len() + derived };
+        if self.rows > MAX_SEGMENT_ROWS || columns > MAX_SEGMENT_COLUMNS || self.overflow {
             return Err(Error::limit(format!(
                 "a segment holds at most {MAX_SEGMENT_ROWS} rows, {MAX_SEGMENT_COLUMNS} columns and 4 GiB \
                  of text per block"
             )));
         }
-        let mut ids: Vec<u32> = self.columns.iter().map(|column| column.spec.id).collect();
-        ids.sort_unstable();
-        invariant!(ids.is_sorted_by(|a, b| a < b), "a segment with one column id twice");
-        Ok(SegmentWriter::new(self.columns, self.rows))
+        let derivation = Derivation::new(wanted, self.rows);
+        Ok(SegmentWriter::new(self.columns, derivation, self.indexes_only, self.rows, self.head))
     }
-
-    /// Adds the columns of the indexes: row numbers, sorted keys, filter.
-    fn add_indexes(&mut self) {
-        let mut added = Vec::new();
-        for index in std::mem::take(&mut self.indexes) {
-            invariant!(
-                index.columns.len() == index.keys.len(),
-                "{} ids for the {} columns of an index",
-                index.keys.len(),
-                index.columns.len()
-            );
-            let keys: Vec<&[BlockValues]> =
-                index.columns.iter().map(|at| self.columns[*at].blocks.as_slice()).collect();
-            let types: Vec<_> = index
-                .columns
-                .iter()
-                .map(|at| self.columns[*at].spec.data_type.physical())
-                .collect();
-            let (order, sorted) = index_order::sorted(&keys, &types, self.rows);
-            let spec = ColumnSpec { id: index.rows, data_type: DataType::UInt32, nullable: false };
-            let blocks =
-                order.chunks(BLOCK_ROWS).map(|rows| (Values::I64(rows.to_vec()), None)).collect();
-            added.push(Column::new(spec, blocks, self.rows as u64 * 8));
-            let filter =
-                filter::build(&sorted.iter().map(Vec::as_slice).collect::<Vec<_>>(), self.rows);
-            for ((at, id), blocks) in index.columns.iter().zip(&index.keys).zip(sorted) {
-                let column = &self.columns[*at];
-                let spec = ColumnSpec { id: *id, ..column.spec.clone() };
-                added
-                    .push(Column { searched: true, ..Column::new(spec, blocks, column.raw_bytes) });
-            }
-            added.push(filter_column(index.filter, filter, self.rows));
-        }
-        if self.indexes_only {
-            invariant!(!added.is_empty(), "a file of indexes without an index");
-            self.columns.clear();
-        }
-        self.columns.extend(added);
-    }
-}
-
-fn filter_column(id: u32, blocks: Vec<BlockValues>, rows: usize) -> Column {
-    Column::new(
-        ColumnSpec { id, data_type: DataType::UInt16, nullable: false },
-        blocks,
-        rows as u64 * 8,
-    )
 }

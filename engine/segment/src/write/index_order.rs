@@ -9,7 +9,6 @@
 //! [`Segment::upper_bound`]: crate::Segment::upper_bound
 
 use super::blocks::BlockValues;
-use super::order::order_of;
 use nacre_column::{Bitmap, BytesColumn, Values};
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{PhysicalType, invariant};
@@ -27,39 +26,23 @@ pub struct IndexOrder {
     pub filter: u32,
 }
 
-/// Row numbers in the order of some columns, and those columns in that order, in blocks.
-pub(crate) fn sorted(
-    columns: &[&[BlockValues]],
-    types: &[PhysicalType],
-    rows: usize,
-) -> (Vec<i64>, Vec<Vec<BlockValues>>) {
-    invariant!(columns.len() == types.len(), "{} types of {} columns", types.len(), columns.len());
-    let order = order_of(columns, rows);
-    let sorted = columns
-        .iter()
-        .zip(types)
-        .map(|(blocks, physical)| permuted(blocks, *physical, &order))
-        .collect();
-    (order, sorted)
-}
-
-/// A column in another order of its rows, in blocks.
-fn permuted(blocks: &[BlockValues], physical: PhysicalType, order: &[i64]) -> Vec<BlockValues> {
-    let rows: usize = blocks.iter().map(|(values, _)| values.len()).sum();
-    invariant!(order.len() == rows, "an order of {} of {rows} rows", order.len());
+/// A block of a column in another order of its rows, given the numbers of the block's rows.
+pub(super) fn permuted_block(
+    blocks: &[BlockValues],
+    physical: PhysicalType,
+    rows: &[i64],
+) -> BlockValues {
+    debug_assert!(rows.len() <= BLOCK_ROWS, "a block of {} rows", rows.len());
     let has_nulls = blocks.iter().any(|(_, validity)| validity.is_some());
-    let block = |rows: &[i64]| {
-        let bits = has_nulls.then(|| {
-            let mut bits = Bitmap::default();
-            for row in rows {
-                let validity = &blocks[*row as usize / BLOCK_ROWS].1;
-                bits.push(validity.as_ref().is_none_or(|v| v.get(*row as usize % BLOCK_ROWS)));
-            }
-            bits
-        });
-        (gathered(blocks, physical, rows), bits.filter(|bits| bits.count_ones() < bits.len()))
-    };
-    order.chunks(BLOCK_ROWS).map(block).collect()
+    let bits = has_nulls.then(|| {
+        let mut bits = Bitmap::default();
+        for row in rows {
+            let validity = &blocks[*row as usize / BLOCK_ROWS].1;
+            bits.push(validity.as_ref().is_none_or(|v| v.get(*row as usize % BLOCK_ROWS)));
+        }
+        bits
+    });
+    (gathered(blocks, physical, rows), bits.filter(|bits| bits.count_ones() < bits.len()))
 }
 
 /// The values of some rows. All blocks have the same type.

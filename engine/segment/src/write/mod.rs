@@ -2,6 +2,7 @@
 
 mod blocks;
 mod builder;
+mod derived;
 mod filter;
 mod index_order;
 mod order;
@@ -11,4 +12,5 @@ pub use builder::SegmentBuilder;
 pub use index_order::IndexOrder;
 pub use writer::SegmentWriter;
 #[cfg(test)]
+#[cfg(not(feature = "loom"))]
 pub(crate) use writer::WRITE_BYTES;

@@ -4,24 +4,117 @@
 use super::blocks::BlockValues;
 use nacre_column::Scalar;
 use nacre_column::Values;
+use nacre_types::invariant;
 use nacre_types::key::order_f64;
 use nacre_types::limits::BLOCK_ROWS;
 use std::cmp::Ordering;
+use std::ops::Range;
 
-/// The numbers of `rows` rows in key order, given the blocks of each key column. Equal keys are
-/// ordered by row number.
-pub(crate) fn order_of(keys: &[&[BlockValues]], rows: usize) -> Vec<i64> {
-    debug_assert!(
-        keys.iter().all(|column| column.len() == rows.div_ceil(BLOCK_ROWS)),
-        "a key column has not the blocks of {rows} rows"
-    );
-    let mut order: Vec<u32> = (0..rows as u32).collect();
-    sort_by(keys, &mut order);
-    debug_assert!(
-        order.is_sorted_by(|a, b| compare(keys, *a, *b).is_lt()),
-        "rows out of the order of their keys"
-    );
-    order.into_iter().map(i64::from).collect()
+/// Rows to sort in one step; what is sorted is then merged.
+const RUN_ROWS: usize = if cfg!(test) { 100 } else { 8 * BLOCK_ROWS };
+/// What sorting a run and merging a block cost, in written blocks.
+const RUN_COST: usize = 16;
+const MERGE_COST: usize = 4;
+
+/// Puts the numbers of rows in key order, step by step. Equal keys are ordered by row number.
+pub(super) struct Sorter {
+    /// Row numbers, in sorted runs up to `sorted`.
+    rows: Vec<u32>,
+    sorted: usize,
+    run_rows: usize,
+    /// What is left of each run, as a heap: the least first row first.
+    runs: Vec<Range<usize>>,
+    merged: Vec<i64>,
+}
+
+impl Sorter {
+    /// Starts to sort some rows. Without a bound for a step, `usize::MAX`, they are one run.
+    pub fn new(rows: usize, step: usize) -> Sorter {
+        debug_assert!(u32::try_from(rows).is_ok(), "{rows} rows have numbers beyond 32 bits");
+        let run_rows = if step == usize::MAX { rows.max(1) } else { RUN_ROWS };
+        let rows: Vec<u32> = (0..rows as u32).collect();
+        Sorter { rows, sorted: 0, run_rows, runs: Vec::new(), merged: Vec::new() }
+    }
+
+    /// Sorts a run or merges a block, given the blocks of each key column; returns what it cost.
+    /// `None` once all rows are in order.
+    pub fn step(&mut self, keys: &[&[BlockValues]]) -> Option<usize> {
+        let count = self.rows.len();
+        debug_assert!(
+            keys.iter().all(|column| column.len() == count.div_ceil(BLOCK_ROWS)),
+            "a key column has not the blocks of {count} rows"
+        );
+        debug_assert!(
+            self.merged.len() + self.runs.iter().map(Range::len).sum::<usize>() == self.sorted,
+            "rows are lost or doubled between {} runs",
+            self.runs.len()
+        );
+        if self.sorted < count {
+            let end = count.min(self.sorted + self.run_rows);
+            sort_by(keys, &mut self.rows[self.sorted..end]);
+            self.runs.push(self.sorted..end);
+            self.sorted = end;
+            self.sift_up(keys);
+            return Some(RUN_COST);
+        }
+        if self.runs.len() <= 1 {
+            let rest = self.runs.pop().unwrap_or(0..0);
+            self.merged.extend(self.rows[rest].iter().map(|row| i64::from(*row)));
+        }
+        if self.merged.len() == count {
+            return None;
+        }
+        for _ in 0..BLOCK_ROWS {
+            let Some(least) = self.runs.first_mut() else { break };
+            self.merged.push(i64::from(self.rows[least.start]));
+            least.start += 1;
+            if least.start == least.end {
+                self.runs.swap_remove(0);
+            }
+            self.sift_down(keys);
+        }
+        Some(MERGE_COST)
+    }
+
+    /// All row numbers, in order.
+    pub fn finish(self) -> Vec<i64> {
+        invariant!(
+            self.merged.len() == self.rows.len(),
+            "{} of {} rows are in order",
+            self.merged.len(),
+            self.rows.len()
+        );
+        self.merged
+    }
+
+    fn is_before(&self, keys: &[&[BlockValues]], a: usize, b: usize) -> bool {
+        let first = |run: usize| self.rows[self.runs[run].start];
+        compare(keys, first(a), first(b)).is_lt()
+    }
+
+    /// Restores the heap after a run was added at its end.
+    fn sift_up(&mut self, keys: &[&[BlockValues]]) {
+        invariant!(!self.runs.is_empty(), "no run was added to the heap");
+        let mut at = self.runs.len() - 1;
+        while at > 0 && self.is_before(keys, at, (at - 1) / 2) {
+            self.runs.swap(at, (at - 1) / 2);
+            at = (at - 1) / 2;
+        }
+    }
+
+    /// Restores the heap after its first run was changed.
+    fn sift_down(&mut self, keys: &[&[BlockValues]]) {
+        let mut at = 0;
+        loop {
+            let children = (2 * at + 1..2 * at + 3).filter(|child| *child < self.runs.len());
+            let least = children.reduce(|a, b| if self.is_before(keys, b, a) { b } else { a });
+            let Some(least) = least.filter(|least| self.is_before(keys, *least, at)) else {
+                return;
+            };
+            self.runs.swap(at, least);
+            at = least;
+        }
+    }
 }
 
 /// Sorts ascending rows by all columns.
@@ -149,9 +242,16 @@ fn scalar(blocks: &[BlockValues], row: u32) -> Scalar<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BlockValues, compare, order_of};
+    use super::{BlockValues, Sorter, compare};
     use nacre_column::{Bitmap, BytesColumn, Values};
     use nacre_types::limits::BLOCK_ROWS;
+
+    /// The numbers of rows in key order, from steps of this size.
+    fn order_of(keys: &[&[BlockValues]], rows: usize, step: usize) -> Vec<i64> {
+        let mut sorter = Sorter::new(rows, step);
+        while sorter.step(keys).is_some() {}
+        sorter.finish()
+    }
 
     /// Pseudo-random numbers from a fixed seed.
     fn random(seed: u64) -> impl FnMut(u64) -> u64 {
@@ -223,8 +323,11 @@ mod tests {
             let keys: Vec<&[BlockValues]> = columns.iter().map(Vec::as_slice).collect();
             let mut expected: Vec<u32> = (0..rows as u32).collect();
             expected.sort_by(|a, b| compare(&keys, *a, *b));
-            let found: Vec<u32> = order_of(&keys, rows).iter().map(|row| *row as u32).collect();
-            assert_eq!(found, expected, "round {round}");
+            for step in [1, usize::MAX] {
+                let found = order_of(&keys, rows, step);
+                let found: Vec<u32> = found.iter().map(|row| *row as u32).collect();
+                assert_eq!(found, expected, "round {round}");
+            }
         }
     }
 
@@ -239,7 +342,7 @@ mod tests {
             (0..ROWS).for_each(|row| texts.push(&[vec![b'a'; 8 * row], vec![b'b']].concat()));
             let blocks = [(Values::Bytes(texts), None)];
             let expected: Vec<i64> = (0..ROWS as i64).rev().collect();
-            assert_eq!(order_of(&[&blocks], ROWS), expected);
+            assert_eq!(order_of(&[&blocks], ROWS, usize::MAX), expected);
         };
         std::thread::Builder::new().stack_size(160 << 10).spawn(sort).unwrap().join().unwrap();
     }

@@ -1,0 +1,101 @@
+//! What a file says about itself, apart from its columns: which file of which table it is, and the
+//! range of its rows.
+
+use nacre_types::TableId;
+use std::fmt;
+
+/// Identifies a file among the files of all databases. Two valid files that were exchanged differ
+/// in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Identity of the database, as in its log.
+    pub database: u64,
+    /// The table that the file belongs to.
+    pub table: TableId,
+    /// Number of the file, unique in its database.
+    pub number: u64,
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Identity { database, table, number } = self;
+        write!(f, "file {number} of table {table} in database {database:016x}")
+    }
+}
+
+/// Bounds of the rows of a file in the order in which it was written. The bytes are the caller's
+/// encoding, compared as bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderBounds {
+    /// Not above any row.
+    pub first: Vec<u8>,
+    /// Not below any row.
+    pub last: Vec<u8>,
+}
+
+/// Bytes kept of an order bound. As many as several numbers take.
+const BOUND_BYTES: usize = 64;
+
+impl OrderBounds {
+    /// Bounds of the rows from `first` to `last`, cut to a fixed length.
+    pub fn cut(mut first: Vec<u8>, mut last: Vec<u8>) -> OrderBounds {
+        debug_assert!(first <= last, "the first row of a file is above the last");
+        // A prefix is not above the whole.
+        first.truncate(BOUND_BYTES);
+        if let Some(cut) = last.get(..BOUND_BYTES).filter(|cut| cut.len() < last.len()) {
+            // The next greater string of this length or less; bytes that have no next are dropped.
+            let kept = cut.iter().rposition(|byte| *byte < u8::MAX);
+            if let Some(at) = kept {
+                last.truncate(at + 1);
+                last[at] += 1;
+            }
+        }
+        debug_assert!(first <= last, "the bounds of a file are out of order");
+        OrderBounds { first, last }
+    }
+
+    /// Whether all rows of a file may come before all rows of another. Certain unless a bound of
+    /// `next` was cut, or `next` begins exactly where this file ends.
+    pub fn may_precede(&self, next: &OrderBounds) -> bool {
+        let is_in_order = self.first <= next.first && self.last <= next.last;
+        is_in_order && self.may_end_before(&next.first)
+    }
+
+    /// Whether all rows may come before a key, or the key may be that of the last row. The bound is
+    /// at most the next key with as many bytes as a bound has.
+    pub fn may_end_before(&self, key: &[u8]) -> bool {
+        self.last.as_slice() <= key || key.len() >= BOUND_BYTES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cut_bounds_enclose_what_they_were_cut_from() {
+        let short = OrderBounds::cut(vec![1, 2], vec![1, 3]);
+        assert_eq!(short, OrderBounds { first: vec![1, 2], last: vec![1, 3] });
+        for (fill, tail) in [(0, 0), (7, 3), (7, 64), (0xff, 0), (0xff, 5)] {
+            let mut key = vec![1];
+            key.resize(BOUND_BYTES - tail.min(BOUND_BYTES - 1), fill);
+            key.resize(BOUND_BYTES + 9, 0xff);
+            let OrderBounds { first, last } = OrderBounds::cut(key.clone(), key.clone());
+            assert!(first <= key && key <= last, "{key:?} is not in {first:?}..={last:?}");
+            assert!(first.len() <= BOUND_BYTES && last.len() <= BOUND_BYTES);
+        }
+        let endless = vec![0xff; 100];
+        assert_eq!(OrderBounds::cut(endless.clone(), endless.clone()).last, endless);
+    }
+
+    #[test]
+    fn files_whose_cut_bounds_meet_may_be_in_order() {
+        let long = |last: u8| [vec![7; BOUND_BYTES], vec![last]].concat();
+        let bounds = |first: u8, last: u8| OrderBounds::cut(long(first), long(last));
+        assert!(bounds(1, 3).may_precede(&bounds(4, 6)));
+        let short = |first: u8, last: u8| OrderBounds::cut(vec![first], vec![last]);
+        assert!(short(1, 3).may_precede(&short(4, 6)));
+        assert!(!short(1, 4).may_precede(&short(3, 6)));
+        assert!(!short(4, 6).may_precede(&short(1, 3)));
+    }
+}
