@@ -16,6 +16,9 @@ pub enum Durability {
     },
 }
 
+/// Default of [`StoreOptions::merge_from`].
+pub(crate) const MERGE_FROM: usize = 4;
+
 /// Settings of a store. The defaults suit most uses.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
@@ -32,11 +35,17 @@ pub struct StoreOptions {
     pub flush_bytes: usize,
     /// A new snapshot is written once the log since the last one exceeds this many bytes.
     pub snapshot_bytes: u64,
+    /// This many sorted runs of one level of a partition are merged into one of the next level.
+    pub merge_from: usize,
     /// Hash tables of an index or the primary key are built once a key is in the ranges of this
     /// many large segments on average. Below that, Bloom filters suffice.
     pub hash_from: f64,
     /// Partitions of a new table with a shard key; 0 for the number of tasks the host runs at once.
     pub partitions: usize,
+    /// Row locks taken since its last round that a load looks at under the commit lock.
+    pub load_rest: usize,
+    /// Whether to open a database although commits at the end of its log are missing.
+    pub accept_loss: bool,
 }
 
 impl Default for StoreOptions {
@@ -48,8 +57,11 @@ impl Default for StoreOptions {
             segment_bytes: 256 << 20,
             flush_bytes: 32 << 20,
             snapshot_bytes: 64 << 20,
+            merge_from: MERGE_FROM,
             hash_from: 8.0,
             partitions: 0,
+            load_rest: 256,
+            accept_loss: false,
         }
     }
 }
@@ -58,6 +70,11 @@ impl StoreOptions {
     /// Approximate bytes of rows to gather at once.
     pub(crate) fn gather_bytes(&self) -> usize {
         self.segment_bytes / 16
+    }
+
+    /// Approximate bytes of a snapshot to write per step.
+    pub(crate) fn snapshot_piece_bytes(&self) -> usize {
+        (self.snapshot_bytes / 16).clamp(64, 128 << 10) as usize
     }
 
     /// Bytes for delete bitmaps of old snapshots, in addition to the block cache.
@@ -70,6 +87,7 @@ impl StoreOptions {
         LogOptions {
             chunk_bytes: (self.snapshot_bytes / 4).max(1 << 16),
             database_id: host.entropy.next_u64(),
+            accept_loss: self.accept_loss,
         }
     }
 }

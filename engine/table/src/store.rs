@@ -20,11 +20,12 @@ use crate::table::version::Table;
 use crate::temporary::TemporaryFile;
 use crate::transaction::handle::Transaction;
 use crate::transaction::manager::TransactionManager;
+use core::time::Duration;
 use nacre_host::Host;
 use nacre_rowstore::Owner;
 use nacre_segment::BlockCache;
 use nacre_types::{
-    IndexSchema, Result, TableId, TableSchema, Timestamp, Value, ViewSchema, limits,
+    Error, IndexSchema, Result, TableId, TableSchema, Timestamp, Value, ViewSchema, limits,
 };
 use std::sync::Arc;
 
@@ -143,6 +144,11 @@ impl Store {
     /// The end of the log, in bytes since its beginning.
     pub fn log_position(&self) -> u64 {
         self.commits.log().position()
+    }
+
+    /// What [`StoreOptions::accept_loss`] gave up when the database was opened, one error each.
+    pub fn losses(&self) -> &[Error] {
+        self.commits.log().losses()
     }
 
     /// `closed` once the database is closed.
@@ -299,10 +305,26 @@ impl Store {
         self.scheduler.needs_maintenance()
     }
 
-    /// Does one unit of background work: a due sync, a snapshot, a flush, a step of a merge or
-    /// index build, or removal of files. Returns whether there may be more.
+    /// Whether the rowstores have grown so far that writers must help to flush them.
+    pub fn is_behind(&self) -> bool {
+        self.scheduler.is_behind()
+    }
+
+    /// Time until acknowledged commits must be synced; `None` if all are.
+    pub fn sync_due_in(&self) -> Option<Duration> {
+        self.commits.sync_due_in()
+    }
+
+    /// Does one unit of background work: a due sync, a piece of a snapshot, a step of a flush, a
+    /// merge or an index build, or removal of files. Returns whether there may be more; `false` if
+    /// another call is doing it.
     pub fn maintain(&self) -> Result<bool> {
         self.scheduler.maintain()
+    }
+
+    /// Like [`Store::maintain`], but waits for other threads that are doing it.
+    pub fn maintain_in_turn(&self) -> Result<bool> {
+        self.scheduler.maintain_in_turn()
     }
 
     /// Moves a table's committed rows from the rowstore into segments.

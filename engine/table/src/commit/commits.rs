@@ -7,6 +7,7 @@
 use crate::commit::snapshots::Snapshots;
 use crate::options::Durability;
 use crate::record;
+use core::time::Duration;
 use nacre_host::Clock;
 use nacre_log::{Log, Lsn};
 use nacre_types::{Error, Result, Timestamp, invariant};
@@ -187,13 +188,20 @@ impl Commits {
 
     /// Whether acknowledged commits have been unsynced for the configured interval.
     pub fn sync_is_due(&self) -> bool {
-        let Durability::Relaxed { interval_ms } = self.durability else { return false };
+        self.sync_due_in().is_some_and(|time| time.is_zero())
+    }
+
+    /// Time until acknowledged commits will have been unsynced for the configured interval; `None`
+    /// if there are none.
+    pub fn sync_due_in(&self) -> Option<Duration> {
+        let Durability::Relaxed { interval_ms } = self.durability else { return None };
         if self.log.durable() >= self.log.position() {
-            return false;
+            return None;
         }
         let last_sync = self.last_sync_ns.load(Ordering::Relaxed);
         let since = self.clock.monotonic_ns().saturating_sub(last_sync);
-        since >= u64::from(interval_ms) * 1_000_000
+        let interval = Duration::from_millis(u64::from(interval_ms));
+        Some(interval.saturating_sub(Duration::from_nanos(since)))
     }
 
     /// Makes everything committed so far durable, regardless of the durability level.

@@ -8,7 +8,7 @@ use nacre_types::{Result, Value, limits};
 /// Number of candidates stored without an allocation.
 const INLINE: usize = 8;
 /// An unknown position.
-pub(super) const NOWHERE: u32 = u32::MAX;
+pub(crate) const NOWHERE: u32 = u32::MAX;
 const _: () = assert!(NOWHERE as usize >= limits::MAX_SEGMENT_ROWS);
 
 /// A segment that may hold a key.
@@ -35,12 +35,15 @@ pub(crate) struct Candidates {
 }
 
 impl Candidates {
-    /// Makes every segment of a list a candidate.
-    pub fn all(segments: usize) -> Candidates {
-        debug_assert!(segments < NOWHERE as usize, "{segments} segments in one list");
-        let mut all = Candidates::default();
-        (0..segments as u32).for_each(|place| all.push(place, NOWHERE));
-        all
+    /// Makes the segments at these ascending places candidates.
+    pub fn of_places(places: impl IntoIterator<Item = usize>) -> Candidates {
+        let mut found = Candidates::default();
+        for place in places {
+            debug_assert!(place < NOWHERE as usize, "segment {place} of one list");
+            found.push(place as u32, NOWHERE);
+        }
+        debug_assert!(found.all_found().is_sorted(), "segments are not in the order of their list");
+        found
     }
 
     /// Sets the key's hash, so that key filters can be checked before searching a segment.
@@ -49,7 +52,8 @@ impl Candidates {
     }
 
     /// Adds the segment at `place`, with the key's position in it or [`NOWHERE`].
-    pub(super) fn push(&mut self, place: u32, position: u32) {
+    pub(crate) fn push(&mut self, place: u32, position: u32) {
+        debug_assert!(place != NOWHERE, "a candidate is nowhere in the list of segments");
         if let Some(free) = self.few.get_mut(self.count) {
             *free = (place, position);
         } else {
@@ -63,7 +67,7 @@ impl Candidates {
     }
 
     /// Sorts the candidates by place.
-    pub(super) fn sort(&mut self) {
+    pub(crate) fn sort(&mut self) {
         let all =
             if self.many.is_empty() { &mut self.few[..self.count] } else { &mut self.many[..] };
         all.sort_unstable();
@@ -74,6 +78,12 @@ impl Candidates {
     }
 
     fn all_found(&self) -> &[(u32, u32)] {
+        debug_assert!(
+            self.many.is_empty() || self.many.len() == self.count,
+            "{} of {} candidates are found",
+            self.many.len(),
+            self.count
+        );
         if self.many.is_empty() { &self.few[..self.count] } else { &self.many }
     }
 
@@ -126,7 +136,7 @@ mod tests {
                 |found: &Candidates| found.newest_first().map(|c| c.place).collect::<Vec<_>>();
             let expected: Vec<usize> = (0..count as usize).rev().collect();
             assert_eq!(places(&found), expected);
-            assert_eq!(places(&Candidates::all(count as usize)), expected);
+            assert_eq!(places(&Candidates::of_places(0..count as usize)), expected);
         }
     }
 }

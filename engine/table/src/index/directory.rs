@@ -1,27 +1,25 @@
-//! Finds the segments of a list that may hold a key, for the primary key and for every index,
-//! through [`Directory::candidates`].
+//! Finds the segments of a run that may hold a key by which the run is not ordered: the keys of
+//! indexes, and the primary key of a table with another sort key.
 //!
 //! Each segment's footer has its key range. The ranges form an interval tree ([`Intervals`]), so a
 //! lookup visits only segments whose range contains the key, however many there are. Where many
-//! ranges overlap, hash tables ([`HashTable`]) cover most segments: those are found by the key's
-//! hash, with the key's position in them, and the tree covers the rest. The caller checks each
-//! candidate: the directory ignores hash collisions, deletions and snapshots.
+//! ranges overlap, hash tables cover most segments: those are found by the key's hash, with the
+//! key's position in them, and the tree covers the rest. The caller checks each candidate: the
+//! directory ignores deletions and snapshots.
 
-use crate::index::candidates::{Candidates, NOWHERE};
 use crate::index::definition::Index;
-use crate::index::hash::table::HashTable;
 use crate::index::intervals::{Bounds, Intervals};
 use crate::index::range::KeyRange;
 use crate::layout::table_layout::TableLayout;
 use crate::segments::part::Part;
 use crate::segments::state::SegmentState;
 use nacre_segment::{ColumnMeta, Segment};
-use nacre_types::hash::{Map, hash_bytes};
+use nacre_types::hash::Set;
 use nacre_types::{DataType, Result, Value, invariant, key};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Finds the segments of one list that may hold a key.
+/// Finds the segments of one run that may hold a key.
 pub(crate) struct Directory {
     /// Types of the key's columns.
     types: Vec<DataType>,
@@ -33,66 +31,60 @@ pub(crate) struct Directory {
     uncovered: Option<Intervals>,
     /// Segments whose range is unknown; they are always candidates.
     unbounded: Vec<u32>,
-    /// Hash tables, each with its segments' places in the list; `None` for segments that are not in
-    /// it.
-    tables: Vec<(Arc<HashTable>, Vec<Option<u32>>)>,
+    /// For each segment, whether its keys are found in hash tables; empty if there are none.
+    in_tables: Vec<bool>,
 }
 
 impl Directory {
-    /// Creates the directory of the key that identifies the rows of a table.
+    /// Creates the directory of the key that identifies the rows of a table. `covered` are the ids
+    /// of segments that hash tables cover, if there are hash tables.
     pub fn of_primary_key(
         layout: &TableLayout,
-        list: &[Arc<SegmentState>],
-        tables: &[Arc<HashTable>],
+        states: &[Arc<SegmentState>],
+        covered: Option<&Set<u64>>,
     ) -> Directory {
         let columns: Vec<Option<Vec<usize>>> =
-            list.iter().map(|s| layout.key_positions(&s.segment).ok()).collect();
-        let files = list
+            states.iter().map(|s| layout.key_positions(&s.segment).ok()).collect();
+        let files = states
             .iter()
             .zip(&columns)
             .map(|(state, columns)| Some((&*state.segment, columns.as_deref()?)));
-        Directory::new(layout.key_types(), &files.collect::<Vec<_>>(), list, tables)
+        Directory::new(layout.key_types(), &files.collect::<Vec<_>>(), states, covered)
     }
 
     /// Creates the directory of an index.
     pub fn of_index(
         index: &Index,
-        list: &[Arc<SegmentState>],
-        tables: &[Arc<HashTable>],
+        states: &[Arc<SegmentState>],
+        covered: Option<&Set<u64>>,
     ) -> Directory {
         let parts: Vec<Option<Arc<Part>>> =
-            list.iter().map(|state| state.part(index.id())).collect();
+            states.iter().map(|state| state.part(index.id())).collect();
         let files =
             parts.iter().map(|part| part.as_ref().map(|part| (&**part.file(), part.keys())));
-        Directory::new(index.types().to_vec(), &files.collect::<Vec<_>>(), list, tables)
+        Directory::new(index.types().to_vec(), &files.collect::<Vec<_>>(), states, covered)
     }
 
-    /// `files` holds, by place, the file with the keys and the positions of the key columns in it.
+    /// `files` holds, by position, the file with the keys and the positions of the key columns in
+    /// it.
     fn new(
         types: Vec<DataType>,
         files: &[Option<(&Segment, &[usize])>],
-        list: &[Arc<SegmentState>],
-        tables: &[Arc<HashTable>],
+        states: &[Arc<SegmentState>],
+        covered: Option<&Set<u64>>,
     ) -> Directory {
         invariant!(!types.is_empty(), "a directory of keys without columns");
-        let mut uncovered: Map<u64, u32> =
-            list.iter().map(|state| state.segment.id()).zip(0u32..).collect();
-        debug_assert!(uncovered.len() == list.len(), "a directory has a segment twice");
         debug_assert!(
-            files.len() == list.len(),
+            files.len() == states.len(),
             "a directory has {} files of {} segments",
             files.len(),
-            list.len()
+            states.len()
         );
-        // No segment is covered twice; if one were, either table would do. A segment whose file is
-        // unknown is always a candidate, so tables leave it out.
-        let is_known = |place: &u32| files.get(*place as usize).is_some_and(Option::is_some);
-        let here = |table: &Arc<HashTable>| {
-            let places =
-                table.segments().iter().map(|id| uncovered.remove(id).filter(is_known)).collect();
-            (table.clone(), places)
-        };
-        let tables = if tables.is_empty() { Vec::new() } else { tables.iter().map(here).collect() };
+        // A segment whose file is unknown is always a candidate, so tables leave it out.
+        let in_tables: Vec<bool> = covered.map_or(Vec::new(), |covered| {
+            let both = states.iter().zip(files);
+            both.map(|(state, file)| file.is_some() && covered.contains(&state.id())).collect()
+        });
         let places = || files.iter().zip(0u32..);
         let unbounded: Vec<u32> =
             places().filter(|(file, _)| file.is_none()).map(|(_, place)| place).collect();
@@ -109,21 +101,18 @@ impl Directory {
         let (column, intervals) = best.unwrap_or_default();
         // A key in a segment that is left out would not be found.
         invariant!(
-            intervals.len() + unbounded.len() == list.len(),
+            intervals.len() + unbounded.len() == states.len(),
             "a directory of {} segments has {} ranges and {} without",
-            list.len(),
+            states.len(),
             intervals.len(),
             unbounded.len()
         );
-        let of_uncovered = || {
+        let uncovered = covered.map(|_| {
             let mut bounds = bounds_of(column);
-            bounds.retain(|(_, _, place)| {
-                uncovered.contains_key(&list[*place as usize].segment.id())
-            });
+            bounds.retain(|(_, _, place)| !in_tables[*place as usize]);
             Intervals::new(&bounds)
-        };
-        let uncovered = (!tables.is_empty()).then(of_uncovered);
-        Directory { types, column, intervals, uncovered, unbounded, tables }
+        });
+        Directory { types, column, intervals, uncovered, unbounded, in_tables }
     }
 
     /// The average number of segments whose range contains a key.
@@ -131,34 +120,27 @@ impl Directory {
         self.intervals.depth()
     }
 
-    /// The segments that may hold an encoded whole key without nulls.
-    pub fn candidates(&self, key: &[u8]) -> Result<Candidates> {
+    /// Whether the keys of a segment are found in hash tables.
+    pub fn is_in_tables(&self, at: usize) -> bool {
+        self.in_tables.get(at).copied().unwrap_or(false)
+    }
+
+    /// Visits the positions of the segments that may hold an encoded whole key without nulls, and
+    /// that no hash table covers.
+    pub fn stab(&self, key: &[u8], visit: &mut dyn FnMut(usize)) {
         debug_assert!(
             key::parts(key, &self.types).map(<[u8]>::len).sum::<usize>() == key.len(),
             "a key to find does not divide into its {} columns",
             self.types.len()
         );
-        let mut found = Candidates::default();
-        self.unbounded.iter().for_each(|place| found.push(*place, NOWHERE));
+        self.unbounded.iter().for_each(|place| visit(*place as usize));
         let value = key::parts(key, &self.types).nth(self.column).unwrap_or_default();
         let intervals = self.uncovered.as_ref().unwrap_or(&self.intervals);
-        intervals.stab(value, &mut |place| found.push(place, NOWHERE));
-        if !self.tables.is_empty() {
-            let hash = hash_bytes(key);
-            for (table, places) in &self.tables {
-                table.find(hash, |segment, position| {
-                    if let Some(Some(place)) = places.get(segment) {
-                        found.push(*place, position);
-                    }
-                })?;
-            }
-        }
-        found.sort();
-        Ok(found)
+        intervals.stab(value, &mut |place| visit(place as usize));
     }
 
-    /// The places of the segments that may hold keys of a range, ascending.
-    pub fn overlapping(&self, range: &KeyRange) -> Result<Vec<usize>> {
+    /// Visits the positions of the segments that may hold keys of a range.
+    pub fn overlapping(&self, range: &KeyRange, visit: &mut dyn FnMut(usize)) -> Result<()> {
         debug_assert!(
             range.prefix.len() + usize::from(range.is_bounded()) <= self.types.len(),
             "a range of {} values and a bound of a key of {} columns",
@@ -184,15 +166,9 @@ impl Directory {
             }
             None => (None, None),
         };
-        let mut found: Vec<usize> = self.unbounded.iter().map(|place| *place as usize).collect();
-        self.intervals
-            .overlap(low.as_deref(), high.as_deref(), &mut |place| found.push(place as usize));
-        found.sort_unstable();
-        debug_assert!(
-            found.windows(2).all(|pair| pair[0] < pair[1]),
-            "a segment overlaps a range twice"
-        );
-        Ok(found)
+        self.unbounded.iter().for_each(|place| visit(*place as usize));
+        self.intervals.overlap(low.as_deref(), high.as_deref(), &mut |place| visit(place as usize));
+        Ok(())
     }
 }
 

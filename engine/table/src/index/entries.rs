@@ -38,6 +38,7 @@ pub(crate) fn each_entry(
             "an entry of index {} is outside of the range asked for",
             index.name()
         );
+        debug_assert!(run.len() <= limit, "{} entries of {limit} at most are read", run.len());
         run.iter().try_for_each(&mut visit)?;
         if run.len() < limit {
             return Ok(());

@@ -2,9 +2,8 @@
 //! becomes visible, removed once no reader needs them.
 
 use crate::index::definition::Index;
-use crate::index::entries::each_entry;
 use crate::layout::table_layout::TableLayout;
-use nacre_rowstore::{Change, Entries, Node, Row, Rowstore};
+use nacre_rowstore::{Change, Entries, Entry, Node, Row, Rowstore};
 use nacre_types::{IndexId, Result, TableSchema, Timestamp};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -133,34 +132,70 @@ impl Indexes {
         rowstore.collect(node, oldest);
     }
 
-    /// Removes all entries of a partition's rows that no reader needs.
-    pub fn sweep(&self, layout: &TableLayout, partition: u32, rowstore: &Rowstore) -> Result<()> {
-        for index in &self.0 {
-            each_entry(index, partition, &[], None, |entry| {
-                let key = entry.index_key();
-                let needed = |node: &Node| is_needed(index, layout, node, key);
-                // Check without the lock first: most entries are needed.
-                if rowstore.get(entry.row_key()).is_some_and(|node| needed(&node)) {
-                    return Ok(());
-                }
-                // Create the node if it is missing, so that no writer can lock the row meanwhile.
-                let node = rowstore.get_or_insert(entry.row_key());
-                node.while_free(|| {
-                    if !needed(&node) {
-                        index.entries(partition).remove(key, entry.row_key());
-                        debug_assert!(
-                            !has_entry(index, partition, key, entry.row_key()),
-                            "an entry of index {} is there after it was swept",
-                            index.name()
-                        );
-                    }
-                });
-                rowstore.collect(&node, 0);
-                Ok(())
-            })?;
+    /// Removes entries of a partition's rows that no reader needs, among the next `limit` ones.
+    /// Returns whether there may be more.
+    pub fn sweep(
+        &self,
+        layout: &TableLayout,
+        partition: u32,
+        rowstore: &Rowstore,
+        sweep: &mut Sweep,
+        limit: usize,
+    ) -> bool {
+        let Some(index) = self.0.get(sweep.index) else { return false };
+        let from = match &sweep.after {
+            Some(entry) => Bound::Excluded(entry.bytes()),
+            None => Bound::Included(&[][..]),
+        };
+        let mut run: Vec<Entry> = Vec::new();
+        index.entries(partition).range(from, None, limit, &mut run);
+        for entry in &run {
+            sweep_entry(index, layout, partition, rowstore, entry);
         }
-        Ok(())
+        *sweep = match run.len() < limit {
+            true => Sweep { index: sweep.index + 1, after: None },
+            false => Sweep { index: sweep.index, after: run.pop() },
+        };
+        sweep.index < self.0.len()
     }
+}
+
+/// How far the entries of a partition were swept.
+#[derive(Default)]
+pub(crate) struct Sweep {
+    /// Position of the index being swept.
+    index: usize,
+    /// The last entry of it that was visited.
+    after: Option<Entry>,
+}
+
+/// Removes an entry unless a reader needs it.
+fn sweep_entry(
+    index: &Index,
+    layout: &TableLayout,
+    partition: u32,
+    rowstore: &Rowstore,
+    entry: &Entry,
+) {
+    let key = entry.index_key();
+    let needed = |node: &Node| is_needed(index, layout, node, key);
+    // Check without the lock first: most entries are needed.
+    if rowstore.get(entry.row_key()).is_some_and(|node| needed(&node)) {
+        return;
+    }
+    // Create the node if it is missing, so that no writer can lock the row meanwhile.
+    let node = rowstore.get_or_insert(entry.row_key());
+    node.while_free(|| {
+        if !needed(&node) {
+            index.entries(partition).remove(key, entry.row_key());
+            debug_assert!(
+                !has_entry(index, partition, key, entry.row_key()),
+                "an entry of index {} is there after it was swept",
+                index.name()
+            );
+        }
+    });
+    rowstore.collect(&node, 0);
 }
 
 /// Whether a row in memory has an entry.

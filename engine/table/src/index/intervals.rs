@@ -41,6 +41,12 @@ impl Intervals {
             common = Some(&end[..shared]);
         }
         let common = common.unwrap_or_default().to_vec();
+        debug_assert!(
+            bounds
+                .iter()
+                .all(|(low, high, _)| low.starts_with(&common) && high.starts_with(&common)),
+            "an end lacks the common prefix"
+        );
         let cut = |end: &[u8]| eight(&end[common.len()..]);
         let range = |(low, high, item): &Bounds| Range {
             low: cut(low),

@@ -127,34 +127,6 @@ pub(crate) fn scan(
     Ok(found.into_iter().map(|(_, row)| row).collect())
 }
 
-/// The index keys of a segment's live rows, ascending.
-pub(crate) fn live_keys(
-    schema: &TableSchema,
-    index: &Index,
-    state: &SegmentState,
-) -> Result<Vec<Vec<u8>>> {
-    let deleted = state.all_deleted();
-    let mut all = Vec::new();
-    for start in (0..state.segment.rows()).step_by(limits::BLOCK_ROWS) {
-        let keys = block_keys(schema, index, state, start)?;
-        all.extend(
-            keys.into_iter()
-                .zip(start as u32..)
-                .filter(|(_, row)| !deleted.contains(*row))
-                .map(|(key, _)| key),
-        );
-    }
-    debug_assert!(
-        all.len() as u64 + deleted.len() == state.segment.rows() as u64,
-        "{} keys of a segment of {} rows, of which {} are deleted",
-        all.len(),
-        state.segment.rows(),
-        deleted.len()
-    );
-    all.sort_unstable();
-    Ok(all)
-}
-
 /// Whether a block may have keys from `from` up to `to`, according to the zone map of the index's
 /// first column.
 fn block_may_have(

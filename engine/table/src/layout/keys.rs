@@ -31,6 +31,7 @@ impl<'a> KeyRows<'a> {
             self.columns.iter().all(|(vector, _)| row < vector.len()),
             "the key of row {row}, which a column does not have"
         );
+        let before = out.len();
         let mut has_null = false;
         for (vector, values) in &self.columns {
             if vector.is_null(row) {
@@ -40,6 +41,7 @@ impl<'a> KeyRows<'a> {
                 values.put_key(row, out);
             }
         }
+        debug_assert!(out.len() >= before + self.columns.len(), "a column of a key takes 0 bytes");
         has_null
     }
 }

@@ -21,6 +21,11 @@ pub(crate) fn to_batch(layout: &RowLayout, rows: &[Row], projection: &[usize]) -
         "a row is not of version {} of its schema",
         layout.version()
     );
+    debug_assert!(
+        projection.iter().all(|column| *column < layout.types().len()),
+        "a column is projected that rows of {} columns do not have",
+        layout.types().len()
+    );
     let columns = projection
         .iter()
         .map(|&column| {
@@ -70,6 +75,12 @@ pub(crate) fn to_segment_batch(
                 _ => return Err(Error::corrupt("row number is null")),
             }
         }
+        debug_assert!(
+            numbers.len() == rows.len(),
+            "{} of {} rows are numbered",
+            numbers.len(),
+            rows.len()
+        );
         batch.columns.push(Arc::new(Vector::new(DataType::Int64, Values::I64(numbers), None)));
     }
     debug_assert!(

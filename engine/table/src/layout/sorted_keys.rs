@@ -64,6 +64,12 @@ impl<'a> SortedKeys<'a> {
 
     /// The first position whose key is not below `key`.
     fn lower(&self, key: &[Value]) -> Result<usize> {
+        debug_assert!(
+            key.len() <= self.columns.len(),
+            "{} values of a key of {} columns",
+            key.len(),
+            self.columns.len()
+        );
         match self.order {
             Some(order) => self.file.lower_bound_in_order(order, &self.columns, key),
             None => self.file.lower_bound(&self.columns, key),
@@ -84,6 +90,7 @@ impl<'a> SortedKeys<'a> {
         };
         // Only primary keys can differ from the row order, and a primary key is unique.
         let start = self.file.lower_bound_in_order(order, &self.columns, key)?;
+        debug_assert!(start <= self.len(), "a key at {start} of {}", self.len());
         if start == self.file.rows() {
             return Ok(start..start);
         }
@@ -109,13 +116,20 @@ impl<'a> SortedKeys<'a> {
         self.columns.iter().map(|column| self.file.decode(*column, 0, rows)).collect()
     }
 
-    /// The key columns of `count` keys from a position on. `rows` are the key columns of all rows
-    /// ([`SortedKeys::decode_rows`]), needed only if rows are not in key order.
+    /// The key columns of `count` keys from a position on. If rows are not in key order, they are
+    /// taken from `rows`, the key columns of all rows ([`SortedKeys::decode_rows`]), or read one by
+    /// one if that is empty.
     pub fn decode(&self, start: usize, count: usize, rows: &[Vector]) -> Result<Vec<Vector>> {
+        debug_assert!(start + count <= self.len(), "{count} keys from {start} of {}", self.len());
         let Some(order) = self.order else {
             return self.columns.iter().map(|at| self.file.decode(*at, start, count)).collect();
         };
-        debug_assert!(rows.len() == self.columns.len(), "rows of a key in an order of its own");
+        debug_assert!(
+            rows.is_empty() || rows.len() == self.columns.len(),
+            "{} columns of a key of {}",
+            rows.len(),
+            self.columns.len()
+        );
         let bad = || {
             let name = self.file.name();
             Error::corrupt(format!("segment {name}: the key order refers to a missing row"))
@@ -128,7 +142,16 @@ impl<'a> SortedKeys<'a> {
         };
         let numbers: Vec<u32> = numbers.iter().map(number).collect::<Result<_>>()?;
         debug_assert!(numbers.len() == count, "{} of {count} keys are read", numbers.len());
-        Ok(rows.iter().map(|column| column.take(&numbers)).collect())
+        if !rows.is_empty() {
+            return Ok(rows.iter().map(|column| column.take(&numbers)).collect());
+        }
+        let mut ascending: Vec<u32> = (0..count as u32).collect();
+        ascending.sort_unstable_by_key(|at| numbers[*at as usize]);
+        let taken: Vec<u32> = ascending.iter().map(|at| numbers[*at as usize]).collect();
+        let mut back = vec![0; count];
+        (0..).zip(&ascending).for_each(|(place, at)| back[*at as usize] = place);
+        let column = |at: &usize| Ok(self.file.take(*at, &taken)?.take(&back));
+        self.columns.iter().map(column).collect()
     }
 
     /// Whether rows are not in key order.

@@ -10,7 +10,7 @@ use crate::layout::constraints::{check_column, check_row_length};
 use crate::layout::sorted_keys::SortedKeys;
 use nacre_column::Batch;
 use nacre_rowstore::Row;
-use nacre_segment::{ColumnSpec, IndexOrder, Segment, SegmentBuilder};
+use nacre_segment::{ColumnSpec, IndexOrder, OrderBounds, Segment, SegmentBuilder};
 use nacre_types::row::{self, RowLayout};
 use nacre_types::{Column, DataType, Error, Result, TableSchema, Value, key};
 use std::sync::Arc;
@@ -225,6 +225,50 @@ impl TableLayout {
             key::append(&mut out, data_type, value)?;
         }
         Ok(out)
+    }
+
+    /// Sets the order bounds of a segment whose rows are all pushed.
+    pub fn with_order_bounds(&self, builder: SegmentBuilder) -> Result<SegmentBuilder> {
+        let Some(last) = builder.rows().checked_sub(1) else { return Ok(builder) };
+        let row_number = [self.schema.columns.len()];
+        let key = self.key_columns().unwrap_or(&row_number);
+        let columns = [self.sort_columns().unwrap_or(&[]), key].concat();
+        let order = |row: usize| self.encode_order(&builder.values(&columns, row));
+        let (first, last) = (order(0)?, order(last)?);
+        if first > last {
+            // A row's columns may differ from the key of its node only in a forged log.
+            let table = &self.schema.name;
+            return Err(Error::corrupt(format!(
+                "table {table}: rows are not in order of their keys"
+            )));
+        }
+        Ok(builder.with_order_bounds(OrderBounds::cut(first, last)))
+    }
+
+    /// The order bounds of a segment. Those of a segment without any in its footer are wider: they
+    /// follow from the bounds of the first column that orders its rows.
+    pub fn order_bounds(&self, segment: &Segment) -> Result<OrderBounds> {
+        if let Some(bounds) = segment.order_bounds() {
+            return Ok(bounds.clone());
+        }
+        let first = self.order_columns(segment)?[0];
+        let meta = &segment.columns()[first];
+        let data_type = match self.sort_columns() {
+            Some(sort) => self.schema.columns[sort[0]].data_type,
+            None => self.key_types()[0],
+        };
+        let (mut first, mut last) = (vec![0], vec![0]);
+        if meta.null_count < segment.rows() as u64 {
+            last.clear();
+            key::append(&mut last, data_type, &meta.max)?;
+            if meta.null_count == 0 {
+                first.clear();
+                key::append(&mut first, data_type, &meta.min)?;
+            }
+        }
+        // Above the encodings of all columns that follow.
+        last.push(2);
+        Ok(OrderBounds { first, last })
     }
 
     /// Positions, within a segment, of the columns that order its rows.

@@ -1,22 +1,21 @@
 //! Bulk load: rows go directly into sorted segments and become visible together at the end.
 //!
-//! Existing keys are searched for in two phases: first among committed rows, without a lock; then
-//! under the commit lock, only if the table changed meanwhile. The first phase does not see commits
-//! in progress, which may still fail; so what it rejects, skips or replaces needs no second check.
-//! Source: Apache Doris, delete bitmaps of merge-on-write loads.
+//! A load writes its files as rows arrive, finds the keys that it has twice, and is then published
+//! ([`Publication`]). Each of these steps is bounded, so that a thread can do other work in
+//! between.
 
 use crate::layout::constraints::check_row_length;
-use crate::load::duplicates::resolve_inside;
-use crate::load::loaded::{Loaded, OnDuplicate};
+use crate::load::inside;
+use crate::load::loaded::{Load, Loaded, OnDuplicate, held_by_another};
 use crate::load::loader::Loader;
 use crate::load::pending::Pending;
-use crate::load::publish::{self, Ownership};
-use crate::load::write::write_sorted;
-use crate::load::{one_by_one, unique};
+use crate::load::publish::{self, Ownership, Publication, Round};
+use crate::load::write::Target;
 use crate::table::sharding::Share;
 use crate::table::version::Table;
-use nacre_column::Batch;
-use nacre_types::{Error, Result, TableSchema, invariant};
+use nacre_column::{Batch, Values, Vector};
+use nacre_rowstore::{Blocker, Owner};
+use nacre_types::{DataType, Error, Result, TableSchema, invariant};
 use std::sync::Arc;
 
 /// A load into several partitions keeps at most this many segments' worth of rows in memory.
@@ -30,13 +29,27 @@ pub struct BulkLoad {
     /// Indexed by partition.
     pending: Vec<Pending>,
     files: Vec<Loaded>,
-    /// Rows to insert one by one through a transaction.
-    one_by_one: Option<Vec<Batch>>,
+    /// Files are numbered by the round they were written in.
+    rounds: usize,
+    /// The number of the next row, if the order of rows matters beyond their primary keys.
+    next_number: Option<i64>,
     /// Whether the load also creates the table.
     creates: bool,
     /// The error that lost rows, after which the load cannot finish.
     failed: Option<Error>,
     ownership: Ownership,
+    /// Set once all files are complete.
+    publication: Option<Publication>,
+}
+
+/// What a step of a load's end has come to.
+pub enum LoadStep {
+    /// There are more steps.
+    More,
+    /// The holder of a row lock must be waited for, as [`BulkLoad::owner`], before the next step.
+    Blocked(Blocker),
+    /// All rows are published. How many the table gained or replaced.
+    Done(u64),
 }
 
 impl BulkLoad {
@@ -46,17 +59,18 @@ impl BulkLoad {
         table: &Arc<Table>,
         on_duplicate: OnDuplicate,
     ) -> BulkLoad {
-        let one_by_one = on_duplicate != OnDuplicate::Error && table.has_unique_index();
         BulkLoad {
             loader: loader.clone(),
             table: table.clone(),
             on_duplicate,
             pending: table.partitions().iter().map(|_| Pending::default()).collect(),
             files: Vec::new(),
-            one_by_one: one_by_one.then(Vec::new),
+            rounds: 0,
+            next_number: inside::is_ordered(table, on_duplicate).then_some(0),
             creates: false,
             failed: None,
             ownership: Ownership::Load,
+            publication: None,
         }
     }
 
@@ -66,6 +80,7 @@ impl BulkLoad {
         let table = loader.catalog().new_table(schema)?;
         loader.catalog().read(|contents| contents.check_name(&table.schema().name))?;
         let mut load = BulkLoad::into_table(loader, &table, OnDuplicate::Error);
+        debug_assert!(table.created() == 0, "table {} exists before its load", table.schema().name);
         load.creates = true;
         Ok(load)
     }
@@ -79,6 +94,7 @@ impl BulkLoad {
     /// returns that error.
     pub fn append(&mut self, batch: &Batch) -> Result<()> {
         self.check_usable()?;
+        debug_assert!(self.publication.is_none(), "rows are added to a load that is ending");
         let batch = batch.clone().compact();
         self.table.layout().check_batch(&batch)?;
         check_row_lengths(&batch)?;
@@ -94,49 +110,68 @@ impl BulkLoad {
         }
     }
 
-    fn add(&mut self, batch: Batch) -> Result<()> {
-        if let Some(batches) = &mut self.one_by_one {
-            batches.push(batch);
-            return Ok(());
+    fn add(&mut self, mut batch: Batch) -> Result<()> {
+        if let Some(next) = &mut self.next_number {
+            let numbers: Vec<i64> = (*next..).take(batch.rows).collect();
+            *next += batch.rows as i64;
+            let vector = Vector::new(DataType::Int64, Values::I64(numbers), None);
+            batch.columns.push(Arc::new(vector));
         }
-        if self.pending.len() == 1 {
-            return self.append_to(0, batch);
-        }
-        for Share { partition, batch } in self.table.split(batch)? {
-            self.append_to(partition, batch)?;
+        let shares = match self.pending.len() {
+            1 => vec![Share { partition: 0, batch }],
+            _ => self.table.split(batch)?,
+        };
+        for Share { partition, batch } in shares {
+            self.pending[partition as usize].add(batch);
+            while self.next_number.is_none() && self.is_full(partition) {
+                self.write_pending(partition)?;
+            }
         }
         // If many partitions fill at the same pace, they must not each hold a segment in memory.
         loop {
             let sum = |of: &dyn Fn(&Pending) -> usize| {
                 self.pending.iter().map(of).sum::<usize>() / PENDING_SEGMENTS
             };
-            if !self.loader.is_full(sum(&Pending::rows), sum(&Pending::bytes)) {
-                return Ok(());
+            let is_full = self.loader.is_full(sum(&Pending::rows), sum(&Pending::bytes));
+            if self.next_number.is_some() {
+                let is_any = (0..self.pending.len() as u32).any(|at| self.is_full(at));
+                return if is_full || is_any { self.write_round() } else { Ok(()) };
             }
             let fullest = (0u32..).zip(&self.pending).max_by_key(|(_, pending)| pending.bytes());
-            let Some((fullest, _)) = fullest else { return Ok(()) };
+            let Some((fullest, _)) = fullest.filter(|_| is_full) else { return Ok(()) };
             self.write_pending(fullest)?;
         }
     }
 
-    fn append_to(&mut self, partition: u32, batch: Batch) -> Result<()> {
-        debug_assert!(
-            batch.columns.len() == self.table.schema().columns.len(),
-            "rows of {} columns for partition {partition}",
-            batch.columns.len()
-        );
-        self.pending[partition as usize].add(batch);
-        loop {
-            let pending = &self.pending[partition as usize];
-            if !self.loader.is_full(pending.rows(), pending.bytes()) {
-                return Ok(());
-            }
-            self.write_pending(partition)?;
-        }
+    fn is_full(&self, partition: u32) -> bool {
+        let pending = &self.pending[partition as usize];
+        self.loader.is_full(pending.rows(), pending.bytes())
     }
 
-    /// Writes the next segment from the pending rows of a partition.
+    /// Writes all pending rows, and resolves the keys that they have twice.
+    fn write_round(&mut self) -> Result<()> {
+        debug_assert!(self.next_number.is_some(), "rows of a round are not numbered");
+        let (first, mut numbers) = (self.files.len(), Vec::new());
+        for partition in 0..self.pending.len() {
+            while self.pending[partition].rows() > 0 {
+                numbers.extend(self.write_some(partition as u32)?);
+            }
+        }
+        self.rounds += 1;
+        let round = first..self.files.len();
+        inside::resolve_round(&self.table, self.on_duplicate, &mut self.files, round, &numbers)
+    }
+
+    /// Writes the next segment from the pending rows of a partition, as a round of its own.
     fn write_pending(&mut self, partition: u32) -> Result<()> {
+        debug_assert!(self.next_number.is_none(), "numbered rows are written without their round");
+        self.write_some(partition)?;
+        self.rounds += 1;
+        Ok(())
+    }
+
+    /// Writes pending rows of a partition. Returns the numbers of the rows of each file.
+    fn write_some(&mut self, partition: u32) -> Result<Vec<Vec<i64>>> {
         let options = self.loader.options();
         let pending = &mut self.pending[partition as usize];
         let before = pending.rows();
@@ -148,39 +183,95 @@ impl BulkLoad {
             pending.rows()
         );
         if rows.count == 0 {
-            return Ok(());
+            return Ok(Vec::new());
         }
-        let (table, files) = (&self.table, &self.files);
-        let loaded = write_sorted(&self.loader, table, partition, rows, self.on_duplicate, files)?;
-        self.files.push(loaded);
-        Ok(())
+        let target = Target {
+            loader: &self.loader,
+            table: &self.table,
+            partition,
+            on_duplicate: self.on_duplicate,
+            round: self.rounds,
+        };
+        let first = self.files.len();
+        let numbers = target.write(rows, &mut self.files)?;
+        let written = self.files.len() - first;
+        invariant!(written > 0, "pending rows of partition {partition} are in no file");
+        debug_assert!(
+            self.next_number.is_none() || numbers.len() == written,
+            "rows of {} files are numbered, {written} are written",
+            numbers.len()
+        );
+        Ok(numbers)
     }
 
-    /// Publishes all rows, or none. Returns how many rows the table gained or replaced.
+    /// Publishes all rows, or none. Returns how many rows the table gained or replaced. `conflict`
+    /// if another transaction holds the lock of a row that has a key of the load.
     pub fn finish(mut self) -> Result<u64> {
-        self.check_usable()?;
-        if let Some(batches) = self.one_by_one.take() {
-            invariant!(self.files.is_empty(), "a load has rows in files and outside");
-            return one_by_one::load(&self.loader, &self.table, self.on_duplicate, &batches);
-        }
-        for partition in 0..self.pending.len() {
-            while self.pending[partition].rows() > 0 {
-                self.write_pending(partition as u32)?;
+        loop {
+            match self.step()? {
+                LoadStep::More => {}
+                LoadStep::Blocked(_) => return Err(held_by_another(&self.table)),
+                LoadStep::Done(rows) => return Ok(rows),
             }
         }
-        if self.files.is_empty() && !self.creates {
-            return Ok(0);
+    }
+
+    /// Does a part of [`BulkLoad::finish`]. After an error, nothing is published. No rows may be
+    /// added after the first step.
+    pub fn step(&mut self) -> Result<LoadStep> {
+        self.check_usable()?;
+        if let Some(partition) = (0u32..).zip(&self.pending).find(|(_, rows)| rows.rows() > 0) {
+            match self.next_number {
+                Some(_) => self.write_round()?,
+                None => self.write_pending(partition.0)?,
+            }
+            return Ok(LoadStep::More);
         }
-        resolve_inside(&self.table, self.on_duplicate, &mut self.files)?;
-        unique::check_inside(&self.table, &publish::unlisted(&self.table, &self.files))?;
-        let (table, ownership) = (&self.table, &mut self.ownership);
+        if self.publication.is_none() && !self.begin()? {
+            return Ok(LoadStep::Done(0));
+        }
+        let BulkLoad { loader, table, files, on_duplicate, publication, ownership, .. } = self;
         if self.creates {
-            publish::with_table(&self.loader, table, &self.files, ownership)?;
-        } else {
-            let files = &mut self.files;
-            publish::into_table(&self.loader, table, self.on_duplicate, files, ownership)?;
+            return publish::with_table(loader, table, files, ownership).map(LoadStep::Done);
         }
-        Ok(self.files.iter().map(Loaded::live_rows).sum())
+        let load = Load { loader, table, on_duplicate: *on_duplicate, files };
+        let Some(publication) = publication else { return Ok(LoadStep::Done(0)) };
+        Ok(match publication.step(load, ownership)? {
+            Round::More => LoadStep::More,
+            Round::Blocked(blocker) => LoadStep::Blocked(blocker),
+            Round::Done(rows) => LoadStep::Done(rows),
+        })
+    }
+
+    /// Resolves the keys that the load has twice. Returns whether there is anything to publish.
+    fn begin(&mut self) -> Result<bool> {
+        debug_assert!(
+            self.pending.iter().all(|rows| rows.rows() == 0),
+            "a load ends with rows that are in no file"
+        );
+        let BulkLoad { loader, table, files, on_duplicate, .. } = self;
+        let contested = inside::resolve(table, *on_duplicate, files)?;
+        if files.is_empty() {
+            return Ok(self.creates);
+        }
+        if !self.creates {
+            let load = Load { loader, table, on_duplicate: *on_duplicate, files };
+            self.publication = Some(Publication::begin(load, contested));
+        }
+        Ok(true)
+    }
+
+    /// The owner of the locks that the load holds on rows with its keys, from the first step that
+    /// was blocked to its end.
+    pub fn owner(&self) -> Option<&Arc<Owner>> {
+        self.publication.as_ref().map(Publication::owner)
+    }
+
+    /// Releases all locks: a deadlock with another transaction ends. The next step takes them again.
+    pub fn let_go(&mut self) {
+        if let Some(publication) = &mut self.publication {
+            publication.let_go();
+        }
     }
 }
 

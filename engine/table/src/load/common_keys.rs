@@ -5,11 +5,9 @@
 //! So a large load decodes existing keys instead of searching for each, which takes a hundred times
 //! as long per key. Keys with a null never match.
 
-use crate::layout::keys::KeyRows;
 use crate::layout::sorted_keys::SortedKeys;
-use nacre_column::{Values, Vector};
-use nacre_segment::Segment;
-use nacre_types::{Error, Result, Value, invariant, limits};
+use crate::load::key_walk::{Block, KeyWalk};
+use nacre_types::{Result, Value, invariant};
 use std::ops::Range;
 
 /// Integers that can be walked in the time of one search.
@@ -49,6 +47,7 @@ pub(crate) fn each_common(
     found: &mut dyn FnMut(usize, usize) -> Result<()>,
 ) -> Result<()> {
     let Some((olds, news)) = overlap(old, new)? else { return Ok(()) };
+    debug_assert!(!olds.is_empty() && !news.is_empty(), "{olds:?} and {news:?} do not overlap");
     if is_few(new, news.len(), olds.len()) {
         for at in news {
             let key = new.at(at)?;
@@ -68,7 +67,8 @@ pub(crate) fn each_common(
         return Ok(());
     }
     let as_integers = old.is_integer() && new.is_integer();
-    let (mut old, mut new) = (Walk::new(old, olds, as_integers), Walk::new(new, news, as_integers));
+    let mut old = KeyWalk::new(old, olds, as_integers);
+    let mut new = KeyWalk::new(new, news, as_integers);
     while old.fill()? && new.fill()? {
         let (old_start, new_start) = (old.start, new.start);
         match (&old.block, &new.block) {
@@ -116,130 +116,9 @@ fn side_by_side<T: Ord>(
         i += usize::from(order.is_le());
         j += usize::from(order.is_gt());
     }
-    Ok((i, j))
-}
-
-/// The keys of a block, without those that have a null.
-enum Block {
-    Integers(Vec<i64>),
-    Encoded(Encoded),
-}
-
-#[derive(Default)]
-struct Encoded {
-    bytes: Vec<u8>,
-    /// Where each key ends in `bytes`.
-    ends: Vec<u32>,
-    /// Position of each key in the block.
-    rows: Vec<u32>,
-}
-
-impl Encoded {
-    fn key(&self, at: usize) -> &[u8] {
-        let start = if at == 0 { 0 } else { self.ends[at - 1] };
-        debug_assert!(start <= self.ends[at], "key {at} ends before it begins");
-        &self.bytes[start as usize..self.ends[at] as usize]
-    }
-}
-
-/// A file's keys from one position to another, a block at a time.
-struct Walk<'a> {
-    keys: &'a SortedKeys<'a>,
-    next: usize,
-    end: usize,
-    as_integers: bool,
-    /// Key columns of all rows, if rows are not in key order.
-    whole: Vec<Vector>,
-    /// Position of the block's first key.
-    start: usize,
-    block: Block,
-    at: usize,
-}
-
-impl<'a> Walk<'a> {
-    fn new(keys: &'a SortedKeys<'a>, range: Range<usize>, as_integers: bool) -> Walk<'a> {
-        debug_assert!(
-            range.start <= range.end && range.end <= keys.len(),
-            "keys {range:?} of {} are walked",
-            keys.len()
-        );
-        let block = Block::Integers(Vec::new());
-        Walk {
-            keys,
-            next: range.start,
-            end: range.end,
-            as_integers,
-            whole: Vec::new(),
-            start: 0,
-            block,
-            at: 0,
-        }
-    }
-
-    /// Reads the next block if the last one has been walked; returns whether there are keys.
-    fn fill(&mut self) -> Result<bool> {
-        let len = |block: &Block| match block {
-            Block::Integers(keys) => keys.len(),
-            Block::Encoded(keys) => keys.rows.len(),
-        };
-        while self.at == len(&self.block) {
-            if self.next >= self.end {
-                return Ok(false);
-            }
-            let stop = (self.next / limits::BLOCK_ROWS + 1) * limits::BLOCK_ROWS;
-            let count = stop.min(self.end) - self.next;
-            let columns = self.columns(count)?;
-            invariant!(
-                columns.iter().all(|column| column.len() == count),
-                "a block of {count} keys of {} is of another length",
-                self.keys.file().name()
-            );
-            self.block = if self.as_integers {
-                integers(self.keys.file(), &columns)?
-            } else {
-                encoded(&columns, count)
-            };
-            (self.start, self.at) = (self.next, 0);
-            self.next += count;
-        }
-        Ok(true)
-    }
-
-    /// The key's columns at the next positions.
-    fn columns(&mut self, count: usize) -> Result<Vec<Vector>> {
-        if self.keys.has_own_order() && self.whole.is_empty() {
-            self.whole = self.keys.decode_rows()?;
-        }
-        self.keys.decode(self.next, count, &self.whole)
-    }
-}
-
-fn integers(file: &Segment, columns: &[Vector]) -> Result<Block> {
-    match columns.first().map(|column| column.flat().into_owned()) {
-        Some(Values::I64(keys)) => Ok(Block::Integers(keys)),
-        _ => Err(Error::corrupt(format!("segment {}: keys are not integers", file.name()))),
-    }
-}
-
-fn encoded(columns: &[Vector], count: usize) -> Block {
-    let keys = KeyRows::new(columns);
-    let mut block = Encoded::default();
-    for row in 0..count {
-        let start = block.bytes.len();
-        if keys.put(row, &mut block.bytes) {
-            block.bytes.truncate(start);
-        } else {
-            block.ends.push(block.bytes.len() as u32);
-            block.rows.push(row as u32);
-        }
-    }
     debug_assert!(
-        block.ends.len() == block.rows.len()
-            && block.ends.last().map_or(0, |end| *end as usize) == block.bytes.len(),
-        "{} keys of {} rows end at {:?}",
-        block.ends.len(),
-        block.rows.len(),
-        block.ends.last()
+        (i == a_len && j <= b_len) || (i < a_len && j == b_len),
+        "a walk ends at {i} of {a_len} and {j} of {b_len}"
     );
-    Block::Encoded(block)
+    Ok((i, j))
 }

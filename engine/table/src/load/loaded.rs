@@ -1,10 +1,12 @@
 //! Segments written by a load, and the handling of duplicate keys.
 
+use crate::load::loader::Loader;
 use crate::segments::files::SegmentFiles;
 use crate::segments::state::{FOREVER, SegmentState};
 use crate::table::version::Table;
 use nacre_segment::Segment;
-use nacre_types::{Error, Timestamp, invariant};
+use nacre_types::hash::Map;
+use nacre_types::{Error, Timestamp};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -19,19 +21,35 @@ pub enum OnDuplicate {
     Replace,
 }
 
+/// A row's place in the order of a load: the number of the group of files that were written
+/// together, and its number among those rows.
+pub(super) type Order = (usize, i64);
+
 /// A segment of a load, and its rows that must not appear.
 pub(super) struct Loaded {
     pub partition: u32,
     pub segment: Arc<Segment>,
+    /// Rows that give way to others of the load.
     pub rejected: RoaringBitmap,
+    /// Files of one round were written together, from rows that come after those of earlier rounds.
+    pub round: usize,
+    /// Numbers of rows in their round, of those that share a key with others of it.
+    pub numbers: Map<u32, i64>,
+}
+
+/// A load whose files are complete.
+#[derive(Clone, Copy)]
+pub(super) struct Load<'a> {
+    pub loader: &'a Loader,
+    pub table: &'a Arc<Table>,
+    pub on_duplicate: OnDuplicate,
+    pub files: &'a [Loaded],
 }
 
 impl Loaded {
-    /// Number of rows that appear.
-    pub fn live_rows(&self) -> u64 {
-        let (rows, rejected) = (self.segment.rows() as u64, self.rejected.len());
-        invariant!(rejected <= rows, "{rejected} of {rows} loaded rows are rejected");
-        rows - rejected
+    /// A row's place in the order of the load, among rows that share a key.
+    pub fn order_of(&self, row: u32) -> Order {
+        (self.round, self.numbers.get(&row).copied().unwrap_or(0))
     }
 
     /// The segment as a member of the table from a commit on.

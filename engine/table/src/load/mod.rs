@@ -2,12 +2,15 @@
 
 pub(crate) mod bulk_load;
 pub(crate) mod common_keys;
-mod duplicates;
+mod contested;
+mod inside;
+mod key_walk;
 pub(crate) mod loaded;
 pub(crate) mod loader;
-mod locks;
-mod one_by_one;
+mod met;
 mod pending;
 mod publish;
-mod unique;
+pub(crate) mod same_keys;
+mod staged;
+mod watch;
 mod write;

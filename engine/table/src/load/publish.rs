@@ -1,24 +1,44 @@
 //! Publishes a load: all its rows become visible in one commit, or none.
 //!
+//! Phase one finds, without the commit lock, the rows of the table whose keys the load has.
+//! Phase two follows what is committed meanwhile, in rounds: each looks at the segments that were
+//! added and at the rows that were locked since the last one. Once few are left, the last round and
+//! the commit happen under the commit lock. Commits that come faster than the rounds follow make
+//! the last round longer; nothing is ever done again. Source: Apache Doris, delete bitmaps of
+//! merge-on-write loads.
+//!
 //! If the load also creates its table, the same commit creates it: after a crash both exist or
 //! neither, and a transaction that begins later sees both. A transaction that began earlier can
 //! look the table up, as any new table, and sees it empty. During the load the table is in no
 //! catalog, so nothing else reads it or keeps its files from being removed.
 
-use crate::load::duplicates::{Replaced, ReplacedNode, ReplacedRows};
-use crate::load::duplicates::{resolve_outside, resolve_rowstores};
-use crate::load::loaded::{Loaded, OnDuplicate};
+use crate::commit::snapshots::SnapshotGuard;
+use crate::load::contested::Contested;
+use crate::load::loaded::{Load, Loaded, OnDuplicate};
 use crate::load::loader::Loader;
-use crate::load::locks::HeldLocks;
-use crate::load::unique;
-use crate::record::{self, NewSegment};
+use crate::load::met::{Met, ReplacedRows};
+use crate::load::staged::{LoadedRow, Staged};
+use crate::load::watch::Watch;
+use crate::options::StoreOptions;
+use crate::record::{self, Description, NewSegment, RunPlace};
 use crate::segments::state::SegmentState;
+use crate::table::journal::Journal;
 use crate::table::partition::Partition;
+use crate::table::run::new_runs;
 use crate::table::segment_list::SegmentList;
 use crate::table::version::Table;
-use nacre_rowstore::{Change, Version};
+use nacre_rowstore::{Blocker, Change, Node, Owner, Version};
+use nacre_segment::Segment;
+use nacre_types::hash::Set;
+use nacre_types::plant::{self, Bug};
 use nacre_types::{Result, Timestamp, invariant};
+use roaring::RoaringBitmap;
 use std::sync::Arc;
+
+/// Rounds before the last one is as long as it takes.
+const MAX_ROUNDS: usize = 16;
+/// Locks that a journal holds. Beyond, all rows in memory are looked at again.
+const JOURNAL_LOCKS: usize = if cfg!(test) { 64 } else { 1 << 20 };
 
 /// Whether a log record may name the files of a load, so that they must not be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,61 +49,151 @@ pub(super) enum Ownership {
     Table,
 }
 
-/// Publishes the rows of a load into its table. `ownership` is updated even on an error.
-pub(super) fn into_table(
-    loader: &Loader,
-    table: &Arc<Table>,
-    on_duplicate: OnDuplicate,
-    files: &mut [Loaded],
-    ownership: &mut Ownership,
-) -> Result<()> {
-    debug_assert!(!files.is_empty(), "a load of no rows is published");
-    let (seen, lists) = {
-        let _turn = loader.commits().lock();
-        (table.changed(), lists(table))
-    };
-    // First phase, without a lock.
-    let replaced = resolve_outside(table, on_duplicate, files, &lists)?;
-    unique::check_segments(table, &lists, &unlisted(table, files))?;
-    let load = Publication { loader, table, on_duplicate, files };
-    load.publish(seen, replaced, ownership)
+/// The outcome of a round.
+pub(super) enum Round {
+    /// There are more.
+    More,
+    /// The holder of a row lock is to be waited for.
+    Blocked(Blocker),
+    /// The load is published, with this many rows.
+    Done(u64),
 }
 
-/// A load about to be published into its table.
-struct Publication<'a> {
-    loader: &'a Loader,
-    table: &'a Arc<Table>,
-    on_duplicate: OnDuplicate,
-    files: &'a mut [Loaded],
+/// A load being published into its table.
+pub(super) struct Publication {
+    journal: Journal,
+    staged: Staged,
+    met: Met,
+    watch: Watch,
+    contested: Contested,
+    /// Keeps the files of the segments that the last round has seen.
+    guard: Arc<SnapshotGuard>,
+    rounds: usize,
 }
 
-impl Publication<'_> {
-    /// `seen` is the commit that had last changed the table before the first phase, which found
-    /// `replaced`.
-    fn publish(
-        mut self,
-        seen: Timestamp,
-        replaced: Replaced,
-        ownership: &mut Ownership,
-    ) -> Result<()> {
-        let (loader, table) = (self.loader, self.table);
+/// What the commit of a load changes.
+struct Outcome {
+    /// By file: rows that must not appear.
+    rejected: Vec<RoaringBitmap>,
+    replaced: Vec<ReplacedRows>,
+    /// Rows in memory that end, and whether a row of the load takes their place.
+    ended: Vec<(u32, Arc<Node>, bool)>,
+}
+
+impl Publication {
+    /// Starts to note the locks that transactions take.
+    pub fn begin(load: Load<'_>, contested: Contested) -> Publication {
+        let Load { loader, table, files, .. } = load;
+        debug_assert!(!files.is_empty(), "a load of no rows is published");
+        let owner = loader.transactions().new_owner();
+        Publication {
+            journal: table.journals().open(JOURNAL_LOCKS),
+            staged: Staged::new(table, files, &runs_of(table, files, loader.options())),
+            met: Met::new(table, files.len()),
+            watch: Watch::new(table, owner, files.len()),
+            contested,
+            guard: loader.commits().snapshots().take(),
+            rounds: 0,
+        }
+    }
+
+    /// The owner of its locks.
+    pub fn owner(&self) -> &Arc<Owner> {
+        self.watch.owner()
+    }
+
+    /// Releases its locks, for others that wait for them.
+    pub fn let_go(&mut self) {
+        self.watch.let_go();
+    }
+
+    /// Does a round, or the last one and the commit. `ownership` is updated even on an error.
+    pub fn step(&mut self, load: Load<'_>, ownership: &mut Ownership) -> Result<Round> {
+        load.table.check_newest()?;
+        let is_last = self.rounds >= MAX_ROUNDS || self.rounds > 0 && self.is_near(load);
+        if is_last && self.watch.carried() <= load.loader.options().load_rest {
+            return self.publish(load, ownership);
+        }
+        self.rounds += 1;
+        let (guard, lists) = {
+            let _turn = load.loader.commits().lock();
+            (load.loader.commits().snapshots().take(), lists(load.table))
+        };
+        self.met.catch_up(load, &self.staged, &lists)?;
+        self.guard = guard;
+        self.look_at_memory(load)?;
+        let blocker = self.watch.lock(load, &self.staged)?;
+        // Decided early, so that the last round seldom has to.
+        self.rejected(load);
+        Ok(blocker.map_or(Round::More, Round::Blocked))
+    }
+
+    /// By file: the rows that must not appear, as far as the rounds have seen.
+    fn rejected(&mut self, load: Load<'_>) -> Vec<RoaringBitmap> {
+        let files = load.files;
+        if load.on_duplicate != OnDuplicate::Skip {
+            return files.iter().map(|file| file.rejected.clone()).collect();
+        }
+        let mut skipped: Vec<RoaringBitmap> =
+            (0..files.len()).map(|at| self.met.skipped(at) | self.watch.skipped(at)).collect();
+        self.contested.update(&skipped);
+        for (at, skipped) in skipped.iter_mut().enumerate() {
+            debug_assert!(
+                self.contested.rejected(at).is_none() || files[at].rejected.is_empty(),
+                "rows of file {at} were rejected before they were contested"
+            );
+            *skipped |= self.contested.rejected(at).unwrap_or(&files[at].rejected);
+        }
+        skipped
+    }
+
+    /// Whether little has changed since the last round.
+    fn is_near(&self, load: Load<'_>) -> bool {
+        let noted = self.journal.len();
+        noted.is_some_and(|locks| locks <= load.loader.options().load_rest)
+            && !self.met.is_behind(&self.staged, &lists(load.table))
+    }
+
+    fn look_at_memory(&mut self, load: Load<'_>) -> Result<()> {
+        if load.table.key_columns().is_none() && !load.table.has_unique_index() {
+            return Ok(());
+        }
+        if self.rounds == 1 {
+            self.watch.scan(&self.staged)?;
+        }
+        self.watch.follow(&self.staged, &self.journal)
+    }
+
+    fn publish(&mut self, load: Load<'_>, ownership: &mut Ownership) -> Result<Round> {
+        let Load { loader, table, files, .. } = load;
         let mut turn = loader.commits().lock();
-        let commit = turn.next();
+        loader.commits().check_open()?;
         table.check_newest()?;
-        // List the segments before searching the rowstore again: a concurrent insert then either
-        // has its lock already or finds the new rows.
+        let (commit, lists) = (turn.next(), lists(table));
+        // List the segments before the last look at memory: a concurrent insert then either has its
+        // lock already or finds the new rows.
         let states: Vec<Arc<SegmentState>> =
-            self.files.iter().map(|file| file.state(commit, loader.files())).collect();
-        list(table, self.files, &states);
-        let appended = self.resolve_finally(seen, replaced).and_then(|(replaced, held)| {
-            let payload = self.record(commit, &replaced)?;
-            Ok((turn.append(&payload)?, replaced, held))
+            files.iter().map(|file| file.state(commit, loader.files())).collect();
+        let runs = runs_of(table, files, loader.options());
+        list(table, files, &states, &runs);
+        let appended = self.last_round(load, &lists).and_then(|outcome| match outcome {
+            Ok(outcome) if outcome.is_nothing(files) => Ok(Ok(None)),
+            Ok(outcome) => {
+                let payload = outcome.record(commit, load, &runs)?;
+                Ok(Ok(Some((turn.append(&payload)?, outcome))))
+            }
+            Err(blocker) => Ok(Err(blocker)),
         });
-        let (committed, replaced, held) = match appended {
-            Ok(appended) => appended,
-            Err(error) => {
-                unlist(table, self.files);
-                return Err(error);
+        let (committed, outcome) = match appended {
+            Ok(Ok(Some(appended))) => appended,
+            other => {
+                unlist(table, files);
+                drop(turn);
+                return match other? {
+                    Err(blocker) => Ok(Round::Blocked(blocker)),
+                    // Rows were skipped in favour of existing ones, which must be as durable.
+                    Ok(_) => loader.commits().sync_log().map(|()| Round::Done(0)),
+                };
             }
         };
         debug_assert!(
@@ -91,77 +201,119 @@ impl Publication<'_> {
             "a load of commit {commit} is logged as {}",
             committed.commit
         );
-        let oldest = loader.commits().snapshots().oldest();
-        for (file, added) in self.files.iter().zip(&states) {
-            debug_assert!(
-                added.deleted_rows() <= file.rejected.len(),
-                "{} rows are deleted of which {} were rejected",
-                added.deleted_rows(),
-                file.rejected.len()
-            );
-            if added.deleted_rows() != file.rejected.len() {
-                added.delete(commit, file.rejected.clone(), commit);
-            }
-        }
-        for ReplacedNode { node, .. } in &replaced.nodes {
-            // The key's row is now in one of the new segments: changed and moved, not deleted.
-            node.push_version(Version { commit, content: commit, change: Change::Flushed });
-        }
-        drop(held);
-        for ReplacedRows { state, rows, .. } in replaced.rows.values() {
-            state.delete(commit, rows.clone(), oldest);
-        }
-        table.set_changed(commit);
         *ownership = Ownership::Table;
+        if table.has_unique_index() && !outcome.replaced.is_empty() {
+            table.set_cleared(commit);
+        }
+        let oldest = loader.commits().snapshots().oldest();
+        outcome.apply(commit, oldest, &states);
+        table.set_changed(commit);
         drop(turn);
-        loader.commits().settle_strictly(committed)
+        loader.commits().settle_strictly(committed)?;
+        Ok(Round::Done(outcome.live_rows(files)))
     }
 
-    /// Second phase, under the commit lock: repeats everything if the table was changed, otherwise
-    /// only the search in memory, and locks the rows to replace.
-    fn resolve_finally(
+    /// Follows what was committed since the last round. Must be called under the commit lock, after
+    /// the load's segments are listed. Returns the holder of a lock that has to be waited for.
+    fn last_round(
         &mut self,
-        seen: Timestamp,
-        mut replaced: Replaced,
-    ) -> Result<(Replaced, HeldLocks)> {
-        let (table, on_duplicate) = (self.table, self.on_duplicate);
-        invariant!(
-            table.changed() >= seen,
-            "a table changed by commit {seen} was last changed by {}",
-            table.changed()
-        );
-        if table.changed() != seen {
-            let lists = lists(table);
-            replaced = resolve_outside(table, on_duplicate, self.files, &lists)?;
-            unique::check_segments(table, &lists, &unlisted(table, self.files))?;
-        } else {
-            replaced.nodes.clear();
-            if table.key_columns().is_some() {
-                resolve_rowstores(table, on_duplicate, self.files, &mut replaced)?;
+        load: Load<'_>,
+        lists: &[Arc<SegmentList>],
+    ) -> Result<std::result::Result<Outcome, Blocker>> {
+        self.met.catch_up(load, &self.staged, lists)?;
+        if !plant::is(Bug::LoadPhaseTwo) {
+            self.look_at_memory(load)?;
+        }
+        if let Some(blocker) = self.watch.lock(load, &self.staged)? {
+            return Ok(Err(blocker));
+        }
+        Ok(Ok(self.outcome(load)))
+    }
+
+    fn outcome(&mut self, load: Load<'_>) -> Outcome {
+        let (rejected, on_duplicate) = (self.rejected(load), load.on_duplicate);
+        let is_live = |row: &LoadedRow| !rejected[row.file].contains(row.row);
+        let mut ended = Vec::new();
+        for (partition, node, same) in self.watch.met() {
+            let lives_on = same.iter().any(is_live);
+            let ends = match node.newest().map(|version| version.change) {
+                Some(Change::Put(_)) => on_duplicate == OnDuplicate::Replace,
+                // An older snapshot may still need the tombstone, but it must not hide the new row.
+                Some(Change::Delete) => lives_on,
+                Some(Change::Flushed) | None => false,
+            };
+            if ends {
+                ended.push((partition, node.clone(), lives_on));
             }
         }
-        unique::check_memory(table, &unlisted(table, self.files))?;
-        let owner = self.loader.transactions().new_owner();
-        let held = HeldLocks::lock(&replaced.nodes, owner, table)?;
-        Ok((replaced, held))
+        ended.sort_unstable_by(|a, b| (a.0, a.1.key()).cmp(&(b.0, b.1.key())));
+        debug_assert!(
+            ended.is_sorted_by(|a, b| (a.0, a.1.key()) < (b.0, b.1.key())),
+            "a row in memory ends twice in one load"
+        );
+        let replaced = match on_duplicate {
+            OnDuplicate::Replace => self.met.replaced(),
+            _ => Vec::new(),
+        };
+        Outcome { rejected, replaced, ended }
+    }
+}
+
+impl Outcome {
+    /// Number of rows that the table gains.
+    fn live_rows(&self, files: &[Loaded]) -> u64 {
+        let live = |(file, rejected): (&Loaded, &RoaringBitmap)| {
+            let rows = file.segment.rows() as u64;
+            invariant!(rejected.len() <= rows, "{} of {rows} rows are rejected", rejected.len());
+            rows - rejected.len()
+        };
+        files.iter().zip(&self.rejected).map(live).sum()
     }
 
-    fn record(&self, commit: Timestamp, replaced: &Replaced) -> Result<Vec<u8>> {
-        let table = self.table;
+    /// Whether no row comes or goes.
+    fn is_nothing(&self, files: &[Loaded]) -> bool {
+        self.live_rows(files) == 0 && self.replaced.is_empty() && self.ended.is_empty()
+    }
+
+    fn record(&self, commit: Timestamp, load: Load<'_>, runs: &[RunPlace]) -> Result<Vec<u8>> {
+        let Load { table, files, .. } = load;
         debug_assert!(
-            replaced.rows.values().all(|one| !one.rows.is_empty()),
+            self.replaced.iter().all(|one| !one.rows.is_empty()),
             "no row of a segment is replaced"
         );
         let place = |partition| table.place(table.partition(partition));
         let mut payload = record::begin(commit);
-        for ReplacedNode { partition, node } in &replaced.nodes {
+        for (partition, node, _) in &self.ended {
             record::delete(&mut payload, place(*partition), node.key());
         }
-        for ReplacedRows { partition, state, rows } in replaced.rows.values() {
+        for ReplacedRows { partition, state, rows } in &self.replaced {
             record::delete_rows(&mut payload, place(*partition), state.id(), rows)?;
         }
-        add_segments(&mut payload, table, self.files)?;
+        add_segments(&mut payload, table, files, (&self.rejected, runs))?;
         Ok(payload)
+    }
+
+    /// Changes the rows of the table. Must be called under the commit lock.
+    fn apply(&self, commit: Timestamp, oldest: Timestamp, states: &[Arc<SegmentState>]) {
+        invariant!(
+            states.len() == self.rejected.len(),
+            "rows of {} of {} segments are rejected",
+            self.rejected.len(),
+            states.len()
+        );
+        for (state, rejected) in states.iter().zip(&self.rejected) {
+            if state.deleted_rows() != rejected.len() {
+                state.delete(commit, rejected.clone(), commit);
+            }
+        }
+        for (_, node, lives_on) in &self.ended {
+            // A row of the load with its key is the same row, changed and moved.
+            let change = if *lives_on { Change::Flushed } else { Change::Delete };
+            node.push_version(Version { commit, content: commit, change });
+        }
+        for ReplacedRows { state, rows, .. } in &self.replaced {
+            state.delete(commit, rows.clone(), oldest);
+        }
     }
 }
 
@@ -172,24 +324,27 @@ pub(super) fn with_table(
     table: &Arc<Table>,
     files: &[Loaded],
     ownership: &mut Ownership,
-) -> Result<()> {
+) -> Result<u64> {
     debug_assert!(
         table.created() == 0 && files.iter().all(|file| file.rejected.is_empty()),
         "table {} is not new, or rows of it were rejected",
         table.schema().name
     );
+    let rejected = vec![RoaringBitmap::new(); files.len()];
     let mut payload = record::begin(0);
     record::create_table(&mut payload, table.schema())?;
-    add_segments(&mut payload, table, files)?;
+    let runs = runs_of(table, files, loader.options());
+    add_segments(&mut payload, table, files, (&rejected, &runs))?;
     loader.catalog().commit(payload, |contents, commit| {
         contents.add(table, commit)?;
         let states: Vec<Arc<SegmentState>> =
             files.iter().map(|file| file.state(commit, loader.files())).collect();
-        list(table, files, &states);
+        list(table, files, &states, &runs);
         table.set_changed(commit);
         *ownership = Ownership::Table;
         Ok(())
-    })
+    })?;
+    Ok(files.iter().map(|file| file.segment.rows() as u64).sum())
 }
 
 /// The segments of each partition.
@@ -197,16 +352,23 @@ fn lists(table: &Table) -> Vec<Arc<SegmentList>> {
     table.partitions().iter().map(Partition::segments).collect()
 }
 
-/// The load's segments as if they belonged to the table; empty if there is no index to check.
-pub(super) fn unlisted(table: &Table, files: &[Loaded]) -> Vec<SegmentState> {
-    if !table.has_unique_index() {
-        return Vec::new();
+/// The runs of a load's files.
+fn runs_of(table: &Table, files: &[Loaded], options: &StoreOptions) -> Vec<RunPlace> {
+    let mut runs = vec![RunPlace { number: 0, level: 0 }; files.len()];
+    for partition in table.partitions() {
+        let is_own = |at: &usize| files[*at].partition == partition.number();
+        let own: Vec<usize> = (0..files.len()).filter(is_own).collect();
+        let segments: Vec<&Segment> = own.iter().map(|at| &*files[*at].segment).collect();
+        for (at, run) in own.into_iter().zip(new_runs(&segments, options)) {
+            runs[at] = run;
+        }
     }
-    files.iter().map(Loaded::unlisted_state).collect()
+    debug_assert!(runs.iter().all(|run| run.number > 0), "a file of a load is in no run");
+    runs
 }
 
 /// Lists the states of a load's files in their partitions.
-fn list(table: &Table, files: &[Loaded], states: &[Arc<SegmentState>]) {
+fn list(table: &Table, files: &[Loaded], states: &[Arc<SegmentState>], runs: &[RunPlace]) {
     invariant!(
         files.len() == states.len()
             && files.iter().all(|file| (file.partition as usize) < table.partitions().len()),
@@ -214,34 +376,50 @@ fn list(table: &Table, files: &[Loaded], states: &[Arc<SegmentState>]) {
         states.len(),
         files.len()
     );
+    debug_assert!(runs.len() == files.len(), "{} of {} files are in runs", runs.len(), files.len());
     for partition in table.partitions() {
-        let own = files.iter().zip(states).filter(|(file, _)| file.partition == partition.number());
-        partition.update_segments(|list| list.extend(own.map(|(_, state)| state.clone())));
+        let is_own = |at: &usize| files[*at].partition == partition.number();
+        let own = (0..files.len()).filter(is_own);
+        partition.update_segments(|list| {
+            own.for_each(|at| list.add(runs[at], vec![states[at].clone()]));
+        });
     }
 }
 
 /// Removes a load's files from the lists of their partitions.
 fn unlist(table: &Table, files: &[Loaded]) {
-    let is_own = |state: &SegmentState| files.iter().any(|file| file.segment.id() == state.id());
+    let own: Set<u64> = files.iter().map(|file| file.segment.id()).collect();
     for partition in table.partitions() {
-        partition.update_segments(|list| list.retain(|state| !is_own(state)));
+        partition.update_segments(|list| list.remove(&own));
     }
     debug_assert!(
-        !table.segments().iter().any(|state| is_own(state)),
+        !table.segments().iter().any(|state| own.contains(&state.id())),
         "a segment of a refused load is still listed"
     );
 }
 
 /// Appends the load's segments to a record.
-fn add_segments(payload: &mut Vec<u8>, table: &Table, files: &[Loaded]) -> Result<()> {
+fn add_segments(
+    payload: &mut Vec<u8>,
+    table: &Table,
+    files: &[Loaded],
+    (rejected, runs): (&[RoaringBitmap], &[RunPlace]),
+) -> Result<()> {
+    debug_assert!(files.len() == rejected.len(), "{} files of a load are logged", files.len());
+    debug_assert!(files.len() == runs.len(), "{} runs are logged", runs.len());
     let mut added = 0;
     for partition in table.partitions() {
-        let own = files.iter().filter(|file| file.partition == partition.number());
-        let segments: Vec<NewSegment> = own
-            .map(|file| NewSegment { id: file.segment.id(), deleted: file.rejected.clone() })
+        let is_own = |at: &usize| files[*at].partition == partition.number();
+        let own = || (0..files.len()).filter(is_own);
+        let segments: Vec<NewSegment> = own()
+            .map(|at| NewSegment { id: files[at].segment.id(), deleted: rejected[at].clone() })
             .collect();
         if !segments.is_empty() {
             record::add_segments(payload, table.place(partition), &segments)?;
+        }
+        for at in own() {
+            let description = Description::of_segment(&files[at].segment, runs[at]);
+            record::describe(payload, table.place(partition), &description);
         }
         added += segments.len();
     }

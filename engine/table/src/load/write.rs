@@ -1,14 +1,16 @@
-//! Writing a load's rows as one sorted segment.
+//! Writing a load's rows as sorted segments.
 
 use crate::layout::gather::{Pick, gather, rows_at_once};
 use crate::layout::keys::KeyRows;
+use crate::load::inside::is_ordered;
 use crate::load::loaded::{Loaded, OnDuplicate};
 use crate::load::loader::Loader;
 use crate::load::pending::SegmentRows;
 use crate::table::version::Table;
 use nacre_column::{Batch, Values, Vector};
 use nacre_segment::{Segment, SegmentBuilder};
-use nacre_types::{DataType, Result, invariant, key};
+use nacre_types::hash::{Map, Set};
+use nacre_types::{DataType, Error, Result, invariant, key};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -18,50 +20,185 @@ struct KeyAt {
     pick: Pick,
 }
 
-/// Writes rows of a partition as a segment. `before` are the load's segments so far.
-pub(super) fn write_sorted(
-    loader: &Loader,
-    table: &Table,
-    partition: u32,
-    rows: SegmentRows,
-    on_duplicate: OnDuplicate,
-    before: &[Loaded],
-) -> Result<Loaded> {
-    let SegmentRows { mut batches, count } = rows;
-    debug_assert!(
-        batches.iter().map(|batch| batch.rows).sum::<usize>() == count,
-        "a segment of {count} rows is made of others"
-    );
-    let layout = table.layout();
-    let mut builder = table.segment_builder();
-    if layout.key_columns().is_none() {
-        number_rows(table, partition, &mut batches, count);
+/// Rows with the same primary key, and different values of other unique keys, that are written
+/// together: each is in a file of its own, because a file has a key once.
+const MAX_LAYERS: usize = 64;
+
+/// Where a load writes rows.
+pub(super) struct Target<'a> {
+    pub loader: &'a Loader,
+    pub table: &'a Table,
+    pub partition: u32,
+    pub on_duplicate: OnDuplicate,
+    pub round: usize,
+}
+
+impl Target<'_> {
+    /// Writes rows of a partition and adds their files: one, or more if a primary key occurs
+    /// several times and more than the key decides which row appears. Returns the numbers of the
+    /// rows of each file, which are in the last column of such rows.
+    pub fn write(&self, rows: SegmentRows, files: &mut Vec<Loaded>) -> Result<Vec<Vec<i64>>> {
+        let SegmentRows { mut batches, count } = rows;
+        debug_assert!(
+            batches.iter().map(|batch| batch.rows).sum::<usize>() == count,
+            "a segment of {count} rows is made of others"
+        );
+        let (table, layout) = (self.table, self.table.layout());
+        let numbers = if is_ordered(table, self.on_duplicate) {
+            take_numbers(&mut batches)
+        } else {
+            Vec::new()
+        };
+        debug_assert!(
+            numbers.is_empty() || numbers.len() == count,
+            "{} of {count} rows are numbered",
+            numbers.len()
+        );
+        if layout.key_columns().is_none() {
+            number_rows(table, self.partition, &mut batches, count);
+        }
+        let row_number = [table.schema().columns.len()];
+        let columns = layout.key_columns().unwrap_or(&row_number);
+        let mut keys = encode_keys(columns, &batches);
+        debug_assert!(keys.len() == count, "{} keys of {count} rows", keys.len());
+        keys.iter().try_for_each(|at| key::check_length(&at.bytes))?;
+        let in_order = keys.windows(2).all(|pair| pair[0].bytes < pair[1].bytes);
+        if in_order && layout.sort_columns().is_none() {
+            let mut builder = table.segment_builder();
+            batches.iter().for_each(|batch| builder.push(batch));
+            self.complete(builder, files)?;
+            return Ok(vec![numbers]);
+        }
+        if !in_order {
+            // Stable: among equal keys, the earlier row comes first.
+            keys.sort_by(|a, b| a.bytes.cmp(&b.bytes));
+        }
+        let mut all = Vec::new();
+        for mut keys in self.layers(keys, &batches)? {
+            debug_assert!(
+                keys.windows(2).all(|pair| pair[0].bytes < pair[1].bytes),
+                "a segment of a load has a key twice"
+            );
+            if let Some(sort) = layout.sort_columns() {
+                sort_by_order(sort, &mut keys, &batches);
+            }
+            let mut builder = table.segment_builder();
+            self.push_in_order(&keys, &batches, &mut builder);
+            self.complete(builder, files)?;
+            if !numbers.is_empty() {
+                let first = firsts(&batches);
+                let number = |key: &KeyAt| numbers[place(key.pick, &first)];
+                all.push(keys.iter().map(number).collect());
+            }
+        }
+        Ok(all)
     }
-    let row_number = [table.schema().columns.len()];
-    let columns = layout.key_columns().unwrap_or(&row_number);
-    let keys = encode_keys(columns, &batches);
-    debug_assert!(keys.len() == count, "{} keys of {count} rows", keys.len());
-    keys.iter().try_for_each(|at| key::check_length(&at.bytes))?;
-    let in_order = keys.windows(2).all(|pair| pair[0].bytes < pair[1].bytes);
-    if in_order && layout.sort_columns().is_none() {
-        batches.iter().for_each(|batch| builder.push(batch));
-    } else {
-        let at_once = |longest| rows_at_once(longest, loader.options().gather_bytes());
-        push_in_order(table, on_duplicate, keys, &batches, &mut builder, &at_once)?;
+
+    fn complete(&self, builder: SegmentBuilder, files: &mut Vec<Loaded>) -> Result<()> {
+        let (table, partition, layout) = (self.table, self.partition, self.table.layout());
+        let is_own = |file: &&Loaded| file.partition == partition;
+        let besides: Vec<&Segment> =
+            files.iter().filter(is_own).map(|file| &*file.segment).collect();
+        let rows = builder.rows();
+        debug_assert!(rows > 0, "a load writes a file of no rows");
+        let builder = table.partition(partition).with_key_filter(layout, builder, &besides, &[]);
+        let builder = layout.with_order_bounds(builder)?;
+        let segment = self.loader.files().write_segment(builder, table.id())?;
+        invariant!(segment.rows() == rows, "{} of {rows} rows are written", segment.rows());
+        let (rejected, numbers) = (RoaringBitmap::new(), Map::default());
+        files.push(Loaded { partition, segment, rejected, round: self.round, numbers });
+        Ok(())
     }
-    let besides: Vec<&Segment> = before
-        .iter()
-        .filter(|file| file.partition == partition)
-        .map(|file| &*file.segment)
-        .collect();
-    let builder = table.partition(partition).with_key_filter(layout, builder, &besides, &[]);
-    let segment = loader.files().write_segment(builder)?;
-    invariant!(
-        segment.rows() <= count && (segment.rows() == count || on_duplicate != OnDuplicate::Error),
-        "a load of {count} rows has written {}",
-        segment.rows()
-    );
-    Ok(Loaded { partition, segment, rejected: RoaringBitmap::new() })
+
+    /// Divides sorted rows into layers in which each key occurs once: keys must be unique within a
+    /// segment, even among deleted rows, or a search could find the wrong row. Rows that cannot
+    /// matter are left out: those that have all unique keys of the row that the option selects.
+    fn layers(&self, keys: Vec<KeyAt>, batches: &[Batch]) -> Result<Vec<Vec<KeyAt>>> {
+        debug_assert!(
+            keys.is_sorted_by(|a, b| a.bytes <= b.bytes),
+            "rows are divided into layers before they are sorted"
+        );
+        let mut layers: Vec<Vec<KeyAt>> = vec![Vec::with_capacity(keys.len())];
+        let mut keys = keys.into_iter().peekable();
+        while let Some(first) = keys.next() {
+            if keys.peek().is_none_or(|next| next.bytes != first.bytes) {
+                layers[0].push(first);
+                continue;
+            }
+            let mut same = vec![first];
+            while let Some(next) = keys.next_if(|next| next.bytes == same[0].bytes) {
+                if self.on_duplicate == OnDuplicate::Error {
+                    let layout = self.table.layout();
+                    let key = key::decode(&next.bytes, &layout.key_types())?;
+                    return Err(layout.duplicate(&key));
+                }
+                same.push(next);
+            }
+            if self.on_duplicate == OnDuplicate::Replace {
+                same.reverse();
+            }
+            let mut known: Set<Vec<u8>> = Set::default();
+            same.retain(|row| known.insert(self.other_keys(row.pick, batches)));
+            if same.len() > MAX_LAYERS {
+                return Err(Error::limit(format!(
+                    "more than {MAX_LAYERS} rows of a load have one primary key and different \
+                     values of other unique keys"
+                ))
+                .with_hint("load fewer rows at once"));
+            }
+            if layers.len() < same.len() {
+                layers.resize_with(same.len(), Vec::new);
+            }
+            same.into_iter().zip(&mut layers).for_each(|(row, layer)| layer.push(row));
+        }
+        debug_assert!(
+            layers.iter().all(|layer| !layer.is_empty()),
+            "a layer of a load has no rows"
+        );
+        Ok(layers)
+    }
+
+    /// The encoded unique keys of a row besides its primary key.
+    fn other_keys(&self, pick: Pick, batches: &[Batch]) -> Vec<u8> {
+        let (batch, mut keys) = (&batches[pick.batch as usize], Vec::new());
+        for index in self.table.unique_indexes() {
+            let columns: Vec<&Vector> =
+                index.columns().iter().map(|column| &*batch.columns[*column]).collect();
+            KeyRows::new(&columns).put(pick.row as usize, &mut keys);
+        }
+        keys
+    }
+
+    /// Pushes rows in this order.
+    fn push_in_order(&self, keys: &[KeyAt], batches: &[Batch], builder: &mut SegmentBuilder) {
+        let columns = self.table.layout().segment_columns();
+        let types: Vec<DataType> = columns.iter().map(|column| column.data_type).collect();
+        let batches: Vec<&Batch> = batches.iter().collect();
+        let longest = batches.iter().map(|batch| batch.longest_row()).max().unwrap_or(0);
+        for run in keys.chunks(rows_at_once(longest, self.loader.options().gather_bytes())) {
+            let picks: Vec<Pick> = run.iter().map(|key| key.pick).collect();
+            builder.push(&gather(&types, &batches, &picks));
+        }
+        invariant!(
+            builder.rows() == keys.len(),
+            "{} of {} rows are written",
+            builder.rows(),
+            keys.len()
+        );
+    }
+}
+
+/// Takes the last column off, which numbers the rows.
+fn take_numbers(batches: &mut [Batch]) -> Vec<i64> {
+    let mut numbers = Vec::new();
+    for batch in batches {
+        let column = batch.columns.pop();
+        match column.as_ref().map(|column| column.flat()).as_deref() {
+            Some(Values::I64(values)) => numbers.extend_from_slice(values),
+            _ => invariant!(false, "the rows of a load are not numbered"),
+        }
+    }
+    numbers
 }
 
 /// Appends the hidden row numbers of new rows as a column.
@@ -80,73 +217,28 @@ fn number_rows(table: &Table, partition: u32, batches: &mut [Batch], count: usiz
     debug_assert!(reserved.next().is_none(), "a row number is left of those for {count} rows");
 }
 
-/// Pushes rows in the table's order. If a key occurs twice, pushes only the row that the option
-/// selects: keys must be unique within a segment, even among deleted rows, or a search could find
-/// the wrong row.
-fn push_in_order(
-    table: &Table,
-    on_duplicate: OnDuplicate,
-    mut keys: Vec<KeyAt>,
-    batches: &[Batch],
-    builder: &mut SegmentBuilder,
-    at_once: &dyn Fn(usize) -> usize,
-) -> Result<()> {
-    let layout = table.layout();
-    // Stable: among equal keys, the earlier row comes first.
-    keys.sort_by(|a, b| a.bytes.cmp(&b.bytes));
-    match on_duplicate {
-        OnDuplicate::Error => {
-            if let Some(pair) = keys.windows(2).find(|pair| pair[0].bytes == pair[1].bytes) {
-                let key = key::decode(&pair[0].bytes, &layout.key_types())?;
-                return Err(layout.duplicate(&key));
-            }
-        }
-        OnDuplicate::Skip => keys.dedup_by(|later, kept| later.bytes == kept.bytes),
-        OnDuplicate::Replace => keys.dedup_by(|later, kept| {
-            let same = later.bytes == kept.bytes;
-            if same {
-                std::mem::swap(later, kept);
-            }
-            same
-        }),
-    }
-    debug_assert!(
-        keys.windows(2).all(|pair| pair[0].bytes < pair[1].bytes),
-        "a segment of a load has a key twice"
-    );
-    if let Some(sort) = layout.sort_columns() {
-        sort_by_order(sort, &mut keys, batches);
-    }
-    let types: Vec<DataType> = layout.segment_columns().iter().map(|c| c.data_type).collect();
-    let batches: Vec<&Batch> = batches.iter().collect();
-    let longest = batches.iter().map(|batch| batch.longest_row()).max().unwrap_or(0);
-    for run in keys.chunks(at_once(longest)) {
-        let picks: Vec<Pick> = run.iter().map(|key| key.pick).collect();
-        builder.push(&gather(&types, &batches, &picks));
-    }
-    invariant!(
-        builder.rows() == keys.len(),
-        "{} of {} rows are written",
-        builder.rows(),
-        keys.len()
-    );
-    Ok(())
-}
-
 /// Sorts rows in key order by the columns of the sort key.
 fn sort_by_order(sort: &[usize], keys: &mut [KeyAt], batches: &[Batch]) {
     let orders = encode_keys(sort, batches);
-    let mut first = Vec::with_capacity(batches.len());
-    let mut next = 0;
-    for batch in batches {
-        first.push(next);
-        next += batch.rows;
-    }
-    invariant!(orders.len() == next, "{} sort keys of {next} rows", orders.len());
+    let first = firsts(batches);
+    debug_assert!(keys.len() <= orders.len(), "{} sort keys of {} rows", orders.len(), keys.len());
     // Stable: among equal sort keys, the lower key comes first.
-    keys.sort_by_key(|key| {
-        orders[first[key.pick.batch as usize] + key.pick.row as usize].bytes.as_slice()
-    });
+    keys.sort_by_key(|key| orders[place(key.pick, &first)].bytes.as_slice());
+}
+
+/// The position of each batch's first row among the rows of all.
+fn firsts(batches: &[Batch]) -> Vec<usize> {
+    let mut next = 0;
+    let first = |batch: &Batch| {
+        next += batch.rows;
+        next - batch.rows
+    };
+    batches.iter().map(first).collect()
+}
+
+/// A row's position among the rows of all batches.
+fn place(pick: Pick, firsts: &[usize]) -> usize {
+    firsts[pick.batch as usize] + pick.row as usize
 }
 
 /// Encodes these columns of all rows of all batches, without a limit on the length.

@@ -78,7 +78,7 @@ fn unlist(context: &TaskContext, segments: &Set<u64>, part_files: &Set<u64>) {
             );
             list.iter().for_each(|state| state.forget_parts(part_files));
             if list.iter().any(is_gone) {
-                partition.update_segments(|list| list.retain(|state| !is_gone(state)));
+                partition.update_segments(|list| list.remove(segments));
             }
         }
     }

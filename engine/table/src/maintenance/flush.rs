@@ -1,23 +1,100 @@
-//! Flush: writes the committed rows of a rowstore as sorted segments, in one commit that does not
-//! change the table's contents. Writers are not blocked while the files are written: rows that are
-//! locked or changed meanwhile stay in the rowstore and are marked deleted in the new segment from
-//! the start.
+//! Flush: moves the committed rows of a rowstore into segments, without changing the table's
+//! contents and without blocking writers.
+//!
+//! A flush is a state machine, like a merge: each step reads, sorts, writes, commits or frees a
+//! bounded number of rows. It goes through the rowstore in key order, one *slice* after the other.
+//! A slice is a range of keys; its rows become one file, in a commit of its own, so that the commit
+//! lock is held for a bounded time. The files of one flush are disjoint in key order. If the table
+//! has a sort key, rows are sorted by it within each file.
+//!
+//! Rows that are locked when they are read stay in the rowstore; the record names them. Rows that
+//! are changed or locked while the file is written are marked deleted in the new segment from the
+//! start. A flush that is abandoned keeps the slices that it has committed.
 
 use crate::commit::commits::Committed;
+use crate::index::indexes::Sweep;
 use crate::layout::rows::to_segment_batch;
-use crate::maintenance::context::TaskContext;
+use crate::maintenance::context::{Progress, TaskContext};
 use crate::maintenance::written::check_segment;
-use crate::record::{self, NewSegment};
-use crate::segments::state::SegmentState;
+use crate::record::{self, Description, FlushedRange, NewSegment, Place};
+use crate::segments::files::NewFiles;
+use crate::segments::names::FileKind;
+use crate::segments::state::{FOREVER, SegmentState};
 use crate::table::partition::Partition;
+use crate::table::run::place_at_end;
 use crate::table::version::Table;
 use nacre_log::MAX_RECORD_BYTES;
 use nacre_rowstore::{Change, Key, Node, Row};
 use nacre_segment::{Segment, SegmentBuilder};
+use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, Result, Timestamp, invariant, limits, row};
 use roaring::RoaringBitmap;
-use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Rows of a file at most, because its commit marks each of them under the commit lock.
+const SLICE_ROWS: usize = 32 << 10;
+/// Bytes of keys after which a slice takes no more rows: its record may have to name each of them.
+const SLICE_KEY_BYTES: usize = if cfg!(test) { 1 << 20 } else { 4 << 20 };
+const _: () = assert!(SLICE_KEY_BYTES + limits::MAX_KEY_BYTES + SLICE_ROWS * 8 < MAX_RECORD_BYTES);
+/// Nodes to read, or rows to sort, per step.
+const READ_ROWS: usize = limits::BLOCK_ROWS;
+/// Bytes of rows after which a step reads no more.
+const READ_BYTES: usize = 1 << 20;
+/// Nodes or index entries to free per step.
+const FREE_ROWS: usize = 2048;
+
+/// A flush of one partition in progress. Only one runs at a time.
+pub(crate) struct Flush {
+    table: Arc<Table>,
+    partition: u32,
+    stage: Stage,
+    slice: Slice,
+    files: NewFiles,
+    /// The run of the files so far. No merge begins before the flush ends.
+    run: Option<u64>,
+    /// The oldest snapshot that kept versions of a slice in memory.
+    kept_for: Timestamp,
+}
+
+/// What the next step does.
+enum Stage {
+    /// Reads rows of the slice.
+    Read,
+    /// Merges the sorted parts of the slice.
+    Sort,
+    /// Writes the file, and commits it once it is complete.
+    Write,
+    /// Frees what no snapshot needs of the slice's nodes after this key.
+    Free(Option<Key>),
+    /// Removes index entries that no row needs.
+    Sweep(Sweep),
+}
+
+/// A range of keys that becomes one file.
+struct Slice {
+    /// The key before the slice.
+    after: Option<Key>,
+    /// The last key visited.
+    to: Option<Key>,
+    /// Only rows committed up to this timestamp are flushed; `None` before the first is read.
+    upto: Option<Timestamp>,
+    /// Its rows in the order of the file.
+    rows: Vec<FlushRow>,
+    builder: SegmentBuilder,
+    /// Rows not in the builder yet, each part in sort order; only with a sort key.
+    parts: Vec<std::vec::IntoIter<SortedRow>>,
+    /// Nodes with rows that are old enough, but locked.
+    locked: Vec<Arc<Node>>,
+    /// Rows read.
+    read: usize,
+    /// Their bytes, and those of the keys that the record may have to name.
+    bytes: usize,
+    key_bytes: usize,
+    /// Whether there are no rows after it.
+    is_last: bool,
+    /// The commit that has flushed it.
+    committed: Timestamp,
+}
 
 /// A rowstore row being flushed.
 struct FlushRow {
@@ -26,10 +103,11 @@ struct FlushRow {
     commit: Timestamp,
 }
 
-/// A complete and synced file, with its rows in order.
-struct NewFile {
-    segment: Arc<Segment>,
-    rows: Vec<FlushRow>,
+/// A row with its position in the order of the sort key.
+struct SortedRow {
+    order: Vec<u8>,
+    row: Row,
+    flush: FlushRow,
 }
 
 /// Flushes all committed rows of a table. Only one flush runs at a time.
@@ -37,7 +115,7 @@ pub(crate) fn flush_table(context: &TaskContext, table: &Arc<Table>) -> Result<(
     loop {
         let table = context.catalog().newest(table)?;
         for partition in table.partitions() {
-            while flush_partition(context, &table, partition)? {}
+            flush_partition(context, &table, partition)?;
         }
         if table.is_newest() {
             return Ok(());
@@ -45,383 +123,452 @@ pub(crate) fn flush_table(context: &TaskContext, table: &Arc<Table>) -> Result<(
     }
 }
 
-/// Flushes the committed rows of a partition, the oldest first if one record cannot name them all.
-/// Returns whether there are more.
-pub(crate) fn flush_partition(
-    context: &TaskContext,
-    table: &Table,
-    partition: &Partition,
-) -> Result<bool> {
-    debug_assert!(
-        std::ptr::eq(table.partition(partition.number()), partition),
-        "partition {} of another table is flushed",
-        partition.number()
-    );
-    let guard = context.snapshots().take();
-    if !table.is_newest() {
-        // Rows up to the snapshot may have a newer schema version than this one.
-        return Ok(false);
-    }
-    let upto = last_that_fits(partition, guard.at());
-    debug_assert!(upto <= guard.at(), "a flush up to {upto} at snapshot {}", guard.at());
-    let is_all = upto == guard.at();
-    let files = write_files(context, table, partition, upto)?;
-    if files.is_empty() {
-        drop(guard);
-        collect_rowstore(context, table, partition)?;
-        return Ok(false);
-    }
-    let committed = commit(context, table, partition, upto, &files);
-    debug_assert!(
-        !matches!(committed, Ok(Some(_)))
-            || files.iter().all(|file| partition.segment(file.segment.id()).is_some()),
-        "a segment of a flush is not listed"
-    );
-    // If the append itself failed, the log is unusable, and rows marked as flushed are read from
-    // the segments until the database is opened again.
-    if !matches!(committed, Ok(Some(_))) && context.commits().log().check_usable().is_ok() {
-        for file in &files {
-            partition.update_segments(|list| list.retain(|s| s.id() != file.segment.id()));
-            context.files().remove_unnamed(file.segment.name());
-        }
-    }
-    drop(guard);
-    let settled = committed.and_then(|committed| {
-        committed.map_or(Ok(()), |committed| context.commits().settle_strictly(committed))
-    });
-    // Even if nothing was flushed: rows flushed before may be waiting for collection.
-    settled.and(collect_rowstore(context, table, partition))?;
-    Ok(!is_all)
-}
-
-/// Frees versions and nodes of a partition's rowstore that no snapshot needs.
-fn collect_rowstore(context: &TaskContext, table: &Table, partition: &Partition) -> Result<()> {
-    table.collect_rowstore(partition, context.snapshots().oldest())
-}
-
-fn write_files(
-    context: &TaskContext,
-    table: &Table,
-    partition: &Partition,
-    upto: Timestamp,
-) -> Result<Vec<NewFile>> {
-    let mut filling = Filling::new(context, table, partition);
-    let filled = match table.layout().sort_columns() {
-        None => each_ready(table, partition, upto, &mut |row, flush| filling.add(row, flush)),
-        Some(sort) => filling.add_sorted(sort, upto),
-    };
-    match filled.and_then(|()| filling.finish()) {
-        Ok(()) => {
-            check_files(table, &filling.files, filling.added, upto);
-            Ok(filling.files)
-        }
-        Err(error) => {
-            let files = filling.files.iter();
-            files.for_each(|file| context.files().remove_unnamed(file.segment.name()));
-            Err(error)
-        }
-    }
-}
-
-/// The files have each of the `added` rows once. Recovery drops from memory what was committed up to
-/// `upto`, so a row of a later commit would be in two places.
-fn check_files(table: &Table, files: &[NewFile], added: usize, upto: Timestamp) {
-    files.iter().for_each(|file| check_segment(table, &file.segment));
-    let written: usize = files.iter().map(|file| file.segment.rows()).sum();
-    invariant!(written == added, "a flush of {added} rows has written {written}");
-    let rows = || files.iter().flat_map(|file| &file.rows);
-    invariant!(
-        rows().all(|row| row.commit <= upto),
-        "a flush up to {upto} has written a row of a later commit"
-    );
-    debug_assert!(
-        table.layout().sort_columns().is_some()
-            || rows().is_sorted_by(|a, b| a.node.key() < b.node.key()),
-        "rows of a flush into {} files are out of order",
-        files.len()
-    );
-}
-
-/// Appends and applies the flush's record; `None` if the table was altered or truncated meanwhile.
-/// The caller waits for the sync.
-fn commit(
-    context: &TaskContext,
-    table: &Table,
-    partition: &Partition,
-    upto: Timestamp,
-    files: &[NewFile],
-) -> Result<Option<Committed>> {
-    let mut turn = context.commits().lock();
-    let commit = turn.next();
-    if !table.is_newest() {
-        return Ok(None);
-    }
-    invariant!(upto < commit, "commit {commit} flushes rows up to commit {upto}");
-    // Check everything that can fail before the first row is marked as flushed.
-    context.commits().log().check_usable()?;
-    let most_bytes = check_record_fits(partition, upto, files)?;
-    // List the segments, not visible to any snapshot yet, before marking any node as flushed: an
-    // insert that finds such a node must find the row in a segment.
-    let state = |file: &NewFile| {
-        let state = SegmentState::new(file.segment.clone(), commit, RoaringBitmap::new());
-        Arc::new(state.with_bitmaps(context.files().bitmaps()))
-    };
-    let states: Vec<Arc<SegmentState>> = files.iter().map(state).collect();
-    partition.update_segments(|list| list.extend(states.iter().cloned()));
-    let mut segments = Vec::with_capacity(files.len());
-    for (file, added) in files.iter().zip(&states) {
-        let mut excluded = RoaringBitmap::new();
-        for (row, flushed) in file.rows.iter().enumerate() {
-            if !flushed.node.flush(commit, flushed.commit) {
-                excluded.insert(row as u32);
+/// Flushes all committed rows of a partition.
+fn flush_partition(context: &TaskContext, table: &Arc<Table>, partition: &Partition) -> Result<()> {
+    let mut flush = Flush::new(table, partition);
+    loop {
+        match flush.step(context) {
+            Ok(Progress::More) => {}
+            Ok(Progress::Done) => return Ok(()),
+            Err(error) => {
+                flush.abandon(context);
+                return Err(error);
             }
         }
-        if !excluded.is_empty() {
-            added.delete(commit, excluded.clone(), commit);
+    }
+}
+
+impl Flush {
+    /// Starts a flush of a partition.
+    pub fn new(table: &Arc<Table>, partition: &Partition) -> Flush {
+        debug_assert!(
+            std::ptr::eq(table.partition(partition.number()), partition),
+            "partition {} of another table is flushed",
+            partition.number()
+        );
+        Flush {
+            slice: Slice::new(table, None),
+            table: table.clone(),
+            partition: partition.number(),
+            stage: Stage::Read,
+            files: NewFiles::default(),
+            run: None,
+            kept_for: FOREVER,
+        }
+    }
+
+    /// The partition being flushed.
+    pub fn place(&self) -> Place {
+        self.table.place(self.partition())
+    }
+
+    /// The run that it adds segments to.
+    pub fn run(&self) -> Option<u64> {
+        self.run
+    }
+
+    /// Does a bounded amount of work. After an error the flush must be abandoned.
+    pub fn step(&mut self, context: &TaskContext) -> Result<Progress> {
+        if !self.follow_table(context) {
+            self.abandon(context);
+            return Ok(Progress::Done);
+        }
+        match &mut self.stage {
+            Stage::Read => self.read_some(context)?,
+            Stage::Sort => self.sort_some(context)?,
+            Stage::Write if self.files.step(context.files())? => {}
+            Stage::Write => self.commit(context)?,
+            Stage::Free(_) => self.free_some(context),
+            Stage::Sweep(_) => return Ok(self.sweep_some(context)),
+        }
+        Ok(Progress::More)
+    }
+
+    /// Removes the file that is not committed.
+    pub fn abandon(&mut self, context: &TaskContext) {
+        self.files.abandon(context.files());
+    }
+
+    fn partition(&self) -> &Partition {
+        self.table.partition(self.partition)
+    }
+
+    /// Goes on with the newest version of the table. A slice that was read for an older version
+    /// starts again. Returns `false` if the partition is gone.
+    fn follow_table(&mut self, context: &TaskContext) -> bool {
+        if self.table.is_newest() {
+            return true;
+        }
+        let newest = context.catalog().newest(&self.table);
+        let Some(newest) = newest.ok().filter(|newest| newest.shares_partitions(&self.table))
+        else {
+            return false;
+        };
+        self.table = newest;
+        match &mut self.stage {
+            Stage::Free(_) => {}
+            Stage::Sweep(sweep) => *sweep = Sweep::default(),
+            Stage::Read | Stage::Sort | Stage::Write => {
+                self.abandon(context);
+                self.begin_slice(self.slice.after.clone());
+            }
+        }
+        true
+    }
+
+    fn begin_slice(&mut self, after: Option<Key>) {
+        debug_assert!(self.files.is_empty(), "a slice begins before the last one is committed");
+        debug_assert!(self.slice.after <= after, "a flush goes back to keys before its slice");
+        self.slice = Slice::new(&self.table, after);
+        self.stage = Stage::Read;
+    }
+
+    fn read_some(&mut self, context: &TaskContext) -> Result<()> {
+        if self.slice.upto.is_none() {
+            let visible = context.snapshots().visible();
+            // Rows up to here may have a newer schema version than this one.
+            if !self.table.is_newest() {
+                return Ok(());
+            }
+            self.slice.upto = Some(visible);
+        }
+        let mut nodes = Vec::new();
+        let slice = &mut self.slice;
+        let (table, partition) = (&self.table, self.table.partition(self.partition));
+        partition.rowstore().range_after(slice.to.as_deref(), READ_ROWS, &mut nodes);
+        slice.is_last = nodes.len() < READ_ROWS;
+        let found = slice.take(table, nodes, context)?;
+        debug_assert!(slice.after <= slice.to, "a slice of a flush ends before it begins");
+        match table.layout().sort_columns() {
+            Some(sort) => slice.parts.push(sorted(table, sort, found)?.into_iter()),
+            None => slice.push(table, found)?,
+        }
+        if !slice.is_last && !slice.is_full(context) {
+            return Ok(());
+        }
+        if slice.read == 0 {
+            self.stage = Stage::Free(slice.after.clone());
+        } else if slice.parts.is_empty() {
+            self.begin_writing(context)?;
+        } else {
+            self.stage = Stage::Sort;
+        }
+        Ok(())
+    }
+
+    /// Moves the least rows of the sorted parts to the builder.
+    fn sort_some(&mut self, context: &TaskContext) -> Result<()> {
+        let mut found = Vec::new();
+        let (slice, mut bytes) = (&mut self.slice, 0);
+        while found.len() < READ_ROWS && bytes < READ_BYTES {
+            let parts = slice.parts.iter_mut().filter(|part| !part.as_slice().is_empty());
+            let least = parts.min_by(|a, b| first_order(a).cmp(&first_order(b)));
+            let Some(next) = least.and_then(Iterator::next) else { break };
+            bytes += next.row.len();
+            found.push((next.row, next.flush));
+        }
+        match found.is_empty() {
+            true => self.begin_writing(context),
+            false => self.slice.push(&self.table, found),
+        }
+    }
+
+    fn begin_writing(&mut self, context: &TaskContext) -> Result<()> {
+        let slice = &mut self.slice;
+        invariant!(
+            slice.builder.rows() == slice.read && slice.rows.len() == slice.read,
+            "a slice of {} rows writes {}",
+            slice.read,
+            slice.builder.rows()
+        );
+        let full = std::mem::replace(&mut slice.builder, self.table.segment_builder());
+        let layout = self.table.layout();
+        let full = self.partition().with_key_filter(layout, full, &[], &[]);
+        let full = layout.with_order_bounds(full)?;
+        self.files.begin(context.files(), full, FileKind::Segment, self.table.id())?;
+        self.stage = Stage::Write;
+        Ok(())
+    }
+
+    /// Appends and applies the slice's record, unless the table was altered or truncated: then the
+    /// next step starts the slice again.
+    fn commit(&mut self, context: &TaskContext) -> Result<()> {
+        let [file] = self.files.complete() else {
+            invariant!(false, "a slice is written as {} files", self.files.complete().len());
+            return Ok(());
+        };
+        check_segment(&self.table, file);
+        invariant!(
+            file.rows() == self.slice.rows.len(),
+            "segment {} of {} flushed rows has {}",
+            file.id(),
+            self.slice.rows.len(),
+            file.rows()
+        );
+        let Some(committed) = self.append(context, &file.clone())? else { return Ok(()) };
+        // The log may name the file from here on, even if the sync fails.
+        self.files.are_named();
+        self.slice.committed = committed.commit;
+        self.stage = Stage::Free(self.slice.after.clone());
+        context.commits().settle_strictly(committed)
+    }
+
+    /// Marks the rows as flushed; `None` if the table was altered or truncated.
+    fn append(&mut self, context: &TaskContext, file: &Arc<Segment>) -> Result<Option<Committed>> {
+        let (table, slice) = (&self.table, &self.slice);
+        let partition = table.partition(self.partition);
+        let mut turn = context.commits().lock();
+        let commit = turn.next();
+        if !table.is_newest() {
+            return Ok(None);
+        }
+        // Check everything that can fail before the first row is marked as flushed. If the append
+        // itself fails, the log is unusable, and rows marked as flushed are read from the segment
+        // until the database is opened again.
+        context.commits().log().check_usable()?;
+        let upto = slice.upto.unwrap_or(0);
+        invariant!(upto < commit, "commit {commit} flushes rows up to commit {upto}");
+        // List the segment, not visible to any snapshot yet, before marking any node as flushed: an
+        // insert that finds such a node must find the row in a segment.
+        let state = SegmentState::new(file.clone(), commit, RoaringBitmap::new());
+        let added = Arc::new(state.with_bitmaps(context.files().bitmaps()));
+        let list = partition.segments();
+        // Files are disjoint in key order only.
+        let run = self.run.filter(|_| table.layout().sort_columns().is_none());
+        let run = run.and_then(|number| list.run(number));
+        if run.is_some_and(|run| !run.ends_before(file)) {
+            // The columns of a row differ from the key of its node only in a forged log.
+            let name = &table.schema().name;
+            return Err(Error::corrupt(format!(
+                "table {name}: rows are not in order of their keys"
+            )));
+        }
+        let run = place_at_end(run.map(|run| &**run), file, context.options());
+        partition.update_segments(|list| list.add(run, vec![added.clone()]));
+        let deleted = slice.mark(commit);
+        if !deleted.is_empty() {
+            added.delete(commit, deleted.clone(), commit);
         }
         debug_assert!(
-            *added.all_deleted() == excluded,
+            *added.all_deleted() == deleted,
             "the log and memory differ in the deleted rows of segment {}",
             added.id()
         );
-        segments.push(NewSegment { id: file.segment.id(), deleted: excluded });
-    }
-    let except = remaining_keys(partition, upto);
-    let mut payload = record::begin(commit);
-    record::flush(&mut payload, table.place(partition), upto, &segments, &except)?;
-    // Refused now, the record would leave rows that are neither in memory nor in a listed segment.
-    invariant!(
-        payload.len() <= MAX_RECORD_BYTES,
-        "the record of a flush takes {} bytes after it was checked to fit",
-        payload.len()
-    );
-    debug_assert!(
-        payload.len() <= most_bytes,
-        "the record of a flush takes {} bytes instead of at most {most_bytes}",
-        payload.len()
-    );
-    let committed = turn.append(&payload)?;
-    table.set_changed(commit);
-    Ok(Some(committed))
-}
-
-/// Visits the rows of a partition that are ready to flush, in key order.
-fn each_ready(
-    table: &Table,
-    partition: &Partition,
-    upto: Timestamp,
-    found: &mut dyn FnMut(Row, FlushRow) -> Result<()>,
-) -> Result<()> {
-    partition.try_each_node(|node| match ready(node, upto) {
-        Some((row, flush)) => found(table.layout().upgrade(row)?, flush),
-        None => Ok(()),
-    })
-}
-
-/// Fills files one after the other.
-struct Filling<'a> {
-    context: &'a TaskContext,
-    table: &'a Table,
-    partition: &'a Partition,
-    files: Vec<NewFile>,
-    /// Rows of all files.
-    added: usize,
-    builder: SegmentBuilder,
-    /// Rows of the current file.
-    flushed: Vec<FlushRow>,
-    /// Rows at its end that are not pushed to the builder yet.
-    found: Vec<Row>,
-    /// Bytes of `found`.
-    bytes: usize,
-}
-
-impl<'a> Filling<'a> {
-    fn new(context: &'a TaskContext, table: &'a Table, partition: &'a Partition) -> Filling<'a> {
-        let builder = table.segment_builder();
-        let (files, flushed, found) = (Vec::new(), Vec::new(), Vec::new());
-        Filling { context, table, partition, files, added: 0, builder, flushed, found, bytes: 0 }
-    }
-
-    fn add(&mut self, row: Row, flush: FlushRow) -> Result<()> {
-        let options = self.context.options();
-        debug_assert!(
-            row::version(&row) == Some(self.table.schema().version),
-            "a row of another version of table {} is flushed",
-            self.table.schema().name
+        let range = slice.range(partition, upto, &deleted);
+        let mut payload = record::begin(commit);
+        let place = table.place(partition);
+        record::flush_range(&mut payload, place, &range, &NewSegment { id: file.id(), deleted })?;
+        record::describe(&mut payload, place, &Description::of_segment(file, run));
+        // Refused now, the record would leave rows that are neither in memory nor in a listed
+        // segment.
+        invariant!(
+            payload.len() <= MAX_RECORD_BYTES,
+            "the record of a flush takes {} bytes",
+            payload.len()
         );
-        self.added += 1;
-        self.bytes += row.len();
-        self.found.push(row);
-        self.flushed.push(flush);
-        let is_full = self.flushed.len() >= options.segment_rows;
-        if is_full || self.found.len() >= limits::BLOCK_ROWS || self.bytes >= options.gather_bytes()
+        let committed = turn.append(&payload)?;
+        table.set_changed(commit);
+        self.run = Some(run.number);
+        Ok(Some(committed))
+    }
+
+    /// Frees versions and nodes of the slice that no snapshot needs.
+    fn free_some(&mut self, context: &TaskContext) {
+        let Stage::Free(after) = &self.stage else { return };
+        let (partition, slice) = (self.table.partition(self.partition), &self.slice);
+        debug_assert!(
+            slice.committed == 0 || slice.upto.is_some_and(|upto| upto < slice.committed),
+            "commit {} has flushed rows up to commit {:?}",
+            slice.committed,
+            slice.upto
+        );
+        let oldest = context.snapshots().oldest();
+        let mut nodes = Vec::new();
+        partition.rowstore().range_after(after.as_deref(), FREE_ROWS, &mut nodes);
+        let is_end = nodes.len() < FREE_ROWS;
+        nodes.retain(|node| slice.to.as_ref().is_some_and(|to| node.key() <= to));
+        nodes.iter().for_each(|node| partition.rowstore().collect(node, oldest));
+        let last = nodes.last().map(|node| node.key().clone());
+        if oldest < slice.upto.unwrap_or(0).max(slice.committed) {
+            self.kept_for = self.kept_for.min(oldest);
+        }
+        self.stage = match last.filter(|last| !is_end && Some(last) < slice.to.as_ref()) {
+            Some(last) => Stage::Free(Some(last)),
+            None if slice.is_last => Stage::Sweep(Sweep::default()),
+            None => return self.begin_slice(slice.to.clone()),
+        };
+    }
+
+    fn sweep_some(&mut self, context: &TaskContext) -> Progress {
+        let partition = self.table.partition(self.partition);
+        if let Stage::Sweep(sweep) = &mut self.stage
+            && self.table.sweep_entries(partition, sweep, FREE_ROWS)
         {
-            self.push()?;
+            return Progress::More;
         }
-        if is_full || self.builder.memory_bytes() >= options.segment_bytes {
-            self.finish()?;
+        let oldest = self.kept_for.min(context.snapshots().oldest());
+        partition.collected(self.table.entry_bytes(partition), oldest);
+        debug_assert!(self.files.is_empty(), "a flush ends with files of its own");
+        Progress::Done
+    }
+}
+
+impl Slice {
+    fn new(table: &Table, after: Option<Key>) -> Slice {
+        Slice {
+            to: after.clone(),
+            after,
+            upto: None,
+            rows: Vec::new(),
+            builder: table.segment_builder(),
+            parts: Vec::new(),
+            locked: Vec::new(),
+            read: 0,
+            bytes: 0,
+            key_bytes: 0,
+            is_last: false,
+            committed: 0,
         }
-        debug_assert!(
-            self.flushed.len() < options.segment_rows,
-            "a full file of a flush takes more rows"
-        );
-        debug_assert!(
-            self.builder.rows() + self.found.len() == self.flushed.len(),
-            "{} and {} rows of a file of {}",
-            self.builder.rows(),
-            self.found.len(),
-            self.flushed.len()
-        );
-        Ok(())
     }
 
-    /// Adds all rows of the partition in sort order, as one run of segments.
-    fn add_sorted(&mut self, sort: &[usize], upto: Timestamp) -> Result<()> {
-        let table = self.table;
-        let mut rows: Vec<(Vec<u8>, Row, FlushRow)> = Vec::new();
-        each_ready(table, self.partition, upto, &mut |row, flush| {
-            let values: Vec<_> =
-                sort.iter().map(|column| table.layout().rows().value(&row, *column)).collect();
-            let mut order = table.layout().encode_order(&values)?;
-            order.extend_from_slice(flush.node.key());
-            rows.push((order, row, flush));
-            Ok(())
-        })?;
-        rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        debug_assert!(
-            rows.windows(2).all(|pair| pair[0].0 < pair[1].0),
-            "two rows of a flush have the same key"
-        );
-        rows.into_iter().try_for_each(|(_, row, flush)| self.add(row, flush))
+    /// Whether it takes no more rows.
+    fn is_full(&self, context: &TaskContext) -> bool {
+        let (options, rows) = (context.options(), self.read + self.locked.len());
+        rows >= options.segment_rows.min(SLICE_ROWS)
+            || self.key_bytes >= SLICE_KEY_BYTES
+            || (rows > 0 && self.bytes.max(self.builder.memory_bytes()) >= options.segment_bytes)
     }
 
-    fn push(&mut self) -> Result<()> {
-        let first = self.flushed.len() - self.found.len();
+    /// Takes the rows of these nodes, the next ones in key order, as long as there is room.
+    fn take(
+        &mut self,
+        table: &Table,
+        nodes: Vec<Arc<Node>>,
+        context: &TaskContext,
+    ) -> Result<Vec<(Row, FlushRow)>> {
+        let (mut found, upto) = (Vec::new(), self.upto.unwrap_or(0));
+        let before = self.bytes;
+        for node in nodes {
+            if self.is_full(context) || self.bytes - before >= READ_BYTES {
+                self.is_last = false;
+                break;
+            }
+            debug_assert!(self.to.as_ref() < Some(node.key()), "a node is read twice");
+            self.to = Some(node.key().clone());
+            let Some((row, commit)) = old_row(&node, upto) else { continue };
+            self.key_bytes += node.key().len();
+            if node.is_locked() {
+                self.locked.push(node);
+                continue;
+            }
+            self.read += 1;
+            self.bytes += row.len();
+            found.push((table.layout().upgrade(row)?, FlushRow { node, commit }));
+        }
+        Ok(found)
+    }
+
+    /// Appends rows to the file.
+    fn push(&mut self, table: &Table, found: Vec<(Row, FlushRow)>) -> Result<()> {
         // A row that fails to move is excluded by its number in the file.
         invariant!(
-            self.builder.rows() == first,
-            "row {first} of a file is pushed as its row {}",
+            self.builder.rows() == self.rows.len(),
+            "row {} of a file is pushed as its row {}",
+            self.rows.len(),
             self.builder.rows()
         );
-        let keys: Vec<Key> =
-            self.flushed[first..].iter().map(|flush| flush.node.key().clone()).collect();
-        if !self.found.is_empty() {
-            self.builder.push(&to_segment_batch(self.table.layout(), &self.found, &keys)?);
-        }
-        self.found.clear();
-        self.bytes = 0;
-        Ok(())
-    }
-
-    /// Completes the current file, if it has rows.
-    fn finish(&mut self) -> Result<()> {
-        self.push()?;
-        if self.flushed.is_empty() {
+        debug_assert!(
+            found.iter().all(|(row, _)| row::version(row) == Some(table.schema().version)),
+            "a row of another version of table {} is flushed",
+            table.schema().name
+        );
+        if found.is_empty() {
             return Ok(());
         }
-        let full = std::mem::replace(&mut self.builder, self.table.segment_builder());
-        // Files of one flush overlap if rows are not sorted by key.
-        let besides: Vec<&Segment> = match self.table.layout().sort_columns() {
-            None => Vec::new(),
-            Some(_) => self.files.iter().map(|file| &*file.segment).collect(),
-        };
-        let full = self.partition.with_key_filter(self.table.layout(), full, &besides, &[]);
-        let segment = self.context.files().write_segment(full)?;
-        let rows = std::mem::take(&mut self.flushed);
-        invariant!(
-            segment.rows() == rows.len(),
-            "segment {} of {} flushed rows has {}",
-            segment.id(),
-            rows.len(),
-            segment.rows()
-        );
-        self.files.push(NewFile { segment, rows });
+        let keys: Vec<Key> = found.iter().map(|(_, flush)| flush.node.key().clone()).collect();
+        let (rows, flushed): (Vec<Row>, Vec<FlushRow>) = found.into_iter().unzip();
+        self.builder.push(&to_segment_batch(table.layout(), &rows, &keys)?);
+        self.rows.extend(flushed);
         Ok(())
     }
-}
 
-/// Upper bound of a row's bytes in a flush's record: its key, if it stays, and its bit among the
-/// excluded rows of a file. Less than in the record of its own commit.
-fn bytes_in_record(node: &Node) -> usize {
-    node.key().len() + 6
-}
-
-/// Limit on the rows' bytes in a flush's record, leaving room for the file numbers.
-const RECORD_BYTES: usize = if cfg!(test) { 1 << 20 } else { MAX_RECORD_BYTES - (1 << 20) };
-const _: () = assert!(RECORD_BYTES < MAX_RECORD_BYTES);
-
-/// The last commit up to which one record can name all rows of a partition; at least the commit of
-/// the oldest row.
-fn last_that_fits(partition: &Partition, visible: Timestamp) -> Timestamp {
-    // The rowstore is larger than its keys, so the exact count is seldom needed.
-    if partition.rowstore().bytes() <= RECORD_BYTES {
-        return visible;
-    }
-    let mut bytes_of: BTreeMap<Timestamp, usize> = BTreeMap::new();
-    partition.each_node(|node| {
-        if let Some(commit) = could_be_named(node, visible) {
-            *bytes_of.entry(commit).or_default() += bytes_in_record(node);
+    /// Marks the rows as flushed at a commit. Returns the row numbers of those that have changed or
+    /// are locked, which stay in memory.
+    fn mark(&self, commit: Timestamp) -> RoaringBitmap {
+        debug_assert!(
+            self.rows.iter().all(|row| row.commit < commit),
+            "commit {commit} flushes a row of a later one"
+        );
+        let mut stays = RoaringBitmap::new();
+        for (row, flushed) in self.rows.iter().enumerate() {
+            if !flushed.node.flush(commit, flushed.commit) {
+                stays.insert(row as u32);
+            }
         }
-    });
-    let (mut sum, mut upto) = (0, None);
-    for (commit, bytes) in bytes_of {
-        sum += bytes;
-        if sum > RECORD_BYTES
-            && let Some(upto) = upto
-        {
-            return upto;
-        }
-        upto = Some(commit);
+        stays
     }
-    visible
-}
 
-/// The commit of a node's row, if a flush up to `upto` may have to name it.
-fn could_be_named(node: &Node, upto: Timestamp) -> Option<Timestamp> {
-    node.newest()
-        .filter(|v| v.commit <= upto && matches!(v.change, Change::Put(_)))
-        .map(|v| v.commit)
-}
-
-/// Fails if a flush's record might exceed the log's limit in the worst case; returns the most bytes
-/// that it may take.
-fn check_record_fits(partition: &Partition, upto: Timestamp, files: &[NewFile]) -> Result<usize> {
-    let numbers = (files.len() + 1) * 1_024;
-    let most = partition.rowstore().bytes().saturating_add(numbers);
-    if most <= MAX_RECORD_BYTES {
-        return Ok(most);
-    }
-    let mut bytes = numbers;
-    partition.each_node(|node| {
-        if could_be_named(node, upto).is_some() {
-            bytes += bytes_in_record(node);
+    /// The range for the slice's record. `stays` are the rows that could not be marked.
+    fn range(&self, partition: &Partition, upto: Timestamp, stays: &RoaringBitmap) -> FlushedRange {
+        let changed = stays.iter().map(|row| &self.rows[row as usize].node);
+        // No other row of the range is old enough: every version up to `upto` was there when the
+        // slice was read.
+        let old = self.locked.iter().chain(changed).filter(|node| old_row(node, upto).is_some());
+        let mut except: Vec<Vec<u8>> = old.map(|node| node.key().to_vec()).collect();
+        except.sort_unstable();
+        let key = |key: &Option<Key>| key.as_ref().map(|key| key.to_vec());
+        let after = key(&self.after);
+        let mut range = FlushedRange { after, to: key(&self.to).unwrap_or_default(), upto, except };
+        debug_assert!(
+            range.except == remaining_keys(partition, &range),
+            "rows that a flush leaves in memory are not named, or named twice"
+        );
+        if plant::is(Bug::FlushSlice) {
+            let mut next = Vec::new();
+            partition.rowstore().range_after(Some(&range.to), 1, &mut next);
+            range.to = next.first().map_or(range.to, |node| node.key().to_vec());
         }
-    });
-    if bytes > MAX_RECORD_BYTES {
-        return Err(Error::limit("the keys of a flush do not fit into one log record"));
+        range
     }
-    Ok(bytes)
 }
 
-/// The row of a node if it can be flushed: its newest version is old enough and its lock is free. A
-/// row with a newer version would be excluded at the commit.
-fn ready(node: &Arc<Node>, upto: Timestamp) -> Option<(Row, FlushRow)> {
-    let newest = node.newest().filter(|v| v.commit <= upto)?;
-    let Change::Put(row) = newest.change else { return None };
-    (!node.is_locked()).then(|| (row, FlushRow { node: node.clone(), commit: newest.commit }))
-}
-
-/// Keys of rows that are old enough but stay in the rowstore because they are locked.
-fn remaining_keys(partition: &Partition, upto: Timestamp) -> Vec<Vec<u8>> {
-    let mut except = Vec::new();
-    partition.each_node(|node| {
-        if could_be_named(node, upto).is_some() {
-            except.push(node.key().to_vec());
-        }
-    });
+/// Sorts rows by the columns of a sort key, then by their keys.
+fn sorted(table: &Table, sort: &[usize], found: Vec<(Row, FlushRow)>) -> Result<Vec<SortedRow>> {
+    let layout = table.layout();
+    let with_order = |(row, flush): (Row, FlushRow)| {
+        let values: Vec<_> = sort.iter().map(|column| layout.rows().value(&row, *column)).collect();
+        let mut order = layout.encode_order(&values)?;
+        order.extend_from_slice(flush.node.key());
+        Ok(SortedRow { order, row, flush })
+    };
+    let mut rows = found.into_iter().map(with_order).collect::<Result<Vec<_>>>()?;
+    rows.sort_unstable_by(|a, b| a.order.cmp(&b.order));
     debug_assert!(
-        except.is_sorted_by(|a, b| a < b),
-        "keys that a flush leaves in memory are named twice"
+        rows.windows(2).all(|pair| pair[0].order < pair[1].order),
+        "two rows of a flush have the same key"
     );
-    except
+    Ok(rows)
+}
+
+/// The position of the first row of a sorted part.
+fn first_order(part: &std::vec::IntoIter<SortedRow>) -> Option<&[u8]> {
+    part.as_slice().first().map(|row| &row.order[..])
+}
+
+/// The newest row of a node and its commit, if it is old enough for a flush up to `upto`.
+fn old_row(node: &Node, upto: Timestamp) -> Option<(Row, Timestamp)> {
+    let newest = node.newest().filter(|newest| newest.commit <= upto)?;
+    let Change::Put(row) = newest.change else { return None };
+    Some((row, newest.commit))
+}
+
+/// Keys of rows in a range that are old enough but stay in the rowstore.
+fn remaining_keys(partition: &Partition, range: &FlushedRange) -> Vec<Vec<u8>> {
+    let mut remaining = Vec::new();
+    partition.each_node_until(range.after.as_deref(), Some(&range.to), |node| {
+        if old_row(node, range.upto).is_some() {
+            remaining.push(node.key().to_vec());
+        }
+    });
+    remaining
 }

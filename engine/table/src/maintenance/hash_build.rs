@@ -15,7 +15,7 @@ use crate::index::directory::Directory;
 use crate::index::hash::reader::{KeyPlace, SegmentKeys, TableReader};
 use crate::index::hash::table::{HASH, HashTable, file_builder};
 use crate::maintenance::context::{Progress, TaskContext};
-use crate::record::{self, KeySet};
+use crate::record::{self, Description, KeySet};
 use crate::segments::files::NewFiles;
 use crate::segments::names::FileKind;
 use crate::segments::state::SegmentState;
@@ -33,7 +33,7 @@ const FAN_IN: usize = 4;
 // A merge of one table would make one of the same size class.
 const _: () = assert!(FAN_IN > 1);
 /// Approximate number of blocks to read per step.
-const READ_BLOCKS: usize = 32;
+const READ_BLOCKS: usize = 8;
 /// Maximum rows of a file, in multiples of a segment's.
 const FILE_SEGMENTS: usize = 16;
 
@@ -116,8 +116,8 @@ fn next(context: &TaskContext, build: HashBuild, list: &SegmentList) -> Result<O
         return Ok(None);
     }
     let directory = match build.keys {
-        KeySet::Primary => Directory::of_primary_key(build.table.layout(), &big, &[]),
-        KeySet::Index(id) => Directory::of_index(build.table.index(id)?, &big, &[]),
+        KeySet::Primary => Directory::of_primary_key(build.table.layout(), &big, None),
+        KeySet::Index(id) => Directory::of_index(build.table.index(id)?, &big, None),
     };
     if directory.depth() < context.options().hash_from {
         return Ok(None);
@@ -281,7 +281,7 @@ impl HashBuild {
     fn begin_writing(&mut self, context: &TaskContext, is_end: bool) -> Result<()> {
         if self.builder.rows() > 0 || (is_end && self.files.complete().is_empty()) {
             let full = std::mem::replace(&mut self.builder, file_builder());
-            self.files.begin(context.files(), full, FileKind::Hashes)?;
+            self.files.begin(context.files(), full, FileKind::Hashes, self.table.id())?;
         }
         Ok(())
     }
@@ -308,6 +308,9 @@ impl HashBuild {
         let place = self.table.place(self.partition());
         let added = made.as_ref().map(|table| table.as_logged());
         record::set_tables(&mut payload, place, &dropped, added.as_ref());
+        for file in made.iter().flat_map(|table| table.files()) {
+            record::describe(&mut payload, place, &Description::of(FileKind::Hashes, file));
+        }
         let committed = turn.append(&payload)?;
         self.partition().update_tables(|tables| {
             tables.retain(|table| !self.old.iter().any(|old| Arc::ptr_eq(old, table)));

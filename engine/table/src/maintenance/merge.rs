@@ -1,30 +1,41 @@
-//! Merge: rewrites segments into fewer, sorted ones without deleted rows. Does not change the
-//! table's contents, and does not block writers while it reads and writes files.
+//! Merge: rewrites runs of segments into one run without deleted rows, slice by slice. Does not
+//! change the table's contents, and does not block writers while it reads and writes files.
 //!
-//! A merge is a state machine: each step reads or writes a bounded number of blocks, so that a
-//! thread running steps between statements is soon free again. It is abandoned, and its files are
+//! A slice reads from each source run from its first row that is not deleted, and writes about one
+//! full segment, which is appended to the output run. Its commit drops the segments whose rows are
+//! all taken, and deletes the rows that it took from the others: a reader sees every row once, in
+//! the old place or in the new one. A segment that no other source overlaps is adopted by the output
+//! run as it is.
+//!
+//! A slice is a state machine: each step reads or writes a bounded number of blocks, so that a
+//! thread running steps between statements is soon free again. It is abandoned, and its file is
 //! removed, when its table is dropped or truncated or the database is closed.
 //!
-//! Concurrent deletes are found by comparing each source's deletes with those at the start of the
-//! merge, and are applied to the new segments. Row numbers change, so deletes are remapped by key:
-//! most of them before the commit, and only the last few under the commit lock. Sources: Apache
-//! Doris, compaction of merge-on-write tables; Prout et al., *Cloud-Native Transactions and
-//! Analytics in SingleStore*, SIGMOD 2022, section 4.2.
+//! Concurrent deletes are found by comparing each source's deletes with those when it was opened,
+//! and are applied to the new segments. Row numbers change, so deletes are remapped by key: most of
+//! them before the commit, and only the last few under the commit lock. Sources: Apache Doris,
+//! compaction of merge-on-write tables; Prout et al., *Cloud-Native Transactions and Analytics in
+//! SingleStore*, SIGMOD 2022, sections 2.1.2 and 4.2.
 
-use crate::commit::commits::Committed;
+use crate::commit::commits::{CommitTurn, Committed};
 use crate::layout::gather::{Pick, gather, rows_at_once};
 use crate::maintenance::context::{Progress, TaskContext};
+use crate::maintenance::merge_plan::Slice;
+use crate::maintenance::merge_source::{Opened, Order, Source};
 use crate::maintenance::written::{check_run, check_segment};
-use crate::record::{self, NewSegment};
+use crate::options::StoreOptions;
+use crate::record::{self, Description, MAX_LEVEL, NewSegment, Place, RunPlace};
 use crate::segments::files::NewFiles;
 use crate::segments::names::FileKind;
 use crate::segments::state::SegmentState;
 use crate::table::partition::{Partition, Work};
+use crate::table::run::{Run, level_of};
 use crate::table::version::Table;
-use nacre_column::{Batch, Vector};
+use nacre_column::Batch;
 use nacre_segment::{ColumnSpec, Segment, SegmentBuilder};
+use nacre_types::hash::Set;
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Error, Result, Value, invariant, limits};
+use nacre_types::{Error, Result, invariant, limits};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -32,98 +43,74 @@ use std::sync::Arc;
 const READ_BLOCKS: usize = 64;
 /// Remap deletes in a step of their own from this many on; fewer are left to the commit.
 const REMAP_ROWS: u64 = 256;
+/// Most segments that one commit moves to another run.
+const MAX_ADOPTED: usize = 16;
 
-/// A merge in progress.
+/// A slice of a merge in progress.
 pub(crate) struct Merge {
     table: Arc<Table>,
     partition: u32,
     columns: Vec<ColumnSpec>,
+    slice: Slice,
     sources: Vec<Source>,
+    order: Order,
     builder: SegmentBuilder,
     picks: Vec<Pick>,
     files: NewFiles,
-    /// For each complete file, rows deleted in the sources since the merge began.
+    /// For each complete file, rows deleted in the sources since they were opened.
     deleted: Vec<RoaringBitmap>,
-    /// Whether all sources are read.
+    /// Segments that go to the output run as they are.
+    adopted: Vec<Arc<SegmentState>>,
+    /// Whether the slice has read all that it will read.
     read: bool,
     /// Live rows read from the sources, which must equal the rows written.
     rows_read: usize,
 }
 
-/// A segment being read in order, without its deleted rows.
-struct Source {
-    state: Arc<SegmentState>,
-    /// Deleted rows that were skipped or have been remapped.
-    deleted: RoaringBitmap,
-    next_row: usize,
-    /// Rows to decode together, at most a block.
-    at_once: usize,
-    batch: Batch,
-    /// Bytes of its longest row.
-    longest_row: usize,
-    /// Order keys and row numbers of the block's live rows, ascending.
-    keys: Vec<(Vec<u8>, u32)>,
-    at: usize,
-}
-
 impl Merge {
-    /// Starts merging those of `states` that new snapshots see; `None` if there are none.
+    /// Starts a slice; `None` if the table was changed.
     pub fn new(
         context: &TaskContext,
         table: &Arc<Table>,
         partition: &Partition,
-        states: &[Arc<SegmentState>],
+        mut slice: Slice,
     ) -> Result<Option<Merge>> {
-        let visible = context.snapshots().visible();
-        // A segment that is not visible yet must wait: its commit may still fail. It may also have
-        // columns newer than this version of the table.
-        if !table.is_newest() || !states.iter().all(|s| s.exists_at(visible)) {
-            partition.consider(Work::Merge);
-        }
         if !table.is_newest() {
+            // The segments may have columns newer than this version of the table.
+            partition.consider(Work::Merge);
             return Ok(None);
         }
-        let states = states.iter().filter(|s| s.exists_at(visible));
-        let sources: Vec<Source> = states
-            .map(|state| Source {
-                deleted: state.all_deleted().as_ref().clone(),
-                state: state.clone(),
-                next_row: 0,
-                at_once: 1,
-                batch: Batch::default(),
-                longest_row: 0,
-                keys: Vec::new(),
-                at: 0,
-            })
-            .collect();
-        if sources.is_empty() {
-            return Ok(None);
-        }
-        debug_assert!(
-            sources.iter().all(|source| partition.segment(source.state.id()).is_some()),
-            "a segment of another partition than {} is merged",
-            partition.number()
+        invariant!(
+            slice.rewritten.is_none() || slice.sources.len() == 1,
+            "a segment is rewritten from {} runs",
+            slice.sources.len()
         );
+        let (layout, columns) = (table.layout(), table.layout().segment_columns());
+        // All sources together hold about one segment in memory.
+        let share = context.options().segment_bytes / slice.sources.len().max(1);
+        let open = |run| Source::new(layout, &columns, run, slice.rewritten, share);
+        let sources = slice.sources.iter().map(open).collect::<Result<Vec<_>>>()?;
+        let order = Order::new(&sources);
+        if let Some(least) = order.least().and_then(|least| sources[least].key()) {
+            slice.extend(least);
+        }
         let mut merge = Merge {
             table: table.clone(),
             partition: partition.number(),
-            columns: table.layout().segment_columns(),
+            columns,
+            slice,
             sources,
+            order,
             builder: table.segment_builder(),
             picks: Vec::with_capacity(limits::BLOCK_ROWS),
             files: NewFiles::default(),
             deleted: Vec::new(),
+            adopted: Vec::new(),
             read: false,
             rows_read: 0,
         };
-        // All sources together hold about one segment in memory.
-        let share = context.options().segment_bytes / merge.sources.len();
-        for source in &mut merge.sources {
-            let segment = &source.state.segment;
-            let row = (segment.raw_bytes() / segment.rows().max(1) as u64).max(1);
-            source.at_once = ((share as u64 / row) as usize).clamp(1, limits::BLOCK_ROWS);
-            source.fill(&merge.table, &merge.columns)?;
-        }
+        merge.check_output();
+        merge.adopt_some(context.options())?;
         Ok(Some(merge))
     }
 
@@ -163,15 +150,19 @@ impl Merge {
         self.table.partition(self.partition)
     }
 
-    /// The segments being merged.
-    pub fn states(&self) -> impl Iterator<Item = &Arc<SegmentState>> {
-        self.sources.iter().map(|source| &source.state)
+    /// The partition as log records name it.
+    pub fn place(&self) -> Place {
+        self.table.place(self.partition())
     }
 
-    /// Whether these are the segments being merged.
-    pub fn is_of(&self, states: &[Arc<SegmentState>]) -> bool {
-        self.sources.len() == states.len()
-            && self.states().zip(states).all(|(own, other)| Arc::ptr_eq(own, other))
+    /// What is merged. Once it is committed, with the run that has the rows.
+    pub fn slice(&self) -> &Slice {
+        &self.slice
+    }
+
+    /// Whether a segment is rewritten into its own run.
+    fn is_rewrite(&self) -> bool {
+        self.slice.rewritten.is_some()
     }
 
     /// Removes the files written so far.
@@ -180,7 +171,7 @@ impl Merge {
     }
 
     /// Whether the table still has the partition being merged. If columns were added or dropped,
-    /// the new segments have those of the version at the start of the merge.
+    /// the new segments have those of the version at the start of the slice.
     fn is_wanted(&self, context: &TaskContext) -> bool {
         context
             .catalog()
@@ -188,67 +179,156 @@ impl Merge {
             .is_ok_and(|newest| newest.shares_partitions(&self.table))
     }
 
+    /// The rows to merge are above those that the output has.
+    fn check_output(&self) {
+        let list = self.partition().segments();
+        let output = self.slice.output.and_then(|number| list.run(number));
+        let last = output.and_then(|run| run.states().last()).map(|state| state.bounds());
+        let least = self.order.least().and_then(|least| self.sources[least].key());
+        invariant!(
+            self.is_rewrite()
+                || last.zip(least).is_none_or(|(last, least)| last.may_end_before(least)),
+            "a row to merge is below those that are merged"
+        );
+    }
+
+    /// Adopts the next segments, as long as they can be.
+    fn adopt_some(&mut self, options: &StoreOptions) -> Result<()> {
+        while self.adopted.len() < MAX_ADOPTED
+            && let Some(least) = self.order.least()
+            && self.is_adoptable(least, options)
+        {
+            let source = &mut self.sources[least];
+            self.adopted.extend(source.untouched().cloned());
+            source.skip(self.table.layout(), &self.columns)?;
+            self.order.advanced(&self.sources);
+            self.read = true;
+        }
+        debug_assert!(
+            self.adopted.windows(2).all(|pair| pair[0].bounds().may_precede(pair[1].bounds())),
+            "adopted segments are out of order"
+        );
+        Ok(())
+    }
+
+    /// Whether the next segment of the source with the least key can go to the output as it is:
+    /// there is no row of another source within it, and rewriting it would gain little.
+    fn is_adoptable(&self, least: usize, options: &StoreOptions) -> bool {
+        let Some(state) = self.sources[least].untouched().filter(|_| !self.is_rewrite()) else {
+            return false;
+        };
+        let (rows, deleted) = (state.segment.rows() as u64, state.deleted_rows());
+        let is_clean = if self.slice.is_full { deleted == 0 } else { deleted * 8 <= rows };
+        let bound = self.order.bound(&self.sources);
+        let list = self.partition().segments();
+        let output = self.slice.output.and_then(|number| list.run(number));
+        let before = self.adopted.last().or_else(|| output?.states().last());
+        is_clean
+            && before.is_none_or(|before| before.bounds().last < state.bounds().first)
+            && is_filled(rows, state.segment.raw_bytes(), self.slice.is_full, options)
+            && bound.is_none_or(|bound| state.bounds().last.as_slice() < bound)
+    }
+
+    /// Whether the slice should end before a segment that can be adopted. The rows before it become
+    /// a segment of their own.
+    fn ends_before_adopting(&self, least: usize, options: &StoreOptions) -> bool {
+        let rows = self.builder.rows() + self.picks.len();
+        let least_rows = match self.slice.is_full {
+            true => options.segment_rows / 4 * 3,
+            false => options.segment_rows / 8,
+        };
+        rows > 0 && rows >= least_rows && self.is_adoptable(least, options)
+    }
+
     fn read_some(&mut self, context: &TaskContext) -> Result<()> {
         let options = context.options();
         let (segment_rows, segment_bytes) = (options.segment_rows, options.segment_bytes);
+        let table = self.table.clone();
         let mut blocks = 0;
         while blocks < READ_BLOCKS && !self.files.is_writing() {
-            let sources = &mut self.sources;
-            let least = (0..sources.len())
-                .filter(|s| sources[*s].key().is_some())
-                .min_by(|a, b| sources[*a].key().cmp(&sources[*b].key()));
-            let Some(least) = least else {
-                push(&self.columns, &self.sources, &mut self.picks, &mut self.builder);
-                self.read = true;
-                self.check_read();
-                if self.builder.rows() > 0 {
-                    self.begin_writing(context)?;
-                }
-                return Ok(());
+            let least = self.order.least();
+            let Some(least) = least.filter(|least| !self.ends_before_adopting(*least, options))
+            else {
+                return self.end_reading(context);
             };
-            let other =
-                (0..sources.len()).filter(|s| *s != least).filter_map(|s| sources[s].key()).min();
-            let bound = other.map(<[u8]>::to_vec);
-            let longest = sources.iter().map(|source| source.longest_row).max().unwrap_or(0);
+            let longest = self.sources.iter().map(Source::longest_row).max().unwrap_or(0);
             let room = rows_at_once(longest, options.gather_bytes())
                 .min(segment_rows.saturating_sub(self.builder.rows()));
             debug_assert!(room > 0, "a full file of a merge takes more rows");
-            let source = &mut sources[least];
-            debug_assert!(
-                bound.as_deref().is_none_or(|bound| source.key().is_some_and(|key| key <= bound)),
-                "the least key of a merge is above that of another source"
-            );
-            // Take this source's rows up to the next key of any other source.
-            while let Some((key, row)) = source.keys.get(source.at)
-                && bound.as_ref().is_none_or(|bound| key < bound)
-                && self.picks.len() < room
-            {
-                self.picks.push(Pick { batch: least as u32, row: *row });
-                source.at += 1;
-                self.rows_read += 1;
-            }
-            let exhausted = source.at == source.keys.len();
-            if !exhausted && self.picks.len() < room && bound.as_deref() == source.key() {
-                let (table, partition) = (&self.table.schema().name, self.partition);
-                return Err(Error::corrupt(format!(
-                    "table {table}, partition {partition}: two segments hold the same key"
-                )));
-            }
+            self.pick(least, room)?;
+            let exhausted = self.sources[least].is_block_taken();
             if exhausted || self.picks.len() >= room {
                 // Picks refer to the sources' current blocks, so push them before a block is
                 // replaced.
-                push(&self.columns, &self.sources, &mut self.picks, &mut self.builder);
+                self.push();
                 blocks += self.columns.len();
-                if exhausted {
-                    self.sources[least].fill(&self.table, &self.columns)?;
-                    blocks += self.columns.len();
-                }
-                if self.builder.rows() >= segment_rows
-                    || self.builder.memory_bytes() >= segment_bytes
-                {
-                    self.begin_writing(context)?;
+            }
+            if exhausted {
+                self.sources[least].fill(table.layout(), &self.columns)?;
+                blocks += self.columns.len();
+            }
+            self.order.advanced(&self.sources);
+            debug_assert!(
+                self.builder.rows() <= segment_rows,
+                "a file of a merge has {} rows of {segment_rows} at most",
+                self.builder.rows()
+            );
+            if self.builder.rows() >= segment_rows || self.builder.memory_bytes() >= segment_bytes {
+                // A rewritten segment must not be left in part: it would overlap the new ones.
+                match self.is_rewrite() {
+                    true => self.begin_writing(context)?,
+                    false => return self.end_reading(context),
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Picks the rows of a source that come before those of all others, until there are `room`.
+    fn pick(&mut self, least: usize, room: usize) -> Result<()> {
+        invariant!(self.picks.len() < room, "{} of {room} rows are picked", self.picks.len());
+        let bound = self.order.bound(&self.sources);
+        let source = &self.sources[least];
+        debug_assert!(
+            bound.is_none_or(|bound| source.key().is_some_and(|key| key <= bound)),
+            "the least key of a merge is above that of another source"
+        );
+        let rows = source.rows_before(bound, room - self.picks.len());
+        if rows == 0 {
+            let (table, partition) = (&self.table.schema().name, self.partition);
+            return Err(Error::corrupt(format!(
+                "table {table}, partition {partition}: two segments hold the same key"
+            )));
+        }
+        let source = &mut self.sources[least];
+        for _ in 0..rows {
+            self.picks.push(Pick { batch: least as u32, row: source.take() });
+        }
+        self.rows_read += rows;
+        Ok(())
+    }
+
+    /// Pushes the picked rows to the builder and clears the picks.
+    fn push(&mut self) {
+        if self.picks.is_empty() {
+            return;
+        }
+        let types: Vec<_> = self.columns.iter().map(|c| c.data_type).collect();
+        let batches: Vec<&Batch> = self.sources.iter().map(Source::batch).collect();
+        debug_assert!(
+            self.picks.iter().all(|pick| (pick.row as usize) < batches[pick.batch as usize].rows),
+            "a row is picked from a block that was replaced"
+        );
+        self.builder.push(&gather(&types, &batches, &self.picks));
+        self.picks.clear();
+    }
+
+    fn end_reading(&mut self, context: &TaskContext) -> Result<()> {
+        debug_assert!(!self.read, "a slice of a merge is read to its end twice");
+        self.push();
+        self.read = true;
+        if self.builder.rows() > 0 {
+            self.begin_writing(context)?;
         }
         Ok(())
     }
@@ -263,16 +343,28 @@ impl Merge {
             self.rows_read
         );
         let full = std::mem::replace(&mut self.builder, self.table.segment_builder());
-        let sources: Vec<u64> = self.sources.iter().map(|source| source.state.id()).collect();
+        let leaving: Vec<u64> = match self.slice.rewritten {
+            Some(rewritten) => vec![rewritten],
+            None => {
+                let states = self.slice.sources.iter().flat_map(|run| run.states());
+                states.map(|state| state.id()).collect()
+            }
+        };
         let besides: Vec<&Segment> = self.files.complete().iter().map(|file| &**file).collect();
-        let full = self.partition().with_key_filter(self.table.layout(), full, &besides, &sources);
-        self.files.begin(context.files(), full, FileKind::Segment)
+        let layout = self.table.layout();
+        let full = self.partition().with_key_filter(layout, full, &besides, &leaving);
+        let full = layout.with_order_bounds(full)?;
+        self.files.begin(context.files(), full, FileKind::Segment, self.table.id())
     }
 
-    /// Remaps deletes that arrived since the merge began, unless there are few. Returns whether it
+    fn opened(&self) -> impl Iterator<Item = &Opened> {
+        self.sources.iter().flat_map(Source::opened)
+    }
+
+    /// Remaps deletes that arrived since the slice began, unless there are few. Returns whether it
     /// did.
     fn remap_some(&mut self) -> Result<bool> {
-        let new: u64 = self.sources.iter().map(|s| s.state.deleted_rows() - s.deleted.len()).sum();
+        let new: u64 = self.opened().map(|opened| opened.new_deletes().len()).sum();
         if new < REMAP_ROWS {
             return Ok(false);
         }
@@ -282,16 +374,10 @@ impl Merge {
 
     /// Remaps at most `most` deletes.
     fn remap(&mut self, mut most: usize) -> Result<()> {
-        for source in &mut self.sources {
-            let all = source.state.all_deleted();
-            debug_assert!(
-                source.deleted.is_subset(&all),
-                "deleted rows of segment {} came back",
-                source.state.id()
-            );
-            let new = &*all - &source.deleted;
-            for row in new.iter().take(most) {
-                let key = self.table.layout().key_of_segment_row(&source.state.segment, row)?;
+        for opened in self.sources.iter_mut().flat_map(Source::opened_mut) {
+            for row in opened.new_deletes().iter().take(most) {
+                let segment = &opened.state.segment;
+                let key = self.table.layout().key_of_segment_row(segment, row)?;
                 let mut is_found = false;
                 for (file, deleted) in self.files.complete().iter().zip(&mut self.deleted) {
                     if let Some(row) = self.table.layout().find_row(file, &key, Segment::search)? {
@@ -300,12 +386,13 @@ impl Merge {
                     }
                 }
                 if !is_found {
-                    let segment = source.state.segment.name();
                     return Err(Error::corrupt(format!(
-                        "segment {segment}: a merge finds the key of row {row} twice or not at all"
+                        "segment {}: a merge finds the key of row {row} twice or not at all",
+                        segment.name()
                     )));
                 }
-                source.deleted.insert(row);
+                let is_new = opened.deleted.insert(row);
+                debug_assert!(is_new, "the delete of row {row} is remapped twice");
                 most -= 1;
             }
         }
@@ -314,56 +401,138 @@ impl Merge {
 
     /// Appends and applies the record; `None` if a source is gone.
     fn commit(&mut self, context: &TaskContext) -> Result<Option<Committed>> {
+        invariant!(
+            self.read && !self.files.is_writing(),
+            "a slice of a merge is committed before it is read and written"
+        );
         self.files.complete().iter().for_each(|file| check_segment(&self.table, file));
         check_run(self.table.layout(), self.files.complete().iter().map(|file| &**file));
-        let mut turn = context.commits().lock();
-        let commit = turn.next();
+        let turn = context.commits().lock();
         let table = self.table.clone();
         let partition = table.partition(self.partition);
-        let there = partition.segments();
-        let is_there = |source: &Source| {
-            source.state.is_current() && there.iter().any(|state| Arc::ptr_eq(state, &source.state))
+        let list = partition.segments();
+        let is_there = |state: &Arc<SegmentState>| {
+            let listed = list.segment(state.id());
+            state.is_current() && listed.is_some_and(|listed| Arc::ptr_eq(listed, state))
         };
-        if !self.is_wanted(context) || !self.sources.iter().all(is_there) {
+        let mut read = self.opened().map(|opened| &opened.state).chain(&self.adopted);
+        if !self.is_wanted(context) || !read.all(is_there) {
             return Ok(None);
         }
+        drop(read);
+        match self.adopted.is_empty() {
+            true => self.replace(context, turn, partition),
+            false => self.adopt(context, turn, partition),
+        }
+        .map(Some)
+    }
+
+    /// The output run and its level, once it also has these segments.
+    fn place_of(&self, added: &[&Segment], context: &TaskContext) -> RunPlace {
+        invariant!(!added.is_empty(), "a merge adds no segment to run {:?}", self.slice.output);
+        let list = self.partition().segments();
+        let run = self.slice.output.and_then(|number| list.run(number));
+        let before = run.iter().flat_map(|run| run.states()).map(|state| &*state.segment);
+        let all: Vec<&Segment> = before.chain(added.iter().copied()).collect();
+        let rows = all.iter().map(|file| file.rows() as u64).sum();
+        let bytes = all.iter().map(|file| file.raw_bytes()).fold(0, u64::saturating_add);
+        let level = self.slice.level.max(level_of(rows, bytes, context.options())).min(MAX_LEVEL);
+        let number = match (self.slice.output, self.adopted.is_empty(), added.first()) {
+            (Some(output), _, _) => output,
+            (None, true, Some(first)) => first.id(),
+            // The first of the adopted segments may have given its number to the run it leaves.
+            _ => context.files().take_number(),
+        };
+        RunPlace { number, level }
+    }
+
+    /// Moves the adopted segments to the output run.
+    fn adopt(
+        &mut self,
+        context: &TaskContext,
+        mut turn: CommitTurn<'_>,
+        partition: &Partition,
+    ) -> Result<Committed> {
+        invariant!(
+            self.rows_read == 0 && self.files.is_empty(),
+            "{} rows are read before segments that are adopted",
+            self.rows_read
+        );
+        let segments: Vec<&Segment> = self.adopted.iter().map(|s| &*s.segment).collect();
+        let run = self.place_of(&segments, context);
+        let mut payload = record::begin(turn.next());
+        for state in &self.adopted {
+            let description = Description::of_segment(&state.segment, run);
+            record::describe(&mut payload, self.place(), &description);
+        }
+        let committed = turn.append(&payload)?;
+        let ids = self.adopted.iter().map(|state| state.id()).collect();
+        partition.update_segments(|list| list.adopt(run, &ids));
+        self.slice.output = Some(run.number);
+        Ok(committed)
+    }
+
+    /// Replaces the rows that were read by the new segments.
+    fn replace(
+        &mut self,
+        context: &TaskContext,
+        mut turn: CommitTurn<'_>,
+        partition: &Partition,
+    ) -> Result<Committed> {
         self.remap(usize::MAX)?;
         self.check_rows();
-        let added: Vec<NewSegment> = (self.files.complete().iter().zip(&self.deleted))
+        let commit = turn.next();
+        let files = self.files.complete();
+        let added: Vec<NewSegment> = (files.iter().zip(&self.deleted))
             .map(|(file, deleted)| NewSegment { id: file.id(), deleted: deleted.clone() })
             .collect();
+        let (consumed, rest): (Vec<&Opened>, Vec<&Opened>) =
+            self.opened().partition(|opened| opened.is_consumed());
+        let dropped: Vec<Arc<SegmentState>> = consumed.iter().map(|o| o.state.clone()).collect();
+        let ids: Vec<u64> = dropped.iter().map(|state| state.id()).collect();
+        let leaving = rest.iter().map(|opened| (opened.state.clone(), opened.leaving()));
+        let leaving: Vec<_> =
+            leaving.filter(|(_, rows)| !rows.is_empty() && !plant::is(Bug::RunOverlap)).collect();
+        let place = self.place();
         let mut payload = record::begin(commit);
-        let dropped: Vec<u64> = self.states().map(|state| state.id()).collect();
-        record::merge(&mut payload, table.place(partition), &dropped, &added)?;
+        if !ids.is_empty() || !added.is_empty() {
+            record::merge(&mut payload, place, &ids, &added)?;
+        }
+        for (state, rows) in &leaving {
+            record::delete_rows(&mut payload, place, state.id(), rows)?;
+        }
+        let segments: Vec<&Segment> = files.iter().map(|file| &**file).collect();
+        let run = (!files.is_empty()).then(|| self.place_of(&segments, context));
+        for (file, run) in files.iter().zip(run.iter().cycle()) {
+            record::describe(&mut payload, place, &Description::of_segment(file, *run));
+        }
         let committed = turn.append(&payload)?;
         // 0 is older than any content.
-        let content = self.states().map(|state| state.content()).max().unwrap_or(0);
+        let content = self.opened().map(|opened| opened.state.content()).max().unwrap_or(0);
         let state = |(file, new): (&Arc<Segment>, NewSegment)| {
             let state = SegmentState::new(file.clone(), commit, new.deleted);
             Arc::new(state.with_content(content).with_bitmaps(context.files().bitmaps()))
         };
+        let states: Vec<_> = files.iter().zip(added).map(state).collect();
+        // A reader that finds a row deleted looks again if the list has changed, so the list comes
+        // first.
         partition.update_segments(|list| {
-            list.extend(self.files.complete().iter().zip(added).map(state));
+            list.drop_segments(&ids.iter().copied().collect::<Set<u64>>());
+            if let Some(run) = run {
+                list.add(run, states);
+            }
         });
-        self.states().for_each(|state| state.drop_at(commit));
-        context.garbage().add_segments(self.states().cloned());
-        table.set_changed(commit);
-        Ok(Some(committed))
+        dropped.iter().for_each(|state| state.drop_at(commit));
+        let oldest = context.snapshots().oldest();
+        leaving.into_iter().for_each(|(state, rows)| state.delete(commit, rows, oldest));
+        context.garbage().add_segments(dropped.into_iter());
+        self.table.set_changed(commit);
+        self.slice.output = run.map(|run| run.number).or(self.slice.output);
+        Ok(committed)
     }
 
-    /// Every row of the sources is read, but for those that were deleted when the merge began.
-    fn check_read(&self) {
-        let live: u64 =
-            self.sources.iter().map(|s| s.state.segment.rows() as u64 - s.deleted.len()).sum();
-        invariant!(
-            self.rows_read as u64 == live,
-            "a merge has read {} of {live} rows",
-            self.rows_read
-        );
-    }
-
-    /// Checks that the files hold the rows of the sources except those deleted before they were
-    /// read, and that all later deletes are remapped.
+    /// Checks that the files hold the rows that were taken from the sources, and that all later
+    /// deletes are remapped.
     fn check_rows(&self) {
         let files = self.files.complete();
         let written: usize = files.iter().map(|file| file.rows()).sum();
@@ -372,7 +541,7 @@ impl Merge {
             "a merge of {} rows has written {written}",
             self.rows_read
         );
-        let live: u64 = self.states().map(|s| s.segment.rows() as u64 - s.deleted_rows()).sum();
+        let live: u64 = self.opened().map(Opened::live_taken).sum();
         let deleted: u64 = self.deleted.iter().map(RoaringBitmap::len).sum();
         invariant!(
             written as u64 - deleted == live || plant::is(Bug::MergeRemap),
@@ -381,85 +550,23 @@ impl Merge {
     }
 }
 
-/// Pushes the picked rows to the builder and clears the picks.
-fn push(
-    columns: &[ColumnSpec],
-    sources: &[Source],
-    picks: &mut Vec<Pick>,
-    builder: &mut SegmentBuilder,
-) {
-    if !picks.is_empty() {
-        let types: Vec<_> = columns.iter().map(|c| c.data_type).collect();
-        let batches: Vec<&Batch> = sources.iter().map(|s| &s.batch).collect();
-        debug_assert!(
-            picks.iter().all(|pick| (pick.row as usize) < batches[pick.batch as usize].rows),
-            "a row is picked from a block that was replaced"
-        );
-        builder.push(&gather(&types, &batches, picks));
-        picks.clear();
+impl Slice {
+    /// Chooses a run to append to, if none is given and there is one that ends before `least`.
+    fn extend(&mut self, least: &[u8]) {
+        if self.output.is_none() {
+            let ends_before = |run: &&Arc<Run>| {
+                run.states().last().is_some_and(|state| state.bounds().last.as_slice() < least)
+            };
+            self.output = self.extendable.iter().find(ends_before).map(|run| run.place().number);
+        }
     }
 }
 
-impl Source {
-    fn key(&self) -> Option<&[u8]> {
-        self.keys.get(self.at).map(|(key, _)| key.as_slice())
-    }
-
-    /// Decodes the next block with live rows.
-    fn fill(&mut self, table: &Table, columns: &[ColumnSpec]) -> Result<()> {
-        let segment = self.state.segment.clone();
-        let order = table.layout().order_columns(&segment)?;
-        invariant!(
-            self.at == self.keys.len(),
-            "{} rows of segment {} are replaced before they are merged",
-            self.keys.len() - self.at,
-            segment.id()
-        );
-        let last = self.keys.pop().map(|(key, _)| key);
-        self.keys.clear();
-        self.at = 0;
-        while self.keys.is_empty() && self.next_row < segment.rows() {
-            let start = self.next_row;
-            let count = self
-                .at_once
-                .min(limits::BLOCK_ROWS - start % limits::BLOCK_ROWS)
-                .min(segment.rows() - start);
-            self.next_row += count;
-            let live: Vec<u32> = (0..count as u32)
-                .filter(|row| !self.deleted.contains(start as u32 + row))
-                .collect();
-            if live.is_empty() {
-                continue;
-            }
-            let vectors = columns
-                .iter()
-                .map(|column| match segment.column_index(column.id) {
-                    Some(index) => segment.decode(index, start, count).map(Arc::new),
-                    None => Ok(Arc::new(Vector::constant(
-                        column.data_type,
-                        &table.layout().default_of(column.id),
-                        count,
-                    ))),
-                })
-                .collect::<Result<Vec<_>>>()?;
-            let keys: Vec<Vector> =
-                order.iter().map(|c| segment.decode(*c, start, count)).collect::<Result<_>>()?;
-            for row in live {
-                let values: Vec<Value> = keys.iter().map(|v| v.value(row as usize)).collect();
-                let key = table.layout().encode_order(&values)?;
-                let before = self.keys.last().map(|(key, _)| key).or(last.as_ref());
-                if before.is_some_and(|before| *before >= key) {
-                    return Err(Error::corrupt(format!(
-                        "segment {}: row {} is out of order",
-                        segment.name(),
-                        start + row as usize
-                    )));
-                }
-                self.keys.push((key, row));
-            }
-            self.batch = Batch::new(vectors, count);
-            self.longest_row = self.batch.longest_row();
-        }
-        Ok(())
-    }
+/// Whether a segment is so full that it need not be joined with its neighbours.
+fn is_filled(rows: u64, raw_bytes: u64, is_full: bool, options: &StoreOptions) -> bool {
+    let is_filled = |size: u64, most: usize| match is_full {
+        true => size >= most as u64 / 4 * 3,
+        false => size >= (most as u64 / 2).max(1),
+    };
+    is_filled(rows, options.segment_rows) || is_filled(raw_bytes, options.segment_bytes)
 }

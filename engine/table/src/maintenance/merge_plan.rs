@@ -1,60 +1,227 @@
-//! Chooses which segments to merge.
+//! Chooses what to merge next.
+//!
+//! Once [`StoreOptions::merge_from`] runs of a partition have one level, they are merged into a run of the next level.
+//! So a logarithmic number of runs remains, and each row is rewritten a logarithmic number of times.
+//! A merge goes on slice by slice, each of them a commit: between slices, a merge of a lower level
+//! may come first, or the database may be closed. What is left of the runs is then merged as any
+//! others are, and appended to the run that the earlier slices wrote if it still fits there.
 
-use crate::options::StoreOptions;
+use crate::options::{MERGE_FROM, StoreOptions};
+use crate::record::{MAX_LEVEL, Place};
 use crate::segments::state::SegmentState;
-use crate::table::partition::Partition;
-use nacre_types::limits;
+use crate::table::run::Run;
+use crate::table::segment_list::SegmentList;
+use nacre_types::hash::{Map, Set};
+use nacre_types::invariant;
 use std::sync::Arc;
 
-/// Segments of one size class to merge into one.
-const FAN_IN: usize = 4;
-/// Most segments merged at once, since a block of every column of each is in memory.
+/// Most runs merged at once, since a block of every column of each is in memory.
 const MAX_FAN_IN: usize = 16;
-const _: () = assert!(1 < FAN_IN && FAN_IN <= MAX_FAN_IN);
+const _: () = assert!(1 < MERGE_FROM && MERGE_FROM <= MAX_FAN_IN);
 
-/// Segments worth merging; empty if there are none. Size classes are powers of four, so each row is
-/// rewritten a logarithmic number of times, and a logarithmic number of runs remains. Segments with
-/// long rows count as larger than their row count.
-pub(crate) fn worth_merging(
-    partition: &Partition,
-    options: &StoreOptions,
-) -> Vec<Arc<SegmentState>> {
-    let (most_rows, most_bytes) =
-        (options.segment_rows as u128, options.segment_bytes.max(1) as u128);
-    let live = |s: &SegmentState| {
-        let (rows, bytes) = (s.segment.rows() as u64, s.segment.raw_bytes() as u128);
-        // A size beyond `u64` counts as the largest.
-        let full = rows.max(u64::try_from(bytes * most_rows / most_bytes).unwrap_or(u64::MAX));
-        full.saturating_sub(s.deleted_rows().saturating_mul(full / rows.max(1)))
-    };
-    let current = current(partition);
-    if let Some(dead) = current.iter().find(|s| s.is_mostly_deleted()) {
-        return vec![dead.clone()];
+/// What one slice of a merge reads, and where its rows go.
+pub(crate) struct Slice {
+    /// Runs to read, from their first row that is not deleted.
+    pub sources: Vec<Arc<Run>>,
+    /// Only this segment of the one source is rewritten, into the same run.
+    pub rewritten: Option<u64>,
+    /// The run that takes the rows; a new one if `None`.
+    pub output: Option<u64>,
+    /// Runs that may take the rows instead of a new one, if they end before the first row.
+    pub extendable: Vec<Arc<Run>>,
+    /// The level of the output, unless it becomes so large that it is higher.
+    pub level: u8,
+    /// Whether the result must be compact.
+    pub is_full: bool,
+}
+
+/// A merge of several runs into one.
+struct Goal {
+    sources: Vec<u64>,
+    /// Runs to merge with the result.
+    waiting: Vec<u64>,
+    output: Option<u64>,
+    level: u8,
+    /// Whether all runs of the partition are merged into one.
+    is_full: bool,
+}
+
+/// The merges that go on, by partition. They are not stored.
+#[derive(Default)]
+pub(crate) struct Goals(Map<Place, Vec<Goal>>);
+
+impl Goals {
+    /// The next slice in a partition; `None` if nothing is worth merging. `runs` are those of the
+    /// list that can be merged.
+    pub fn next(
+        &mut self,
+        place: Place,
+        list: &SegmentList,
+        runs: &[Arc<Run>],
+        options: &StoreOptions,
+    ) -> Option<Slice> {
+        let goals = self.0.entry(place).or_default();
+        goals.retain_mut(|goal| goal.is_left(list));
+        let is_source = |run: &Run| {
+            let number = run.place().number;
+            goals
+                .iter()
+                .any(|goal| goal.sources.contains(&number) || goal.waiting.contains(&number))
+        };
+        for run in runs.iter().filter(|run| !is_source(run)) {
+            let mut dead = run.states().iter().enumerate();
+            if let Some((_, dead)) =
+                dead.find(|(at, state)| state.is_mostly_deleted() && run.is_apart(*at))
+            {
+                return Some(Slice::rewrite(run, dead.id()));
+            }
+        }
+        let is_free = |run: &Run| {
+            !is_source(run) && !goals.iter().any(|goal| goal.output == Some(run.place().number))
+        };
+        let free: Vec<&Arc<Run>> = runs.iter().filter(|run| is_free(run)).collect();
+        // Merges of low levels are short, and keep the number of runs small.
+        if let Some(goal) = new_goal(&free, goals.iter().map(|goal| goal.level).min(), options) {
+            goals.push(goal);
+        }
+        let goal = goals.iter().min_by_key(|goal| (goal.is_full, goal.level))?;
+        invariant!(
+            goal.output.is_none_or(|output| !goal.sources.contains(&output)),
+            "a merge reads run {:?}, which it writes",
+            goal.output
+        );
+        let is_source = |run: &Run| goal.sources.contains(&run.place().number);
+        let extendable = |run: &&&Arc<Run>| run.place().level == goal.level && !is_source(run);
+        Some(Slice {
+            sources: goal.sources.iter().filter_map(|run| list.run(*run)).cloned().collect(),
+            rewritten: None,
+            output: goal.output,
+            extendable: match goal.is_full {
+                true => Vec::new(),
+                false => free.iter().filter(extendable).map(|run| (*run).clone()).collect(),
+            },
+            level: goal.level,
+            is_full: goal.is_full,
+        })
     }
-    let class = |s: &SegmentState| (live(s) / limits::BLOCK_ROWS as u64).max(1).ilog2() / 2;
-    let full = (options.segment_rows as u64 / 2).max(1);
-    let mut classes: Vec<(u32, Vec<Arc<SegmentState>>)> = Vec::new();
-    for state in current.iter().filter(|s| live(s) < full) {
-        match classes.iter_mut().find(|(c, _)| *c == class(state)) {
-            Some((_, members)) => members.push(state.clone()),
-            None => classes.push((class(state), vec![state.clone()])),
+
+    /// Plans to merge these runs of a partition into one, unless that is done.
+    pub fn merge_all(&mut self, place: Place, runs: &[Arc<Run>], options: &StoreOptions) {
+        if let [only] = runs
+            && is_compact(only, options)
+        {
+            return;
+        }
+        let mut runs: Vec<&Arc<Run>> = runs.iter().collect();
+        runs.sort_by_key(|run| (run.place().level, run.states().len()));
+        let level = runs.iter().map(|run| run.place().level).max().unwrap_or(0);
+        let mut sources: Vec<u64> = runs.iter().map(|run| run.place().number).collect();
+        let waiting = sources.split_off(sources.len().min(MAX_FAN_IN));
+        let level = (level + 1).min(MAX_LEVEL);
+        // Merges of some of the runs are not needed any more.
+        self.0.insert(place, vec![Goal { sources, waiting, output: None, level, is_full: true }]);
+    }
+
+    /// Whether all runs of a partition are being merged into one.
+    pub fn is_merging_all(&mut self, place: Place, list: &SegmentList) -> bool {
+        let goals = self.0.entry(place).or_default();
+        goals.retain_mut(|goal| goal.is_left(list));
+        goals.iter().any(|goal| goal.is_full)
+    }
+
+    /// Notes which run the next slices of a merge go on with.
+    pub fn wrote(&mut self, place: Place, slice: &Slice) {
+        let goals = self.0.entry(place).or_default();
+        let sources = || slice.sources.iter().map(|run| run.place().number);
+        let is_of = |goal: &&mut Goal| sources().any(|run| goal.sources.contains(&run));
+        if let Some(goal) = goals.iter_mut().find(is_of).filter(|_| slice.rewritten.is_none()) {
+            invariant!(
+                goal.output.is_none() || goal.output == slice.output,
+                "a merge into run {:?} has written run {:?}",
+                goal.output,
+                slice.output
+            );
+            goal.output = slice.output;
         }
     }
-    let large = classes.into_iter().map(|(_, members)| members).find(|m| m.len() >= FAN_IN);
-    let Some(mut members) = large else { return Vec::new() };
-    members.truncate(MAX_FAN_IN);
-    members
-}
 
-/// All segments of a partition, unless it already is a single run without deleted rows.
-pub(crate) fn all_to_merge(partition: &Partition) -> Vec<Arc<SegmentState>> {
-    let all = current(partition);
-    match &all[..] {
-        [only] if only.deleted_rows() == 0 => Vec::new(),
-        _ => all,
+    /// Gives up the merges of a partition.
+    pub fn forget(&mut self, place: Place) {
+        self.0.remove(&place);
     }
 }
 
-fn current(partition: &Partition) -> Vec<Arc<SegmentState>> {
-    partition.segments().iter().filter(|s| s.is_current()).cloned().collect()
+/// A merge of the lowest level that has enough runs, if it is below `level`.
+fn new_goal(runs: &[&Arc<Run>], level: Option<u8>, options: &StoreOptions) -> Option<Goal> {
+    let enough = options.merge_from.max(2);
+    let levels: Set<u8> = runs.iter().map(|run| run.place().level).collect();
+    let mut levels: Vec<u8> = levels.into_iter().collect();
+    levels.sort_unstable();
+    for of in levels {
+        let members = runs.iter().filter(|run| run.place().level == of);
+        let mut sources: Vec<u64> = members.map(|run| run.place().number).collect();
+        let next = (of + 1).min(MAX_LEVEL);
+        if sources.len() >= enough && level.is_none_or(|level| next < level) {
+            sources.truncate(MAX_FAN_IN);
+            debug_assert!(sources.len() > 1, "a merge of one run of level {of} is planned");
+            return Some(Goal {
+                sources,
+                waiting: Vec::new(),
+                output: None,
+                level: next,
+                is_full: false,
+            });
+        }
+    }
+    None
+}
+
+/// Whether a run has no deleted rows and no two neighbours that would fit into one segment.
+fn is_compact(run: &Run, options: &StoreOptions) -> bool {
+    let fit = |a: &SegmentState, b: &SegmentState| {
+        let sum = |of: fn(&SegmentState) -> u64| of(a).saturating_add(of(b));
+        sum(|state| state.segment.rows() as u64) <= options.segment_rows as u64
+            && sum(|state| state.segment.raw_bytes()) <= options.segment_bytes as u64
+    };
+    run.states().iter().all(|state| state.deleted_rows() == 0)
+        && !run.states().windows(2).any(|pair| fit(&pair[0], &pair[1]))
+}
+
+impl Goal {
+    /// Whether there is something left to merge.
+    fn is_left(&mut self, list: &SegmentList) -> bool {
+        let is_there = |run: &u64| list.run(*run).is_some();
+        self.sources.retain(is_there);
+        self.waiting.retain(is_there);
+        if self.sources.is_empty() && !self.waiting.is_empty() {
+            let next = self.waiting.len().min(MAX_FAN_IN - 1);
+            self.sources = self.waiting.drain(..next).collect();
+            self.sources.extend(self.output.take());
+        }
+        debug_assert!(
+            self.sources.len() <= MAX_FAN_IN,
+            "{} runs are merged at once",
+            self.sources.len()
+        );
+        !self.sources.is_empty()
+    }
+}
+
+impl Slice {
+    /// Rewrites one segment without its deleted rows.
+    fn rewrite(run: &Arc<Run>, id: u64) -> Slice {
+        invariant!(
+            run.position(id).is_some(),
+            "segment {id} is rewritten into run {}, which does not have it",
+            run.place().number
+        );
+        Slice {
+            sources: vec![run.clone()],
+            rewritten: Some(id),
+            output: Some(run.place().number),
+            extendable: Vec::new(),
+            level: run.place().level,
+            is_full: false,
+        }
+    }
 }

@@ -7,7 +7,7 @@
 use crate::index::definition::Index;
 use crate::index::lookup::block_columns;
 use crate::maintenance::context::{Progress, TaskContext};
-use crate::record::{self, NewPart};
+use crate::record::{self, Description, NewPart};
 use crate::segments::files::NewFiles;
 use crate::segments::names::FileKind;
 use crate::segments::part::parts_of;
@@ -20,7 +20,7 @@ use nacre_types::{IndexId, Result, TableId, invariant, limits};
 use std::sync::Arc;
 
 /// Approximate number of blocks of one column to decode per step.
-const READ_BLOCKS: usize = 64;
+const READ_BLOCKS: usize = 16;
 
 /// A build of the part of one index for one segment.
 pub(crate) struct PartBuild {
@@ -175,7 +175,7 @@ impl PartBuild {
         if self.next_row < rows {
             self.builder = Some(builder);
         } else {
-            self.files.begin(context.files(), builder, FileKind::Part)?;
+            self.files.begin(context.files(), builder, FileKind::Part, self.table.id())?;
         }
         Ok(())
     }
@@ -214,11 +214,13 @@ impl PartBuild {
             "segment {} gets an index part and is not listed",
             part.segment
         );
-        record::add_part(&mut payload, self.table.place(partition), part);
+        let place = self.table.place(partition);
+        record::add_part(&mut payload, place, part);
+        record::describe(&mut payload, place, &Description::of(FileKind::Part, &file));
         let committed = turn.append(&payload)?;
         self.state.add_parts(&file);
-        // The list's directories cache the index parts they were built from, so replace the list.
-        partition.update_segments(|_| {});
+        // Directories cache the index parts they were built from.
+        partition.update_segments(|list| list.forget_directories(part.segment));
         // The log may name the file from here on, even if the sync fails.
         self.files.are_named();
         drop(turn);

@@ -3,14 +3,17 @@
 
 use crate::maintenance::collect::collect;
 use crate::maintenance::context::{Progress, TaskContext};
-use crate::maintenance::flush::{flush_partition, flush_table};
+use crate::maintenance::flush::{Flush, flush_table};
 use crate::maintenance::hash_build::{self, HashBuild};
 use crate::maintenance::merge::Merge;
-use crate::maintenance::merge_plan::{all_to_merge, worth_merging};
+use crate::maintenance::merge_plan::Goals;
 use crate::maintenance::part_build::{self, PartBuild, PartId};
-use crate::maintenance::snapshot;
+use crate::maintenance::snapshot::SnapshotWrite;
+use crate::record::Place;
 use crate::segments::state::SegmentState;
 use crate::table::partition::{Partition, Work};
+use crate::table::run::Run;
+use crate::table::segment_list::SegmentList;
 use crate::table::version::Table;
 use nacre_types::Result;
 use nacre_types::hash::Set;
@@ -19,6 +22,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Limit for the rowstores of all tables together, in multiples of the limit for one.
 const FULL_ROWSTORES: usize = 4;
+/// Size of the rowstores of all tables together, in the same multiples, from which on writers help
+/// to flush them.
+const BEHIND_ROWSTORES: usize = 8;
 
 /// Runs the background tasks of a store, one at a time.
 pub(crate) struct Scheduler {
@@ -35,12 +41,23 @@ pub(crate) struct Scheduler {
 /// Tasks that span several steps.
 #[derive(Default)]
 pub(crate) struct Tasks {
+    snapshot: Option<SnapshotWrite>,
+    flush: Option<Flush>,
+    /// Partitions whose flush failed. They are retried once no other one is due.
+    unflushed: Set<Place>,
+    /// Whether a flush takes its step before a snapshot.
+    is_flush_next: bool,
+    /// A slice of a merge.
     merge: Option<Merge>,
+    /// Merges that take several slices.
+    goals: Goals,
     part: Option<PartBuild>,
     hash: Option<HashBuild>,
     /// Parts whose build failed. They are retried after other work has been done.
     failed: Set<PartId>,
 }
+
+type Urgent = fn(&Scheduler, &mut Tasks) -> Result<bool>;
 
 impl Scheduler {
     /// Creates a scheduler without tasks in progress.
@@ -76,16 +93,26 @@ impl Scheduler {
             || commits.sync_is_due()
     }
 
-    /// Does one unit of work: a due sync, a snapshot, a flush, a step of a merge or build, or
-    /// removal of files. Returns whether there may be more.
+    /// Does one unit of work: a due sync, a piece of a snapshot, a step of a flush, a merge or a
+    /// build, or removal of files. Returns whether there may be more; `false` if another call is at
+    /// work.
     pub fn maintain(&self) -> Result<bool> {
-        let mut tasks = match self.tasks.try_lock() {
-            Ok(tasks) => tasks,
-            Err(TryLockError::Poisoned(panicked)) => panicked.into_inner(),
-            Err(TryLockError::WouldBlock) => return Ok(false),
-        };
+        match self.tasks.try_lock() {
+            Ok(mut tasks) => self.maintain_with(&mut tasks),
+            Err(TryLockError::Poisoned(panicked)) => self.maintain_with(&mut panicked.into_inner()),
+            Err(TryLockError::WouldBlock) => Ok(false),
+        }
+    }
+
+    /// Like [`Scheduler::maintain`], but waits for its turn.
+    pub fn maintain_in_turn(&self) -> Result<bool> {
+        self.maintain_with(&mut self.lock())
+    }
+
+    fn maintain_with(&self, tasks: &mut Tasks) -> Result<bool> {
         self.context.commits().check_open()?;
-        let done = self.do_next(&mut tasks);
+        let done = self.do_next(tasks);
+        self.note(tasks);
         if done.is_err() {
             // The failed work is retried first next time; if it failed for lack of space, removing
             // files frees some.
@@ -95,7 +122,7 @@ impl Scheduler {
     }
 
     fn do_next(&self, tasks: &mut Tasks) -> Result<bool> {
-        let urgent = self.do_urgent();
+        let urgent = self.do_urgent(tasks);
         match &urgent {
             Ok(true) => {
                 tasks.failed.clear();
@@ -113,36 +140,86 @@ impl Scheduler {
         urgent.map(|_| more)
     }
 
-    /// Writes a snapshot or flushes a partition if due, to bound the log and memory. Returns
-    /// whether it did.
-    fn do_urgent(&self) -> Result<bool> {
+    /// Does a step of a snapshot or a flush if due, to bound the log and memory. Returns whether it
+    /// did.
+    fn do_urgent(&self, tasks: &mut Tasks) -> Result<bool> {
+        let commits = self.context.commits();
+        if commits.sync_is_due() {
+            commits.sync_log()?;
+        }
+        // In turn: constant flushing must not starve snapshots, nor a long snapshot the flushes.
+        tasks.is_flush_next = !tasks.is_flush_next;
+        let (first, second): (Urgent, Urgent) = match tasks.is_flush_next {
+            true => (Scheduler::do_snapshot, Scheduler::do_flush),
+            false => (Scheduler::do_flush, Scheduler::do_snapshot),
+        };
+        match first(self, tasks) {
+            Ok(true) => Ok(true),
+            // A failure, perhaps for lack of space, must not prevent the other work.
+            failed => {
+                let done = second(self, tasks);
+                failed.and(done)
+            }
+        }
+    }
+
+    /// Continues the snapshot in progress, or starts one that is due. Returns whether there was
+    /// one.
+    fn do_snapshot(&self, tasks: &mut Tasks) -> Result<bool> {
         let context = &self.context;
-        if context.commits().sync_is_due() {
-            context.commits().sync_log()?;
+        let Some(mut snapshot) = tasks.snapshot.take() else {
+            let bytes = context.commits().log().bytes_since_snapshot();
+            let is_due = bytes > context.options().snapshot_bytes;
+            tasks.snapshot = if is_due { SnapshotWrite::begin(context)? } else { None };
+            return Ok(tasks.snapshot.is_some());
+        };
+        if snapshot.is_written() {
+            snapshot.publish(context)?;
+            return Ok(true);
         }
-        // Snapshots come first: they are rare, and constant flushing must not starve them.
-        let mut failed = Ok(());
-        if context.commits().log().bytes_since_snapshot() > context.options().snapshot_bytes {
-            failed = snapshot::write(context);
-            if failed.is_ok() {
-                return Ok(true);
+        match snapshot.step(context) {
+            Ok(()) => tasks.snapshot = Some(snapshot),
+            Err(error) => {
+                snapshot.abandon(context);
+                return Err(error);
             }
         }
-        // A failure, perhaps for lack of space, must not prevent the other work.
-        let tables = context.catalog().tables();
-        for table in &tables {
-            if let Some(partition) = self.wanting_flush(table) {
-                match flush_partition(context, table, partition) {
-                    Ok(_) => return failed.map(|()| true),
-                    Err(error) => failed = failed.and(Err(error)),
-                }
+        Ok(true)
+    }
+
+    /// Continues the flush in progress, or starts the next one that is due. Returns whether there
+    /// was one.
+    fn do_flush(&self, tasks: &mut Tasks) -> Result<bool> {
+        if tasks.flush.is_none() {
+            tasks.flush = self.find_flush(tasks);
+        }
+        let Some(flush) = &mut tasks.flush else { return Ok(false) };
+        match flush.step(&self.context) {
+            Ok(Progress::More) => {}
+            Ok(Progress::Done) => tasks.flush = None,
+            Err(error) => {
+                tasks.unflushed.insert(flush.place());
+                self.abandon_flush(tasks);
+                return Err(error);
             }
         }
-        failed?;
-        match self.fullest(&tables) {
-            Some((table, partition)) => flush_partition(context, table, partition).map(|_| true),
-            None => Ok(false),
-        }
+        Ok(true)
+    }
+
+    /// A flush of a partition that is due for one.
+    fn find_flush(&self, tasks: &mut Tasks) -> Option<Flush> {
+        debug_assert!(tasks.flush.is_none(), "a flush is chosen before the last one has ended");
+        let tables = self.context.catalog().tables();
+        let mut due: Vec<(&Arc<Table>, &Partition)> = Vec::new();
+        due.extend(tables.iter().filter_map(|table| Some((table, self.wanting_flush(table)?))));
+        due.extend(self.fullest(&tables));
+        let is_new = |(table, partition): &&(&Arc<Table>, &Partition)| {
+            !tasks.unflushed.contains(&table.place(partition))
+        };
+        let next = due.iter().find(is_new).or_else(|| due.first()).copied();
+        let (table, partition) = next?;
+        tasks.unflushed.remove(&table.place(partition));
+        Some(Flush::new(table, partition))
     }
 
     fn wanting_flush<'t>(&self, table: &'t Table) -> Option<&'t Partition> {
@@ -150,29 +227,23 @@ impl Scheduler {
         table.wanting_flush(self.context.options().flush_bytes, oldest)
     }
 
+    /// Whether the rowstores have grown so far that writers must help to flush them.
+    pub fn is_behind(&self) -> bool {
+        let limit = self.context.options().flush_bytes.saturating_mul(BEHIND_ROWSTORES);
+        unflushed(&self.context.catalog().tables()).0 > limit
+    }
+
     /// The partition with the most unflushed bytes, if all tables together exceed the limit.
     fn fullest<'t>(&self, tables: &'t [Arc<Table>]) -> Option<(&'t Arc<Table>, &'t Partition)> {
-        let (mut sum, mut most) = (0usize, 0);
-        let mut fullest = None;
-        for table in tables {
-            for partition in table.partitions() {
-                let bytes = partition.unflushed(table.entry_bytes(partition));
-                sum = sum.saturating_add(bytes);
-                if bytes > most {
-                    most = bytes;
-                    fullest = Some((table, partition));
-                }
-            }
-        }
-        debug_assert!(fullest.is_some() || sum == 0, "{sum} bytes to flush are in no partition");
         let limit = self.context.options().flush_bytes.saturating_mul(FULL_ROWSTORES);
+        let (sum, fullest) = unflushed(tables);
         fullest.filter(|_| sum > limit)
     }
 
     /// Starts the next task if none is in progress: a merge, else an index part, else a hash table.
     fn find_task(&self, tasks: &mut Tasks) -> Result<()> {
         if tasks.merge.is_none() {
-            tasks.merge = self.find_merge()?;
+            tasks.merge = self.find_merge(tasks)?;
         }
         if tasks.merge.is_none() && tasks.part.is_none() {
             let tables = self.context.catalog().tables();
@@ -191,19 +262,66 @@ impl Scheduler {
         Ok(())
     }
 
-    fn find_merge(&self) -> Result<Option<Merge>> {
+    fn find_merge(&self, tasks: &mut Tasks) -> Result<Option<Merge>> {
         for table in self.context.catalog().tables() {
             for partition in table.partitions() {
                 if !partition.take_need(Work::Merge) {
                     continue;
                 }
-                let sources = worth_merging(partition, self.context.options());
-                if let Some(merge) = Merge::new(&self.context, &table, partition, &sources)? {
+                if let Some(merge) = self.next_slice(tasks, &table, partition)? {
                     return Ok(Some(merge));
                 }
             }
         }
         Ok(None)
+    }
+
+    /// The runs of a partition that can be merged: not those with a segment that is not visible yet,
+    /// because its commit may still fail, nor the one to which a flush adds segments.
+    fn mergeable(&self, tasks: &Tasks, place: Place, list: &SegmentList) -> Vec<Arc<Run>> {
+        let visible = self.context.snapshots().visible();
+        let flush = tasks.flush.as_ref().filter(|flush| flush.place() == place);
+        let flushed = flush.and_then(Flush::run);
+        let is_there = |state: &Arc<SegmentState>| state.exists_at(visible) && state.is_current();
+        let is_mergeable = |run: &&Arc<Run>| {
+            Some(run.place().number) != flushed && run.states().iter().all(is_there)
+        };
+        list.runs().iter().filter(is_mergeable).cloned().collect()
+    }
+
+    /// Starts the next slice of a merge in a partition, if there is something to merge.
+    fn next_slice(
+        &self,
+        tasks: &mut Tasks,
+        table: &Arc<Table>,
+        partition: &Partition,
+    ) -> Result<Option<Merge>> {
+        debug_assert!(tasks.merge.is_none(), "a slice is chosen before the last one has ended");
+        let (place, list) = (table.place(partition), partition.segments());
+        let runs = self.mergeable(tasks, place, &list);
+        if runs.len() < list.runs().len() {
+            partition.consider(Work::Merge);
+        }
+        match tasks.goals.next(place, &list, &runs, self.context.options()) {
+            Some(slice) => Merge::new(&self.context, table, partition, slice),
+            None => Ok(None),
+        }
+    }
+
+    /// Does a step of the merge in progress, or of the next one in a partition.
+    fn merge_some(
+        &self,
+        tasks: &mut Tasks,
+        table: &Arc<Table>,
+        partition: &Partition,
+    ) -> Result<()> {
+        if tasks.merge.is_none() {
+            tasks.merge = self.next_slice(tasks, table, partition)?;
+        }
+        if tasks.merge.is_some() {
+            self.step(tasks)?;
+        }
+        Ok(())
     }
 
     /// Continues the task in progress. Returns whether there was one.
@@ -212,23 +330,18 @@ impl Scheduler {
             Tasks { merge: Some(merge), .. } => merge.step(&self.context),
             Tasks { part: Some(part), .. } => part.step(&self.context),
             Tasks { hash: Some(hash), .. } => hash.step(&self.context),
-            _ => {
-                debug_assert!(
-                    !self.is_busy.load(Ordering::Relaxed),
-                    "the scheduler is busy without a task"
-                );
-                return Ok(false);
-            }
+            _ => return Ok(false),
         };
         match step {
-            Ok(Progress::More) => self.is_busy.store(true, Ordering::Relaxed),
+            Ok(Progress::More) => {}
             Ok(Progress::Done) => {
                 // Only the first of these was stepped.
-                if tasks.merge.take().is_none() && tasks.part.take().is_none() {
+                let merge = tasks.merge.take();
+                if let Some(merge) = &merge {
+                    tasks.goals.wrote(merge.place(), merge.slice());
+                } else if tasks.part.take().is_none() {
                     tasks.hash = None;
                 }
-                let goes_on = tasks.part.is_some() || tasks.hash.is_some();
-                self.is_busy.store(goes_on, Ordering::Relaxed);
             }
             Err(error) => {
                 // A failed merge is not retried until its partition changes.
@@ -237,7 +350,7 @@ impl Scheduler {
                 } else if let Some(part) = &tasks.part {
                     tasks.failed.insert(part.part());
                 }
-                self.abandon(tasks);
+                self.abandon_builds(tasks);
                 return Err(error);
             }
         }
@@ -258,40 +371,46 @@ impl Scheduler {
     }
 
     fn merge_partition(&self, table: &Arc<Table>, number: u32) -> Result<()> {
-        let mut sources: Vec<Arc<SegmentState>> = Vec::new();
-        let mut urgent = true;
+        let (mut is_planned, mut urgent) = (false, true);
         loop {
             let mut tasks = self.lock();
             self.context.commits().check_open()?;
-            if !tasks.merge.as_ref().is_some_and(|merge| merge.is_of(&sources)) {
-                if !sources.is_empty() && !sources.iter().any(|state| state.is_current()) {
-                    return Ok(());
-                }
+            // The table may have been altered meanwhile.
+            let table = self.context.catalog().newest(table)?;
+            let partition = table.partition(number);
+            let (place, list) = (table.place(partition), partition.segments());
+            if !is_planned || tasks.merge.as_ref().is_some_and(|merge| merge.place() != place) {
                 self.abandon_merge(&mut tasks);
-                // The table may have been altered meanwhile.
-                let table = self.context.catalog().newest(table)?;
-                let partition = table.partition(number);
-                let all = all_to_merge(partition);
-                tasks.merge = match all.is_empty() {
-                    true => None,
-                    false => Merge::new(&self.context, &table, partition, &all)?,
-                };
-                match &tasks.merge {
-                    Some(merge) => sources = merge.states().cloned().collect(),
-                    None if table.is_newest() => return Ok(()),
-                    None => continue,
+            }
+            if !is_planned {
+                let runs = self.mergeable(&tasks, place, &list);
+                tasks.goals.merge_all(place, &runs, self.context.options());
+                is_planned = true;
+            }
+            if tasks.merge.is_none() && !tasks.goals.is_merging_all(place, &list) {
+                return Ok(());
+            }
+            let stepped = self.merge_some(&mut tasks, &table, partition);
+            if stepped.is_err() {
+                tasks.goals.forget(place);
+            }
+            // The next `maintain` retries what failed here, and reports it.
+            while urgent && stepped.is_ok() {
+                urgent = self.do_urgent(&mut tasks).is_ok();
+                if tasks.flush.is_none() && tasks.snapshot.is_none() {
+                    break;
                 }
             }
-            self.step(&mut tasks)?;
-            // The next `maintain` retries what failed here, and reports it.
-            urgent = urgent && self.do_urgent().is_ok();
+            self.note(&tasks);
+            stepped?;
         }
     }
 
     /// Moves a table's committed rows from the rowstore into segments.
     pub fn flush(&self, table: &Arc<Table>) -> Result<()> {
-        let _tasks = self.lock();
+        let mut tasks = self.lock();
         self.context.commits().check_open()?;
+        self.abandon_flush(&mut tasks);
         flush_table(&self.context, table)?;
         collect(&self.context)?;
         Ok(())
@@ -309,14 +428,36 @@ impl Scheduler {
 
     /// Abandons the tasks in progress. They are started again later.
     pub fn abandon(&self, tasks: &mut Tasks) {
+        if let Some(snapshot) = tasks.snapshot.take() {
+            snapshot.abandon(&self.context);
+        }
+        self.abandon_flush(tasks);
         self.abandon_merge(tasks);
+        self.abandon_builds(tasks);
+        self.note(tasks);
+    }
+
+    fn abandon_builds(&self, tasks: &mut Tasks) {
         if let Some(mut part) = tasks.part.take() {
             part.abandon(&self.context);
         }
         if let Some(mut hash) = tasks.hash.take() {
             hash.abandon(&self.context);
         }
-        self.is_busy.store(false, Ordering::Relaxed);
+    }
+
+    /// Notes whether a task is in progress.
+    fn note(&self, tasks: &Tasks) {
+        let Tasks { snapshot, flush, merge, part, hash, .. } = tasks;
+        let is_urgent = snapshot.is_some() || flush.is_some();
+        let is_busy = is_urgent || merge.is_some() || part.is_some() || hash.is_some();
+        self.is_busy.store(is_busy, Ordering::Relaxed);
+    }
+
+    fn abandon_flush(&self, tasks: &mut Tasks) {
+        if let Some(mut flush) = tasks.flush.take() {
+            flush.abandon(&self.context);
+        }
     }
 
     fn abandon_merge(&self, tasks: &mut Tasks) {
@@ -324,8 +465,6 @@ impl Scheduler {
             merge.abandon(&self.context);
             merge.partition().consider(Work::Merge);
         }
-        let goes_on = tasks.part.is_some() || tasks.hash.is_some();
-        self.is_busy.store(goes_on, Ordering::Relaxed);
     }
 
     /// Waits for another thread's task to end. A waiting thread takes precedence over one that
@@ -334,6 +473,24 @@ impl Scheduler {
         let _next = locked(&self.next);
         locked(&self.tasks)
     }
+}
+
+/// The unflushed bytes of all partitions of these tables, and the partition with the most.
+fn unflushed(tables: &[Arc<Table>]) -> (usize, Option<(&Arc<Table>, &Partition)>) {
+    let (mut sum, mut most) = (0usize, 0);
+    let mut fullest = None;
+    for table in tables {
+        for partition in table.partitions() {
+            let bytes = partition.unflushed(table.entry_bytes(partition));
+            sum = sum.saturating_add(bytes);
+            if bytes > most {
+                most = bytes;
+                fullest = Some((table, partition));
+            }
+        }
+    }
+    debug_assert!(fullest.is_some() || sum == 0, "{sum} bytes to flush are in no partition");
+    (sum, fullest)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

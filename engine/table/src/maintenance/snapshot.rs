@@ -1,15 +1,22 @@
 //! Snapshots: the catalog, the rowstores and the segment metadata at a log position, so that
 //! recovery need not read the log from its beginning. Commits are blocked only while the snapshot's
-//! contents are listed.
+//! contents are listed. A snapshot is written piece by piece, and counts once it is complete.
 
+use crate::commit::snapshots::SnapshotGuard;
+use crate::index::hash::table::HashTable;
 use crate::maintenance::context::TaskContext;
-use crate::record::{Image, ImageWriter, Indexes, NewPart, NewTable, NextIds, Place};
+use crate::record::{
+    Description, ImageWriter, Indexes, NewPart, NewTable, NextIds, Place, RunPlace,
+};
+use crate::segments::names::FileKind;
 use crate::segments::state::SegmentState;
 use crate::table::partition::Partition;
 use crate::table::version::Table;
-use nacre_rowstore::Change;
+use nacre_log::NewSnapshot;
+use nacre_rowstore::{Change, Key, Node};
+use nacre_segment::Segment;
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Result, TableId, Timestamp, invariant, row};
+use nacre_types::{Result, TableId, Timestamp, ViewSchema, invariant, limits, row};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -18,69 +25,207 @@ struct TableAt {
     table: Arc<Table>,
     /// Indexed by partition.
     segments: Vec<Vec<SegmentAt>>,
-    hashes: Vec<(Place, NewTable)>,
+    hashes: Vec<(Place, Arc<HashTable>)>,
 }
 
-/// A segment and its deleted rows at the snapshot's timestamp.
+/// An index part, its place and its file.
+type PartAt = (Place, NewPart, Arc<Segment>);
+
+/// A segment, its run, and its deleted rows at the snapshot's timestamp.
 struct SegmentAt {
     state: Arc<SegmentState>,
+    run: RunPlace,
     deleted: Option<Arc<RoaringBitmap>>,
 }
 
-/// Writes a snapshot, then removes the log before it.
-pub(crate) fn write(context: &TaskContext) -> Result<()> {
-    let commits = context.commits();
-    let turn = commits.lock();
-    let at = turn.last();
-    // Taken under the lock, because a relaxed commit may replace a row and be visible before it is
-    // durable.
-    let guard = context.snapshots().take();
-    debug_assert!(guard.at() <= at, "versions of commit {at} are not kept by {}", guard.at());
-    let lsn = commits.log().position();
-    let next = NextIds {
-        commit: at,
-        segment: context.files().next_number(),
-        table: context.catalog().next_table_id(),
-    };
-    let tables: Vec<TableAt> =
-        context.catalog().tables().into_iter().map(|table| TableAt::new(table, at)).collect();
-    let views = context.catalog().views();
-    drop(turn);
-    // A snapshot may only replace a durable log prefix; once durable, the timestamp is visible too.
-    commits.log().sync(lsn)?;
-    context.snapshots().make_visible(at);
-    let mut image = ImageWriter::new(next, tables.len());
-    for TableAt { table, segments, .. } in &tables {
-        invariant!(
-            table.id() < next.table && segments.len() == table.partitions().len(),
-            "a snapshot has {} partitions of table {}, the next free id is {}",
-            segments.len(),
-            table.id(),
-            next.table
-        );
-        image.begin_table(table.schema(), table.partitions().len())?;
-        for (partition, segments) in table.partitions().iter().zip(segments) {
-            invariant!(
-                segments.iter().all(|segment| segment.state.id() < next.segment),
-                "a segment of table {} has a number from {} on, which are free",
-                table.id(),
-                next.segment
-            );
-            let segments = segments.iter().map(|s| (s.state.id(), s.deleted.as_deref()));
-            image.begin_partition(partition.next_row_number(), segments)?;
-            put_rows(&mut image, table, partition, at)?;
-        }
+/// A snapshot being written: a state machine whose steps write some rows or the metadata of some
+/// segments.
+///
+/// What it holds is listed at the beginning, under the commit lock. Rows are read later, while
+/// writers go on: the versions that were the newest at the beginning stay until the snapshot is
+/// complete.
+pub(crate) struct SnapshotWrite {
+    file: NewSnapshot,
+    image: ImageWriter,
+    at: Timestamp,
+    /// Keeps the versions of `at`, and the files of dropped segments and index parts.
+    _guard: Arc<SnapshotGuard>,
+    tables: Vec<TableAt>,
+    views: Vec<Arc<ViewSchema>>,
+    stage: Stage,
+}
+
+/// What the next step writes.
+enum Stage {
+    /// A table, by its position.
+    Table(usize),
+    /// The segments of a partition of a table from a position on.
+    Segments(PartitionAt, usize),
+    /// The rows of a partition of a table after a key.
+    Rows(PartitionAt, Option<Key>),
+    /// Everything after the tables.
+    Rest,
+    /// The header, which makes the file a snapshot.
+    Publish,
+}
+
+/// A partition of the table at a position.
+#[derive(Clone, Copy)]
+struct PartitionAt {
+    table: usize,
+    partition: usize,
+}
+
+/// Nodes to read per step.
+const READ_ROWS: usize = limits::BLOCK_ROWS;
+
+impl SnapshotWrite {
+    /// Starts a snapshot of the last commit; `None` if there is one already.
+    pub fn begin(context: &TaskContext) -> Result<Option<SnapshotWrite>> {
+        let commits = context.commits();
+        let turn = commits.lock();
+        let at = turn.last();
+        // Taken under the lock, because a relaxed commit may replace a row and be visible before it
+        // is durable.
+        let guard = context.snapshots().take();
+        debug_assert!(guard.at() <= at, "versions of commit {at} are not kept by {}", guard.at());
+        let lsn = commits.log().position();
+        let next = NextIds {
+            commit: at,
+            segment: context.files().next_number(),
+            table: context.catalog().next_table_id(),
+        };
+        let tables: Vec<TableAt> =
+            context.catalog().tables().into_iter().map(|table| TableAt::new(table, at)).collect();
+        let views = context.catalog().views();
+        drop(turn);
+        tables.iter().for_each(|table| table.check(next));
+        // A snapshot may only replace a durable log prefix; once durable, the timestamp is visible
+        // too.
+        let Some(file) = commits.log().begin_snapshot(lsn)? else { return Ok(None) };
+        context.snapshots().make_visible(at);
+        let image = ImageWriter::new(next, tables.len());
+        let stage = Stage::Table(0);
+        Ok(Some(SnapshotWrite { file, image, at, _guard: guard, tables, views, stage }))
     }
-    let indexes: Vec<(TableId, Indexes)> = tables
-        .iter()
-        .filter_map(|t| Some((t.table.id(), Indexes::of(t.table.schema())?)))
-        .collect();
-    let parts: Vec<(Place, NewPart)> = tables.iter().flat_map(TableAt::parts).collect();
-    let hashes: Vec<(Place, NewTable)> = tables.into_iter().flat_map(|t| t.hashes).collect();
-    let bytes = image.finish(views.iter().map(|view| &**view), &indexes, &parts, &hashes);
-    debug_assert!(Image::decode(&bytes).is_ok(), "a snapshot that cannot be decoded");
-    drop(guard);
-    commits.log().write_snapshot(lsn, &bytes)
+
+    /// Writes a piece. After an error the snapshot must be abandoned.
+    pub fn step(&mut self, context: &TaskContext) -> Result<()> {
+        invariant!(!self.is_written(), "a snapshot is written on after its last piece");
+        let most = context.options().snapshot_piece_bytes();
+        let mut nodes = READ_ROWS;
+        while self.image.len() < most && nodes > 0 && !self.is_written() {
+            nodes = nodes.saturating_sub(self.write_some(most)?);
+        }
+        let piece = self.image.take();
+        self.file.write(&piece)
+    }
+
+    /// Whether only [`SnapshotWrite::publish`] is left.
+    pub fn is_written(&self) -> bool {
+        matches!(self.stage, Stage::Publish)
+    }
+
+    /// Completes the snapshot, then removes the log before it.
+    pub fn publish(self, context: &TaskContext) -> Result<()> {
+        invariant!(
+            self.is_written() && self.image.len() == 0,
+            "a snapshot is published before it is written"
+        );
+        context.commits().log().publish_snapshot(self.file)
+    }
+
+    /// Removes what was written.
+    pub fn abandon(self, context: &TaskContext) {
+        context.commits().log().abandon_snapshot(self.file);
+    }
+
+    /// Writes the next part and returns the number of nodes read.
+    fn write_some(&mut self, most: usize) -> Result<usize> {
+        let (next, nodes) = match std::mem::replace(&mut self.stage, Stage::Publish) {
+            Stage::Table(table) => (self.begin_table(table)?, 0),
+            Stage::Segments(place, segment) => (self.write_segment(place, segment)?, 0),
+            Stage::Rows(place, after) => self.write_rows(place, after, most)?,
+            Stage::Rest => {
+                self.write_rest();
+                (Stage::Publish, 0)
+            }
+            Stage::Publish => (Stage::Publish, 0),
+        };
+        self.stage = next;
+        Ok(nodes)
+    }
+
+    fn begin_table(&mut self, table: usize) -> Result<Stage> {
+        let Some(next) = self.tables.get(table) else { return Ok(Stage::Rest) };
+        let partitions = next.table.partitions();
+        self.image.begin_table(next.table.schema(), partitions.len())?;
+        Ok(self.begin_partition(PartitionAt { table, partition: 0 }))
+    }
+
+    fn begin_partition(&mut self, place: PartitionAt) -> Stage {
+        let PartitionAt { table, partition } = place;
+        let TableAt { table: there, segments, .. } = &self.tables[table];
+        let Some(next) = there.partitions().get(partition) else {
+            return Stage::Table(table + 1);
+        };
+        self.image.begin_partition(next.next_row_number(), segments[partition].len());
+        Stage::Segments(place, 0)
+    }
+
+    fn write_segment(&mut self, place: PartitionAt, segment: usize) -> Result<Stage> {
+        let segments = &self.tables[place.table].segments[place.partition];
+        let Some(next) = segments.get(segment) else { return Ok(Stage::Rows(place, None)) };
+        self.image.segment(next.state.id(), next.deleted.as_deref())?;
+        Ok(Stage::Segments(place, segment + 1))
+    }
+
+    /// Writes rows of a rowstore, as they were at the snapshot's timestamp.
+    fn write_rows(
+        &mut self,
+        place: PartitionAt,
+        mut after: Option<Key>,
+        most: usize,
+    ) -> Result<(Stage, usize)> {
+        let table = &self.tables[place.table].table;
+        let partition = &table.partitions()[place.partition];
+        let mut nodes = Vec::new();
+        partition.rowstore().range_after(after.as_deref(), READ_ROWS, &mut nodes);
+        let is_end = nodes.len() < READ_ROWS;
+        for (at, node) in nodes.iter().enumerate() {
+            if self.image.len() >= most {
+                return Ok((Stage::Rows(place, after), at));
+            }
+            put_row(&mut self.image, table, node, self.at)?;
+            debug_assert!(after.as_ref() < Some(node.key()), "a snapshot reads a row twice");
+            after = Some(node.key().clone());
+        }
+        if !is_end {
+            return Ok((Stage::Rows(place, after), nodes.len()));
+        }
+        self.image.end_rows();
+        let partition = place.partition + 1;
+        Ok((self.begin_partition(PartitionAt { partition, ..place }), nodes.len()))
+    }
+
+    fn write_rest(&mut self) {
+        let indexes: Vec<(TableId, Indexes)> = self
+            .tables
+            .iter()
+            .filter_map(|t| Some((t.table.id(), Indexes::of(t.table.schema())?)))
+            .collect();
+        let mut parts: Vec<(Place, NewPart)> = Vec::new();
+        let mut hashes: Vec<(Place, NewTable)> = Vec::new();
+        let mut files: Vec<(Place, Description)> = Vec::new();
+        for table in &self.tables {
+            let separate = table.parts();
+            files.extend(table.files(&separate));
+            parts.extend(separate.into_iter().map(|(place, part, _)| (place, part)));
+            hashes.extend(table.hashes.iter().map(|(place, hashes)| (*place, hashes.as_logged())));
+        }
+        let views = self.views.iter().map(|view| &**view);
+        self.image.finish(views, &indexes, &parts, &hashes, &files);
+    }
 }
 
 impl TableAt {
@@ -88,36 +233,73 @@ impl TableAt {
     fn new(table: Arc<Table>, at: Timestamp) -> TableAt {
         let segments_of = |partition: &Partition| -> Vec<SegmentAt> {
             let list = partition.segments();
-            let there = list.iter().filter(|state| state.exists_at(at));
-            there.map(|state| SegmentAt::new(state, at)).collect()
+            let in_runs = list.runs().iter().flat_map(|run| {
+                let there = run.states().iter().filter(|state| state.exists_at(at));
+                there.map(|state| SegmentAt::new(state, run.place(), at))
+            });
+            in_runs.collect()
         };
         let segments = table.partitions().iter().map(segments_of).collect();
         let hashes_of = |partition: &Partition| {
             let place = table.place(partition);
             let list = partition.segments();
-            list.tables().iter().map(|hashes| (place, hashes.as_logged())).collect::<Vec<_>>()
+            list.tables().iter().map(|hashes| (place, hashes.clone())).collect::<Vec<_>>()
         };
         let hashes = table.partitions().iter().flat_map(hashes_of).collect();
         TableAt { table, segments, hashes }
     }
 
+    /// Checks that its numbers are below the next free ones.
+    fn check(&self, next: NextIds) {
+        invariant!(
+            self.table.id() < next.table && self.segments.len() == self.table.partitions().len(),
+            "a snapshot has {} partitions of table {}, the next free id is {}",
+            self.segments.len(),
+            self.table.id(),
+            next.table
+        );
+        invariant!(
+            self.segments.iter().flatten().all(|segment| segment.state.id() < next.segment),
+            "a segment of table {} has a number from {} on, which are free",
+            self.table.id(),
+            next.segment
+        );
+    }
+
     /// The separate index parts of the segments.
-    fn parts(&self) -> Vec<(Place, NewPart)> {
+    fn parts(&self) -> Vec<PartAt> {
         let mut parts = Vec::new();
         for (partition, segments) in self.table.partitions().iter().zip(&self.segments) {
             let place = self.table.place(partition);
             let new = segments.iter().flat_map(|segment| segment.state.new_parts());
             // Parts of a dropped index stay until no snapshot reads them.
-            let kept = new.filter(|part| self.table.has_index(part.index));
-            parts.extend(kept.map(|part| (place, part)));
+            let kept = new.filter(|(part, _)| self.table.has_index(part.index));
+            parts.extend(kept.map(|(part, file)| (place, part, file)));
         }
         parts
+    }
+
+    /// Describes the table's files: segments, these index parts and hash tables.
+    fn files(&self, parts: &[PartAt]) -> Vec<(Place, Description)> {
+        let mut files = Vec::new();
+        for (partition, segments) in self.table.partitions().iter().zip(&self.segments) {
+            let place = self.table.place(partition);
+            let own = segments.iter().map(|s| Description::of_segment(&s.state.segment, s.run));
+            files.extend(own.map(|description| (place, description)));
+        }
+        let part = |(place, _, file): &PartAt| (*place, Description::of(FileKind::Part, file));
+        files.extend(parts.iter().map(part));
+        for (place, hashes) in &self.hashes {
+            let own = hashes.files().iter().map(|file| Description::of(FileKind::Hashes, file));
+            files.extend(own.map(|description| (*place, description)));
+        }
+        files
     }
 }
 
 impl SegmentAt {
     /// Under the commit lock; `at` is the last commit.
-    fn new(state: &Arc<SegmentState>, at: Timestamp) -> SegmentAt {
+    fn new(state: &Arc<SegmentState>, run: RunPlace, at: Timestamp) -> SegmentAt {
         let deleted = state.deleted_at(at);
         debug_assert!(
             deleted.as_ref().map_or(0, |rows| rows.len()) == state.deleted_rows()
@@ -125,32 +307,28 @@ impl SegmentAt {
             "rows of segment {} are deleted by a commit after {at}, the last one",
             state.id()
         );
-        SegmentAt { state: state.clone(), deleted }
+        SegmentAt { state: state.clone(), run, deleted }
     }
 }
 
-/// Writes the rows of a rowstore at a timestamp.
-fn put_rows(
-    image: &mut ImageWriter,
-    table: &Table,
-    partition: &Partition,
-    at: Timestamp,
-) -> Result<()> {
-    partition.try_each_node(|node| {
-        if let Some(version) = node.version_at(at)
-            && let Change::Put(row) = &version.change
-        {
-            // A snapshot holds no schema history, so all rows are of the newest version.
-            let row = table.layout().upgrade(row.clone())?;
-            debug_assert!(
-                row::version(&row) == Some(table.schema().version),
-                "a snapshot has a row of another version of table {}",
-                table.id()
-            );
-            image.row(node.key(), version.commit, &row);
-        }
-        Ok(())
-    })?;
-    image.end_rows();
+/// Writes the row of a node at a timestamp, if there is one.
+fn put_row(image: &mut ImageWriter, table: &Table, node: &Node, at: Timestamp) -> Result<()> {
+    if let Some(version) = node.version_at(at)
+        && let Change::Put(row) = &version.change
+    {
+        debug_assert!(
+            version.commit <= at,
+            "a snapshot of commit {at} has a row of commit {}",
+            version.commit
+        );
+        // A snapshot holds no schema history, so all rows are of the newest version.
+        let row = table.layout().upgrade(row.clone())?;
+        debug_assert!(
+            row::version(&row) == Some(table.schema().version),
+            "a snapshot has a row of another version of table {}",
+            table.id()
+        );
+        image.row(node.key(), version.commit, &row);
+    }
     Ok(())
 }

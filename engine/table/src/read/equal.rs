@@ -205,9 +205,12 @@ pub(crate) fn find(
             let list = partition.segments();
             // A whole key determines the candidate segments, and possibly its position in them.
             let whole = keys.iter().position(|key| key.hash.is_some());
-            let candidates = match whole.and_then(|at| keys.get(at)) {
-                Some(key) => list.of_index(key.index).candidates(&key.encoded)?,
-                None => Candidates::all(list.len()),
+            let candidates = match (whole.and_then(|at| keys.get(at)), keys.first()) {
+                (Some(key), _) => list.of_index(key.index).candidates(&key.encoded)?,
+                (None, Some(key)) => {
+                    Candidates::of_places(list.of_index(key.index).overlapping(&key.range)?)
+                }
+                (None, None) => Candidates::of_places(0..list.len()),
             };
             let mut candidates: Vec<Candidate> = candidates.newest_first().collect();
             candidates.reverse();

@@ -51,10 +51,13 @@ pub(super) fn probe(view: &TableView, prefix: &[Value]) -> Result<IndexProbe> {
         }
     }
     probe.runs.sort_unstable_by_key(|run| run.segment);
-    for (at, seen) in view.segments.iter().enumerate().filter(|_| only.is_none()) {
-        if let Some(source) = rows_of_key(table, &seen.segment, prefix)? {
-            let ascends = matches!(source, Source::Range { .. });
-            probe.runs.push(IndexRun::new(view, at, source, ascends));
+    for (partition, list) in view.lists().iter().filter(|_| only.is_none()) {
+        for place in list.with_key_prefix(table.layout(), prefix, &encoded)? {
+            let Some(at) = view.position_of(*partition, place) else { continue };
+            if let Some(source) = rows_of_key(table, &view.segments[at].segment, prefix)? {
+                let ascends = matches!(source, Source::Range { .. });
+                probe.runs.push(IndexRun::new(view, at, source, ascends));
+            }
         }
     }
     probe.skip_rest(view)?;
@@ -70,6 +73,7 @@ fn memory_rows(
     out: &mut Vec<MemoryRow>,
 ) -> Result<()> {
     let mut see = |node: &Arc<Node>| -> Result<()> {
+        debug_assert!(node.key().starts_with(encoded), "a row of another key is found");
         if let Visible::Row(row) = view.visible(node) {
             let key = node.key().clone();
             let locator = RowLocator::Memory { partition: partition.number(), key };
@@ -92,6 +96,7 @@ fn memory_rows(
             "a node of partition {} is visited twice",
             partition.number()
         );
+        debug_assert!(nodes.len() <= RUN, "{} nodes of {RUN} at most are visited", nodes.len());
         let inside = nodes.iter().take_while(|node| node.key().starts_with(encoded)).count();
         nodes[..inside].iter().try_for_each(&mut see)?;
         match nodes.last() {

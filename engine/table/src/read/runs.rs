@@ -77,6 +77,12 @@ impl IndexProbe {
             let name = view.segments[pair[0].segment].segment.name();
             return Err(Error::corrupt(format!("segment {name}: a key is in two places")));
         }
+        debug_assert!(
+            self.runs.len() <= view.segments.len(),
+            "{} runs of {} segments",
+            self.runs.len(),
+            view.segments.len()
+        );
         self.segments_skipped = view.segments.len() - self.runs.len();
         Ok(())
     }
@@ -98,6 +104,7 @@ impl IndexProbe {
 
     /// The index key of a row in memory.
     pub fn memory_key(&self, at: usize) -> &[u8] {
+        debug_assert!(at < self.memory.len(), "row {at} of {} in memory", self.memory.len());
         &self.memory[at].index_key
     }
 
@@ -108,6 +115,11 @@ impl IndexProbe {
         end: usize,
         projection: &[usize],
     ) -> Result<(Batch, Vec<RowLocator>)> {
+        debug_assert!(
+            start <= end && end <= self.memory.len(),
+            "rows {start} to {end} of {} in memory",
+            self.memory.len()
+        );
         let part = &self.memory[start..end];
         let found: Vec<Row> = part.iter().map(|one| one.row.clone()).collect();
         let locators: Vec<RowLocator> = part.iter().map(|one| one.locator.clone()).collect();
@@ -200,6 +212,11 @@ impl IndexRun {
     /// only as needed.
     pub fn cursor(&self) -> Result<RowCursor<'_>> {
         let sorted = if self.ascends { None } else { Some(self.ascending()?) };
+        debug_assert!(
+            sorted.as_ref().is_none_or(|rows| rows.len() <= self.len()),
+            "a cursor has more rows than its run of {}",
+            self.len()
+        );
         Ok(RowCursor { run: self, sorted, at: 0 })
     }
 
@@ -255,6 +272,7 @@ impl RowCursor<'_> {
 
     /// The next row.
     pub fn next_row(&mut self) -> Result<Option<u32>> {
+        debug_assert!(self.at <= self.len(), "a cursor is at {} of {}", self.at, self.len());
         while self.at < self.len() {
             let row = self.peek(self.at)?;
             self.at += 1;

@@ -16,8 +16,15 @@ pub(crate) fn put_place(out: &mut Vec<u8>, place: Place) {
         "partition {} is logged",
         place.partition
     );
+    let start = out.len();
     out.put_varint(place.table as u64);
     out.put_varint(place.partition as u64);
+    debug_assert!(
+        read_place(&mut Reader::new(&out[start..], "place")).is_ok_and(|read| read == place),
+        "partition {} of table {} does not read back",
+        place.partition,
+        place.table
+    );
 }
 
 pub(crate) fn read_place(reader: &mut Reader<'_>) -> Result<Place> {

@@ -4,7 +4,7 @@ use nacre_types::bytes::{Reader, Write};
 use nacre_types::{IndexId, Result, invariant};
 
 /// The keys that a hash table covers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum KeySet {
     /// Primary keys, or hidden row numbers. Positions are row numbers.
     Primary,
@@ -50,8 +50,14 @@ pub(crate) fn read_hash_table(reader: &mut Reader<'_>) -> Result<NewTable> {
 }
 
 pub(crate) fn put_numbers(out: &mut Vec<u8>, numbers: &[u64]) {
+    let start = out.len();
     out.put_varint(numbers.len() as u64);
     numbers.iter().for_each(|number| out.put_varint(*number));
+    debug_assert!(
+        read_numbers(&mut Reader::new(&out[start..], "numbers")).is_ok_and(|read| read == numbers),
+        "{} numbers do not read back",
+        numbers.len()
+    );
 }
 
 pub(crate) fn read_numbers(reader: &mut Reader<'_>) -> Result<Vec<u64>> {

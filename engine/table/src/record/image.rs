@@ -1,6 +1,7 @@
 //! The encoding of a snapshot: the catalog, the segment metadata and the rowstores at one
 //! timestamp.
 
+use crate::record::description::{Description, put_description, read_description};
 use crate::record::fields::{put_bitmap, put_place, read_bitmap, read_place, read_table};
 use crate::record::hashes::{NewTable, put_hash_table, read_hash_table};
 use crate::record::indexes::{Indexes, NewPart, put_indexes, put_part, read_indexes, read_part};
@@ -49,16 +50,24 @@ pub(crate) struct Image {
     pub indexes: Vec<(TableId, Indexes)>,
     pub parts: Vec<(Place, NewPart)>,
     pub hashes: Vec<(Place, NewTable)>,
+    /// Descriptions of segments, index parts and hash tables.
+    pub files: Vec<(Place, Description)>,
 }
 
 /// Writes a snapshot piece by piece, in order: each table with its partitions, then all views,
-/// indexes, index parts and hash tables.
+/// indexes, index parts, hash tables and descriptions of files. The caller takes the bytes away as
+/// they come.
 pub(crate) struct ImageWriter {
     out: Vec<u8>,
+    /// Bytes that were taken away; kept to read the snapshot back.
+    #[cfg(debug_assertions)]
+    taken: Vec<u8>,
     /// Announced tables not begun yet.
     tables_left: usize,
     /// Partitions of the current table not yet written.
     partitions_left: usize,
+    /// Segments of the partition not yet written.
+    segments_left: usize,
     /// Whether rows of a partition are being written.
     in_rows: bool,
 }
@@ -71,7 +80,27 @@ impl ImageWriter {
         out.put_u64(next.segment);
         out.put_varint(next.table as u64);
         out.put_varint(tables as u64);
-        ImageWriter { out, tables_left: tables, partitions_left: 0, in_rows: false }
+        ImageWriter {
+            out,
+            #[cfg(debug_assertions)]
+            taken: Vec::new(),
+            tables_left: tables,
+            partitions_left: 0,
+            segments_left: 0,
+            in_rows: false,
+        }
+    }
+
+    /// Number of bytes to take.
+    pub fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Takes the bytes written since the last call.
+    pub fn take(&mut self) -> Vec<u8> {
+        #[cfg(debug_assertions)]
+        self.taken.extend_from_slice(&self.out);
+        std::mem::take(&mut self.out)
     }
 
     /// Starts the next table.
@@ -91,30 +120,37 @@ impl ImageWriter {
         Ok(())
     }
 
-    /// Starts the next partition of the table with its segments: ids and deleted rows.
-    pub fn begin_partition<'a>(
-        &mut self,
-        next_row_number: u64,
-        segments: impl ExactSizeIterator<Item = (u64, Option<&'a RoaringBitmap>)>,
-    ) -> Result<()> {
+    /// Starts the next partition of the table, with this many segments.
+    pub fn begin_partition(&mut self, next_row_number: u64, segments: usize) {
         invariant!(self.partitions_left > 0, "a snapshot has one partition too many");
         invariant!(!self.in_rows, "a partition begins among the rows of another");
         debug_assert!(next_row_number > 0, "rows of a partition are numbered from 0");
+        invariant!(
+            self.segments_left == 0,
+            "a partition begins before {} segments of the last",
+            self.segments_left
+        );
         self.partitions_left -= 1;
+        self.segments_left = segments;
         self.in_rows = true;
         self.out.put_u64(next_row_number);
-        self.out.put_varint(segments.len() as u64);
+        self.out.put_varint(segments as u64);
+    }
+
+    /// Writes a segment of the partition: its id and deleted rows.
+    pub fn segment(&mut self, id: u64, deleted: Option<&RoaringBitmap>) -> Result<()> {
+        invariant!(self.segments_left > 0, "segment {id} is one too many in a snapshot");
+        debug_assert!(self.in_rows, "segment {id} is outside a partition");
+        self.segments_left -= 1;
+        self.out.put_u64(id);
         let none = RoaringBitmap::new();
-        for (id, deleted) in segments {
-            self.out.put_u64(id);
-            put_bitmap(&mut self.out, deleted.unwrap_or(&none))?;
-        }
-        Ok(())
+        put_bitmap(&mut self.out, deleted.unwrap_or(&none))
     }
 
     /// Writes a row of the partition's rowstore.
     pub fn row(&mut self, key: &[u8], commit: Timestamp, row: &[u8]) {
         debug_assert!(self.in_rows, "a row outside a partition");
+        debug_assert!(self.segments_left == 0, "a row before {} segments", self.segments_left);
         debug_assert!(!key.is_empty() && !row.is_empty(), "a row or its key is empty");
         self.out.put_u8(1);
         self.out.put_bytes(key);
@@ -125,18 +161,20 @@ impl ImageWriter {
     /// Ends the partition's rows.
     pub fn end_rows(&mut self) {
         invariant!(self.in_rows, "rows end that did not begin");
+        invariant!(self.segments_left == 0, "rows end before {} segments", self.segments_left);
         self.in_rows = false;
         self.out.put_u8(0);
     }
 
-    /// Writes everything after the tables, and returns the snapshot's bytes.
+    /// Writes everything after the tables.
     pub fn finish<'a>(
-        mut self,
+        &mut self,
         views: impl ExactSizeIterator<Item = &'a ViewSchema>,
         indexes: &[(TableId, Indexes)],
         parts: &[(Place, NewPart)],
         hashes: &[(Place, NewTable)],
-    ) -> Vec<u8> {
+        files: &[(Place, Description)],
+    ) {
         invariant!(
             self.tables_left == 0 && self.partitions_left == 0 && !self.in_rows,
             "a snapshot ends before {} tables and {} partitions",
@@ -161,8 +199,16 @@ impl ImageWriter {
             put_place(out, *place);
             put_hash_table(out, hashes);
         }
-        debug_assert!(Image::decode(out).is_ok(), "a snapshot does not read back");
-        self.out
+        out.put_varint(files.len() as u64);
+        for (place, file) in files {
+            put_place(out, *place);
+            put_description(out, file);
+        }
+        #[cfg(debug_assertions)]
+        invariant!(
+            Image::decode(&[&self.taken[..], &self.out].concat()).is_ok(),
+            "a snapshot does not read back"
+        );
     }
 }
 
@@ -201,9 +247,16 @@ impl Image {
                 hashes.push((read_place(&mut reader)?, read_hash_table(&mut reader)?));
             }
         }
+        let mut files = Vec::new();
+        // Snapshots written before files were described end here.
+        if reader.remaining() > 0 {
+            for _ in 0..reader.count(reader.remaining())? {
+                files.push((read_place(&mut reader)?, read_description(&mut reader)?));
+            }
+        }
         reader.finish()?;
         let next = NextIds { commit, segment, table };
-        Ok(Image { next, tables, views, indexes, parts, hashes })
+        Ok(Image { next, tables, views, indexes, parts, hashes, files })
     }
 }
 

@@ -42,9 +42,15 @@ pub(crate) struct NewPart {
 
 pub(crate) fn put_part(out: &mut Vec<u8>, part: NewPart) {
     debug_assert!(part.file != part.segment, "a part in its segment's file is logged");
+    let start = out.len();
     out.put_varint(part.segment);
     out.put_varint(part.index as u64);
     out.put_varint(part.file);
+    debug_assert!(
+        read_part(&mut Reader::new(&out[start..], "part")).is_ok_and(|read| read == part),
+        "the index part in file {} does not read back",
+        part.file
+    );
 }
 
 pub(crate) fn read_part(reader: &mut Reader<'_>) -> Result<NewPart> {

@@ -2,6 +2,7 @@
 //! operations of one commit, and the snapshot that recovery starts from. Only this folder defines
 //! these bytes; `docs/FORMAT.md` describes them.
 
+mod description;
 mod fields;
 mod hashes;
 mod image;
@@ -11,14 +12,16 @@ mod read;
 mod schema;
 mod write;
 
+pub(crate) use description::{Description, MAX_LEVEL, RunPlace};
 pub(crate) use hashes::{KeySet, NewTable};
 pub(crate) use image::{Image, ImageWriter, NextIds};
 pub(crate) use indexes::{Indexes, NewPart};
-pub(crate) use operation::{NewSegment, Operation, Place};
+pub(crate) use operation::{FlushedRange, NewSegment, Operation, Place};
 pub(crate) use read::decode;
 pub(crate) use write::{
     add_part, add_segments, alter_table, begin, create_table, create_view, delete, delete_rows,
-    drop_table, drop_view, flush, merge, move_row, put, set_tables, stamp, timestamp, truncate,
+    describe, drop_table, drop_view, flush_range, merge, move_row, put, set_tables, stamp,
+    timestamp, truncate,
 };
 
 #[cfg(test)]

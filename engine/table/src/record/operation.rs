@@ -1,6 +1,7 @@
 //! The contents of a record: a commit timestamp, and the operations of that commit in the order of
 //! application.
 
+use crate::record::description::Description;
 use crate::record::hashes::NewTable;
 use crate::record::indexes::{Indexes, NewPart};
 use nacre_types::{TableId, TableSchema, Timestamp, ViewSchema};
@@ -13,8 +14,28 @@ pub(crate) struct NewSegment {
     pub deleted: RoaringBitmap,
 }
 
+/// The rows that one commit of a flush moves out of the rowstore.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FlushedRange {
+    /// The key before the range; `None` for a range from the first key on.
+    pub after: Option<Vec<u8>>,
+    /// The last key of the range.
+    pub to: Vec<u8>,
+    /// Rows of later commits stay.
+    pub upto: Timestamp,
+    /// Keys in the range, ascending, whose rows stay although they are old enough.
+    pub except: Vec<Vec<u8>>,
+}
+
+impl FlushedRange {
+    /// Whether a key is in the range.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.after.as_deref().is_none_or(|after| after < key) && key <= &self.to[..]
+    }
+}
+
 /// A partition of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
     pub table: TableId,
     pub partition: u32,
@@ -32,6 +53,8 @@ pub(crate) enum Operation {
     /// Moves rows committed up to `upto` from the rowstore to these segments, except the keys in
     /// `except`.
     Flush { place: Place, upto: Timestamp, segments: Vec<NewSegment>, except: Vec<Vec<u8>> },
+    /// Moves rows of a key range from the rowstore to a segment.
+    FlushRange { place: Place, range: FlushedRange, segment: NewSegment },
     /// Adds the segments of a bulk load.
     AddSegments { place: Place, segments: Vec<NewSegment> },
     /// Deletes rows of a segment.
@@ -56,6 +79,8 @@ pub(crate) enum Operation {
     AddPart { place: Place, part: NewPart },
     /// Replaces hash tables of a partition, named by their first files, by one or none.
     SetTables { place: Place, dropped: Vec<u64>, added: Option<NewTable> },
+    /// Describes a file that another operation of the record names.
+    Describe { place: Place, description: Description },
 }
 
 /// The first byte of each operation. The numbers are stored and never reused.
@@ -74,6 +99,8 @@ pub(super) mod tag {
     pub const SET_INDEXES: u8 = 12;
     pub const ADD_PART: u8 = 13;
     pub const SET_TABLES: u8 = 14;
+    pub const DESCRIBE: u8 = 15;
+    pub const FLUSH_RANGE: u8 = 16;
     pub const CREATE_VIEW: u8 = 20;
     pub const DROP_VIEW: u8 = 21;
 }

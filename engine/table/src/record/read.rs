@@ -1,9 +1,10 @@
 //! Reads records.
 
+use crate::record::description::read_description;
 use crate::record::fields::{read_bitmap, read_place, read_segments, read_table};
 use crate::record::hashes::{read_hash_table, read_numbers};
 use crate::record::indexes::{read_indexes, read_part};
-use crate::record::operation::{Operation, tag};
+use crate::record::operation::{FlushedRange, NewSegment, Operation, tag};
 use crate::record::schema::{read_schema, read_view};
 use nacre_types::bytes::Reader;
 use nacre_types::{Result, Timestamp};
@@ -42,10 +43,19 @@ pub(super) fn read_operation(reader: &mut Reader<'_>) -> Result<Operation> {
             let place = read_place(reader)?;
             let upto = reader.u64()?;
             let segments = read_segments(reader)?;
-            let count = reader.count(reader.remaining())?;
-            let except =
-                (0..count).map(|_| Ok(reader.bytes()?.to_vec())).collect::<Result<Vec<_>>>()?;
-            Operation::Flush { place, upto, segments, except }
+            Operation::Flush { place, upto, segments, except: read_keys(reader)? }
+        }
+        tag::FLUSH_RANGE => {
+            let place = read_place(reader)?;
+            let upto = reader.u64()?;
+            let after = Some(reader.bytes()?.to_vec()).filter(|key| !key.is_empty());
+            let to = reader.bytes()?.to_vec();
+            if after.as_ref().is_some_and(|after| *after >= to) || to.is_empty() {
+                return Err(reader.corrupt("range without keys"));
+            }
+            let segment = NewSegment { id: reader.varint()?, deleted: read_bitmap(reader)? };
+            let range = FlushedRange { after, to, upto, except: read_keys(reader)? };
+            Operation::FlushRange { place, range, segment }
         }
         tag::ADD_SEGMENTS => {
             Operation::AddSegments { place: read_place(reader)?, segments: read_segments(reader)? }
@@ -83,6 +93,16 @@ pub(super) fn read_operation(reader: &mut Reader<'_>) -> Result<Operation> {
             };
             Operation::SetTables { place, dropped, added }
         }
+        tag::DESCRIBE => Operation::Describe {
+            place: read_place(reader)?,
+            description: read_description(reader)?,
+        },
         _ => return Err(reader.corrupt("unknown operation")),
     })
+}
+
+/// Reads a count and as many keys.
+fn read_keys(reader: &mut Reader<'_>) -> Result<Vec<Vec<u8>>> {
+    let count = reader.count(reader.remaining())?;
+    (0..count).map(|_| Ok(reader.bytes()?.to_vec())).collect()
 }

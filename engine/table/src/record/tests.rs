@@ -1,6 +1,8 @@
 //! Records round-trip, and damaged ones never crash the reader.
 
 use crate::record::*;
+use crate::segments::names::FileKind;
+use nacre_segment::OrderBounds;
 use nacre_types::{
     Column, DataType, IndexKind, IndexSchema, KeyColumns, ShardKey, TableSchema, Value, ViewSchema,
 };
@@ -58,6 +60,24 @@ fn hash_table() -> NewTable {
     NewTable { keys: KeySet::Index(5), files: vec![7, 300], segments: vec![1, 3] }
 }
 
+fn description() -> Description {
+    Description {
+        kind: FileKind::Segment,
+        number: 3,
+        bytes: 5_000,
+        footer_checksum: 77,
+        rows: 40,
+        order_bounds: Some(OrderBounds { first: vec![1, 2], last: vec![1, 2, 3] }),
+        highest_row_number: Some(300),
+        run: Some(RunPlace { number: 2, level: 5 }),
+    }
+}
+
+fn range() -> FlushedRange {
+    let (after, to) = (Some(b"a".to_vec()), b"xy".to_vec());
+    FlushedRange { after, to, upto: 40, except: vec![b"x".to_vec()] }
+}
+
 fn sample() -> Vec<u8> {
     let place = Place { table: 7, partition: 2 };
     let mut out = begin(0);
@@ -67,7 +87,7 @@ fn sample() -> Vec<u8> {
     delete(&mut out, place, b"key");
     move_row(&mut out, place, 3, 9, b"k", b"r");
     let deleted = RoaringBitmap::from_iter([1, 5]);
-    flush(&mut out, place, 40, &[NewSegment { id: 1, deleted: deleted.clone() }], &[b"x".to_vec()])
+    flush_range(&mut out, place, &range(), &NewSegment { id: 1, deleted: deleted.clone() })
         .unwrap();
     add_segments(&mut out, place, &[NewSegment { id: 2, deleted: RoaringBitmap::new() }]).unwrap();
     delete_rows(&mut out, place, 2, &deleted).unwrap();
@@ -82,6 +102,15 @@ fn sample() -> Vec<u8> {
     add_part(&mut out, place, NewPart { segment: 3, index: 5, file: 9 });
     set_tables(&mut out, place, &[4, 5], Some(&hash_table()));
     set_tables(&mut out, place, &[7], None);
+    describe(&mut out, place, &description());
+    let undescribed = Description {
+        kind: FileKind::Part,
+        order_bounds: None,
+        highest_row_number: None,
+        run: None,
+        ..description()
+    };
+    describe(&mut out, place, &undescribed);
     out
 }
 
@@ -89,7 +118,7 @@ fn sample() -> Vec<u8> {
 fn records_round_trip() {
     let (commit, operations) = decode(&sample()).unwrap();
     assert_eq!(commit, 42);
-    assert_eq!(operations.len(), 18);
+    assert_eq!(operations.len(), 20);
     let Operation::SetIndexes { table: 7, indexes } = &operations[14] else {
         panic!("{:?}", operations[14])
     };
@@ -103,15 +132,52 @@ fn records_round_trip() {
     let set = Operation::SetTables { place, dropped: vec![4, 5], added: Some(hash_table()) };
     assert_eq!(operations[16], set);
     assert_eq!(operations[17], Operation::SetTables { place, dropped: vec![7], added: None });
+    let described = Operation::Describe { place, description: description() };
+    assert_eq!(operations[18], described);
     assert_eq!(operations[11], Operation::CreateView { view: view() });
     assert_eq!(operations[0], Operation::CreateTable { schema: schema() });
     assert!(matches!(
         &operations[3],
         Operation::Move { row: 9, segment: 3, place: Place { table: 7, partition: 2 }, .. }
     ));
-    assert!(
-        matches!(&operations[4], Operation::Flush { upto: 40, except, .. } if except.len() == 1)
-    );
+    assert!(matches!(
+        &operations[4],
+        Operation::FlushRange { range: found, segment, .. }
+            if *found == range() && segment.deleted.len() == 2
+    ));
+}
+
+/// Flushes were one record over all keys before they went slice by slice.
+#[test]
+fn a_flush_of_an_older_version_is_read() {
+    let mut out = begin(42);
+    out.extend([4, 7, 2]);
+    out.extend(40u64.to_le_bytes());
+    let none = RoaringBitmap::new();
+    out.extend([1, 3, none.serialized_size() as u8]);
+    none.serialize_into(&mut out).unwrap();
+    out.extend([1, 1, b'x']);
+    let flush = Operation::Flush {
+        place: Place { table: 7, partition: 2 },
+        upto: 40,
+        segments: vec![NewSegment { id: 3, deleted: none }],
+        except: vec![b"x".to_vec()],
+    };
+    assert_eq!(decode(&out).unwrap(), (42, vec![flush]));
+}
+
+#[test]
+fn a_range_without_keys_is_corrupt() {
+    for (after, to) in [(&b"a"[..], &b"a"[..]), (b"b", b"a"), (b"", b"")] {
+        let mut out = begin(42);
+        out.extend([16, 7, 2]);
+        out.extend(40u64.to_le_bytes());
+        out.push(after.len() as u8);
+        out.extend(after);
+        out.push(to.len() as u8);
+        out.extend(to);
+        assert_eq!(decode(&out).unwrap_err().kind(), nacre_types::ErrorKind::Corrupt);
+    }
 }
 
 #[test]

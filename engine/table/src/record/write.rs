@@ -1,9 +1,10 @@
 //! Writes records: a timestamp, which may be set later, and operations appended one by one.
 
+use crate::record::description::{Description, put_description};
 use crate::record::fields::{put_bitmap, put_place, put_segments};
 use crate::record::hashes::{NewTable, put_hash_table, put_numbers};
 use crate::record::indexes::{Indexes, NewPart, put_indexes, put_part};
-use crate::record::operation::{NewSegment, Operation, Place, tag};
+use crate::record::operation::{FlushedRange, NewSegment, Operation, Place, tag};
 use crate::record::read::read_operation;
 use crate::record::schema::{put_schema, put_view};
 use nacre_types::bytes::{Reader, Write};
@@ -23,6 +24,10 @@ fn reads_back(record: &[u8], start: usize, is: impl FnOnce(&Operation) -> bool) 
 pub(crate) fn begin(commit: Timestamp) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     out.put_u64(commit);
+    debug_assert!(
+        timestamp(&out) == Some(commit),
+        "the commit {commit} of a record does not read back"
+    );
     out
 }
 
@@ -89,26 +94,37 @@ pub(crate) fn move_row(
     );
 }
 
-pub(crate) fn flush(
+/// Writes one commit of a flush: the rows of a key range, in one segment.
+pub(crate) fn flush_range(
     out: &mut Vec<u8>,
     place: Place,
-    upto: Timestamp,
-    segments: &[NewSegment],
-    except: &[Vec<u8>],
+    range: &FlushedRange,
+    segment: &NewSegment,
 ) -> Result<()> {
-    debug_assert!(!segments.is_empty(), "a flush into no segment");
+    invariant!(
+        !range.to.is_empty() && range.after.as_ref().is_none_or(|after| *after < range.to),
+        "a flush of a range without keys"
+    );
+    debug_assert!(
+        range.except.is_sorted_by(|a, b| a < b) && range.except.iter().all(|k| range.contains(k)),
+        "a flush of a range names rows that are not in it, or names one twice"
+    );
     let start = out.len();
-    out.put_u8(tag::FLUSH);
+    out.put_u8(tag::FLUSH_RANGE);
     put_place(out, place);
-    out.put_u64(upto);
-    put_segments(out, segments)?;
-    out.put_varint(except.len() as u64);
-    except.iter().for_each(|key| out.put_bytes(key));
+    out.put_u64(range.upto);
+    // No key is empty.
+    out.put_bytes(range.after.as_deref().unwrap_or(&[]));
+    out.put_bytes(&range.to);
+    out.put_varint(segment.id);
+    put_bitmap(out, &segment.deleted)?;
+    out.put_varint(range.except.len() as u64);
+    range.except.iter().for_each(|key| out.put_bytes(key));
     debug_assert!(
         reads_back(out, start, |read| matches!(read,
-            Operation::Flush { upto: u, segments: s, except: e, .. }
-                if *u == upto && s == segments && e == except)),
-        "a flush does not read back"
+            Operation::FlushRange { place: p, range: r, segment: s }
+                if *p == place && r == range && s == segment)),
+        "a flush of a range does not read back"
     );
     Ok(())
 }
@@ -177,9 +193,16 @@ pub(crate) fn alter_table(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()>
 /// Writes nothing for a table that never had an index.
 fn set_indexes(out: &mut Vec<u8>, schema: &TableSchema) {
     if let Some(indexes) = Indexes::of(schema) {
+        let start = out.len();
         out.put_u8(tag::SET_INDEXES);
         out.put_varint(schema.id as u64);
         put_indexes(out, &indexes);
+        debug_assert!(
+            reads_back(out, start, |read| matches!(read,
+                Operation::SetIndexes { table, indexes: i } if *table == schema.id && *i == indexes)),
+            "the indexes of table {} do not read back",
+            schema.name
+        );
     }
 }
 
@@ -217,6 +240,20 @@ pub(crate) fn set_tables(
     );
 }
 
+/// Describes a file that another operation of the record names.
+pub(crate) fn describe(out: &mut Vec<u8>, place: Place, description: &Description) {
+    let start = out.len();
+    out.put_u8(tag::DESCRIBE);
+    put_place(out, place);
+    put_description(out, description);
+    debug_assert!(
+        reads_back(out, start, |read| matches!(read,
+            Operation::Describe { place: p, description: d } if *p == place && d == description)),
+        "the description of file {} does not read back",
+        description.number
+    );
+}
+
 pub(crate) fn truncate(out: &mut Vec<u8>, table: TableId) {
     let start = out.len();
     out.put_u8(tag::TRUNCATE);
@@ -228,8 +265,18 @@ pub(crate) fn truncate(out: &mut Vec<u8>, table: TableId) {
 }
 
 pub(crate) fn create_view(out: &mut Vec<u8>, view: &ViewSchema) {
+    let start = out.len();
     out.put_u8(tag::CREATE_VIEW);
     put_view(out, view);
+    debug_assert!(
+        reads_back(
+            out,
+            start,
+            |read| matches!(read, Operation::CreateView { view: v } if v == view)
+        ),
+        "the creation of view {} does not read back",
+        view.name
+    );
 }
 
 pub(crate) fn drop_view(out: &mut Vec<u8>, name: &str) {
@@ -248,7 +295,7 @@ pub(crate) fn merge(
     dropped: &[u64],
     added: &[NewSegment],
 ) -> Result<()> {
-    invariant!(!dropped.is_empty(), "a merge of no segment");
+    invariant!(!dropped.is_empty() || !added.is_empty(), "a merge of no segment");
     invariant!(
         added.iter().all(|new| !dropped.contains(&new.id)),
         "a merge drops a segment that it adds"

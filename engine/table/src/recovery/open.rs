@@ -4,13 +4,14 @@
 use crate::catalog::contents::Contents;
 use crate::index::hash::table::HashTable;
 use crate::options::StoreOptions;
-use crate::record::{KeySet, NewPart, NewTable, NextIds};
+use crate::record::{Description, KeySet, NewPart, NewTable, NextIds, Place, RunPlace};
 use crate::recovery::replay::{Replay, Replayed, ReplayedTable};
 use crate::segments::bitmap_cache::BitmapCache;
 use crate::segments::files::SegmentFiles;
 use crate::segments::names::FileKind;
 use crate::segments::state::SegmentState;
 use crate::table::partition::Partition;
+use crate::table::run::{find_overlap, one_run};
 use crate::table::version::Table;
 use crate::temporary;
 use nacre_host::{Host, LocalStore};
@@ -20,6 +21,7 @@ use nacre_types::hash::{Map, Set};
 use nacre_types::{Error, Result, TableId, Value, invariant};
 use roaring::RoaringBitmap;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The initial state of a store.
@@ -48,12 +50,13 @@ pub(crate) fn open(host: &Host, options: &StoreOptions) -> Result<Recovered> {
         &mut |payload| replay.borrow_mut().load(payload),
         &mut |_, payload| replay.borrow_mut().apply(payload),
     )?;
-    let Replayed { tables, views, parts, next } = replay.into_inner().finish();
+    let Replayed { tables, views, parts, files: described, next } = replay.into_inner().finish();
     let log = Arc::new(log);
     let cache = BlockCache::new(options.cache_bytes);
     let bitmaps = BitmapCache::new(options.bitmap_bytes());
     let files = SegmentFiles::new(store.clone(), log.clone(), cache, bitmaps, next.segment);
-    let mut opening = Opening { files: &files, referenced: Set::default() };
+    let referenced = Set::default();
+    let mut opening = Opening { files: &files, described: &described, options, referenced };
     let mut contents = Contents::default();
     for table in tables {
         contents.add(&opening.open_table(table, &parts)?, 0).map_err(taken_name)?;
@@ -85,6 +88,9 @@ fn remove_orphans(store: &dyn LocalStore, referenced: &Set<String>) -> Result<()
 /// Opens the files that the log names.
 struct Opening<'a> {
     files: &'a SegmentFiles,
+    /// What the log says about files, by number.
+    described: &'a Map<u64, (Place, Description)>,
+    options: &'a StoreOptions,
     /// Names of the files opened.
     referenced: Set<String>,
 }
@@ -107,12 +113,13 @@ impl Opening<'_> {
             let mut states = Vec::with_capacity(segments.len());
             for (id, deleted) in segments {
                 let parts = parts.get(&(table.id(), id)).map_or(&[][..], Vec::as_slice);
-                states.push(Arc::new(self.open_segment(&table, id, deleted, parts)?));
+                let state = self.open_segment(&table, partition, id, deleted, parts)?;
+                states.push(Arc::new(state));
             }
             for state in &states {
                 see_row_numbers(&table, partition, state)?;
             }
-            partition.update_segments(|list| *list = states);
+            self.list(partition, states)?;
         }
         for (partition, hashes) in hashes {
             self.open_hashes(&table, partition, hashes)?;
@@ -121,9 +128,46 @@ impl Opening<'_> {
         Ok(Arc::new(table))
     }
 
-    /// Opens a file. `corrupt` if the log names it for two purposes: its removal would end both.
-    fn open_file(&mut self, kind: FileKind, number: u64, table: &Table) -> Result<Arc<Segment>> {
-        let file = self.files.open(kind, number, &table.schema().name)?;
+    /// Lists segments by run. One without a run, as old logs have, is a run of its own.
+    fn list(&self, partition: &Partition, states: Vec<Arc<SegmentState>>) -> Result<()> {
+        let mut runs: BTreeMap<u64, (u8, Vec<Arc<SegmentState>>)> = BTreeMap::new();
+        for state in states {
+            let described = self.described.get(&state.id()).and_then(|(_, file)| file.run);
+            let alone = || one_run(std::iter::once(&*state.segment), self.options);
+            let RunPlace { number, level } = described.unwrap_or_else(alone);
+            let run = runs.entry(number).or_default();
+            run.0 = run.0.max(level);
+            run.1.push(state);
+        }
+        for (number, (level, states)) in runs {
+            if let Some((a, b)) = find_overlap(&states) {
+                return Err(Error::corrupt(format!(
+                    "log: segments {a} and {b} of run {number} overlap"
+                )));
+            }
+            partition.update_segments(|list| list.add(RunPlace { number, level }, states));
+        }
+        Ok(())
+    }
+
+    /// Opens a file, which must be the one that the log describes if it describes one. `corrupt` if
+    /// the log names it for two purposes: its removal would end both.
+    fn open_file(
+        &mut self,
+        kind: FileKind,
+        number: u64,
+        table: &Table,
+        partition: &Partition,
+    ) -> Result<Arc<Segment>> {
+        let file = self.files.open(kind, number, table.schema())?;
+        if let Some((place, description)) = self.described.get(&number) {
+            if *place != table.place(partition) {
+                return Err(Error::corrupt(format!(
+                    "log: file {number} is described in one partition and listed in another"
+                )));
+            }
+            description.check(kind, &file)?;
+        }
         debug_assert!(number < self.files.next_number(), "file {number} has a number that is free");
         debug_assert!(file.id() == number, "file {number} is opened as {}", file.id());
         if !self.referenced.insert(kind.name(number)) {
@@ -139,16 +183,22 @@ impl Opening<'_> {
     fn open_segment(
         &mut self,
         table: &Table,
+        partition: &Partition,
         id: u64,
         deleted: RoaringBitmap,
         parts: &[NewPart],
     ) -> Result<SegmentState> {
-        let segment = self.open_file(FileKind::Segment, id, table)?;
+        let segment = self.open_file(FileKind::Segment, id, table, partition)?;
         check_columns(table, &segment)?;
         check_deleted(&segment, &deleted)?;
-        let state = SegmentState::new(segment, 0, deleted).with_bitmaps(self.files.bitmaps());
+        let bounds = table.layout().order_bounds(&segment);
+        let mut state = SegmentState::new(segment, 0, deleted).with_bitmaps(self.files.bitmaps());
+        // Without bounds, a damaged segment is searched for every key, and the search reports it.
+        if let Ok(bounds) = bounds {
+            state = state.with_bounds(bounds);
+        }
         for part in parts.iter().filter(|part| table.has_index(part.index)) {
-            state.add_parts(&self.open_file(FileKind::Part, part.file, table)?);
+            state.add_parts(&self.open_file(FileKind::Part, part.file, table, partition)?);
         }
         for index in table.indexes() {
             if let Some(part) = state.part(index.id()) {
@@ -166,12 +216,14 @@ impl Opening<'_> {
         {
             return Ok(());
         }
+        debug_assert!(!hashes.files.is_empty(), "a hash table without files is replayed");
         let mut files = Vec::with_capacity(hashes.files.len());
+        let partition = table.partition(partition);
         for number in hashes.files {
-            files.push(self.open_file(FileKind::Hashes, number, table)?);
+            files.push(self.open_file(FileKind::Hashes, number, table, partition)?);
         }
         let made = Arc::new(HashTable::new(hashes.keys, files, hashes.segments)?);
-        table.partition(partition).update_tables(|tables| tables.push(made));
+        partition.update_tables(|tables| tables.push(made));
         Ok(())
     }
 }

@@ -3,7 +3,8 @@
 //! exist.
 
 use crate::record::{
-    self, Image, Indexes, NewPart, NewSegment, NewTable, NextIds, Operation, Place,
+    self, Description, FlushedRange, Image, Indexes, NewPart, NewSegment, NewTable, NextIds,
+    Operation, Place,
 };
 use crate::table::partition::Partition;
 use crate::table::sharding::partition_count;
@@ -25,6 +26,8 @@ pub(super) struct Replay {
     views: Vec<ViewSchema>,
     /// Separate index parts, by table and segment. The index or segment of some may be gone.
     parts: Map<(TableId, u64), Vec<NewPart>>,
+    /// Descriptions of files, by number. The files of some may be gone.
+    files: Map<u64, (Place, Description)>,
     next: NextIds,
 }
 
@@ -44,6 +47,8 @@ pub(super) struct Replayed {
     pub views: Vec<ViewSchema>,
     /// Separate index parts, by table and segment.
     pub parts: Map<(TableId, u64), Vec<NewPart>>,
+    /// Descriptions of files, by number. Files named before files were described have none.
+    pub files: Map<u64, (Place, Description)>,
     pub next: NextIds,
 }
 
@@ -61,6 +66,7 @@ impl Replay {
             tables: Map::default(),
             views: Vec::new(),
             parts: Map::default(),
+            files: Map::default(),
             next: NextIds { commit: 0, segment: 1, table: 1 },
         }
     }
@@ -74,10 +80,26 @@ impl Replay {
             "a table has an id that is free"
         );
         debug_assert!(
+            self.files.iter().all(|(number, (_, file))| {
+                file.number == *number && *number < self.next.segment
+            }),
+            "a file is described under another number, or one that is free"
+        );
+        debug_assert!(
+            self.parts.values().flatten().all(|part| part.file < self.next.segment),
+            "an index part has a number that is free"
+        );
+        debug_assert!(
             tables.is_sorted_by(|a, b| a.table.id() < b.table.id()),
             "two tables have one id"
         );
-        Replayed { tables, views: self.views, parts: self.parts, next: self.next }
+        Replayed {
+            tables,
+            views: self.views,
+            parts: self.parts,
+            files: self.files,
+            next: self.next,
+        }
     }
 
     /// Loads a snapshot.
@@ -132,7 +154,7 @@ impl Replay {
         for (place, hashes) in image.hashes {
             self.set_hashes(place, &[], Some(hashes))?;
         }
-        Ok(())
+        image.files.into_iter().try_for_each(|(place, file)| self.describe(place, file))
     }
 
     fn create(&mut self, schema: TableSchema) -> Result<()> {
@@ -195,12 +217,13 @@ impl Replay {
                 }
                 Operation::Flush { place, upto, segments, except } => {
                     self.see_segments(&segments)?;
-                    if upto >= commit {
-                        return Err(Error::corrupt(format!(
-                            "log: commit {commit} flushes rows up to commit {upto}"
-                        )));
-                    }
+                    check_upto(upto, commit)?;
                     self.partition(place)?.flush(commit, upto, segments, &except);
+                }
+                Operation::FlushRange { place, range, segment } => {
+                    self.see_file(segment.id)?;
+                    check_upto(range.upto, commit)?;
+                    self.partition(place)?.flush_range(commit, &range, segment);
                 }
                 Operation::AddSegments { place, segments } => {
                     self.see_segments(&segments)?;
@@ -242,6 +265,7 @@ impl Replay {
                 Operation::SetTables { place, dropped, added } => {
                     self.set_hashes(place, &dropped, added)?
                 }
+                Operation::Describe { place, description } => self.describe(place, description)?,
                 Operation::Truncate { table } => {
                     let replayed = self.table(table)?;
                     replayed.table = Table::emptied(&replayed.table, 0);
@@ -251,6 +275,23 @@ impl Replay {
             }
         }
         Ok(())
+    }
+
+    /// Notes the description of a file. Files never change, so two descriptions of one agree in
+    /// everything but its run, of which the last one counts.
+    fn describe(&mut self, place: Place, description: Description) -> Result<()> {
+        self.partition(place)?;
+        self.see_file(description.number)?;
+        if let Some(run) = description.run {
+            self.see_file(run.number)?;
+        }
+        let number = description.number;
+        match self.files.insert(number, (place, description.clone())) {
+            Some((other, known)) if other != place || !known.is_of_same_file(&description) => {
+                Err(Error::corrupt(format!("log: file {number} is described in two ways")))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn set_hashes(&mut self, place: Place, dropped: &[u64], added: Option<NewTable>) -> Result<()> {
@@ -288,6 +329,16 @@ impl Replay {
         }
         self.next.segment = self.next.segment.max(number + 1);
         Ok(())
+    }
+}
+
+/// A flush moves rows of earlier commits.
+fn check_upto(upto: Timestamp, commit: Timestamp) -> Result<()> {
+    match upto < commit {
+        true => Ok(()),
+        false => {
+            Err(Error::corrupt(format!("log: commit {commit} flushes rows up to commit {upto}")))
+        }
     }
 }
 
@@ -338,6 +389,12 @@ impl ReplayedTable {
         }
         debug_assert!(schema.id == self.table.id(), "table {} gets another id", schema.name);
         self.table = Table::altered(&self.table, schema, 0);
+        invariant!(
+            self.segments.len() == self.table.partitions().len(),
+            "an altered table has {} partitions, and segments of {}",
+            self.table.partitions().len(),
+            self.segments.len()
+        );
         Ok(())
     }
 }
@@ -408,17 +465,35 @@ impl ReplayedPartition<'_> {
     ) {
         debug_assert!(upto < commit, "commit {commit} flushes rows up to commit {upto}");
         let except: Set<&[u8]> = except.iter().map(Vec::as_slice).collect();
-        let mut nodes = Vec::new();
-        self.partition.rowstore().range_after(None, usize::MAX, &mut nodes);
-        for node in nodes {
-            if let Some(newest) = node.newest()
-                && newest.commit <= upto
-                && !except.contains(&**node.key())
-                && node.flush(commit, newest.commit)
-            {
-                self.partition.rowstore().collect(&node, commit);
+        self.partition.each_node(|node| {
+            if !except.contains(&**node.key()) {
+                self.flush_row(node, commit, upto);
             }
-        }
+        });
         self.segments.extend(segments.into_iter().map(|s| (s.id, s.deleted)));
+    }
+
+    /// Repeats one commit of a flush.
+    fn flush_range(&mut self, commit: Timestamp, range: &FlushedRange, segment: NewSegment) {
+        let except: Set<&[u8]> = range.except.iter().map(Vec::as_slice).collect();
+        debug_assert!(range.upto < commit, "commit {commit} flushes rows up to {}", range.upto);
+        let after = range.after.as_deref();
+        self.partition.each_node_until(after, Some(&range.to), |node| {
+            debug_assert!(range.contains(node.key()), "a row outside its range is flushed");
+            if !except.contains(&**node.key()) {
+                self.flush_row(node, commit, range.upto);
+            }
+        });
+        self.segments.push((segment.id, segment.deleted));
+    }
+
+    /// Removes a row that a flush has moved, if it is old enough.
+    fn flush_row(&self, node: &Node, commit: Timestamp, upto: Timestamp) {
+        if let Some(newest) = node.newest()
+            && newest.commit <= upto
+            && node.flush(commit, newest.commit)
+        {
+            self.partition.rowstore().collect(node, commit);
+        }
     }
 }

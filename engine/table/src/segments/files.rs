@@ -5,12 +5,12 @@ use crate::segments::bitmap_cache::BitmapCache;
 use crate::segments::names::FileKind;
 use nacre_host::{LocalFile, LocalStore};
 use nacre_log::Log;
-use nacre_segment::{BlockCache, Segment, SegmentBuilder, SegmentWriter};
-use nacre_types::{Error, ErrorKind, Result, invariant};
+use nacre_segment::{BlockCache, Identity, Segment, SegmentBuilder, SegmentWriter};
+use nacre_types::{Error, ErrorKind, Result, TableId, TableSchema, invariant};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Blocks of one column to encode per step.
+/// Approximate number of blocks to encode per step.
 const WRITE_BLOCKS: usize = 16;
 
 /// Creates files: holds the local store, the caches in front of it, and the next free number.
@@ -49,34 +49,52 @@ impl SegmentFiles {
         self.next.load(Ordering::Relaxed)
     }
 
-    /// Opens a file that the log names. `corrupt` if it is missing.
-    pub fn open(&self, kind: FileKind, number: u64, table: &str) -> Result<Arc<Segment>> {
+    /// Takes a number, for a file or for a run without a new file.
+    pub fn take_number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// What a file of this number says that it is.
+    fn identity(&self, table: TableId, number: u64) -> Identity {
+        Identity { database: self.log.database_id(), table, number }
+    }
+
+    /// Opens a file of a table that the log names. `corrupt` if it is missing or another file.
+    pub fn open(&self, kind: FileKind, number: u64, table: &TableSchema) -> Result<Arc<Segment>> {
         debug_assert!(FileKind::LOGGED.contains(&kind), "the log names no file of kind {kind:?}");
         let name = kind.name(number);
         let file = self.store.open(&name).map_err(|e| match e.kind() {
             ErrorKind::NotFound => {
+                let table = &table.name;
                 Error::corrupt(format!("segment {name} of table {table} is missing"))
             }
             _ => e,
         })?;
-        Ok(Arc::new(Segment::open(file, &name, number, self.cache.clone())?))
+        let file = Segment::open(file, &name, number, self.cache.clone())?;
+        file.check_identity(&self.identity(table.id, number))?;
+        Ok(Arc::new(file))
     }
 
     /// Starts a file.
-    fn begin(&self, builder: SegmentBuilder, kind: FileKind) -> Result<SegmentFile> {
+    fn begin(
+        &self,
+        builder: SegmentBuilder,
+        kind: FileKind,
+        table: TableId,
+    ) -> Result<SegmentFile> {
         debug_assert!(FileKind::LOGGED.contains(&kind), "the log names no file of kind {kind:?}");
         let rows = builder.rows();
-        let writer = builder.into_writer()?;
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let number = self.take_number();
+        let writer = builder.with_identity(self.identity(table, number)).into_writer()?;
         let name = kind.name(number);
         Ok(SegmentFile { number, rows, file: self.store.create(&name)?, name, writer })
     }
 
-    /// Writes a whole segment and syncs it. The caller removes it if its commit fails.
-    pub fn write_segment(&self, builder: SegmentBuilder) -> Result<Arc<Segment>> {
-        let mut file = self.begin(builder, FileKind::Segment)?;
+    /// Writes a whole segment of a table and syncs it. The caller removes it if its commit fails.
+    pub fn write_segment(&self, builder: SegmentBuilder, table: TableId) -> Result<Arc<Segment>> {
+        let mut file = self.begin(builder, FileKind::Segment, table)?;
         loop {
-            match file.step(self) {
+            match file.step(self, usize::MAX) {
                 Ok(None) => {}
                 Ok(Some(segment)) => return Ok(segment),
                 Err(error) => {
@@ -110,7 +128,7 @@ impl SegmentFiles {
             file.id(),
             file.name()
         );
-        self.cache.forget(file.id());
+        file.forget_blocks();
         match self.store.remove(file.name()) {
             Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
             _ => Ok(()),
@@ -130,9 +148,9 @@ struct SegmentFile {
 }
 
 impl SegmentFile {
-    /// Writes some blocks; returns the segment once it is complete and synced.
-    fn step(&mut self, files: &SegmentFiles) -> Result<Option<Arc<Segment>>> {
-        if self.writer.step(&*self.file, WRITE_BLOCKS)?.is_none() {
+    /// Writes about `blocks` blocks; returns the segment once it is complete and synced.
+    fn step(&mut self, files: &SegmentFiles, blocks: usize) -> Result<Option<Arc<Segment>>> {
+        if self.writer.step(&*self.file, blocks)?.is_none() {
             return Ok(None);
         }
         self.file.sync()?;
@@ -163,15 +181,16 @@ pub(crate) struct NewFiles {
 }
 
 impl NewFiles {
-    /// Begins the next file; the one before must be complete.
+    /// Begins the next file, of a table; the one before must be complete.
     pub fn begin(
         &mut self,
         files: &SegmentFiles,
         builder: SegmentBuilder,
         kind: FileKind,
+        table: TableId,
     ) -> Result<()> {
         invariant!(self.writing.is_none(), "a file is begun before the last one is complete");
-        self.writing = Some(files.begin(builder, kind)?);
+        self.writing = Some(files.begin(builder, kind, table)?);
         Ok(())
     }
 
@@ -188,7 +207,7 @@ impl NewFiles {
     /// Continues the file that is not complete, if there is one; returns whether there was.
     pub fn step(&mut self, files: &SegmentFiles) -> Result<bool> {
         let Some(writing) = &mut self.writing else { return Ok(false) };
-        if let Some(file) = writing.step(files)? {
+        if let Some(file) = writing.step(files, WRITE_BLOCKS)? {
             self.writing = None;
             debug_assert!(
                 self.files.last().is_none_or(|last| last.id() < file.id()),

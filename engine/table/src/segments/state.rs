@@ -8,7 +8,7 @@ use crate::segments::deletes::{Deletes, Seen};
 use crate::segments::distinct::{DistinctValues, Estimate};
 use crate::segments::part::{Part, parts_of};
 use crate::segments::sync::{AtomicBool, AtomicU64, RwLock};
-use nacre_segment::{ColumnMeta, Segment};
+use nacre_segment::{ColumnMeta, OrderBounds, Segment};
 use nacre_types::hash::Set;
 use nacre_types::plant::{self, Bug};
 use nacre_types::{IndexId, Result, Timestamp, invariant};
@@ -23,6 +23,10 @@ pub(crate) const FOREVER: Timestamp = Timestamp::MAX;
 pub struct SegmentState {
     /// The file.
     pub segment: Arc<Segment>,
+    /// Bounds of its rows as [`TableLayout::encode_order`] orders them.
+    ///
+    /// [`TableLayout::encode_order`]: crate::layout::table_layout::TableLayout::encode_order
+    bounds: OrderBounds,
     created: AtomicU64,
     dropped: AtomicU64,
     /// No row's content is newer than this, except for rows with a rowstore node that records it.
@@ -48,6 +52,7 @@ impl SegmentState {
         SegmentState {
             parts: RwLock::new(parts_of(&segment)),
             key_filter: segment.column_index(KEY_FILTER_COLUMN),
+            bounds: segment.order_bounds().cloned().unwrap_or_else(unbounded),
             segment,
             created: AtomicU64::new(created),
             dropped: AtomicU64::new(FOREVER),
@@ -68,6 +73,21 @@ impl SegmentState {
             self.created()
         );
         SegmentState { content, ..self }
+    }
+
+    /// Sets the bounds of a segment whose footer has none.
+    pub(crate) fn with_bounds(self, bounds: OrderBounds) -> SegmentState {
+        debug_assert!(
+            self.segment.order_bounds().is_none_or(|own| *own == bounds),
+            "segment {} gets other bounds than its own",
+            self.id()
+        );
+        SegmentState { bounds, ..self }
+    }
+
+    /// Bounds of its rows in the order in which they are stored.
+    pub(crate) fn bounds(&self) -> &OrderBounds {
+        &self.bounds
     }
 
     /// Caches bitmaps of old snapshots in `merged`.
@@ -128,14 +148,13 @@ impl SegmentState {
         }
     }
 
-    /// Its index parts in separate files, as the log names them.
-    pub(crate) fn new_parts(&self) -> Vec<NewPart> {
+    /// Its index parts in separate files, as the log names them, with the files.
+    pub(crate) fn new_parts(&self) -> Vec<(NewPart, Arc<Segment>)> {
         let parts = self.parts.read().unwrap_or_else(PoisonError::into_inner);
         let own = self.id();
-        let new = |part: &Arc<Part>| NewPart {
-            segment: own,
-            index: part.index(),
-            file: part.file().id(),
+        let new = |part: &Arc<Part>| {
+            let file = part.file().clone();
+            (NewPart { segment: own, index: part.index(), file: file.id() }, file)
         };
         parts.iter().filter(|part| part.file().id() != own).map(new).collect()
     }
@@ -280,6 +299,11 @@ impl SegmentState {
     pub(crate) fn fold(&self, oldest: Timestamp) {
         self.deletes.write().unwrap_or_else(PoisonError::into_inner).fold(oldest);
     }
+}
+
+/// Bounds of any rows: the first byte of an encoded key is 0 or 1.
+fn unbounded() -> OrderBounds {
+    OrderBounds { first: Vec::new(), last: vec![2] }
 }
 
 /// Checks that deleted rows exist. Recovery checks stored bitmaps.

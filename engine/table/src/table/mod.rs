@@ -1,8 +1,10 @@
 //! Tables: one version of a schema, its partitions, their segments, and the assignment of rows to
 //! partitions.
 
+pub(crate) mod journal;
 pub(crate) mod partition;
 pub(crate) mod row_key;
+pub(crate) mod run;
 pub(crate) mod segment_list;
 pub(crate) mod sharding;
 pub(crate) mod statistics;

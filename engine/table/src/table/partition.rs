@@ -88,21 +88,38 @@ impl Partition {
     }
 
     /// Visits the nodes of the rowstore in key order, a run at a time, without blocking writers.
-    pub(crate) fn each_node(&self, mut visit: impl FnMut(&Arc<Node>)) {
-        let visited = self.try_each_node(|node| {
+    pub(crate) fn each_node(&self, visit: impl FnMut(&Arc<Node>)) {
+        self.each_node_until(None, None, visit);
+    }
+
+    /// Like [`Partition::each_node`], but stops when a visit fails.
+    pub(crate) fn try_each_node(&self, visit: impl FnMut(&Arc<Node>) -> Result<()>) -> Result<()> {
+        self.visit_nodes(None, None, visit)
+    }
+
+    /// Like [`Partition::each_node`], for keys after `after` and up to `to`.
+    pub(crate) fn each_node_until(
+        &self,
+        after: Option<&[u8]>,
+        to: Option<&[u8]>,
+        mut visit: impl FnMut(&Arc<Node>),
+    ) {
+        let visited = self.visit_nodes(after, to, |node| {
             visit(node);
             Ok(())
         });
         debug_assert!(visited.is_ok(), "a visit that cannot fail has failed");
     }
 
-    /// Like [`Partition::each_node`], but stops when a visit fails.
-    pub(crate) fn try_each_node(
+    fn visit_nodes(
         &self,
+        after: Option<&[u8]>,
+        to: Option<&[u8]>,
         mut visit: impl FnMut(&Arc<Node>) -> Result<()>,
     ) -> Result<()> {
-        let mut after: Option<Key> = None;
+        let mut after: Option<Key> = after.map(Into::into);
         let mut nodes = Vec::new();
+        let is_in = |node: &&Arc<Node>| to.is_none_or(|to| &**node.key() <= to);
         loop {
             nodes.clear();
             self.rowstore.range_after(after.as_deref(), limits::BLOCK_ROWS, &mut nodes);
@@ -117,8 +134,11 @@ impl Partition {
                 "nodes of partition {} are out of order",
                 self.number
             );
+            nodes.iter().take_while(is_in).try_for_each(&mut visit)?;
+            if !is_in(&last) {
+                return Ok(());
+            }
             after = Some(last.key().clone());
-            nodes.iter().try_for_each(&mut visit)?;
         }
     }
 
@@ -128,11 +148,11 @@ impl Partition {
     }
 
     /// Changes the segment list. Must be called under the commit lock, or during recovery.
-    pub(crate) fn update_segments(&self, change: impl FnOnce(&mut Vec<Arc<SegmentState>>)) {
+    pub(crate) fn update_segments(&self, change: impl FnOnce(&mut SegmentList)) {
         let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
-        let mut states = segments.to_vec();
-        change(&mut states);
-        *segments = Arc::new(SegmentList::new(states, segments.tables().to_vec()));
+        let mut changed = (**segments).clone();
+        change(&mut changed);
+        *segments = Arc::new(changed);
         for work in [Work::Merge, Work::IndexParts, Work::HashTables] {
             self.consider(work);
         }
@@ -143,7 +163,9 @@ impl Partition {
         let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
         let mut tables = segments.tables().to_vec();
         change(&mut tables);
-        *segments = Arc::new(SegmentList::new(segments.to_vec(), tables));
+        let mut changed = (**segments).clone();
+        changed.set_tables(tables);
+        *segments = Arc::new(changed);
         self.consider(Work::HashTables);
     }
 
@@ -164,7 +186,7 @@ impl Partition {
 
     /// A segment by the number of its file.
     pub(crate) fn segment(&self, id: u64) -> Option<Arc<SegmentState>> {
-        self.segments().iter().find(|s| s.segment.id() == id).cloned()
+        self.segments().segment(id).cloned()
     }
 
     /// Whether the rowstore, with `entries` bytes of index entries, exceeds the limit. After a
@@ -216,13 +238,15 @@ impl Partition {
                 let state = &list[candidate.place];
                 if !state.is_current() {
                     left_out = true;
-                } else if let Some(row) = candidate.find(layout, state, key)?
-                    && !state.is_deleted(row)
-                {
-                    return Ok(Some((state.clone(), row)));
+                } else if let Some(row) = candidate.find(layout, state, key)? {
+                    if !state.is_deleted(row) {
+                        return Ok(Some((state.clone(), row)));
+                    }
+                    left_out = true;
                 }
             }
-            // A merge may have moved the row to a segment that was not in the list.
+            // A merge may have moved the row to a segment that was not in the list, and deleted it
+            // here.
             if !left_out || Arc::ptr_eq(&list, &self.segments()) {
                 return Ok(None);
             }

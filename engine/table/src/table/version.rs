@@ -7,13 +7,15 @@
 //! alone determines a row's partition.
 
 use crate::index::definition::Index;
-use crate::index::indexes::Indexes;
+use crate::index::indexes::{Indexes, Sweep};
 use crate::layout::rows::key_of;
 use crate::layout::table_layout::TableLayout;
 use crate::record::Place;
 use crate::segments::state::{FOREVER, SegmentState};
+use crate::table::journal::Journals;
 use crate::table::partition::{Partition, Work};
 use crate::table::row_key::RowKey;
+use crate::table::run::RunSegments;
 use crate::table::sharding::{Sharding, Share, partition_count};
 use crate::table::statistics::ColumnSummary;
 use nacre_column::Batch;
@@ -40,6 +42,11 @@ pub struct Table {
     dropped: AtomicBool,
     /// Timestamp of the last commit that changed the table, in any version.
     changed: Arc<AtomicU64>,
+    /// Timestamp of the last commit that deleted rows of segments without a node for their keys, in
+    /// any version.
+    cleared: Arc<AtomicU64>,
+    /// The journals of loads that are being published, in any version.
+    journals: Arc<Journals>,
 }
 
 /// The previous version, while a snapshot may need it.
@@ -76,6 +83,8 @@ impl Table {
             previous: Previous::default(),
             dropped: AtomicBool::new(false),
             changed: Arc::default(),
+            cleared: Arc::default(),
+            journals: Arc::default(),
         }
     }
 
@@ -103,6 +112,8 @@ impl Table {
             previous: Previous::default(),
             dropped: AtomicBool::new(false),
             changed: old.changed.clone(),
+            cleared: old.cleared.clone(),
+            journals: old.journals.clone(),
         }
     }
 
@@ -260,6 +271,23 @@ impl Table {
         debug_assert!(before <= at, "commit {at} changes a table after commit {before} has");
     }
 
+    /// Timestamp of the last commit that deleted rows of segments without a node for their keys. A
+    /// key that is free now may be taken in an older snapshot.
+    pub(crate) fn cleared(&self) -> Timestamp {
+        self.cleared.load(Ordering::Acquire)
+    }
+
+    /// Records such a commit. Must be called under the commit lock, before it deletes the rows.
+    pub(crate) fn set_cleared(&self, at: Timestamp) {
+        let before = self.cleared.fetch_max(at, Ordering::AcqRel);
+        debug_assert!(before < at, "commit {at} deletes rows after commit {before} has");
+    }
+
+    /// The journals of loads that are being published.
+    pub(crate) fn journals(&self) -> &Arc<Journals> {
+        &self.journals
+    }
+
     /// The schema.
     pub fn schema(&self) -> &Arc<TableSchema> {
         self.layout.schema()
@@ -381,6 +409,15 @@ impl Table {
             .collect()
     }
 
+    /// The sorted runs of its segments, by partition, oldest first.
+    pub fn runs(&self) -> Vec<RunSegments> {
+        let lists = self.partitions.iter().map(Partition::segments);
+        lists
+            .flat_map(|list| list.runs().iter().map(|run| run.current()).collect::<Vec<_>>())
+            .filter(|run| !run.segments.is_empty())
+            .collect()
+    }
+
     /// Starts a segment of this table. Rows must be pushed in the order of
     /// [`TableLayout::encode_order`].
     pub(crate) fn segment_builder(&self) -> SegmentBuilder {
@@ -480,14 +517,17 @@ impl Table {
         self.indexes.collect_row(&self.layout, number, rowstore, node, oldest);
     }
 
-    /// Frees versions and nodes of a partition's rowstore that no snapshot from `oldest` on sees,
-    /// and their index entries.
-    pub(crate) fn collect_rowstore(&self, partition: &Partition, oldest: Timestamp) -> Result<()> {
+    /// Removes index entries of a partition's rowstore that no reader needs, among the next
+    /// `limit` ones. Returns whether there may be more.
+    pub(crate) fn sweep_entries(
+        &self,
+        partition: &Partition,
+        sweep: &mut Sweep,
+        limit: usize,
+    ) -> bool {
         debug_assert!(self.owns(partition), "a rowstore of another table");
-        partition.each_node(|node| partition.rowstore().collect(node, oldest));
-        self.indexes.sweep(&self.layout, partition.number(), partition.rowstore())?;
-        partition.collected(self.entry_bytes(partition), oldest);
-        Ok(())
+        let rowstore = partition.rowstore();
+        self.indexes.sweep(&self.layout, partition.number(), rowstore, sweep, limit)
     }
 
     /// Adds the index entries of all rows in memory, when the database is opened or an index is

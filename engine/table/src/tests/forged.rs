@@ -69,9 +69,10 @@ fn a_row_without_a_number_is_corrupt() {
 fn opened_from(next: NextIds, rows: u64) -> Result<Arc<Store>> {
     let mut image = ImageWriter::new(next, 1);
     image.begin_table(&TableSchema { id: 1, ..schema("t", false) }, 1)?;
-    image.begin_partition(rows + 1, std::iter::empty())?;
+    image.begin_partition(rows + 1, 0);
     image.end_rows();
-    let payload = image.finish(std::iter::empty(), &[], &[], &[]);
+    image.finish(std::iter::empty(), &[], &[], &[], &[]);
+    let payload = image.take();
     let files = Arc::new(MemoryStore::new());
     let log = Log::open(files.clone(), LogOptions::default(), &mut |_| Ok(()), &mut |_, _| Ok(()))?;
     let at = log.append(&[0; 8])?;

@@ -31,14 +31,14 @@ fn list(
     assert!(rows.iter().all(|row| partition_of(row) == partition));
     let mut builder = table.segment_builder();
     builder.push(&batch(rows));
-    let segment = write_segment(store, builder).unwrap();
+    let segment = write_segment(store, table, builder).unwrap();
     let state = Arc::new(SegmentState::new(segment.clone(), commit, RoaringBitmap::new()));
     table.partition(partition).update_segments(|list| list.push(state));
     let table = table.clone();
     move || {
         table
             .partition(partition)
-            .update_segments(|list| list.retain(|s| s.segment.id() != segment.id()))
+            .update_segments(|list| list.remove(&[segment.id()].into_iter().collect()))
     }
 }
 

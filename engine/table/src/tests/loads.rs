@@ -3,6 +3,7 @@
 
 use crate::layout::columns::KEY_FILTER_COLUMN;
 use crate::load::common_keys::{each_common, is_few, overlap};
+use crate::load::same_keys::{KeyPlace, each_repeated};
 use crate::tests::access::write_segment;
 use crate::tests::{column, host, options};
 use crate::*;
@@ -191,6 +192,53 @@ fn keys_with_nulls_are_in_common_with_none_and_others_as_often_as_they_are_there
     }
 }
 
+/// Above `WHOLE_KEYS`, keys in an order of their own are read in blocks.
+#[test]
+fn one_walk_finds_the_keys_that_several_files_have() {
+    let mut next = random(6);
+    let mut repeated = 0;
+    for round in 0..24 {
+        let kind = KINDS[round % 4];
+        let options = StoreOptions { segment_rows: limits::MAX_SEGMENT_ROWS, ..options() };
+        let store = Store::open(host(&Arc::new(MemoryStore::new())), options).unwrap();
+        let (files, most) = ([1, 2, 9][round / 4 % 3], [30, 3_000][round / 12]);
+        let mut expected: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
+        let mut tables = Vec::new();
+        for file in 0..files {
+            let table = store.create_table(schema(&format!("t{file}"), kind)).unwrap();
+            let keys: BTreeSet<i64> = (0..most).map(|_| next(most * 4) as i64).collect();
+            let rows: Vec<_> = keys.iter().map(|n| row_of(kind, *n, n * 7_919 % 1_009)).collect();
+            load(&store, &table, &rows, OnDuplicate::Error).unwrap();
+            for n in keys {
+                let key = table.layout().encode_key(&key_of(kind, n)).unwrap();
+                expected.entry(key).or_default().push(file);
+            }
+            tables.push(table);
+        }
+        expected.retain(|_, files| files.len() > 1);
+        let segments: Vec<_> = tables.iter().map(|t| t.segments()[0].segment.clone()).collect();
+        let keys: Vec<_> = segments
+            .iter()
+            .zip(&tables)
+            .map(|(segment, table)| table.layout().sorted_keys(segment).unwrap())
+            .collect();
+        let mut found = Vec::new();
+        each_repeated(&keys, &mut |places: &[KeyPlace]| {
+            let encoded = |place: &KeyPlace| {
+                tables[0].layout().encode_key(&keys[place.file].at(place.position).unwrap())
+            };
+            let key = encoded(&places[0])?;
+            assert!(places.iter().all(|place| encoded(place).unwrap() == key));
+            found.push((key, places.iter().map(|place| place.file).collect::<Vec<_>>()));
+            Ok(())
+        })
+        .unwrap();
+        repeated += found.len();
+        assert!(found == expected.into_iter().collect::<Vec<_>>(), "{kind:?}, round {round}");
+    }
+    assert!(repeated > 1_000, "{repeated}");
+}
+
 type Model = BTreeMap<i64, i64>;
 
 fn rows_in(store: &Arc<Store>, table: &Arc<Table>, kind: Kind, model: &Model, most: i64) {
@@ -329,7 +377,7 @@ fn check_finds_a_filter_that_leaves_out_a_key() {
     // A segment whose filter was built from another column.
     let mut builder = table.segment_builder().with_key_filter(vec![1], KEY_FILTER_COLUMN);
     builder.push(&batch(&table, &[row_of(Kind::Integer, 2, 77), row_of(Kind::Integer, 3, 78)]));
-    let segment = write_segment(&store, builder).unwrap();
+    let segment = write_segment(&store, &table, builder).unwrap();
     table.partitions()[0].update_segments(|list| {
         list.push(Arc::new(SegmentState::new(segment, 0, RoaringBitmap::new())));
     });

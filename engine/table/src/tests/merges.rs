@@ -277,11 +277,11 @@ fn a_segment_out_of_order_is_not_merged() {
     let (_, store, table) = open_with(&[]);
     let mut builder = table.segment_builder();
     builder.push(&batch(&[row(1, "a", 1), row(3, "a", 3), row(2, "a", 2)]));
-    let segment = write_segment(&store, builder).unwrap();
+    let segment = write_segment(&store, &table, builder).unwrap();
     let partition = table.partition(0);
     let state = Arc::new(SegmentState::new(segment, 0, RoaringBitmap::from_iter([0])));
     partition.update_segments(|list| list.push(state));
-    let error = merge(&store, &table, partition, &partition.segments()).unwrap_err();
+    let error = merge(&store, &table, partition, &table.segments()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert!(error.message().contains("row 2 is out of order"), "{error}");
 }
@@ -295,7 +295,9 @@ fn segments_that_are_not_visible_yet_are_merged_when_they_are() {
         let new = |old: &Arc<SegmentState>| {
             SegmentState::new(old.segment.clone(), not_yet, RoaringBitmap::new())
         };
-        *list = list.iter().map(|old| Arc::new(new(old))).collect();
+        let old: Vec<_> = list.iter().cloned().collect();
+        list.remove(&old.iter().map(|state| state.segment.id()).collect());
+        old.iter().for_each(|old| list.push(Arc::new(new(old))));
     });
     while store.maintain().unwrap() {}
     assert_eq!(current(&table), 4);

@@ -2,7 +2,10 @@
 //! snapshots, bulk loads, reopening and long-lived readers; then individual behaviours.
 
 mod access;
+mod beside;
+mod cache;
 mod failed_syncs;
+mod flushes;
 mod forged;
 mod half_done;
 mod indexes;
@@ -15,6 +18,8 @@ mod models;
 mod overtaken;
 mod overtaking;
 mod partitions;
+mod runs;
+mod snapshots;
 
 use crate::tests::access::write_snapshot;
 use crate::*;

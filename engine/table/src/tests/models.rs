@@ -141,9 +141,9 @@ impl World {
         let oldest = self.oldest();
         let _last = self.commit.lock().unwrap();
         let gone = |state: &SegmentState| state.dropped_at() <= oldest;
-        if self.partition.segments().iter().any(|state| gone(state)) {
-            self.partition.update_segments(|list| list.retain(|state| !gone(state)));
-        }
+        let list = self.partition.segments();
+        let ids = list.iter().filter(|state| gone(state)).map(|state| state.id()).collect();
+        self.partition.update_segments(|list| list.remove(&ids));
         self.partition.segments().iter().for_each(|state| state.fold(oldest));
     }
 }

@@ -1,7 +1,7 @@
 //! Schema changes racing with background work and commits.
 
 use crate::index::definition::Index;
-use crate::record::{self, NewSegment};
+use crate::record::{self, FlushedRange, NewSegment};
 use crate::segments::state::SegmentState;
 use crate::tests::access::{collect_garbage, lock, merge, write_segment};
 use crate::tests::{
@@ -101,7 +101,7 @@ fn a_unique_index_is_not_refused_for_a_row_that_is_being_flushed() {
     let partition = &table.partitions()[0];
     let mut builder = table.segment_builder();
     builder.push(&batch(&[row(1, "a", 7)]));
-    let segment = write_segment(&store, builder).unwrap();
+    let segment = write_segment(&store, &table, builder).unwrap();
     // Like a flush, which lists the segment before marking the row as flushed.
     let mut turn = lock(&store);
     let commit = turn.next();
@@ -110,8 +110,10 @@ fn a_unique_index_is_not_refused_for_a_row_that_is_being_flushed() {
     let made = create_beside(&store, &table, || {
         partition.each_node(|node| assert!(node.flush(commit, node.newest().unwrap().commit)));
         let mut payload = record::begin(commit);
-        let segments = [NewSegment { id: segment.id(), deleted: RoaringBitmap::new() }];
-        record::flush(&mut payload, table.place(partition), commit - 1, &segments, &[]).unwrap();
+        let new = NewSegment { id: segment.id(), deleted: RoaringBitmap::new() };
+        let to = table.row_key(&row(1, "a", 7)).unwrap().encoded().to_vec();
+        let range = FlushedRange { after: None, to, upto: commit - 1, except: Vec::new() };
+        record::flush_range(&mut payload, table.place(partition), &range, &new).unwrap();
         let committed = turn.append(&payload).unwrap();
         table.set_changed(commit);
         drop(turn);
@@ -170,7 +172,8 @@ fn many_versions_of_a_table_go_at_once() {
 #[test]
 fn a_dropped_index_serves_those_who_began_before() {
     let files = Arc::new(MemoryStore::new());
-    let small = crate::StoreOptions { segment_rows: 100, hash_from: 0.0, ..options() };
+    let small =
+        crate::StoreOptions { segment_rows: 100, merge_from: 99, hash_from: 0.0, ..options() };
     let store = Store::open(host(&files), small).unwrap();
     let table = store.create_table(schema("t", true)).unwrap();
     for round in 0..8 {

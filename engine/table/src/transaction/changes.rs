@@ -106,6 +106,12 @@ fn insert_unique(core: &mut Core, table: &Arc<Table>, key: &[Value], row: Row) -
         (None, None) => is_in_segments(core, table, partition, key),
     };
     let refused = match probed {
+        // No row has the key now, but a load may have deleted one that the snapshot has.
+        Ok(false) if table.cleared() > core.at() => match locate(core, table, key) {
+            Ok(None) => return write_row(core, table, locked, row),
+            Ok(Some(_)) => core.conflict(table),
+            Err(error) => error,
+        },
         Ok(false) => return write_row(core, table, locked, row),
         Ok(true) => table.layout().duplicate(key),
         Err(error) => error,

@@ -19,15 +19,6 @@ pub(super) struct Core {
     writes: WriteSet,
 }
 
-/// When a commit becomes visible.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CommitLevel {
-    /// As configured in the options.
-    Configured,
-    /// Once durable, regardless of the options.
-    Strict,
-}
-
 impl Core {
     /// Begins at the newest visible commit.
     pub fn begin(manager: &Arc<TransactionManager>) -> Core {
@@ -110,7 +101,7 @@ impl Core {
 
     /// Makes all changes durable and visible, or none. After an `io` error the log is poisoned and
     /// the outcome is unknown until the database is opened again.
-    pub fn commit(mut self, level: CommitLevel) -> Result<()> {
+    pub fn commit(mut self) -> Result<()> {
         debug_assert!(
             self.at() <= self.commits().snapshots().visible(),
             "a transaction at commit {}, which is not visible",
@@ -141,10 +132,7 @@ impl Core {
         };
         // Locks are kept until the commit is durable, so that no other transaction depends on a
         // change that could still be lost.
-        let settled = match level {
-            CommitLevel::Strict => commits.settle_strictly(committed),
-            CommitLevel::Configured => commits.settle(committed),
-        };
+        let settled = commits.settle(committed);
         let written = self.writes.unlock();
         debug_assert!(self.writes.is_empty(), "a committed transaction has changes left");
         drop(self);

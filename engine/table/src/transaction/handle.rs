@@ -10,12 +10,12 @@ use crate::read::equal::{self, Equal, FoundRows};
 use crate::read::view::{RowLocator, TableView};
 use crate::table::row_key::RowKey;
 use crate::table::version::Table;
-use crate::transaction::core::{CommitLevel, Core};
+use crate::transaction::core::Core;
 use crate::transaction::manager::TransactionManager;
 use crate::transaction::{changes, keyed, unique};
 use nacre_column::Batch;
 use nacre_rowstore::{Blocker, Owner};
-use nacre_types::{IndexId, Result, TableSchema, Timestamp, Value, invariant};
+use nacre_types::{Error, IndexId, Result, TableSchema, Timestamp, Value, invariant};
 use std::sync::Arc;
 
 /// A point in a transaction to roll back to.
@@ -62,6 +62,14 @@ impl Transaction {
     /// Whether it has changed or locked anything.
     pub fn has_writes(&self) -> bool {
         !self.0.writes().is_empty()
+    }
+
+    /// Makes a lock that a load of this transaction's rows met one that the transaction met. Returns
+    /// the error for it.
+    pub fn blocked_by(&mut self, table: &Table, holder: Blocker) -> Error {
+        let name = &table.schema().name;
+        let message = format!("a row of table {name} is locked by another transaction");
+        self.0.writes_mut().blocked_by(holder, message)
     }
 
     /// Takes the holder of the row lock on which the last write failed with
@@ -233,13 +241,7 @@ impl Transaction {
     /// Makes all changes durable and visible, or none. After an `io` error the log is poisoned and
     /// the outcome is unknown until the database is opened again.
     pub fn commit(self) -> Result<()> {
-        self.0.commit(CommitLevel::Configured)
-    }
-
-    /// Like [`Transaction::commit`], but durable before visible, regardless of the durability
-    /// level.
-    pub(crate) fn commit_strictly(self) -> Result<()> {
-        self.0.commit(CommitLevel::Strict)
+        self.0.commit()
     }
 
     /// Undoes everything.

@@ -228,12 +228,14 @@ fn probe_key(
             {
                 return Ok(Some((state.clone(), row)));
             }
-            is_newer |= is_current && !state.is_deleted(row);
+            let is_deleted = state.is_deleted(row);
+            left_out |= is_deleted;
+            is_newer |= is_current && !is_deleted;
         }
         if is_newer {
             return Err(core.conflict(table));
         }
-        // A merge may have moved the row to a segment that was not in the list.
+        // A merge may have moved the row to a segment that was not in the list, and deleted it here.
         if !left_out || Arc::ptr_eq(&list, &partition.segments()) {
             return Ok(None);
         }

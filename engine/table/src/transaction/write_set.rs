@@ -2,6 +2,7 @@
 //! and stamped.
 
 use crate::record;
+use crate::table::journal::TakenLock;
 use crate::table::partition::Partition;
 use crate::table::version::Table;
 use crate::transaction::hidden::{HiddenRows, SegmentRow};
@@ -117,6 +118,9 @@ impl WriteSet {
                         "a row that was not locked has a change"
                     );
                     let partition = partition.number();
+                    if fresh {
+                        table.journals().note(|| TakenLock::Row { partition, node: node.clone() });
+                    }
                     return Ok(LockedRow { partition, node, fresh, hides: None });
                 }
                 Err(LockError::Dead) => std::hint::spin_loop(),
@@ -145,6 +149,8 @@ impl WriteSet {
             match node.lock(&self.owner) {
                 Ok(true) => {
                     debug_assert!(node.newest().is_none(), "a claimed value has a row");
+                    let index = index.id();
+                    table.journals().note(|| TakenLock::Value { index, node: node.clone() });
                     self.undo.push(Undo {
                         table: table.clone(),
                         partition,

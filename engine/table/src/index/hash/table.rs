@@ -44,7 +44,9 @@ pub(crate) struct HashTable {
 
 /// The stored part of a hash.
 pub(crate) fn stored(hash: u64) -> i64 {
-    (hash >> LEFT_OUT) as i64
+    let stored = (hash >> LEFT_OUT) as i64;
+    debug_assert!(stored >= 0, "the stored part of hash {hash} is negative");
+    stored
 }
 
 /// Splits a place into the segment's number and the position in the segment; the inverse of
@@ -86,6 +88,7 @@ impl HashTable {
                 i64::MIN
             });
         }
+        debug_assert!(lasts.len() == files.len(), "{} of {} files end", lasts.len(), files.len());
         Ok(HashTable { keys, files, lasts, segments })
     }
 
@@ -127,6 +130,7 @@ impl HashTable {
         for file in &self.files[first..] {
             let Some(mut row) = file.find_even(HASH, stored(hash))? else { return Ok(()) };
             loop {
+                debug_assert!(row < file.rows(), "entry {row} of {}", file.rows());
                 let Value::Int(place) = file.get(PLACE, row)? else {
                     return Err(bad_entry(file, row));
                 };

@@ -6,3 +6,4 @@ mod hashes;
 mod indexes;
 mod rows;
 pub(crate) mod run;
+mod runs;

@@ -12,7 +12,7 @@ use nacre_types::hash::hash_bytes;
 
 /// Segments of 100 rows with scattered keys.
 fn scattered(segments: i64, from: f64) -> (Arc<MemoryStore>, Arc<Store>, StoreOptions) {
-    let options = StoreOptions { segment_rows: 100, hash_from: from, ..options() };
+    let options = StoreOptions { segment_rows: 100, merge_from: 99, hash_from: from, ..options() };
     let (files, store, _) = open_with(schema(true), options.clone());
     for round in 0..segments {
         let items: Vec<Item> = (0..100)

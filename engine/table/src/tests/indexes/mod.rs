@@ -15,6 +15,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 mod builds;
+mod exchanged;
 mod floats;
 mod hashes;
 mod model;

@@ -1,0 +1,248 @@
+//! A sorted run: segments of a partition whose ranges of the order key are disjoint. The order key
+//! is the sort key, if there is one that the primary key does not begin with, then the primary key
+//! or hidden row number.
+//!
+//! A run is immutable. The segments that may have a key are found by binary search over bounds that
+//! are in memory. Source: O'Neil et al., *The Log-Structured Merge-Tree*, 1996; Prout et al.,
+//! *Cloud-Native Transactions and Analytics in SingleStore*, SIGMOD 2022, section 2.1.2.
+
+use crate::index::directory::Directory;
+use crate::options::{MERGE_FROM, StoreOptions};
+use crate::record::{KeySet, MAX_LEVEL, RunPlace};
+use crate::segments::state::SegmentState;
+use nacre_segment::{OrderBounds, Segment};
+use nacre_types::{invariant, limits};
+use std::ops::Range;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Segments with disjoint ranges, ascending.
+pub(crate) struct Run {
+    place: RunPlace,
+    states: Vec<Arc<SegmentState>>,
+    /// Ids and positions in `states`, by id.
+    by_id: Vec<(u64, u32)>,
+    /// Whether any segment has a key filter.
+    is_filtered: bool,
+    /// Directories of keys that have another order, with the version of the hash tables that they
+    /// were made for.
+    directories: RwLock<Vec<(KeySet, u64, Arc<Directory>)>>,
+}
+
+/// A run as reports show it.
+pub struct RunSegments {
+    /// Its number.
+    pub number: u64,
+    /// Its level.
+    pub level: u8,
+    /// The segments that no commit has dropped, ascending.
+    pub segments: Vec<Arc<SegmentState>>,
+}
+
+impl Run {
+    /// Creates a run of segments in any order.
+    pub fn new(place: RunPlace, mut states: Vec<Arc<SegmentState>>) -> Run {
+        let number = place.number;
+        invariant!(place.level <= MAX_LEVEL, "run {number} has level {}", place.level);
+        sort(&mut states);
+        let overlap = overlap(&states);
+        invariant!(overlap.is_none(), "segments {overlap:?} of run {number} overlap");
+        let mut by_id: Vec<(u64, u32)> = states.iter().map(|s| s.id()).zip(0..).collect();
+        by_id.sort_unstable();
+        invariant!(
+            by_id.windows(2).all(|pair| pair[0].0 != pair[1].0),
+            "run {number} has a segment twice"
+        );
+        let is_filtered = states.iter().any(|state| state.has_key_filter());
+        Run { place, states, by_id, is_filtered, directories: RwLock::default() }
+    }
+
+    /// Its number and level.
+    pub fn place(&self) -> RunPlace {
+        self.place
+    }
+
+    /// Its segments, ascending.
+    pub fn states(&self) -> &[Arc<SegmentState>] {
+        &self.states
+    }
+
+    /// Whether any segment has a key filter.
+    pub fn is_filtered(&self) -> bool {
+        self.is_filtered
+    }
+
+    /// Its segments that no commit has dropped.
+    pub fn current(&self) -> RunSegments {
+        let current = self.states.iter().filter(|state| state.is_current());
+        let RunPlace { number, level } = self.place;
+        RunSegments { number, level, segments: current.cloned().collect() }
+    }
+
+    /// The position of a segment.
+    pub fn position(&self, id: u64) -> Option<usize> {
+        let found = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        let at = self.by_id[found].1 as usize;
+        debug_assert!(self.states[at].id() == id, "segment {id} is not where its run has it");
+        Some(at)
+    }
+
+    /// Positions of the segments that may have order keys from `from` on and below `to`, which is
+    /// unbounded if `None`. For a single key, almost always one at most.
+    pub fn overlapping(&self, from: &[u8], to: Option<&[u8]>) -> Range<usize> {
+        debug_assert!(to.is_none_or(|to| from <= to), "a range of keys ends before it begins");
+        let start = self.states.partition_point(|state| state.bounds().last.as_slice() < from);
+        let end = to.map_or(self.states.len(), |to| {
+            self.states.partition_point(|state| state.bounds().first.as_slice() < to)
+        });
+        start..end.max(start)
+    }
+
+    /// Positions of the segments that may have an order key.
+    pub fn with_key(&self, key: &[u8]) -> Range<usize> {
+        let start = self.states.partition_point(|state| state.bounds().last.as_slice() < key);
+        let end = self.states.partition_point(|state| state.bounds().first.as_slice() <= key);
+        start..end.max(start)
+    }
+
+    /// Whether all its rows come before those of a file, as far as their bounds tell.
+    pub fn ends_before(&self, file: &Segment) -> bool {
+        let last = self.states.last().map(|state| state.bounds());
+        last.is_none_or(|last| file.order_bounds().is_some_and(|next| last.may_precede(next)))
+    }
+
+    /// Whether a segment could be added without overlapping another.
+    pub fn has_room(&self, state: &SegmentState) -> bool {
+        debug_assert!(
+            self.position(state.id()).is_none(),
+            "segment {} is added to a run that has it",
+            state.id()
+        );
+        let bounds = state.bounds();
+        let at = self.states.partition_point(|other| other.bounds().first < bounds.first);
+        let (before, after) = self.states.split_at(at);
+        before.last().is_none_or(|before| before.bounds().may_precede(bounds))
+            && after.first().is_none_or(|after| bounds.may_precede(after.bounds()))
+    }
+
+    /// Whether a segment's bounds are apart from those of its neighbours, so that a segment with
+    /// some of its rows has the same place. Long keys that begin alike have the same bounds; then
+    /// segments are in the order in which they were written.
+    pub fn is_apart(&self, at: usize) -> bool {
+        debug_assert!(
+            at < self.states.len(),
+            "position {at} in a run of {} segments",
+            self.states.len()
+        );
+        let is_before = |a: usize, b: usize| {
+            let states = self.states.get(a).zip(self.states.get(b));
+            states.is_none_or(|(a, b)| a.bounds().last < b.bounds().first)
+        };
+        at.checked_sub(1).is_none_or(|before| is_before(before, at)) && is_before(at, at + 1)
+    }
+
+    /// The directory of keys with another order than the run's, for a version of the hash tables.
+    pub fn directory(
+        &self,
+        keys: KeySet,
+        version: u64,
+        make: impl FnOnce(&[Arc<SegmentState>]) -> Directory,
+    ) -> Arc<Directory> {
+        let known = self.directories.read().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |(other, at, _): &&(KeySet, u64, _)| (*other, *at) == (keys, version);
+        if let Some((_, _, directory)) = known.iter().find(is_it) {
+            return directory.clone();
+        }
+        drop(known);
+        let made = Arc::new(make(&self.states));
+        let mut known = self.directories.write().unwrap_or_else(PoisonError::into_inner);
+        // An older list may still ask with an older version, and makes its directory anew.
+        known.retain(|(other, _, _)| *other != keys);
+        known.push((keys, version, made.clone()));
+        made
+    }
+}
+
+fn sort(states: &mut [Arc<SegmentState>]) {
+    let ends = |state: &SegmentState| (state.bounds().first.clone(), state.bounds().last.clone());
+    states.sort_by_cached_key(|state| (ends(state), state.id()));
+}
+
+/// The ids of two neighbouring segments that certainly overlap. The segments ascend.
+fn overlap(states: &[Arc<SegmentState>]) -> Option<(u64, u64)> {
+    let pair = states.windows(2).find(|pair| !pair[0].bounds().may_precede(pair[1].bounds()))?;
+    Some((pair[0].id(), pair[1].id()))
+}
+
+/// The ids of two segments that cannot be in one run.
+pub(crate) fn find_overlap(states: &[Arc<SegmentState>]) -> Option<(u64, u64)> {
+    let mut sorted = states.to_vec();
+    sort(&mut sorted);
+    overlap(&sorted)
+}
+
+/// The level of a run with this many rows that take this many bytes uncompressed, if it was not
+/// merged: a run [`MERGE_FROM`] times as large is one level higher. Long rows count as several.
+pub(crate) fn level_of(rows: u64, raw_bytes: u64, options: &StoreOptions) -> u8 {
+    let most_bytes = options.segment_bytes.max(1) as u128;
+    let by_bytes = u128::from(raw_bytes) * options.segment_rows as u128 / most_bytes;
+    // A size beyond `u64` counts as the largest.
+    let size = rows.max(u64::try_from(by_bytes).unwrap_or(u64::MAX));
+    let level = (size / limits::BLOCK_ROWS as u64).max(1).ilog(MERGE_FROM as u64);
+    debug_assert!(level <= u32::from(MAX_LEVEL), "a run of {size} rows has level {level}");
+    level as u8
+}
+
+/// The run of new files that were written one after the other, in order.
+pub(crate) fn one_run<'a>(
+    files: impl Iterator<Item = &'a Segment> + Clone,
+    options: &StoreOptions,
+) -> RunPlace {
+    let rows = files.clone().map(|file| file.rows() as u64).sum();
+    let bytes = files.clone().map(Segment::raw_bytes).fold(0, u64::saturating_add);
+    let number = files.map(Segment::id).min();
+    invariant!(number.is_some(), "a run of no files");
+    RunPlace { number: number.unwrap_or(0), level: level_of(rows, bytes, options) }
+}
+
+/// The place of a new file at the end of a run, or in a new run.
+pub(crate) fn place_at_end(run: Option<&Run>, file: &Segment, options: &StoreOptions) -> RunPlace {
+    debug_assert!(
+        run.is_none_or(|run| run.ends_before(file)),
+        "file {} begins before the run that it is added to ends",
+        file.id()
+    );
+    let before = run.into_iter().flat_map(|run| &run.states).map(|state| &*state.segment);
+    let place = one_run(before.chain([file]), options);
+    match run {
+        Some(run) => RunPlace { level: place.level.max(run.place.level), ..run.place },
+        None => place,
+    }
+}
+
+/// Divides new files into as few runs as possible, and returns the run of each.
+pub(crate) fn new_runs(files: &[&Segment], options: &StoreOptions) -> Vec<RunPlace> {
+    let bounds_of = |at: &usize| files[*at].order_bounds();
+    let mut order: Vec<usize> = (0..files.len()).collect();
+    order.sort_by_key(|at| bounds_of(at).map(|bounds| &bounds.first));
+    let mut runs: Vec<(Option<&OrderBounds>, Vec<usize>)> = Vec::new();
+    for at in order {
+        let bounds = bounds_of(&at);
+        let is_before = |last: Option<&OrderBounds>| {
+            last.zip(bounds).is_some_and(|(last, bounds)| last.last < bounds.first)
+        };
+        match runs.iter_mut().find(|(last, _)| is_before(*last)) {
+            Some((last, members)) => {
+                *last = bounds;
+                members.push(at);
+            }
+            None => runs.push((bounds, vec![at])),
+        }
+    }
+    let mut places = vec![RunPlace { number: 0, level: 0 }; files.len()];
+    for (_, members) in runs {
+        let place = one_run(members.iter().map(|at| files[*at]), options);
+        members.into_iter().for_each(|at| places[at] = place);
+    }
+    debug_assert!(places.iter().all(|place| place.number > 0), "a new file is in no run");
+    places
+}

@@ -1,0 +1,291 @@
+//! Loads whose steps alternate with transactions, flushes and merges, compared with a model that
+//! runs the load row by row at the moment it is published.
+
+use crate::tests::{Random, column, host, options, scan};
+use crate::*;
+use nacre_column::Batch;
+use nacre_host::memory::MemoryStore;
+use nacre_types::{
+    DataType, ErrorKind, IndexKind, IndexSchema, KeyColumns, Result, ShardKey, TableSchema, Value,
+};
+use std::sync::Arc;
+
+/// The primary key, if there is one; a unique value; and a number.
+type Row = (i64, Option<i64>, i64);
+
+const POLICIES: [OnDuplicate; 3] = [OnDuplicate::Error, OnDuplicate::Skip, OnDuplicate::Replace];
+
+/// What a table looks like.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    keyed: bool,
+    unique: bool,
+    sorted: bool,
+    partitions: u32,
+}
+
+impl Shape {
+    fn of(random: &mut Random) -> Shape {
+        let unique = random.percent(50);
+        Shape {
+            keyed: random.percent(75) || !unique,
+            unique,
+            sorted: random.percent(30),
+            partitions: *random.pick(&[1, 1, 3]),
+        }
+    }
+
+    fn schema(self) -> TableSchema {
+        let key = |columns| Some(KeyColumns { name: "PRIMARY".into(), columns });
+        let mut schema = TableSchema {
+            name: "t".into(),
+            columns: vec![
+                column(1, "a", DataType::Int64, false),
+                column(2, "u", DataType::Int64, true),
+                column(3, "n", DataType::Int64, false),
+            ],
+            primary_key: if self.keyed { key(vec![0]) } else { None },
+            sort_key: if self.sorted { key(vec![2]) } else { None },
+            ..TableSchema::default()
+        };
+        if self.partitions > 1 {
+            let columns = if self.keyed { vec![0] } else { Vec::new() };
+            schema.shard_key = Some(ShardKey { partitions: self.partitions, columns });
+        }
+        if self.unique {
+            let id = schema.take_index_id();
+            let (name, columns, kind) = ("u".into(), vec![2], IndexKind::BTree);
+            schema.indexes.push(IndexSchema { id, name, columns, unique: true, kind });
+        }
+        schema
+    }
+
+    fn is_same(self, a: &Row, b: &Row) -> bool {
+        self.keyed && a.0 == b.0 || self.unique && a.1.is_some() && a.1 == b.1
+    }
+
+    /// Loads rows into a table one by one. `None` if one must not be there.
+    fn load(self, table: &[Row], rows: &[Row], policy: OnDuplicate) -> Option<Vec<Row>> {
+        let mut table = table.to_vec();
+        for row in rows {
+            if table.iter().any(|other| self.is_same(row, other)) {
+                match policy {
+                    OnDuplicate::Error => return None,
+                    OnDuplicate::Skip => continue,
+                    OnDuplicate::Replace => table.retain(|other| !self.is_same(row, other)),
+                }
+            }
+            table.push(*row);
+        }
+        table.sort_unstable();
+        Some(table)
+    }
+}
+
+fn values(row: &Row) -> Vec<Value> {
+    vec![Value::Int(row.0), row.1.map_or(Value::Null, Value::Int), Value::Int(row.2)]
+}
+
+fn row_of(values: &[Value]) -> Row {
+    let int = |value: &Value| if let Value::Int(n) = value { Some(*n) } else { None };
+    (int(&values[0]).unwrap(), int(&values[1]), int(&values[2]).unwrap())
+}
+
+fn rows_of(view: &TableView) -> Vec<Row> {
+    let mut rows: Vec<Row> = scan(view).unwrap().iter().map(|(row, _)| row_of(row)).collect();
+    rows.sort_unstable();
+    rows
+}
+
+/// A transaction with changes.
+struct Open {
+    transaction: Transaction,
+    /// The rows it sees.
+    rows: Vec<Row>,
+    changes: Vec<Change>,
+}
+
+/// The row before and the row after a change.
+type Change = (Option<Row>, Option<Row>);
+
+fn apply(rows: &mut Vec<Row>, (before, after): Change) {
+    rows.retain(|row| Some(*row) != before);
+    rows.extend(after);
+    rows.sort_unstable();
+}
+
+struct Run {
+    random: Random,
+    shape: Shape,
+    store: Arc<Store>,
+    table: Arc<Table>,
+    /// Committed rows.
+    model: Vec<Row>,
+    open: Option<Open>,
+    span: i64,
+    serial: i64,
+}
+
+impl Run {
+    fn new(seed: u64) -> Run {
+        let mut random = Random::new(seed);
+        let shape = Shape::of(&mut random);
+        let options = StoreOptions {
+            segment_rows: *random.pick(&[3, 20, 200]),
+            load_rest: *random.pick(&[0, 2, 256]),
+            ..options()
+        };
+        let store = Store::open(host(&Arc::new(MemoryStore::new())), options).unwrap();
+        let table = store.create_table(shape.schema()).unwrap();
+        let span = *random.pick(&[30, 300]);
+        Run { random, shape, store, table, model: Vec::new(), open: None, span, serial: 0 }
+    }
+
+    fn row(&mut self) -> Row {
+        self.serial += 1;
+        let u = self.random.percent(80).then(|| self.random.between(0, self.span));
+        (self.random.between(0, self.span), u, self.serial)
+    }
+
+    /// Ends the open transaction.
+    fn end(&mut self) {
+        let Some(Open { transaction, changes, .. }) = self.open.take() else { return };
+        if self.random.percent(70) {
+            transaction.commit().unwrap();
+            changes.into_iter().for_each(|change| apply(&mut self.model, change));
+        } else {
+            transaction.rollback();
+        }
+    }
+
+    /// Changes a few rows in a transaction, which may stay open.
+    fn write(&mut self) {
+        if self.open.is_none() {
+            let (transaction, rows) = (self.store.begin().unwrap(), self.model.clone());
+            self.open = Some(Open { transaction, rows, changes: Vec::new() });
+        }
+        for _ in 0..1 + self.random.below(4) {
+            let row = self.row();
+            let Some(mut open) = self.open.take() else { return };
+            let (kind, at) = (self.random.below(3), self.random.below(1 << 20) as usize);
+            match open.change(&self.table, kind, at, row) {
+                Ok(()) => self.open = Some(open),
+                // The load or another row is in the way.
+                Err(error) => {
+                    let kinds =
+                        [ErrorKind::Constraint, ErrorKind::Conflict, ErrorKind::LockTimeout];
+                    assert!(kinds.contains(&error.kind()), "{error}");
+                    return;
+                }
+            }
+        }
+        if self.random.percent(60) {
+            self.end();
+        }
+    }
+
+    fn disturb(&mut self) {
+        match self.random.below(10) {
+            0 => self.store.flush(&self.table).unwrap(),
+            1 => self.store.merge_all(&self.table).unwrap(),
+            2 => drop(self.store.maintain().unwrap()),
+            3 => self.end(),
+            4 => {}
+            _ => self.write(),
+        }
+    }
+
+    /// Loads rows beside other work. Returns whether they were loaded.
+    fn load(&mut self) -> bool {
+        let policy = *self.random.pick(&POLICIES);
+        let count = *self.random.pick(&[1, 10, 100]);
+        let mut rows: Vec<Row> = (0..count).map(|_| self.row()).collect();
+        if policy == OnDuplicate::Error {
+            // Otherwise it seldom succeeds.
+            let mut apart: Vec<Row> = Vec::new();
+            for row in rows {
+                let is_same = |other: &Row| self.shape.is_same(&row, other);
+                if !apart.iter().chain(&self.model).any(is_same) {
+                    apart.push(row);
+                }
+            }
+            rows = apart;
+        }
+        let mut load = self.store.bulk_load(&self.table, policy);
+        let types = self.table.schema().types();
+        for part in rows.chunks(1 + self.random.below(40) as usize) {
+            let part: Vec<Vec<Value>> = part.iter().map(values).collect();
+            load.append(&Batch::from_rows(&types, &part)).unwrap();
+        }
+        let mut may_fail = false;
+        loop {
+            let after = self.shape.load(&self.model, &rows, policy);
+            may_fail |= after.is_none();
+            match load.step() {
+                Ok(LoadStep::More) => self.disturb(),
+                Ok(LoadStep::Blocked(blocker)) => {
+                    let open = self.open.as_ref().expect("nothing else has locks");
+                    assert!(Arc::ptr_eq(blocker.owner(), open.transaction.owner()));
+                    self.end();
+                }
+                Ok(LoadStep::Done(_)) => {
+                    self.model = after.expect("the load has a key that is taken");
+                    break true;
+                }
+                Err(error) => {
+                    assert!(may_fail && error.kind() == ErrorKind::Constraint, "{error}");
+                    break false;
+                }
+            }
+        }
+    }
+
+    fn check(&mut self) {
+        let found = rows_of(&self.store.begin().unwrap().view(&self.table));
+        assert!(found == self.model, "{:?}: {found:?}, not {:?}", self.shape, self.model);
+        assert_eq!(self.store.check().unwrap(), Vec::<String>::new());
+    }
+}
+
+impl Open {
+    /// Inserts a row, or changes or deletes one that is there.
+    fn change(&mut self, table: &Arc<Table>, kind: u64, at: usize, new: Row) -> Result<()> {
+        let change = if kind == 0 || self.rows.is_empty() {
+            self.transaction.insert_row(table, &values(&new))?;
+            (None, Some(new))
+        } else {
+            let old = self.rows[at % self.rows.len()];
+            let seen = scan(&self.transaction.view(table))?;
+            let found = seen.iter().find(|(row, _)| row_of(row) == old);
+            let (_, locator) = found.expect("a row that was committed is there");
+            let new = (old.0, new.1, new.2);
+            if kind == 1 {
+                let types = table.schema().types();
+                let batch = Batch::from_rows(&types, &[values(&new)]);
+                self.transaction.update(table, std::slice::from_ref(locator), &batch)?;
+                (Some(old), Some(new))
+            } else {
+                self.transaction.delete(table, std::slice::from_ref(locator))?;
+                (Some(old), None)
+            }
+        };
+        apply(&mut self.rows, change);
+        self.changes.push(change);
+        Ok(())
+    }
+}
+
+#[test]
+fn loads_beside_writers_agree_with_loads_row_by_row() {
+    let mut loaded = 0;
+    for seed in 0..400 {
+        let mut run = Run::new(seed);
+        for _ in 0..6 {
+            (0..run.random.below(6)).for_each(|_| run.disturb());
+            loaded += u32::from(run.load());
+            run.end();
+            run.check();
+        }
+    }
+    assert!(loaded > 1_000, "{loaded}");
+}
