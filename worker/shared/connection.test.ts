@@ -59,7 +59,7 @@ const closed = { kind: 'closed', message: expect.stringContaining('internal erro
 
 /** Opens a connection. `waits` makes its next statement wait. */
 async function opened(options = {}) {
-  const store = { close: vi.fn(), prepare: () => undefined };
+  const store = { close: vi.fn(), prepare: () => undefined, ranShort: () => false };
   const connection = await Connection.open(store as unknown as OwnedStore, options);
   const call = async <M extends ConnectionMethod>(
     method: M,
@@ -174,6 +174,48 @@ test('maintenance stops when the engine has trapped meanwhile', async () => {
   ready();
   await vi.advanceTimersByTimeAsync(1);
   expect(maintain).not.toHaveBeenCalled();
+});
+
+test('background work goes on in idle time, and rests while calls come', async () => {
+  const { execute } = await opened();
+  await vi.advanceTimersByTimeAsync(1);
+  let now = 1_000;
+  vi.spyOn(performance, 'now').mockImplementation(() => now);
+  const maintain = vi.spyOn(engine.database, 'maintain').mockImplementation(() => {
+    now += 5;
+    return true;
+  });
+  await execute(MAIN_SESSION, 'first');
+  await vi.advanceTimersByTimeAsync(0);
+  expect(maintain).toHaveBeenCalledTimes(1);
+  await vi.advanceTimersByTimeAsync(19);
+  await execute(MAIN_SESSION, 'second');
+  expect(maintain).toHaveBeenCalledTimes(1);
+  now += 20;
+  await vi.advanceTimersByTimeAsync(1);
+  expect(maintain).toHaveBeenCalledTimes(2);
+  // No call comes any more, but for the rest after the last one.
+  now += 20;
+  await vi.advanceTimersByTimeAsync(20);
+  const before = maintain.mock.calls.length;
+  await vi.advanceTimersByTimeAsync(5);
+  expect(maintain.mock.calls.length).toBeGreaterThan(before + 2);
+});
+
+test('background work that only lacks a prepared file goes on', async () => {
+  const { store, execute } = await opened();
+  await vi.advanceTimersByTimeAsync(1);
+  let short = true;
+  store.ranShort = () => short;
+  const maintain = vi.spyOn(engine.database, 'maintain').mockImplementation(() => {
+    if (maintain.mock.calls.length > 1) {
+      short = false;
+    }
+    throw { kind: 'limit', message: 'no file is left' };
+  });
+  await execute(MAIN_SESSION, 'first');
+  await vi.advanceTimersByTimeAsync(50);
+  expect(maintain).toHaveBeenCalledTimes(2);
 });
 
 test('a close that fails releases everything', async () => {

@@ -317,6 +317,7 @@ export class Connection implements Service<ConnectionMethod> {
       bytes: this.#store?.bytes() ?? 0,
       quota: inOrigin ? ((await manager.estimate()).quota ?? null) : null,
       persisted: this.#store !== null && (!inOrigin || (await manager.persisted())),
+      losses: this.#database.losses(),
     };
   }
 }

@@ -1,14 +1,21 @@
 /**
- * What a connection does between calls: prepares files, steps the engine's background work a little
+ * What a connection does between calls: prepares files, does the engine's background work a little
  * at a time, and syncs commits of `relaxed` durability.
+ *
+ * A message that arrives during background work waits until it pauses, for 8 ms at most. While
+ * messages come, it also rests between two pauses, so that they get most of the time.
  */
 
-import { currentInstance, engineError, mustBeSound, type Database } from './engine.js';
+import { currentInstance, engineError, isSound, mustBeSound, type Database } from './engine.js';
 import type { LocalStore } from './local-store.js';
 import type { Durability } from './wire.js';
 
-/** Steps of background work between two calls. */
-const MAINTENANCE_STEPS = 4;
+/** Time in which steps of background work begin; the last one takes a few milliseconds more. */
+const WORK_MS = 3;
+/** Time to rest after background work while calls come, in multiples of the time it took. */
+const REST_FACTOR = 4;
+/** Longest rest. */
+const MAX_REST_MS = 50;
 /** Longest time from answering a commit with `relaxed` durability to its sync. */
 const SYNC_AFTER_MS = 100;
 
@@ -23,6 +30,10 @@ export class Upkeep {
   #idle: Timer | null = null;
   #sync: Timer | null = null;
   #stopped = false;
+  /** Whether calls have come since background work was done last. */
+  #called = false;
+  /** When background work may go on. */
+  #restsUntil = 0;
 
   constructor(database: Database, store: LocalStore | null, durability: Durability) {
     this.#database = database;
@@ -35,6 +46,7 @@ export class Upkeep {
     if (this.#stopped) {
       return;
     }
+    this.#called = true;
     this.#maintainSoon();
     if (this.#durability === 'relaxed') {
       // This timer keeps a process of Node alive, so a process that ends by itself loses nothing.
@@ -61,7 +73,7 @@ export class Upkeep {
       this.#idle = setTimeout(() => {
         this.#idle = null;
         void this.#maintain();
-      });
+      }, this.#restsUntil - performance.now());
       (this.#idle as { unref?: () => void }).unref?.();
     }
   }
@@ -85,12 +97,28 @@ export class Upkeep {
       mustBeSound(this.#instance);
       await this.#store?.prepare();
       mustBeSound(this.#instance);
-      if (!this.#stopped && this.#database.maintain(MAINTENANCE_STEPS)) {
+      if (!this.#stopped && this.#work()) {
         this.#maintainSoon();
       }
     } catch (error) {
       // The statement that depends on what failed here reports the failure.
       engineError(error);
+      if (!this.#stopped && isSound(this.#instance) && this.#store?.ranShort()) {
+        // It failed only for lack of a prepared file.
+        this.#maintainSoon();
+      }
     }
+  }
+
+  /** Does background work for a while; returns whether more is due. */
+  #work(): boolean {
+    const called = this.#called;
+    this.#called = false;
+    const began = performance.now();
+    const more = this.#database.maintain(WORK_MS);
+    const ended = performance.now();
+    const rest = called ? Math.min((ended - began) * REST_FACTOR, MAX_REST_MS) : 0;
+    this.#restsUntil = ended + rest;
+    return more;
   }
 }

@@ -13,6 +13,8 @@ export interface EngineOptions {
   memoryLimit?: number | undefined;
   /** Size of the cache of decoded blocks, in bytes. */
   cacheBytes?: number | undefined;
+  /** Whether to give up commits that are missing at the end of the log. */
+  acceptLoss?: boolean | undefined;
 }
 
 /** What `open` needs to know. */
@@ -138,4 +140,6 @@ export interface StorageReport {
   quota: number | null;
   /** Whether the platform promises not to evict the files when space runs out. */
   persisted: boolean;
+  /** What `acceptLoss` gave up when the database was opened; empty if nothing was missing. */
+  losses: string[];
 }

@@ -35,6 +35,12 @@ export interface ConnectOptions {
    * @default 67_108_864 (64 MiB)
    */
   cacheBytes?: number;
+  /**
+   * Opens a database whose log lacks its end, without the commits that are missing. Without this
+   * option, such a database is `corrupt`. `db.storage()` says what was given up.
+   * @default false
+   */
+  acceptLoss?: boolean;
   /** JavaScript types of SQL values. */
   types?: TypeOptions;
   /** URL of the engine's WebAssembly file. By default it is beside the package's scripts. */
@@ -87,7 +93,7 @@ export function typeOptions({ types = {} }: ConnectOptions): TypeOptions {
 
 /** Checks the options that the engine takes, and answers them. */
 export function engineOptions(options: ConnectOptions): EngineOptions {
-  const { durability, memoryLimit, cacheBytes } = options;
+  const { durability, memoryLimit, cacheBytes, acceptLoss } = options;
   if (durability !== undefined && durability !== 'strict' && durability !== 'relaxed') {
     throw nacreError(
       'type',
@@ -99,5 +105,8 @@ export function engineOptions(options: ConnectOptions): EngineOptions {
       throw nacreError('type', `${name} must be a positive number of bytes, not ${String(value)}`);
     }
   }
-  return { durability, memoryLimit, cacheBytes };
+  if (acceptLoss !== undefined && typeof acceptLoss !== 'boolean') {
+    throw nacreError('type', `acceptLoss must be true or false, not '${String(acceptLoss)}'`);
+  }
+  return { durability, memoryLimit, cacheBytes, acceptLoss };
 }

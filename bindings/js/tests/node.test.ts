@@ -149,6 +149,30 @@ test('a folder is in use while another process has it, until that one is killed'
   await connected(folder);
 });
 
+test('a log without its end is corrupt, and opens without the missing commits on request', async () => {
+  const folder = await durable.fresh();
+  const first = await connected(folder);
+  await first.exec('create table t (a int); insert into t values (1)');
+  await first.exec('insert into t values (2)');
+  expect((await first.storage()).losses).toEqual([]);
+  await first.close();
+
+  const log = fs.readdirSync(folder).find((name) => name.startsWith('log-'))!;
+  const bytes = fs.readFileSync(path.join(folder, log));
+  const end = bytes.findLastIndex((byte) => byte !== 0);
+  fs.writeFileSync(path.join(folder, log), bytes.subarray(0, end - 60));
+
+  const failure = connect(folder);
+  await expectKind(failure, 'corrupt');
+  await expect(failure).rejects.toThrow('although the log reached position');
+  const second = await connected(folder, { acceptLoss: true });
+  expect((await second.storage()).losses).toEqual([expect.stringContaining(log)]);
+  expect((await second.query('select a from t')).rows).toEqual([{ a: 1 }]);
+  await second.close();
+  const third = await connected(folder);
+  expect((await third.storage()).losses).toEqual([]);
+});
+
 test('a flipped byte in a segment is reported with its place, and affects no other table', async () => {
   const folder = await durable.fresh();
   const first = await connected(folder);

@@ -3,6 +3,7 @@
 //!
 //! Nothing here knows what the files contain. `folder` documents what a sync guarantees.
 
+mod background;
 mod clock;
 mod entropy;
 mod folder;

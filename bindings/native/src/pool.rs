@@ -4,7 +4,8 @@
 //! The caller works too, so a run always ends, even if every thread is busy, and a task may itself
 //! run tasks.
 
-use nacre_host::Parallelism;
+use crate::background::BackgroundThread;
+use nacre_host::{Background, BackgroundTask, Parallelism};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::num::NonZero;
@@ -145,6 +146,10 @@ impl Queue {
 }
 
 impl Parallelism for ThreadPool {
+    fn background(&self, task: BackgroundTask) -> Option<Box<dyn Background>> {
+        Some(Box::new(BackgroundThread::new(task)))
+    }
+
     fn width(&self) -> usize {
         self.width
     }

@@ -80,7 +80,7 @@ pub fn has_database(folder: &Path) -> Result<bool> {
         let is_ours = |prefix: &&str| {
             name.to_str().is_some_and(|name| number_of_file(prefix, name).is_some())
         };
-        if ["log-", "snap-", "seg-"].iter().any(is_ours) {
+        if name == "reach" || ["log-", "snap-", "seg-"].iter().any(is_ours) {
             return Ok(true);
         }
     }

@@ -70,6 +70,8 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Reads and verifies the whole database
     Check(CheckArgs),
+    /// Opens a database whose log lacks its end, and reports what is missing
+    Recover(RecoverArgs),
 }
 
 #[derive(Args, Debug)]
@@ -227,6 +229,15 @@ pub struct InspectArgs {
 pub struct CheckArgs {
     /// Database
     pub url: String,
+}
+
+#[derive(Args, Debug)]
+pub struct RecoverArgs {
+    /// Database
+    pub url: String,
+    /// Give up the commits that are missing; what remains is the state before them
+    #[arg(long)]
+    pub accept_loss: bool,
 }
 
 #[cfg(test)]

@@ -38,13 +38,18 @@ impl Opened {
     /// not fail the command.
     pub fn run_maintenance(&self) {
         if self.persistent && self.log_position() != self.opened_at {
-            while matches!(self.maintain(Budget { steps: 16 }), Ok(true)) {}
+            while matches!(self.maintain(Budget::Steps(16)), Ok(true)) {}
         }
     }
 }
 
 /// Opens the database at a URL.
 pub fn open(url: &str, missing: Missing) -> Outcome<Opened> {
+    open_with(url, missing, Options::default())
+}
+
+/// Opens the database at a URL with some options.
+pub fn open_with(url: &str, missing: Missing, options: Options) -> Outcome<Opened> {
     let folder = nacre_native::folder_of(url)?;
     // `Database::open` creates a missing database.
     if let Some(folder) = &folder
@@ -55,7 +60,7 @@ pub fn open(url: &str, missing: Missing) -> Outcome<Opened> {
             .with_hint("`nacre sql` creates a database")
             .into());
     }
-    let database = block_on(Database::open(nacre_native::open_url(url)?, Options::default()))?;
+    let database = block_on(Database::open(nacre_native::open_url(url)?, options))?;
     Ok(Opened { persistent: folder.is_some(), opened_at: database.log_position(), database })
 }
 

@@ -65,6 +65,7 @@ fn overview(reports: &[TableReport]) -> String {
         ("rows", true),
         ("in memory", true),
         ("segments", true),
+        ("runs", true),
         ("deleted", true),
         ("bytes", true),
         ("uncompressed", true),
@@ -76,6 +77,7 @@ fn overview(reports: &[TableReport]) -> String {
             grouped(report.rows),
             grouped(report.rowstore_rows),
             grouped(report.segments.len() as u64),
+            grouped(report.runs),
             grouped(deleted(report)),
             bytes(segment_bytes(report)),
             bytes(raw_bytes(report)),
@@ -134,6 +136,8 @@ fn details(report: &TableReport) -> String {
     if !report.segments.is_empty() {
         let mut segments = Table::new(&[
             ("segment", false),
+            ("run", true),
+            ("level", true),
             ("rows", true),
             ("deleted", true),
             ("bytes", true),
@@ -143,6 +147,8 @@ fn details(report: &TableReport) -> String {
         for segment in &report.segments {
             segments.push([
                 segment.name.clone(),
+                segment.run.to_string(),
+                segment.level.to_string(),
                 grouped(segment.rows),
                 grouped(segment.deleted),
                 bytes(segment.bytes),

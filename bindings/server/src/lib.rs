@@ -15,6 +15,7 @@ mod inspect;
 mod interrupt;
 mod output;
 mod parameter;
+mod recover;
 mod scan;
 mod scratch;
 mod shell;
@@ -58,6 +59,7 @@ fn run(command: &Command) -> Outcome {
         Command::Tpch(args) => tpch::run(args, &mut out),
         Command::Inspect(args) => inspect::run(args, &mut out),
         Command::Check(args) => inspect::check(args, &mut out),
+        Command::Recover(args) => recover::run(args, &mut out),
     };
     // Flush before the failure is reported, so that the output precedes the report.
     let flushed = out.flush();

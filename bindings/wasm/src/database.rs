@@ -8,6 +8,7 @@ use crate::session::Session;
 use crate::store::JsStore;
 use js_sys::Reflect;
 use nacredb::{Budget, Durability, Options};
+use std::time::Duration;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -43,9 +44,15 @@ impl Database {
         self.0.inspect().map(|reports| inspect::tables(&reports)).map_err(to_js)
     }
 
-    /// Runs maintenance steps; returns whether more is due.
-    pub fn maintain(&self, steps: usize) -> Result<bool, JsValue> {
-        self.0.maintain(Budget { steps }).map_err(to_js)
+    /// What the option `acceptLoss` has given up.
+    pub fn losses(&self) -> Vec<String> {
+        self.0.losses()
+    }
+
+    /// Does maintenance for about this many milliseconds; returns whether more is due.
+    pub fn maintain(&self, ms: f64) -> Result<bool, JsValue> {
+        let time = Duration::try_from_secs_f64(ms / 1e3).unwrap_or_default();
+        self.0.maintain(Budget::Time(time)).map_err(to_js)
     }
 
     /// Makes everything committed durable.
@@ -82,5 +89,6 @@ fn engine_options(from: &JsValue) -> Result<Options, JsValue> {
     if let Some(bytes) = Reflect::get(from, &"cacheBytes".into())?.as_f64() {
         options.cache_bytes = bytes as usize;
     }
+    options.accept_loss = Reflect::get(from, &"acceptLoss".into())?.is_truthy();
     Ok(options)
 }

@@ -2,7 +2,8 @@
 
 use crate::answer::poll_again_within;
 use crate::store::{JsStore, WasmStore};
-use nacre_host::{Clock, Entropy, Host, LocalStore, Parallelism, memory::MemoryStore};
+use nacre_host::memory::MemoryStore;
+use nacre_host::{Background, BackgroundTask, Clock, Entropy, Host, LocalStore, Parallelism};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -76,4 +77,16 @@ impl Parallelism for Inline {
     fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
         (0..count).for_each(task);
     }
+
+    /// The worker calls `Database.maintain` when it is idle.
+    fn background(&self, _: BackgroundTask) -> Option<Box<dyn Background>> {
+        Some(Box::new(Idle))
+    }
+}
+
+/// Background work in the idle time of a worker, which looks for it after each call.
+struct Idle;
+
+impl Background for Idle {
+    fn wake(&self) {}
 }

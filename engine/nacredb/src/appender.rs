@@ -119,7 +119,8 @@ impl Appender {
     /// replaced.
     ///
     /// Errors: `constraint` for a duplicate key under [`OnDuplicate::Error`]; `conflict` if the
-    /// table has changed; `io`.
+    /// table was altered; `lock_timeout` if a transaction keeps a row locked that has a key of the
+    /// load; `io`.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -137,7 +138,7 @@ impl Appender {
     pub async fn finish(self) -> Result<u64> {
         let engine = self.database.engine();
         engine.prepare_files().await?;
-        let rows = self.load.finish()?;
+        let rows = nacre_session::finish_load(engine, self.load).await?;
         engine.housekeeping();
         Ok(rows)
     }

@@ -1,5 +1,6 @@
 //! A database: opening, closing, maintenance, and its sessions.
 
+use core::time::Duration;
 use nacre_exec::Threads;
 use nacre_host::Host;
 use nacre_session::{ConnectionDefaults, Engine};
@@ -31,6 +32,8 @@ pub struct Options {
     pub segment_rows: usize,
     /// Bytes of values, in their in-memory form, above which a segment takes no more rows.
     pub segment_bytes: usize,
+    /// Number of sorted runs of one level that are merged into one of the next level; at least 2.
+    pub merge_from: usize,
     /// Average number of segments whose range contains a key, from which on an index gets hash
     /// tables over all its segments.
     pub hash_from: f64,
@@ -49,6 +52,12 @@ pub struct Options {
     pub morsel_rows: usize,
     /// Timeout for a row lock in milliseconds, after which the statement fails with `lock_timeout`.
     pub lock_timeout_ms: u64,
+    /// Row locks taken by transactions since its last round that a bulk load looks at while all
+    /// commits wait.
+    pub load_rest: usize,
+    /// Whether to open a database although commits at the end of its log are missing, instead of failing with
+    /// `corrupt`. [`Database::losses`] says what was given up.
+    pub accept_loss: bool,
 }
 
 impl Default for Options {
@@ -60,6 +69,7 @@ impl Default for Options {
             cache_bytes: store.cache_bytes,
             segment_rows: store.segment_rows,
             segment_bytes: store.segment_bytes,
+            merge_from: store.merge_from,
             hash_from: store.hash_from,
             flush_bytes: store.flush_bytes,
             snapshot_bytes: store.snapshot_bytes,
@@ -67,6 +77,8 @@ impl Default for Options {
             threads: 0,
             morsel_rows: Threads::ONE.morsel_rows,
             lock_timeout_ms: 10_000,
+            load_rest: store.load_rest,
+            accept_loss: false,
         }
     }
 }
@@ -76,19 +88,23 @@ impl Default for Options {
 /// ```
 /// # use nacre_native::{block_on, memory_host};
 /// # use nacredb::{Budget, Database, Options};
+/// # use std::time::Duration;
 /// # block_on(async {
 /// # let db = Database::open(memory_host(), Options::default()).await?;
-/// while db.maintain(Budget { steps: 1 })? {
-///     // More is due: this is the place to pause between steps.
+/// while db.maintain(Budget::Time(Duration::from_millis(5)))? {
+///     // More is due: this is the place to do something else.
 /// }
 /// # Ok::<(), nacredb::Error>(())
 /// # }).unwrap();
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Budget {
-    /// Maximum number of steps. One step is one flush, one snapshot, a few blocks of a merge, or
-    /// one round of removing files.
-    pub steps: usize,
+pub enum Budget {
+    /// Steps begin until this time is used up. A step takes a few milliseconds: it reads, encodes,
+    /// commits or frees a bounded number of rows of a flush, a snapshot, a merge or an index build,
+    /// or removes files.
+    Time(Duration),
+    /// Maximum number of steps, for hosts that must not depend on time.
+    Steps(usize),
 }
 
 /// An open database. Cheap to clone; shared between threads.
@@ -129,10 +145,13 @@ impl Database {
             cache_bytes: options.cache_bytes,
             segment_rows: options.segment_rows.clamp(1, nacre_types::limits::MAX_SEGMENT_ROWS),
             segment_bytes: options.segment_bytes,
+            merge_from: options.merge_from,
             hash_from: options.hash_from,
             flush_bytes: options.flush_bytes,
             snapshot_bytes: options.snapshot_bytes,
             partitions: options.partitions,
+            load_rest: options.load_rest,
+            accept_loss: options.accept_loss,
         };
         let store = Store::open(host.clone(), store_options)?;
         host.store.prepare().await?;
@@ -161,6 +180,23 @@ impl Database {
     /// ```
     pub fn log_position(&self) -> u64 {
         self.0.store().log_position()
+    }
+
+    /// What [`Options::accept_loss`] gave up when the database was opened, one sentence each. Empty if nothing was
+    /// missing.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// let options = Options { accept_loss: true, ..Options::default() };
+    /// let db = Database::open(memory_host(), options).await?;
+    /// assert!(db.losses().is_empty());
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn losses(&self) -> Vec<String> {
+        self.0.store().losses().iter().map(|loss| loss.message().to_string()).collect()
     }
 
     /// Bytes of segment blocks read from the local store since the database was opened.
@@ -198,7 +234,8 @@ impl Database {
         self.0.store().check()
     }
 
-    /// Does some maintenance and returns whether more is due.
+    /// Does some maintenance and returns whether more is due. A host with threads does it by itself;
+    /// this call then helps, and waits for a step in progress.
     ///
     /// Errors: `io`, `limit`, `corrupt`, `closed`.
     ///
@@ -207,18 +244,30 @@ impl Database {
     /// # use nacredb::{Budget, Database, Options};
     /// # block_on(async {
     /// # let db = Database::open(memory_host(), Options::default()).await?;
-    /// let more = db.maintain(Budget { steps: 10 })?;
+    /// let more = db.maintain(Budget::Steps(10))?;
     /// assert!(!more);
     /// # Ok::<(), nacredb::Error>(())
     /// # }).unwrap();
     /// ```
     pub fn maintain(&self, budget: Budget) -> Result<bool> {
-        for _ in 0..budget.steps {
-            if !self.0.store().maintain()? {
+        let began = self.0.store().now_ns();
+        let mut steps = 0;
+        loop {
+            let is_used_up = match budget {
+                Budget::Steps(most) => steps == most,
+                Budget::Time(time) => {
+                    let spent = self.0.store().now_ns().saturating_sub(began);
+                    steps > 0 && Duration::from_nanos(spent) >= time
+                }
+            };
+            if is_used_up {
+                return Ok(true);
+            }
+            if !self.0.maintain()? {
                 return Ok(false);
             }
+            steps += 1;
         }
-        Ok(true)
     }
 
     /// Makes everything committed so far durable, regardless of the durability level.

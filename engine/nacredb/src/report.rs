@@ -1,7 +1,7 @@
 //! Storage reports of tables, returned by [`Database::inspect`].
 
 use crate::database::Database;
-use nacre_table::{SegmentState, Table, hidden_column};
+use nacre_table::{RunSegments, SegmentState, Table, hidden_column};
 use nacre_types::{DataType, Result, Value};
 
 /// Storage report of a table.
@@ -34,7 +34,9 @@ pub struct TableReport {
     pub primary_key: Vec<String>,
     /// Columns, aggregated over all segments.
     pub columns: Vec<ColumnReport>,
-    /// Segments, oldest first.
+    /// Number of sorted runs of segments, over all partitions.
+    pub runs: u64,
+    /// Segments, by run, oldest run first.
     pub segments: Vec<SegmentReport>,
 }
 
@@ -93,6 +95,10 @@ pub struct SegmentReport {
     pub id: u64,
     /// File name.
     pub name: String,
+    /// Number of its sorted run. Segments of a run do not overlap in the order of their rows.
+    pub run: u64,
+    /// Level of the run: how often its rows were merged, counting large runs as merged before.
+    pub level: u8,
     /// Number of rows, including deleted ones.
     pub rows: u64,
     /// Number of deleted rows.
@@ -158,7 +164,8 @@ impl Database {
 
 fn table_report(table: &Table) -> TableReport {
     let schema = table.schema();
-    let states: Vec<_> = table.segments().iter().filter(|s| s.is_current()).cloned().collect();
+    let runs = table.runs();
+    let states = || runs.iter().flat_map(|run| &run.segments);
     let columns = schema
         .columns
         .iter()
@@ -171,7 +178,7 @@ fn table_report(table: &Table) -> TableReport {
                 raw_bytes: 0,
                 encodings: Vec::new(),
             };
-            for state in &states {
+            for state in states() {
                 let Some(index) = state.segment.column_index(column.id) else { continue };
                 let Some(meta) = state.segment.columns().get(index) else { continue };
                 report.bytes += meta.bytes;
@@ -195,11 +202,15 @@ fn table_report(table: &Table) -> TableReport {
             .map(|key| key.iter().map(|c| schema.columns[*c].name.clone()).collect())
             .unwrap_or_default(),
         columns,
-        segments: states.iter().map(|s| segment_report(table, s)).collect(),
+        runs: runs.len() as u64,
+        segments: runs
+            .iter()
+            .flat_map(|run| run.segments.iter().map(|state| segment_report(table, run, state)))
+            .collect(),
     }
 }
 
-fn segment_report(table: &Table, state: &SegmentState) -> SegmentReport {
+fn segment_report(table: &Table, run: &RunSegments, state: &SegmentState) -> SegmentReport {
     let schema = table.schema();
     let segment = &state.segment;
     let bound = |pick: fn(&(Value, Value)) -> &Value| {
@@ -212,6 +223,8 @@ fn segment_report(table: &Table, state: &SegmentState) -> SegmentReport {
     SegmentReport {
         id: segment.id(),
         name: segment.name().to_string(),
+        run: run.number,
+        level: run.level,
         rows: segment.rows() as u64,
         deleted: state.deleted_rows(),
         bytes: segment.bytes(),

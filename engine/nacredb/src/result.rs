@@ -1,6 +1,6 @@
 //! The result of a statement.
 
-use crate::arrow::{batch_to_arrow, schema_of, to_ipc_stream};
+use crate::arrow::{batch_to_arrow, rows_to_ipc_stream, schema_of};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use nacre_column::Batch;
@@ -162,6 +162,6 @@ impl QueryResult {
     /// # }).unwrap();
     /// ```
     pub fn to_arrow_ipc(&self) -> Result<Vec<u8>> {
-        to_ipc_stream(&self.arrow_schema(), &self.to_record_batches()?)
+        rows_to_ipc_stream(&self.columns, &self.batches)
     }
 }

@@ -1,6 +1,6 @@
 //! The rows of a running query, as batches of vectors or as Arrow.
 
-use crate::arrow::{batch_to_arrow, schema_of, to_ipc_stream};
+use crate::arrow::{batch_to_arrow, rows_to_ipc_stream, schema_of};
 use crate::result::QueryResult;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -251,8 +251,8 @@ impl Rows {
     /// # }).unwrap();
     /// ```
     pub async fn next_arrow_ipc(&mut self, rows: usize) -> Result<Vec<u8>> {
-        let batch = self.next_record_batch(rows).await?;
-        to_ipc_stream(&self.arrow_schema(), batch.as_slice())
+        let batches = self.next_batches(rows).await?;
+        rows_to_ipc_stream(self.columns(), joined(self.columns(), batches).as_slice())
     }
 
     /// Whether the end was reached: a call returned no rows, or an error.

@@ -56,7 +56,7 @@ fn run_once(statement: &CatalogStatement, engine: &Engine) -> Result<StatementRe
                 store.drop_index(&target, name)?;
                 engine.catalog_changed();
             }
-            store.maintain().ok();
+            engine.start_maintenance();
         }
         CatalogStatement::Truncate { tables } => {
             let mut targets: Vec<Arc<Table>> = Vec::new();
@@ -85,7 +85,7 @@ fn run_once(statement: &CatalogStatement, engine: &Engine) -> Result<StatementRe
 /// the statement.
 fn changed_and_maintained(engine: &Engine) {
     engine.catalog_changed();
-    engine.store().maintain().ok();
+    engine.start_maintenance();
 }
 
 fn created(created: Result<()>, if_not_exists: bool, engine: &Engine) -> Result<()> {

@@ -2,10 +2,11 @@
 //! connection, and the catalog version.
 
 use nacre_exec::Threads;
-use nacre_host::Host;
+use nacre_host::{Background, Host, Rest};
 use nacre_table::Store;
+use nacre_types::Result;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Settings of a new connection.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +23,8 @@ pub struct ConnectionDefaults {
 
 /// State shared by all connections to one database.
 pub struct Engine {
+    /// Dropped first: it may be using the store.
+    background: Option<Maintenance>,
     store: Arc<Store>,
     host: Host,
     defaults: ConnectionDefaults,
@@ -32,7 +35,8 @@ pub struct Engine {
 impl Engine {
     /// Wraps an open store.
     pub fn new(store: Arc<Store>, host: Host, defaults: ConnectionDefaults) -> Engine {
-        Engine { store, host, defaults, catalog_version: AtomicU64::new(0) }
+        let background = Maintenance::start(&store, &host);
+        Engine { background, store, host, defaults, catalog_version: AtomicU64::new(0) }
     }
 
     /// The storage.
@@ -49,7 +53,7 @@ impl Engine {
     /// create files.
     ///
     /// Errors: `io`, and `limit` if the host cannot provide more files.
-    pub async fn prepare_files(&self) -> nacre_types::Result<()> {
+    pub async fn prepare_files(&self) -> Result<()> {
         self.host.store.prepare().await
     }
 
@@ -89,11 +93,80 @@ impl Engine {
         self.catalog_version.load(Ordering::Acquire)
     }
 
-    /// Runs maintenance that is due. A failure does not affect the statement, which has committed:
-    /// the next `maintain` reports it, and a failed log rejects the next commit.
+    /// Called after a commit: wakes the host's background task if work is due. Without one, or if
+    /// the rowstores have grown far beyond their limit, does some work here. A failure does not
+    /// affect the statement, which has committed: the next [`Engine::maintain`] reports it, and a
+    /// failed log rejects the next commit.
     pub fn housekeeping(&self) {
-        if self.store.needs_maintenance() {
-            self.store.maintain().ok();
+        let store = &self.store;
+        match &self.background {
+            Some(background) => {
+                if store.needs_maintenance() || background.must_time(store) {
+                    background.task.wake();
+                }
+                while store.is_behind() && matches!(store.maintain_in_turn(), Ok(true)) {}
+            }
+            None if store.needs_maintenance() => {
+                while matches!(store.maintain(), Ok(true)) && store.is_behind() {}
+            }
+            None => {}
         }
+    }
+
+    /// Called after a change of the catalog, which may enable work such as removal of files. A
+    /// failure does not affect the statement.
+    pub(crate) fn start_maintenance(&self) {
+        match &self.background {
+            Some(background) => background.task.wake(),
+            None => {
+                self.store.maintain().ok();
+            }
+        }
+    }
+
+    /// Does one unit of background work; see [`Store::maintain`]. Waits if the host's background
+    /// task is at work.
+    pub fn maintain(&self) -> Result<bool> {
+        match &self.background {
+            Some(_) => self.store.maintain_in_turn(),
+            None => self.store.maintain(),
+        }
+    }
+}
+
+/// The background task of a host that has threads or idle time.
+struct Maintenance {
+    task: Box<dyn Background>,
+    /// Whether the task rests until commits of relaxed durability must be synced.
+    is_timed: Arc<AtomicBool>,
+}
+
+impl Maintenance {
+    /// Starts a task that does the background work of a store as long as the store exists.
+    fn start(store: &Arc<Store>, host: &Host) -> Option<Maintenance> {
+        let is_timed = Arc::new(AtomicBool::new(false));
+        let (store, timed) = (Arc::downgrade(store), is_timed.clone());
+        let work = move || {
+            let Some(store) = store.upgrade() else { return Rest::UntilWoken };
+            if matches!(store.maintain_in_turn(), Ok(true)) {
+                return Rest::No;
+            }
+            // Set first: a commit from here on wakes the task.
+            timed.store(false, Ordering::SeqCst);
+            match store.sync_due_in() {
+                Some(time) => {
+                    timed.store(true, Ordering::SeqCst);
+                    Rest::For(time)
+                }
+                None => Rest::UntilWoken,
+            }
+        };
+        let task = host.parallelism.background(Box::new(work))?;
+        Some(Maintenance { task, is_timed })
+    }
+
+    /// Whether commits must be synced at some time for which the task does not wait yet.
+    fn must_time(&self, store: &Store) -> bool {
+        store.sync_due_in().is_some() && !self.is_timed.swap(true, Ordering::SeqCst)
     }
 }

@@ -15,6 +15,7 @@ mod connection;
 mod control;
 mod engine;
 mod execution;
+mod load_end;
 mod lock_wait;
 mod open_stream;
 mod parameters;
@@ -31,6 +32,7 @@ mod transactional;
 
 pub use connection::Connection;
 pub use engine::{ConnectionDefaults, Engine};
+pub use load_end::finish_load;
 pub use prepared::PreparedStatement;
 pub use result::{ResultKind, StatementResult, StatementStatistics};
 pub use stream::RowStream;

@@ -138,3 +138,28 @@ fn a_database_is_open_in_one_process_at_a_time() {
     assert!(holder.wait().unwrap().success());
     folder.ok(&["sql", "d", "select 1"]);
 }
+
+#[test]
+fn recover_opens_a_database_without_the_end_of_its_log() {
+    let folder = Folder::new();
+    folder.ok(&["sql", "d", "create table t (id int); insert into t values (1)"]);
+    folder.ok(&["sql", "d", "insert into t values (2)"]);
+    let sound = folder.ok(&["recover", "d"]);
+    assert!(sound.starts_with("nothing is missing\n1 table up to log position"), "{sound}");
+    let log = folder.0.join("d/log-0000000000000000");
+    let bytes = std::fs::read(&log).unwrap();
+    let end = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+    std::fs::write(&log, &bytes[..end - 60]).unwrap();
+    for command in ["check", "recover"] {
+        let (code, _, error) = folder.nacre(&[command, "d"]);
+        assert_eq!(code, 1);
+        assert!(error.starts_with("error[corrupt]: log-0000000000000000"), "{error}");
+        assert!(error.contains("although the log reached position"), "{error}");
+        assert_eq!(error.contains("nacre recover --accept-loss"), command == "recover", "{error}");
+    }
+    let given_up = folder.ok(&["recover", "d", "--accept-loss"]);
+    assert!(given_up.starts_with("given up: log-0000000000000000"), "{given_up}");
+    assert!(folder.ok(&["recover", "d"]).starts_with("nothing is missing"));
+    assert!(folder.ok(&["check", "d"]).starts_with("ok: 1 table"));
+    assert_eq!(folder.csv("d", "select id from t"), "id\n1\n");
+}

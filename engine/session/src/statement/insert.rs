@@ -6,7 +6,7 @@ use super::row_types::in_table_types;
 use crate::execution::{Execution, InsertPath};
 use nacre_exec::{Reservation, build};
 use nacre_sql::Plan;
-use nacre_table::{OnDuplicate, Transaction};
+use nacre_table::{BulkLoad, LoadStep, OnDuplicate, Transaction};
 use nacre_types::{Result, TableSchema};
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub(crate) fn run(
     }
     drop(operator);
     if let Some(load) = load {
-        return load.finish();
+        return finish(load, transaction, execution);
     }
     let mut affected = 0;
     for batch in &batches {
@@ -53,4 +53,22 @@ pub(crate) fn run(
         *returned = batches;
     }
     Ok(affected)
+}
+
+/// Publishes a load. A row lock that it meets is waited for as one of the transaction.
+pub(super) fn finish(
+    mut load: BulkLoad,
+    transaction: &mut Transaction,
+    execution: &Execution<'_>,
+) -> Result<u64> {
+    loop {
+        execution.check_cancelled()?;
+        match load.step()? {
+            LoadStep::More => {}
+            LoadStep::Blocked(blocker) => {
+                return Err(transaction.blocked_by(load.table(), blocker));
+            }
+            LoadStep::Done(rows) => return Ok(rows),
+        }
+    }
 }

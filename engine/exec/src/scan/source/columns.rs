@@ -97,7 +97,7 @@ impl StoredColumns {
         }
     }
 
-    /// The values of single rows of a segment.
+    /// The values of single rows that an index found in a segment.
     pub fn take(
         &self,
         view: &SegmentView,
@@ -105,14 +105,38 @@ impl StoredColumns {
         rows: &[u32],
         context: &Context<'_>,
     ) -> Result<Arc<Vector>> {
-        debug_assert!(rows.is_sorted(), "rows of a segment are taken in their order");
-        match self.position(view, column) {
-            Some(stored) => {
-                count_bytes(view, stored, rows.len(), context);
-                view.segment.take(stored, rows).map(Arc::new)
-            }
+        match self.stored(view, column, rows, context) {
+            Some(stored) => view.segment.take(stored, rows).map(Arc::new),
             None => Ok(self.default(column, rows.len())),
         }
+    }
+
+    /// The values of single rows that a scan of a segment left over.
+    pub fn take_in_scan(
+        &self,
+        view: &SegmentView,
+        column: usize,
+        rows: &[u32],
+        context: &Context<'_>,
+    ) -> Result<Arc<Vector>> {
+        match self.stored(view, column, rows, context) {
+            Some(stored) => view.segment.take_in_scan(stored, rows).map(Arc::new),
+            None => Ok(self.default(column, rows.len())),
+        }
+    }
+
+    /// Where a segment stores a column of which these rows are read.
+    fn stored(
+        &self,
+        view: &SegmentView,
+        column: usize,
+        rows: &[u32],
+        context: &Context<'_>,
+    ) -> Option<usize> {
+        debug_assert!(rows.is_sorted(), "rows of a segment are taken in their order");
+        let stored = self.position(view, column)?;
+        count_bytes(view, stored, rows.len(), context);
+        Some(stored)
     }
 
     /// Loads blocks that will certainly be decoded into the cache, in one read.

@@ -187,7 +187,7 @@ impl SegmentReader {
                 if self.needed_by_rest[column] {
                     *slot = Some(match &decoded[column] {
                         Some(decoded) => Arc::new(decoded.take(&selection)),
-                        None => self.columns.take(view, column, &rows, context)?,
+                        None => self.columns.take_in_scan(view, column, &rows, context)?,
                     });
                 }
             }
@@ -220,7 +220,7 @@ impl SegmentReader {
                 (None, None) if !self.needed[column] => {
                     Ok(self.columns.stand_in(column, rows.len()))
                 }
-                (None, None) => self.columns.take(view, column, &rows, context),
+                (None, None) => self.columns.take_in_scan(view, column, &rows, context),
             })
             .collect::<Result<Vec<_>>>()?;
         Ok(Some(segment_rows(view, columns, rows)))
@@ -253,7 +253,7 @@ impl SegmentReader {
             } else {
                 let positions = left.to_selection();
                 let picked = rows_of(range, &positions);
-                let vector = self.columns.take(view, *column, &picked, context)?;
+                let vector = self.columns.take_in_scan(view, *column, &picked, context)?;
                 let passed = filter.select(&vector, ActiveRows::all(picked.len()));
                 passed.into_iter().map(|at| positions[at as usize]).collect()
             });
@@ -293,7 +293,7 @@ impl SegmentReader {
             } else {
                 let positions = left.ones();
                 let picked = rows_of(range, &positions);
-                let vector = self.columns.take(view, test.column, &picked, context)?;
+                let vector = self.columns.take_in_scan(view, test.column, &picked, context)?;
                 let passes = kernel::filter(&vector, &test.predicate);
                 let failed = positions.iter().enumerate().filter(|(at, _)| !passes.get(*at));
                 failed.for_each(|(_, row)| left.set(*row as usize, false));

@@ -1,0 +1,61 @@
+//! The end of a bulk load: steps between which other work runs, and waits for row locks.
+
+use crate::engine::Engine;
+use crate::lock_wait::LockWaits;
+use crate::settings::Settings;
+use nacre_table::{BulkLoad, LoadStep};
+use nacre_types::{Error, ErrorKind, Result, invariant};
+use std::task::Poll;
+
+/// Deadlocks after which a load gives up.
+const DEADLOCKS: u32 = 8;
+
+/// Publishes all rows of a load, or none. Returns how many rows the table gained or replaced.
+///
+/// Errors: those of the load; `lock_timeout` if a row that has a key of the load stays locked;
+/// `deadlock`.
+pub async fn finish_load(engine: &Engine, mut load: BulkLoad) -> Result<u64> {
+    let settings = Settings::new(engine);
+    let mut deadlocks = 0;
+    loop {
+        let blocker = match load.step()? {
+            LoadStep::Done(rows) => return Ok(rows),
+            LoadStep::More => {
+                yield_now().await;
+                continue;
+            }
+            LoadStep::Blocked(blocker) => blocker,
+        };
+        let owner = load.owner().cloned();
+        invariant!(owner.is_some(), "a load waits for a lock before it takes any");
+        let waiter = owner.unwrap_or_else(|| engine.store().new_owner());
+        let table = &load.table().schema().name;
+        let message = format!("a row of table {table} is locked by another transaction");
+        let error = Error::new(ErrorKind::LockTimeout, message);
+        let waited =
+            LockWaits::new(engine).wait(waiter, &blocker, error.clone(), engine, &settings).await;
+        match waited {
+            // A load is too expensive to fail: the other transaction goes first.
+            Err(deadlock) if deadlock.kind() == ErrorKind::Deadlock && deadlocks < DEADLOCKS => {
+                deadlocks += 1;
+                load.let_go();
+                let waiter = engine.store().new_owner();
+                LockWaits::new(engine).wait(waiter, &blocker, error, engine, &settings).await?;
+            }
+            waited => waited?,
+        }
+    }
+}
+
+/// Lets other futures of this thread run.
+async fn yield_now() {
+    let mut is_over = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut is_over, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
