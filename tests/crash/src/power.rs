@@ -122,7 +122,7 @@ fn work(faults: &FaultStore, promises: &mut Promises, random: &mut Random) -> Re
         commit(&mut session, model, &step)?;
         model.apply(&step);
         if random.below(4) == 0 {
-            db.maintain(Budget { steps: 1 })?;
+            db.maintain(Budget::Steps(1))?;
         }
         if random.below(12) == 0 {
             block_on(session.execute("optimize table items", &[]))?;

@@ -239,7 +239,7 @@ fn read_forever(mut session: Session) -> Result<()> {
 
 fn keep_house_forever(db: &Database) -> Result<()> {
     loop {
-        match db.maintain(Budget { steps: 1 }) {
+        match db.maintain(Budget::Steps(1)) {
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::Conflict => {}
             Err(error) => return Err(error.context("house-keeping")),

@@ -19,6 +19,8 @@ pub struct Base {
     pub snapshot: Option<Vec<u8>>,
     /// The log records after it.
     pub records: Vec<Vec<u8>>,
+    /// The identity of the database.
+    pub database_id: u64,
 }
 
 /// Statements that produce every kind of record. `p` receives one row after each numbered
@@ -57,22 +59,16 @@ pub fn base(snapshots: bool) -> &'static Base {
                 let often = Options { snapshot_bytes: 1, ..settings.clone() };
                 drop(subject);
                 subject = Subject::open(store.clone(), often).expect("it opens again");
-                while subject
-                    .db
-                    .maintain(nacredb::Budget { steps: 1 })
-                    .expect("house-keeping works")
-                {}
+                while subject.db.maintain(nacredb::Budget::Steps(1)).expect("house-keeping works") {
+                }
                 drop(subject);
                 subject = Subject::open(store.clone(), settings.clone()).expect("it opens again");
             }
             subject.must(sql);
             if sql.contains("index") {
                 // Index parts of existing segments, each with its own record.
-                while subject
-                    .db
-                    .maintain(nacredb::Budget { steps: 1 })
-                    .expect("house-keeping works")
-                {}
+                while subject.db.maintain(nacredb::Budget::Steps(1)).expect("house-keeping works") {
+                }
             }
             subject.must(&format!("insert into p values ({number})"));
         }
@@ -87,9 +83,11 @@ pub fn base(snapshots: bool) -> &'static Base {
             records.push(payload.to_vec());
             Ok(())
         };
-        Log::open(copied, LogOptions::default(), found, record).expect("the log is sound");
+        let log =
+            Log::open(copied, LogOptions::default(), found, record).expect("the log is sound");
+        let database_id = log.database_id();
         assert_eq!(snapshot.is_some(), snapshots, "a snapshot is where it should be");
-        Base { store, snapshot, records }
+        Base { store, snapshot, records, database_id }
     })
 }
 
@@ -179,7 +177,7 @@ pub fn rewritten(base: &Base, snapshot: Option<&[u8]>, records: &[Vec<u8>]) {
     let nothing: &mut dyn FnMut(&[u8]) -> nacredb::Result<()> = &mut |_| Ok(());
     let log = Log::open(
         store.clone(),
-        LogOptions { database_id: 7, ..LogOptions::default() },
+        LogOptions { database_id: base.database_id, ..LogOptions::default() },
         nothing,
         &mut |_, _| Ok(()),
     );
@@ -223,7 +221,7 @@ pub fn look(store: Arc<MemoryStore>) {
     let _ = read(&mut subject, "replace into i (k, v, s) values (9, 12, 'a'), (1, 5, null)");
     let _ = read(&mut subject, "insert into t (a) values (100), (1)");
     let _ = read(&mut subject, "update t set b = 5");
-    while subject.db.maintain(nacredb::Budget { steps: 4 }).unwrap_or(false) {}
+    while subject.db.maintain(nacredb::Budget::Steps(4)).unwrap_or(false) {}
 }
 
 /// Like [`Subject::run`], but tolerates `corrupt`.

@@ -33,7 +33,7 @@ pub enum Class {
     Segment,
     /// A snapshot.
     Snapshot,
-    /// No file: a listing.
+    /// A listing, or the file that says how far the log must reach.
     Folder,
 }
 

@@ -73,7 +73,7 @@ async fn perform(
             let result = load(world, number, session, table, *policy, batches).await;
             result.map(Answer::Affected)
         }
-        Op::Maintain { steps } => db.maintain(Budget { steps: *steps }).map(|_| Answer::Done),
+        Op::Maintain { steps } => db.maintain(Budget::Steps(*steps)).map(|_| Answer::Done),
         Op::SyncLog => db.flush().map(|()| Answer::Done),
         Op::Check => db.check().map(|findings| {
             let rows = findings.into_iter().map(|finding| vec![finding]).collect();

@@ -28,6 +28,10 @@ fn every_planted_bug_is_found() {
         "view-places",
         "stream-now",
         "prepared-stale",
+        "reach-early",
+        "flush-slice",
+        "run-overlap",
+        "load-phase-two",
     ] {
         plant(bug).unwrap();
         let found = (1..=SEEDS).find(|seed| run(&plan(*seed), false).failure.is_some());

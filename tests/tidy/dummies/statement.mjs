@@ -1,6 +1,7 @@
 /**
  * What a new statement takes: its variant, its description, its syntax and what runs it. The dummy
- * is `ANALYZE TABLE t`, which the parser knows and the engine does not have.
+ * is `DROP TABLE t PURGE`, which the parser reads and the engine does not tell from `DROP TABLE`.
+ * A statement whose first word is new also takes a line in `engine/sql/src/parse/statement.rs`.
  */
 export default {
   check: ['nacre-sql', 'nacre-session'],
@@ -8,7 +9,7 @@ export default {
     {
       edit: 'engine/sql/src/statement/catalog.rs',
       before: '/// `CREATE VIEW`.',
-      insert: `    /// \`ANALYZE TABLE\`: a dummy.
+      insert: `    /// \`DROP TABLE … PURGE\`: a dummy.
     Dummy {
         /// The table as it was when the statement was bound.
         table: Arc<TableSchema>,
@@ -18,16 +19,16 @@ export default {
       edit: 'engine/sql/src/statement/catalog.rs',
       before: 'CatalogStatement::CreateView { view, .. } => {',
       insert: `            CatalogStatement::Dummy { table } => {
-                ("ANALYZE TABLE", WhenBound, vec![format!("Analyze {}", table.name)])
+                ("DROP TABLE", WhenBound, vec![format!("Purge {}", table.name)])
             }`,
     },
     {
       edit: 'engine/sql/src/bind/statement/dispatch.rs',
-      before: 'S::Truncate(truncate) => self.truncate(truncate),',
-      insert: `            S::Analyze(ast::Analyze { table_name: Some(name), columns, .. })
-                if columns.is_empty() =>
+      before: 'S::CreateTable(create) => self.create_table(create),',
+      insert: `            S::Drop { object_type: ast::ObjectType::Table, names, purge: true, .. }
+                if names.len() == 1 =>
             {
-                Ok(CatalogStatement::Dummy { table: self.table(name)? }.into())
+                Ok(CatalogStatement::Dummy { table: self.table(&names[0])? }.into())
             }`,
       test: ['nacre-sql', 'every_statement_can_be_written'],
     },

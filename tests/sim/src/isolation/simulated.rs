@@ -91,7 +91,7 @@ pub fn run(seed: u64, kind: Kind) -> Result<History, String> {
             let outcome = match random.below(4) {
                 0 => db.session().execute("optimize table l full", &[]).await.map(|_| ()),
                 1 => db.session().execute("optimize table l flush", &[]).await.map(|_| ()),
-                _ => db.maintain(Budget { steps: 1 }).map(|_| ()),
+                _ => db.maintain(Budget::Steps(1)).map(|_| ()),
             };
             if let Err(error) = outcome {
                 *failed.borrow_mut() = Err(error.to_string());

@@ -180,14 +180,14 @@ pub fn upsert(table: &Table, rows: &[Row], how: Upsert, sight: &mut Sight<'_>) -
 }
 
 /// Loads rows one by one, skipping or replacing duplicates, based on the newest state. Returns how
-/// many were loaded.
+/// many rows of the load are there afterwards.
 pub fn load(
     table: &Table,
     policy: OnDuplicate,
     rows: &[&Row],
     new_row: impl FnMut() -> i64,
 ) -> (Writes, u64) {
-    let (mut writes, mut loaded, mut new_row) = (Writes::new(), 0, new_row);
+    let (mut writes, mut new_row) = (Writes::new(), new_row);
     for row in rows {
         let met = met(table, &writes, row, true);
         if policy == OnDuplicate::Skip && !met.is_empty() {
@@ -198,7 +198,7 @@ pub fn load(
         }
         let own = if table.shape.keyed { row.k } else { new_row() };
         writes.insert((table.id, own), Some((*row).clone()));
-        loaded += 1;
     }
+    let loaded = writes.values().flatten().count() as u64;
     (writes, loaded)
 }

@@ -156,9 +156,12 @@ pub fn plan(seed: u64) -> Plan {
     let strict = random.percent(85);
     // Drawn separately, so that older seeds keep their meaning.
     let hash_from = *Random::with_purpose(seed, "hash tables").pick(&[0.0, 2.0, 8.0]);
+    let merge_from = *Random::with_purpose(seed, "runs").pick(&[2, 2, 3, 4]);
     let segment_bytes =
         *Random::with_purpose(seed, "segment bytes").pick(&[1_000, 5_000, 50_000, 1 << 20]);
+    let load_rest = *Random::with_purpose(seed, "load rest").pick(&[0, 0, 2, 256]);
     let mut options = Options {
+        load_rest,
         durability: if strict {
             Durability::Strict
         } else {
@@ -168,6 +171,7 @@ pub fn plan(seed: u64) -> Plan {
         cache_bytes: *random.pick(&[0, 4 << 10, 1 << 20]),
         segment_rows: *random.pick(&[3, 8, 30, 200, 2_000]),
         segment_bytes,
+        merge_from,
         hash_from,
         flush_bytes: *random.pick(&[600, 2_000, 8_000, 100_000]),
         snapshot_bytes: *random.pick(&[500, 3_000, 20_000, 1 << 20]),

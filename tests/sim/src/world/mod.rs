@@ -513,13 +513,13 @@ impl World {
         let disturbed = kind == ErrorKind::Io && (faults > 0 || ended)
             || kind == ErrorKind::Limit && faults > 0;
         let open = self.sessions.iter().enumerate().any(|(at, s)| at != session && s.txn.is_some());
-        let others = open || self.committing();
+        let others = open || self.committing() || self.publishing(session);
         // The row with the value is being changed by a commit that is not durable yet.
         let known_duplicate = op.changes_rows() && verdict.errors.contains(&ErrorKind::Constraint);
         let waited = match kind {
-            ErrorKind::LockTimeout => op.locks_rows() && others,
+            ErrorKind::LockTimeout => (op.locks_rows() || op.is_load()) && others,
             ErrorKind::Deadlock => op.locks_rows() && others && mine,
-            // A load does not wait for row locks, and holds none until it is durable.
+            // A load holds no lock until it is durable.
             ErrorKind::Conflict => {
                 op.is_load() && others
                     || known_duplicate && self.committing()

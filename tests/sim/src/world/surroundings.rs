@@ -13,6 +13,13 @@ impl World {
         })
     }
 
+    /// Whether another session's bulk load is being published, and may hold locks.
+    pub(super) fn publishing(&self, session: usize) -> bool {
+        let is_load = |op: &Op| matches!(op, Op::Bulk { .. });
+        let mut others = self.sessions.iter().enumerate().filter(|(at, _)| *at != session);
+        others.any(|(_, s)| s.op.as_ref().is_some_and(is_load) && !s.bulk_append)
+    }
+
     /// Whether a commit in an outer frame is about to become durable.
     pub(super) fn committing(&self) -> bool {
         let mut outer = self.frames.iter().rev().skip(1).map(|f| &self.sessions[f.session]);
