@@ -6,7 +6,7 @@ use nacredb::{Database, ErrorKind, Options, QueryResult, Result, Session, Value}
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Opens a database in memory.
 pub fn memory() -> Result<Database> {
@@ -177,6 +177,15 @@ impl Folder {
         files.sort();
         files
     }
+}
+
+/// Whether `condition`, which the thread of a database makes true, comes true within 30 seconds.
+pub fn comes_true(condition: impl Fn() -> bool) -> bool {
+    let start = Instant::now();
+    while !condition() && start.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    condition()
 }
 
 impl Drop for Folder {

@@ -106,7 +106,7 @@ fn come_and_go(db: &Database, round: usize) {
     run(&mut s, "update t set a = a + 1 where a = 4; delete from t; optimize table t full")
         .unwrap();
     assert_eq!(rows(&mut s, "select * from t").unwrap(), Vec::<String>::new());
-    while db.maintain(Budget { steps: 100 }).unwrap() {}
+    while db.maintain(Budget::Steps(100)).unwrap() {}
 }
 
 /// Creates, alters and drops tables while a statement stays prepared and a transaction is open.
@@ -141,7 +141,7 @@ fn tables_come_and_go(db: &Database, round: usize) {
     )
     .unwrap();
     run(&mut old, "commit").unwrap();
-    while db.maintain(Budget { steps: 100 }).unwrap() {}
+    while db.maintain(Budget::Steps(100)).unwrap() {}
 }
 
 #[test]
