@@ -104,7 +104,7 @@ async function vitest(project) {
  */
 const MODELS = [
   '--lib',
-  ...['nacre-rowstore', 'nacre-log'].flatMap((crate) => [
+  ...['nacre-rowstore', 'nacre-log', 'nacre-segment'].flatMap((crate) => [
     '-p',
     crate,
     '--features',

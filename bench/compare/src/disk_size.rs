@@ -34,7 +34,7 @@ pub fn run(options: &Options) -> Outcome<()> {
     }
     // Take a snapshot, after which the log is truncated.
     db.flush()?;
-    while db.maintain(nacredb::Budget { steps: 16 })? {}
+    while db.maintain(nacredb::Budget::Steps(16))? {}
     check(&db)?;
     let reports = db.inspect()?;
     println!(

@@ -9,6 +9,7 @@ mod commit;
 mod disk_size;
 mod duckdb;
 mod io;
+mod load_beside;
 mod measure;
 mod merge_on_read;
 mod merge_on_write;
@@ -33,11 +34,12 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// A workload: its name and its function.
 type Workload = (&'static str, fn(&Options) -> Outcome<()>);
 
-const WORKLOADS: [Workload; 11] = [
+const WORKLOADS: [Workload; 12] = [
     ("bulk-insert", bulk_insert::run),
     ("commit", commit::run),
     ("disk-size", disk_size::run),
     ("io", io::run),
+    ("load-beside", load_beside::run),
     ("merge-on-write", merge_on_write::run),
     ("mixed", mixed::run),
     ("point-select", point_select::run),

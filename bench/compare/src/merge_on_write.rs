@@ -99,7 +99,7 @@ fn load(db: &Database, other: &mut MergeOnRead, scale: f64) -> Outcome<u64> {
         rows = loaded;
     }
     // Run the maintenance that is due, which would otherwise run between the measurements.
-    while db.maintain(nacredb::Budget { steps: 16 })? {}
+    while db.maintain(nacredb::Budget::Steps(16))? {}
     Ok(rows)
 }
 

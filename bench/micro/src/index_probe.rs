@@ -44,6 +44,7 @@ impl Subject {
         let files = Arc::new(MemoryStore::new());
         let options = StoreOptions {
             segment_rows: ROWS,
+            merge_from: usize::MAX,
             hash_from,
             cache_bytes: 1 << 30,
             snapshot_bytes: u64::MAX,

@@ -73,7 +73,7 @@ pub fn run() {
                 // Include the maintenance that runs later.
                 if let Some(last) = makes.last_mut() {
                     *last +=
-                        spent(|| while db.maintain(Budget { steps: 64 }).expect("maintenance") {});
+                        spent(|| while db.maintain(Budget::Steps(64)).expect("maintenance") {});
                 }
             }
         }

@@ -95,6 +95,7 @@ fn measure(
 ) -> String {
     let options = StoreOptions {
         segment_rows: rows,
+        merge_from: usize::MAX,
         hash_from,
         cache_bytes: 4 << 30,
         snapshot_bytes: u64::MAX,

@@ -10,7 +10,7 @@ use nacredb::{Budget, Database, Options, Prepared, Result, Session, Value};
 pub const METERS: i64 = 40;
 
 /// Steps of background work (flushing, merging) after each transaction.
-const STEPS: Budget = Budget { steps: 1 };
+const STEPS: Budget = Budget::Steps(1);
 
 const SCHEMA: &str = "
     create table if not exists reading (
