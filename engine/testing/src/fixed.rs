@@ -43,6 +43,24 @@ impl Parallelism for Fixed {
     }
 }
 
+/// The threads of a host, without its background thread.
+struct Callers(Arc<dyn Parallelism>);
+
+impl Parallelism for Callers {
+    fn width(&self) -> usize {
+        self.0.width()
+    }
+    fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
+        self.0.run(count, task);
+    }
+}
+
+/// A host whose callers do the background work, so that a test finds the segments and files that
+/// the statement before it has left.
+pub fn without_background(host: Host) -> Host {
+    Host { parallelism: Arc::new(Callers(host.parallelism)), ..host }
+}
+
 /// A fixed host on these files.
 pub fn host(files: Arc<dyn LocalStore>) -> Host {
     let fixed = Arc::new(Fixed::default());

@@ -12,7 +12,7 @@ mod schema;
 mod watched;
 
 pub use fault_store::FaultStore;
-pub use fixed::{Fixed, host};
+pub use fixed::{Fixed, host, without_background};
 pub use random::{Random, WORDS};
 pub use schema::column;
 pub use watched::{Call, Watched};

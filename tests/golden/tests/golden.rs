@@ -5,6 +5,7 @@
 
 use nacre_golden_tests::{AFTER_SNAPSHOT, CASES, Case, options};
 use nacre_native::{block_on, memory_host, open_folder};
+use nacre_testing::without_background;
 use nacre_types::checksum::checksum;
 use nacredb::{Budget, Database, ErrorKind, Session};
 use std::path::{Path, PathBuf};
@@ -203,7 +204,8 @@ fn write_the_folders() {
             std::process::id()
         ));
         std::fs::remove_dir_all(&path).ok();
-        let db = block_on(Database::open(open_folder(&path).unwrap(), options(case))).unwrap();
+        let host = without_background(open_folder(&path).unwrap());
+        let db = block_on(Database::open(host, options(case))).unwrap();
         make(&db, case);
         // Not closed, so that the log's tail is as a crash would leave it.
         let to = committed(case.name);

@@ -1,12 +1,23 @@
 //! Helpers for the session tests: opening databases, running statements, comparing rows as text.
 
-use nacre_native::{ThreadPool, block_on, memory_host, open_folder};
+use nacre_native::{ThreadPool, block_on};
 pub use nacre_testing::Random;
-use nacredb::{Database, ErrorKind, Options, QueryResult, Result, Session, Value};
+use nacre_testing::without_background;
+use nacredb::{Database, ErrorKind, Host, Options, QueryResult, Result, Session, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+/// A host in memory, without a background thread.
+pub fn memory_host() -> Host {
+    without_background(nacre_native::memory_host())
+}
+
+/// A host on a folder, without a background thread.
+pub fn open_folder(path: &Path) -> Result<Host> {
+    nacre_native::open_folder(path).map(without_background)
+}
 
 /// Opens a database in memory.
 pub fn memory() -> Result<Database> {
@@ -15,9 +26,9 @@ pub fn memory() -> Result<Database> {
 
 /// Opens a database in memory whose statements use `options.threads` threads even for few rows.
 pub fn threaded(options: Options) -> Result<Database> {
-    let mut host = memory_host();
+    let mut host = nacre_native::memory_host();
     host.parallelism = Arc::new(ThreadPool::new(options.threads));
-    block_on(Database::open(host, Options { morsel_rows: 1, ..options }))
+    block_on(Database::open(without_background(host), Options { morsel_rows: 1, ..options }))
 }
 
 /// Opens a database in memory with three partitions, whose statements use `threads` threads.
@@ -177,15 +188,6 @@ impl Folder {
         files.sort();
         files
     }
-}
-
-/// Whether `condition`, which the thread of a database makes true, comes true within 30 seconds.
-pub fn comes_true(condition: impl Fn() -> bool) -> bool {
-    let start = Instant::now();
-    while !condition() && start.elapsed() < Duration::from_secs(30) {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    condition()
 }
 
 impl Drop for Folder {

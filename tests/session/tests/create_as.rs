@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use nacre_native::{block_on, memory_host};
-use nacre_session_tests::{Folder, folder, kind, memory, rows, run};
+use nacre_native::block_on;
+use nacre_session_tests::{Folder, folder, kind, memory, memory_host, rows, run};
 use nacre_testing::{FaultStore, Random};
 use nacredb::host::LocalStore;
 use nacredb::{Database, ErrorKind, Options, Result, Session};

@@ -4,8 +4,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use nacre_native::{block_on, memory_host};
-use nacre_session_tests::{memory, options, rows, run};
+use nacre_native::block_on;
+use nacre_session_tests::{memory, memory_host, options, rows, run};
 use nacredb::{Budget, Database, ErrorKind, Options, Value};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};

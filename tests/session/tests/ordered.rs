@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use nacre_native::{block_on, memory_host};
-use nacre_session_tests::{Random, rows, run, run_with};
+use nacre_native::block_on;
+use nacre_session_tests::{Random, memory_host, rows, run, run_with};
 use nacredb::{Database, Options, Session, Value};
 
 fn database() -> Database {

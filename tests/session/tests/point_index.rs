@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use nacre_native::{block_on, memory_host};
-use nacre_session_tests::{Random, TWINS, fill_twins, rows, run};
+use nacre_native::block_on;
+use nacre_session_tests::{Random, TWINS, fill_twins, memory_host, rows, run};
 use nacredb::{Database, Options, Prepared, QueryResult, Session, Value};
 
 /// Conditions, and the type of each parameter.

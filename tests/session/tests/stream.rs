@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use nacre_native::block_on;
-use nacre_session_tests::{Folder, comes_true, folder, memory, options, rows, run, threaded};
+use nacre_session_tests::{
+    Folder, folder, memory, memory_host, open_folder, options, rows, run, threaded,
+};
 use nacredb::{Batch, Budget, Database, ErrorKind, Options, ResultKind, Rows, Session, Value};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -14,7 +16,7 @@ const SEGMENT_ROWS: usize = 10_000;
 
 fn open(path: &Path) -> Database {
     let options = Options { segment_rows: SEGMENT_ROWS, ..options() };
-    block_on(Database::open(nacre_native::open_folder(path).unwrap(), options)).unwrap()
+    block_on(Database::open(open_folder(path).unwrap(), options)).unwrap()
 }
 
 /// `ROWS` rows in ten segments.
@@ -126,7 +128,7 @@ fn replace_all(db: &Database, session: &mut Session) {
 }
 
 fn maintain(db: &Database) {
-    while db.maintain(Budget::Steps(100)).unwrap() {}
+    while db.maintain(Budget { steps: 100 }).unwrap() {}
 }
 
 #[test]
@@ -166,7 +168,7 @@ fn a_dropped_stream_gives_its_segments_back() {
     let last = rest(&mut ended).unwrap().pop().unwrap();
     assert_eq!(last, format!("{}|{}", ROWS - 1, (ROWS - 1) * 7 % 1009));
     maintain(&db);
-    assert!(comes_true(|| kept(&place) == 0));
+    assert_eq!(kept(&place), 0);
     // Streams that have ended hold nothing, although they still exist.
     drop((cancelled, failed, ended));
     assert_eq!(
@@ -279,7 +281,7 @@ fn a_table_may_go_while_it_is_streamed() {
     assert_eq!(rest(&mut truncated).unwrap()[ROWS - 1], format!("99999|{}|5", 99_999 * 7 % 1009));
     assert_eq!(rest(&mut dropped).unwrap(), [""; 0]);
     maintain(&db);
-    assert!(comes_true(|| place.files("seg-").is_empty()));
+    assert!(place.files("seg-").is_empty());
 }
 
 #[test]
@@ -356,7 +358,7 @@ const QUERIES: [&str; 12] = [
 #[test]
 fn every_query_answers_the_same_either_way() {
     let db = block_on(Database::open(
-        nacre_native::memory_host(),
+        memory_host(),
         Options { segment_rows: SEGMENT_ROWS, morsel_rows: 1, ..options() },
     ))
     .unwrap();
