@@ -24,6 +24,8 @@ const MICRO = [
   'load-over',
   'seek',
 ];
+/** Workloads that a page runs in Chromium. */
+const IN_BROWSER = { 'browser-idle': './bench-browser-idle.mjs' };
 const WITH_DUCKDB = ['bulk-insert', 'disk-size', 'tpch', 'upsert'];
 
 /** One file of a zip archive, found through the directory at its end. */
@@ -92,6 +94,11 @@ async function duckdb() {
 
 await main(async () => {
   const args = process.argv.slice(2);
+  if (args[0] in IN_BROWSER) {
+    const { bench } = await import(IN_BROWSER[args[0]]);
+    await bench(args.slice(1));
+    return;
+  }
   const env = WITH_DUCKDB.includes(args[0]) ? { NACRE_DUCKDB: await duckdb() } : {};
   const workloads = MICRO.includes(args[0])
     ? ['nacre-bench-micro']

@@ -6,12 +6,12 @@
  */
 
 import * as fs from 'node:fs';
-import * as http from 'node:http';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { buildPackage } from './build.mjs';
 import { launchOptions } from './chromium.mjs';
-import { Failure, main, root, run, target } from './lib.mjs';
+import { Failure, main, run, target } from './lib.mjs';
+import { servePage } from './serve-page.mjs';
 import { setup } from './setup.mjs';
 
 const TABLES = [
@@ -26,7 +26,6 @@ const TABLES = [
 ];
 /** Queries that may have rows of equal sort keys; the same list is in tests/tpch. */
 const WITH_TIES = [3, 5, 10, 11, 18];
-const MEDIA = { '.js': 'text/javascript', '.wasm': 'application/wasm' };
 const PAGE = `<!doctype html><title>tpch</title><script type="module">
 import { connect } from './index.js';
 
@@ -86,27 +85,6 @@ async function generate(folder, { scale, verify }) {
   ]);
 }
 
-function serve(data) {
-  const dist = path.join(root, 'bindings/js/dist');
-  const server = http.createServer((request, response) => {
-    if (request.url === '/') {
-      response.writeHead(200, { 'content-type': 'text/html' }).end(PAGE);
-      return;
-    }
-    const name = path.basename(request.url ?? '');
-    fs.readFile(
-      path.join(request.url?.startsWith('/data/') ? data : dist, name),
-      (error, bytes) => {
-        const type = MEDIA[path.extname(name)] ?? 'text/plain';
-        response
-          .writeHead(error ? 404 : 200, { 'content-type': type })
-          .end(error ? 'not found' : bytes);
-      },
-    );
-  });
-  return new Promise((resolve) => server.listen(0, 'localhost', () => resolve(server)));
-}
-
 /** What is wrong with a result; null when it is right. */
 function difference(query, { rows, numeric }, answer) {
   const expected = answer
@@ -155,7 +133,7 @@ await main(async () => {
     if (args.data === undefined) {
       await generate(folder, args);
     }
-    server = await serve(args.data ?? folder);
+    server = await servePage(PAGE, args.data ?? folder);
     const { chromium } = await import('playwright-core');
     browser = await chromium.launch(launchOptions());
     const page = await browser.newPage();

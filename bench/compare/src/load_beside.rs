@@ -14,12 +14,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-const CREATE: &str =
+/// Creates the table.
+pub const CREATE: &str =
     "create table t (id bigint primary key, region int, amount decimal(15,2), note text)";
-const UPDATE: &str = "update t set amount = amount + 1 where id = ?";
-const INSERT: &str = "insert into t values (?, ?, 1.00, 'a new row, written by one client')";
+/// Changes one row.
+pub const UPDATE: &str = "update t set amount = amount + 1 where id = ?";
+/// Adds one row.
+pub const INSERT: &str = "insert into t values (?, ?, 1.00, 'a new row, written by one client')";
 /// Keys of the writers' new rows begin here.
-const WRITTEN: i64 = 1 << 40;
+pub const WRITTEN: i64 = 1 << 40;
 const BATCH: i64 = 8_192;
 
 pub fn run(options: &Options) -> Outcome<()> {
@@ -125,7 +128,8 @@ fn write(
     Ok(())
 }
 
-fn load(db: &Database, rows: i64, key: &dyn Fn(i64) -> i64) -> Outcome<()> {
+/// Loads rows `0..rows` with the keys that `key` gives them, in one bulk load.
+pub fn load(db: &Database, rows: i64, key: &dyn Fn(i64) -> i64) -> Outcome<()> {
     let mut session = db.session();
     let mut appender = block_on(session.appender("t", OnDuplicate::Error))?;
     let types = appender.schema().types();

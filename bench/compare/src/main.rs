@@ -9,6 +9,7 @@ mod commit;
 mod disk_size;
 mod duckdb;
 mod io;
+mod latency;
 mod load_beside;
 mod measure;
 mod merge_on_read;
@@ -34,11 +35,12 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// A workload: its name and its function.
 type Workload = (&'static str, fn(&Options) -> Outcome<()>);
 
-const WORKLOADS: [Workload; 12] = [
+const WORKLOADS: [Workload; 13] = [
     ("bulk-insert", bulk_insert::run),
     ("commit", commit::run),
     ("disk-size", disk_size::run),
     ("io", io::run),
+    ("latency", latency::run),
     ("load-beside", load_beside::run),
     ("merge-on-write", merge_on_write::run),
     ("mixed", mixed::run),
