@@ -128,7 +128,7 @@ fn replace_all(db: &Database, session: &mut Session) {
 }
 
 fn maintain(db: &Database) {
-    while db.maintain(Budget { steps: 100 }).unwrap() {}
+    while db.maintain(Budget::Steps(100)).unwrap() {}
 }
 
 #[test]
