@@ -38,7 +38,12 @@ impl Pending {
         if batch.rows > 0 {
             self.batches.push(batch);
         }
-        self.check();
+        debug_assert!(
+            self.batches.len() <= self.rows,
+            "{} batches of {} pending rows",
+            self.batches.len(),
+            self.rows
+        );
     }
 
     /// Takes the first rows, as many as fit into a segment and at least one if there are any. A
