@@ -7,10 +7,12 @@
 //! failure after its first successful sync, and a removal at the latest after the next sync of any
 //! file. All this holds if the file system and the drive keep their guarantees.
 //!
-//! Only one process at a time can open the folder, see `lock`.
+//! Only one process at a time can open the folder, see `lock`. The number of open files is bounded,
+//! see `open_files`: a database may have more files than a process has descriptors.
 
 use crate::io_error::io_error;
 use crate::lock::FolderLock;
+use crate::open_files::{Handle, OPEN_FILES, OpenFiles};
 use nacre_host::{Error, LocalFile, LocalStore, ReadRange, Result, check_file_name};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -91,13 +93,13 @@ struct Folder {
     changes: AtomicU64,
     /// Number of these changes that are durable.
     durable_changes: AtomicU64,
+    open_files: OpenFiles,
     _lock: FolderLock,
 }
 
 struct FolderFile {
     folder: Arc<Folder>,
-    name: String,
-    file: File,
+    handle: Arc<Handle>,
 }
 
 impl FolderStore {
@@ -128,6 +130,7 @@ impl FolderStore {
             uring: if io == FileIo::Plain { None } else { crate::uring::Uring::new() },
             changes: AtomicU64::new(0),
             durable_changes: AtomicU64::new(0),
+            open_files: OpenFiles::new(OPEN_FILES),
             _lock: lock,
         })))
     }
@@ -137,14 +140,36 @@ impl FolderStore {
         &self.0.path
     }
 
-    fn open_file(
-        &self,
-        name: &str,
-        options: &OpenOptions,
-        verb: &str,
-    ) -> Result<Arc<dyn LocalFile>> {
+    /// Sets how many files are open at once, besides those with changes that are not synced. The
+    /// default is 512. Others are closed by least use and opened again when they are next read.
+    ///
+    /// ```
+    /// use nacre_native::FolderStore;
+    ///
+    /// let path = std::env::temp_dir().join(format!("nacre-doc-limit-{}", std::process::id()));
+    /// let store = FolderStore::open(&path)?;
+    /// store.limit_open_files(64);
+    /// assert_eq!(store.open_files(), 0);
+    /// # drop(store);
+    /// # std::fs::remove_dir_all(&path).ok();
+    /// # Ok::<(), nacre_host::Error>(())
+    /// ```
+    pub fn limit_open_files(&self, files: usize) {
+        self.0.open_files.set_limit(files);
+    }
+
+    /// Number of files that are open.
+    pub fn open_files(&self) -> usize {
+        self.0.open_files.count()
+    }
+
+    fn open_file(&self, name: &str, is_new: bool, verb: &str) -> Result<Arc<dyn LocalFile>> {
         check_file_name(name)?;
-        let file = options.open(self.0.path.join(name)).map_err(|error| match error.kind() {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(is_new);
+        let open = || options.open(self.0.path.join(name));
+        let entered = self.0.open_files.enter(name, is_new, open);
+        let handle = entered.map_err(|error| match error.kind() {
             ErrorKind::NotFound => {
                 Error::not_found(format!("file {name} in {} does not exist", self.0.path.display()))
             }
@@ -154,7 +179,7 @@ impl FolderStore {
             )),
             _ => io_error(error, &self.0.path.join(name), verb),
         })?;
-        Ok(Arc::new(FolderFile { folder: self.0.clone(), name: name.to_string(), file }))
+        Ok(Arc::new(FolderFile { folder: self.0.clone(), handle }))
     }
 }
 
@@ -205,22 +230,19 @@ impl LocalStore for FolderStore {
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
-        self.open_file(name, OpenOptions::new().read(true).write(true), "open")
+        self.open_file(name, false, "open")
     }
 
     fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
-        let file = self.open_file(
-            name,
-            OpenOptions::new().read(true).write(true).create_new(true),
-            "create",
-        )?;
+        let file = self.open_file(name, true, "create")?;
         self.0.changes.fetch_add(1, Ordering::AcqRel);
         Ok(file)
     }
 
     fn remove(&self, name: &str) -> Result<()> {
         check_file_name(name)?;
-        std::fs::remove_file(self.0.path.join(name)).map_err(|error| match error.kind() {
+        let remove = || std::fs::remove_file(self.0.path.join(name));
+        self.0.open_files.remove(name, remove).map_err(|error| match error.kind() {
             ErrorKind::NotFound => {
                 Error::not_found(format!("file {name} in {} does not exist", self.0.path.display()))
             }
@@ -245,19 +267,31 @@ impl Folder {
 impl FolderFile {
     #[cold]
     fn error(&self, error: io::Error, verb: &str) -> Error {
-        io_error(error, &self.folder.path.join(&self.name), verb)
+        io_error(error, &self.folder.path.join(self.handle.name()), verb)
     }
 
-    fn read_one(&self, range: &mut ReadRange<'_>) -> Result<()> {
+    /// The open file; opens it again if it was closed meanwhile.
+    fn file(&self) -> Result<Arc<File>> {
+        let path = || self.folder.path.join(self.handle.name());
+        let open = || OpenOptions::new().read(true).write(true).open(path());
+        self.folder.open_files.get(&self.handle, open).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                Error::not_found(format!("file {} was removed", self.handle.name()))
+            }
+            _ => self.error(error, "open"),
+        })
+    }
+
+    fn read_one(&self, file: &File, range: &mut ReadRange<'_>) -> Result<()> {
         // The system rejects offsets that it cannot represent; treat them as past the end.
         let result = match i64::try_from(range.offset) {
-            Ok(_) => self.file.read_exact_at(range.buffer, range.offset),
+            Ok(_) => file.read_exact_at(range.buffer, range.offset),
             Err(_) => Err(ErrorKind::UnexpectedEof.into()),
         };
         result.map_err(|error| match error.kind() {
             ErrorKind::UnexpectedEof => Error::corrupt(format!(
                 "{}: ends before byte {}",
-                self.name,
+                self.handle.name(),
                 range.offset.saturating_add(range.buffer.len() as u64)
             )),
             _ => self.error(error, "read"),
@@ -278,31 +312,39 @@ impl FolderFile {
 
 impl LocalFile for FolderFile {
     fn len(&self) -> Result<u64> {
-        Ok(self.file.metadata().map_err(|error| self.error(error, "stat"))?.len())
+        Ok(self.file()?.metadata().map_err(|error| self.error(error, "stat"))?.len())
     }
 
     fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()> {
+        let file = self.file()?;
         #[cfg(target_os = "linux")]
         if let Some(uring) = self.ring_for_reads(ranges.len()) {
-            let filled = uring.read(&self.file, ranges);
+            let filled = uring.read(&file, ranges);
             // Repeat reads that the ring did not complete; if they fail again, this reports the
             // error.
             let mut left = ranges.iter_mut().zip(filled).filter(|(_, filled)| !filled);
-            return left.try_for_each(|(range, _)| self.read_one(range));
+            return left.try_for_each(|(range, _)| self.read_one(&file, range));
         }
-        ranges.iter_mut().try_for_each(|range| self.read_one(range))
+        ranges.iter_mut().try_for_each(|range| self.read_one(&file, range))
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.file.write_all_at(bytes, offset).map_err(|error| self.error(error, "write"))
+        self.handle.change(|| {
+            let file = self.file()?;
+            file.write_all_at(bytes, offset).map_err(|error| self.error(error, "write"))
+        })
     }
 
     fn truncate(&self, len: u64) -> Result<()> {
-        self.file.set_len(len).map_err(|error| self.error(error, "truncate"))
+        self.handle.change(|| {
+            let file = self.file()?;
+            file.set_len(len).map_err(|error| self.error(error, "truncate"))
+        })
     }
 
     fn sync(&self) -> Result<()> {
-        self.file.sync_data().map_err(|error| self.error(error, "sync"))?;
+        let file = self.file()?;
+        self.handle.sync(|| file.sync_data()).map_err(|error| self.error(error, "sync"))?;
         self.sync_names()
     }
 
@@ -310,8 +352,13 @@ impl LocalFile for FolderFile {
     fn write_synced(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         use crate::uring::Written;
         let uring = self.folder.uring.as_ref().filter(|_| self.folder.io == FileIo::Uring);
-        match uring.map_or(Written::NotDone, |uring| uring.write_synced(&self.file, offset, bytes))
-        {
+        let written = self.handle.change(|| {
+            let Some(uring) = uring else { return Ok(Written::NotDone) };
+            Ok(uring.write_synced(&*self.file()?, offset, bytes))
+        })?;
+        match written {
+            // The file stays open until a sync by itself, which the log does at the latest when it
+            // seals a chunk.
             Written::Durable => self.sync_names(),
             Written::SyncFailed(error) => Err(self.error(error, "sync")),
             Written::NotDone => {

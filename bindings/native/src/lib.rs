@@ -10,6 +10,7 @@ mod folder;
 mod hosts;
 mod io_error;
 mod lock;
+mod open_files;
 mod pool;
 mod run;
 #[cfg(test)]

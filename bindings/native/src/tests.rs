@@ -47,6 +47,69 @@ fn folder_store_keeps_the_contract_however_files_are_read() {
     }
 }
 
+#[test]
+fn folder_store_keeps_the_contract_with_one_open_file() {
+    for io in [FileIo::Plain, FileIo::Auto] {
+        let scratch = Scratch::new();
+        let next = AtomicUsize::new(0);
+        let open = |path: &Path| {
+            let store = FolderStore::open_with(path, io).unwrap();
+            store.limit_open_files(1);
+            Arc::new(store)
+        };
+        check_local_store(|| {
+            open(&scratch.0.join(next.fetch_add(1, Ordering::Relaxed).to_string()))
+        });
+        let path = scratch.0.join("reopen");
+        check_local_store_reopen(open(&path), || open(&path));
+    }
+}
+
+#[test]
+fn open_files_are_bounded_and_closed_files_are_read() {
+    use nacre_host::{LocalFile, ReadRange};
+    let scratch = Scratch::new();
+    let store = FolderStore::open(&scratch.0).unwrap();
+    store.limit_open_files(10);
+    let byte_of = |file: &Arc<dyn LocalFile>| {
+        let mut byte = [0];
+        file.read(&mut [ReadRange { offset: 0, buffer: &mut byte }]).map(|()| byte[0])
+    };
+    let files: Vec<_> = (0..100u8)
+        .map(|n| {
+            let file = store.create(&format!("f{n}")).unwrap();
+            file.write_synced(0, &[n]).unwrap();
+            assert!(store.open_files() <= 11, "{}", store.open_files());
+            file
+        })
+        .collect();
+    for (n, file) in files.iter().enumerate().chain(files.iter().enumerate().rev()) {
+        assert_eq!(byte_of(file).unwrap() as usize, n);
+        assert!(store.open_files() <= 10, "{}", store.open_files());
+    }
+    // Files with changes that are not synced stay open.
+    for file in &files[..30] {
+        file.write(1, b"x").unwrap();
+    }
+    assert!(store.open_files() >= 30, "{}", store.open_files());
+    files[..30].iter().for_each(|file| file.sync().unwrap());
+    assert_eq!(byte_of(&files[70]).unwrap(), 70);
+    assert!(store.open_files() <= 10, "{}", store.open_files());
+    // A handle of a removed file does not read a new file of its name.
+    for name in ["f1", "f99"] {
+        store.remove(name).unwrap();
+        store.create(name).unwrap().write_synced(0, &[200]).unwrap();
+    }
+    for (at, own) in [(1, 1), (99, 99)] {
+        match byte_of(&files[at]) {
+            Ok(byte) => assert_eq!(byte, own),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound),
+        }
+    }
+    drop(files);
+    assert_eq!(store.open_files(), 0);
+}
+
 /// If the system has io_uring, the ring must do the work, not the fallback to plain calls.
 #[cfg(target_os = "linux")]
 #[test]
