@@ -23,6 +23,7 @@ const MICRO = [
   'load-indexed',
   'load-over',
   'seek',
+  'steps',
 ];
 /** Workloads that a page runs in Chromium. */
 const IN_BROWSER = { 'browser-idle': './bench-browser-idle.mjs' };

@@ -1,7 +1,7 @@
 //! `npm run bench -- access | codecs | filter | index-entries | index-probe | load-indexed |
-//! load-over | seek`: the cost of single parts of the engine, in memory, and without a database
-//! except in `access` and `load-indexed`. Depends on the engine's crates only and builds in a
-//! minute or two.
+//! load-over | seek | steps`: the cost of single parts of the engine, in memory, and without a
+//! database except in `access`, `load-indexed` and `steps`. Depends on the engine's crates only and
+//! builds in a minute or two.
 //!
 //! Every figure is the median of interleaved rounds. Nothing here is a test.
 
@@ -15,6 +15,7 @@ mod load_indexed;
 mod load_over;
 mod measure;
 mod seek;
+mod steps;
 
 use std::process::ExitCode;
 
@@ -29,9 +30,10 @@ fn main() -> ExitCode {
         "load-indexed" => load_indexed::run(),
         "load-over" => load_over::run(),
         "seek" => seek::run(),
+        "steps" => steps::run(),
         _ => {
             eprintln!(
-                "usage: npm run bench -- access | codecs | filter | index-entries | index-probe | load-indexed | load-over | seek"
+                "usage: npm run bench -- access | codecs | filter | index-entries | index-probe | load-indexed | load-over | seek | steps"
             );
             return ExitCode::from(2);
         }

@@ -14,7 +14,7 @@ use std::ops::Range;
 const RUN_ROWS: usize = if cfg!(test) { 100 } else { 8 * BLOCK_ROWS };
 /// What sorting a run and merging a block cost, in written blocks.
 const RUN_COST: usize = 16;
-const MERGE_COST: usize = 4;
+const MERGE_COST: usize = 16;
 
 /// Puts the numbers of rows in key order, step by step. Equal keys are ordered by row number.
 pub(super) struct Sorter {
