@@ -61,6 +61,13 @@ impl Fixture {
         }
     }
 
+    /// A host with new files in memory.
+    pub fn host(&self) -> Host {
+        let fixed = Arc::new(Fixed::default());
+        let store = Arc::new(MemoryStore::new());
+        Host { store, clock: fixed.clone(), entropy: fixed.clone(), parallelism: fixed }
+    }
+
     pub fn context(&self) -> Context<'_> {
         let mut context = Context::new(
             &self.transaction,

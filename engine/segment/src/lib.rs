@@ -17,5 +17,5 @@ mod tests;
 
 pub use column::{ColumnMeta, ColumnSpec, Zone};
 pub use identity::{Identity, OrderBounds};
-pub use read::{BlockCache, Segment};
+pub use read::{BlockCache, Segment, Span};
 pub use write::{IndexOrder, SegmentBuilder, SegmentWriter};

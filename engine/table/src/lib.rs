@@ -59,7 +59,7 @@ pub use layout::columns::hidden_column;
 pub use load::bulk_load::{BulkLoad, LoadStep};
 pub use load::loaded::OnDuplicate;
 pub use nacre_rowstore::{Blocker, Owner, Waiting};
-pub use nacre_segment::{BlockCache, Segment, Zone};
+pub use nacre_segment::{BlockCache, Segment, Span, Zone};
 pub use options::{Durability, StoreOptions};
 pub use read::equal::{Equal, FoundRows};
 pub use read::runs::{IndexProbe, IndexRun, RowCursor};

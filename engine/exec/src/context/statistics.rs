@@ -36,6 +36,8 @@ pub struct Statistics {
     pub segments_skipped: Counter,
     /// Blocks read.
     pub blocks_read: Counter,
+    /// Zones of segments, groups of blocks and blocks that were compared with filters.
+    pub zones_tested: Counter,
     /// Blocks ruled out by their zone maps.
     pub blocks_skipped: Counter,
     /// Rows looked up by primary key instead of scanning.

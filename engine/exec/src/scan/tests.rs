@@ -5,7 +5,7 @@ use crate::{Operator, build, build_locating};
 use nacre_column::Batch;
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_sql::plan::Plan;
-use nacre_table::Table;
+use nacre_table::{OnDuplicate, Store, StoreOptions, Table};
 use nacre_testing::column;
 use nacre_types::{DataType, KeyColumns, TableSchema, Value};
 use std::sync::Arc;
@@ -315,4 +315,43 @@ fn tests_of_encoded_columns_combine_with_other_filters() {
         let ids: Vec<_> = expected.iter().map(|r| vec![r[0].clone()]).collect();
         assert!(result(&fixture, &only_ids) == ids, "{filters:?}");
     }
+}
+
+/// Zones of segments and of groups of blocks rule out most blocks without a test of each.
+#[test]
+fn a_scan_tests_few_zones() {
+    const ROWS: i64 = 40 * 4_096;
+    let tested = |segment_rows: usize, filters: Vec<Expr>, found: usize| {
+        let mut fixture = Fixture::new();
+        let options = StoreOptions { segment_rows, ..StoreOptions::default() };
+        fixture.store = Store::open(fixture.host(), options).unwrap();
+        let table = fixture.store.create_table(schema()).unwrap();
+        let mut load = fixture.store.bulk_load(&table, OnDuplicate::Error);
+        load.append(&rows(0..ROWS)).unwrap();
+        load.finish().unwrap();
+        fixture.transaction = fixture.store.begin().unwrap();
+        assert_eq!(result(&fixture, &scan(&table, &[0, 3], filters)).len(), found);
+        (fixture.statistics.zones_tested.get(), fixture.statistics.blocks_skipped.get())
+    };
+    let price = |low: i128, high: i128| {
+        vec![is(BinaryOp::Greater, 0, int(100_000)), is(BinaryOp::Less, 0, int(100_011))]
+            .into_iter()
+            .chain([compare(
+                BinaryOp::GreaterOrEqual,
+                col(1, decimal(12, 2)),
+                lit(dec(low, 2), decimal(12, 2)),
+            )])
+            .chain([compare(
+                BinaryOp::LessOrEqual,
+                col(1, decimal(12, 2)),
+                lit(dec(high, 2), decimal(12, 2)),
+            )])
+            .collect::<Vec<_>>()
+    };
+    // One segment: the segment, its three groups, the sixteen blocks of one of them.
+    assert_eq!(tested(1 << 20, price(0, 10_007), 10), (1 + 3 + 16, 39));
+    // 20 segments: each of them, and the blocks of one.
+    assert_eq!(tested(2 * 4_096, price(0, 10_007), 10), (20 + 2, 39));
+    assert_eq!(tested(1 << 20, price(20_000, 30_000), 0), (1, 40));
+    assert_eq!(tested(1 << 20, Vec::new(), ROWS as usize), (0, 0));
 }

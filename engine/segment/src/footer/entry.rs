@@ -1,10 +1,12 @@
 //! A footer's description of one column, and the division of rows into blocks.
 
 use super::bounds::Bounds;
+use super::groups::GroupZone;
 use crate::column::{ColumnMeta, ColumnSpec};
 use nacre_column::encoding::Encoding;
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Value, invariant};
+use std::sync::OnceLock;
 
 /// Location of a column's dictionary.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +39,8 @@ pub struct ColumnEntry {
     pub nulls: Vec<u16>,
     /// Bounds of each block and, last, of the column.
     pub bounds: Bounds,
+    /// Zones of groups of blocks, once one was asked for.
+    pub groups: OnceLock<Vec<GroupZone>>,
     /// The dictionary, if any block is dictionary-coded.
     pub dictionary: Option<DictionaryEntry>,
 }
@@ -63,6 +67,7 @@ impl ColumnEntry {
             encodings: Vec::new(),
             nulls: Vec::new(),
             bounds: Bounds::new(spec.data_type.physical()),
+            groups: OnceLock::new(),
             dictionary: None,
         }
     }

@@ -3,9 +3,11 @@
 mod bounds;
 mod entry;
 mod format;
+mod groups;
 
 pub(crate) use bounds::extremes;
 pub(crate) use entry::{ColumnEntry, DictionaryEntry, block_count, block_rows};
 pub(crate) use format::{
     ALIGNMENT, Footer, FooterHead, MAGIC, TRAILER_BYTES, decode, encode, version_of,
 };
+pub(crate) use groups::{GROUP_BLOCKS, GroupZone, group_zones};

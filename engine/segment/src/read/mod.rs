@@ -10,6 +10,8 @@ mod row;
 mod search;
 mod segment;
 mod verify;
+mod zones;
 
 pub use cache::BlockCache;
 pub use segment::Segment;
+pub use zones::Span;

@@ -1,8 +1,8 @@
 //! Segments of many blocks.
 
-use super::{open, spec};
+use super::{open, pseudo, segment, spec, text};
 use crate::write::WRITE_BYTES;
-use crate::{ColumnSpec, SegmentBuilder};
+use crate::{ColumnSpec, SegmentBuilder, Span};
 use nacre_column::{Batch, Values, Vector, VectorBuilder};
 use nacre_host::LocalStore;
 use nacre_host::memory::MemoryStore;
@@ -72,4 +72,45 @@ fn a_segment_may_have_any_length() {
         let segment = open(file).unwrap_or_else(|error| panic!("a value of {len} bytes: {error}"));
         assert_eq!(segment.get(0, 0).unwrap(), Value::Binary(noise[..len].to_vec()));
     }
+}
+
+/// The zone of a group, and of the segment, contains those of its blocks, and no more.
+#[test]
+fn zones_of_groups_contain_those_of_their_blocks() {
+    let specs = vec![spec(1, DataType::Int64, true), spec(2, DataType::TEXT, true)];
+    let rows = 37 * BLOCK_ROWS + 5;
+    let value = |row: usize| {
+        let block = row / BLOCK_ROWS;
+        // Whole blocks, and a whole group, of nulls.
+        if block % 5 == 2 || (16..32).contains(&block) {
+            return vec![Value::Null, Value::Null];
+        }
+        let number = (pseudo(row) % 1_000) as i64 - block as i64 * 100;
+        vec![Value::Int(number), text(format!("{number:09}{}", "long ".repeat(9)))]
+    };
+    let all: Vec<Vec<Value>> = (0..rows).map(value).collect();
+    let segment = segment(&specs, &all);
+    assert_eq!(segment.groups(), 3);
+    let spans = (0..3).map(Span::Group).chain([Span::Segment]);
+    for (span, column) in spans.flat_map(|span| [(span, 0), (span, 1)]) {
+        let zone = segment.zone_of(column, span);
+        let parts: Vec<_> = segment
+            .blocks_of(span)
+            .map(|block| segment.zone_of(column, Span::Block(block)))
+            .collect();
+        let valued: Vec<_> = parts.iter().filter(|part| !part.min.is_null()).collect();
+        let order = |a: &&Value, b: &&Value| match (*a, *b) {
+            (Value::Int(a), Value::Int(b)) => a.cmp(b),
+            (Value::Text(a), Value::Text(b)) => a.cmp(b),
+            other => panic!("bounds {other:?}"),
+        };
+        let least = valued.iter().map(|part| &part.min).min_by(order);
+        let greatest = valued.iter().map(|part| &part.max).max_by(order);
+        assert_eq!(&zone.min, least.unwrap_or(&Value::Null), "{span:?}");
+        assert_eq!(&zone.max, greatest.unwrap_or(&Value::Null), "{span:?}");
+        assert_eq!(zone.null_count, parts.iter().map(|part| part.null_count).sum::<u32>());
+        let in_blocks = segment.blocks_of(span).map(|block| segment.block_rows(block));
+        assert_eq!(segment.rows_of(span), in_blocks.sum::<usize>());
+    }
+    assert!(segment.zone_of(0, Span::Group(1)).min.is_null(), "a group of nulls");
 }

@@ -31,7 +31,13 @@ impl Prune {
         Prune::All(filters.iter().filter_map(|f| prune(f, context)).collect())
     }
 
-    /// Whether a block of `rows` rows with these zones can hold a matching row.
+    /// Whether it rules out nothing.
+    pub fn is_open(&self) -> bool {
+        matches!(self, Prune::All(list) if list.iter().all(Prune::is_open))
+    }
+
+    /// Whether `rows` rows with these zones can hold a matching row. It can if a part of the rows
+    /// can, with narrower zones.
     pub fn may_match(&self, rows: usize, zone: &dyn Fn(usize) -> Zone) -> bool {
         match self {
             Prune::Compare { column, op, value } => {

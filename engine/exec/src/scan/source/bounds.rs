@@ -2,7 +2,7 @@
 
 use super::columns::StoredColumns;
 use crate::expr;
-use nacre_table::SegmentView;
+use nacre_table::{SegmentView, Span};
 use nacre_types::Value;
 
 /// The least and greatest values of a column in these blocks, where null is the least; `None`
@@ -15,8 +15,7 @@ pub(in crate::scan) fn bounds(
 ) -> Option<(Value, Value)> {
     let mut bounds: Option<(Value, Value)> = None;
     for block in blocks {
-        let rows = view.segment.block_rows(*block);
-        let zone = columns.zone(view, column, *block, rows);
+        let zone = columns.zone(view, column, Span::Block(*block));
         let low = if zone.null_count > 0 { Value::Null } else { zone.min };
         bounds = Some(match bounds {
             None => (low, zone.max),

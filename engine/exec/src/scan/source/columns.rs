@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::scan::spec::ScanSpec;
 use nacre_column::kernel::{self, Predicate};
 use nacre_column::{Bitmap, Vector};
-use nacre_table::{SegmentView, Zone};
+use nacre_table::{SegmentView, Span, Zone};
 use nacre_types::{Column, Result, TableSchema, Value};
 use std::ops::Range;
 use std::sync::Arc;
@@ -48,13 +48,14 @@ impl StoredColumns {
         view.columns.get(self.projection[column]).copied().flatten()
     }
 
-    /// The zone of a column in a block of `rows` rows.
-    pub fn zone(&self, view: &SegmentView, column: usize, block: usize, rows: usize) -> Zone {
+    /// The zone of a column in some blocks.
+    pub fn zone(&self, view: &SegmentView, column: usize, span: Span) -> Zone {
         match self.position(view, column) {
-            Some(stored) => view.segment.zone(stored, block),
+            Some(stored) => view.segment.zone_of(stored, span),
             None => {
                 let value = self.declared(column).default.clone();
-                let null_count = if value.is_null() { rows as u32 } else { 0 };
+                let rows = view.segment.rows_of(span) as u32;
+                let null_count = if value.is_null() { rows } else { 0 };
                 Zone { min: value.clone(), max: value, null_count, exact: true }
             }
         }

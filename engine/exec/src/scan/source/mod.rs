@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::expr::{self, ActiveRows};
 use crate::join_filter::RuntimeFilters;
 use nacre_column::Batch;
-use nacre_table::{MemoryScan, RowLocator, SegmentView, TableView};
+use nacre_table::{MemoryScan, RowLocator, Segment, SegmentView, Span, TableView};
 use nacre_types::{Result, Value, limits};
 
 /// Whether to create locators for rows in memory. Those of segments follow from row numbers.
@@ -237,15 +237,17 @@ impl RowSource {
 
     /// Chooses the blocks of a segment to read; `None` if there are none.
     fn open(&self, view: SegmentView, context: &Context<'_>) -> Option<Current> {
-        let (segment, columns) = (&view.segment, self.reader.columns());
+        let (segment, columns) = (&*view.segment, self.reader.columns());
         let total = segment.blocks();
-        let mut blocks: Vec<usize> = (0..total)
-            .filter(|block| {
-                let rows = segment.block_rows(*block);
-                self.prune.may_match(rows, &|column| columns.zone(&view, column, *block, rows))
-            })
-            .collect();
         let statistics = context.statistics;
+        let may_match = |span| {
+            statistics.zones_tested.add(1);
+            self.prune.may_match(segment.rows_of(span), &|column| columns.zone(&view, column, span))
+        };
+        let mut blocks = match self.prune.is_open() {
+            true => (0..total).collect(),
+            false => matching_blocks(segment, may_match),
+        };
         statistics.blocks_skipped.add(total - blocks.len());
         if blocks.is_empty() {
             statistics.segments_skipped.add(1);
@@ -328,4 +330,17 @@ impl RowSource {
             return Ok(Some((batch, Origin::Memory(locators))));
         }
     }
+}
+
+/// The blocks of a segment whose zones match: those of the segment and of groups of blocks are
+/// tested first, because most segments, and most groups of others, usually do not.
+fn matching_blocks(segment: &Segment, may_match: impl Fn(Span) -> bool) -> Vec<usize> {
+    let total = segment.blocks();
+    if total == 0 || total > 1 && !may_match(Span::Segment) {
+        return Vec::new();
+    }
+    let groups = segment.groups();
+    let is_kept = |group: &usize| groups == 1 || may_match(Span::Group(*group));
+    let kept = (0..groups).filter(is_kept).flat_map(|group| segment.blocks_of(Span::Group(group)));
+    kept.filter(|block| may_match(Span::Block(*block))).collect()
 }

@@ -13,7 +13,7 @@ use crate::scan::filter::clauses::Clauses;
 use crate::scan::spec::ScanSpec;
 use nacre_column::{Batch, Bitmap, Selection, Vector, kernel};
 use nacre_sql::expr::Expr;
-use nacre_table::{RoaringBitmap, SegmentView};
+use nacre_table::{RoaringBitmap, SegmentView, Span};
 use nacre_types::{DataType, Result, Value};
 use std::ops::Range;
 use std::sync::Arc;
@@ -82,8 +82,7 @@ impl SegmentReader {
 
     /// Whether the zones of a block allow a row that passes the filters of joins above.
     pub(in crate::scan) fn may_match(&self, view: &SegmentView, block: usize) -> bool {
-        let rows = view.segment.block_rows(block);
-        let zone = |column| self.columns.zone(view, column, block, rows);
+        let zone = |column| self.columns.zone(view, column, Span::Block(block));
         self.runtime.0.iter().all(|(column, filter)| filter.may_match(&zone(*column)))
     }
 
