@@ -110,8 +110,8 @@ impl Opening<'_> {
             table.partitions().len()
         );
         for (partition, segments) in table.partitions().iter().zip(segments) {
-            let mut states = Vec::with_capacity(segments.len());
-            for (id, deleted) in segments {
+            let mut states = Vec::new();
+            for (id, deleted) in segments.into_all() {
                 let parts = parts.get(&(table.id(), id)).map_or(&[][..], Vec::as_slice);
                 let state = self.open_segment(&table, partition, id, deleted, parts)?;
                 states.push(Arc::new(state));

@@ -6,6 +6,7 @@ use crate::record::{
     self, Description, FlushedRange, Image, Indexes, NewPart, NewSegment, NewTable, NextIds,
     Operation, Place,
 };
+use crate::recovery::listed::Listed;
 use crate::table::partition::Partition;
 use crate::table::sharding::partition_count;
 use crate::table::version::Table;
@@ -34,8 +35,8 @@ pub(super) struct Replay {
 /// A table after the replay.
 pub(super) struct ReplayedTable {
     pub table: Table,
-    /// For each partition, the ids and deleted rows of its segments, in the order they were added.
-    pub segments: Vec<Vec<(u64, RoaringBitmap)>>,
+    /// For each partition, its segments.
+    pub segments: Vec<Listed>,
     /// Hash tables and their partitions. The index or segments of some may be gone.
     pub hashes: Vec<(u32, NewTable)>,
 }
@@ -56,7 +57,7 @@ pub(super) struct Replayed {
 struct ReplayedPartition<'a> {
     table: &'a Table,
     partition: &'a Partition,
-    segments: &'a mut Vec<(u64, RoaringBitmap)>,
+    segments: &'a mut Listed,
 }
 
 impl Replay {
@@ -143,7 +144,8 @@ impl Replay {
                     replayed.put(&row.key, row.commit, row.row)?;
                 }
                 let ids: Vec<u64> = image.segments.iter().map(|(id, _)| *id).collect();
-                *replayed.segments = image.segments;
+                *replayed.segments = Listed::default();
+                replayed.segments.add(image.segments);
                 ids.into_iter().try_for_each(|id| self.see_file(id))?;
             }
         }
@@ -164,7 +166,7 @@ impl Replay {
         };
         self.next.table = self.next.table.max(above);
         let table = Table::new(schema);
-        let segments = table.partitions().iter().map(|_| Vec::new()).collect();
+        let segments = table.partitions().iter().map(|_| Listed::default()).collect();
         let replayed = ReplayedTable { table, segments, hashes: Vec::new() };
         if self.tables.insert(id, replayed).is_some() {
             return Err(Error::corrupt(format!("log: table {id} is created twice")));
@@ -227,8 +229,7 @@ impl Replay {
                 }
                 Operation::AddSegments { place, segments } => {
                     self.see_segments(&segments)?;
-                    let added = segments.into_iter().map(|s| (s.id, s.deleted));
-                    self.partition(place)?.segments.extend(added);
+                    self.partition(place)?.segments.add_new(segments);
                 }
                 Operation::DeleteRows { place, segment, rows } => {
                     *self.partition(place)?.segment(segment)? |= rows
@@ -236,8 +237,8 @@ impl Replay {
                 Operation::Merge { place, dropped, added } => {
                     self.see_segments(&added)?;
                     let segments = self.partition(place)?.segments;
-                    segments.retain(|(id, _)| !dropped.contains(id));
-                    segments.extend(added.into_iter().map(|s| (s.id, s.deleted)));
+                    segments.remove(&dropped);
+                    segments.add_new(added);
                 }
                 Operation::CreateTable { schema } => self.create(schema)?,
                 Operation::CreateView { view } => {
@@ -269,7 +270,7 @@ impl Replay {
                 Operation::Truncate { table } => {
                     let replayed = self.table(table)?;
                     replayed.table = Table::emptied(&replayed.table, 0);
-                    replayed.segments.iter_mut().for_each(Vec::clear);
+                    replayed.segments.fill_with(Listed::default);
                     replayed.hashes.clear();
                 }
             }
@@ -402,8 +403,8 @@ impl ReplayedTable {
 impl ReplayedPartition<'_> {
     fn segment(&mut self, id: u64) -> Result<&mut RoaringBitmap> {
         let name = &self.table.schema().name;
-        match self.segments.iter_mut().find(|(known, _)| *known == id) {
-            Some((_, deleted)) => Ok(deleted),
+        match self.segments.deleted(id) {
+            Some(deleted) => Ok(deleted),
             None => Err(Error::corrupt(format!("log: table {name} has no segment {id}"))),
         }
     }
@@ -470,7 +471,7 @@ impl ReplayedPartition<'_> {
                 self.flush_row(node, commit, upto);
             }
         });
-        self.segments.extend(segments.into_iter().map(|s| (s.id, s.deleted)));
+        self.segments.add_new(segments);
     }
 
     /// Repeats one commit of a flush.
@@ -484,7 +485,7 @@ impl ReplayedPartition<'_> {
                 self.flush_row(node, commit, range.upto);
             }
         });
-        self.segments.push((segment.id, segment.deleted));
+        self.segments.add_new([segment]);
     }
 
     /// Removes a row that a flush has moved, if it is old enough.

@@ -1,8 +1,12 @@
 //! The delete bitmap of one segment in several versions: its deleted rows as of each timestamp.
 //! Source: Apache Doris, the multi-version delete bitmap of merge-on-write tables.
+//!
+//! A snapshot that stays open keeps every later delta. So that it need not look at each of them,
+//! unions of eight, 64, … neighbouring deltas stand beside them, each row at most once a level.
 
 use nacre_types::Timestamp;
 use roaring::RoaringBitmap;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Deleted rows by commit timestamp.
@@ -14,7 +18,15 @@ pub(super) struct Deletes {
     all: Arc<RoaringBitmap>,
     /// Deletes that every snapshot sees.
     base: Arc<RoaringBitmap>,
+    /// Number of deltas that were folded.
+    folded: usize,
+    /// Unions of whole groups of deltas, by level: at level `n`, of [`GROUP`] to the power of
+    /// `n` + 1 each. Deltas are counted from the first one ever added.
+    levels: Vec<VecDeque<RoaringBitmap>>,
 }
+
+/// Neighbours that have a union.
+const GROUP: usize = 8;
 
 /// The bitmap that a snapshot sees.
 pub(super) enum Seen<'a> {
@@ -27,7 +39,7 @@ pub(super) enum Seen<'a> {
 impl Deletes {
     /// Rows that are deleted from the segment's beginning.
     pub fn new(deleted: Arc<RoaringBitmap>) -> Deletes {
-        Deletes { deltas: Vec::new(), base: deleted.clone(), all: deleted }
+        Deletes { base: deleted.clone(), all: deleted, ..Deletes::default() }
     }
 
     /// Rows that any commit has deleted.
@@ -63,8 +75,10 @@ impl Deletes {
             "commit {upto} has no delta"
         );
         let mut merged = (*self.base).clone();
-        let seen = self.deltas.iter().take_while(|(commit, _)| *commit <= upto);
-        seen.for_each(|(_, delta)| merged |= delta);
+        self.any_seen(upto, |seen| {
+            merged |= seen;
+            false
+        });
         debug_assert!(merged.is_subset(&self.all), "a merged bitmap has rows that are not deleted");
         merged
     }
@@ -72,8 +86,7 @@ impl Deletes {
     /// Whether a row is deleted as seen at `at`.
     pub fn contains_at(&self, row: u32, at: Timestamp) -> bool {
         let is_deleted = self.all.contains(row)
-            && (self.base.contains(row)
-                || self.deltas.iter().any(|(commit, delta)| *commit <= at && delta.contains(row)));
+            && (self.base.contains(row) || self.any_seen(at, |seen| seen.contains(row)));
         debug_assert!(
             match self.seen_at(at) {
                 Seen::Ready(seen) => seen.contains(row) == is_deleted,
@@ -82,6 +95,80 @@ impl Deletes {
             "a bitmap as of {at} differs in row {row}"
         );
         is_deleted
+    }
+
+    /// Whether a test holds for one of the bitmaps that together are the deltas up to `at`: a
+    /// number of them that is logarithmic in the number of deltas.
+    fn any_seen(&self, at: Timestamp, mut test: impl FnMut(&RoaringBitmap) -> bool) -> bool {
+        let seen = self.deltas.partition_point(|(commit, _)| *commit <= at);
+        let (mut next, end) = (self.folded, self.folded + seen);
+        while next < end {
+            let (bitmap, count) = self.largest_group(next, end);
+            if test(bitmap) {
+                return true;
+            }
+            next += count;
+        }
+        debug_assert!(next == end, "{next} deltas are seen of {end}");
+        false
+    }
+
+    /// The union of the most deltas from number `next` on that ends before `end`, and how many they
+    /// are.
+    fn largest_group(&self, next: usize, end: usize) -> (&RoaringBitmap, usize) {
+        debug_assert!(self.folded <= next && next < end, "delta {next} of {end} is gone");
+        let mut found = (&self.deltas[next - self.folded].1, 1);
+        let mut size = 1;
+        for level in &self.levels {
+            size *= GROUP;
+            if !next.is_multiple_of(size) || next + size > end {
+                break;
+            }
+            // Groups whose first delta was folded are gone.
+            let first = self.folded.div_ceil(size);
+            match level.get(next / size - first) {
+                Some(group) => found = (group, size),
+                None => break,
+            }
+        }
+        found
+    }
+
+    /// Adds the unions of groups that end with the newest delta.
+    fn complete_groups(&mut self) {
+        let added = self.folded + self.deltas.len();
+        let (mut size, mut at) = (GROUP, 0);
+        while added.is_multiple_of(size) && self.folded <= added - size {
+            let mut group = RoaringBitmap::new();
+            let part = size / GROUP;
+            for start in (added - size..added).step_by(part) {
+                group |= self.largest_group(start, start + part).0;
+            }
+            if at == self.levels.len() {
+                self.levels.push(VecDeque::new());
+            }
+            self.levels[at].push_back(group);
+            (size, at) = (size * GROUP, at + 1);
+        }
+        debug_assert!(self.levels.len() < usize::BITS as usize, "too many levels of deltas");
+    }
+
+    /// Forgets the oldest deltas.
+    fn forget(&mut self, count: usize) {
+        debug_assert!(count <= self.deltas.len(), "{count} of {} deltas", self.deltas.len());
+        let before = self.folded;
+        self.deltas.drain(..count);
+        self.folded += count;
+        if self.deltas.is_empty() {
+            (self.folded, self.levels) = (0, Vec::new());
+            return;
+        }
+        let mut size = 1;
+        for level in &mut self.levels {
+            size *= GROUP;
+            let gone = self.folded.div_ceil(size) - before.div_ceil(size);
+            level.drain(..gone.min(level.len()));
+        }
     }
 
     /// Whether `all` is the union of `base` and every delta.
@@ -100,6 +187,7 @@ impl Deletes {
         debug_assert!(!rows.is_subset(&self.all), "commit {commit} deletes no row");
         *Arc::make_mut(&mut self.all) |= &rows;
         self.deltas.push((commit, rows));
+        self.complete_groups();
         debug_assert!(self.is_whole(), "deletes of commit {commit} are in no delta");
     }
 
@@ -110,12 +198,13 @@ impl Deletes {
             return;
         }
         if old == self.deltas.len() {
-            self.deltas.clear();
+            self.forget(old);
             self.base = self.all.clone();
             return;
         }
         let base = Arc::make_mut(&mut self.base);
-        self.deltas.drain(..old).for_each(|(_, delta)| *base |= delta);
+        self.deltas[..old].iter().for_each(|(_, delta)| *base |= delta);
+        self.forget(old);
         debug_assert!(self.is_whole(), "folding up to {oldest} changes which rows are deleted");
     }
 }
@@ -136,5 +225,39 @@ mod tests {
         deletes.fold(9);
         assert_eq!(deletes.base.len(), 6);
         assert!(deletes.deltas.is_empty());
+    }
+
+    /// With folds in between, every snapshot sees exactly the deletes up to it, and looks at few
+    /// bitmaps for it.
+    #[test]
+    fn an_old_snapshot_looks_at_few_bitmaps() {
+        let mut deletes = Deletes::default();
+        let mut folded = 0;
+        for commit in 1..=1_500u64 {
+            deletes.add(commit, RoaringBitmap::from_iter([commit as u32]));
+            if commit == 37 || commit == 64 || commit % 701 == 0 {
+                folded = commit - commit % 13;
+                deletes.fold(folded);
+            }
+            if commit % 97 == 0 || commit <= 80 || commit == 1_500 {
+                for at in (folded..=commit).step_by(if commit < 80 { 1 } else { 11 }) {
+                    let mut looks = 0;
+                    deletes.any_seen(at, |_| {
+                        looks += 1;
+                        false
+                    });
+                    assert!(looks <= 48, "{looks} looks as of {at} after {commit}");
+                    let is_seen = |row: u64| deletes.contains_at(row as u32, at);
+                    assert!((1..=commit).all(|row| is_seen(row) == (row <= at)), "{at}/{commit}");
+                    if at > folded {
+                        assert_eq!(deletes.merged(at).len(), at);
+                    }
+                }
+            }
+        }
+        assert!(deletes.deltas.len() > 90, "many deltas are left");
+        deletes.fold(1_500);
+        deletes.add(1_501, RoaringBitmap::from_iter([2_000]));
+        assert!(!deletes.contains_at(2_000, 1_500) && deletes.contains_at(2_000, 1_501));
     }
 }
