@@ -47,6 +47,12 @@ pub fn judge_create_as(op: &Op, base: &State, base_index: u64, model: &mut Model
     if model.freed_since(name, base_index) && !*if_missing {
         errors.push(ErrorKind::AlreadyExists);
     }
+    // A statement that is retried reads a later state, in which a name that leads to its rows may
+    // stand for nothing: as if it had begun after the commit that dropped or renamed the table.
+    let reached = read::reached(std::iter::once(*from), &base.views);
+    if reached.iter().any(|name| model.freed_since(name, base_index)) {
+        errors.push(ErrorKind::NotFound);
+    }
     Verdict { answer: Some(answer), errors, ..becomes(name, Some(table)) }
 }
 
