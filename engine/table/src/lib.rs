@@ -10,6 +10,7 @@
 //! Each part uses only parts above it in this list; within a part, files form no circle either.
 //!
 //! - `options`, `record/`: settings; the bytes of log records and of the snapshot.
+//! - `visits`: counts looks at partitions and segments, for tests.
 //! - `layout/`: how a version of the schema lays out rows and keys, in memory and in segments.
 //! - `segments/`: a segment as a member of a table: its file, from when until when, its delete bitmaps,
 //!   its index parts; and the garbage that dropped segments become.
@@ -52,6 +53,7 @@ mod store;
 mod table;
 mod temporary;
 mod transaction;
+mod visits;
 
 pub use environment::Environment;
 pub use index::range::KeyRange;

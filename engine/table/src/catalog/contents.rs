@@ -1,5 +1,6 @@
 //! The tables and views of a database, by name and by id, as the newest commit left them.
 
+use crate::table::agenda::Agenda;
 use crate::table::version::Table;
 use nacre_types::hash::Map;
 use nacre_types::{Error, Result, TableId, Timestamp, ViewSchema, invariant};
@@ -7,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The catalog's contents. Names ignore ASCII case; tables and views share one namespace.
-#[derive(Default)]
 pub(crate) struct Contents {
+    agenda: Arc<Agenda>,
     /// By lower-case name.
     by_name: BTreeMap<String, Arc<Table>>,
     by_id: Map<TableId, Arc<Table>>,
@@ -17,6 +18,21 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
+    /// Contents without a table. The work of tables is noted on this agenda.
+    pub fn new(agenda: Agenda) -> Contents {
+        Contents {
+            agenda: Arc::new(agenda),
+            by_name: BTreeMap::new(),
+            by_id: Map::default(),
+            views: BTreeMap::new(),
+        }
+    }
+
+    /// The work of its tables.
+    pub fn agenda(&self) -> &Arc<Agenda> {
+        &self.agenda
+    }
+
     /// All tables, by name.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.by_name.values()
@@ -66,8 +82,12 @@ impl Contents {
         if !from.eq_ignore_ascii_case(to) {
             self.check_name(to)?;
         }
-        self.remove(old);
+        self.take(old);
+        if !new.shares_partitions(old) {
+            old.leave_agenda();
+        }
         self.insert(new);
+        self.agenda.add_altered(new.id());
         Ok(())
     }
 
@@ -82,10 +102,16 @@ impl Contents {
             table.schema().name,
             table.id()
         );
+        table.enlist(&self.agenda);
     }
 
-    /// Removes a table.
+    /// Removes a table that was dropped.
     pub fn remove(&mut self, table: &Table) {
+        self.take(table);
+        table.leave_agenda();
+    }
+
+    fn take(&mut self, table: &Table) {
         let by_name = self.by_name.remove(&table.schema().name.to_ascii_lowercase());
         let by_id = self.by_id.remove(&table.id());
         invariant!(

@@ -2,8 +2,9 @@
 
 use crate::catalog::contents::Contents;
 use crate::commit::commits::Commits;
-use crate::record;
+use crate::record::{self, Place};
 use crate::segments::garbage::Garbage;
+use crate::table::agenda::{Agenda, Work};
 use crate::table::version::Table;
 use nacre_host::Parallelism;
 use nacre_types::plant::{self, Bug};
@@ -15,6 +16,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// [`indexes`](crate::catalog::indexes) and [`views`](crate::catalog::views).
 pub(crate) struct Catalog {
     contents: RwLock<Contents>,
+    agenda: Arc<Agenda>,
     /// Commit of the newest change, visible or not.
     last_ddl: AtomicU64,
     next_table: AtomicU64,
@@ -41,6 +43,7 @@ impl Catalog {
             "a table has an id from {next_table} on"
         );
         Catalog {
+            agenda: contents.agenda().clone(),
             contents: RwLock::new(contents),
             last_ddl: AtomicU64::new(0),
             next_table: AtomicU64::new(u64::from(next_table)),
@@ -59,6 +62,31 @@ impl Catalog {
     /// Collects dropped segments and files for removal.
     pub fn garbage(&self) -> &Garbage {
         &self.garbage
+    }
+
+    /// What background work its tables may have.
+    pub fn agenda(&self) -> &Agenda {
+        &self.agenda
+    }
+
+    /// The newest version of the table at a place, and the number of its partition; `None` if it is
+    /// gone.
+    pub fn at_place(&self, place: Place) -> Option<(Arc<Table>, u32)> {
+        let table = self.read(|contents| contents.table_by_id(place.table).cloned())?;
+        let is_there = (place.partition as usize) < table.partitions().len();
+        is_there.then_some((table, place.partition))
+    }
+
+    /// Partitions that may need work of a kind, by table id.
+    pub fn with_work(&self, work: Work) -> Vec<(Arc<Table>, u32)> {
+        let known = |place: Place| {
+            let found = self.at_place(place);
+            if found.is_none() {
+                self.agenda.remove(work, place);
+            }
+            found
+        };
+        self.agenda.places(work).into_iter().filter_map(known).collect()
     }
 
     /// Reads the contents. `look` must not commit anything.
@@ -167,7 +195,14 @@ impl Catalog {
             oldest <= self.commits.snapshots().visible(),
             "versions before {oldest} are forgotten, which is not visible"
         );
-        self.tables().iter().for_each(|table| table.forget_versions(oldest));
+        for id in self.agenda.take_altered() {
+            // A change from here on notes the table again.
+            let Ok(table) = self.table_by_id(id) else { continue };
+            table.forget_versions(oldest);
+            if table.previous().is_some() {
+                self.agenda.add_altered(id);
+            }
+        }
     }
 
     /// The next free table id.

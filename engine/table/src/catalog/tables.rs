@@ -9,7 +9,7 @@ use crate::catalog::verify;
 use crate::index::hash::table::HashTable;
 use crate::record::{self, KeySet};
 use crate::segments::garbage::Garbage;
-use crate::table::partition::Work;
+use crate::table::agenda::Work;
 use crate::table::version::Table;
 use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, IndexId, Result, TableSchema, Timestamp, invariant};

@@ -22,6 +22,7 @@ use crate::load::watch::Watch;
 use crate::options::StoreOptions;
 use crate::record::{self, Description, NewSegment, RunPlace};
 use crate::segments::state::SegmentState;
+use crate::table::agenda::Work;
 use crate::table::journal::Journal;
 use crate::table::partition::Partition;
 use crate::table::run::new_runs;
@@ -207,6 +208,7 @@ impl Publication {
         }
         let oldest = loader.commits().snapshots().oldest();
         outcome.apply(commit, oldest, &states);
+        outcome.note_work(table);
         table.set_changed(commit);
         drop(turn);
         loader.commits().settle_strictly(committed)?;
@@ -291,6 +293,16 @@ impl Outcome {
         }
         add_segments(&mut payload, table, files, (&self.rejected, runs))?;
         Ok(payload)
+    }
+
+    /// Tells the scheduler about deltas of delete bitmaps, and counts new versions of rows.
+    fn note_work(&self, table: &Table) {
+        for ReplacedRows { partition, .. } in &self.replaced {
+            table.partition(*partition).consider(Work::Deltas);
+        }
+        for number in self.ended.iter().map(|(partition, ..)| *partition).collect::<Set<u32>>() {
+            table.recount(table.partition(number));
+        }
     }
 
     /// Changes the rows of the table. Must be called under the commit lock.

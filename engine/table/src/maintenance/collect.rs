@@ -3,6 +3,7 @@
 
 use crate::maintenance::context::TaskContext;
 use crate::segments::state::SegmentState;
+use crate::table::agenda::Work;
 use crate::table::partition::Partition;
 use nacre_segment::Segment;
 use nacre_types::hash::Set;
@@ -26,8 +27,18 @@ pub(crate) fn collect(context: &TaskContext) -> Result<bool> {
         );
         removed?;
     }
-    for table in context.catalog().tables() {
-        table.segments().iter().for_each(|s| s.fold(oldest));
+    for (table, number) in context.catalog().with_work(Work::Deltas) {
+        let partition = table.partition(number);
+        if !partition.take_need(Work::Deltas) {
+            continue;
+        }
+        let mut is_left = false;
+        for state in partition.segments().iter() {
+            is_left |= state.fold(oldest);
+        }
+        if is_left {
+            partition.consider(Work::Deltas);
+        }
     }
     Ok(has_garbage)
 }

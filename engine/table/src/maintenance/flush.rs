@@ -178,7 +178,10 @@ impl Flush {
             Stage::Sort => self.sort_some(context)?,
             Stage::Write if self.files.step(context.files())? => {}
             Stage::Write => self.commit(context)?,
-            Stage::Free(_) => self.free_some(context),
+            Stage::Free(_) => {
+                self.free_some(context);
+                self.table.recount(self.partition());
+            }
             Stage::Sweep(_) => return Ok(self.sweep_some(context)),
         }
         Ok(Progress::More)
@@ -408,6 +411,7 @@ impl Flush {
         }
         let oldest = self.kept_for.min(context.snapshots().oldest());
         partition.collected(self.table.entry_bytes(partition), oldest);
+        self.table.recount(partition);
         debug_assert!(self.files.is_empty(), "a flush ends with files of its own");
         Progress::Done
     }

@@ -19,7 +19,8 @@ use crate::record::{self, Description, KeySet};
 use crate::segments::files::NewFiles;
 use crate::segments::names::FileKind;
 use crate::segments::state::SegmentState;
-use crate::table::partition::{Partition, Work};
+use crate::table::agenda::Work;
+use crate::table::partition::Partition;
 use crate::table::segment_list::SegmentList;
 use crate::table::version::Table;
 use nacre_column::{Batch, Values, Vector};
@@ -65,21 +66,23 @@ enum Source {
     Tables(Vec<TableReader>),
 }
 
-/// Starts the next hash table task of a table.
-pub(crate) fn start(context: &TaskContext, table: &Arc<Table>) -> Result<Option<HashBuild>> {
-    for partition in table.partitions() {
-        if !partition.take_need(Work::HashTables) {
-            continue;
-        }
-        let list = partition.segments();
-        let sets = table.indexes().iter().map(|index| KeySet::Index(index.id()));
-        for keys in std::iter::once(KeySet::Primary).chain(sets) {
-            let build = HashBuild { keys, partition: partition.number(), ..HashBuild::new(table) };
-            if let Some(build) = next(context, build, &list)? {
-                // More tasks may follow.
-                partition.consider(Work::HashTables);
-                return Ok(Some(build));
-            }
+/// Starts the next hash table task of a partition.
+pub(crate) fn start(
+    context: &TaskContext,
+    table: &Arc<Table>,
+    partition: &Partition,
+) -> Result<Option<HashBuild>> {
+    if !partition.take_need(Work::HashTables) {
+        return Ok(None);
+    }
+    let list = partition.segments();
+    let sets = table.indexes().iter().map(|index| KeySet::Index(index.id()));
+    for keys in std::iter::once(KeySet::Primary).chain(sets) {
+        let build = HashBuild { keys, partition: partition.number(), ..HashBuild::new(table) };
+        if let Some(build) = next(context, build, &list)? {
+            // More tasks may follow.
+            partition.consider(Work::HashTables);
+            return Ok(Some(build));
         }
     }
     Ok(None)

@@ -28,7 +28,8 @@ use crate::record::{self, Description, MAX_LEVEL, NewSegment, Place, RunPlace};
 use crate::segments::files::NewFiles;
 use crate::segments::names::FileKind;
 use crate::segments::state::SegmentState;
-use crate::table::partition::{Partition, Work};
+use crate::table::agenda::Work;
+use crate::table::partition::Partition;
 use crate::table::run::{Run, level_of};
 use crate::table::version::Table;
 use nacre_column::Batch;
@@ -525,6 +526,7 @@ impl Merge {
         dropped.iter().for_each(|state| state.drop_at(commit));
         let oldest = context.snapshots().oldest();
         leaving.into_iter().for_each(|(state, rows)| state.delete(commit, rows, oldest));
+        partition.consider(Work::Deltas);
         context.garbage().add_segments(dropped.into_iter());
         self.table.set_changed(commit);
         self.slice.output = run.map(|run| run.number).or(self.slice.output);

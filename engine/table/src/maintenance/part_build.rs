@@ -12,7 +12,8 @@ use crate::segments::files::NewFiles;
 use crate::segments::names::FileKind;
 use crate::segments::part::parts_of;
 use crate::segments::state::SegmentState;
-use crate::table::partition::Work;
+use crate::table::agenda::Work;
+use crate::table::partition::Partition;
 use crate::table::version::Table;
 use nacre_segment::{ColumnSpec, IndexOrder, SegmentBuilder};
 use nacre_types::hash::Set;
@@ -48,33 +49,29 @@ impl PartId {
     }
 }
 
-/// Starts building the next missing part of a table's indexes, except those in `failed`.
+/// Starts building the next missing part of an index in a partition, except those in `failed`.
 pub(crate) fn start(
     context: &TaskContext,
     table: &Arc<Table>,
+    partition: &Partition,
     failed: &Set<PartId>,
 ) -> Option<PartBuild> {
-    if table.indexes().is_empty() {
+    if !partition.take_need(Work::IndexParts) || table.indexes().is_empty() {
         return None;
     }
-    for partition in table.partitions() {
-        if !partition.take_need(Work::IndexParts) {
-            continue;
-        }
-        let visible = context.snapshots().visible();
-        let segments = partition.segments();
-        for state in segments.iter().filter(|state| state.is_current()) {
-            let missing = |index: &&Index| {
-                state.part(index.id()).is_none()
-                    && !failed.contains(&PartId::new(table, state, index.id()))
-            };
-            if let Some(index) = table.indexes().iter().find(missing) {
-                // More parts may be missing. A segment that is not visible yet must wait: its
-                // commit may still fail.
-                partition.consider(Work::IndexParts);
-                if state.exists_at(visible) {
-                    return Some(PartBuild::new(table, partition.number(), index, state.clone()));
-                }
+    let visible = context.snapshots().visible();
+    let segments = partition.segments();
+    for state in segments.iter().filter(|state| state.is_current()) {
+        let missing = |index: &&Index| {
+            state.part(index.id()).is_none()
+                && !failed.contains(&PartId::new(table, state, index.id()))
+        };
+        if let Some(index) = table.indexes().iter().find(missing) {
+            // More parts may be missing. A segment that is not visible yet must wait: its commit
+            // may still fail.
+            partition.consider(Work::IndexParts);
+            if state.exists_at(visible) {
+                return Some(PartBuild::new(table, partition.number(), index, state.clone()));
             }
         }
     }

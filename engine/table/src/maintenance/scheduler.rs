@@ -11,7 +11,8 @@ use crate::maintenance::part_build::{self, PartBuild, PartId};
 use crate::maintenance::snapshot::SnapshotWrite;
 use crate::record::Place;
 use crate::segments::state::SegmentState;
-use crate::table::partition::{Partition, Work};
+use crate::table::agenda::Work;
+use crate::table::partition::Partition;
 use crate::table::run::Run;
 use crate::table::segment_list::SegmentList;
 use crate::table::version::Table;
@@ -79,15 +80,14 @@ impl Scheduler {
     /// Whether [`Scheduler::maintain`] has something to do.
     pub fn needs_maintenance(&self) -> bool {
         let (commits, options) = (self.context.commits(), self.context.options());
-        let wants = |table: &Arc<Table>| {
-            self.wanting_flush(table).is_some()
-                || table.may_need(Work::Merge)
-                || (!table.indexes().is_empty() && table.may_need(Work::IndexParts))
-                || table.may_need(Work::HashTables)
+        let (catalog, agenda) = (self.context.catalog(), self.context.catalog().agenda());
+        let wants_flush = |place| {
+            let found = catalog.at_place(place);
+            found.is_some_and(|(table, number)| self.wants_flush(&table, table.partition(number)))
         };
-        let tables = self.context.catalog().tables();
-        tables.iter().any(wants)
-            || self.fullest(&tables).is_some()
+        agenda.has_work()
+            || agenda.unflushed() > self.most_unflushed()
+            || agenda.large().into_iter().any(wants_flush)
             || self.is_busy.load(Ordering::Relaxed)
             || commits.log().bytes_since_snapshot() > options.snapshot_bytes
             || commits.sync_is_due()
@@ -209,35 +209,58 @@ impl Scheduler {
     /// A flush of a partition that is due for one.
     fn find_flush(&self, tasks: &mut Tasks) -> Option<Flush> {
         debug_assert!(tasks.flush.is_none(), "a flush is chosen before the last one has ended");
-        let tables = self.context.catalog().tables();
-        let mut due: Vec<(&Arc<Table>, &Partition)> = Vec::new();
-        due.extend(tables.iter().filter_map(|table| Some((table, self.wanting_flush(table)?))));
-        due.extend(self.fullest(&tables));
-        let is_new = |(table, partition): &&(&Arc<Table>, &Partition)| {
-            !tasks.unflushed.contains(&table.place(partition))
+        let mut due = self.large();
+        due.extend(self.fullest());
+        let is_new = |(table, number): &&(Arc<Table>, u32)| {
+            !tasks.unflushed.contains(&table.place(table.partition(*number)))
         };
-        let next = due.iter().find(is_new).or_else(|| due.first()).copied();
-        let (table, partition) = next?;
+        let (table, number) = due.iter().find(is_new).or_else(|| due.first())?;
+        let partition = table.partition(*number);
         tasks.unflushed.remove(&table.place(partition));
         Some(Flush::new(table, partition))
     }
 
-    fn wanting_flush<'t>(&self, table: &'t Table) -> Option<&'t Partition> {
+    /// Partitions that exceed their own limit, by table id. Forgets those that no longer do.
+    fn large(&self) -> Vec<(Arc<Table>, u32)> {
+        let catalog = self.context.catalog();
+        let mut large = Vec::new();
+        for place in catalog.agenda().large() {
+            // Removed first: a commit that makes it large again from here on notes it again.
+            catalog.agenda().remove_large(place);
+            let Some((table, number)) = catalog.at_place(place) else { continue };
+            table.recount(table.partition(number));
+            if self.wants_flush(&table, table.partition(number)) {
+                large.push((table, number));
+            }
+        }
+        large
+    }
+
+    fn wants_flush(&self, table: &Table, partition: &Partition) -> bool {
         let oldest = || self.context.snapshots().oldest();
-        table.wanting_flush(self.context.options().flush_bytes, oldest)
+        table.wants_flush(partition, self.context.options().flush_bytes, oldest)
     }
 
     /// Whether the rowstores have grown so far that writers must help to flush them.
     pub fn is_behind(&self) -> bool {
         let limit = self.context.options().flush_bytes.saturating_mul(BEHIND_ROWSTORES);
-        unflushed(&self.context.catalog().tables()).0 > limit
+        self.context.catalog().agenda().unflushed() > limit
     }
 
-    /// The partition with the most unflushed bytes, if all tables together exceed the limit.
-    fn fullest<'t>(&self, tables: &'t [Arc<Table>]) -> Option<(&'t Arc<Table>, &'t Partition)> {
-        let limit = self.context.options().flush_bytes.saturating_mul(FULL_ROWSTORES);
-        let (sum, fullest) = unflushed(tables);
-        fullest.filter(|_| sum > limit)
+    /// Limit for the unflushed bytes of all tables together.
+    fn most_unflushed(&self) -> usize {
+        self.context.options().flush_bytes.saturating_mul(FULL_ROWSTORES)
+    }
+
+    /// The partition with the most unflushed bytes, if all tables together exceed the limit. Only
+    /// then are all of them visited.
+    fn fullest(&self) -> Option<(Arc<Table>, u32)> {
+        if self.context.catalog().agenda().unflushed() <= self.most_unflushed() {
+            return None;
+        }
+        let tables = self.context.catalog().tables();
+        let (table, partition) = unflushed(&tables)?;
+        Some((table.clone(), partition.number()))
     }
 
     /// Starts the next task if none is in progress: a merge, else an index part, else a hash table.
@@ -246,14 +269,16 @@ impl Scheduler {
             tasks.merge = self.find_merge(tasks)?;
         }
         if tasks.merge.is_none() && tasks.part.is_none() {
-            let tables = self.context.catalog().tables();
-            tasks.part = tables
-                .iter()
-                .find_map(|table| part_build::start(&self.context, table, &tasks.failed));
+            let due = self.context.catalog().with_work(Work::IndexParts);
+            tasks.part = due.iter().find_map(|(table, number)| {
+                let partition = table.partition(*number);
+                part_build::start(&self.context, table, partition, &tasks.failed)
+            });
         }
         if tasks.merge.is_none() && tasks.part.is_none() && tasks.hash.is_none() {
-            for table in self.context.catalog().tables() {
-                tasks.hash = hash_build::start(&self.context, &table)?;
+            for (table, number) in self.context.catalog().with_work(Work::HashTables) {
+                let partition = table.partition(number);
+                tasks.hash = hash_build::start(&self.context, &table, partition)?;
                 if tasks.hash.is_some() {
                     break;
                 }
@@ -263,14 +288,13 @@ impl Scheduler {
     }
 
     fn find_merge(&self, tasks: &mut Tasks) -> Result<Option<Merge>> {
-        for table in self.context.catalog().tables() {
-            for partition in table.partitions() {
-                if !partition.take_need(Work::Merge) {
-                    continue;
-                }
-                if let Some(merge) = self.next_slice(tasks, &table, partition)? {
-                    return Ok(Some(merge));
-                }
+        for (table, number) in self.context.catalog().with_work(Work::Merge) {
+            let partition = table.partition(number);
+            if !partition.take_need(Work::Merge) {
+                continue;
+            }
+            if let Some(merge) = self.next_slice(tasks, &table, partition)? {
+                return Ok(Some(merge));
             }
         }
         Ok(None)
@@ -475,22 +499,22 @@ impl Scheduler {
     }
 }
 
-/// The unflushed bytes of all partitions of these tables, and the partition with the most.
-fn unflushed(tables: &[Arc<Table>]) -> (usize, Option<(&Arc<Table>, &Partition)>) {
-    let (mut sum, mut most) = (0usize, 0);
+/// The partition of these tables with the most unflushed bytes, if it has any. Counts all of them.
+fn unflushed(tables: &[Arc<Table>]) -> Option<(&Arc<Table>, &Partition)> {
+    let mut most = 0;
     let mut fullest = None;
     for table in tables {
         for partition in table.partitions() {
+            table.recount(partition);
             let bytes = partition.unflushed(table.entry_bytes(partition));
-            sum = sum.saturating_add(bytes);
             if bytes > most {
                 most = bytes;
                 fullest = Some((table, partition));
             }
         }
     }
-    debug_assert!(fullest.is_some() || sum == 0, "{sum} bytes to flush are in no partition");
-    (sum, fullest)
+    debug_assert!(fullest.is_some() == (most > 0), "{most} bytes to flush are in no partition");
+    fullest
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

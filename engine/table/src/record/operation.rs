@@ -35,7 +35,7 @@ impl FlushedRange {
 }
 
 /// A partition of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Place {
     pub table: TableId,
     pub partition: u32,

@@ -10,6 +10,7 @@ use crate::segments::bitmap_cache::BitmapCache;
 use crate::segments::files::SegmentFiles;
 use crate::segments::names::FileKind;
 use crate::segments::state::SegmentState;
+use crate::table::agenda::Agenda;
 use crate::table::partition::Partition;
 use crate::table::run::{find_overlap, one_run};
 use crate::table::version::Table;
@@ -57,7 +58,7 @@ pub(crate) fn open(host: &Host, options: &StoreOptions) -> Result<Recovered> {
     let files = SegmentFiles::new(store.clone(), log.clone(), cache, bitmaps, next.segment);
     let referenced = Set::default();
     let mut opening = Opening { files: &files, described: &described, options, referenced };
-    let mut contents = Contents::default();
+    let mut contents = Contents::new(Agenda::new(options.flush_bytes));
     for table in tables {
         contents.add(&opening.open_table(table, &parts)?, 0).map_err(taken_name)?;
     }

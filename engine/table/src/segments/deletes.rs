@@ -191,6 +191,11 @@ impl Deletes {
         debug_assert!(self.is_whole(), "deletes of commit {commit} are in no delta");
     }
 
+    /// Whether some snapshot may see fewer deletes than another.
+    pub fn has_deltas(&self) -> bool {
+        !self.deltas.is_empty()
+    }
+
     /// Folds deltas into the base that every snapshot from `oldest` on sees.
     pub fn fold(&mut self, oldest: Timestamp) {
         let old = self.deltas.partition_point(|(commit, _)| *commit <= oldest);

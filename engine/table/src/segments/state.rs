@@ -8,6 +8,7 @@ use crate::segments::deletes::{Deletes, Seen};
 use crate::segments::distinct::{DistinctValues, Estimate};
 use crate::segments::part::{Part, parts_of};
 use crate::segments::sync::{AtomicBool, AtomicU64, RwLock};
+use crate::visits;
 use nacre_segment::{ColumnMeta, OrderBounds, Segment};
 use nacre_types::hash::Set;
 use nacre_types::plant::{self, Bug};
@@ -173,11 +174,13 @@ impl SegmentState {
 
     /// Whether the segment is part of the table at `at`.
     pub fn exists_at(&self, at: Timestamp) -> bool {
+        visits::add();
         self.created.load(Ordering::Acquire) <= at && at < self.dropped.load(Ordering::Acquire)
     }
 
     /// Whether no commit has dropped it.
     pub fn is_current(&self) -> bool {
+        visits::add();
         self.dropped.load(Ordering::Acquire) == FOREVER
     }
 
@@ -295,9 +298,14 @@ impl SegmentState {
         deletes.fold(oldest);
     }
 
-    /// Folds deltas that no snapshot distinguishes any more.
-    pub(crate) fn fold(&self, oldest: Timestamp) {
-        self.deletes.write().unwrap_or_else(PoisonError::into_inner).fold(oldest);
+    /// Folds deltas that no snapshot distinguishes any more. Returns whether some are left.
+    pub(crate) fn fold(&self, oldest: Timestamp) -> bool {
+        if !self.has_deletes.load(Ordering::Acquire) {
+            return false;
+        }
+        let mut deletes = self.deletes.write().unwrap_or_else(PoisonError::into_inner);
+        deletes.fold(oldest);
+        deletes.has_deltas()
     }
 }
 

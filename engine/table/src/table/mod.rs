@@ -1,6 +1,7 @@
 //! Tables: one version of a schema, its partitions, their segments, and the assignment of rows to
 //! partitions.
 
+pub(crate) mod agenda;
 pub(crate) mod journal;
 pub(crate) mod partition;
 pub(crate) mod row_key;

@@ -7,26 +7,17 @@
 use crate::index::hash::table::HashTable;
 use crate::layout::key_filter;
 use crate::layout::table_layout::TableLayout;
+use crate::record::Place;
 use crate::segments::state::SegmentState;
 use crate::segments::sync::RwLock;
+use crate::table::agenda::{Agenda, WORKS, Work};
 use crate::table::segment_list::SegmentList;
+use crate::visits;
 use nacre_rowstore::{Key, Node, Rowstore};
 use nacre_segment::{Segment, SegmentBuilder};
 use nacre_types::{Error, Result, Timestamp, Value, invariant, limits};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError};
-
-/// Kinds of background work in a partition. A flag is set when a change may create work, and
-/// cleared by the scheduler before it looks for the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
-    /// The segments changed and may be worth merging.
-    Merge,
-    /// Segments may lack index parts.
-    IndexParts,
-    /// Hash tables may have to be built or merged.
-    HashTables,
-}
+use std::sync::{Arc, OnceLock, PoisonError};
 
 /// One partition of a table.
 pub struct Partition {
@@ -42,7 +33,13 @@ pub struct Partition {
     /// The oldest snapshot when the rowstore was last collected.
     collected_at: AtomicU64,
     /// Indexed by [`Work`].
-    work: [AtomicBool; 3],
+    work: [AtomicBool; WORKS],
+    /// The agenda of its store, once its table is in the catalog, and what it is called there.
+    agenda: OnceLock<(Arc<Agenda>, Place)>,
+    /// Unflushed bytes that the agenda counts.
+    counted: AtomicUsize,
+    /// Whether its table was dropped or emptied.
+    is_gone: AtomicBool,
 }
 
 impl Partition {
@@ -57,7 +54,10 @@ impl Partition {
             partitions: partitions as u64,
             left_by_flush: AtomicUsize::new(0),
             collected_at: AtomicU64::new(0),
-            work: [const { AtomicBool::new(true) }; 3],
+            work: [const { AtomicBool::new(true) }; WORKS],
+            agenda: OnceLock::new(),
+            counted: AtomicUsize::new(0),
+            is_gone: AtomicBool::new(false),
         }
     }
 
@@ -144,6 +144,7 @@ impl Partition {
 
     /// All segments that some snapshot may see.
     pub fn segments(&self) -> Arc<SegmentList> {
+        visits::add();
         self.segments.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -169,19 +170,71 @@ impl Partition {
         self.consider(Work::HashTables);
     }
 
+    /// Notes its work on the agenda of a store from now on. `entries` are bytes of index entries.
+    pub(crate) fn enlist(&self, agenda: &Arc<Agenda>, place: Place, entries: usize) {
+        debug_assert!(place.partition == self.number, "partition {} as {place:?}", self.number);
+        let (known, _) = self.agenda.get_or_init(|| (agenda.clone(), place));
+        invariant!(Arc::ptr_eq(known, agenda), "partition {} of two stores", self.number);
+        for work in [Work::Merge, Work::IndexParts, Work::HashTables, Work::Deltas] {
+            if self.may_need(work) {
+                agenda.add(work, place);
+            }
+        }
+        self.recount(entries);
+    }
+
+    /// Counts its rowstore no more, because its table was dropped or emptied.
+    pub(crate) fn leave_agenda(&self) {
+        // Set first: a transaction that recounts at the same time sees it, or is overwritten here.
+        self.is_gone.store(true, Ordering::SeqCst);
+        self.set_counted(0);
+    }
+
+    /// Counts its rowstore, with `entries` bytes of index entries, after a change.
+    pub(crate) fn recount(&self, entries: usize) {
+        let Some((agenda, place)) = self.agenda.get() else { return };
+        self.set_counted(self.unflushed(entries));
+        if self.is_gone.load(Ordering::SeqCst) {
+            self.set_counted(0);
+        } else if self.is_large(agenda.flush_bytes_of(self.partitions), entries) {
+            agenda.add_large(*place);
+        }
+    }
+
+    fn set_counted(&self, bytes: usize) {
+        if let Some((agenda, _)) = self.agenda.get() {
+            agenda.count(self.counted.swap(bytes, Ordering::SeqCst), bytes);
+        }
+    }
+
+    /// Whether the rowstore, with `entries` bytes of index entries, exceeds a limit.
+    pub(crate) fn is_large(&self, limit: usize, entries: usize) -> bool {
+        self.rowstore.bytes() + entries > limit
+    }
+
     /// Tells the scheduler to look for this work.
     pub(crate) fn consider(&self, work: Work) {
-        self.work[work as usize].store(true, Ordering::Relaxed);
+        if !self.work[work as usize].swap(true, Ordering::AcqRel)
+            && let Some((agenda, place)) = self.agenda.get()
+        {
+            agenda.add(work, *place);
+        }
     }
 
     /// Whether there may be work of this kind.
     pub(crate) fn may_need(&self, work: Work) -> bool {
-        self.work[work as usize].load(Ordering::Relaxed)
+        visits::add();
+        self.work[work as usize].load(Ordering::Acquire)
     }
 
     /// Like [`Partition::may_need`], and clears the flag because the caller looks for the work now.
     pub(crate) fn take_need(&self, work: Work) -> bool {
-        self.work[work as usize].swap(false, Ordering::Relaxed)
+        visits::add();
+        // In this order, work that comes up meanwhile is either looked for now, or noted again.
+        if let Some((agenda, place)) = self.agenda.get() {
+            agenda.remove(work, *place);
+        }
+        self.work[work as usize].swap(false, Ordering::AcqRel)
     }
 
     /// A segment by the number of its file.
@@ -198,17 +251,20 @@ impl Partition {
         entries: usize,
         oldest: impl Fn() -> Timestamp,
     ) -> bool {
+        visits::add();
         let bytes = self.rowstore.bytes() + entries;
         let left = self.left_by_flush.load(Ordering::Relaxed);
         if bytes < left {
             // Rows left by the flush have been rolled back since.
             self.left_by_flush.fetch_min(bytes, Ordering::Relaxed);
         }
-        bytes > limit && (bytes / 2 > left || oldest() > self.collected_at.load(Ordering::Relaxed))
+        self.is_large(limit, entries)
+            && (bytes / 2 > left || oldest() > self.collected_at.load(Ordering::Relaxed))
     }
 
     /// Bytes added to the rowstore and its index entries (`entries` bytes) since the last flush.
     pub(crate) fn unflushed(&self, entries: usize) -> usize {
+        visits::add();
         (self.rowstore.bytes() + entries).saturating_sub(self.left_by_flush.load(Ordering::Relaxed))
     }
 

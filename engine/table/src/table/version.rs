@@ -12,8 +12,9 @@ use crate::layout::rows::key_of;
 use crate::layout::table_layout::TableLayout;
 use crate::record::Place;
 use crate::segments::state::{FOREVER, SegmentState};
+use crate::table::agenda::{Agenda, Work};
 use crate::table::journal::Journals;
-use crate::table::partition::{Partition, Work};
+use crate::table::partition::Partition;
 use crate::table::row_key::RowKey;
 use crate::table::run::RunSegments;
 use crate::table::sharding::{Sharding, Share, partition_count};
@@ -387,18 +388,34 @@ impl Table {
         sizes.fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1))
     }
 
-    /// A partition whose rowstore exceeds its share of `flush_bytes`.
-    pub(crate) fn wanting_flush(
+    /// Whether the rowstore of a partition exceeds its share of `flush_bytes` and a flush may free
+    /// some of it.
+    pub(crate) fn wants_flush(
         &self,
+        partition: &Partition,
         flush_bytes: usize,
         oldest_snapshot: impl Fn() -> Timestamp,
-    ) -> Option<&Partition> {
+    ) -> bool {
         invariant!(!self.partitions.is_empty(), "table {} has no partition", self.schema().name);
         let limit = flush_bytes / self.partitions.len();
-        let wants = |p: &&Partition| {
-            p.wants_flush(limit, self.indexes.entry_bytes(p.number()), &oldest_snapshot)
-        };
-        self.partitions.iter().find(wants)
+        partition.wants_flush(limit, self.entry_bytes(partition), oldest_snapshot)
+    }
+
+    /// Notes the work of its partitions on the agenda of a store from now on.
+    pub(crate) fn enlist(&self, agenda: &Arc<Agenda>) {
+        for partition in self.partitions() {
+            partition.enlist(agenda, self.place(partition), self.entry_bytes(partition));
+        }
+    }
+
+    /// Counts the rowstores of its partitions no more.
+    pub(crate) fn leave_agenda(&self) {
+        self.partitions().iter().for_each(Partition::leave_agenda);
+    }
+
+    /// Counts the rowstore of a partition after a change.
+    pub(crate) fn recount(&self, partition: &Partition) {
+        partition.recount(self.entry_bytes(partition));
     }
 
     /// All segments that some snapshot may see, by partition.
@@ -556,10 +573,5 @@ impl Table {
     /// Tells the scheduler to look for a kind of work in every partition.
     pub(crate) fn consider(&self, work: Work) {
         self.partitions.iter().for_each(|partition| partition.consider(work));
-    }
-
-    /// Whether some partition may need work of a kind.
-    pub(crate) fn may_need(&self, work: Work) -> bool {
-        self.partitions.iter().any(|partition| partition.may_need(work))
     }
 }

@@ -102,7 +102,8 @@ pub(crate) fn build_indexes(store: &Store, table: &Arc<Table>) -> Result<()> {
     scheduler.abandon(&mut tasks);
     loop {
         let table = context.catalog().newest(table)?;
-        let Some(mut build) = part_build::start(context, &table, &Set::default()) else {
+        let start = |p| part_build::start(context, &table, p, &Set::default());
+        let Some(mut build) = table.partitions().iter().find_map(start) else {
             return Ok(());
         };
         while build.step(context)? == Progress::More {}
@@ -112,7 +113,9 @@ pub(crate) fn build_indexes(store: &Store, table: &Arc<Table>) -> Result<()> {
 /// Whether some rowstore of a table is due for a flush.
 pub(crate) fn wants_flush(store: &Store, table: &Table) -> bool {
     let context = store.context();
-    table.wanting_flush(context.options().flush_bytes, || context.snapshots().oldest()).is_some()
+    let oldest = || context.snapshots().oldest();
+    let wants = |p: &Partition| table.wants_flush(p, context.options().flush_bytes, oldest);
+    table.partitions().iter().any(wants)
 }
 
 /// The files as they are now, as a crash that loses nothing synced would leave them.

@@ -1,7 +1,7 @@
 //! Merges concurrent with other work, the order of segments, and bitmaps of old snapshots.
 
 use crate::segments::state::SegmentState;
-use crate::table::partition::Work;
+use crate::table::agenda::Work;
 use crate::tests::access::{build_indexes, last_commit, lock, merge, write_segment};
 use crate::tests::{batch, host, locate, open_with, options, row, scan, schema};
 use crate::{OnDuplicate, Store, StoreOptions, Table};
@@ -246,7 +246,7 @@ fn four() -> (Arc<Store>, Arc<Table>) {
     (store, table)
 }
 
-fn current(table: &Table) -> usize {
+pub(crate) fn current(table: &Table) -> usize {
     table.segments().iter().filter(|state| state.is_current()).count()
 }
 

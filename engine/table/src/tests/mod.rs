@@ -4,6 +4,7 @@
 mod access;
 mod beside;
 mod cache;
+mod costs;
 mod failed_syncs;
 mod flushes;
 mod forged;

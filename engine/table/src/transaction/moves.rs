@@ -10,7 +10,7 @@
 use crate::commit::commits::Commits;
 use crate::record;
 use crate::segments::state::SegmentState;
-use crate::table::partition::Work;
+use crate::table::agenda::Work;
 use crate::table::version::Table;
 use nacre_rowstore::{Node, Row};
 use nacre_types::hash::Map;
@@ -233,8 +233,10 @@ impl Moves {
             }
             for Leaving { partition, state, rows } in one.leaving.values() {
                 state.delete(commit, rows.clone(), oldest);
+                let partition = one.table.partition(*partition);
+                partition.consider(Work::Deltas);
                 if state.is_mostly_deleted() {
-                    one.table.partition(*partition).consider(Work::Merge);
+                    partition.consider(Work::Merge);
                 }
             }
             one.table.set_changed(commit);

@@ -7,6 +7,7 @@ use crate::table::partition::Partition;
 use crate::table::version::Table;
 use crate::transaction::hidden::{HiddenRows, SegmentRow};
 use nacre_rowstore::{Blocker, Change, LockError, Node, Owner};
+use nacre_types::hash::Set;
 use nacre_types::{Error, ErrorKind, Result, Timestamp, invariant};
 use std::sync::Arc;
 
@@ -241,10 +242,12 @@ impl WriteSet {
         debug_assert!(kept <= self.undo.len(), "{kept} of {} steps are kept", self.undo.len());
         let is_undone = self.undo.len() > kept;
         let mut released = false;
+        let undone = Partitions::of(&self.undo[kept..]);
         while self.undo.len() > kept {
             let Some(undo) = self.undo.pop() else { break };
             released |= self.undo_one(undo);
         }
+        undone.recount();
         if released {
             self.wake_waiters();
         }
@@ -337,6 +340,28 @@ impl WriteSet {
     }
 }
 
+/// The partitions of some writes.
+struct Partitions(Vec<(Arc<Table>, u32)>);
+
+impl Partitions {
+    fn of(writes: &[Undo]) -> Partitions {
+        let mut all: Vec<(Arc<Table>, u32)> = Vec::new();
+        let mut known = Set::default();
+        for write in writes {
+            if known.insert((write.table.id(), write.partition)) {
+                all.push((write.table.clone(), write.partition));
+            }
+        }
+        debug_assert!(all.len() <= writes.len(), "more partitions than writes");
+        Partitions(all)
+    }
+
+    /// Counts their rowstores after a change.
+    fn recount(&self) {
+        self.0.iter().for_each(|(table, number)| table.recount(table.partition(*number)));
+    }
+}
+
 /// The rows written by a commit.
 pub(super) struct Written(Vec<Undo>);
 
@@ -344,5 +369,6 @@ impl Written {
     /// Frees row versions that no snapshot from `oldest` on sees.
     pub fn collect(&self, oldest: Timestamp) {
         self.0.iter().for_each(|undo| undo.collect(oldest));
+        Partitions::of(&self.0).recount();
     }
 }
