@@ -14,7 +14,7 @@ use crate::options::Options;
 use nacre_native::block_on;
 use nacre_testing::Random;
 use nacredb::{Database, Value};
-use rusqlite::TransactionImmediate;
+use rusqlite::TransactionBehavior::Immediate;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
