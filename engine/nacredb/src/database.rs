@@ -55,6 +55,9 @@ pub struct Options {
     /// Row locks taken by transactions since its last round that a bulk load looks at while all
     /// commits wait.
     pub load_rest: usize,
+    /// Number of rows from which on a statement deletes rows of segments by a bit each, instead of
+    /// logging and locking them one by one.
+    pub bulk_rows: usize,
     /// Whether to open a database although commits at the end of its log are missing, instead of failing with
     /// `corrupt`. [`Database::losses`] says what was given up.
     pub accept_loss: bool,
@@ -78,6 +81,7 @@ impl Default for Options {
             morsel_rows: Threads::ONE.morsel_rows,
             lock_timeout_ms: 10_000,
             load_rest: store.load_rest,
+            bulk_rows: store.bulk_rows,
             accept_loss: false,
         }
     }
@@ -151,6 +155,7 @@ impl Database {
             snapshot_bytes: options.snapshot_bytes,
             partitions: options.partitions,
             load_rest: options.load_rest,
+            bulk_rows: options.bulk_rows,
             accept_loss: options.accept_loss,
         };
         let store = Store::open(host.clone(), store_options)?;

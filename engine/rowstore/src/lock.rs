@@ -27,9 +27,9 @@ pub struct Blocker {
 }
 
 impl Blocker {
-    /// Captures the release count. The caller then checks the lock again: if it is still held, its
-    /// release is counted after this.
-    pub(crate) fn new(owner: Arc<Owner>) -> Blocker {
+    /// Captures the release count. The caller then checks the lock again, or keeps it from being
+    /// released meanwhile: if it is still held, its release is counted after this.
+    pub fn new(owner: Arc<Owner>) -> Blocker {
         Blocker { releases: owner.releases.load(Ordering::Acquire), owner }
     }
 

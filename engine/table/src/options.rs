@@ -44,6 +44,9 @@ pub struct StoreOptions {
     pub partitions: usize,
     /// Row locks taken since its last round that a load looks at under the commit lock.
     pub load_rest: usize,
+    /// A statement that deletes at least this many rows sets delete bits of those in segments
+    /// instead of moving them to the rowstore.
+    pub bulk_rows: usize,
     /// Whether to open a database although commits at the end of its log are missing.
     pub accept_loss: bool,
 }
@@ -61,6 +64,7 @@ impl Default for StoreOptions {
             hash_from: 8.0,
             partitions: 0,
             load_rest: 256,
+            bulk_rows: 1 << 14,
             accept_loss: false,
         }
     }

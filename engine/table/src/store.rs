@@ -300,6 +300,11 @@ impl Store {
         BulkLoad::create_table(&self.loader, schema)
     }
 
+    /// The number of rows from which on a statement deletes them together.
+    pub fn bulk_rows(&self) -> usize {
+        self.loader.options().bulk_rows
+    }
+
     /// Whether [`Store::maintain`] has something to do.
     pub fn needs_maintenance(&self) -> bool {
         self.scheduler.needs_maintenance()

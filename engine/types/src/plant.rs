@@ -45,10 +45,12 @@ pub enum Bug {
     RunOverlap,
     /// A load does not look at rows that were written since its last round.
     LoadPhaseTwo,
+    /// The record of a transaction that deletes rows of segments together names every other segment.
+    HalfHugeUpdate,
 }
 
 /// All bugs with their names on the command line.
-pub const BUGS: [(&str, Bug); 18] = [
+pub const BUGS: [(&str, Bug); 19] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
     ("stale-bitmap", Bug::StaleBitmap),
@@ -67,6 +69,7 @@ pub const BUGS: [(&str, Bug); 18] = [
     ("flush-slice", Bug::FlushSlice),
     ("run-overlap", Bug::RunOverlap),
     ("load-phase-two", Bug::LoadPhaseTwo),
+    ("half-huge-update", Bug::HalfHugeUpdate),
 ];
 
 /// Whether a bug is planted.

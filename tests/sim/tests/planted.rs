@@ -32,6 +32,7 @@ fn every_planted_bug_is_found() {
         "flush-slice",
         "run-overlap",
         "load-phase-two",
+        "half-huge-update",
     ] {
         plant(bug).unwrap();
         let found = (1..=SEEDS).find(|seed| run(&plan(*seed), false).failure.is_some());

@@ -7,6 +7,7 @@ mod plan;
 mod profile;
 mod returning;
 mod row_types;
+mod target_rows;
 pub(crate) mod upsert;
 mod write;
 

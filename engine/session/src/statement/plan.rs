@@ -1,5 +1,7 @@
 //! Runs a plan to its end: returns its rows, or the locators of target rows.
 
+use super::returning::Returned;
+use super::target_rows::TargetRows;
 use crate::result::{ResultKind, StatementResult};
 use nacre_column::Batch;
 use nacre_exec::{Context, Reservation, build, build_locating};
@@ -51,4 +53,25 @@ pub(crate) fn locate(plan: &Plan, context: &Context<'_>) -> Result<Vec<LocatedRo
         found.push(LocatedRows { rows, locators });
     }
     Ok(found)
+}
+
+/// The rows that a statement is about to delete. Collects their values in `returned` if set.
+pub(super) fn find_targets(
+    plan: &Plan,
+    context: &Context<'_>,
+    mut returned: Option<&mut Returned>,
+) -> Result<TargetRows> {
+    let mut operator = build_locating(plan, context)?;
+    let mut targets = TargetRows::default();
+    let (mut bytes, mut held) = (0usize, Reservation::default());
+    while let Some((rows, locators)) = operator.next(context)? {
+        debug_assert!(rows.rows == locators.len(), "{} rows, {} places", rows.rows, locators.len());
+        targets.add(locators);
+        if let Some(returned) = &mut returned {
+            bytes += rows.memory_bytes(returned.last());
+            returned.push(rows);
+        }
+        context.reserve(&mut held, "the statement's rows", bytes + targets.bytes())?;
+    }
+    Ok(targets)
 }

@@ -1,9 +1,10 @@
 //! Statements that write rows. They finish reading before the first write.
 
 use super::insert;
-use super::plan::{LocatedRows, collect, locate};
+use super::plan::{LocatedRows, collect, find_targets, locate};
 use super::returning::Returned;
 use super::row_types::{in_batches, in_table_types};
+use super::target_rows::TargetRows;
 use super::upsert::{self, Upsert};
 use crate::execution::Execution;
 use nacre_column::{Batch, Values, Vector};
@@ -61,11 +62,8 @@ pub(crate) fn run(
             update(transaction, table, &changes, assignments.iter().map(|(at, _)| *at))
         }
         WriteStatement::Delete { table, input } => {
-            let found = locate(input, &execution.context(transaction))?;
-            if let Some(returned) = returned {
-                returned.extend(found.iter().map(|found| found.rows.clone()));
-            }
-            delete(transaction, table, &found)
+            let targets = find_targets(input, &execution.context(transaction), returned)?;
+            delete(transaction, table, &targets, execution)
         }
         WriteStatement::Change { table, target, rows, matches, columns } => {
             let context = execution.context(transaction);
@@ -75,7 +73,11 @@ pub(crate) fn run(
             let changes = change.rows(&found, &matched, returned);
             match columns {
                 Some(columns) => update(transaction, table, &changes, columns.iter().copied()),
-                None => delete(transaction, table, &changes),
+                None => {
+                    let mut targets = TargetRows::default();
+                    targets.add(changes.into_iter().flat_map(|change| change.locators));
+                    delete(transaction, table, &targets, execution)
+                }
             }
         }
     }
@@ -138,17 +140,33 @@ fn update(
     Ok(affected)
 }
 
+/// Deletes rows: many in segments by a bit each, others one by one.
 fn delete(
     transaction: &mut Transaction,
     table: &Arc<TableSchema>,
-    rows: &[LocatedRows],
+    targets: &TargetRows,
+    execution: &Execution<'_>,
 ) -> Result<u64> {
     let target = transaction.table_of(table)?;
-    lock_together(transaction, &target, rows)?;
+    let is_bulk = targets.len() >= execution.store().bulk_rows() as u64;
+    let all: Vec<RowLocator>;
+    let locators = match is_bulk {
+        true => targets.memory(),
+        false => {
+            all = targets.locators().collect();
+            &all
+        }
+    };
     let mut affected = 0;
-    for found in rows {
-        affected += transaction.delete(&target, &found.locators)?;
+    for locators in locators.chunks(MOVED_TOGETHER) {
+        execution.check_cancelled()?;
+        affected += transaction.delete(&target, locators)?;
     }
+    for ((partition, segment), rows) in targets.segments().filter(|_| is_bulk) {
+        execution.check_cancelled()?;
+        affected += transaction.delete_together(&target, partition, segment, rows)?;
+    }
+    invariant!(affected == targets.len(), "{affected} of {} rows are deleted", targets.len());
     Ok(affected)
 }
 

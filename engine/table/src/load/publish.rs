@@ -229,7 +229,11 @@ impl Publication {
         if let Some(blocker) = self.watch.lock(load, &self.staged)? {
             return Ok(Err(blocker));
         }
-        Ok(Ok(self.outcome(load)))
+        let outcome = self.outcome(load);
+        // Another transaction may be about to delete a row that is replaced.
+        let claimed =
+            |one: &ReplacedRows| one.state.claims().blocker_of_any(self.owner(), &one.rows);
+        Ok(outcome.replaced.iter().find_map(claimed).map_or(Ok(outcome), Err))
     }
 
     fn outcome(&mut self, load: Load<'_>) -> Outcome {

@@ -9,7 +9,8 @@
 //!
 //! A slice is a state machine: each step reads or writes a bounded number of blocks, so that a
 //! thread running steps between statements is soon free again. It is abandoned, and its file is
-//! removed, when its table is dropped or truncated or the database is closed.
+//! removed, when its table is dropped or truncated, a transaction claims rows of its sources, or the
+//! database is closed.
 //!
 //! Concurrent deletes are found by comparing each source's deletes with those when it was opened,
 //! and are applied to the new segments. Row numbers change, so deletes are remapped by key: most of
@@ -69,7 +70,7 @@ pub(crate) struct Merge {
 }
 
 impl Merge {
-    /// Starts a slice; `None` if the table was changed.
+    /// Starts a slice; `None` if the table was changed, or a transaction has claimed rows of it.
     pub fn new(
         context: &TaskContext,
         table: &Arc<Table>,
@@ -86,6 +87,9 @@ impl Merge {
             "a segment is rewritten from {} runs",
             slice.sources.len()
         );
+        if slice.sources.iter().any(|run| run.has_claims()) {
+            return Ok(None);
+        }
         let (layout, columns) = (table.layout(), table.layout().segment_columns());
         // All sources together hold about one segment in memory.
         let share = context.options().segment_bytes / slice.sources.len().max(1);
@@ -171,13 +175,22 @@ impl Merge {
         self.files.abandon(context.files());
     }
 
-    /// Whether the table still has the partition being merged. If columns were added or dropped,
+    /// Whether the table still has the partition being merged, and no transaction is about to delete
+    /// rows that are merged. If columns were added or dropped,
     /// the new segments have those of the version at the start of the slice.
     fn is_wanted(&self, context: &TaskContext) -> bool {
         context
             .catalog()
             .newest(&self.table)
             .is_ok_and(|newest| newest.shares_partitions(&self.table))
+            && !self.has_claims()
+    }
+
+    /// Whether rows that the slice takes are claimed. They must stay where they are; the merge goes
+    /// on once they are given back.
+    fn has_claims(&self) -> bool {
+        self.opened().any(|opened| opened.state.claims().is_any())
+            || self.adopted.iter().any(|state| state.claims().is_any())
     }
 
     /// The rows to merge are above those that the output has.

@@ -301,14 +301,17 @@ impl Scheduler {
     }
 
     /// The runs of a partition that can be merged: not those with a segment that is not visible yet,
-    /// because its commit may still fail, nor the one to which a flush adds segments.
+    /// because its commit may still fail, nor the one to which a flush adds segments, nor those with
+    /// rows that a transaction is about to delete.
     fn mergeable(&self, tasks: &Tasks, place: Place, list: &SegmentList) -> Vec<Arc<Run>> {
         let visible = self.context.snapshots().visible();
         let flush = tasks.flush.as_ref().filter(|flush| flush.place() == place);
         let flushed = flush.and_then(Flush::run);
         let is_there = |state: &Arc<SegmentState>| state.exists_at(visible) && state.is_current();
         let is_mergeable = |run: &&Arc<Run>| {
-            Some(run.place().number) != flushed && run.states().iter().all(is_there)
+            Some(run.place().number) != flushed
+                && run.states().iter().all(is_there)
+                && !run.has_claims()
         };
         list.runs().iter().filter(is_mergeable).cloned().collect()
     }
@@ -323,7 +326,8 @@ impl Scheduler {
         debug_assert!(tasks.merge.is_none(), "a slice is chosen before the last one has ended");
         let (place, list) = (table.place(partition), partition.segments());
         let runs = self.mergeable(tasks, place, &list);
-        if runs.len() < list.runs().len() {
+        // Giving claims back makes the scheduler look again.
+        if runs.len() < list.runs().iter().filter(|run| !run.has_claims()).count() {
             partition.consider(Work::Merge);
         }
         match tasks.goals.next(place, &list, &runs, self.context.options()) {
@@ -403,6 +407,11 @@ impl Scheduler {
             let table = self.context.catalog().newest(table)?;
             let partition = table.partition(number);
             let (place, list) = (table.place(partition), partition.segments());
+            if list.runs().iter().any(|run| run.has_claims()) {
+                tasks.goals.forget(place);
+                self.abandon_merge(&mut tasks);
+                return Err(table.being_deleted());
+            }
             if !is_planned || tasks.merge.as_ref().is_some_and(|merge| merge.place() != place) {
                 self.abandon_merge(&mut tasks);
             }

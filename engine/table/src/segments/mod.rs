@@ -2,6 +2,7 @@
 //! their delete bitmaps and index parts, and their garbage collection.
 
 pub(crate) mod bitmap_cache;
+pub(crate) mod claims;
 mod deletes;
 pub(crate) mod distinct;
 pub(crate) mod files;

@@ -4,6 +4,7 @@
 use crate::layout::columns::KEY_FILTER_COLUMN;
 use crate::record::NewPart;
 use crate::segments::bitmap_cache::BitmapCache;
+use crate::segments::claims::Claims;
 use crate::segments::deletes::{Deletes, Seen};
 use crate::segments::distinct::{DistinctValues, Estimate};
 use crate::segments::part::{Part, parts_of};
@@ -38,6 +39,7 @@ pub struct SegmentState {
     has_deletes: AtomicBool,
     /// The cache for bitmaps of old snapshots.
     merged: Option<Arc<BitmapCache>>,
+    claims: Claims,
     /// Its index parts, in its own file or in separate files.
     parts: RwLock<Vec<Arc<Part>>>,
     /// Position of the filter of its keys.
@@ -61,6 +63,7 @@ impl SegmentState {
             has_deletes: AtomicBool::new(!all.is_empty()),
             deletes: RwLock::new(Deletes::new(all)),
             merged: None,
+            claims: Claims::default(),
             distinct: DistinctValues::default(),
         }
     }
@@ -94,6 +97,11 @@ impl SegmentState {
     /// Caches bitmaps of old snapshots in `merged`.
     pub(crate) fn with_bitmaps(self, merged: &Arc<BitmapCache>) -> SegmentState {
         SegmentState { merged: Some(merged.clone()), ..self }
+    }
+
+    /// The rows that transactions are about to delete together.
+    pub(crate) fn claims(&self) -> &Claims {
+        &self.claims
     }
 
     /// The number of its file.

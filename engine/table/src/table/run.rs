@@ -71,6 +71,11 @@ impl Run {
         self.is_filtered
     }
 
+    /// Whether a transaction is about to delete rows of it.
+    pub fn has_claims(&self) -> bool {
+        self.states.iter().any(|state| state.claims().is_any())
+    }
+
     /// Its segments that no commit has dropped.
     pub fn current(&self) -> RunSegments {
         let current = self.states.iter().filter(|state| state.is_current());

@@ -261,6 +261,16 @@ impl Table {
         .with_hint("retry the transaction")
     }
 
+    /// The error for moving rows that another transaction is about to delete.
+    pub(crate) fn being_deleted(&self) -> Error {
+        Error::conflict(format!(
+            "rows of table {} are being deleted by another transaction",
+            self.schema().name
+        ))
+        .with_table(self.schema().name.clone())
+        .with_hint("retry once that transaction has ended")
+    }
+
     /// Timestamp of the last commit that changed the table, in any version.
     pub(crate) fn changed(&self) -> Timestamp {
         self.changed.load(Ordering::Acquire)

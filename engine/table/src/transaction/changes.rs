@@ -122,7 +122,7 @@ fn insert_unique(core: &mut Core, table: &Arc<Table>, key: &[Value], row: Row) -
 
 /// Whether a segment currently holds the row of a key that this transaction has locked.
 fn is_in_segments(
-    core: &Core,
+    core: &mut Core,
     table: &Table,
     partition: &Partition,
     key: &[Value],
@@ -134,9 +134,17 @@ fn is_in_segments(
     );
     let mut before: Option<Arc<SegmentState>> = None;
     loop {
-        let Some((state, _)) = partition.find_newest(table.layout(), key)? else {
+        let Some((state, row)) = partition.find_newest(table.layout(), key)? else {
             return Ok(false);
         };
+        if state.claims().is_own(core.writes().owner(), row) {
+            return Ok(false);
+        }
+        if let Some(blocker) = state.claims().blocker(core.writes().owner(), row) {
+            let name = &table.schema().name;
+            let message = format!("a row of table {name} is locked by another transaction");
+            return Err(core.writes_mut().blocked_by(blocker, message));
+        }
         let again = before.is_some_and(|before| Arc::ptr_eq(&before, &state));
         if again || state.created() <= core.commits().snapshots().visible() {
             return Ok(true);

@@ -43,6 +43,11 @@ impl Core {
         &self.manager
     }
 
+    /// State shared with other transactions, beside changes of this one.
+    pub fn shared_manager(&self) -> Arc<TransactionManager> {
+        self.manager.clone()
+    }
+
     /// The commit pipeline.
     pub fn commits(&self) -> &Commits {
         self.manager.commits()
@@ -108,7 +113,7 @@ impl Core {
             self.at()
         );
         let mut payload = record::begin(0);
-        if self.writes.log(&mut payload) == 0 {
+        if self.writes.log(&mut payload)? == 0 {
             return Ok(());
         }
         let manager = self.manager.clone();
@@ -127,7 +132,7 @@ impl Core {
                 committed.commit,
                 self.at()
             );
-            self.writes.stamp(committed.commit);
+            self.writes.stamp(committed.commit, commits.snapshots().oldest());
             committed
         };
         // Locks are kept until the commit is durable, so that no other transaction depends on a

@@ -10,12 +10,14 @@ use crate::read::equal::{self, Equal, FoundRows};
 use crate::read::view::{RowLocator, TableView};
 use crate::table::row_key::RowKey;
 use crate::table::version::Table;
+use crate::transaction::claiming::{self, SeenRows};
 use crate::transaction::core::Core;
 use crate::transaction::manager::TransactionManager;
 use crate::transaction::{changes, keyed, unique};
 use nacre_column::Batch;
 use nacre_rowstore::{Blocker, Owner};
 use nacre_types::{Error, IndexId, Result, TableSchema, Timestamp, Value, invariant};
+use roaring::RoaringBitmap;
 use std::sync::Arc;
 
 /// A point in a transaction to roll back to.
@@ -209,6 +211,18 @@ impl Transaction {
     /// Deletes rows.
     pub fn delete(&mut self, table: &Arc<Table>, locators: &[RowLocator]) -> Result<u64> {
         changes::delete(&mut self.0, table, locators)
+    }
+
+    /// Deletes rows of a segment, as [`RowLocator::Segment`] names them, together: a bit for each
+    /// instead of a copy in memory.
+    pub fn delete_together(
+        &mut self,
+        table: &Arc<Table>,
+        partition: u32,
+        segment: u64,
+        rows: &RoaringBitmap,
+    ) -> Result<u64> {
+        claiming::delete(&mut self.0, table, SeenRows { partition, segment, rows })
     }
 
     /// Deletes the visible rows that have the same primary key, or one of the same unique values,

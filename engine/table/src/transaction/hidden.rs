@@ -23,6 +23,28 @@ impl HiddenRows {
         self.0.entry((table.id(), hidden.segment)).or_default().insert(hidden.row)
     }
 
+    /// Hides rows that are not hidden.
+    pub fn insert_all(&mut self, table: &Table, segment: u64, rows: &RoaringBitmap) {
+        debug_assert!(!rows.is_empty(), "no row of segment {segment} is hidden");
+        let hidden = self.0.entry((table.id(), segment)).or_default();
+        debug_assert!(hidden.is_disjoint(rows), "a row of segment {segment} is hidden twice");
+        *hidden |= rows;
+    }
+
+    /// Unhides rows.
+    pub fn remove_all(&mut self, table: &Table, segment: u64, rows: &RoaringBitmap) {
+        let key = (table.id(), segment);
+        let Some(hidden) = self.0.get_mut(&key) else {
+            debug_assert!(false, "no row of segment {segment} is hidden");
+            return;
+        };
+        debug_assert!(rows.is_subset(hidden), "rows of segment {segment} are not hidden");
+        *hidden -= rows;
+        if hidden.is_empty() {
+            self.0.remove(&key);
+        }
+    }
+
     /// Whether no row is hidden.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

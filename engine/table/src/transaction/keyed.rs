@@ -270,7 +270,7 @@ fn insert_locked(
 }
 
 /// Checks new rows, and moves the rows they replace into memory.
-fn check_and_move(core: &Core, table: &Arc<Table>, taken: &[Replacement]) -> Result<()> {
+fn check_and_move(core: &mut Core, table: &Arc<Table>, taken: &[Replacement]) -> Result<()> {
     let mut moves = Vec::new();
     for Replacement { locked, old, new } in taken {
         table.schema().check_row(new)?;

@@ -121,7 +121,7 @@ fn lock_one(
 }
 
 /// Moves rows from segments to the rowstore, following them through concurrent merges.
-pub(super) fn move_all(core: &Core, table: &Arc<Table>, rows: &[RowToMove<'_>]) -> Result<()> {
+pub(super) fn move_all(core: &mut Core, table: &Arc<Table>, rows: &[RowToMove<'_>]) -> Result<()> {
     debug_assert!(
         rows.iter().all(|row| row.locked.node.pending().is_none()),
         "a row that this transaction has changed is to be moved"
@@ -144,9 +144,11 @@ fn has_key(table: &Table, key: &[u8], row: &Row) -> bool {
 /// Moves rows from segments to the rowstore. This transaction has locked their nodes, so no other
 /// moves them and flushes skip them. Returns `false` if a merge replaced one of the segments
 /// meanwhile; some rows may then have been moved.
-fn move_rows(core: &Core, table: &Arc<Table>, rows: &[RowToMove<'_>]) -> Result<bool> {
+fn move_rows(core: &mut Core, table: &Arc<Table>, rows: &[RowToMove<'_>]) -> Result<bool> {
     let all: Vec<usize> = (0..table.schema().columns.len()).collect();
-    let (layout, moves) = (table.layout(), core.manager().moves());
+    let layout = table.layout();
+    let manager = core.shared_manager();
+    let moves = manager.moves();
     let mut one = Move::new(table);
     for RowToMove { locked: LockedRow { partition, node, hides: hint, .. }, seen } in rows {
         debug_assert!(node.is_locked_by(core.writes().owner()), "a row is moved without its lock");
@@ -174,6 +176,11 @@ fn move_rows(core: &Core, table: &Arc<Table>, rows: &[RowToMove<'_>]) -> Result<
                 (state, row, None)
             }
         };
+        if let Some(blocker) = state.claims().blocker(core.writes().owner(), row) {
+            let name = &table.schema().name;
+            let message = format!("a row of table {name} is locked by another transaction");
+            return Err(core.writes_mut().blocked_by(blocker, message));
+        }
         let copy: Row = match seen {
             // Rows of segments never change.
             Some(values) => layout.rows().encode(values)?.into(),

@@ -1,6 +1,8 @@
 //! Transactions: snapshot isolation, row locks, first committer wins.
 
 mod changes;
+mod claimed;
+mod claiming;
 mod core;
 pub(crate) mod handle;
 mod hidden;

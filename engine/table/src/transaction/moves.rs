@@ -111,10 +111,12 @@ impl Move {
         if let Err(error) = self.table.check_newest() {
             return Outcome::Failed(error);
         }
-        // A merge may have replaced the segment, or a bulk load the row.
+        // A merge may have replaced the segment, or a bulk load the row, or another transaction may
+        // be about to delete it.
         let there = |leaving: &Leaving| {
             leaving.state.is_current()
-                && !leaving.rows.iter().any(|row| leaving.state.is_deleted(row))
+                && leaving.state.all_deleted().is_disjoint(&leaving.rows)
+                && !leaving.state.claims().has_any(&leaving.rows)
         };
         if self.leaving.values().all(there) { Outcome::Moved } else { Outcome::Overtaken }
     }

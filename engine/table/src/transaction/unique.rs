@@ -236,9 +236,11 @@ fn meet_in_segment(
     let mut settled = state.created() <= core.commits().snapshots().visible();
     loop {
         let is_deleted = state.is_deleted(row);
+        let is_leaving = state.claims().is_own(&owner, row);
         match partition.rowstore().get(&row_key) {
             Some(node) if is_deleted || is_here(&node) => return meet(core, wanted, &node),
             None if is_deleted => return Ok(()),
+            _ if is_leaving => return Ok(()),
             node => {
                 let blocker = node.and_then(|node| node.blocker());
                 let other = blocker.filter(|blocker| !Arc::ptr_eq(blocker.owner(), &owner));
@@ -246,6 +248,9 @@ fn meet_in_segment(
                     return Err(blocked_by(core, wanted, holder));
                 }
             }
+        }
+        if let Some(holder) = state.claims().blocker(&owner, row) {
+            return Err(blocked_by(core, wanted, holder));
         }
         if settled {
             return Err(duplicate(wanted));

@@ -5,10 +5,12 @@ use crate::record;
 use crate::table::journal::TakenLock;
 use crate::table::partition::Partition;
 use crate::table::version::Table;
+use crate::transaction::claimed::ClaimedRows;
 use crate::transaction::hidden::{HiddenRows, SegmentRow};
 use nacre_rowstore::{Blocker, Change, LockError, Node, Owner};
 use nacre_types::hash::Set;
-use nacre_types::{Error, ErrorKind, Result, Timestamp, invariant};
+use nacre_types::plant::{self, Bug};
+use nacre_types::{Error, ErrorKind, Result, TableId, Timestamp, invariant};
 use std::sync::Arc;
 
 /// A row locked for writing.
@@ -22,7 +24,24 @@ pub(super) struct LockedRow {
     pub hides: Option<SegmentRow>,
 }
 
-/// An undo step: one write to a node.
+/// An undo step.
+enum Step {
+    /// One write to a node.
+    Write(Undo),
+    /// Rows of one segment that are deleted together.
+    Claim(ClaimedRows),
+}
+
+impl Step {
+    fn table(&self) -> &Arc<Table> {
+        match self {
+            Step::Write(undo) => &undo.table,
+            Step::Claim(claimed) => &claimed.table,
+        }
+    }
+}
+
+/// One write to a node.
 struct Undo {
     table: Arc<Table>,
     partition: u32,
@@ -51,7 +70,7 @@ impl Undo {
 /// The locks and writes of a transaction.
 pub(super) struct WriteSet {
     owner: Arc<Owner>,
-    undo: Vec<Undo>,
+    undo: Vec<Step>,
     hidden: HiddenRows,
     /// The holder of the lock on which the last write failed.
     blocker: Option<Blocker>,
@@ -152,7 +171,7 @@ impl WriteSet {
                     debug_assert!(node.newest().is_none(), "a claimed value has a row");
                     let index = index.id();
                     table.journals().note(|| TakenLock::Value { index, node: node.clone() });
-                    self.undo.push(Undo {
+                    self.undo.push(Step::Write(Undo {
                         table: table.clone(),
                         partition,
                         node,
@@ -160,7 +179,7 @@ impl WriteSet {
                         locked: true,
                         hidden: None,
                         claim: Some(index_at),
-                    });
+                    }));
                     return Ok(());
                 }
                 Ok(false) => return Ok(()),
@@ -187,7 +206,7 @@ impl WriteSet {
         let hidden = hides.filter(|row| self.hidden.insert(table, *row));
         let previous = node.set_pending(Some(change));
         invariant!(!fresh || previous.is_none(), "a row had a change before it was locked");
-        self.undo.push(Undo {
+        self.undo.push(Step::Write(Undo {
             table: table.clone(),
             partition,
             node,
@@ -195,7 +214,7 @@ impl WriteSet {
             locked: fresh,
             hidden,
             claim: None,
-        });
+        }));
     }
 
     /// Keeps a lock without a change, until the statement or the transaction releases it.
@@ -203,7 +222,7 @@ impl WriteSet {
         let LockedRow { partition, node, fresh: locked, .. } = row;
         debug_assert!(node.is_locked_by(&self.owner), "a lock is kept that is not held");
         if locked {
-            self.undo.push(Undo {
+            self.undo.push(Step::Write(Undo {
                 table: table.clone(),
                 partition,
                 node,
@@ -211,8 +230,19 @@ impl WriteSet {
                 locked,
                 hidden: None,
                 claim: None,
-            });
+            }));
         }
+    }
+
+    /// Deletes rows of a segment that this owner has just claimed.
+    pub fn leave(&mut self, claimed: ClaimedRows) {
+        debug_assert!(
+            claimed.state.claims().has_all(&self.owner, &claimed.rows),
+            "rows of segment {} are deleted without their locks",
+            claimed.state.id()
+        );
+        claimed.hide(&mut self.hidden);
+        self.undo.push(Step::Claim(claimed));
     }
 
     /// Releases a lock without a change under it, unless it was held before. Returns whether it
@@ -242,10 +272,16 @@ impl WriteSet {
         debug_assert!(kept <= self.undo.len(), "{kept} of {} steps are kept", self.undo.len());
         let is_undone = self.undo.len() > kept;
         let mut released = false;
-        let undone = Partitions::of(&self.undo[kept..]);
+        let undone = Partitions::of(writes(&self.undo[kept..]));
         while self.undo.len() > kept {
-            let Some(undo) = self.undo.pop() else { break };
-            released |= self.undo_one(undo);
+            match self.undo.pop() {
+                Some(Step::Write(undo)) => released |= self.undo_one(undo),
+                Some(Step::Claim(claimed)) => {
+                    claimed.undo(&self.owner, &mut self.hidden);
+                    released = true;
+                }
+                None => break,
+            }
         }
         undone.recount();
         if released {
@@ -280,10 +316,16 @@ impl WriteSet {
     }
 
     /// Appends the changes to a record and returns their number.
-    pub fn log(&self, payload: &mut Vec<u8>) -> usize {
+    pub fn log(&self, payload: &mut Vec<u8>) -> Result<usize> {
         debug_assert!(record::timestamp(payload).is_some(), "a record has no room for its commit");
         let mut operations = 0;
-        for undo in self.undo.iter().filter(|undo| undo.locked) {
+        for claimed in self.claimed() {
+            operations += 1;
+            if !plant::is(Bug::HalfHugeUpdate) || operations % 2 == 1 {
+                claimed.log(payload)?;
+            }
+        }
+        for undo in self.written() {
             debug_assert!(undo.node.is_locked_by(&self.owner), "a row is logged without its lock");
             let place = undo.table.place(undo.table.partition(undo.partition));
             match undo.node.pending() {
@@ -294,26 +336,49 @@ impl WriteSet {
             invariant!(undo.claim.is_none(), "a claimed value has a change to be logged");
             operations += 1;
         }
-        operations
+        Ok(operations)
+    }
+
+    /// The rows that are deleted together.
+    fn claimed(&self) -> impl Iterator<Item = &ClaimedRows> {
+        self.undo.iter().filter_map(|step| match step {
+            Step::Claim(claimed) => Some(claimed),
+            Step::Write(_) => None,
+        })
+    }
+
+    /// The writes that took the locks of their nodes.
+    fn written(&self) -> impl Iterator<Item = &Undo> {
+        self.undo.iter().filter_map(|step| match step {
+            Step::Write(undo) if undo.locked => Some(undo),
+            Step::Write(_) | Step::Claim(_) => None,
+        })
     }
 
     /// Fails if a table was dropped, altered or truncated since it was written to. Must be called
     /// under the commit lock.
     pub fn check_tables(&self) -> Result<()> {
-        match self.undo.iter().find(|undo| !undo.table.is_newest()) {
-            Some(undo) if undo.table.is_dropped() => {
-                let name = &undo.table.schema().name;
+        match self.undo.iter().map(Step::table).find(|table| !table.is_newest()) {
+            Some(table) if table.is_dropped() => {
+                let name = &table.schema().name;
                 Err(Error::conflict(format!("table {name} was dropped")))
             }
-            Some(undo) => Err(undo.table.superseded()),
+            Some(table) => Err(table.superseded()),
             None => Ok(()),
         }
     }
 
     /// Turns the changes into versions of a commit, keeping the row locks. Must be called under the
-    /// commit lock.
-    pub fn stamp(&self, commit: Timestamp) {
-        for undo in self.undo.iter().filter(|undo| undo.locked) {
+    /// commit lock. `oldest` is the oldest snapshot.
+    pub fn stamp(&self, commit: Timestamp, oldest: Timestamp) {
+        let mut cleared: Set<TableId> = Set::default();
+        for claimed in self.claimed() {
+            if cleared.insert(claimed.table.id()) {
+                claimed.table.set_cleared(commit);
+            }
+            claimed.stamp(commit, oldest);
+        }
+        for undo in self.written() {
             debug_assert!(
                 undo.node.is_locked_by(&self.owner),
                 "a row is committed without its lock"
@@ -330,7 +395,14 @@ impl WriteSet {
 
     /// Releases all locks after a commit.
     pub fn unlock(&mut self) -> Written {
-        let written: Vec<Undo> = self.undo.drain(..).filter(|undo| undo.locked).collect();
+        let mut written = Vec::new();
+        for step in self.undo.drain(..) {
+            match step {
+                Step::Write(undo) if undo.locked => written.push(undo),
+                Step::Write(_) => {}
+                Step::Claim(claimed) => claimed.release(&self.owner),
+            }
+        }
         debug_assert!(
             written.iter().all(|undo| undo.node.pending().is_none()),
             "a committed row has a pending change"
@@ -344,7 +416,7 @@ impl WriteSet {
 struct Partitions(Vec<(Arc<Table>, u32)>);
 
 impl Partitions {
-    fn of(writes: &[Undo]) -> Partitions {
+    fn of<'a>(writes: impl Iterator<Item = &'a Undo>) -> Partitions {
         let mut all: Vec<(Arc<Table>, u32)> = Vec::new();
         let mut known = Set::default();
         for write in writes {
@@ -352,7 +424,7 @@ impl Partitions {
                 all.push((write.table.clone(), write.partition));
             }
         }
-        debug_assert!(all.len() <= writes.len(), "more partitions than writes");
+        debug_assert!(all.len() == known.len(), "a partition is counted twice");
         Partitions(all)
     }
 
@@ -362,6 +434,14 @@ impl Partitions {
     }
 }
 
+/// The writes to nodes among undo steps.
+fn writes(steps: &[Step]) -> impl Iterator<Item = &Undo> {
+    steps.iter().filter_map(|step| match step {
+        Step::Write(undo) => Some(undo),
+        Step::Claim(_) => None,
+    })
+}
+
 /// The rows written by a commit.
 pub(super) struct Written(Vec<Undo>);
 
@@ -369,6 +449,6 @@ impl Written {
     /// Frees row versions that no snapshot from `oldest` on sees.
     pub fn collect(&self, oldest: Timestamp) {
         self.0.iter().for_each(|undo| undo.collect(oldest));
-        Partitions::of(&self.0).recount();
+        Partitions::of(self.0.iter()).recount();
     }
 }

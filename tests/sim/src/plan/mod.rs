@@ -160,8 +160,10 @@ pub fn plan(seed: u64) -> Plan {
     let segment_bytes =
         *Random::with_purpose(seed, "segment bytes").pick(&[1_000, 5_000, 50_000, 1 << 20]);
     let load_rest = *Random::with_purpose(seed, "load rest").pick(&[0, 0, 2, 256]);
+    let bulk_rows = *Random::with_purpose(seed, "bulk rows").pick(&[1, 2, 5, 20, 1 << 14]);
     let mut options = Options {
         load_rest,
+        bulk_rows,
         durability: if strict {
             Durability::Strict
         } else {

@@ -524,6 +524,8 @@ impl World {
                 op.is_load() && others
                     || known_duplicate && self.committing()
                     || op.locks_rows() && (self.loading() || self.loaded(session, op))
+                    // Rows that a transaction is about to delete together are not merged.
+                    || matches!(op, Op::Optimize { full: true, .. }) && (others || mine)
             }
             ErrorKind::Constraint => op.changes_rows() && self.loading(),
             _ => false,

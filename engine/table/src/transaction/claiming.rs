@@ -1,0 +1,156 @@
+//! Deletes rows of a segment together. They are claimed where they are; those that a merge or
+//! another transaction has moved since the snapshot are followed by their keys.
+
+use crate::read::view::RowLocator;
+use crate::table::version::Table;
+use crate::transaction::changes;
+use crate::transaction::claimed::ClaimedRows;
+use crate::transaction::core::Core;
+use nacre_types::hash::Map;
+use nacre_types::{Result, invariant};
+use roaring::RoaringBitmap;
+use std::sync::Arc;
+
+/// Merges that may overtake one claim before it gives up.
+const ATTEMPTS: usize = 8;
+/// Rows that are followed together. If another transaction has deleted rows, the first few of them
+/// tell.
+const FOLLOWED_TOGETHER: usize = 1 << 12;
+
+/// Rows of a segment that a transaction sees.
+#[derive(Clone, Copy)]
+pub(super) struct SeenRows<'a> {
+    pub partition: u32,
+    pub segment: u64,
+    pub rows: &'a RoaringBitmap,
+}
+
+/// Deletes the rows of a segment that a transaction sees there. If another transaction has one of
+/// them, the caller rolls back to its savepoint and waits.
+pub(super) fn delete(core: &mut Core, table: &Arc<Table>, seen: SeenRows<'_>) -> Result<u64> {
+    table.check_newest()?;
+    debug_assert!(!seen.rows.is_empty(), "no row of segment {} is deleted", seen.segment);
+    let here = Found { segment: seen.segment, seen: seen.rows.iter().zip(seen.rows).collect() };
+    let left = claim(core, table, seen, &here)?;
+    if !left.is_empty() {
+        follow(core, table, SeenRows { rows: &left, ..seen })?;
+    }
+    Ok(seen.rows.len())
+}
+
+/// Rows found in a segment.
+struct Found {
+    segment: u64,
+    /// Where each row is, ascending, and where the snapshot has it.
+    seen: Vec<(u32, u32)>,
+}
+
+/// Claims the rows that are where they were found. Returns those that have left, as the snapshot
+/// has them.
+fn claim(
+    core: &mut Core,
+    table: &Arc<Table>,
+    seen: SeenRows<'_>,
+    found: &Found,
+) -> Result<RoaringBitmap> {
+    let wanted: RoaringBitmap = found.seen.iter().map(|(row, _)| *row).collect();
+    let turn = core.commits().lock();
+    // A commit in progress lists its segments under the lock, so this one is committed.
+    let state = table.partition(seen.partition).segment(found.segment);
+    let Some(state) = state.filter(|state| state.is_current()) else {
+        return Ok(found.seen.iter().map(|(_, seen)| *seen).collect());
+    };
+    let rows = &wanted - &*state.all_deleted();
+    let claimed = match rows.is_empty() {
+        true => Ok(()),
+        false => state.claims().claim(core.writes().owner(), &rows),
+    };
+    drop(turn);
+    if let Err(blocker) = claimed {
+        let message =
+            format!("a row of table {} is locked by another transaction", table.schema().name);
+        return Err(core.writes_mut().blocked_by(blocker, message));
+    }
+    let (mut hidden, mut left) = (RoaringBitmap::new(), RoaringBitmap::new());
+    for (row, seen) in &found.seen {
+        match rows.contains(*row) {
+            true => hidden.insert(*seen),
+            false => left.insert(*seen),
+        };
+    }
+    if !rows.is_empty() {
+        core.writes_mut().leave(ClaimedRows {
+            table: table.clone(),
+            partition: seen.partition,
+            state,
+            rows,
+            seen_in: seen.segment,
+            seen: hidden,
+        });
+    }
+    Ok(left)
+}
+
+/// Deletes rows that have left the segment in which the snapshot has them.
+fn follow(core: &mut Core, table: &Arc<Table>, seen: SeenRows<'_>) -> Result<()> {
+    let mut rows = seen.rows.iter();
+    loop {
+        let some: RoaringBitmap = rows.by_ref().take(FOLLOWED_TOGETHER).collect();
+        if some.is_empty() {
+            return Ok(());
+        }
+        follow_some(core, table, seen, some)?;
+    }
+}
+
+fn follow_some(
+    core: &mut Core,
+    table: &Arc<Table>,
+    seen: SeenRows<'_>,
+    mut left: RoaringBitmap,
+) -> Result<()> {
+    for _ in 0..ATTEMPTS {
+        let (found, missing) = find(core, table, SeenRows { rows: &left, ..seen })?;
+        left.clear();
+        for found in &found {
+            left |= claim(core, table, seen, found)?;
+        }
+        changes::delete(core, table, &missing)?;
+        if left.is_empty() {
+            return Ok(());
+        }
+    }
+    Err(core.conflict(table))
+}
+
+/// Where rows are now: the segments that have them, and the locators of those that are in none.
+fn find(core: &Core, table: &Table, seen: SeenRows<'_>) -> Result<(Vec<Found>, Vec<RowLocator>)> {
+    let SeenRows { partition: number, segment, rows } = seen;
+    let (partition, layout) = (table.partition(number), table.layout());
+    let old = partition.segment(segment).ok_or_else(|| core.conflict(table))?;
+    let (mut found, mut missing): (Map<u64, Found>, _) = (Map::default(), Vec::new());
+    for row in rows {
+        let key = layout.key_of_segment_row(&old.segment, row)?;
+        match partition.find_newest(layout, &key)? {
+            // Moves, flushes and merges do not change a row, but a load may have replaced it.
+            Some((state, _)) if state.content() > core.at() => return Err(core.conflict(table)),
+            Some((state, now)) => {
+                let segment = state.id();
+                let found = found.entry(segment);
+                found.or_insert_with(|| Found { segment, seen: Vec::new() }).seen.push((now, row));
+            }
+            None => missing.push(RowLocator::Segment { partition: number, segment, row }),
+        }
+    }
+    let mut found: Vec<Found> = found.into_values().collect();
+    found.sort_unstable_by_key(|found| found.segment);
+    found.iter_mut().for_each(|found| found.seen.sort_unstable());
+    let placed: usize = found.iter().map(|found| found.seen.len()).sum();
+    invariant!(
+        placed + missing.len() == rows.len() as usize,
+        "{placed} of {} rows are found, and {} are not",
+        rows.len(),
+        missing.len()
+    );
+    Ok((found, missing))
+}
