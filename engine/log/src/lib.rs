@@ -8,6 +8,7 @@
 //!   complete.
 //! - A snapshot starts only after the log is durable up to its position, and the files it replaces
 //!   are removed only after it is durable itself.
+//! - A chunk that a follower needs is removed only once that follower is given up.
 //! - How far the log must reach is recorded only after the log reaches that far.
 //! - After a failed write or sync, nothing more is written and no later commit is reported as
 //!   durable.
@@ -16,6 +17,7 @@
 //! when to sync or to take a snapshot (the caller's), timers and threads. Calls block for as long
 //! as the host's file calls do.
 
+mod followers;
 mod format;
 mod log;
 #[cfg(test)]
@@ -28,6 +30,7 @@ mod reader;
 mod recovery;
 mod snapshot;
 mod sync;
+mod tail;
 #[cfg(test)]
 #[cfg(not(feature = "loom"))]
 mod tests;
@@ -39,3 +42,4 @@ pub use log::{Log, check_length};
 pub use options::LogOptions;
 pub use position::Lsn;
 pub use snapshot::NewSnapshot;
+pub use tail::LogReader;

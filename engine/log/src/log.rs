@@ -1,17 +1,18 @@
 //! The open log: appends, group commit and snapshots over the file at its end.
 //!
-//! Locks are taken in the order snapshots, writer, pending, reach. Any failed write or sync poisons the
+//! Locks are taken in the order snapshots, followers, writer, pending, reach. Any failed write or sync poisons the
 //! log.
 
+use crate::followers::Followers;
 use crate::format::{MAX_RECORD_BYTES, RECORD_HEADER_BYTES, RecordHeader};
 use crate::options::LogOptions;
-use crate::position::Lsn;
+use crate::position::{Lsn, gone};
 use crate::reach::{Reach, ReachFile};
 use crate::recovery;
 use crate::snapshot::{NewSnapshot, Snapshots};
-use crate::sync::{AtomicU64, Mutex, Ordering, lock};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
 use crate::turns::{Lead, Turns};
-use crate::writer::Writer;
+use crate::writer::{Place, Writer};
 use nacre_host::LocalStore;
 use nacre_types::checksum::checksum;
 use nacre_types::plant::{self, Bug};
@@ -31,9 +32,11 @@ pub struct Log {
     pub(crate) turns: Turns,
     /// What recovery gave up.
     losses: Vec<Error>,
-    // Lock order: snapshots, writer, pending, reach.
+    // Lock order: snapshots, followers, writer, pending, reach.
     snapshots: Mutex<Snapshots>,
-    writer: Mutex<Writer>,
+    followers: Mutex<Followers>,
+    /// `None` if the log is only read.
+    writer: Option<Mutex<Writer>>,
     pending: Mutex<Pending>,
     reach: Mutex<ReachFile>,
     durable: AtomicU64,
@@ -100,12 +103,57 @@ impl Log {
                 marked: recovered.marked,
                 failure: None,
             }),
-            writer: Mutex::new(writer),
+            writer: Some(Mutex::new(writer)),
             reach: Mutex::new(reach),
             losses: recovered.losses,
+            followers: Mutex::default(),
             snapshots: Mutex::new(snapshots),
             store,
         })
+    }
+
+    /// The log of a database that another instance may be writing: its end is where this instance
+    /// has read it, and nothing can be appended.
+    pub fn read_only(store: Arc<dyn LocalStore>, database_id: u64, position: Lsn) -> Log {
+        Log {
+            database_id,
+            is_new: false,
+            durable: AtomicU64::new(position),
+            snapshot_at: AtomicU64::new(position),
+            turns: Turns::default(),
+            pending: Mutex::new(Pending {
+                buffer: Vec::new(),
+                position,
+                marked: position,
+                failure: None,
+            }),
+            writer: None,
+            reach: Mutex::default(),
+            losses: Vec::new(),
+            followers: Mutex::default(),
+            snapshots: Mutex::new(Snapshots::new(Some(position))),
+            store,
+        }
+    }
+
+    /// Whether the log is only read.
+    pub fn is_read_only(&self) -> bool {
+        self.writer.is_none()
+    }
+
+    /// Notes how far a log that is only read has been read.
+    pub fn follow_to(&self, position: Lsn) {
+        invariant!(self.is_read_only(), "a log that is written here is followed to {position}");
+        let mut pending = lock(&self.pending);
+        debug_assert!(pending.position <= position, "the log goes back to {position}");
+        (pending.position, pending.marked) = (position, position);
+        self.durable.store(position, Ordering::Release);
+        self.snapshot_at.store(position, Ordering::Release);
+    }
+
+    /// The writer, for which the caller waits.
+    fn writer(&self) -> Result<MutexGuard<'_, Writer>> {
+        self.writer.as_ref().map(lock).ok_or_else(Error::read_only)
     }
 
     /// Whether [`Log::open`] created this log. Other files of a database next to a new log mean
@@ -154,7 +202,7 @@ impl Log {
         }
         let durable = || self.durable();
         let Some(mut lead) = self.turns.wait(lsn, &durable) else { return Ok(()) };
-        self.write_out(&mut lock(&self.writer), Some(&mut lead))?;
+        self.write_out(&mut *self.writer()?, Some(&mut lead))?;
         debug_assert!(self.durable() <= self.position(), "durable beyond the end of the log");
         if self.durable() < lsn {
             return Err(Error::io(format!("log position {lsn} was never appended")));
@@ -207,14 +255,83 @@ impl Log {
         let mut snapshots = lock(&self.snapshots);
         snapshots.publish(at);
         self.snapshot_at.store(at, Ordering::Release);
-        let (chunk, sealed) = {
-            let mut writer = lock(&self.writer);
-            (writer.start(), writer.forget_before(at))
-        };
+        let chunk = self.release_chunks(&mut snapshots)?;
         self.promise_reach(chunk);
-        snapshots.discard_chunks(sealed);
         snapshots.remove_garbage(self.store.as_ref());
         Ok(())
+    }
+
+    /// Discards the chunks that neither recovery nor a follower needs. Returns the start of the
+    /// chunk being written.
+    fn release_chunks(&self, snapshots: &mut Snapshots) -> Result<Lsn> {
+        let at = snapshots.newest.unwrap_or(0);
+        // Held until the chunks are forgotten: no follower may count on one in between.
+        let mut followers = lock(&self.followers);
+        let mut writer = self.writer()?;
+        let sealed = writer.forget_before(followers.keep_from(at));
+        debug_assert!(
+            sealed.iter().all(|start| *start < at),
+            "recovery from {at} on needs one of the chunks at {sealed:?}"
+        );
+        snapshots.discard_chunks(sealed);
+        Ok(writer.start())
+    }
+
+    /// The files of the log.
+    pub(crate) fn store(&self) -> &Arc<dyn LocalStore> {
+        &self.store
+    }
+
+    /// Holds the log from a position on for the follower with this name, so that it can be read
+    /// although a snapshot stands for it. At most `max_bytes` before a new snapshot are held: a
+    /// follower that needs more is given up, and reads [`Reason::LogGone`]. What was held under the
+    /// same name before is replaced. Nothing is held after a restart.
+    ///
+    /// # Errors
+    /// `not_found` with [`Reason::LogGone`] if the position is not in the log any more.
+    ///
+    /// [`Reason::LogGone`]: nacre_types::Reason::LogGone
+    pub fn hold(&self, name: &str, from: Lsn, max_bytes: u64) -> Result<()> {
+        let mut followers = lock(&self.followers);
+        if from > self.durable() || self.place_of(from).is_none() {
+            return Err(gone(from));
+        }
+        followers.hold(name, from, max_bytes);
+        Ok(())
+    }
+
+    /// Notes that a follower needs nothing before a position. The chunks before it are removed with
+    /// the next snapshot.
+    ///
+    /// # Errors
+    /// `not_found` with [`Reason::LogGone`] if nothing is held for the follower any more.
+    ///
+    /// [`Reason::LogGone`]: nacre_types::Reason::LogGone
+    pub fn confirm(&self, name: &str, position: Lsn) -> Result<()> {
+        invariant!(position <= self.durable(), "{name} confirms {position}, which is not durable");
+        match lock(&self.followers).confirm(name, position) {
+            true => Ok(()),
+            false => Err(gone(position)),
+        }
+    }
+
+    /// Holds nothing for a follower any more, and removes the chunks that only it needed.
+    pub fn release(&self, name: &str) {
+        lock(&self.followers).remove(name);
+        let mut snapshots = lock(&self.snapshots);
+        if self.release_chunks(&mut snapshots).is_ok() {
+            snapshots.remove_garbage(self.store.as_ref());
+        }
+    }
+
+    /// The followers for which the log is held, and the positions that they have confirmed.
+    pub fn followers(&self) -> Vec<(String, Lsn)> {
+        lock(&self.followers).list()
+    }
+
+    /// The chunk with the record at a position, if it still exists.
+    pub(crate) fn place_of(&self, position: Lsn) -> Option<Place> {
+        self.writer().ok()?.place_of(position)
     }
 
     /// Removes what was written of a snapshot.
@@ -240,6 +357,9 @@ impl Log {
     /// of a closed log from a torn tail. The log stays usable. Omitting this call loses no durable
     /// data.
     pub fn close(&self) -> Result<()> {
+        if self.is_read_only() {
+            return Ok(());
+        }
         let position = self.position();
         self.sync(position)?;
         debug_assert!(self.durable() >= position, "a log is closed before {position} is durable");
@@ -252,7 +372,7 @@ impl Log {
                 self.sync(lsn)?;
             }
         }
-        let chunk = lock(&self.writer).start();
+        let chunk = self.writer()?.start();
         self.promise_reach(chunk);
         Ok(())
     }
@@ -269,6 +389,9 @@ impl Log {
 
     fn append_record(&self, payload: &[u8], mark: bool) -> Result<Lsn> {
         check_length(payload.len())?;
+        if self.is_read_only() {
+            return Err(Error::read_only());
+        }
         let header = RecordHeader {
             length: payload.len() as u32,
             mark,
@@ -296,7 +419,7 @@ impl Log {
             (pending.position, pending.buffer.len())
         };
         if buffered >= WRITE_OUT_BYTES {
-            self.write_out(&mut lock(&self.writer), None)?;
+            self.write_out(&mut *self.writer()?, None)?;
         }
         Ok(position)
     }

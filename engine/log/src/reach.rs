@@ -30,6 +30,7 @@ pub(crate) struct Reach {
 }
 
 /// The file.
+#[derive(Default)]
 pub(crate) struct ReachFile {
     /// `None` until the first promise.
     file: Option<Arc<dyn LocalFile>>,

@@ -26,6 +26,15 @@ const SPARE_BYTES: usize = 4 << 20;
 /// Bytes reserved at a time. Small in this crate's tests, so that small logs cover all cases.
 const RESERVE_BYTES: u64 = if cfg!(test) { 48 } else { 256 << 10 };
 
+/// A chunk that should have the record at a position.
+pub(crate) struct Place {
+    pub(crate) start: Lsn,
+    /// Whether it is the chunk being written.
+    pub(crate) is_last: bool,
+    /// The file, if the writer has it open.
+    pub(crate) file: Option<Arc<dyn LocalFile>>,
+}
+
 pub(crate) struct Writer {
     file: Arc<dyn LocalFile>,
     /// Start positions of all chunks, ascending; the last one is `file`.
@@ -75,6 +84,13 @@ impl Writer {
     pub(crate) fn start(&self) -> Lsn {
         invariant!(!self.chunks.is_empty(), "the log always has a chunk");
         self.chunks[self.chunks.len() - 1]
+    }
+
+    /// The chunk with the record at a position, unless it has been forgotten.
+    pub(crate) fn place_of(&self, position: Lsn) -> Option<Place> {
+        let start = *self.chunks.iter().rfind(|start| **start <= position)?;
+        let is_last = start == self.start();
+        Some(Place { start, is_last, file: is_last.then(|| self.file.clone()) })
     }
 
     /// Seals the headers of whole records and writes them after all earlier ones; with `sync`,

@@ -127,6 +127,10 @@ pub enum Reason {
     NoFile,
     /// A name is unknown but close to a known one, which the message suggests.
     Misspelled,
+    /// A position is not, or no longer, in the log: its reader must start again from a snapshot.
+    LogGone,
+    /// The database was opened only to be read.
+    ReadOnly,
 }
 
 /// A position in SQL text.
@@ -222,6 +226,15 @@ impl Error {
     #[cold]
     pub fn duplicate_key(message: impl Into<String>) -> Error {
         Error::constraint(message).with_sqlstate("23505").with_reason(Reason::DuplicateKey)
+    }
+
+    /// Error for a change of a database that was opened only to be read: kind `unsupported`,
+    /// SQLSTATE 25006.
+    #[cold]
+    pub fn read_only() -> Error {
+        Error::unsupported("the database was opened read only")
+            .with_sqlstate("25006")
+            .with_reason(Reason::ReadOnly)
     }
 
     /// A store that can hold no further file for now: kind `limit`.

@@ -11,6 +11,7 @@ mod commit;
 mod crash;
 mod damage;
 mod reach;
+mod tail;
 
 use crate::format::{FILE_HEADER_BYTES, FileKind};
 use crate::{Log, LogOptions, Lsn};
