@@ -11,12 +11,14 @@ use std::sync::Arc;
 pub struct Environment {
     host: Host,
     cache: Arc<BlockCache>,
-    temporary: TemporaryFiles,
+    /// `None` if the database was opened only to be read: its folder is its writer's.
+    temporary: Option<TemporaryFiles>,
 }
 
 impl Environment {
-    pub(crate) fn new(host: Host, cache: Arc<BlockCache>) -> Environment {
-        Environment { temporary: TemporaryFiles::new(host.store.clone()), host, cache }
+    pub(crate) fn new(host: Host, cache: Arc<BlockCache>, read_only: bool) -> Environment {
+        let temporary = (!read_only).then(|| TemporaryFiles::new(host.store.clone()));
+        Environment { temporary, host, cache }
     }
 
     /// The cache of segment blocks.
@@ -41,8 +43,9 @@ impl Environment {
         self.host.parallelism.run(count, task);
     }
 
-    /// Creates a temporary file; `None` if the host's files are in memory.
+    /// Creates a temporary file; `None` if the host's files are in memory, or not this instance's to
+    /// create.
     pub fn temporary_file(&self) -> Result<Option<TemporaryFile>> {
-        self.temporary.create()
+        self.temporary.as_ref().map_or(Ok(None), TemporaryFiles::create)
     }
 }

@@ -25,7 +25,8 @@
 //! - `transaction/`: write sets, row locks, unique values, moves of rows from segments to memory.
 //! - `maintenance/`: flush, merge, index builds, snapshots, removal of files, their scheduling; `check`.
 //! - `load/`: bulk loads.
-//! - `recovery/`: replays the log and opens the files that it names.
+//! - `recovery/`: applies the log, to nothing or to what readers see, and opens the files that it
+//!   names.
 //! - `store`: assembles the parts. No part refers back to it.
 //!
 //! # Invariants

@@ -14,6 +14,7 @@ use crate::maintenance::scheduler::Scheduler;
 use crate::options::StoreOptions;
 use crate::read::equal::{self, Equal, FoundRows};
 use crate::read::point;
+use crate::recovery::follow::Follow;
 use crate::recovery::open::{self, Recovered};
 use crate::segments::garbage::Garbage;
 use crate::table::version::Table;
@@ -37,15 +38,18 @@ pub struct Store {
     transactions: Arc<TransactionManager>,
     loader: Arc<Loader>,
     scheduler: Scheduler,
+    /// How a database that is only read follows its writer.
+    follow: Option<Follow>,
 }
 
 impl Store {
     /// Opens the database in the host's store, recovering it from its snapshot and log.
     pub fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
-        let Recovered { log, files, contents, next } = open::open(&host, &options)?;
+        let Recovered { log, files, contents, next, follow } = open::open(&host, &options)?;
         let (files, options) = (Arc::new(files), Arc::new(options));
         let (clock, parallelism) = (host.clock.clone(), host.parallelism.clone());
-        let environment = Arc::new(Environment::new(host, files.cache().clone()));
+        let environment =
+            Arc::new(Environment::new(host, files.cache().clone(), options.read_only));
         debug_assert!(
             (1..=limits::MAX_SEGMENT_ROWS).contains(&options.segment_rows),
             "segments of {} rows",
@@ -72,7 +76,35 @@ impl Store {
             options.clone(),
         ));
         let scheduler = Scheduler::new(TaskContext::new(catalog.clone(), files, options));
-        Ok(Arc::new(Store { environment, commits, catalog, transactions, loader, scheduler }))
+        Ok(Arc::new(Store {
+            environment,
+            commits,
+            catalog,
+            transactions,
+            loader,
+            scheduler,
+            follow,
+        }))
+    }
+
+    /// Whether the database was opened only to be read.
+    pub fn is_read_only(&self) -> bool {
+        self.commits.is_read_only()
+    }
+
+    /// Makes visible what the writer of a database that is opened only to be read has committed
+    /// since. Transactions keep their snapshots. Does nothing in the instance that writes. Returns
+    /// the newest commit that new snapshots see.
+    pub fn refresh(&self) -> Result<Timestamp> {
+        match &self.follow {
+            Some(follow) => follow.refresh(self.scheduler.context(), &self.catalog),
+            None => Ok(self.visible()),
+        }
+    }
+
+    /// Fails if the database is closed or was opened only to be read.
+    pub fn check_writable(&self) -> Result<()> {
+        self.commits.check_writable()
     }
 
     /// Starts a transaction on the newest snapshot.

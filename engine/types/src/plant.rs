@@ -47,6 +47,8 @@ pub enum Bug {
     LoadPhaseTwo,
     /// The record of a transaction that deletes rows of segments together names every other segment.
     HalfHugeUpdate,
+    /// A reader that follows the log keeps rows that were deleted from segments it knows.
+    FollowDeletes,
 }
 
 /// All bugs with their names on the command line.
@@ -70,6 +72,7 @@ pub const BUGS: [(&str, Bug); 19] = [
     ("run-overlap", Bug::RunOverlap),
     ("load-phase-two", Bug::LoadPhaseTwo),
     ("half-huge-update", Bug::HalfHugeUpdate),
+    ("follow-deletes", Bug::FollowDeletes),
 ];
 
 /// Whether a bug is planted.

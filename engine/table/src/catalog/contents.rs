@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The catalog's contents. Names ignore ASCII case; tables and views share one namespace.
+#[derive(Clone)]
 pub(crate) struct Contents {
     agenda: Arc<Agenda>,
     /// By lower-case name.
@@ -75,6 +76,14 @@ impl Contents {
         Ok(())
     }
 
+    /// Adds a version of a table that the log has.
+    pub fn put(&mut self, table: &Arc<Table>) -> Result<()> {
+        self.check_name(&table.schema().name)?;
+        debug_assert!(table.is_newest(), "an old version of table {} is put", table.schema().name);
+        self.insert(table);
+        Ok(())
+    }
+
     /// Replaces a version of a table by a new one, whose name may differ.
     pub fn replace(&mut self, old: &Table, new: &Arc<Table>) -> Result<()> {
         let (from, to) = (&old.schema().name, &new.schema().name);
@@ -111,7 +120,8 @@ impl Contents {
         table.leave_agenda();
     }
 
-    fn take(&mut self, table: &Table) {
+    /// Takes out a table of which the caller puts another version, or which it drops.
+    pub fn take(&mut self, table: &Table) {
         let by_name = self.by_name.remove(&table.schema().name.to_ascii_lowercase());
         let by_id = self.by_id.remove(&table.id());
         invariant!(

@@ -20,7 +20,7 @@ pub(crate) fn create(
     table: &Arc<Table>,
     mut index: IndexSchema,
 ) -> Result<Arc<Table>> {
-    catalog.commits().check_open()?;
+    catalog.commits().check_writable()?;
     let mut changed: TableSchema = (**table.schema()).clone();
     index.id = changed.take_index_id();
     invariant!(!table.has_index(index.id), "the id of index {} is taken", index.name);
@@ -54,7 +54,7 @@ fn settled_change(catalog: &Catalog, table: &Table) -> Timestamp {
 /// Drops an index by name and returns the version of the table without it. `conflict` if the table
 /// was changed since.
 pub(crate) fn remove(catalog: &Catalog, table: &Arc<Table>, name: &str) -> Result<Arc<Table>> {
-    catalog.commits().check_open()?;
+    catalog.commits().check_writable()?;
     let mut changed: TableSchema = (**table.schema()).clone();
     let Some(id) = changed.index_by_name(name).map(|index| index.id) else {
         return Err(Error::not_found(format!("index {name} of table {}", changed.name))

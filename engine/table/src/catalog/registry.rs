@@ -215,7 +215,7 @@ impl Catalog {
     /// Creates a table with a new id, without adding it to the catalog. Sets the number of
     /// partitions if the shard key does not specify one.
     pub fn new_table(&self, mut schema: TableSchema) -> Result<Arc<Table>> {
-        self.commits.check_open()?;
+        self.commits.check_writable()?;
         schema.check_shard_key()?;
         schema.check_indexes()?;
         schema.complete_indexes();
@@ -237,6 +237,28 @@ impl Catalog {
             schema.name
         );
         Ok(Arc::new(Table::new(schema)))
+    }
+
+    /// Notes that a commit which is followed changes the contents, before anything shows it. Must be
+    /// called under the commit lock. Returns the contents for [`Catalog::end_change`].
+    pub fn begin_change(&self, contents: Contents, commit: Timestamp) -> Contents {
+        debug_assert!(self.last_ddl() < commit, "commit {commit} changes the catalog twice");
+        self.last_ddl.store(commit, Ordering::Release);
+        contents
+    }
+
+    /// Replaces the contents by those after a commit which is followed.
+    pub fn end_change(&self, contents: Contents) {
+        debug_assert!(
+            contents.tables().all(|table| table.is_newest()),
+            "an old version of a table is in the catalog"
+        );
+        *self.contents.write().unwrap_or_else(PoisonError::into_inner) = contents;
+    }
+
+    /// Notes that table ids below this one are taken.
+    pub fn saw_tables(&self, next: TableId) {
+        self.next_table.fetch_max(u64::from(next), Ordering::Relaxed);
     }
 
     /// Commits a change of the catalog and waits until it is durable: DDL is always strict.

@@ -27,7 +27,7 @@ pub(crate) fn create(catalog: &Catalog, schema: TableSchema) -> Result<Arc<Table
 /// Drops tables with all their contents, or none of them. Transactions that still read them
 /// continue; writes to them fail.
 pub(crate) fn drop_all(catalog: &Catalog, tables: &[Arc<Table>]) -> Result<()> {
-    catalog.commits().check_open()?;
+    catalog.commits().check_writable()?;
     let tables = once_each(tables);
     if tables.is_empty() {
         return Ok(());
@@ -52,7 +52,7 @@ pub(crate) fn drop_all(catalog: &Catalog, tables: &[Arc<Table>]) -> Result<()> {
 
 /// Removes all rows of tables, in one commit. Transactions that began before still see them.
 pub(crate) fn truncate(catalog: &Catalog, tables: &[Arc<Table>]) -> Result<()> {
-    catalog.commits().check_open()?;
+    catalog.commits().check_writable()?;
     let tables = once_each(tables);
     let mut payload = record::begin(0);
     tables.iter().for_each(|table| record::truncate(&mut payload, table.id()));
@@ -86,7 +86,7 @@ pub(crate) fn alter_verified(
     mut changed: TableSchema,
     verified: Option<Timestamp>,
 ) -> Result<Arc<Table>> {
-    catalog.commits().check_open()?;
+    catalog.commits().check_writable()?;
     let old = table.schema();
     changed.id = old.id;
     changed.version = old.version;
@@ -135,7 +135,7 @@ fn once_each(tables: &[Arc<Table>]) -> Vec<Arc<Table>> {
 }
 
 /// Ends all segments of a table. Their files are removed once no snapshot needs them.
-fn discard_segments(garbage: &Garbage, table: &Table, commit: Timestamp) {
+pub(crate) fn discard_segments(garbage: &Garbage, table: &Table, commit: Timestamp) {
     debug_assert!(!table.is_newest(), "segments of table {} are dropped", table.schema().name);
     let current = table.segments().into_iter().filter(|state| state.is_current());
     garbage.add_segments(current.inspect(|state| state.drop_at(commit)));
@@ -152,7 +152,7 @@ pub(crate) fn discard_tables(garbage: &Garbage, tables: &[Arc<HashTable>], commi
 /// Discards the data of indexes that a new version of a table dropped. Hash tables leave the lists
 /// immediately. Index parts stay with their segments for readers of the old version, until no
 /// snapshot reads it.
-fn discard_indexes(garbage: &Garbage, old: &Table, new: &Table, commit: Timestamp) {
+pub(crate) fn discard_indexes(garbage: &Garbage, old: &Table, new: &Table, commit: Timestamp) {
     debug_assert!(new.shares_partitions(old), "a new version of a table has other partitions");
     let is_gone = |index: IndexId| old.has_index(index) && !new.has_index(index);
     let is_of_gone =

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// Creates a view. `replace` allows it to replace another.
 pub(crate) fn create(catalog: &Catalog, view: ViewSchema, replace: bool) -> Result<()> {
-    catalog.commits().check_open()?;
+    catalog.commits().check_writable()?;
     debug_assert!(!view.statement.is_empty(), "view {} has no statement", view.name);
     let mut payload = record::begin(0);
     record::create_view(&mut payload, &view);
@@ -17,7 +17,7 @@ pub(crate) fn create(catalog: &Catalog, view: ViewSchema, replace: bool) -> Resu
 
 /// Drops a view by name.
 pub(crate) fn remove(catalog: &Catalog, name: &str) -> Result<()> {
-    catalog.commits().check_open()?;
+    catalog.commits().check_writable()?;
     let mut payload = record::begin(0);
     record::drop_view(&mut payload, name);
     catalog.commit(payload, |contents, _| contents.remove_view(name))

@@ -60,6 +60,14 @@ impl CommitTurn<'_> {
         *self.last + 1
     }
 
+    /// Notes a commit of the writer that this instance follows, whose log has been read up to a
+    /// position.
+    pub fn followed(&mut self, commit: Timestamp, position: Lsn) {
+        invariant!(commit > *self.last, "commit {commit} is followed after commit {}", *self.last);
+        self.commits.log.follow_to(position);
+        *self.last = commit;
+    }
+
     /// Appends a record stamped with [`CommitTurn::next`]. Anything that may fail must be checked
     /// before: afterwards the record is in the log.
     pub fn append(&mut self, payload: &[u8]) -> Result<Committed> {
@@ -139,6 +147,17 @@ impl Commits {
         } else {
             Ok(())
         }
+    }
+
+    /// `closed` once the database is closed, `unsupported` if it was opened only to be read.
+    pub fn check_writable(&self) -> Result<()> {
+        self.check_open()?;
+        if self.is_read_only() { Err(Error::read_only()) } else { Ok(()) }
+    }
+
+    /// Whether the database was opened only to be read.
+    pub fn is_read_only(&self) -> bool {
+        self.log.is_read_only()
     }
 
     /// Rejects further commits. On return no commit is in progress: any that passed its check

@@ -106,7 +106,7 @@ impl BulkLoad {
     fn check_usable(&self) -> Result<()> {
         match &self.failed {
             Some(error) => Err(error.clone()),
-            None => self.loader.commits().check_open(),
+            None => self.loader.commits().check_writable(),
         }
     }
 

@@ -168,7 +168,7 @@ impl Publication {
     fn publish(&mut self, load: Load<'_>, ownership: &mut Ownership) -> Result<Round> {
         let Load { loader, table, files, .. } = load;
         let mut turn = loader.commits().lock();
-        loader.commits().check_open()?;
+        loader.commits().check_writable()?;
         table.check_newest()?;
         let (commit, lists) = (turn.next(), lists(table));
         // List the segments before the last look at memory: a concurrent insert then either has its

@@ -80,6 +80,9 @@ impl Scheduler {
     /// Whether [`Scheduler::maintain`] has something to do.
     pub fn needs_maintenance(&self) -> bool {
         let (commits, options) = (self.context.commits(), self.context.options());
+        if commits.is_read_only() {
+            return false;
+        }
         let (catalog, agenda) = (self.context.catalog(), self.context.catalog().agenda());
         let wants_flush = |place| {
             let found = catalog.at_place(place);
@@ -122,6 +125,10 @@ impl Scheduler {
     }
 
     fn do_next(&self, tasks: &mut Tasks) -> Result<bool> {
+        // All other work is the writer's.
+        if self.context.commits().is_read_only() {
+            return collect(&self.context);
+        }
         let urgent = self.do_urgent(tasks);
         match &urgent {
             Ok(true) => {
@@ -243,6 +250,9 @@ impl Scheduler {
 
     /// Whether the rowstores have grown so far that writers must help to flush them.
     pub fn is_behind(&self) -> bool {
+        if self.context.commits().is_read_only() {
+            return false;
+        }
         let limit = self.context.options().flush_bytes.saturating_mul(BEHIND_ROWSTORES);
         self.context.catalog().agenda().unflushed() > limit
     }
@@ -388,6 +398,7 @@ impl Scheduler {
     /// Merges the segments of each partition of a table into one sorted run, in steps between which
     /// flushes, snapshots and other threads' steps can run.
     pub fn merge_all(&self, table: &Arc<Table>) -> Result<()> {
+        self.context.commits().check_writable()?;
         let _one_at_a_time = locked(&self.merging_all);
         self.flush(table)?;
         (0..table.partitions().len())
@@ -442,7 +453,7 @@ impl Scheduler {
     /// Moves a table's committed rows from the rowstore into segments.
     pub fn flush(&self, table: &Arc<Table>) -> Result<()> {
         let mut tasks = self.lock();
-        self.context.commits().check_open()?;
+        self.context.commits().check_writable()?;
         self.abandon_flush(&mut tasks);
         flush_table(&self.context, table)?;
         collect(&self.context)?;

@@ -1,30 +1,38 @@
-//! Replays the log: reconstructs tables, views, rows in memory and segment lists from the snapshot
-//! and the records. Segment files are opened only at the end, so files dropped meanwhile need not
-//! exist.
+//! Applies records: to nothing when a database is opened, and to what its readers see when it
+//! follows a log. One code path for both.
+//!
+//! Rows change at once, as versions that are newer than what any reader sees. What becomes of tables,
+//! segments and other files is only collected, and takes effect when all records are applied
+//! ([`install`](crate::recovery::install)). Files are opened only then, so those that a later record
+//! drops need not exist any more.
 
+use crate::catalog::registry::Catalog;
 use crate::record::{
-    self, Description, FlushedRange, Image, Indexes, NewPart, NewSegment, NewTable, NextIds,
-    Operation, Place,
+    self, Description, Image, Indexes, NewPart, NewSegment, NewTable, NextIds, Operation, Place,
 };
-use crate::recovery::listed::Listed;
-use crate::table::partition::Partition;
+use crate::recovery::partition::{ReplayedPartition, SegmentChanges, Touched};
 use crate::table::sharding::partition_count;
 use crate::table::version::Table;
-use nacre_rowstore::{Change, Node, Version};
 use nacre_types::hash::{Map, Set};
 use nacre_types::{
-    Error, PhysicalType, Result, TableId, TableSchema, Timestamp, Value, ViewSchema, invariant, key,
+    Error, PhysicalType, Result, TableId, TableSchema, Timestamp, ViewSchema, invariant,
 };
-use roaring::RoaringBitmap;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Commits, files and tables are numbered from 1 up. A log that names a greater number than this is
 /// damaged: nothing could be numbered after it.
 const MAX_NUMBER: u64 = i64::MAX as u64;
 
-/// The state of a replay.
+/// What records change.
 pub(super) struct Replay {
-    tables: Map<TableId, ReplayedTable>,
-    views: Vec<ViewSchema>,
+    /// What readers see; `None` while the database is being opened.
+    base: Option<Arc<Catalog>>,
+    tables: BTreeMap<TableId, ReplayedTable>,
+    /// Tables of the base that are dropped.
+    dropped: BTreeMap<TableId, Arc<Table>>,
+    /// By lower-case name; `None` for views that are dropped.
+    views: BTreeMap<String, Option<ViewSchema>>,
     /// Separate index parts, by table and segment. The index or segment of some may be gone.
     parts: Map<(TableId, u64), Vec<NewPart>>,
     /// Descriptions of files, by number. The files of some may be gone.
@@ -32,52 +40,48 @@ pub(super) struct Replay {
     next: NextIds,
 }
 
-/// A table after the replay.
+/// A table to which records are applied.
 pub(super) struct ReplayedTable {
-    pub table: Table,
-    /// For each partition, its segments.
-    pub segments: Vec<Listed>,
-    /// Hash tables and their partitions. The index or segments of some may be gone.
+    pub table: Arc<Table>,
+    /// The version that readers see; `None` if they do not see the table yet.
+    pub base: Option<Arc<Table>>,
+    /// By partition.
+    pub segments: Vec<SegmentChanges>,
+    /// New hash tables and their partitions. The index or segments of some may be gone.
     pub hashes: Vec<(u32, NewTable)>,
-}
-
-/// The result of a replay.
-pub(super) struct Replayed {
-    /// Ascending by id.
-    pub tables: Vec<ReplayedTable>,
-    pub views: Vec<ViewSchema>,
-    /// Separate index parts, by table and segment.
-    pub parts: Map<(TableId, u64), Vec<NewPart>>,
-    /// Descriptions of files, by number. Files named before files were described have none.
-    pub files: Map<u64, (Place, Description)>,
-    pub next: NextIds,
-}
-
-/// A partition of a table being replayed.
-struct ReplayedPartition<'a> {
-    table: &'a Table,
-    partition: &'a Partition,
-    segments: &'a mut Listed,
+    /// Hash tables of the base that are dropped.
+    pub dropped_hashes: Set<u64>,
+    /// Rows of a table that readers see.
+    pub touched: Touched,
 }
 
 impl Replay {
     /// Starts without any state.
     pub fn new() -> Replay {
+        Replay::with_base(None, NextIds { commit: 0, segment: 1, table: 1 })
+    }
+
+    /// Starts from what readers see, after commit `next.commit`.
+    pub fn after(base: &Arc<Catalog>, next: NextIds) -> Replay {
+        Replay::with_base(Some(base.clone()), next)
+    }
+
+    fn with_base(base: Option<Arc<Catalog>>, next: NextIds) -> Replay {
         Replay {
-            tables: Map::default(),
-            views: Vec::new(),
+            base,
+            tables: BTreeMap::new(),
+            dropped: BTreeMap::new(),
+            views: BTreeMap::new(),
             parts: Map::default(),
             files: Map::default(),
-            next: NextIds { commit: 0, segment: 1, table: 1 },
+            next,
         }
     }
 
-    /// Ends the replay.
-    pub fn finish(self) -> Replayed {
-        let mut tables: Vec<ReplayedTable> = self.tables.into_values().collect();
-        tables.sort_unstable_by_key(|replayed| replayed.table.id());
+    /// Checks what the records say as a whole.
+    pub fn check(&self) {
         debug_assert!(
-            tables.iter().all(|replayed| replayed.table.id() < self.next.table),
+            self.tables.keys().all(|table| *table < self.next.table),
             "a table has an id that is free"
         );
         debug_assert!(
@@ -90,23 +94,90 @@ impl Replay {
             self.parts.values().flatten().all(|part| part.file < self.next.segment),
             "an index part has a number that is free"
         );
-        debug_assert!(
-            tables.is_sorted_by(|a, b| a.table.id() < b.table.id()),
-            "two tables have one id"
-        );
-        Replayed {
-            tables,
-            views: self.views,
-            parts: self.parts,
-            files: self.files,
-            next: self.next,
+    }
+
+    /// The tables that the records create or change, ascending by id.
+    pub fn tables(&self) -> impl Iterator<Item = &ReplayedTable> {
+        self.tables.values()
+    }
+
+    /// The tables that the records drop, as readers see them.
+    pub fn dropped(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.dropped.values()
+    }
+
+    /// The views that the records create or replace, and the names of those that they drop.
+    pub fn views(&self) -> impl Iterator<Item = (&str, Option<&ViewSchema>)> {
+        self.views.iter().map(|(name, view)| (&**name, view.as_ref()))
+    }
+
+    /// Whether the records change tables as a catalog shows them, or views.
+    pub fn changes_catalog(&self) -> bool {
+        let is_changed = |replayed: &ReplayedTable| {
+            !replayed.base.as_ref().is_some_and(|base| Arc::ptr_eq(base, &replayed.table))
+        };
+        !self.dropped.is_empty() || !self.views.is_empty() || self.tables().any(is_changed)
+    }
+
+    /// The tables that readers see in another version from the last commit on.
+    pub fn altered(&self) -> impl Iterator<Item = TableId> {
+        let is_altered = |(id, replayed): (&TableId, &ReplayedTable)| {
+            let base = replayed.base.as_ref()?;
+            (!Arc::ptr_eq(base, &replayed.table)).then_some(*id)
+        };
+        self.tables.iter().filter_map(is_altered)
+    }
+
+    /// New separate index parts of a segment.
+    pub fn parts_of(&self, table: &Table, segment: u64) -> &[NewPart] {
+        self.parts.get(&(table.id(), segment)).map_or(&[], Vec::as_slice)
+    }
+
+    /// New separate index parts of all segments of a table, by segment.
+    pub fn parts(&self, table: &Table) -> impl Iterator<Item = (u64, &[NewPart])> {
+        let id = table.id();
+        let own = self.parts.iter().filter(move |((table, _), _)| *table == id);
+        own.map(|((_, segment), parts)| (*segment, parts.as_slice()))
+    }
+
+    /// The description of a file and its partition. Files named before files were described have
+    /// none.
+    pub fn described(&self, number: u64) -> Option<&(Place, Description)> {
+        self.files.get(&number)
+    }
+
+    /// The segments that the records put into a run, whether they are new or not, by partition.
+    /// Only of tables that readers see.
+    pub fn placed(&self) -> Map<Place, Vec<&Description>> {
+        let is_seen = |place: &Place| {
+            self.tables.get(&place.table).is_some_and(|replayed| replayed.base.is_some())
+        };
+        let mut placed: Map<Place, Vec<&Description>> = Map::default();
+        for (place, file) in self.files.values() {
+            if file.run.is_some() && is_seen(place) {
+                placed.entry(*place).or_default().push(file);
+            }
         }
+        placed
+    }
+
+    /// Takes the rows of tables that readers see.
+    pub fn take_touched(&mut self) -> Vec<(TableId, Touched)> {
+        let take = |(id, replayed): (&TableId, &mut ReplayedTable)| {
+            (*id, std::mem::take(&mut replayed.touched))
+        };
+        self.tables.iter_mut().map(take).filter(|(_, rows)| !rows.is_empty()).collect()
+    }
+
+    /// The next free ids, and the last commit.
+    pub fn next(&self) -> NextIds {
+        self.next
     }
 
     /// Loads a snapshot.
     pub fn load(&mut self, payload: &[u8]) -> Result<()> {
         invariant!(
-            self.tables.is_empty() && self.next.commit == 0,
+            self.base.is_none() && self.tables.is_empty() && self.next.commit == 0,
             "a snapshot is loaded after commit {}",
             self.next.commit
         );
@@ -114,7 +185,9 @@ impl Replay {
         self.next = image.next;
         check_commit(self.next.commit)?;
         self.see_file(self.next.segment.saturating_sub(1))?;
-        self.views = image.views;
+        for view in image.views {
+            self.set_view(view)?;
+        }
         let newest = self.next.commit;
         let mut indexes: Map<TableId, Indexes> = image.indexes.into_iter().collect();
         for table in image.tables {
@@ -144,13 +217,14 @@ impl Replay {
                     replayed.put(&row.key, row.commit, row.row)?;
                 }
                 let ids: Vec<u64> = image.segments.iter().map(|(id, _)| *id).collect();
-                *replayed.segments = Listed::default();
-                replayed.segments.add(image.segments);
+                for (id, deleted) in image.segments {
+                    replayed.add(id, deleted)?;
+                }
                 ids.into_iter().try_for_each(|id| self.see_file(id))?;
             }
         }
         for (place, part) in image.parts {
-            self.partition(place)?.segment(part.segment)?;
+            self.partition(place)?.check_segment(part.segment)?;
             self.add_part(place, part)?;
         }
         for (place, hashes) in image.hashes {
@@ -165,34 +239,40 @@ impl Replay {
             return Err(Error::corrupt(format!("log: table {id} is out of range")));
         };
         self.next.table = self.next.table.max(above);
-        let table = Table::new(schema);
-        let segments = table.partitions().iter().map(|_| Listed::default()).collect();
-        let replayed = ReplayedTable { table, segments, hashes: Vec::new() };
-        if self.tables.insert(id, replayed).is_some() {
+        let is_in_base = self.base.as_ref().is_some_and(|base| base.table_by_id(id).is_ok());
+        if is_in_base || self.tables.contains_key(&id) {
             return Err(Error::corrupt(format!("log: table {id} is created twice")));
         }
+        self.tables.insert(id, ReplayedTable::new(Arc::new(Table::new(schema)), None));
         Ok(())
     }
 
     fn partition(&mut self, place: Place) -> Result<ReplayedPartition<'_>> {
         let Place { table: id, partition: number } = place;
-        let ReplayedTable { table, segments, .. } = self.table(id)?;
+        let ReplayedTable { table, base, segments, touched, .. } = self.table(id)?;
         match (table.partitions().get(number as usize), segments.get_mut(number as usize)) {
             (Some(partition), Some(segments)) => {
                 debug_assert!(
                     partition.number() == number,
                     "partition {number} has another number"
                 );
-                Ok(ReplayedPartition { table, partition, segments })
+                // Readers do not see the partitions of a table that was truncated.
+                let is_seen = base.as_ref().is_some_and(|base| base.shares_partitions(table));
+                let touched = is_seen.then_some(touched);
+                Ok(ReplayedPartition { table, partition, segments, touched })
             }
             _ => Err(Error::corrupt(format!("log: table {id} has no partition {number}"))),
         }
     }
 
     fn table(&mut self, id: TableId) -> Result<&mut ReplayedTable> {
-        self.tables
-            .get_mut(&id)
-            .ok_or_else(|| Error::corrupt(format!("log: table {id} is unknown")))
+        let unknown = || Error::corrupt(format!("log: table {id} is unknown"));
+        if !self.tables.contains_key(&id) && !self.dropped.contains_key(&id) {
+            let base = self.base.as_ref().ok_or_else(unknown)?;
+            let table = base.table_by_id(id).map_err(|_| unknown())?;
+            self.tables.insert(id, ReplayedTable::new(table.clone(), Some(table)));
+        }
+        self.tables.get_mut(&id).ok_or_else(unknown)
     }
 
     /// Applies a record.
@@ -220,59 +300,52 @@ impl Replay {
                 Operation::Flush { place, upto, segments, except } => {
                     self.see_segments(&segments)?;
                     check_upto(upto, commit)?;
-                    self.partition(place)?.flush(commit, upto, segments, &except);
+                    self.partition(place)?.flush(commit, upto, segments, &except)?;
                 }
                 Operation::FlushRange { place, range, segment } => {
                     self.see_file(segment.id)?;
                     check_upto(range.upto, commit)?;
-                    self.partition(place)?.flush_range(commit, &range, segment);
+                    self.partition(place)?.flush_range(commit, &range, segment)?;
                 }
                 Operation::AddSegments { place, segments } => {
                     self.see_segments(&segments)?;
-                    self.partition(place)?.segments.add_new(segments);
+                    self.partition(place)?.add_all(segments)?;
                 }
                 Operation::DeleteRows { place, segment, rows } => {
                     *self.partition(place)?.segment(segment)? |= rows
                 }
                 Operation::Merge { place, dropped, added } => {
                     self.see_segments(&added)?;
-                    let segments = self.partition(place)?.segments;
-                    segments.remove(&dropped);
-                    segments.add_new(added);
+                    let mut replayed = self.partition(place)?;
+                    replayed.drop_all(&dropped);
+                    replayed.add_all(added)?;
                 }
                 Operation::CreateTable { schema } => self.create(schema)?,
                 Operation::CreateView { view } => {
-                    self.drop_view(&view.name);
-                    self.views.push(view);
+                    self.views.insert(view.name.to_ascii_lowercase(), Some(view));
                 }
-                Operation::DropView { name } => self.drop_view(&name),
-                Operation::DropTable { table } => {
-                    self.table(table)?;
-                    self.tables.remove(&table);
+                Operation::DropView { name } => {
+                    self.views.insert(name.to_ascii_lowercase(), None);
                 }
+                Operation::DropTable { table } => self.drop_table(table)?,
                 Operation::AlterTable { schema } => {
                     let replayed = self.table(schema.id)?;
-                    replayed.alter(schema)?;
+                    replayed.alter(schema, commit)?;
                 }
                 Operation::SetIndexes { table, indexes } => {
                     let replayed = self.table(table)?;
                     let schema = indexes.put_into((**replayed.table.schema()).clone())?;
-                    replayed.alter(schema)?;
+                    replayed.alter(schema, commit)?;
                 }
                 Operation::AddPart { place, part } => {
-                    self.partition(place)?.segment(part.segment)?;
+                    self.partition(place)?.check_segment(part.segment)?;
                     self.add_part(place, part)?;
                 }
                 Operation::SetTables { place, dropped, added } => {
                     self.set_hashes(place, &dropped, added)?
                 }
                 Operation::Describe { place, description } => self.describe(place, description)?,
-                Operation::Truncate { table } => {
-                    let replayed = self.table(table)?;
-                    replayed.table = Table::emptied(&replayed.table, 0);
-                    replayed.segments.fill_with(Listed::default);
-                    replayed.hashes.clear();
-                }
+                Operation::Truncate { table } => self.table(table)?.truncate(commit),
             }
         }
         Ok(())
@@ -300,9 +373,12 @@ impl Replay {
         for file in added.iter().flat_map(|added| &added.files) {
             self.see_file(*file)?;
         }
-        let hashes = &mut self.table(place.table)?.hashes;
-        hashes.retain(|(_, known)| !known.files.first().is_some_and(|id| dropped.contains(id)));
-        hashes.extend(added.map(|added| (place.partition, added)));
+        let table = self.table(place.table)?;
+        let is_dropped =
+            |known: &NewTable| known.files.first().is_some_and(|id| dropped.contains(id));
+        table.hashes.retain(|(_, known)| !is_dropped(known));
+        table.dropped_hashes.extend(dropped);
+        table.hashes.extend(added.map(|added| (place.partition, added)));
         Ok(())
     }
 
@@ -315,8 +391,24 @@ impl Replay {
         Ok(())
     }
 
-    fn drop_view(&mut self, name: &str) {
-        self.views.retain(|view| !view.name.eq_ignore_ascii_case(name));
+    fn drop_table(&mut self, id: TableId) -> Result<()> {
+        self.table(id)?;
+        if let Some(base) = self.tables.remove(&id).and_then(|replayed| replayed.base) {
+            self.dropped.insert(id, base);
+        }
+        Ok(())
+    }
+
+    /// Adds a view of a snapshot.
+    fn set_view(&mut self, view: ViewSchema) -> Result<()> {
+        let name = view.name.to_ascii_lowercase();
+        match self.views.insert(name, Some(view)).flatten() {
+            None => Ok(()),
+            Some(twice) => {
+                let name = twice.name;
+                Err(Error::corrupt(format!("snapshot: view {name} is listed twice")))
+            }
+        }
     }
 
     fn see_segments(&mut self, segments: &[NewSegment]) -> Result<()> {
@@ -350,16 +442,6 @@ fn check_commit(commit: Timestamp) -> Result<()> {
     }
 }
 
-/// Rejects a key that occurs twice in one record: a move and a write of a row are separate commits.
-fn is_later(node: &Node, commit: Timestamp) -> Result<()> {
-    match node.newest() {
-        Some(newest) if newest.commit >= commit => {
-            Err(Error::corrupt("log: a key is written twice in one commit"))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Ids and physical types of the columns of the primary key and of the shard key, which no change of
 /// the schema changes.
 fn keys_of(schema: &TableSchema) -> [Option<Vec<(u32, PhysicalType)>>; 2] {
@@ -370,7 +452,31 @@ fn keys_of(schema: &TableSchema) -> [Option<Vec<(u32, PhysicalType)>>; 2] {
 }
 
 impl ReplayedTable {
-    fn alter(&mut self, schema: TableSchema) -> Result<()> {
+    fn new(table: Arc<Table>, base: Option<Arc<Table>>) -> ReplayedTable {
+        let segments = table.partitions().iter().map(|_| SegmentChanges::default()).collect();
+        ReplayedTable {
+            table,
+            base,
+            segments,
+            hashes: Vec::new(),
+            dropped_hashes: Set::default(),
+            touched: Touched::new(),
+        }
+    }
+
+    /// The timestamp of a version that a commit makes: before all snapshots if readers see no
+    /// earlier version.
+    fn since(&self, commit: Timestamp) -> Timestamp {
+        if self.base.is_some() { commit } else { 0 }
+    }
+
+    fn truncate(&mut self, commit: Timestamp) {
+        self.table = Arc::new(Table::emptied(&self.table, self.since(commit)));
+        self.segments.fill_with(SegmentChanges::default);
+        self.hashes.clear();
+    }
+
+    fn alter(&mut self, schema: TableSchema, commit: Timestamp) -> Result<()> {
         if partition_count(&schema) as usize != self.table.partitions().len() {
             let name = &schema.name;
             return Err(Error::corrupt(format!(
@@ -389,7 +495,7 @@ impl ReplayedTable {
             return Err(Error::corrupt(format!("log: table {name} changes its key")));
         }
         debug_assert!(schema.id == self.table.id(), "table {} gets another id", schema.name);
-        self.table = Table::altered(&self.table, schema, 0);
+        self.table = Arc::new(Table::altered(&self.table, schema, self.since(commit)));
         invariant!(
             self.segments.len() == self.table.partitions().len(),
             "an altered table has {} partitions, and segments of {}",
@@ -397,104 +503,5 @@ impl ReplayedTable {
             self.segments.len()
         );
         Ok(())
-    }
-}
-
-impl ReplayedPartition<'_> {
-    fn segment(&mut self, id: u64) -> Result<&mut RoaringBitmap> {
-        let name = &self.table.schema().name;
-        match self.segments.deleted(id) {
-            Some(deleted) => Ok(deleted),
-            None => Err(Error::corrupt(format!("log: table {name} has no segment {id}"))),
-        }
-    }
-
-    /// Notes how many hidden row numbers were given out.
-    fn see_row_count(&mut self, count: u64) -> Result<()> {
-        if !self.partition.may_have_given_out(count) {
-            let name = &self.table.schema().name;
-            return Err(Error::corrupt(format!("log: {count} rows were numbered in table {name}")));
-        }
-        self.partition.saw_row_numbers(count);
-        Ok(())
-    }
-
-    fn put(&mut self, key: &[u8], commit: Timestamp, row: Vec<u8>) -> Result<()> {
-        self.table.layout().validate_row(&row)?;
-        let values = key::decode(key, &self.table.layout().key_types())?;
-        if self.table.partition_of(key).number() != self.partition.number() {
-            let (name, number) = (&self.table.schema().name, self.partition.number());
-            return Err(Error::corrupt(format!(
-                "log: a row of table {name} does not belong to partition {number}"
-            )));
-        }
-        match values.first() {
-            _ if self.table.key_columns().is_some() => {}
-            Some(Value::Int(number)) => self.partition.saw_row_number(*number)?,
-            _ => return Err(Error::corrupt("log: a row without a number")),
-        }
-        let node = self.partition.rowstore().get_or_insert(key);
-        is_later(&node, commit)?;
-        node.push_version(Version { commit, content: commit, change: Change::Put(row.into()) });
-        debug_assert!(
-            node.newest().is_some_and(|newest| newest.commit == commit),
-            "a replayed row is not the newest"
-        );
-        self.partition.rowstore().collect(&node, commit);
-        Ok(())
-    }
-
-    fn remove(&mut self, key: &[u8], commit: Timestamp) -> Result<()> {
-        if let Some(node) = self.partition.rowstore().get(key) {
-            is_later(&node, commit)?;
-            node.push_version(Version { commit, content: commit, change: Change::Delete });
-            debug_assert!(
-                node.newest().is_some_and(|newest| newest.commit == commit),
-                "a replayed deletion is not the newest"
-            );
-            self.partition.rowstore().collect(&node, commit);
-        }
-        Ok(())
-    }
-
-    fn flush(
-        &mut self,
-        commit: Timestamp,
-        upto: Timestamp,
-        segments: Vec<NewSegment>,
-        except: &[Vec<u8>],
-    ) {
-        debug_assert!(upto < commit, "commit {commit} flushes rows up to commit {upto}");
-        let except: Set<&[u8]> = except.iter().map(Vec::as_slice).collect();
-        self.partition.each_node(|node| {
-            if !except.contains(&**node.key()) {
-                self.flush_row(node, commit, upto);
-            }
-        });
-        self.segments.add_new(segments);
-    }
-
-    /// Repeats one commit of a flush.
-    fn flush_range(&mut self, commit: Timestamp, range: &FlushedRange, segment: NewSegment) {
-        let except: Set<&[u8]> = range.except.iter().map(Vec::as_slice).collect();
-        debug_assert!(range.upto < commit, "commit {commit} flushes rows up to {}", range.upto);
-        let after = range.after.as_deref();
-        self.partition.each_node_until(after, Some(&range.to), |node| {
-            debug_assert!(range.contains(node.key()), "a row outside its range is flushed");
-            if !except.contains(&**node.key()) {
-                self.flush_row(node, commit, range.upto);
-            }
-        });
-        self.segments.add_new([segment]);
-    }
-
-    /// Removes a row that a flush has moved, if it is old enough.
-    fn flush_row(&self, node: &Node, commit: Timestamp, upto: Timestamp) {
-        if let Some(newest) = node.newest()
-            && newest.commit <= upto
-            && node.flush(commit, newest.commit)
-        {
-            self.partition.rowstore().collect(node, commit);
-        }
     }
 }

@@ -49,6 +49,11 @@ impl SegmentFiles {
         self.next.load(Ordering::Relaxed)
     }
 
+    /// Notes that numbers below this one are taken.
+    pub fn saw_number(&self, next: u64) {
+        self.next.fetch_max(next, Ordering::Relaxed);
+    }
+
     /// Takes a number, for a file or for a run without a new file.
     pub fn take_number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
@@ -120,7 +125,8 @@ impl SegmentFiles {
         }
     }
 
-    /// Removes a file that no record and no snapshot needs. A missing file is not an error.
+    /// Removes a file that no record and no snapshot needs. A missing file is not an error. The files
+    /// of a database that is only read are its writer's to remove.
     pub fn remove(&self, file: &Segment) -> Result<()> {
         debug_assert!(
             FileKind::LOGGED.iter().any(|kind| kind.number(file.name()) == Some(file.id())),
@@ -129,6 +135,9 @@ impl SegmentFiles {
             file.name()
         );
         file.forget_blocks();
+        if self.log.is_read_only() {
+            return Ok(());
+        }
         match self.store.remove(file.name()) {
             Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
             _ => Ok(()),

@@ -98,7 +98,7 @@ impl Table {
         );
         invariant!(schema.id == old.id(), "table {} gets the id {}", old.id(), schema.id);
         debug_assert!(
-            since == 0 || since > old.since,
+            since == 0 || since >= old.since,
             "a version of commit {since} follows one of commit {}",
             old.since
         );

@@ -7,6 +7,7 @@ mod cache;
 mod costs;
 mod failed_syncs;
 mod flushes;
+mod follow;
 mod forged;
 mod half_done;
 mod indexes;

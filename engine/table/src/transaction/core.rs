@@ -118,7 +118,7 @@ impl Core {
         }
         let manager = self.manager.clone();
         let commits = manager.commits();
-        commits.check_open()?;
+        commits.check_writable()?;
         let committed = {
             let mut turn = commits.lock();
             // Checked again: a commit after closing the database would not be synced.
