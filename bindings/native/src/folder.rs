@@ -94,7 +94,8 @@ struct Folder {
     /// Number of these changes that are durable.
     durable_changes: AtomicU64,
     open_files: OpenFiles,
-    _lock: FolderLock,
+    /// `None` if the folder is only read.
+    lock: Option<FolderLock>,
 }
 
 struct FolderFile {
@@ -131,8 +132,39 @@ impl FolderStore {
             changes: AtomicU64::new(0),
             durable_changes: AtomicU64::new(0),
             open_files: OpenFiles::new(OPEN_FILES),
-            _lock: lock,
+            lock: Some(lock),
         })))
+    }
+
+    /// Opens a folder only to read it, beside a process that may be writing it. Takes no lock and
+    /// creates nothing. All files stay open, so that one can be read although it is removed
+    /// meanwhile.
+    ///
+    /// Errors: `not_found` if there is no such folder; `io`. Creating and removing files fails with
+    /// `unsupported`.
+    pub fn open_beside(path: &Path) -> Result<FolderStore> {
+        let io = FileIo::from_environment()?;
+        let failed = |error: io::Error| match error.kind() {
+            ErrorKind::NotFound => Error::not_found(format!("{} does not exist", path.display())),
+            _ => io_error(error, path, "open"),
+        };
+        let path = &*std::path::absolute(path).map_err(failed)?;
+        Ok(FolderStore(Arc::new(Folder {
+            path: path.to_path_buf(),
+            handle: File::open(path).map_err(failed)?,
+            io,
+            #[cfg(target_os = "linux")]
+            uring: if io == FileIo::Plain { None } else { crate::uring::Uring::new() },
+            changes: AtomicU64::new(0),
+            durable_changes: AtomicU64::new(0),
+            open_files: OpenFiles::new(usize::MAX),
+            lock: None,
+        })))
+    }
+
+    /// Fails if the folder is only read.
+    fn check_writable(&self) -> Result<()> {
+        if self.0.lock.is_none() { Err(Error::read_only()) } else { Ok(()) }
     }
 
     /// The folder.
@@ -166,7 +198,7 @@ impl FolderStore {
     fn open_file(&self, name: &str, is_new: bool, verb: &str) -> Result<Arc<dyn LocalFile>> {
         check_file_name(name)?;
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(is_new);
+        options.read(true).write(self.0.lock.is_some()).create_new(is_new);
         let open = || options.open(self.0.path.join(name));
         let entered = self.0.open_files.enter(name, is_new, open);
         let handle = entered.map_err(|error| match error.kind() {
@@ -234,12 +266,14 @@ impl LocalStore for FolderStore {
     }
 
     fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
+        self.check_writable()?;
         let file = self.open_file(name, true, "create")?;
         self.0.changes.fetch_add(1, Ordering::AcqRel);
         Ok(file)
     }
 
     fn remove(&self, name: &str) -> Result<()> {
+        self.check_writable()?;
         check_file_name(name)?;
         let remove = || std::fs::remove_file(self.0.path.join(name));
         self.0.open_files.remove(name, remove).map_err(|error| match error.kind() {
@@ -273,7 +307,8 @@ impl FolderFile {
     /// The open file; opens it again if it was closed meanwhile.
     fn file(&self) -> Result<Arc<File>> {
         let path = || self.folder.path.join(self.handle.name());
-        let open = || OpenOptions::new().read(true).write(true).open(path());
+        let is_written = self.folder.lock.is_some();
+        let open = || OpenOptions::new().read(true).write(is_written).open(path());
         self.folder.open_files.get(&self.handle, open).map_err(|error| match error.kind() {
             ErrorKind::NotFound => {
                 Error::not_found(format!("file {} was removed", self.handle.name()))

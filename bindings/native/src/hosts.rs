@@ -43,6 +43,25 @@ pub fn open_folder_with(path: &Path, io: FileIo) -> Result<Host> {
     Ok(host(Arc::new(FolderStore::open_with(path, io)?)))
 }
 
+/// Opens a host whose files are in a folder only to read them, beside a process that may be writing
+/// them. Takes no lock and creates nothing. For databases opened with `Options::read_only`.
+///
+/// Errors: `not_found` if there is no such folder; `io`.
+///
+/// ```
+/// let path = std::env::temp_dir().join(format!("nacre-doc-beside-{}", std::process::id()));
+/// let writer = nacre_native::open_folder(&path)?;
+/// let reader = nacre_native::open_folder_beside(&path)?;
+/// assert!(reader.store.list()?.is_empty());
+/// assert!(reader.store.create("log-0000000000000000").is_err());
+/// # drop(writer);
+/// # std::fs::remove_dir_all(&path).ok();
+/// # Ok::<(), nacre_host::Error>(())
+/// ```
+pub fn open_folder_beside(path: &Path) -> Result<Host> {
+    Ok(host(Arc::new(FolderStore::open_beside(path)?)))
+}
+
 /// Creates a host whose files are in memory and disappear when it is dropped.
 ///
 /// ```

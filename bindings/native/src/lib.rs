@@ -22,7 +22,7 @@ mod url;
 pub use clock::NativeClock;
 pub use entropy::NativeEntropy;
 pub use folder::{FileIo, FolderStore};
-pub use hosts::{memory_host, open_folder, open_folder_with};
+pub use hosts::{memory_host, open_folder, open_folder_beside, open_folder_with};
 pub use pool::ThreadPool;
 pub use run::block_on;
 pub use url::{folder_of, has_database, open_url};

@@ -79,12 +79,18 @@ pub struct ShellArgs {
     /// Database; created when it does not exist
     #[arg(default_value = "memory://")]
     pub url: String,
+    /// Only read the database, beside a process that may be writing it
+    #[arg(long)]
+    pub read_only: bool,
 }
 
 #[derive(Args, Debug)]
 pub struct SqlArgs {
     /// Database; created when it does not exist
     pub url: String,
+    /// Only read the database, beside a process that may be writing it
+    #[arg(long)]
+    pub read_only: bool,
     /// SQL statements, run in order; `-` reads them from standard input
     #[arg(required = true, value_name = "SQL", value_parser = unmarked)]
     pub sql: Vec<String>,
@@ -191,6 +197,9 @@ pub struct ImportArgs {
 pub struct ExportArgs {
     /// Database
     pub url: String,
+    /// Only read the database, beside a process that may be writing it
+    #[arg(long)]
+    pub read_only: bool,
     /// Table name or query
     #[arg(value_parser = unmarked)]
     pub source: String,
@@ -221,6 +230,9 @@ fn scale(text: &str) -> Result<f64, String> {
 pub struct InspectArgs {
     /// Database
     pub url: String,
+    /// Only read the database, beside a process that may be writing it
+    #[arg(long)]
+    pub read_only: bool,
     /// Show the columns and segments of this table only
     pub table: Option<String>,
 }
@@ -229,6 +241,9 @@ pub struct InspectArgs {
 pub struct CheckArgs {
     /// Database
     pub url: String,
+    /// Only read the database, beside a process that may be writing it
+    #[arg(long)]
+    pub read_only: bool,
 }
 
 #[derive(Args, Debug)]

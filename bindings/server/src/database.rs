@@ -48,6 +48,13 @@ pub fn open(url: &str, missing: Missing) -> Outcome<Opened> {
     open_with(url, missing, Options::default())
 }
 
+/// Opens the database at a URL, beside a process that may be writing it if it is only read. Then it
+/// must exist.
+pub fn open_to(url: &str, missing: Missing, read_only: bool) -> Outcome<Opened> {
+    let missing = if read_only { Missing::Refuse } else { missing };
+    open_with(url, missing, Options { read_only, ..Options::default() })
+}
+
 /// Opens the database at a URL with some options.
 pub fn open_with(url: &str, missing: Missing, options: Options) -> Outcome<Opened> {
     let folder = nacre_native::folder_of(url)?;
@@ -60,7 +67,11 @@ pub fn open_with(url: &str, missing: Missing, options: Options) -> Outcome<Opene
             .with_hint("`nacre sql` creates a database")
             .into());
     }
-    let database = block_on(Database::open(nacre_native::open_url(url)?, options))?;
+    let host = match &folder {
+        Some(folder) if options.read_only => nacre_native::open_folder_beside(folder)?,
+        _ => nacre_native::open_url(url)?,
+    };
+    let database = block_on(Database::open(host, options))?;
     Ok(Opened { persistent: folder.is_some(), opened_at: database.log_position(), database })
 }
 

@@ -58,6 +58,11 @@ pub struct Options {
     /// Number of rows from which on a statement deletes rows of segments by a bit each, instead of
     /// logging and locking them one by one.
     pub bulk_rows: usize,
+    /// Whether to open the database only to read it. Another instance or process may be writing it:
+    /// a reader takes no lock, changes no file, and does not create a database. It sees what was
+    /// committed when it was opened, and later what [`Database::refresh`] makes visible. Statements
+    /// that write fail with `unsupported`, and statements do not spill.
+    pub read_only: bool,
     /// Whether to open a database although commits at the end of its log are missing, instead of failing with
     /// `corrupt`. [`Database::losses`] says what was given up.
     pub accept_loss: bool,
@@ -82,6 +87,7 @@ impl Default for Options {
             lock_timeout_ms: 10_000,
             load_rest: store.load_rest,
             bulk_rows: store.bulk_rows,
+            read_only: false,
             accept_loss: false,
         }
     }
@@ -156,6 +162,7 @@ impl Database {
             partitions: options.partitions,
             load_rest: options.load_rest,
             bulk_rows: options.bulk_rows,
+            read_only: options.read_only,
             accept_loss: options.accept_loss,
         };
         let store = Store::open(host.clone(), store_options)?;
@@ -169,7 +176,35 @@ impl Database {
         Ok(Database(Arc::new(Engine::new(store, host, defaults))))
     }
 
-    /// End of the log, in bytes since the database was created.
+    /// Makes visible what another instance has committed since, in a database opened with
+    /// [`Options::read_only`]; otherwise does nothing. All commits become visible together.
+    /// Transactions keep their snapshots. Returns whether anything was new.
+    ///
+    /// Errors: `not_found` if the writer has removed the part of its log that is to be read next,
+    /// because this was called too rarely: open the database again. `corrupt`, `io`, `closed`.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options, Value};
+    /// # block_on(async {
+    /// # let host = memory_host();
+    /// let db = Database::open(host.clone(), Options::default()).await?;
+    /// db.session().execute("create table t (id bigint primary key)", &[]).await?;
+    /// let reader = Options { read_only: true, ..Options::default() };
+    /// let reader = Database::open(host, reader).await?;
+    /// db.session().execute("insert into t values (1)", &[]).await?;
+    /// assert!(reader.refresh()?);
+    /// let count = reader.session().execute("select count(*) from t", &[]).await?;
+    /// assert_eq!(count.value(0, 0), Value::Int(1));
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn refresh(&self) -> Result<bool> {
+        self.0.refresh()
+    }
+
+    /// End of the log, in bytes since the database was created. Of a database that is only read,
+    /// how far the log was read.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};

@@ -30,6 +30,7 @@ pub(crate) async fn run(
 
 fn run_once(statement: &CatalogStatement, engine: &Engine) -> Result<StatementResult> {
     let store = engine.store();
+    store.check_writable()?;
     match statement {
         CatalogStatement::CreateTable { schema, if_not_exists } => {
             created(store.create_table(schema.clone()).map(|_| ()), *if_not_exists, engine)?;

@@ -93,6 +93,17 @@ impl Engine {
         self.catalog_version.load(Ordering::Acquire)
     }
 
+    /// Makes visible what the writer of a database that is only read has committed since; see
+    /// [`Store::refresh`]. Returns whether anything was new.
+    pub fn refresh(&self) -> Result<bool> {
+        let (visible, changed) = (self.store.visible(), self.store.last_ddl());
+        let now = self.store.refresh()?;
+        if self.store.last_ddl() != changed {
+            self.catalog_changed();
+        }
+        Ok(now > visible)
+    }
+
     /// Called after a commit: wakes the host's background task if work is due. Without one, or if
     /// the rowstores have grown far beyond their limit, does some work here. A failure does not
     /// affect the statement, which has committed: the next [`Engine::maintain`] reports it, and a

@@ -72,6 +72,7 @@ async fn retried(
 ) -> Result<StatementResult> {
     let writes = work.statement.describe().access.writes();
     if writes {
+        engine.store().check_writable()?;
         engine.prepare_files().await?;
     }
     let mut waits = LockWaits::new(engine);

@@ -31,6 +31,7 @@ struct Settings {
 
 /// One shell over one session.
 struct Shell<'a> {
+    database: &'a Database,
     session: Session,
     settings: Settings,
     names: Names,
@@ -51,7 +52,7 @@ enum Next {
 
 /// Runs the command.
 pub fn run(args: &ShellArgs, out: &mut dyn Write) -> Outcome {
-    let database = database::open(&args.url, Missing::Create)?;
+    let database = database::open_to(&args.url, Missing::Create, args.read_only)?;
     let outcome = converse(&database, &args.url, out);
     database::close(&database, outcome)
 }
@@ -61,6 +62,7 @@ fn converse(database: &Database, url: &str, out: &mut dyn Write) -> Outcome {
     let rows = if terminal::stdout_is_terminal() { 1000 } else { usize::MAX };
     let settings = Settings { timing: false, expanded: false, rows };
     let mut shell = Shell {
+        database,
         session: database.session(),
         settings,
         names: Names::default(),
@@ -185,7 +187,8 @@ impl Shell<'_> {
             .into());
         }
         let opening = Interruptible::new(self.session.cancel_flag());
-        let opened = Stream::open(&mut self.session, sql, &[]);
+        let refreshed = self.database.refresh().map_err(Failure::from);
+        let opened = refreshed.and_then(|_| Stream::open(&mut self.session, sql, &[]));
         drop(opening);
         let kind = opened.and_then(|mut stream| {
             let _reading = Interruptible::new(stream.rows().cancel_flag());

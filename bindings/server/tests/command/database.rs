@@ -134,6 +134,14 @@ fn a_database_is_open_in_one_process_at_a_time() {
         }
     }
     assert!(error.starts_with("error[in_use]"), "{error}");
+    let (code, out, error) =
+        folder.nacre(&["sql", "--read-only", "d", "select * from t", "--format", "csv"]);
+    assert_eq!((code, out.as_str()), (0, "a\n"), "{error}");
+    let (code, _, error) = folder.nacre(&["sql", "--read-only", "d", "insert into t values (1)"]);
+    assert!(code == 1 && error.starts_with("error[unsupported]"), "{error}");
+    folder.ok(&["check", "--read-only", "d"]);
+    let (code, _, error) = folder.nacre(&["sql", "--read-only", "none", "select 1"]);
+    assert!(code == 1 && error.starts_with("error[not_found]"), "{error}");
     drop(holder.stdin.take());
     assert!(holder.wait().unwrap().success());
     folder.ok(&["sql", "d", "select 1"]);

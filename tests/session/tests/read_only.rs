@@ -1,0 +1,113 @@
+//! Databases that are opened only to be read, beside the one that writes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use nacre_native::{block_on, open_folder_beside};
+use nacre_session_tests::{Folder, folder, kind, rows, run};
+use nacredb::{Database, ErrorKind, Options, Result};
+use std::path::Path;
+
+fn beside(path: &Path) -> Result<Database> {
+    let options = Options { read_only: true, ..Options::default() };
+    block_on(Database::open(open_folder_beside(path)?, options))
+}
+
+fn names(path: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(path).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_reader_sees_what_was_committed_when_it_was_refreshed() {
+    let place = Folder::new("reader");
+    let db = folder(place.path()).unwrap();
+    let mut writer = db.session();
+    run(&mut writer, "create table t (id int primary key, n int, key (n))").unwrap();
+    run(&mut writer, "insert into t values (1, 1), (2, 2)").unwrap();
+    let reader = beside(place.path()).unwrap();
+    let mut s = reader.session();
+    let all = "select * from t order by id";
+    assert_eq!(rows(&mut s, all).unwrap(), ["1|1", "2|2"]);
+
+    run(&mut writer, "insert into t values (3, 3); update t set n = 10 where id = 1").unwrap();
+    run(&mut writer, "optimize table t flush; delete from t where id = 2").unwrap();
+    assert_eq!(rows(&mut s, all).unwrap(), ["1|1", "2|2"], "nothing is refreshed");
+    run(&mut s, "begin").unwrap();
+    assert_eq!(rows(&mut s, all).unwrap(), ["1|1", "2|2"]);
+    assert!(reader.refresh().unwrap());
+    assert!(!reader.refresh().unwrap(), "nothing is new");
+    assert_eq!(rows(&mut s, all).unwrap(), ["1|1", "2|2"], "a transaction keeps its snapshot");
+    let mut fresh = reader.session();
+    assert_eq!(rows(&mut fresh, all).unwrap(), ["1|10", "3|3"]);
+    assert_eq!(rows(&mut fresh, "select id from t where n = 10").unwrap(), ["1"]);
+    run(&mut s, "commit").unwrap();
+    assert_eq!(rows(&mut s, all).unwrap(), ["1|10", "3|3"]);
+
+    run(&mut writer, "alter table t add column c int default 7; drop index n on t").unwrap();
+    run(&mut writer, "optimize table t full; create view v as select c from t").unwrap();
+    assert!(reader.refresh().unwrap());
+    assert_eq!(rows(&mut s, all).unwrap(), ["1|10|7", "3|3|7"]);
+    assert_eq!(rows(&mut s, "select * from v").unwrap(), ["7", "7"]);
+    run(&mut writer, "drop view v; drop table t").unwrap();
+    assert!(reader.refresh().unwrap());
+    assert_eq!(kind(&mut s, all), Some(ErrorKind::NotFound));
+    assert_eq!(reader.check().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn a_reader_writes_nothing() {
+    let place = Folder::new("readonly");
+    let db = folder(place.path()).unwrap();
+    run(&mut db.session(), "create table t (id int primary key); insert into t values (1)")
+        .unwrap();
+    let before = names(place.path());
+    let reader = beside(place.path()).unwrap();
+    let mut s = reader.session();
+    for sql in [
+        "insert into t values (2)",
+        "insert into t select 5",
+        "update t set id = 3",
+        "delete from t where id = 99",
+        "select * from t where id = 1 for update",
+        "create table u (id int)",
+        "create table if not exists t (id int)",
+        "create table u as select * from t",
+        "create view v as select 1 as one",
+        "alter table t add column c int",
+        "create index i on t (id)",
+        "truncate table t",
+        "drop table t",
+        "drop table if exists nothing",
+        "optimize table t flush",
+        "optimize table t full",
+    ] {
+        let error = run(&mut s, sql).map(|_| ()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{sql}: {error}");
+        assert_eq!(error.sqlstate(), "25006", "{sql}: {error}");
+    }
+    assert!(!reader.maintain(nacredb::Budget::Steps(9)).unwrap());
+    assert_eq!(rows(&mut s, "select * from t").unwrap(), ["1"]);
+    block_on(reader.close()).unwrap();
+    drop((s, reader));
+    assert_eq!(names(place.path()), before);
+    run(&mut db.session(), "insert into t values (2)").unwrap();
+}
+
+#[test]
+fn a_reader_needs_a_database_and_no_writer() {
+    let place = Folder::new("alone");
+    assert_eq!(beside(place.path()).err().map(|e| e.kind()), Some(ErrorKind::NotFound));
+    let db = folder(place.path()).unwrap();
+    run(&mut db.session(), "create table t (id int); insert into t values (1)").unwrap();
+    drop(db);
+    let reader = beside(place.path()).unwrap();
+    assert_eq!(rows(&mut reader.session(), "select * from t").unwrap(), ["1"]);
+    // A writer may come while the reader is there.
+    let db = folder(place.path()).unwrap();
+    run(&mut db.session(), "insert into t values (2)").unwrap();
+    assert!(reader.refresh().unwrap());
+    assert_eq!(rows(&mut reader.session(), "select * from t order by id").unwrap(), ["1", "2"]);
+}
