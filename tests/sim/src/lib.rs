@@ -8,9 +8,11 @@
 pub mod clock;
 pub mod disk;
 pub mod fault;
+pub mod follower;
 pub mod hook;
 pub mod isolation;
 pub mod model;
+pub mod now;
 pub mod op;
 pub mod panics;
 pub mod plan;

@@ -3,10 +3,12 @@
 
 use crate::clock::{Inline, SimClock, SimEntropy};
 use crate::disk::{Disk, Ended};
+use crate::follower::{Followed, Follower};
 use crate::hook;
 use crate::model::verdict::Answer;
 use crate::model::view::View;
 use crate::model::{State, Table};
+use crate::now::now;
 use crate::op::Op;
 use crate::op::row::Row;
 use crate::op::shape::Shape;
@@ -19,10 +21,8 @@ use nacre_testing::Random;
 use nacredb::{Database, Durability, Error, ErrorKind, Host, OnDuplicate, Value};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
 /// Attempts to open the database under faults.
 const OPENINGS: usize = 8;
@@ -92,15 +92,6 @@ pub fn run(plan: &Plan, tell: bool) -> Outcome {
     }
 }
 
-/// Runs a future that must not wait.
-fn now<T>(future: impl Future<Output = T>) -> T {
-    let mut future = std::pin::pin!(future);
-    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(value) => value,
-        Poll::Pending => panic!("waited where there is nothing to wait for"),
-    }
-}
-
 impl Run<'_> {
     fn all(&mut self) {
         for (number, phase) in self.plan.phases.iter().enumerate() {
@@ -141,7 +132,9 @@ impl Run<'_> {
             world.tell(|| format!("— faults: {:?}", phase.faults));
         }
         self.disk.set_faults(phase.faults.clone());
-        self.sessions(number, &db, phase);
+        let follower = Follower::new(&self.disk, &self.host, &self.plan.options);
+        self.sessions(number, &db, phase, &follower);
+        self.follow(&follower);
         if self.world.borrow().failure.is_some() {
             return;
         }
@@ -177,7 +170,28 @@ impl Run<'_> {
         }
     }
 
-    fn sessions(&mut self, number: usize, db: &Database, phase: &Phase) {
+    /// Compares what a follower sees with what a recovery could find.
+    fn follow(&self, follower: &Follower) {
+        if self.world.borrow().failure.is_some() || self.disk.ended() == Some(Ended::PowerCut) {
+            return;
+        }
+        let outcome = follower.refresh().and_then(|db| {
+            let (found, views) = self.contents(&db)?;
+            let candidates = self.world.borrow().model.candidates();
+            let mut printed = Printed::default();
+            if !candidates.iter().any(|state| printed.fits(state, &found) && fits(state, &views)) {
+                let why = difference(&candidates[0], &found);
+                self.world.borrow_mut().fail(format!("the follower: {why}"));
+            }
+            db.check()
+        });
+        match outcome {
+            Ok(findings) if findings.is_empty() => {}
+            other => self.world.borrow_mut().fail(format!("the follower: {other:?}")),
+        }
+    }
+
+    fn sessions(&mut self, number: usize, db: &Database, phase: &Phase, follower: &Rc<Follower>) {
         // Permanent tables are created first, in a separate session.
         let missing: Vec<Op> = {
             let world = self.world.borrow();
@@ -199,10 +213,11 @@ impl Run<'_> {
                 vec![Script { role: "setup", ops: missing, prepares: false }],
                 "setup",
                 0,
+                follower,
             );
         }
         let scripts = phase.scripts.clone();
-        self.stage(number, db, scripts, "stage", self.plan.nested_percent);
+        self.stage(number, db, scripts, "stage", self.plan.nested_percent, follower);
         let mut world = self.world.borrow_mut();
         if let Some(bank) = world.model.latest.tables.get("bank") {
             let sum: i64 = bank.rows.values().map(|row| row.v).sum();
@@ -219,6 +234,7 @@ impl Run<'_> {
         scripts: Vec<Script>,
         purpose: &str,
         nested: u64,
+        follower: &Rc<Follower>,
     ) {
         if self.world.borrow().failure.is_some() || self.disk.ended().is_some() {
             return;
@@ -243,7 +259,8 @@ impl Run<'_> {
                 own,
             ));
         }
-        hook::set(Some(scheduler.clone()));
+        let followed = Followed { inner: scheduler.clone(), follower: follower.clone() };
+        hook::set(Some(Rc::new(followed)));
         scheduler.run();
         hook::set(None);
     }
@@ -293,8 +310,8 @@ impl Run<'_> {
         }
     }
 
-    /// Determines which of the possible states the database is in.
-    fn compare(&self, db: &Database) -> Result<(), Error> {
+    /// The tables and views that a database shows.
+    fn contents(&self, db: &Database) -> Result<(Vec<Found>, Vec<FoundView>), Error> {
         let mut session = db.session();
         let run = |session: &mut nacredb::Session, sql: &str| {
             now(session.execute(sql, &[])).map(|r| Answer::of(&r))
@@ -328,6 +345,12 @@ impl Run<'_> {
             };
             views.push(FoundView { name, text, shown });
         }
+        Ok((found, views))
+    }
+
+    /// Determines which of the possible states the database is in.
+    fn compare(&self, db: &Database) -> Result<(), Error> {
+        let (found, views) = self.contents(db)?;
         let candidates = self.world.borrow().model.candidates();
         let mut printed = Printed::default();
         let fitting =
@@ -355,7 +378,7 @@ impl Run<'_> {
             // Faults from here on are counted separately.
             world.model.recovered(state.clone());
         }
-        self.seek(&mut session, state)
+        self.seek(&mut db.session(), state)
     }
 
     /// Queries some rows through their indexed values.

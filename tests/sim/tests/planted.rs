@@ -33,6 +33,7 @@ fn every_planted_bug_is_found() {
         "run-overlap",
         "load-phase-two",
         "half-huge-update",
+        "follow-deletes",
     ] {
         plant(bug).unwrap();
         let found = (1..=SEEDS).find(|seed| run(&plan(*seed), false).failure.is_some());

@@ -30,12 +30,16 @@
 //! *The end.* At a chosen call of any kind, the power fails or the process is killed: that call
 //! does part of its work or none, and every later one fails without effect.
 //!
-//! Not simulated: a medium that loses or changes synced data; two processes on one folder.
+//! *A reader.* Another process may read the files beside the one that writes them ([`Beside`]).
+//!
+//! Not simulated: a medium that loses or changes synced data; two writers on one folder.
 
+mod beside;
 mod inode;
 
 use crate::clock::SimClock;
 pub use crate::fault::{Call, Class, Counts, Fault, FaultKind};
+pub use beside::Beside;
 use inode::{Change, Inode};
 use nacre_testing::Random;
 use nacredb::host::{LocalFile, LocalStore, ReadRange, check_file_name};
