@@ -52,7 +52,7 @@ pub enum Bug {
 }
 
 /// All bugs with their names on the command line.
-pub const BUGS: [(&str, Bug); 19] = [
+pub const BUGS: [(&str, Bug); 20] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
     ("stale-bitmap", Bug::StaleBitmap),
