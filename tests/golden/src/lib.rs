@@ -40,7 +40,7 @@ const NO_SNAPSHOT: u64 = 1 << 30;
 const WHOLE: usize = 1 << 20;
 
 /// All cases.
-pub const CASES: [Case; 9] = [
+pub const CASES: [Case; 10] = [
     Case {
         name: "log",
         why: "rows of every type in an unsealed log: put, delete, views, no segment",
@@ -121,6 +121,15 @@ pub const CASES: [Case; 9] = [
         statements: slices,
         tables: &[("s", "id"), ("d", "id"), ("n", "a")],
         steps: 0,
+    },
+    Case {
+        name: "runs",
+        why: "sorted runs of several segments, flushed, merged and loaded, in a snapshot and after it",
+        snapshot_bytes: 4 << 10,
+        segment_rows: 40,
+        statements: runs,
+        tables: &[("r", "id"), ("o", "id")],
+        steps: 40,
     },
 ];
 
@@ -318,5 +327,28 @@ fn slices() -> Vec<String> {
         "optimize table s flush".into(),
         "insert into n values (1000)".into(),
         "delete from n where a = 7".into(),
+    ]
+}
+
+fn runs() -> Vec<String> {
+    let fill = |table: &str, ids: &dyn Fn(i64) -> i64| {
+        format!("insert into {table} values {}", rows(0..150, |n| format!("({}, {n})", ids(n))))
+    };
+    vec![
+        "create table r (id int primary key, n int)".into(),
+        "create table o (id int primary key, n int, sort key (n))".into(),
+        fill("r", &|n| n * 2),
+        "optimize table r flush".into(),
+        fill("r", &|n| n * 2 + 1),
+        "delete from r where id between 20 and 30".into(),
+        "optimize table r full".into(),
+        fill("r", &|n| 1_000 + n),
+        "optimize table r flush".into(),
+        fill("o", &|n| 500 - n),
+        "optimize table o flush".into(),
+        fill("o", &|n| 1_000 - n),
+        "optimize table o flush".into(),
+        "delete from r where id = 1010".into(),
+        "insert into o values (-1, 70)".into(),
     ]
 }
