@@ -195,7 +195,7 @@ impl Database {
     /// db.session().execute("insert into t values (1)", &[]).await?;
     /// assert!(reader.refresh()?);
     /// let count = reader.session().execute("select count(*) from t", &[]).await?;
-    /// assert_eq!(count.value(0, 0), Value::Int(1));
+    /// assert_eq!(count.to_rows()[0][0], Value::Int(1));
     /// # Ok::<(), nacredb::Error>(())
     /// # }).unwrap();
     /// ```

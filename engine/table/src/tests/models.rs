@@ -144,7 +144,9 @@ impl World {
         let list = self.partition.segments();
         let ids = list.iter().filter(|state| gone(state)).map(|state| state.id()).collect();
         self.partition.update_segments(|list| list.remove(&ids));
-        self.partition.segments().iter().for_each(|state| state.fold(oldest));
+        for state in self.partition.segments().iter() {
+            state.fold(oldest);
+        }
     }
 }
 
