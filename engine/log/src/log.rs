@@ -1,7 +1,7 @@
 //! The open log: appends, group commit and snapshots over the file at its end.
 //!
-//! Locks are taken in the order snapshots, followers, writer, pending, reach. Any failed write or sync poisons the
-//! log.
+//! Locks are taken in the order snapshots, followers, writer, pending, reach. Any failed write or
+//! sync poisons the log.
 
 use crate::followers::Followers;
 use crate::format::{MAX_RECORD_BYTES, RECORD_HEADER_BYTES, RecordHeader};

@@ -2,11 +2,12 @@
 //!
 //! Damage and torn tails. Bytes are *known durable* if they lie before the start of the last chunk,
 //! before the position of any snapshot file (even a damaged one), before the recorded reach of the
-//! log, or before the durable position in the header of any later record. A bad record among known durable bytes is `corrupt`. A bad
-//! record anywhere else may be the remains of writes that no sync covered, which may have reached
-//! the medium in any order, and the log is cut there. One case cannot be distinguished: later
-//! damage to the records of the very last sync looks like a torn tail, unless the log was closed
-//! (`Log::close` appends a mark and records the reach) or a snapshot follows it.
+//! log, or before the durable position in the header of any later record. A bad record among known
+//! durable bytes is `corrupt`. A bad record anywhere else may be the remains of writes that no sync
+//! covered, which may have reached the medium in any order, and the log is cut there. One case
+//! cannot be distinguished: later damage to the records of the very last sync looks like a torn
+//! tail, unless the log was closed (`Log::close` appends a mark and records the reach) or a
+//! snapshot follows it.
 //!
 //! If the caller accepts a loss, damage at the end of the log is cut like a torn tail, and the reach
 //! is lowered to what is left. Damage before the last chunk stays `corrupt`.

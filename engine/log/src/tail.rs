@@ -153,8 +153,9 @@ impl LogReader {
     /// The next record and the position of its end; `None` at the end of the log, for now.
     ///
     /// # Errors
-    /// `not_found` with [`Reason::LogGone`](nacre_types::Reason::LogGone) if the position was removed, so that the reader must
-    /// start again from a snapshot; `corrupt` for damage; the errors of the host's files.
+    /// `not_found` with [`Reason::LogGone`](nacre_types::Reason::LogGone) if the position
+    /// was removed, so that the reader must start again from a snapshot; `corrupt` for damage; the
+    /// errors of the host's files.
     #[allow(
         clippy::should_implement_trait,
         reason = "a record borrows from its reader, which an iterator's items cannot"

@@ -63,8 +63,8 @@ pub struct Options {
     /// committed when it was opened, and later what [`Database::refresh`] makes visible. Statements
     /// that write fail with `unsupported`, and statements do not spill.
     pub read_only: bool,
-    /// Whether to open a database although commits at the end of its log are missing, instead of failing with
-    /// `corrupt`. [`Database::losses`] says what was given up.
+    /// Whether to open a database although commits at the end of its log are missing, instead of
+    /// failing with `corrupt`. [`Database::losses`] says what was given up.
     pub accept_loss: bool,
 }
 
@@ -222,8 +222,8 @@ impl Database {
         self.0.store().log_position()
     }
 
-    /// What [`Options::accept_loss`] gave up when the database was opened, one sentence each. Empty if nothing was
-    /// missing.
+    /// What [`Options::accept_loss`] gave up when the database was opened, one sentence each. Empty
+    /// if nothing was missing.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
