@@ -66,7 +66,7 @@ pub(crate) static FUNCTIONS: &[&ScalarFunction] = &[
         Doc::new("space(n)", "`n` blanks.", "'[' || space(2) || ']'", "[  ]"),
         Declared(takes(&[RoundedInteger]), TEXT),
         Values(|row| {
-            let count = row.int(0).max(0) as usize;
+            let count = usize::try_from(row.int(0).max(0)).unwrap_or(usize::MAX);
             check_length(count)?;
             text(" ".repeat(count))
         }),
@@ -366,7 +366,8 @@ fn insert(value: &str, position: i64, length: i64, new: &str) -> String {
         return value.to_string();
     }
     let start = position as usize - 1;
-    let removed = if length < 0 { usize::MAX } else { length as usize };
+    // A negative length means the end.
+    let removed = usize::try_from(length).unwrap_or(usize::MAX);
     let head = value.chars().take(start);
     let tail = value.chars().skip(start.saturating_add(removed));
     head.chain(new.chars()).chain(tail).collect()

@@ -445,7 +445,7 @@ fn pad(row: &TextRow<'_>, out: &mut Vec<u8>, side: Side) -> Result<()> {
     }
     let missing = n - length;
     // A character has at most four bytes.
-    check_length(value.len() + missing.saturating_mul(4))?;
+    check_length(value.len().saturating_add(missing.saturating_mul(4)))?;
     if side == Side::End {
         out.extend_from_slice(value);
     }
