@@ -10,7 +10,7 @@ use crate::bind::statement::index::Wanted;
 use crate::bind::statement::storage_keys as keys;
 use crate::expr::ExprKind;
 use crate::parse::position;
-use crate::plan::{CatalogStatement, RowStatement, Statement};
+use crate::plan::{CatalogStatement, Plan, RowStatement, Statement};
 use nacre_types::{
     Column, DataType, Error, KeyColumns, Position, Result, TableSchema, Value, limits,
 };
@@ -34,7 +34,8 @@ impl<'a> Binder<'a> {
         }
         let mut schema = TableSchema { name, ..TableSchema::default() };
         if let Some(query) = &create.query {
-            return self.create_table_as(schema, create.if_not_exists, query);
+            let with_data = create.with_data.as_ref().is_none_or(|with| with.data);
+            return self.create_table_as(schema, create.if_not_exists, query, with_data);
         }
         let mut keys = Vec::new();
         let mut indexes = Vec::new();
@@ -72,12 +73,13 @@ impl<'a> Binder<'a> {
     }
 
     /// Binds `CREATE TABLE … AS`. The columns are those of the query, all nullable; the table has
-    /// no keys.
+    /// no keys. `with_data`: whether the table gets the rows of the query.
     fn create_table_as(
         &mut self,
         mut schema: TableSchema,
         if_not_exists: bool,
         query: &'a ast::Query,
+        with_data: bool,
     ) -> Result<Statement> {
         let plan = self.query(query)?;
         let from = plan.fields();
@@ -112,7 +114,10 @@ impl<'a> Binder<'a> {
             });
         }
         schema.next_column_id = schema.columns.len() as u32;
-        let source = crate::bind::query::set_operation::converted(plan, &from, &to)?;
+        let mut source = crate::bind::query::set_operation::converted(plan, &from, &to)?;
+        if !with_data {
+            source = Plan::Values { fields: to, rows: Vec::new() };
+        }
         Ok(RowStatement::CreateTableAs { schema, if_not_exists, source }.into())
     }
 
@@ -270,6 +275,8 @@ fn refuse(create: &ast::CreateTable) -> Result<()> {
         "PARTITION BY"
     } else if create.inherits.is_some() {
         "INHERITS"
+    } else if create.with_data.as_ref().is_some_and(|with| with.statistics.is_some()) {
+        "WITH DATA AND STATISTICS"
     } else {
         return Ok(());
     };
