@@ -1,6 +1,7 @@
 //! Conditions as filters and as join keys.
 
 use crate::analysis::columns::{all, columns, shift_columns};
+use crate::analysis::equality::same;
 use crate::analysis::may_fail::expr_may_fail;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::Plan;
@@ -43,4 +44,19 @@ pub(crate) fn key(condition: Expr, width: usize) -> Result<(Expr, Expr), Expr> {
         }
         kind => Err(Expr { kind, data_type: condition.data_type }),
     }
+}
+
+/// Splits `left = right` or `left IS NOT DISTINCT FROM right` into pairs of keys if each operand
+/// reads only one side of the join. Null-safe equality takes two pairs.
+pub(crate) fn key_pairs(condition: Expr, width: usize) -> Result<Vec<(Expr, Expr)>, Expr> {
+    let ExprKind::Binary { op: BinaryOp::NotDistinct, left, right } = &condition.kind else {
+        return key(condition, width).map(|pair| vec![pair]);
+    };
+    if left.data_type == DataType::Interval {
+        return Err(condition);
+    }
+    let mut equalities = Vec::new();
+    same((**left).clone(), (**right).clone(), true, &mut equalities);
+    let pairs: Result<Vec<_>, _> = equalities.into_iter().map(|each| key(each, width)).collect();
+    pairs.map_err(|_| condition)
 }

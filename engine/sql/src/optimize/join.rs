@@ -6,7 +6,7 @@ use super::estimate::Estimates;
 use super::graph::{Graph, classes, equation, implied_by_classes, relations_of};
 use super::search::{Tree, search};
 use crate::analysis::columns::{all, columns, conjuncts, only, remap, shift_columns};
-use crate::analysis::conditions::{filter, key};
+use crate::analysis::conditions::{filter, key_pairs};
 use crate::analysis::may_fail::expr_may_fail;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::{JoinKind, Plan};
@@ -123,8 +123,8 @@ fn assemble(
         }
         let mut expr = condition.expr.clone();
         remap(&mut expr, &|column| position(&yields, column));
-        match key(expr, width) {
-            Ok(pair) => keys.push(pair),
+        match key_pairs(expr, width) {
+            Ok(pairs) => keys.extend(pairs),
             Err(expr) => residual.push(expr),
         }
     }

@@ -4,7 +4,7 @@
 use super::estimate::Estimates;
 use super::{join, sides};
 use crate::analysis::columns::{all, conjuncts, only, shift_columns, substitute};
-use crate::analysis::conditions::{filter, key};
+use crate::analysis::conditions::{filter, key, key_pairs};
 use crate::analysis::may_fail::expr_may_fail;
 use crate::analysis::size::grows;
 use crate::expr::{BinaryOp, Expr, ExprKind};
@@ -270,8 +270,8 @@ fn outer(
                 to_right.push(condition)
             }
             JoinKind::Right | JoinKind::Semi if is_left(&condition) => to_left.push(condition),
-            _ => match key(condition, width) {
-                Ok(pair) => keys.push(pair),
+            _ => match key_pairs(condition, width) {
+                Ok(pairs) => keys.extend(pairs),
                 Err(condition) => residual.push(condition),
             },
         }

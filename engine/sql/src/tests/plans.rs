@@ -154,6 +154,15 @@ fn queries() {
         ",
     );
     check(
+        "select t.id, u.c from t join u on t.name is not distinct from u.c",
+        "
+        Project [id, c]
+          InnerJoin on name is null = c is null and coalesce(name, '') = coalesce(c, '')
+            Scan t [id, name]
+            Scan u [c]
+        ",
+    );
+    check(
         "select * from u a natural join u b",
         "
         Project [id, a, c]

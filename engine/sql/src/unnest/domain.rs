@@ -3,9 +3,10 @@
 //! all arguments at once.
 
 use super::tools::is_true;
-use super::tools::{columns_of, compare, empty_value, or_else, same};
+use super::tools::{columns_of, empty_value};
 use super::unnester::Unnester;
 use crate::analysis::columns::{all, shift_columns};
+use crate::analysis::equality::{compare, or_else, same};
 use crate::analysis::subqueries::{correlated, is_outer};
 use crate::expr::{Aggregate, BinaryOp, Expr, ExprKind};
 use crate::plan::node::limit_by::LimitBy;

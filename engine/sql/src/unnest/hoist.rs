@@ -1,10 +1,11 @@
 //! Hoists a subquery's references to its enclosing row to the subquery's top, as far as that
 //! preserves its meaning.
 
-use super::tools::{columns_of, compare, empty_value, one_empty_row, over_one_row};
+use super::tools::{columns_of, empty_value, one_empty_row, over_one_row};
 use super::unnester::Unnester;
 use crate::analysis::columns::{conjuncts, shift_columns, substitute};
 use crate::analysis::conditions::filter;
+use crate::analysis::equality::compare;
 use crate::analysis::subqueries::{correlated, has_column, is_outer};
 use crate::expr::{Aggregate, BinaryOp, Expr, ExprKind};
 use crate::plan::node::limit_by::LimitBy;

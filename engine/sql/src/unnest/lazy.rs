@@ -13,10 +13,11 @@
 
 use super::dependent::Dependent;
 use super::tools::is_true;
-use super::tools::{compare, is_null, one_empty_row};
+use super::tools::one_empty_row;
 use super::unnester::Unnester;
 use crate::analysis::columns::{all, shift_columns};
 use crate::analysis::conditions::{filter, key};
+use crate::analysis::equality::{compare, is_null};
 use crate::analysis::may_fail::expr_may_fail;
 use crate::analysis::subqueries::has_subquery;
 use crate::expr::{Aggregate, BinaryOp, Expr, ExprKind};

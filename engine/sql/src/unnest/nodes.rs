@@ -1,9 +1,10 @@
 //! Unnests each node: its inputs first, then the subqueries in its own expressions.
 
-use super::tools::{columns_of, compare, cross, first_columns, one_empty_row};
+use super::tools::{columns_of, cross, first_columns, one_empty_row};
 use super::unnester::Unnester;
 use crate::analysis::columns::{conjuncts, remap};
 use crate::analysis::conditions::filter;
+use crate::analysis::equality::compare;
 use crate::analysis::subqueries::has_subquery;
 use crate::expr::{BinaryOp, Expr, ExprKind, Subquery, SubqueryKind};
 use crate::plan::{Field, JoinKind, Plan};
