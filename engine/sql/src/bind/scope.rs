@@ -24,12 +24,15 @@ pub(crate) struct Merged {
     pub expr: Expr,
     /// The columns of both sides that it replaces.
     pub hidden: Vec<usize>,
+    /// `*` shows it before the column at this position.
+    pub before: usize,
 }
 
 /// The columns of a row, by position.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
     pub columns: Vec<ScopeColumn>,
+    /// In the order in which `*` shows them.
     pub merged: Vec<Merged>,
     /// Columns from this position on need the name of their table.
     pub qualified_from: Option<usize>,
@@ -134,6 +137,7 @@ impl Scope {
             message.push('`');
         }
         let error = Error::not_found(message).with_sqlstate("42703");
+        let aliases = if table.is_none() { aliases } else { &[] };
         with_suggestion(error, name, names.chain(aliases.iter().map(|a| a.0.as_str())))
     }
 }
@@ -154,7 +158,8 @@ pub(crate) fn with_suggestion<'n>(
 ) -> Error {
     let limit = ((name.chars().count() + 1) / 3).min(3);
     let mut best: Option<(usize, &str)> = None;
-    for candidate in candidates.take(10_000) {
+    // A candidate of this very name is one that cannot be meant here.
+    for candidate in candidates.take(10_000).filter(|c| !c.eq_ignore_ascii_case(name)) {
         let distance = edit_distance(name, candidate, limit);
         if distance <= limit && best.is_none_or(|(d, _)| distance < d) {
             best = Some((distance, candidate));

@@ -215,6 +215,7 @@ impl<'a> Binder<'a> {
             let mut merged = merged.clone();
             shift_columns(&mut merged.expr, width as isize);
             merged.hidden.iter_mut().for_each(|c| *c += width);
+            merged.before += width;
             scope.merged.push(merged);
         }
         let mut condition = None;
@@ -269,7 +270,8 @@ impl<'a> Binder<'a> {
         Ok((Plan::Join { left, right, kind, keys: Vec::new(), residual: condition }, scope))
     }
 
-    /// Builds the equality of the named columns and merges each pair into one name in scope.
+    /// Builds the equality of the named columns and merges each pair into one name in scope. The
+    /// merged columns come before all others.
     fn using(
         &mut self,
         left: &Scope,
@@ -280,6 +282,7 @@ impl<'a> Binder<'a> {
     ) -> Result<Option<Expr>> {
         let width = left.columns.len();
         let mut conjuncts = Vec::new();
+        let mut first = Vec::with_capacity(columns.len());
         for (name, at) in columns {
             let find = |side: &Scope| {
                 let found = side.resolve(None, name).map_err(|e| e.at(*at))?;
@@ -308,8 +311,9 @@ impl<'a> Binder<'a> {
                 }
                 !same
             });
-            scope.merged.push(Merged { name: name.clone(), expr, hidden });
+            first.push(Merged { name: name.clone(), expr, hidden, before: 0 });
         }
+        scope.merged.splice(..0, first);
         if conjuncts.is_empty() {
             return Ok(None);
         }

@@ -220,12 +220,13 @@ impl<'a> Binder<'a> {
                     if env.scope.columns.is_empty() {
                         return Err(Error::syntax("SELECT * requires FROM"));
                     }
-                    for merged in &env.scope.merged {
-                        note(&merged.expr, env.scope, &mut env.seen);
-                        outputs
-                            .push(Output { name: merged.name.clone(), expr: merged.expr.clone() });
-                    }
+                    let mut merged = env.scope.merged.iter().peekable();
                     for at in 0..env.scope.columns.len() {
+                        while let Some(merged) = merged.next_if(|merged| merged.before <= at) {
+                            note(&merged.expr, env.scope, &mut env.seen);
+                            let (name, expr) = (merged.name.clone(), merged.expr.clone());
+                            outputs.push(Output { name, expr });
+                        }
                         if !env.scope.is_hidden(at) {
                             push_column(&mut outputs, env, at, None);
                         }
