@@ -4,7 +4,7 @@ use super::definition::{Arguments, Arity};
 use super::definition::{Binding, Operand};
 use super::doc::Doc;
 use nacre_column::Vector;
-use nacre_types::{DataType, Error, Result, Value};
+use nacre_types::{DataType, Result, Value};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,8 +18,6 @@ pub struct WindowFunction {
     pub doc: Doc,
     /// Number of arguments.
     pub arity: Arity,
-    /// Whether its window needs an order.
-    pub order: Order,
     /// Types of the arguments and of the result.
     pub typing: WindowTyping,
     /// The result at one row.
@@ -29,15 +27,6 @@ pub struct WindowFunction {
 /// Converts the arguments of a call to the types that the function expects, and returns the result
 /// type.
 pub type WindowTyping = fn(&mut dyn Binding, Arguments<'_>) -> Result<(Vec<Operand>, DataType)>;
-
-/// Whether a window needs `ORDER BY`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Required: without one, the function is undefined.
-    Needed,
-    /// Optional: the input order is used.
-    Optional,
-}
 
 /// A row of a window. Positions count the sorted rows of all partitions.
 pub struct WindowRow<'a> {
@@ -78,19 +67,13 @@ impl WindowFunction {
         self.names[0]
     }
 
-    /// Types a call; `42883` for a wrong number of arguments, `42P20` if a required order is
-    /// missing.
+    /// Types a call; `42883` for a wrong number of arguments.
     pub fn bind(
         &self,
         binding: &mut dyn Binding,
         arguments: Arguments<'_>,
-        is_ordered: bool,
     ) -> Result<(Vec<Operand>, DataType)> {
         self.arity.check(arguments.name, arguments.operands.len())?;
-        if self.order == Order::Needed && !is_ordered {
-            let message = format!("{} needs ORDER BY in its window", arguments.name);
-            return Err(Error::type_error(message).with_sqlstate("42P20"));
-        }
         (self.typing)(binding, arguments)
     }
 }

@@ -4,7 +4,7 @@ use crate::entry::coerce;
 use crate::entry::definition::{Arguments, Arity};
 use crate::entry::definition::{Binding, Operand};
 use crate::entry::doc::Doc;
-use crate::entry::window::{Order, WindowFunction, WindowRow};
+use crate::entry::window::{WindowFunction, WindowRow};
 use nacre_types::{DataType, Error, Result, Value};
 
 /// The functions of this file.
@@ -18,7 +18,6 @@ pub(crate) static FUNCTIONS: &[&WindowFunction] = &[
             "3",
         ),
         arity: Arity::exactly(0),
-        order: Order::Optional,
         typing: |_, _| Ok((Vec::new(), DataType::Int64)),
         value: |row| Ok(Value::Int(row.before() as i64 + 1)),
     },
@@ -31,7 +30,6 @@ pub(crate) static FUNCTIONS: &[&WindowFunction] = &[
             "2",
         ),
         arity: Arity::exactly(0),
-        order: Order::Needed,
         typing: |_, _| Ok((Vec::new(), DataType::Int64)),
         value: |row| Ok(Value::Int((row.peers.start - row.partition.start) as i64 + 1)),
     },
@@ -44,7 +42,6 @@ pub(crate) static FUNCTIONS: &[&WindowFunction] = &[
             "2",
         ),
         arity: Arity::exactly(0),
-        order: Order::Needed,
         typing: |_, _| Ok((Vec::new(), DataType::Int64)),
         value: |row| Ok(Value::Int(row.dense_rank)),
     },
@@ -57,7 +54,6 @@ pub(crate) static FUNCTIONS: &[&WindowFunction] = &[
             "0.5",
         ),
         arity: Arity::exactly(0),
-        order: Order::Needed,
         typing: |_, _| Ok((Vec::new(), DataType::Float64)),
         value: |row| {
             let (before, others) = (row.peers.start - row.partition.start, row.partition.len() - 1);
@@ -73,7 +69,6 @@ pub(crate) static FUNCTIONS: &[&WindowFunction] = &[
             "1.0",
         ),
         arity: Arity::exactly(0),
-        order: Order::Needed,
         typing: |_, _| Ok((Vec::new(), DataType::Float64)),
         value: |row| {
             let up_to = row.peers.end - row.partition.start;
@@ -89,7 +84,6 @@ pub(crate) static FUNCTIONS: &[&WindowFunction] = &[
             "2",
         ),
         arity: Arity::exactly(1),
-        order: Order::Optional,
         typing: bucket_count,
         value: bucket,
     },

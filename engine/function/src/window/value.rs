@@ -4,7 +4,7 @@ use crate::entry::coerce;
 use crate::entry::definition::{Arguments, Arity};
 use crate::entry::definition::{Binding, Operand};
 use crate::entry::doc::Doc;
-use crate::entry::window::{Order, WindowFunction, WindowRow};
+use crate::entry::window::{WindowFunction, WindowRow};
 use nacre_types::{DataType, Error, Result, Value};
 
 /// The functions of this file.
@@ -18,7 +18,6 @@ pub(crate) static FUNCTIONS: &[&WindowFunction] = &[
             "2",
         ),
         arity: Arity::between(1, 3),
-        order: Order::Optional,
         typing: offset,
         value: |row| moved(row, |row, offset| i64::try_from(row).ok()?.checked_sub(offset)),
     },
@@ -31,7 +30,6 @@ pub(crate) static FUNCTIONS: &[&WindowFunction] = &[
             "0",
         ),
         arity: Arity::between(1, 3),
-        order: Order::Optional,
         typing: offset,
         value: |row| moved(row, |row, offset| i64::try_from(row).ok()?.checked_add(offset)),
     },
@@ -44,7 +42,6 @@ pub(crate) static FUNCTIONS: &[&WindowFunction] = &[
             "1",
         ),
         arity: Arity::exactly(1),
-        order: Order::Optional,
         typing: one_value,
         value: |row| in_frame(row, |frame| Some(frame.start)),
     },
@@ -57,7 +54,6 @@ pub(crate) static FUNCTIONS: &[&WindowFunction] = &[
             "3",
         ),
         arity: Arity::exactly(1),
-        order: Order::Optional,
         typing: one_value,
         value: |row| in_frame(row, |frame| frame.end.checked_sub(1)),
     },
@@ -70,7 +66,6 @@ pub(crate) static FUNCTIONS: &[&WindowFunction] = &[
             "2",
         ),
         arity: Arity::exactly(2),
-        order: Order::Optional,
         typing: |binding, arguments| {
             let name = arguments.name;
             let [value, n] = arguments.exactly()?;

@@ -15,12 +15,13 @@ pub(super) fn negate_interval(i: Interval) -> Result<Interval> {
 pub(super) fn date_arithmetic(op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
     use DataType::*;
     let (mut left, mut right) = (left, right);
-    let no_operator = |a: DataType, b: DataType| {
+    let (a, b) = (left.data_type, right.data_type);
+    let no_operator = || {
         Err(Error::type_error(format!("no operator {} for {a} and {b}", op.symbol()))
             .with_sqlstate("42883"))
     };
     if !matches!(op, BinaryOp::Add | BinaryOp::Subtract) {
-        return no_operator(left.data_type, right.data_type);
+        return no_operator();
     }
     // `interval + date` is `date + interval`.
     if op == BinaryOp::Add && matches!(right.data_type, Date | Timestamp | Time) {
@@ -82,7 +83,7 @@ pub(super) fn date_arithmetic(op: BinaryOp, left: Expr, right: Expr) -> Result<E
                 "arithmetic on INTERVAL values that are not literals is not supported",
             )),
         },
-        (a, b, _) => no_operator(a, b),
+        _ => no_operator(),
     }
 }
 

@@ -212,7 +212,7 @@ impl<'a> Binder<'a> {
 }
 
 #[cold]
-fn unknown(name: &str, written: &str) -> Error {
+pub(super) fn unknown(name: &str, written: &str) -> Error {
     if is_json(name) {
         return unsupported(&format!("function {written}"));
     }

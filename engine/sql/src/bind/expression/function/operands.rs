@@ -123,11 +123,10 @@ impl<'a> Binder<'a> {
         function: &WindowFunction,
         name: &str,
         args: Vec<Expr>,
-        is_ordered: bool,
     ) -> Result<(Vec<Expr>, DataType)> {
         let mut operands = Operands::new(self);
         let arguments = Arguments { name, operands: operands.add_all(args) };
-        let (typed, data_type) = function.bind(&mut operands, arguments, is_ordered)?;
+        let (typed, data_type) = function.bind(&mut operands, arguments)?;
         Ok((typed.into_iter().map(|operand| operands.take(operand)).collect(), data_type))
     }
 

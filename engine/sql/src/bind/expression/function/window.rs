@@ -119,7 +119,7 @@ impl<'a> Binder<'a> {
         }
         let (call, wrapped) = match registry::window(name) {
             Some(function) => {
-                let call = self.window_function(function, name, f, &order, env)?;
+                let call = self.window_function(function, name, f, env)?;
                 let result = Expr::placeholder(Placeholder::Window(0), call.data_type);
                 (call, result)
             }
@@ -166,6 +166,9 @@ impl<'a> Binder<'a> {
             return Err(aggregates_not_allowed(env));
         }
         self.aggregate_call(name, f, env)?.ok_or_else(|| {
+            if registry::scalar(name).is_none() {
+                return super::call::unknown(name, name);
+            }
             Error::type_error(format!("{name} is not an aggregate or window function"))
                 .with_sqlstate("42809")
         })
@@ -176,7 +179,6 @@ impl<'a> Binder<'a> {
         function: &'static WindowFunction,
         name: &str,
         f: &'a ast::Function,
-        order: &[SortKey],
         env: &mut Env<'_>,
     ) -> Result<WindowCall> {
         if f.filter.is_some() {
@@ -193,7 +195,7 @@ impl<'a> Binder<'a> {
                 }
             }
         }
-        let (args, data_type) = self.by_window_rule(function, name, args, !order.is_empty())?;
+        let (args, data_type) = self.by_window_rule(function, name, args)?;
         let function = Windowed::Function(function);
         Ok(WindowCall { function, args, frame: WindowFrame::default(), data_type })
     }
