@@ -3,6 +3,7 @@
 
 use crate::layout::rows::key_of;
 use crate::read::view::RowLocator;
+use crate::segments::state::SegmentState;
 use crate::table::version::Table;
 use crate::transaction::core::Core;
 use crate::transaction::hidden::SegmentRow;
@@ -141,6 +142,14 @@ fn has_key(table: &Table, key: &[u8], row: &Row) -> bool {
     table.key_columns().is_none_or(|columns| encode(columns).is_ok_and(|own| own == *key))
 }
 
+/// Fails with the blocker if another transaction has claimed a row of a segment.
+fn check_claims(core: &mut Core, table: &Table, state: &SegmentState, row: u32) -> Result<()> {
+    let Some(blocker) = state.claims().blocker(core.writes().owner(), row) else { return Ok(()) };
+    let name = &table.schema().name;
+    let message = format!("a row of table {name} is locked by another transaction");
+    Err(core.writes_mut().blocked_by(blocker, message))
+}
+
 /// Moves rows from segments to the rowstore. This transaction has locked their nodes, so no other
 /// moves them and flushes skip them. Returns `false` if a merge replaced one of the segments
 /// meanwhile; some rows may then have been moved.
@@ -159,12 +168,15 @@ fn move_rows(core: &mut Core, table: &Arc<Table>, rows: &[RowToMove<'_>]) -> Res
         let number = *partition;
         let partition = table.partition(number);
         let hinted = hint.and_then(|SegmentRow { segment, row }| {
-            let state = partition.segment(segment);
-            state.filter(|s| s.is_current() && !s.is_deleted(row)).map(|s| (s, row))
+            partition.segment(segment).map(|state| (state, row))
         });
-        let (state, row, seen) = match hinted {
+        let is_there =
+            |(state, row): &(Arc<SegmentState>, u32)| state.is_current() && !state.is_deleted(*row);
+        let (state, row, seen) = match hinted.clone().filter(is_there) {
             Some((state, row)) => (state, row, *seen),
             None => {
+                // A deleted row stays claimed until the commit that deletes it is durable.
+                hinted.map_or(Ok(()), |(state, row)| check_claims(core, table, &state, row))?;
                 let key = key::decode(node.key(), &layout.key_types())?;
                 let (state, row) =
                     partition.find_newest(layout, &key)?.ok_or_else(|| core.conflict(table))?;
@@ -176,11 +188,7 @@ fn move_rows(core: &mut Core, table: &Arc<Table>, rows: &[RowToMove<'_>]) -> Res
                 (state, row, None)
             }
         };
-        if let Some(blocker) = state.claims().blocker(core.writes().owner(), row) {
-            let name = &table.schema().name;
-            let message = format!("a row of table {name} is locked by another transaction");
-            return Err(core.writes_mut().blocked_by(blocker, message));
-        }
+        check_claims(core, table, &state, row)?;
         let copy: Row = match seen {
             // Rows of segments never change.
             Some(values) => layout.rows().encode(values)?.into(),
