@@ -179,7 +179,7 @@ test('maintenance stops when the engine has trapped meanwhile', async () => {
 test('background work goes on in idle time, and rests while calls come', async () => {
   const { execute } = await opened();
   await vi.advanceTimersByTimeAsync(1);
-  let now = 1_000;
+  let now = performance.now() + 1_000;
   vi.spyOn(performance, 'now').mockImplementation(() => now);
   const maintain = vi.spyOn(engine.database, 'maintain').mockImplementation(() => {
     now += 5;

@@ -39,6 +39,8 @@ export class Upkeep {
     this.#database = database;
     this.#store = store;
     this.#durability = durability;
+    // The first write may wait for rows of an earlier connection to be flushed.
+    this.#maintainSoon();
   }
 
   /** Schedules what a call may have made necessary. */

@@ -9,9 +9,11 @@ export type Durability = 'strict' | 'relaxed';
 /** Engine options. A missing option takes the engine's default. */
 export interface EngineOptions {
   durability?: Durability | undefined;
+  /** Memory of the whole database, in bytes. */
+  memoryBytes?: number | undefined;
   /** Memory limit of one statement, in bytes. */
   memoryLimit?: number | undefined;
-  /** Size of the cache of decoded blocks, in bytes. */
+  /** Size of the cache of column blocks, in bytes. */
   cacheBytes?: number | undefined;
   /** Whether to give up commits that are missing at the end of the log. */
   acceptLoss?: boolean | undefined;

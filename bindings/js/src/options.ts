@@ -11,7 +11,7 @@ import type { TypeOptions } from './types.js';
  * ```ts
  * const db = await connect('memory://', {
  *   durability: 'relaxed',
- *   memoryLimit: 256 * 1024 * 1024,
+ *   memoryBytes: 512 * 1024 * 1024,
  *   types: { bigint: 'number' },
  * });
  * const { rows } = await db.query('select count(*) as n from (values (1), (2)) as t(a)');
@@ -26,13 +26,20 @@ export interface ConnectOptions {
    */
   durability?: 'strict' | 'relaxed';
   /**
-   * Memory limit of one statement, in bytes.
-   * @default 536_870_912 (512 MiB)
+   * Memory of the whole database, in bytes. Half of it is for statements, a quarter for rows that
+   * are not in segments yet, an eighth for the cache of column blocks, an eighth for metadata.
+   * `information_schema.memory` lists the parts.
+   * @default 1_073_741_824 (1 GiB), with a cache of 64 MiB
+   */
+  memoryBytes?: number;
+  /**
+   * Memory limit of one statement, in bytes, within what all statements share.
+   * @default half of `memoryBytes`
    */
   memoryLimit?: number;
   /**
-   * Size of the cache of decoded column blocks, in bytes.
-   * @default 67_108_864 (64 MiB)
+   * Size of the cache of column blocks, in bytes.
+   * @default an eighth of `memoryBytes`, or 67_108_864 (64 MiB) without it
    */
   cacheBytes?: number;
   /**
@@ -93,14 +100,14 @@ export function typeOptions({ types = {} }: ConnectOptions): TypeOptions {
 
 /** Checks the options that the engine takes, and answers them. */
 export function engineOptions(options: ConnectOptions): EngineOptions {
-  const { durability, memoryLimit, cacheBytes, acceptLoss } = options;
+  const { durability, memoryBytes, memoryLimit, cacheBytes, acceptLoss } = options;
   if (durability !== undefined && durability !== 'strict' && durability !== 'relaxed') {
     throw nacreError(
       'type',
       `durability must be 'strict' or 'relaxed', not '${String(durability)}'`,
     );
   }
-  for (const [name, value] of Object.entries({ memoryLimit, cacheBytes })) {
+  for (const [name, value] of Object.entries({ memoryBytes, memoryLimit, cacheBytes })) {
     if (value !== undefined && !(Number.isSafeInteger(value) && value > 0)) {
       throw nacreError('type', `${name} must be a positive number of bytes, not ${String(value)}`);
     }
@@ -108,5 +115,5 @@ export function engineOptions(options: ConnectOptions): EngineOptions {
   if (acceptLoss !== undefined && typeof acceptLoss !== 'boolean') {
     throw nacreError('type', `acceptLoss must be true or false, not '${String(acceptLoss)}'`);
   }
-  return { durability, memoryLimit, cacheBytes, acceptLoss };
+  return { durability, memoryBytes, memoryLimit, cacheBytes, acceptLoss };
 }

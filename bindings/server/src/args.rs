@@ -1,7 +1,7 @@
 //! Defines the command line. Only parses: opens no files and no databases.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use nacredb::OnDuplicate;
+use nacredb::{OnDuplicate, Options};
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -66,12 +66,40 @@ pub enum Command {
     Export(ExportArgs),
     /// Generates the eight TPC-H tables and their primary keys
     Tpch(TpchArgs),
-    /// Shows each table's segments, rows, deleted rows, encodings and size
+    /// Shows each table's segments, rows, deleted rows, encodings and size, and what is in memory
     Inspect(InspectArgs),
     /// Reads and verifies the whole database
     Check(CheckArgs),
     /// Opens a database whose log lacks its end, and reports what is missing
     Recover(RecoverArgs),
+}
+
+/// Options of the database that a command opens.
+#[derive(Args, Debug, Default)]
+pub struct DatabaseOptions {
+    /// Memory of the whole database: bytes, or a number with KB, MB or GB; 2GB by default
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory: Option<usize>,
+}
+
+impl DatabaseOptions {
+    /// The options for opening it.
+    pub fn engine(&self) -> Options {
+        let default = Options::default();
+        Options { memory_bytes: self.memory.unwrap_or(default.memory_bytes), ..default }
+    }
+}
+
+/// Parses a number of bytes; `KB`, `MB` and `GB` are powers of 1024.
+fn size(text: &str) -> Result<usize, String> {
+    let upper = text.trim().to_ascii_uppercase();
+    let units = [("KB", 10), ("MB", 20), ("GB", 30), ("", 0)];
+    let split = units.iter().find_map(|(unit, shift)| Some((upper.strip_suffix(unit)?, *shift)));
+    let (number, shift) = split.unwrap_or((&upper, 0));
+    let bytes = number.trim_end().parse::<usize>().ok().and_then(|n| n.checked_mul(1 << shift));
+    bytes
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| "a size is a positive number of bytes, or a number with KB, MB or GB".into())
 }
 
 #[derive(Args, Debug)]
@@ -82,6 +110,8 @@ pub struct ShellArgs {
     /// Only read the database, beside a process that may be writing it
     #[arg(long)]
     pub read_only: bool,
+    #[command(flatten)]
+    pub options: DatabaseOptions,
 }
 
 #[derive(Args, Debug)]
@@ -91,6 +121,8 @@ pub struct SqlArgs {
     /// Only read the database, beside a process that may be writing it
     #[arg(long)]
     pub read_only: bool,
+    #[command(flatten)]
+    pub options: DatabaseOptions,
     /// SQL statements, run in order; `-` reads them from standard input
     #[arg(required = true, value_name = "SQL", value_parser = unmarked)]
     pub sql: Vec<String>,
@@ -170,6 +202,8 @@ impl From<DuplicatePolicy> for OnDuplicate {
 pub struct ImportArgs {
     /// Database; created when it does not exist
     pub url: String,
+    #[command(flatten)]
+    pub options: DatabaseOptions,
     /// Table; created with the columns of the first file when it does not exist
     pub table: String,
     /// Files or pipes, or `-` for standard input; the file extension gives the format unless
@@ -200,6 +234,8 @@ pub struct ExportArgs {
     /// Only read the database, beside a process that may be writing it
     #[arg(long)]
     pub read_only: bool,
+    #[command(flatten)]
+    pub options: DatabaseOptions,
     /// Table name or query
     #[arg(value_parser = unmarked)]
     pub source: String,
@@ -214,6 +250,8 @@ pub struct ExportArgs {
 pub struct TpchArgs {
     /// Database; created when it does not exist
     pub url: String,
+    #[command(flatten)]
+    pub options: DatabaseOptions,
     /// Scale factor; 1 generates about 8.7 million rows
     #[arg(long, value_name = "F", value_parser = scale)]
     pub scale: f64,
@@ -233,6 +271,8 @@ pub struct InspectArgs {
     /// Only read the database, beside a process that may be writing it
     #[arg(long)]
     pub read_only: bool,
+    #[command(flatten)]
+    pub options: DatabaseOptions,
     /// Show the columns and segments of this table only
     pub table: Option<String>,
 }
@@ -244,12 +284,16 @@ pub struct CheckArgs {
     /// Only read the database, beside a process that may be writing it
     #[arg(long)]
     pub read_only: bool,
+    #[command(flatten)]
+    pub options: DatabaseOptions,
 }
 
 #[derive(Args, Debug)]
 pub struct RecoverArgs {
     /// Database
     pub url: String,
+    #[command(flatten)]
+    pub options: DatabaseOptions,
     /// Give up the commits that are missing; what remains is the state before them
     #[arg(long)]
     pub accept_loss: bool,
@@ -271,6 +315,23 @@ mod tests {
         for bad in ["0", "-1", "nan", "inf", "x", ""] {
             assert!(scale(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size("4096"), Ok(4_096));
+        assert_eq!(
+            (size("64kb"), size("512MB"), size("2 GB")),
+            (Ok(64 << 10), Ok(512 << 20), Ok(2 << 30))
+        );
+        for bad in ["", "0", "-1", "MB", "1.5MB", "12 apples", "99999999999GB"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+        let Command::Inspect(args) = parse(&["inspect", "d", "--memory", "64MB"]).unwrap().command
+        else {
+            panic!("not inspect")
+        };
+        assert_eq!(args.options.engine().memory_bytes, 64 << 20);
     }
 
     #[test]

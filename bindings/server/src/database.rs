@@ -43,20 +43,15 @@ impl Opened {
     }
 }
 
-/// Opens the database at a URL.
-pub fn open(url: &str, missing: Missing) -> Outcome<Opened> {
-    open_with(url, missing, Options::default())
-}
-
 /// Opens the database at a URL, beside a process that may be writing it if it is only read. Then it
 /// must exist.
-pub fn open_to(url: &str, missing: Missing, read_only: bool) -> Outcome<Opened> {
+pub fn open_to(url: &str, missing: Missing, read_only: bool, options: Options) -> Outcome<Opened> {
     let missing = if read_only { Missing::Refuse } else { missing };
-    open_with(url, missing, Options { read_only, ..Options::default() })
+    open(url, missing, Options { read_only, ..options })
 }
 
 /// Opens the database at a URL with some options.
-pub fn open_with(url: &str, missing: Missing, options: Options) -> Outcome<Opened> {
+pub fn open(url: &str, missing: Missing, options: Options) -> Outcome<Opened> {
     let folder = nacre_native::folder_of(url)?;
     // `Database::open` creates a missing database.
     if let Some(folder) = &folder

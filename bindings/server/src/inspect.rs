@@ -12,7 +12,8 @@ use std::time::Instant;
 
 /// Runs `inspect`.
 pub fn run(args: &InspectArgs, out: &mut dyn Write) -> Outcome {
-    let database = database::open_to(&args.url, Missing::Refuse, args.read_only)?;
+    let options = args.options.engine();
+    let database = database::open_to(&args.url, Missing::Refuse, args.read_only, options)?;
     let outcome = show(&database, args.table.as_deref(), out);
     database::close(&database, outcome)
 }
@@ -23,7 +24,8 @@ fn show(database: &Database, only: Option<&str>, out: &mut dyn Write) -> Outcome
     match only {
         None => {
             out.write_all(overview(&reports).as_bytes())?;
-            writeln!(out, "log position {}", grouped(database.log_position()))?;
+            writeln!(out, "log position {}\n", grouped(database.log_position()))?;
+            out.write_all(memory(database).as_bytes())?;
         }
         Some(name) => {
             let report =
@@ -83,6 +85,15 @@ fn overview(reports: &[TableReport]) -> String {
             bytes(raw_bytes(report)),
             ratio(raw_bytes(report), segment_bytes(report)),
         ]);
+    }
+    table.draw(Layout::of_stdout())
+}
+
+fn memory(database: &Database) -> String {
+    let mut table = Table::new(&[("memory", false), ("bytes", true), ("limit", true)]);
+    for part in database.memory() {
+        let limit = part.limit_bytes.map_or(String::new(), bytes);
+        table.push([part.part.to_string(), bytes(part.bytes), limit]);
     }
     table.draw(Layout::of_stdout())
 }
@@ -165,7 +176,8 @@ fn details(report: &TableReport) -> String {
 /// Runs `check`.
 pub fn check(args: &CheckArgs, out: &mut dyn Write) -> Outcome {
     let started = Instant::now();
-    let database = database::open_to(&args.url, Missing::Refuse, args.read_only)?;
+    let options = args.options.engine();
+    let database = database::open_to(&args.url, Missing::Refuse, args.read_only, options)?;
     let outcome = verify(&database, started, out);
     database::close(&database, outcome)
 }

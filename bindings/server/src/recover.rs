@@ -9,8 +9,8 @@ use std::io::Write;
 
 /// Runs `recover`.
 pub fn run(args: &RecoverArgs, out: &mut dyn Write) -> Outcome {
-    let options = Options { accept_loss: args.accept_loss, ..Options::default() };
-    let opened = database::open_with(&args.url, Missing::Refuse, options);
+    let options = Options { accept_loss: args.accept_loss, ..args.options.engine() };
+    let opened = database::open(&args.url, Missing::Refuse, options);
     let database = opened.map_err(|failure| match failure {
         Failure::Error { error, sql }
             if error.kind() == ErrorKind::Corrupt && !args.accept_loss =>

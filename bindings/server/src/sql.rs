@@ -20,7 +20,8 @@ pub fn run(args: &SqlArgs, out: &mut dyn Write) -> Outcome {
             "Arrow output is binary; redirect it to a file or a program".into(),
         ));
     }
-    let database = database::open_to(&args.url, Missing::Create, args.read_only)?;
+    let options = args.options.engine();
+    let database = database::open_to(&args.url, Missing::Create, args.read_only, options)?;
     let outcome = run_all(&database, args, out);
     database::close(&database, outcome)
 }

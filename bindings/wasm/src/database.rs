@@ -14,9 +14,12 @@ use wasm_bindgen::prelude::wasm_bindgen;
 
 /// Maximum time that acknowledged commits stay unsynced with `relaxed` durability, in milliseconds.
 const RELAXED_INTERVAL_MS: u32 = 100;
-/// Default cache size for an address space of 4 GB shared with a page: below the engine's own.
+/// Defaults for an address space of 4 GB shared with a page: below the engine's own.
+const DEFAULT_MEMORY_BYTES: usize = 1 << 30;
 const DEFAULT_CACHE_BYTES: usize = 64 << 20;
-const DEFAULT_MEMORY_LIMIT: usize = 512 << 20;
+/// Fewer and larger segments than the default budget would give.
+const DEFAULT_FLUSH_BYTES: usize = 32 << 20;
+const DEFAULT_SEGMENT_BYTES: usize = 256 << 20;
 
 /// An open database.
 #[wasm_bindgen]
@@ -73,8 +76,10 @@ impl Database {
 /// Converts `EngineOptions` of `worker/shared/wire.ts`; omitted options keep their defaults.
 fn engine_options(from: &JsValue) -> Result<Options, JsValue> {
     let mut options = Options {
+        memory_bytes: DEFAULT_MEMORY_BYTES,
         cache_bytes: DEFAULT_CACHE_BYTES,
-        memory_limit: DEFAULT_MEMORY_LIMIT,
+        flush_bytes: DEFAULT_FLUSH_BYTES,
+        segment_bytes: DEFAULT_SEGMENT_BYTES,
         ..Options::default()
     };
     if from.is_undefined() || from.is_null() {
@@ -82,6 +87,13 @@ fn engine_options(from: &JsValue) -> Result<Options, JsValue> {
     }
     if Reflect::get(from, &"durability".into())?.as_string().as_deref() == Some("relaxed") {
         options.durability = Durability::Relaxed { interval_ms: RELAXED_INTERVAL_MS };
+    }
+    if let Some(bytes) = Reflect::get(from, &"memoryBytes".into())?.as_f64() {
+        options = Options {
+            durability: options.durability,
+            memory_bytes: bytes as usize,
+            ..Options::default()
+        };
     }
     if let Some(bytes) = Reflect::get(from, &"memoryLimit".into())?.as_f64() {
         options.memory_limit = bytes as usize;

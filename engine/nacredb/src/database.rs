@@ -4,8 +4,8 @@ use core::time::Duration;
 use nacre_exec::Threads;
 use nacre_host::Host;
 use nacre_session::{ConnectionDefaults, Engine};
-use nacre_table::{Durability, Store, StoreOptions};
-use nacre_types::Result;
+use nacre_table::{DEFAULT_MEMORY_BYTES, Durability, Store, StoreOptions};
+use nacre_types::{MemoryPart, Result};
 use std::sync::Arc;
 
 /// Settings of a database. The defaults suit most uses.
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// # use nacre_native::{block_on, memory_host};
 /// # use nacredb::{Database, Options};
 /// # block_on(async {
-/// let options = Options { memory_limit: 256 << 20, threads: 2, ..Options::default() };
+/// let options = Options { memory_bytes: 512 << 20, threads: 2, ..Options::default() };
 /// let db = Database::open(memory_host(), options).await?;
 /// # Ok::<(), nacredb::Error>(())
 /// # }).unwrap();
@@ -23,11 +23,20 @@ use std::sync::Arc;
 pub struct Options {
     /// When a commit is acknowledged.
     pub durability: Durability,
-    /// Maximum bytes of memory for all operators of one statement. Operators beyond it spill to a
-    /// temporary file, or the statement fails with `limit`.
+    /// Memory of the whole database, in bytes. Half of it is for the operators of all statements
+    /// together, a quarter for rows that are not in segments yet, an eighth for the block cache, an
+    /// eighth for metadata and bitmaps; [`Database::memory`] lists the parts. Caches evict,
+    /// statements spill to a temporary file, writers are slowed down; what does not fit then fails
+    /// with `limit`.
+    pub memory_bytes: usize,
+    /// Maximum bytes of memory for all operators of one statement, within what all statements
+    /// share. Operators beyond it spill to a temporary file, or the statement fails with `limit`.
     pub memory_limit: usize,
     /// Bytes of segment blocks cached in memory.
     pub cache_bytes: usize,
+    /// Bytes of rows that are not in segments yet. Above half of it, writes are slowed down; above
+    /// all of it, they wait until rows have been flushed.
+    pub rowstore_bytes: usize,
     /// Maximum number of rows in a segment; between 1 and 1,048,576.
     pub segment_rows: usize,
     /// Bytes of values, in their in-memory form, above which a segment takes no more rows.
@@ -73,13 +82,15 @@ impl Default for Options {
         let store = StoreOptions::default();
         Options {
             durability: store.durability,
-            memory_limit: 1 << 30,
-            cache_bytes: store.cache_bytes,
+            memory_bytes: DEFAULT_MEMORY_BYTES,
+            memory_limit: Options::SHARE,
+            cache_bytes: Options::SHARE,
+            rowstore_bytes: Options::SHARE,
             segment_rows: store.segment_rows,
-            segment_bytes: store.segment_bytes,
+            segment_bytes: Options::SHARE,
             merge_from: store.merge_from,
             hash_from: store.hash_from,
-            flush_bytes: store.flush_bytes,
+            flush_bytes: Options::SHARE,
             snapshot_bytes: store.snapshot_bytes,
             partitions: store.partitions,
             threads: 0,
@@ -91,6 +102,17 @@ impl Default for Options {
             accept_loss: false,
         }
     }
+}
+
+impl Options {
+    /// The value of `memory_limit`, `cache_bytes`, `rowstore_bytes`, `segment_bytes` and `flush_bytes`
+    /// that stands for a share of `memory_bytes`; their default.
+    ///
+    /// ```
+    /// # use nacredb::Options;
+    /// assert_eq!(Options::default().cache_bytes, Options::SHARE);
+    /// ```
+    pub const SHARE: usize = usize::MAX;
 }
 
 /// The amount of maintenance to do in one call.
@@ -137,7 +159,7 @@ impl Database {
     /// Opens the database in the host's store, creating it if the store is empty.
     ///
     /// Errors: `corrupt` with the file and position of damage, `unsupported` for a newer format,
-    /// `io`.
+    /// `io`, `limit` if the metadata of the segments exceeds its share of `memory_bytes`.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -150,25 +172,30 @@ impl Database {
     /// ```
     pub async fn open(host: Host, options: Options) -> Result<Database> {
         host.store.prepare().await?;
+        let shares = StoreOptions::with_memory(options.memory_bytes);
+        let or_share = |bytes, share| if bytes == Options::SHARE { share } else { bytes };
+        let memory_limit = or_share(options.memory_limit, shares.statement_bytes);
         let store_options = StoreOptions {
             durability: options.durability,
-            cache_bytes: options.cache_bytes,
+            cache_bytes: or_share(options.cache_bytes, shares.cache_bytes),
+            rowstore_bytes: or_share(options.rowstore_bytes, shares.rowstore_bytes),
             segment_rows: options.segment_rows.clamp(1, nacre_types::limits::MAX_SEGMENT_ROWS),
-            segment_bytes: options.segment_bytes,
+            segment_bytes: or_share(options.segment_bytes, shares.segment_bytes),
             merge_from: options.merge_from,
             hash_from: options.hash_from,
-            flush_bytes: options.flush_bytes,
+            flush_bytes: or_share(options.flush_bytes, shares.flush_bytes),
             snapshot_bytes: options.snapshot_bytes,
             partitions: options.partitions,
             load_rest: options.load_rest,
             bulk_rows: options.bulk_rows,
             read_only: options.read_only,
             accept_loss: options.accept_loss,
+            ..shares
         };
         let store = Store::open(host.clone(), store_options)?;
         host.store.prepare().await?;
         let defaults = ConnectionDefaults {
-            memory_limit: options.memory_limit,
+            memory_limit,
             threads: options.threads,
             morsel_rows: options.morsel_rows,
             lock_timeout_ms: options.lock_timeout_ms,
@@ -252,6 +279,24 @@ impl Database {
     /// ```
     pub fn bytes_read(&self) -> u64 {
         self.0.store().cache().read_bytes()
+    }
+
+    /// What each part of the database holds in memory, and its limit. `information_schema.memory`
+    /// has the same rows.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// let options = Options { memory_bytes: 512 << 20, ..Options::default() };
+    /// let db = Database::open(memory_host(), options).await?;
+    /// let cache = db.memory().into_iter().find(|part| part.part == "block cache");
+    /// assert_eq!(cache.and_then(|part| part.limit_bytes), Some(64 << 20));
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn memory(&self) -> Vec<MemoryPart> {
+        self.0.store().memory()
     }
 
     /// Reads and verifies everything: checksums, zone maps, order, delete bitmaps, uniqueness.

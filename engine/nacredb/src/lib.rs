@@ -39,8 +39,8 @@ pub use nacre_table::{Durability, OnDuplicate};
 #[cfg(feature = "plant")]
 pub use nacre_types::plant;
 pub use nacre_types::{
-    Column, DataType, Error, ErrorKind, Interval, KeyColumns, PhysicalType, Position, Result,
-    TableSchema, Value, decimal, format_float32, hash, limits, temporal,
+    Column, DataType, Error, ErrorKind, Interval, KeyColumns, MemoryPart, PhysicalType, Position,
+    Result, TableSchema, Value, decimal, format_float32, hash, limits, temporal,
 };
 pub use prepared::Prepared;
 pub use report::{ColumnReport, SegmentColumnReport, SegmentReport, TableReport};

@@ -2,7 +2,7 @@
 
 use nacre_sql::{Catalog, ColumnStatistics};
 use nacre_table::Store;
-use nacre_types::{TableSchema, Timestamp, ViewSchema};
+use nacre_types::{MemoryPart, TableSchema, Timestamp, ViewSchema};
 use std::sync::Arc;
 
 /// The catalog at a timestamp.
@@ -31,6 +31,10 @@ impl Catalog for StoreCatalog<'_> {
 
     fn view_names(&self) -> Vec<String> {
         self.store.views().iter().map(|v| v.name.clone()).collect()
+    }
+
+    fn memory(&self) -> Vec<MemoryPart> {
+        self.store.memory()
     }
 
     fn row_count(&self, table: &TableSchema) -> u64 {

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Settings of a new connection.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionDefaults {
-    /// Bytes that all operators of one statement may hold together.
+    /// Bytes that all operators of one statement may hold together, within the memory that all
+    /// statements share.
     pub memory_limit: usize,
     /// Maximum threads per statement; 0 for as many as the host has.
     pub threads: usize,
@@ -104,23 +105,29 @@ impl Engine {
         Ok(now > visible)
     }
 
-    /// Called after a commit: wakes the host's background task if work is due. Without one, or if
-    /// the rowstores have grown far beyond their limit, does some work here. A failure does not
-    /// affect the statement, which has committed: the next [`Engine::maintain`] reports it, and a
-    /// failed log rejects the next commit.
+    /// Called after a commit: wakes the host's background task if work is due, or does a unit of it
+    /// here, and more while rowstores exceed their soft limit. A failure does not affect the
+    /// statement, which has committed: the next [`Engine::maintain`] reports it, and a failed log
+    /// rejects the next commit.
     pub fn housekeeping(&self) {
         let store = &self.store;
         match &self.background {
-            Some(background) => {
-                if store.needs_maintenance() || background.must_time(store) {
-                    background.task.wake();
-                }
-                while store.is_behind() && matches!(store.maintain_in_turn(), Ok(true)) {}
+            Some(background) if store.needs_maintenance() || background.must_time(store) => {
+                background.task.wake();
             }
             None if store.needs_maintenance() => {
-                while matches!(store.maintain(), Ok(true)) && store.is_behind() {}
+                while matches!(store.maintain(), Ok(true)) && store.can_relieve() {}
             }
-            None => {}
+            _ => {}
+        }
+    }
+
+    /// Called before a write that finds no room in the rowstores: lets the host's background task
+    /// flush them, or does it here on a host without one. A failure is not the statement's.
+    pub(crate) fn relieve(&self) {
+        match &self.background {
+            Some(background) => background.task.wake(),
+            None => while self.store.can_relieve() && matches!(self.store.maintain(), Ok(true)) {},
         }
     }
 

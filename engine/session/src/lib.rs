@@ -8,6 +8,7 @@
 //! without a plan), or `transactional`, which retries conflicts, waits for locks and passes the
 //! statement to `statement`.
 
+mod admission;
 mod binding;
 mod catalog;
 mod catalog_change;

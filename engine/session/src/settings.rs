@@ -3,6 +3,7 @@
 use crate::engine::Engine;
 use nacre_exec::{Memory, Threads};
 use nacre_sql::SessionOption;
+use nacre_table::StatementMemory;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct Settings {
     threads: Threads,
     memory_limit: usize,
+    shared: Arc<StatementMemory>,
     cancel: Arc<AtomicBool>,
 }
 
@@ -18,6 +20,7 @@ impl Settings {
         Settings {
             threads: engine.threads(),
             memory_limit: engine.defaults().memory_limit,
+            shared: engine.store().environment().statement_memory().clone(),
             cancel: Arc::default(),
         }
     }
@@ -28,7 +31,7 @@ impl Settings {
 
     /// The memory account of one statement.
     pub fn memory(&self) -> Memory {
-        Memory::new(self.memory_limit)
+        Memory::sharing(self.memory_limit, self.shared.clone())
     }
 
     pub fn cancel_flag(&self) -> &Arc<AtomicBool> {

@@ -10,6 +10,8 @@ pub(crate) struct OpenTransaction {
     transaction: Option<Transaction>,
     /// Savepoints by name, oldest first. Of equal names, the newest counts.
     savepoints: Vec<(String, Savepoint)>,
+    /// Rows that the connection wrote since it last asked for room, in a transaction or not.
+    unpaid_rows: u64,
 }
 
 fn outside(what: &str) -> Error {
@@ -33,9 +35,20 @@ impl OpenTransaction {
     }
 
     /// Returns a transaction taken with [`OpenTransaction::take`].
-    pub fn put_back(&mut self, transaction: Transaction) {
+    pub fn put_back(&mut self, mut transaction: Transaction) {
         debug_assert!(self.transaction.is_none(), "a statement ran in two transactions");
+        transaction.count_writes();
         self.transaction = Some(transaction);
+    }
+
+    /// Counts rows that the connection has written.
+    pub fn wrote(&mut self, rows: u64) {
+        self.unpaid_rows = self.unpaid_rows.saturating_add(rows);
+    }
+
+    /// The rows counted since the last call.
+    pub fn take_unpaid_rows(&mut self) -> u64 {
+        std::mem::take(&mut self.unpaid_rows)
     }
 
     /// The timestamp of the catalog to bind statements against: the open transaction's snapshot,

@@ -4,6 +4,7 @@
 //! files. In an explicit transaction, a failed statement is undone, and the transaction stays open.
 //! A statement that meets a row lock is undone, waits, and is retried.
 
+use crate::admission::admit_write;
 use crate::engine::Engine;
 use crate::execution::{Execution, ExecutionParts, InsertPath};
 use crate::lock_wait::LockWaits;
@@ -70,9 +71,11 @@ async fn retried(
     open: &mut OpenTransaction,
     settings: &Settings,
 ) -> Result<StatementResult> {
-    let writes = work.statement.describe().access.writes();
+    let access = work.statement.describe().access;
+    let writes = access.writes();
     if writes {
         engine.store().check_writable()?;
+        admit_write(access, engine, open, settings).await?;
         engine.prepare_files().await?;
     }
     let mut waits = LockWaits::new(engine);
@@ -84,6 +87,7 @@ async fn retried(
         };
         match attempt(work, insert_path, engine, open, settings)? {
             Attempt::Done(result) => {
+                open.wrote(result.rows_affected);
                 if !open.is_open() && writes {
                     engine.housekeeping();
                 }

@@ -1,24 +1,36 @@
-//! Host services for statement execution (time, threads, temporary files), and the cache of segment
-//! blocks.
+//! Host services for statement execution (time, threads, temporary files), the cache of segment
+//! blocks, and the memory that statements share.
 
+use crate::statement_memory::StatementMemory;
 use crate::temporary::{TemporaryFile, TemporaryFiles};
 use nacre_host::Host;
 use nacre_segment::BlockCache;
 use nacre_types::Result;
 use std::sync::Arc;
 
-/// Host services for statement execution, and the cache of segment blocks.
+/// Host services for statement execution, the cache of segment blocks, and the memory of statements.
 pub struct Environment {
     host: Host,
     cache: Arc<BlockCache>,
+    statements: Arc<StatementMemory>,
     /// `None` if the database was opened only to be read: its folder is its writer's.
     temporary: Option<TemporaryFiles>,
 }
 
 impl Environment {
-    pub(crate) fn new(host: Host, cache: Arc<BlockCache>, read_only: bool) -> Environment {
+    pub(crate) fn new(
+        host: Host,
+        cache: Arc<BlockCache>,
+        statements: StatementMemory,
+        read_only: bool,
+    ) -> Environment {
         let temporary = (!read_only).then(|| TemporaryFiles::new(host.store.clone()));
-        Environment { temporary, host, cache }
+        Environment { temporary, host, cache, statements: Arc::new(statements) }
+    }
+
+    /// The memory that the operators of all statements share.
+    pub fn statement_memory(&self) -> &Arc<StatementMemory> {
+        &self.statements
     }
 
     /// The cache of segment blocks.

@@ -21,9 +21,11 @@
 //! - `commit/`: timestamps, the commit lock, durability; the snapshots in use.
 //! - `catalog/`: tables and views by name, and every change of a schema.
 //! - `read/`: a view of a table, one row by key, few rows by equality, probes of an index.
-//! - `temporary`, `environment`: what the host offers to the execution of statements.
+//! - `temporary`, `statement_memory`, `environment`: files, memory and host services for the execution
+//!   of statements.
 //! - `transaction/`: write sets, row locks, unique values, moves of rows from segments to memory.
-//! - `maintenance/`: flush, merge, index builds, snapshots, removal of files, their scheduling; `check`.
+//! - `maintenance/`: flush, merge, index builds, snapshots, removal of files, their scheduling; the
+//!   memory that parts hold; `check`.
 //! - `load/`: bulk loads.
 //! - `recovery/`: applies the log, to nothing or to what readers see, and opens the files that it
 //!   names.
@@ -50,6 +52,7 @@ mod read;
 mod record;
 mod recovery;
 mod segments;
+mod statement_memory;
 mod store;
 mod table;
 mod temporary;
@@ -61,14 +64,16 @@ pub use index::range::KeyRange;
 pub use layout::columns::hidden_column;
 pub use load::bulk_load::{BulkLoad, LoadStep};
 pub use load::loaded::OnDuplicate;
+pub use maintenance::pressure::{Admission, Asking};
 pub use nacre_rowstore::{Blocker, Owner, Waiting};
 pub use nacre_segment::{BlockCache, Segment, Span, Zone};
-pub use options::{Durability, StoreOptions};
+pub use options::{DEFAULT_MEMORY_BYTES, Durability, StoreOptions};
 pub use read::equal::{Equal, FoundRows};
 pub use read::runs::{IndexProbe, IndexRun, RowCursor};
 pub use read::view::{MemoryScan, RowLocator, SegmentView, TableView};
 pub use roaring::RoaringBitmap;
 pub use segments::state::SegmentState;
+pub use statement_memory::StatementMemory;
 pub use store::Store;
 pub use table::partition::Partition;
 pub use table::row_key::RowKey;

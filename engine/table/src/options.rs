@@ -26,12 +26,21 @@ pub struct StoreOptions {
     pub durability: Durability,
     /// Bytes of segment blocks kept in memory.
     pub cache_bytes: usize,
+    /// Bytes of delete bitmaps cached for old snapshots.
+    pub bitmap_bytes: usize,
+    /// Bytes of the footers of open files above which no load begins a segment, and no database
+    /// opens.
+    pub metadata_bytes: usize,
+    /// Bytes of all rowstores together, with their index entries, above which no write begins.
+    pub rowstore_bytes: usize,
+    /// Bytes that the operators of all statements may hold together.
+    pub statement_bytes: usize,
     /// Maximum rows of a segment.
     pub segment_rows: usize,
     /// A segment takes no more rows once its values exceed this many bytes in memory.
     pub segment_bytes: usize,
     /// A rowstore larger than this many bytes is flushed; so is the largest one once all together
-    /// exceed four times as many.
+    /// exceed four times as many, or half of `rowstore_bytes`.
     pub flush_bytes: usize,
     /// A new snapshot is written once the log since the last one exceeds this many bytes.
     pub snapshot_bytes: u64,
@@ -53,14 +62,31 @@ pub struct StoreOptions {
     pub accept_loss: bool,
 }
 
+/// The memory of a store by default, in bytes.
+pub const DEFAULT_MEMORY_BYTES: usize = 2 << 30;
+/// Limit above which rowstores are flushed, all tables together, in multiples of the limit for one.
+const FULL_ROWSTORES: usize = 4;
+
 impl Default for StoreOptions {
     fn default() -> Self {
+        StoreOptions::with_memory(DEFAULT_MEMORY_BYTES)
+    }
+}
+
+impl StoreOptions {
+    /// The defaults, with a share of `memory_bytes` for each part. The shares add up to the whole;
+    /// the rows that a flush, merge or load is writing, of one segment each, come on top.
+    pub fn with_memory(memory_bytes: usize) -> StoreOptions {
         StoreOptions {
             durability: Durability::Strict,
-            cache_bytes: 256 << 20,
+            statement_bytes: memory_bytes / 2,
+            rowstore_bytes: memory_bytes / 4,
+            cache_bytes: memory_bytes / 8,
+            bitmap_bytes: memory_bytes / 128,
+            metadata_bytes: memory_bytes / 8 - memory_bytes / 128,
             segment_rows: nacre_types::limits::MAX_SEGMENT_ROWS,
-            segment_bytes: 256 << 20,
-            flush_bytes: 32 << 20,
+            segment_bytes: memory_bytes / 8,
+            flush_bytes: memory_bytes / 64,
             snapshot_bytes: 64 << 20,
             merge_from: MERGE_FROM,
             hash_from: 8.0,
@@ -71,9 +97,7 @@ impl Default for StoreOptions {
             accept_loss: false,
         }
     }
-}
 
-impl StoreOptions {
     /// Approximate bytes of rows to gather at once.
     pub(crate) fn gather_bytes(&self) -> usize {
         self.segment_bytes / 16
@@ -84,9 +108,10 @@ impl StoreOptions {
         (self.snapshot_bytes / 16).clamp(64, 128 << 10) as usize
     }
 
-    /// Bytes for delete bitmaps of old snapshots, in addition to the block cache.
-    pub(crate) fn bitmap_bytes(&self) -> usize {
-        self.cache_bytes / 16
+    /// Bytes of all rowstores together above which the largest is flushed, and from which writers
+    /// are slowed down.
+    pub(crate) fn soft_rowstore_bytes(&self) -> usize {
+        self.flush_bytes.saturating_mul(FULL_ROWSTORES).min(self.rowstore_bytes / 2)
     }
 
     /// Settings of the log. Chunks are sealed at a quarter of the snapshot distance.

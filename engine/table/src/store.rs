@@ -10,6 +10,8 @@ use crate::load::loaded::OnDuplicate;
 use crate::load::loader::Loader;
 use crate::maintenance::check::run::check;
 use crate::maintenance::context::TaskContext;
+use crate::maintenance::memory;
+use crate::maintenance::pressure::{Admission, Asking};
 use crate::maintenance::scheduler::Scheduler;
 use crate::options::StoreOptions;
 use crate::read::equal::{self, Equal, FoundRows};
@@ -17,6 +19,7 @@ use crate::read::point;
 use crate::recovery::follow::Follow;
 use crate::recovery::open::{self, Recovered};
 use crate::segments::garbage::Garbage;
+use crate::statement_memory::StatementMemory;
 use crate::table::version::Table;
 use crate::temporary::TemporaryFile;
 use crate::transaction::handle::Transaction;
@@ -26,7 +29,8 @@ use nacre_host::Host;
 use nacre_rowstore::Owner;
 use nacre_segment::BlockCache;
 use nacre_types::{
-    Error, IndexSchema, Result, TableId, TableSchema, Timestamp, Value, ViewSchema, limits,
+    Error, IndexSchema, MemoryPart, Result, TableId, TableSchema, Timestamp, Value, ViewSchema,
+    limits,
 };
 use std::sync::Arc;
 
@@ -48,8 +52,9 @@ impl Store {
         let Recovered { log, files, contents, next, follow } = open::open(&host, &options)?;
         let (files, options) = (Arc::new(files), Arc::new(options));
         let (clock, parallelism) = (host.clock.clone(), host.parallelism.clone());
-        let environment =
-            Arc::new(Environment::new(host, files.cache().clone(), options.read_only));
+        let statements = StatementMemory::new(options.statement_bytes);
+        let cache = files.cache().clone();
+        let environment = Arc::new(Environment::new(host, cache, statements, options.read_only));
         debug_assert!(
             (1..=limits::MAX_SEGMENT_ROWS).contains(&options.segment_rows),
             "segments of {} rows",
@@ -75,6 +80,7 @@ impl Store {
             transactions.clone(),
             options.clone(),
         ));
+        memory::check_metadata(&catalog, 0, options.metadata_bytes)?;
         let scheduler = Scheduler::new(TaskContext::new(catalog.clone(), files, options));
         Ok(Arc::new(Store {
             environment,
@@ -204,6 +210,17 @@ impl Store {
     /// The cache of segment blocks.
     pub fn cache(&self) -> &Arc<BlockCache> {
         self.environment.cache()
+    }
+
+    /// What each part holds in memory, and its limit.
+    pub fn memory(&self) -> Vec<MemoryPart> {
+        memory::parts(self.scheduler.context(), &self.environment)
+    }
+
+    /// Asks for room in the rowstores before a write, and does nothing about it. `limit` if there
+    /// is none and no flush can make any.
+    pub fn admit_write(&self, asking: Asking) -> Result<Admission> {
+        self.scheduler.admit_write(asking)
     }
 
     /// The host's monotonic clock, in nanoseconds.
@@ -342,9 +359,9 @@ impl Store {
         self.scheduler.needs_maintenance()
     }
 
-    /// Whether the rowstores have grown so far that writers must help to flush them.
-    pub fn is_behind(&self) -> bool {
-        self.scheduler.is_behind()
+    /// Whether the rowstores exceed their soft limit and a flush can make room.
+    pub fn can_relieve(&self) -> bool {
+        self.scheduler.can_relieve()
     }
 
     /// Time until acknowledged commits must be synced; `None` if all are.

@@ -8,12 +8,14 @@ mod codec;
 mod error;
 pub mod invariant;
 pub mod limits;
+mod memory;
 pub mod plant;
 mod schema;
 mod value;
 
 pub use codec::{bytes, checksum, hash, key, row, type_code};
 pub use error::{Error, ErrorKind, Position, Reason, Result};
+pub use memory::MemoryPart;
 pub use schema::{
     Column, IndexId, IndexKind, IndexSchema, IndexTraits, KeyColumns, ShardKey, TableId,
     TableSchema, ViewSchema,

@@ -49,10 +49,12 @@ pub enum Bug {
     HalfHugeUpdate,
     /// A reader that follows the log keeps rows that were deleted from segments it knows.
     FollowDeletes,
+    /// Rows that a flush left in memory for a snapshot stay there after it has ended.
+    KeptRows,
 }
 
 /// All bugs with their names on the command line.
-pub const BUGS: [(&str, Bug); 20] = [
+pub const BUGS: [(&str, Bug); 21] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
     ("stale-bitmap", Bug::StaleBitmap),
@@ -73,6 +75,7 @@ pub const BUGS: [(&str, Bug); 20] = [
     ("load-phase-two", Bug::LoadPhaseTwo),
     ("half-huge-update", Bug::HalfHugeUpdate),
     ("follow-deletes", Bug::FollowDeletes),
+    ("kept-rows", Bug::KeptRows),
 ];
 
 /// Whether a bug is planted.

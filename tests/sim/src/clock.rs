@@ -1,10 +1,10 @@
-//! Simulated time and randomness, and tasks on a single thread.
+//! Simulated time and randomness.
 //!
 //! Time advances only explicitly: each file call takes some, and the scheduler advances it when all
 //! sessions sleep. Monotonic time never goes back; wall time may jump.
 
 use nacre_testing::Random;
-use nacredb::host::{Clock, Entropy, Parallelism};
+use nacredb::host::{Clock, Entropy};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -102,18 +102,5 @@ impl SimEntropy {
 impl Entropy for SimEntropy {
     fn next_u64(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).bits()
-    }
-}
-
-/// Runs tasks one after another.
-pub struct Inline;
-
-impl Parallelism for Inline {
-    fn width(&self) -> usize {
-        1
-    }
-
-    fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
-        (0..count).for_each(task);
     }
 }

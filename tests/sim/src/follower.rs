@@ -1,6 +1,7 @@
 //! A database that is only read follows the database under test: it applies the log between calls of
 //! the disk, at fixed intervals, whatever the writer is doing.
 
+use crate::background::Inline;
 use crate::disk::{Beside, Call, Class, Disk};
 use crate::hook::Hook;
 use crate::now::now;
@@ -26,8 +27,10 @@ pub struct Follower {
 impl Follower {
     /// A follower of the database on a disk, which is opened when it is first refreshed.
     pub fn new(disk: &Disk, host: &Host, options: &Options) -> Rc<Follower> {
+        // The session for background work is the writer's.
+        let parallelism = Arc::new(Inline::default());
         Rc::new(Follower {
-            host: Host { store: Arc::new(Beside(disk.clone())), ..host.clone() },
+            host: Host { store: Arc::new(Beside(disk.clone())), parallelism, ..host.clone() },
             options: Options { read_only: true, accept_loss: false, ..options.clone() },
             database: RefCell::default(),
             failure: RefCell::default(),

@@ -5,6 +5,7 @@
 //! [`plan::plan`] expands a seed into a plan, [`run::run`] runs it, and [`shrink::shrink`] shrinks
 //! a failing plan.
 
+pub mod background;
 pub mod clock;
 pub mod disk;
 pub mod fault;

@@ -1,7 +1,8 @@
 //! Runs a plan: opens the database on the simulated disk, runs its sessions, crashes, reopens it,
 //! and compares.
 
-use crate::clock::{Inline, SimClock, SimEntropy};
+use crate::background::Inline;
+use crate::clock::{SimClock, SimEntropy};
 use crate::disk::{Disk, Ended};
 use crate::follower::{Followed, Follower};
 use crate::hook;
@@ -50,6 +51,7 @@ struct Run<'a> {
     disk: Disk,
     clock: Arc<SimClock>,
     host: Host,
+    threads: Inline,
     crashes: u64,
 }
 
@@ -59,13 +61,16 @@ pub fn run(plan: &Plan, tell: bool) -> Outcome {
     let disk = Disk::new(plan.seed, clock.clone());
     let strict = plan.options.durability == Durability::Strict;
     let world = Rc::new(RefCell::new(World::new(disk.clone(), strict, tell)));
+    let threads = if plan.is_limited() { Inline::with_background() } else { Inline::default() };
     let host = Host {
         store: Arc::new(disk.clone()),
         clock: clock.clone(),
         entropy: SimEntropy::new(plan.seed),
-        parallelism: Arc::new(Inline),
+        parallelism: Arc::new(threads.clone()),
     };
-    let mut run = Run { plan, world: world.clone(), disk: disk.clone(), clock, host, crashes: 0 };
+    world.borrow_mut().is_limited = plan.is_limited();
+    let mut run =
+        Run { plan, world: world.clone(), disk: disk.clone(), clock, host, threads, crashes: 0 };
     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run.all()));
     hook::set(None);
     let (crashes, counts) = (run.crashes, disk.counts());
@@ -129,6 +134,7 @@ impl Run<'_> {
         {
             let mut world = self.world.borrow_mut();
             world.log_failures_before = self.disk.counts().log_failures;
+            world.faults_before = self.disk.counts().faults;
             world.tell(|| format!("— faults: {:?}", phase.faults));
         }
         self.disk.set_faults(phase.faults.clone());
@@ -245,9 +251,11 @@ impl Run<'_> {
         {
             let mut world = self.world.borrow_mut();
             world.sessions.clear();
-            world.sessions.resize_with(scripts.len(), Default::default);
+            world.sessions.resize_with(scripts.len() + 1, Default::default);
+            world.sessions[scripts.len()].op = Some(Op::Maintain { steps: 1 });
             world.frames.clear();
         }
+        let background = self.threads.clone().serve(self.clock.clone());
         for (at, script) in scripts.into_iter().enumerate() {
             let own = Random::with_purpose(random.clone().bits() ^ at as u64, "session");
             scheduler.add(drive(
@@ -258,6 +266,9 @@ impl Run<'_> {
                 script,
                 own,
             ));
+        }
+        if self.threads.has_background() {
+            scheduler.add_background(background);
         }
         let followed = Followed { inner: scheduler.clone(), follower: follower.clone() };
         hook::set(Some(Rc::new(followed)));

@@ -37,6 +37,8 @@ struct Slot {
     task: RefCell<Option<Task>>,
     woken: Arc<Flag>,
     done: RefCell<bool>,
+    /// Whether the others' end does not wait for it.
+    is_background: bool,
 }
 
 /// The sessions of one phase.
@@ -68,10 +70,20 @@ impl Scheduler {
 
     /// Adds a session with the next number.
     pub fn add(&self, task: impl Future<Output = ()> + 'static) {
+        self.push(task, false);
+    }
+
+    /// Adds the session of background work, after all others.
+    pub fn add_background(&self, task: impl Future<Output = ()> + 'static) {
+        self.push(task, true);
+    }
+
+    fn push(&self, task: impl Future<Output = ()> + 'static, is_background: bool) {
         let slot = Slot {
             task: RefCell::new(Some(Box::pin(task))),
             woken: Arc::new(Flag(AtomicBool::new(true))),
             done: RefCell::new(false),
+            is_background,
         };
         self.slots.borrow_mut().push(Rc::new(slot));
     }
@@ -81,8 +93,8 @@ impl Scheduler {
         let mut idle = 0;
         let (mut steps, mut polls) = (0, 0);
         while !self.over() {
-            let count = self.slots.borrow().len();
-            if (0..count).all(|at| *self.slots.borrow()[at].done.borrow()) {
+            let is_over = |slot: &Rc<Slot>| slot.is_background || *slot.done.borrow();
+            if self.slots.borrow().iter().all(is_over) {
                 return;
             }
             let spurious = self.random.borrow_mut().percent(3);

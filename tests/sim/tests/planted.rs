@@ -34,6 +34,7 @@ fn every_planted_bug_is_found() {
         "load-phase-two",
         "half-huge-update",
         "follow-deletes",
+        "kept-rows",
     ] {
         plant(bug).unwrap();
         let found = (1..=SEEDS).find(|seed| run(&plan(*seed), false).failure.is_some());

@@ -52,7 +52,8 @@ enum Next {
 
 /// Runs the command.
 pub fn run(args: &ShellArgs, out: &mut dyn Write) -> Outcome {
-    let database = database::open_to(&args.url, Missing::Create, args.read_only)?;
+    let options = args.options.engine();
+    let database = database::open_to(&args.url, Missing::Create, args.read_only, options)?;
     let outcome = converse(&database, &args.url, out);
     database::close(&database, outcome)
 }

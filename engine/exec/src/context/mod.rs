@@ -140,12 +140,16 @@ impl Context<'_> {
     /// The error of an operator that needs more memory than it can have.
     #[cold]
     pub(crate) fn over_limit(&self, operator: &str) -> Error {
-        Error::limit(format!(
-            "{operator} needs more than the memory limit of {} bytes",
-            self.memory.limit()
-        ))
-        .with_sqlstate("53200")
-        .with_hint("raise the memory limit or read fewer rows")
+        let limit = self.memory.limit();
+        let (whose, hint) = match self.memory.is_crowded() {
+            true => {
+                (" than other statements leave of the memory limit", "retry when they have ended")
+            }
+            false => (" than the memory limit", "raise the memory limit or read fewer rows"),
+        };
+        Error::limit(format!("{operator} needs more{whose} of {limit} bytes"))
+            .with_sqlstate("53200")
+            .with_hint(hint)
     }
 
     /// The statement's file for an operator to spill to; `limit` where there is none.

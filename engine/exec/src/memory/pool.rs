@@ -2,7 +2,7 @@
 
 use crate::spill::SpillFile;
 use nacre_sql::plan::Plan;
-use nacre_table::Environment;
+use nacre_table::{Environment, StatementMemory};
 use nacre_types::{Result, invariant};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,6 +21,10 @@ struct Pool {
     holders: AtomicUsize,
     /// Bytes taken from the second half.
     taken: AtomicUsize,
+    /// The memory that all statements share; `None` for a statement alone.
+    shared: Option<Arc<StatementMemory>>,
+    /// Bytes that this statement holds of it.
+    counted: AtomicUsize,
     /// The statement's temporary file, once an operator has spilled.
     file: Mutex<Option<Arc<SpillFile>>>,
 }
@@ -28,10 +32,21 @@ struct Pool {
 impl Memory {
     /// A memory of `limit` bytes.
     pub fn new(limit: usize) -> Memory {
+        Memory::with(limit, None)
+    }
+
+    /// A memory of at most `limit` bytes, taken from what all statements share.
+    pub fn sharing(limit: usize, shared: Arc<StatementMemory>) -> Memory {
+        Memory::with(limit.min(shared.limit_bytes()), Some(shared))
+    }
+
+    fn with(limit: usize, shared: Option<Arc<StatementMemory>>) -> Memory {
         Memory(Arc::new(Pool {
             limit: AtomicUsize::new(limit),
             holders: AtomicUsize::new(1),
             taken: AtomicUsize::new(0),
+            shared,
+            counted: AtomicUsize::new(0),
             file: Mutex::default(),
         }))
     }
@@ -71,9 +86,48 @@ impl Memory {
         invariant!(bytes <= taken, "{bytes} bytes returned to a pool that lent {taken}");
     }
 
+    /// Counts an operator's bytes in the memory of all statements, `before` of which are counted
+    /// already. Returns false if that has no room; the minimum of an operator always has.
+    #[must_use]
+    pub(super) fn recount(&self, before: usize, bytes: usize) -> bool {
+        let Some(shared) = &self.0.shared else { return true };
+        if bytes > before && bytes > LEAST_BYTES {
+            let taken = shared.take(bytes - before);
+            self.0.counted.fetch_add(if taken { bytes - before } else { 0 }, Ordering::Relaxed);
+            return taken;
+        }
+        self.count_back(before, bytes);
+        true
+    }
+
+    /// Like [`Memory::recount`], for bytes that were counted before, or fewer.
+    pub(super) fn count_back(&self, before: usize, bytes: usize) {
+        let Some(shared) = &self.0.shared else { return };
+        match bytes.checked_sub(before) {
+            Some(more) => {
+                shared.take_always(more);
+                self.0.counted.fetch_add(more, Ordering::Relaxed);
+            }
+            None => {
+                shared.give_back(before - bytes);
+                self.0.counted.fetch_sub(before - bytes, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Whether other statements hold most of the memory that all share.
+    pub(crate) fn is_crowded(&self) -> bool {
+        let own = self.0.counted.load(Ordering::Relaxed);
+        let others = |shared: &Arc<StatementMemory>| {
+            shared.memory_bytes().saturating_sub(own) > shared.limit_bytes() / 2
+        };
+        self.0.shared.as_ref().is_some_and(others)
+    }
+
     /// Bytes of rows to buffer per partition while spilling to several at once.
     pub(crate) fn chunk_bytes(&self) -> usize {
-        (self.share() / 64).clamp(2 << 10, 256 << 10)
+        let left = self.0.shared.as_ref().map_or(usize::MAX, |shared| shared.left_bytes());
+        (self.share().min(left.max(LEAST_BYTES)) / 64).clamp(2 << 10, 256 << 10)
     }
 
     /// The statement's file for spilling; `None` where temporary files would themselves be in

@@ -9,6 +9,8 @@ pub struct Reservation {
     memory: Option<Memory>,
     /// Bytes beyond the operator's own share.
     taken: usize,
+    /// All bytes, as counted in the memory of all statements.
+    counted: usize,
     /// Number of reservations that divide the operator's share; 0 and 1 mean one.
     sharers: usize,
 }
@@ -16,7 +18,7 @@ pub struct Reservation {
 impl Reservation {
     /// One thread's reservation of a parallel operator with this many threads.
     pub(crate) fn of_one_thread(threads: usize) -> Reservation {
-        Reservation { memory: None, taken: 0, sharers: threads }
+        Reservation { memory: None, taken: 0, counted: 0, sharers: threads }
     }
 
     /// Changes the reservation to `bytes`. Returns false and leaves it unchanged if there is no
@@ -24,14 +26,30 @@ impl Reservation {
     #[must_use]
     pub fn try_resize(&mut self, bytes: usize, memory: &Memory) -> bool {
         let share = memory.share() / self.sharers.max(1);
-        self.try_resize_taken(bytes.saturating_sub(share), memory)
+        self.try_resize_both(bytes, bytes.saturating_sub(share), memory)
     }
 
     /// Like [`Reservation::try_resize`], for an operator without a share of its own: it takes at
     /// most another operator's share from the pool.
     #[must_use]
     pub(crate) fn try_resize_small(&mut self, bytes: usize, memory: &Memory) -> bool {
-        bytes <= memory.share() / self.sharers.max(1) && self.try_resize_taken(bytes, memory)
+        bytes <= memory.share() / self.sharers.max(1) && self.try_resize_both(bytes, bytes, memory)
+    }
+
+    /// Changes all bytes, and those taken from the statement's pool. Returns false and leaves both
+    /// unchanged if either pool has less.
+    fn try_resize_both(&mut self, bytes: usize, taken: usize, memory: &Memory) -> bool {
+        debug_assert!(taken <= bytes, "{taken} of {bytes} bytes are taken from the pool");
+        if !memory.recount(self.counted, bytes) {
+            return false;
+        }
+        let before = std::mem::replace(&mut self.counted, bytes);
+        let resized = self.try_resize_taken(taken, memory);
+        if !resized {
+            memory.count_back(bytes, before);
+            self.counted = before;
+        }
+        resized
     }
 
     /// Changes the bytes taken from the pool. Returns false if the pool has less.
@@ -50,6 +68,7 @@ impl Reservation {
     pub fn release(&mut self) {
         if let Some(memory) = self.memory.take() {
             memory.give_back(std::mem::take(&mut self.taken));
+            memory.count_back(std::mem::take(&mut self.counted), 0);
         }
     }
 }
@@ -63,6 +82,8 @@ impl Drop for Reservation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nacre_table::StatementMemory;
+    use std::sync::Arc;
 
     #[test]
     fn a_reservation_gives_back_what_it_took() {
@@ -78,5 +99,26 @@ mod tests {
         assert!(second.try_resize(share + 1, &memory));
         first.release();
         assert!(second.try_resize(share + pool, &memory));
+    }
+
+    #[test]
+    fn statements_share_one_pool_but_keep_a_minimum() {
+        let shared = Arc::new(StatementMemory::new(1 << 20));
+        let statement = || Memory::sharing(1 << 30, shared.clone());
+        let (one, other) = (statement(), statement());
+        assert_eq!(one.limit(), 1 << 20, "no statement has more than all together");
+        let (mut first, mut second) = (Reservation::default(), Reservation::default());
+        assert!(first.try_resize(900_000, &one));
+        assert!(!second.try_resize(200_000, &other), "the first holds most");
+        assert!(second.try_resize(100_000, &other));
+        assert_eq!((shared.memory_bytes(), shared.left_bytes()), (1_000_000, 48_576));
+        assert!(!first.try_resize((1 << 20) + 1, &one) && !first.try_resize(1_000_000, &one));
+        assert_eq!(shared.memory_bytes(), 1_000_000, "a refusal changes nothing");
+        let mut third = Reservation::default();
+        assert!(third.try_resize(60_000, &other), "an operator's minimum is always there");
+        drop(first);
+        assert!(second.try_resize(800_000, &other));
+        drop((second, third));
+        assert_eq!(shared.memory_bytes(), 0);
     }
 }

@@ -1,6 +1,6 @@
 //! What the binder and the optimizer need from the database: names, schemas and estimates.
 
-use nacre_types::{TableSchema, Value, ViewSchema};
+use nacre_types::{MemoryPart, TableSchema, Value, ViewSchema};
 use std::sync::Arc;
 
 /// Estimated statistics of a column. They affect how good a plan is, never whether it is correct.
@@ -30,6 +30,10 @@ pub trait Catalog {
     }
     /// Names of all tables, for suggestions and `SHOW TABLES`.
     fn table_names(&self) -> Vec<String>;
+    /// What each part of the database holds in memory, for `information_schema.memory`.
+    fn memory(&self) -> Vec<MemoryPart> {
+        Vec::new()
+    }
     /// Estimated number of rows of a table, for join order and build sides.
     fn row_count(&self, table: &TableSchema) -> u64;
     /// Statistics of the column at a position, for join order and build sides.

@@ -115,6 +115,13 @@ impl Directory {
         Directory { types, column, intervals, uncovered, unbounded, in_tables }
     }
 
+    /// Bytes in memory.
+    pub fn memory_bytes(&self) -> usize {
+        let uncovered = self.uncovered.as_ref().map_or(0, Intervals::memory_bytes);
+        let lists = self.unbounded.len() * size_of::<u32>() + self.in_tables.len();
+        self.intervals.memory_bytes() + uncovered + lists
+    }
+
     /// The average number of segments whose range contains a key.
     pub fn depth(&self) -> f64 {
         self.intervals.depth()

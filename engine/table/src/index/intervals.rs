@@ -32,6 +32,11 @@ pub(crate) struct Intervals {
 pub(crate) type Bounds = (Vec<u8>, Vec<u8>, u32);
 
 impl Intervals {
+    /// Bytes in memory.
+    pub fn memory_bytes(&self) -> usize {
+        self.common.len() + self.ranges.len() * size_of::<Range>()
+    }
+
     /// Builds a tree of these ranges.
     pub fn new(bounds: &[Bounds]) -> Intervals {
         let mut common: Option<&[u8]> = None;

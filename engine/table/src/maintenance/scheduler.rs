@@ -8,6 +8,7 @@ use crate::maintenance::hash_build::{self, HashBuild};
 use crate::maintenance::merge::Merge;
 use crate::maintenance::merge_plan::Goals;
 use crate::maintenance::part_build::{self, PartBuild, PartId};
+use crate::maintenance::pressure::{self, Admission, Asking, Pressure};
 use crate::maintenance::snapshot::SnapshotWrite;
 use crate::record::Place;
 use crate::segments::state::SegmentState;
@@ -21,12 +22,6 @@ use nacre_types::hash::Set;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// Limit for the rowstores of all tables together, in multiples of the limit for one.
-const FULL_ROWSTORES: usize = 4;
-/// Size of the rowstores of all tables together, in the same multiples, from which on writers help
-/// to flush them.
-const BEHIND_ROWSTORES: usize = 8;
-
 /// Runs the background tasks of a store, one at a time.
 pub(crate) struct Scheduler {
     context: TaskContext,
@@ -37,6 +32,7 @@ pub(crate) struct Scheduler {
     merging_all: Mutex<()>,
     /// Whether a task is in progress.
     is_busy: AtomicBool,
+    pressure: Pressure,
 }
 
 /// Tasks that span several steps.
@@ -69,6 +65,7 @@ impl Scheduler {
             next: Mutex::default(),
             merging_all: Mutex::default(),
             is_busy: AtomicBool::new(false),
+            pressure: Pressure::default(),
         }
     }
 
@@ -89,11 +86,11 @@ impl Scheduler {
             found.is_some_and(|(table, number)| self.wants_flush(&table, table.partition(number)))
         };
         agenda.has_work()
-            || agenda.unflushed() > self.most_unflushed()
-            || agenda.large().into_iter().any(wants_flush)
             || self.is_busy.load(Ordering::Relaxed)
+            || agenda.large().into_iter().any(wants_flush)
             || commits.log().bytes_since_snapshot() > options.snapshot_bytes
             || commits.sync_is_due()
+            || pressure::relief(&self.context).is_some()
     }
 
     /// Does one unit of work: a due sync, a piece of a snapshot, a step of a flush, a merge or a
@@ -201,7 +198,9 @@ impl Scheduler {
             tasks.flush = self.find_flush(tasks);
         }
         let Some(flush) = &mut tasks.flush else { return Ok(false) };
-        match flush.step(&self.context) {
+        let step = flush.step(&self.context);
+        self.pressure.note_step(step.is_err());
+        match step {
             Ok(Progress::More) => {}
             Ok(Progress::Done) => tasks.flush = None,
             Err(error) => {
@@ -217,7 +216,7 @@ impl Scheduler {
     fn find_flush(&self, tasks: &mut Tasks) -> Option<Flush> {
         debug_assert!(tasks.flush.is_none(), "a flush is chosen before the last one has ended");
         let mut due = self.large();
-        due.extend(self.fullest());
+        due.extend(pressure::relief(&self.context));
         let is_new = |(table, number): &&(Arc<Table>, u32)| {
             !tasks.unflushed.contains(&table.place(table.partition(*number)))
         };
@@ -248,29 +247,14 @@ impl Scheduler {
         table.wants_flush(partition, self.context.options().flush_bytes, oldest)
     }
 
-    /// Whether the rowstores have grown so far that writers must help to flush them.
-    pub fn is_behind(&self) -> bool {
-        if self.context.commits().is_read_only() {
-            return false;
-        }
-        let limit = self.context.options().flush_bytes.saturating_mul(BEHIND_ROWSTORES);
-        self.context.catalog().agenda().unflushed() > limit
+    /// Whether a flush can make room in rowstores that exceed their soft limit.
+    pub fn can_relieve(&self) -> bool {
+        self.pressure.can_relieve(&self.context)
     }
 
-    /// Limit for the unflushed bytes of all tables together.
-    fn most_unflushed(&self) -> usize {
-        self.context.options().flush_bytes.saturating_mul(FULL_ROWSTORES)
-    }
-
-    /// The partition with the most unflushed bytes, if all tables together exceed the limit. Only
-    /// then are all of them visited.
-    fn fullest(&self) -> Option<(Arc<Table>, u32)> {
-        if self.context.catalog().agenda().unflushed() <= self.most_unflushed() {
-            return None;
-        }
-        let tables = self.context.catalog().tables();
-        let (table, partition) = unflushed(&tables)?;
-        Some((table.clone(), partition.number()))
+    /// Answers a write that asks for room in the rowstores.
+    pub fn admit_write(&self, asking: Asking) -> Result<Admission> {
+        self.pressure.admit(asking, &self.context)
     }
 
     /// Starts the next task if none is in progress: a merge, else an index part, else a hash table.
@@ -493,6 +477,7 @@ impl Scheduler {
     /// Notes whether a task is in progress.
     fn note(&self, tasks: &Tasks) {
         let Tasks { snapshot, flush, merge, part, hash, .. } = tasks;
+        self.pressure.note_flushing(flush.is_some());
         let is_urgent = snapshot.is_some() || flush.is_some();
         let is_busy = is_urgent || merge.is_some() || part.is_some() || hash.is_some();
         self.is_busy.store(is_busy, Ordering::Relaxed);
@@ -517,24 +502,6 @@ impl Scheduler {
         let _next = locked(&self.next);
         locked(&self.tasks)
     }
-}
-
-/// The partition of these tables with the most unflushed bytes, if it has any. Counts all of them.
-fn unflushed(tables: &[Arc<Table>]) -> Option<(&Arc<Table>, &Partition)> {
-    let mut most = 0;
-    let mut fullest = None;
-    for table in tables {
-        for partition in table.partitions() {
-            table.recount(partition);
-            let bytes = partition.unflushed(table.entry_bytes(partition));
-            if bytes > most {
-                most = bytes;
-                fullest = Some((table, partition));
-            }
-        }
-    }
-    debug_assert!(fullest.is_some() == (most > 0), "{most} bytes to flush are in no partition");
-    fullest
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

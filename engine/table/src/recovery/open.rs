@@ -109,7 +109,7 @@ fn segment_files(
     replay: &Replay,
 ) -> SegmentFiles {
     let cache = BlockCache::new(options.cache_bytes);
-    let bitmaps = BitmapCache::new(options.bitmap_bytes());
+    let bitmaps = BitmapCache::new(options.bitmap_bytes);
     SegmentFiles::new(store.clone(), log.clone(), cache, bitmaps, replay.next().segment)
 }
 

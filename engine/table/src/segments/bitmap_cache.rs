@@ -6,7 +6,7 @@
 //! used unions of all segments of a store are kept here, up to a limit in bytes.
 
 use nacre_types::Timestamp;
-use nacre_types::hash::{Map, Set};
+use nacre_types::hash::Set;
 use roaring::RoaringBitmap;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,8 @@ pub(crate) struct BitmapCache {
 
 #[derive(Default)]
 struct Contents {
-    bitmaps: Map<BitmapKey, Entry>,
+    /// In the order of segments, so that those of one segment are found without the others.
+    bitmaps: BTreeMap<BitmapKey, Entry>,
     /// By the time of the last use.
     by_use: BTreeMap<u64, BitmapKey>,
     uses: u64,
@@ -65,17 +66,17 @@ impl BitmapCache {
         bitmap
     }
 
-    /// Removes the bitmaps of segments that are gone.
+    /// Bytes of the cached bitmaps, and their limit.
+    pub fn memory_bytes(&self) -> (usize, usize) {
+        (self.contents().bytes, self.limit_bytes)
+    }
+
+    /// Removes the bitmaps of segments that are gone, in time for these bitmaps alone.
     pub fn forget(&self, segments: &Set<u64>) {
         let mut contents = self.contents();
-        let contents = &mut *contents;
-        let bytes = &mut contents.bytes;
-        contents.bitmaps.retain(|key, entry| {
-            let keep = !segments.contains(&key.0);
-            *bytes -= if keep { 0 } else { entry.bytes };
-            keep
-        });
-        contents.by_use.retain(|_, key| !segments.contains(&key.0));
+        for segment in segments {
+            contents.forget(*segment);
+        }
         contents.check();
     }
 
@@ -110,6 +111,17 @@ impl Contents {
         );
         self.by_use.insert(used, key);
         self.bytes += bytes;
+    }
+
+    fn forget(&mut self, segment: u64) {
+        let all = (segment, Timestamp::MIN)..=(segment, Timestamp::MAX);
+        let keys: Vec<BitmapKey> = self.bitmaps.range(all).map(|(key, _)| *key).collect();
+        for key in keys {
+            let Some(entry) = self.bitmaps.remove(&key) else { continue };
+            let last_use = self.by_use.remove(&entry.used);
+            debug_assert!(last_use == Some(key), "use {} is of {last_use:?}", entry.used);
+            self.bytes -= entry.bytes;
+        }
     }
 
     /// Evicts the least recently used bitmaps until the rest fits.

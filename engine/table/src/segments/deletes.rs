@@ -47,6 +47,16 @@ impl Deletes {
         &self.all
     }
 
+    /// Bytes of its bitmaps, about.
+    pub fn memory_bytes(&self) -> usize {
+        let deltas: usize = self.deltas.iter().map(|(_, delta)| delta.serialized_size()).sum();
+        let own_base = match Arc::ptr_eq(&self.all, &self.base) {
+            true => 0,
+            false => self.base.serialized_size(),
+        };
+        deltas + own_base + self.all.serialized_size()
+    }
+
     /// Deletes that every snapshot sees.
     pub fn base(&self) -> &Arc<RoaringBitmap> {
         &self.base

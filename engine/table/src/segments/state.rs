@@ -157,6 +157,21 @@ impl SegmentState {
         }
     }
 
+    /// Bytes of the footers of its file and of the separate files of its parts.
+    pub(crate) fn metadata_bytes(&self) -> usize {
+        let parts = self.parts.read().unwrap_or_else(PoisonError::into_inner);
+        let others = parts.iter().filter(|part| part.file().id() != self.id());
+        self.segment.memory_bytes() + others.map(|part| part.file().memory_bytes()).sum::<usize>()
+    }
+
+    /// Bytes of its delete bitmaps.
+    pub(crate) fn bitmap_bytes(&self) -> usize {
+        match self.has_deletes.load(Ordering::Relaxed) {
+            true => self.deletes.read().unwrap_or_else(PoisonError::into_inner).memory_bytes(),
+            false => 0,
+        }
+    }
+
     /// Its index parts in separate files, as the log names them, with the files.
     pub(crate) fn new_parts(&self) -> Vec<(NewPart, Arc<Segment>)> {
         let parts = self.parts.read().unwrap_or_else(PoisonError::into_inner);

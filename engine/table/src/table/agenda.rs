@@ -8,7 +8,7 @@
 use crate::record::Place;
 use nacre_types::TableId;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Kinds of background work in a partition. A flag is set when a change may create work, and
@@ -38,9 +38,8 @@ pub(crate) struct Agenda {
     large: Places,
     /// Tables with older versions.
     altered: Mutex<BTreeSet<TableId>>,
-    /// Unflushed bytes of all partitions. Below zero for a moment if two threads count one partition
-    /// at the same time.
-    unflushed: AtomicIsize,
+    /// Bytes of all rowstores.
+    held: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -74,7 +73,7 @@ impl Agenda {
             works: Default::default(),
             large: Places::default(),
             altered: Mutex::default(),
-            unflushed: AtomicIsize::new(0),
+            held: AtomicUsize::new(0),
         }
     }
 
@@ -107,15 +106,15 @@ impl Agenda {
         self.flush_bytes / usize::try_from(partitions).unwrap_or(usize::MAX).max(1)
     }
 
-    /// Replaces the unflushed bytes of a partition in the sum.
+    /// Replaces the bytes of a rowstore in the sum.
     pub fn count(&self, before: usize, now: usize) {
-        // The difference of two sizes of memory fits, and the sum wraps back.
-        self.unflushed.fetch_add(now.wrapping_sub(before) as isize, Ordering::AcqRel);
+        // A difference below zero wraps, and the sum wraps back.
+        self.held.fetch_add(now.wrapping_sub(before), Ordering::AcqRel);
     }
 
-    /// Unflushed bytes of all partitions, as they were last counted.
-    pub fn unflushed(&self) -> usize {
-        self.unflushed.load(Ordering::Acquire).max(0) as usize
+    /// Bytes of all rowstores with their index entries, as they were last counted.
+    pub fn held(&self) -> usize {
+        self.held.load(Ordering::Acquire)
     }
 
     /// Notes that a rowstore is large.

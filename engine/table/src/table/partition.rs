@@ -17,7 +17,7 @@ use nacre_rowstore::{Key, Node, Rowstore};
 use nacre_segment::{Segment, SegmentBuilder};
 use nacre_types::{Error, Result, Timestamp, Value, invariant, limits};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// One partition of a table.
 pub struct Partition {
@@ -36,8 +36,8 @@ pub struct Partition {
     work: [AtomicBool; WORKS],
     /// The agenda of its store, once its table is in the catalog, and what it is called there.
     agenda: OnceLock<(Arc<Agenda>, Place)>,
-    /// Unflushed bytes that the agenda counts.
-    counted: AtomicUsize,
+    /// Bytes of its rowstore that the agenda counts.
+    counted: Mutex<usize>,
     /// Whether its table was dropped or emptied.
     is_gone: AtomicBool,
 }
@@ -56,7 +56,7 @@ impl Partition {
             collected_at: AtomicU64::new(0),
             work: [const { AtomicBool::new(true) }; WORKS],
             agenda: OnceLock::new(),
-            counted: AtomicUsize::new(0),
+            counted: Mutex::new(0),
             is_gone: AtomicBool::new(false),
         }
     }
@@ -170,8 +170,8 @@ impl Partition {
         self.consider(Work::HashTables);
     }
 
-    /// Notes its work on the agenda of a store from now on. `entries` are bytes of index entries.
-    pub(crate) fn enlist(&self, agenda: &Arc<Agenda>, place: Place, entries: usize) {
+    /// Notes its work on the agenda of a store from now on. `entries` counts bytes of index entries.
+    pub(crate) fn enlist(&self, agenda: &Arc<Agenda>, place: Place, entries: impl Fn() -> usize) {
         debug_assert!(place.partition == self.number, "partition {} as {place:?}", self.number);
         let (known, _) = self.agenda.get_or_init(|| (agenda.clone(), place));
         invariant!(Arc::ptr_eq(known, agenda), "partition {} of two stores", self.number);
@@ -187,23 +187,27 @@ impl Partition {
     pub(crate) fn leave_agenda(&self) {
         // Set first: a transaction that recounts at the same time sees it, or is overwritten here.
         self.is_gone.store(true, Ordering::SeqCst);
-        self.set_counted(0);
+        self.set_counted(|| 0);
     }
 
-    /// Counts its rowstore, with `entries` bytes of index entries, after a change.
-    pub(crate) fn recount(&self, entries: usize) {
+    /// Counts its rowstore after a change. `entries` counts bytes of index entries.
+    pub(crate) fn recount(&self, entries: impl Fn() -> usize) {
         let Some((agenda, place)) = self.agenda.get() else { return };
-        self.set_counted(self.unflushed(entries));
+        self.set_counted(|| self.rowstore.bytes() + entries());
         if self.is_gone.load(Ordering::SeqCst) {
-            self.set_counted(0);
-        } else if self.is_large(agenda.flush_bytes_of(self.partitions), entries) {
+            self.set_counted(|| 0);
+        } else if self.is_large(agenda.flush_bytes_of(self.partitions), entries()) {
             agenda.add_large(*place);
         }
     }
 
-    fn set_counted(&self, bytes: usize) {
+    /// The lock spans all of it: once a thread has counted its writes, the sum has them.
+    fn set_counted(&self, count: impl FnOnce() -> usize) {
         if let Some((agenda, _)) = self.agenda.get() {
-            agenda.count(self.counted.swap(bytes, Ordering::SeqCst), bytes);
+            let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+            let now = count();
+            agenda.count(*counted, now);
+            *counted = now;
         }
     }
 

@@ -76,6 +76,18 @@ impl Run {
         self.states.iter().any(|state| state.claims().is_any())
     }
 
+    /// Bytes of its lists, of the bounds of its segments, and of the directories made so far.
+    pub fn memory_bytes(&self) -> usize {
+        let bounds = |state: &Arc<SegmentState>| {
+            size_of::<SegmentState>() + state.bounds().first.len() + state.bounds().last.len()
+        };
+        let listed = size_of::<Arc<SegmentState>>() + size_of::<(u64, u32)>();
+        let known = self.directories.read().unwrap_or_else(PoisonError::into_inner);
+        self.states.iter().map(bounds).sum::<usize>()
+            + self.states.len() * listed
+            + known.iter().map(|(_, _, directory)| directory.memory_bytes()).sum::<usize>()
+    }
+
     /// Its segments that no commit has dropped.
     pub fn current(&self) -> RunSegments {
         let current = self.states.iter().filter(|state| state.is_current());

@@ -92,6 +92,11 @@ impl SegmentList {
         &self.runs[self.dropped..]
     }
 
+    /// Bytes of what finds segments in it: lists, bounds and directories.
+    pub(crate) fn directory_bytes(&self) -> usize {
+        self.runs.iter().map(|run| run.memory_bytes()).sum()
+    }
+
     /// The run with a number.
     pub(crate) fn run(&self, number: u64) -> Option<&Arc<Run>> {
         let runs = self.runs();

@@ -414,7 +414,7 @@ impl Table {
     /// Notes the work of its partitions on the agenda of a store from now on.
     pub(crate) fn enlist(&self, agenda: &Arc<Agenda>) {
         for partition in self.partitions() {
-            partition.enlist(agenda, self.place(partition), self.entry_bytes(partition));
+            partition.enlist(agenda, self.place(partition), || self.entry_bytes(partition));
         }
     }
 
@@ -425,7 +425,7 @@ impl Table {
 
     /// Counts the rowstore of a partition after a change.
     pub(crate) fn recount(&self, partition: &Partition) {
-        partition.recount(self.entry_bytes(partition));
+        partition.recount(|| self.entry_bytes(partition));
     }
 
     /// All segments that some snapshot may see, by partition.

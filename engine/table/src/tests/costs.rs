@@ -3,6 +3,7 @@
 use super::*;
 use crate::tests::merges::current;
 use crate::visits;
+use crate::{Admission, Asking};
 
 /// What is in the database beside the row that is written.
 struct Beside {
@@ -42,7 +43,9 @@ fn cost_of_commits(beside: Beside) -> usize {
     visits::take();
     for id in 0..8 {
         insert(&store, &table, id);
-        assert!(!store.needs_maintenance() && !store.is_behind());
+        assert!(!store.needs_maintenance() && !store.can_relieve());
+        let admission = store.admit_write(Asking { rows: 1, is_last: false }).unwrap();
+        assert_eq!(admission, Admission::Granted);
         assert!(!store.maintain().unwrap());
     }
     visits::take()
@@ -67,7 +70,7 @@ fn a_commit_costs_the_same_beside_many_tables_partitions_and_segments() {
 #[test]
 fn the_size_of_rowstores_follows_every_change() {
     let store = Store::open(host(&Arc::new(MemoryStore::new())), options()).unwrap();
-    let counted = |store: &Store| store.context().catalog().agenda().unflushed();
+    let counted = |store: &Store| store.context().catalog().agenda().held();
     let sum = |store: &Store| -> usize {
         store.tables().iter().map(|table| table.rowstore_size().1).sum()
     };
@@ -107,8 +110,8 @@ fn a_recovered_database_counts_its_rowstores() {
     let small = StoreOptions { flush_bytes: 100, ..options() };
     let store = Store::open(host(&files), small).unwrap();
     let size = store.table("t").unwrap().rowstore_size().1;
-    assert_eq!(store.context().catalog().agenda().unflushed(), size);
+    assert_eq!(store.context().catalog().agenda().held(), size);
     assert!(size > 0 && store.needs_maintenance());
     while store.maintain().unwrap() {}
-    assert_eq!(store.context().catalog().agenda().unflushed(), 0);
+    assert_eq!(store.context().catalog().agenda().held(), 0);
 }

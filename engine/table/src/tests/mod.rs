@@ -14,6 +14,7 @@ mod indexes;
 mod keyed;
 mod loads;
 mod long_rows;
+mod memory;
 mod merges;
 #[cfg(feature = "loom")]
 mod models;

@@ -241,6 +241,12 @@ impl Transaction {
         Savepoint(self.0.writes().len())
     }
 
+    /// Counts what was written since the last call among the bytes of the rowstores, for the answers
+    /// to other writes. A commit does so by itself.
+    pub fn count_writes(&mut self) {
+        self.0.writes_mut().count();
+    }
+
     /// Undoes all writes since the savepoint and releases the locks they took.
     pub fn rollback_to(&mut self, savepoint: Savepoint) {
         invariant!(

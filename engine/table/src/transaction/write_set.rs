@@ -71,6 +71,8 @@ impl Undo {
 pub(super) struct WriteSet {
     owner: Arc<Owner>,
     undo: Vec<Step>,
+    /// Number of undo steps whose rowstores have been counted since.
+    counted: usize,
     hidden: HiddenRows,
     /// The holder of the lock on which the last write failed.
     blocker: Option<Blocker>,
@@ -79,7 +81,8 @@ pub(super) struct WriteSet {
 impl WriteSet {
     /// Creates an empty set whose locks belong to `owner`.
     pub fn new(owner: Arc<Owner>) -> WriteSet {
-        WriteSet { owner, undo: Vec::new(), hidden: HiddenRows::default(), blocker: None }
+        let (undo, hidden) = (Vec::new(), HiddenRows::default());
+        WriteSet { owner, undo, counted: 0, hidden, blocker: None }
     }
 
     /// The lock owner.
@@ -267,6 +270,13 @@ impl WriteSet {
         }
     }
 
+    /// Counts the rowstores of what was written since the last call.
+    pub fn count(&mut self) {
+        debug_assert!(self.counted <= self.undo.len(), "{} steps are counted", self.counted);
+        Partitions::of(writes(&self.undo[self.counted..])).recount();
+        self.counted = self.undo.len();
+    }
+
     /// Undoes all but the first `kept` steps and releases the locks they took.
     pub fn roll_back_to(&mut self, kept: usize) {
         debug_assert!(kept <= self.undo.len(), "{kept} of {} steps are kept", self.undo.len());
@@ -283,6 +293,7 @@ impl WriteSet {
                 None => break,
             }
         }
+        self.counted = self.counted.min(kept);
         undone.recount();
         if released {
             self.wake_waiters();
@@ -396,6 +407,7 @@ impl WriteSet {
     /// Releases all locks after a commit.
     pub fn unlock(&mut self) -> Written {
         let mut written = Vec::new();
+        self.counted = 0;
         for step in self.undo.drain(..) {
             match step {
                 Step::Write(undo) if undo.locked => written.push(undo),

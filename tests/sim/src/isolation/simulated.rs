@@ -1,7 +1,8 @@
 //! Histories of simulated sessions on one thread: the seed determines their order, and sessions run
 //! inside each other's calls.
 
-use crate::clock::{Inline, SimClock, SimEntropy};
+use crate::background::Inline;
+use crate::clock::{SimClock, SimEntropy};
 use crate::disk::Disk;
 use crate::hook;
 use crate::isolation::history::History;
@@ -52,7 +53,7 @@ pub fn run(seed: u64, kind: Kind) -> Result<History, String> {
         store: Arc::new(disk),
         clock: clock.clone(),
         entropy: SimEntropy::new(seed),
-        parallelism: Arc::new(Inline),
+        parallelism: Arc::new(Inline::default()),
     };
     let options = Options {
         durability: Durability::Strict,

@@ -181,6 +181,11 @@ pub fn plan(seed: u64) -> Plan {
         partitions: *random.pick(&[1, 1, 3]),
         ..Options::default()
     };
+    let mut memory = Random::with_purpose(seed, "memory");
+    if memory.percent(30) {
+        options.rowstore_bytes = *memory.pick(&[3_000, 10_000, 40_000]);
+        options.memory_bytes = 64 << 20;
+    }
     let indexed = random.percent(40);
     let mut maker = Maker {
         indexed,
@@ -225,6 +230,14 @@ pub fn plan(seed: u64) -> Plan {
         bank_whole: true,
         tables,
         phases,
+    }
+}
+
+impl Plan {
+    /// Whether the rowstores have so little memory that writes wait for it. Background work is then
+    /// a session of its own.
+    pub fn is_limited(&self) -> bool {
+        self.options.rowstore_bytes != Options::SHARE
     }
 }
 

@@ -34,6 +34,8 @@ pub struct SessionState {
     pub bulk_append: bool,
     /// The rows expected from its stream.
     pub stream: Option<Answer>,
+    /// Whether it has a stream, which keeps a snapshot.
+    pub is_streaming: bool,
     /// The verdict of the current operation's commit, if that has taken effect although the call
     /// continues.
     pub(super) committed: Option<Verdict>,

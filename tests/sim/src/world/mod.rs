@@ -43,6 +43,10 @@ pub struct World {
     pub strict: bool,
     /// Number of failed log calls before the database was opened.
     pub log_failures_before: u64,
+    /// Number of faults before the database was opened.
+    pub faults_before: u64,
+    /// Whether writes may wait for memory.
+    pub is_limited: bool,
 }
 
 impl World {
@@ -59,6 +63,8 @@ impl World {
             steps: 0,
             strict,
             log_failures_before: 0,
+            faults_before: 0,
+            is_limited: false,
         }
     }
 
@@ -366,6 +372,10 @@ impl World {
         if matches!((op, &result), (Op::Open { .. }, Ok(_))) {
             let rows = verdict.answer.as_mut().map(|rows| std::mem::replace(rows, Answer::Done));
             self.sessions[session].stream = rows.filter(|_| !blurred);
+            self.sessions[session].is_streaming = true;
+        }
+        if matches!((op, &result), (Op::Take { .. }, Ok(Answer::Rows(_)) | Err(_))) {
+            self.sessions[session].is_streaming = false;
         }
         let outcome = match result {
             Ok(answer) => {
@@ -509,7 +519,7 @@ impl World {
             self.blur(tables_of(op).collect());
         }
         self.model.poisoned |= of_log && !ended;
-        let known = verdict.errors.contains(&kind);
+        let known = verdict.errors.contains(&kind) || self.may_refuse(session, op, error);
         let disturbed = kind == ErrorKind::Io && (faults > 0 || ended)
             || kind == ErrorKind::Limit && faults > 0;
         let open = self.sessions.iter().enumerate().any(|(at, s)| at != session && s.txn.is_some());

@@ -1,8 +1,9 @@
 //! What surrounds the operation of a session: outer frames, concurrent loads and faults.
 
-use super::World;
+use super::{SessionState, World};
 use crate::op::Op;
 use crate::subject::{is_commit, table_of};
+use nacredb::{Error, ErrorKind};
 
 impl World {
     /// Whether a bulk load in an outer frame is about to become durable.
@@ -34,6 +35,24 @@ impl World {
         known.zip(snapshot).is_some_and(|(table, at)| {
             self.model.loaded.get(&table.id).is_some_and(|load| *load > at)
         })
+    }
+
+    /// Whether a write may be refused because the rowstores are full: something keeps their rows
+    /// from being flushed, or flushes have failed.
+    pub(super) fn may_refuse(&self, session: usize, op: &Op, error: &Error) -> bool {
+        let is_refusal =
+            error.kind() == ErrorKind::Limit && error.message().starts_with("rowstore: ");
+        let writes = op.locks_rows() || matches!(op, Op::Fill { .. });
+        if !is_refusal || !self.is_limited || !writes {
+            return false;
+        }
+        let keeps = |(at, state): (usize, &SessionState)| {
+            let is_loading = at != session && matches!(state.op, Some(Op::Bulk { .. }));
+            state.txn.is_some() || state.is_streaming || is_loading
+        };
+        self.sessions.iter().enumerate().any(keeps)
+            || self.frames.len() > 1
+            || self.disk.counts().faults > self.faults_before
     }
 
     /// Whether a fault occurred during the innermost frame.

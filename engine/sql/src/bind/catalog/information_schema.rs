@@ -14,7 +14,7 @@ const COUNT: DataType = DataType::Int64;
 
 type Columns = &'static [(&'static str, DataType)];
 /// Tables and the columns that follow `table_catalog`, `table_schema` and `table_name`, which all
-/// tables except `schemata` have.
+/// tables except `schemata` and `memory` have.
 const TABLES: &[(&str, Columns)] = &[
     ("tables", &[("table_type", TEXT)]),
     (
@@ -49,6 +49,7 @@ const TABLES: &[(&str, Columns)] = &[
         ],
     ),
     ("schemata", &[]),
+    ("memory", &[]),
 ];
 
 fn count(v: usize) -> Value {
@@ -71,6 +72,9 @@ impl Binder<'_> {
                 &[("catalog_name", TEXT), ("schema_name", TEXT)],
                 vec![schema(SCHEMA), schema("information_schema")],
             ));
+        }
+        if *known == "memory" {
+            return Ok(self.memory());
         }
         let mut all = vec![("table_catalog", TEXT), ("table_schema", TEXT), ("table_name", TEXT)];
         all.extend_from_slice(columns);
@@ -151,6 +155,15 @@ impl Binder<'_> {
             }
         }
         Ok(rows(&all, out))
+    }
+
+    /// The parts of the database in memory.
+    fn memory(&self) -> Plan {
+        let bytes = |bytes: u64| Value::Int(i64::try_from(bytes).unwrap_or(i64::MAX));
+        let parts = self.catalog.memory().into_iter().map(|part| {
+            vec![text(part.part), bytes(part.bytes), part.limit_bytes.map_or(Value::Null, bytes)]
+        });
+        rows(&[("part", TEXT), ("bytes", COUNT), ("limit_bytes", COUNT)], parts.collect())
     }
 
     pub(crate) fn sorted_tables(&self) -> Vec<std::sync::Arc<nacre_types::TableSchema>> {

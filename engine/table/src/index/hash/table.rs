@@ -72,6 +72,11 @@ pub(crate) fn file_builder() -> SegmentBuilder {
 }
 
 impl HashTable {
+    /// Bytes of the footers of its files.
+    pub fn metadata_bytes(&self) -> usize {
+        self.files.iter().map(|file| file.memory_bytes()).sum()
+    }
+
     /// Creates a table from its files. `corrupt` if they are not hash table files.
     pub fn new(keys: KeySet, files: Vec<Arc<Segment>>, segments: Vec<u64>) -> Result<HashTable> {
         invariant!(!files.is_empty(), "a hash table without files");

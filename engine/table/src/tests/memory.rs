@@ -1,0 +1,132 @@
+//! The shares of a memory budget: writes are slowed down, then refused, and go on after a flush;
+//! metadata that has no room keeps loads and opening from succeeding.
+
+use crate::tests::{batch, host, options, row, scan, schema};
+use crate::{Admission, Asking, OnDuplicate, Store, StoreOptions, Table, Transaction};
+use nacre_host::memory::MemoryStore;
+use nacre_types::{Error, ErrorKind, Result};
+use std::sync::Arc;
+
+fn created(store: &Arc<Store>) -> Arc<Table> {
+    store.create_table(schema("t", true)).unwrap()
+}
+
+/// Inserts rows from `id` on until the rowstores hold this many bytes. Returns the next free id.
+fn fill(store: &Store, t: &mut Transaction, table: &Arc<Table>, mut id: i64, bytes: u64) -> i64 {
+    while part(store, "rowstore").0 < bytes {
+        t.insert(table, &batch(&[row(id, "some text of a row", id)])).unwrap();
+        id += 1;
+    }
+    t.count_writes();
+    id
+}
+
+/// The bytes and the limit of a part.
+fn part(store: &Store, name: &str) -> (u64, Option<u64>) {
+    let part = store.memory().into_iter().find(|part| part.part == name).unwrap();
+    (part.bytes, part.limit_bytes)
+}
+
+fn assert_refused(error: &Error, part: &str) {
+    assert_eq!(error.kind(), ErrorKind::Limit);
+    assert!(error.message().starts_with(part), "{}", error.message());
+}
+
+/// A write of a session that wrote this many rows before.
+fn asking(rows: u64) -> Asking {
+    Asking { rows, is_last: false }
+}
+
+fn admit(store: &Store) -> Result<Admission> {
+    store.admit_write(asking(1_000))
+}
+
+fn maintain(store: &Store) {
+    while store.maintain().unwrap() {}
+}
+
+#[test]
+fn writes_are_slowed_down_and_then_refused() {
+    let options = StoreOptions { rowstore_bytes: 400_000, ..options() };
+    let store = Store::open(host(&Arc::new(MemoryStore::new())), options).unwrap();
+    let table = created(&store);
+    // Uncommitted rows, which no flush can move. The soft limit is half of the limit.
+    let mut t = store.begin().unwrap();
+    let mut id = fill(&store, &mut t, &table, 0, 190_000);
+    assert_eq!(admit(&store).unwrap(), Admission::Granted);
+    let mut last = 0;
+    for bytes in [240_000, 300_000, 380_000] {
+        id = fill(&store, &mut t, &table, id, bytes);
+        let admission = admit(&store).unwrap();
+        let Admission::Delayed(ns) = admission else { panic!("{admission:?} at {bytes}") };
+        assert!(ns > last && ns < 50_000_000, "{ns} ns after {last} at {bytes}");
+        last = ns;
+    }
+    assert!(last > 30_000_000, "{last} ns close to the limit");
+    let Ok(Admission::Delayed(ns)) = store.admit_write(asking(1)) else { panic!("not delayed") };
+    assert!(ns < 200_000, "a session that wrote one row waits {ns} ns");
+    assert_eq!(store.admit_write(asking(0)).unwrap(), Admission::Granted);
+    id = fill(&store, &mut t, &table, id, 400_000);
+    let admission = admit(&store).unwrap();
+    assert!(matches!(admission, Admission::Full(ns) if ns > 0), "{admission:?}");
+    maintain(&store);
+    assert_refused(&admit(&store).unwrap_err(), "rowstore: ");
+    t.commit().unwrap();
+    maintain(&store);
+    assert_eq!(admit(&store).unwrap(), Admission::Granted);
+    assert!(part(&store, "rowstore").0 < 200_000);
+    assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len() as i64, id);
+}
+
+#[test]
+fn rows_that_an_old_snapshot_keeps_are_flushed_when_it_ends() {
+    // No partition is large enough to be flushed by itself.
+    let options = StoreOptions { rowstore_bytes: 400_000, flush_bytes: 1 << 30, ..options() };
+    let store = Store::open(host(&Arc::new(MemoryStore::new())), options).unwrap();
+    let table = created(&store);
+    let old = store.begin().unwrap();
+    let mut t = store.begin().unwrap();
+    let count = fill(&store, &mut t, &table, 0, 500_000);
+    t.commit().unwrap();
+    assert!(matches!(admit(&store).unwrap(), Admission::Full(_)), "nothing is flushed yet");
+    maintain(&store);
+    assert_refused(&admit(&store).unwrap_err(), "rowstore: ");
+    assert_eq!(scan(&old.view(&table)).unwrap().len(), 0);
+    drop(old);
+    assert!(matches!(admit(&store).unwrap(), Admission::Full(_)), "a flush can make room now");
+    maintain(&store);
+    assert_eq!(admit(&store).unwrap(), Admission::Granted);
+    assert!(part(&store, "rowstore").0 < 200_000);
+    assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len() as i64, count);
+}
+
+#[test]
+fn metadata_without_room_refuses_loads_and_opening() {
+    let files = Arc::new(MemoryStore::new());
+    let open =
+        |metadata_bytes| Store::open(host(&files), StoreOptions { metadata_bytes, ..options() });
+    let store = open(20_000).unwrap();
+    let table = created(&store);
+    let load = |from: i64| {
+        let rows: Vec<_> = (from..from + 3_000).map(|id| row(id, "a", id)).collect();
+        let mut load = store.bulk_load(&table, OnDuplicate::Error);
+        load.append(&batch(&rows)).and_then(|()| load.finish().map(|_| ()))
+    };
+    let mut loaded = 0;
+    let refused = loop {
+        match load(loaded) {
+            Ok(()) => loaded += 3_000,
+            Err(error) => break error,
+        }
+    };
+    assert_refused(&refused, "metadata: ");
+    let (bytes, limit) = part(&store, "metadata");
+    assert!(loaded > 3_000 && limit == Some(20_000), "{loaded} rows in {bytes} of {limit:?}");
+    assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len() as i64, loaded);
+    store.close().unwrap();
+    assert_refused(&open(bytes as usize - 1).err().unwrap(), "metadata: ");
+    let store = open(bytes as usize).unwrap();
+    assert_eq!(part(&store, "metadata"), (bytes, Some(bytes)));
+    let table = store.table("t").unwrap();
+    assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len() as i64, loaded);
+}

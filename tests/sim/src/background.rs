@@ -1,0 +1,132 @@
+//! Tasks on a single thread: those of a statement run one after another, background work as a
+//! session of its own.
+
+use crate::clock::SimClock;
+use crate::scheduler::yield_now;
+use nacredb::host::{Background, BackgroundTask, Clock, Parallelism, Rest};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Waker};
+
+/// Runs tasks one after another. With a place for it, background work is a session of its own;
+/// otherwise the sessions do it after their commits.
+#[derive(Clone, Default)]
+pub struct Inline {
+    background: Option<Arc<Mutex<Place>>>,
+}
+
+/// The background work of the open database.
+#[derive(Default)]
+struct Place {
+    /// `None` while it runs, and without an open database.
+    task: Option<BackgroundTask>,
+    /// Counts databases.
+    number: u64,
+    is_due: bool,
+    waker: Option<Waker>,
+}
+
+impl Place {
+    fn wake(&mut self) {
+        self.is_due = true;
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl Inline {
+    /// With background work as a session of its own.
+    pub fn with_background() -> Inline {
+        Inline { background: Some(Arc::default()) }
+    }
+
+    /// Whether background work is a session of its own.
+    pub fn has_background(&self) -> bool {
+        self.background.is_some()
+    }
+
+    /// The session of the background work. It never ends.
+    pub async fn serve(self, clock: Arc<SimClock>) {
+        let Some(place) = self.background else { return };
+        let locked = || place.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut until = None;
+        loop {
+            std::future::poll_fn(|context| {
+                let mut place = locked();
+                if std::mem::take(&mut place.is_due) {
+                    return Poll::Ready(());
+                }
+                place.waker = Some(context.waker().clone());
+                drop(place);
+                match until {
+                    Some(until) => Pin::new(&mut clock.sleep_until(until)).poll(context),
+                    None => Poll::Pending,
+                }
+            })
+            .await;
+            let (number, task) = {
+                let mut place = locked();
+                (place.number, place.task.take())
+            };
+            let Some(mut task) = task else { continue };
+            let rest = task();
+            {
+                let mut place = locked();
+                if place.number == number {
+                    place.task = Some(task);
+                }
+                place.is_due |= rest == Rest::No;
+            }
+            until = match rest {
+                Rest::For(time) => Some(clock.monotonic_ns() + time.as_nanos() as u64),
+                Rest::No | Rest::UntilWoken => None,
+            };
+            yield_now().await;
+        }
+    }
+}
+
+/// Dropped with the database.
+struct Handle {
+    place: Arc<Mutex<Place>>,
+    number: u64,
+}
+
+impl Background for Handle {
+    fn wake(&self) {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner).wake();
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        if place.number == self.number {
+            place.task = None;
+        }
+    }
+}
+
+impl Parallelism for Inline {
+    fn width(&self) -> usize {
+        1
+    }
+
+    fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
+        (0..count).for_each(task);
+    }
+
+    fn background(&self, task: BackgroundTask) -> Option<Box<dyn Background>> {
+        let place = self.background.clone()?;
+        let mut open = place.lock().unwrap_or_else(PoisonError::into_inner);
+        open.number += 1;
+        open.task = Some(task);
+        // Work may be left from before it was closed.
+        open.is_due = true;
+        let number = open.number;
+        drop(open);
+        Some(Box::new(Handle { place, number }))
+    }
+}
