@@ -16,6 +16,7 @@ mod merge_on_read;
 mod merge_on_write;
 mod mixed;
 mod options;
+mod outgrow;
 mod people;
 mod point_select;
 mod secondary_select;
@@ -35,7 +36,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// A workload: its name and its function.
 type Workload = (&'static str, fn(&Options) -> Outcome<()>);
 
-const WORKLOADS: [Workload; 13] = [
+const WORKLOADS: [Workload; 14] = [
     ("bulk-insert", bulk_insert::run),
     ("commit", commit::run),
     ("disk-size", disk_size::run),
@@ -44,6 +45,7 @@ const WORKLOADS: [Workload; 13] = [
     ("load-beside", load_beside::run),
     ("merge-on-write", merge_on_write::run),
     ("mixed", mixed::run),
+    ("outgrow", outgrow::run),
     ("point-select", point_select::run),
     ("secondary-select", secondary_select::run),
     ("tpch", tpch::run),
