@@ -8,6 +8,7 @@ use crate::bind::names::{place, table_name, unsupported};
 use crate::bind::scope::Scope;
 use crate::bind::statement::index::Wanted;
 use crate::bind::statement::storage_keys as keys;
+use crate::bind::statement::table_clauses::{refuse, refuse_deferral};
 use crate::expr::ExprKind;
 use crate::parse::position;
 use crate::plan::{CatalogStatement, Plan, RowStatement, Statement};
@@ -50,8 +51,14 @@ impl<'a> Binder<'a> {
         }
         for constraint in &create.constraints {
             match constraint {
-                TableConstraint::PrimaryKey(key) => self.primary_key(key, &mut schema)?,
-                TableConstraint::Unique(unique) => indexes.push(Wanted::unique(unique)?),
+                TableConstraint::PrimaryKey(key) => {
+                    refuse_deferral(&key.characteristics)?;
+                    self.primary_key(key, &mut schema)?;
+                }
+                TableConstraint::Unique(unique) => {
+                    refuse_deferral(&unique.characteristics)?;
+                    indexes.push(Wanted::unique(unique)?);
+                }
                 TableConstraint::UniqueUsingIndex(_) => {
                     return Err(unsupported("UNIQUE USING INDEX"));
                 }
@@ -149,17 +156,29 @@ impl<'a> Binder<'a> {
         let id = schema.take_column_id();
         let mut column = Column { id, name, data_type, nullable: true, default: Value::Null };
         let mut primary = false;
+        let mut told = None;
         let mut index = None;
         for option in &definition.options {
             match &option.option {
-                ColumnOption::Null => column.nullable = true,
-                ColumnOption::NotNull => column.nullable = false,
+                ColumnOption::Null | ColumnOption::NotNull => {
+                    let nullable = option.option == ColumnOption::Null;
+                    if told.is_some_and(|told: bool| told != nullable) {
+                        let message = format!("column {} is both NULL and NOT NULL", column.name);
+                        return Err(Error::syntax(message).at(at));
+                    }
+                    told = Some(nullable);
+                    column.nullable = nullable;
+                }
                 ColumnOption::Default(expr) => {
                     column.default = self.default_value(expr, &column)?
                 }
-                ColumnOption::PrimaryKey(_) => primary = true,
+                ColumnOption::PrimaryKey(key) => {
+                    refuse_deferral(&key.characteristics).map_err(|e| e.at(at))?;
+                    primary = true;
+                }
                 ColumnOption::Comment(_) => {}
                 ColumnOption::Unique(unique) => {
+                    refuse_deferral(&unique.characteristics).map_err(|e| e.at(at))?;
                     index = Some(Wanted::of_column(&definition.name, unique)?)
                 }
                 ColumnOption::ForeignKey(_) => return Err(unsupported("REFERENCES").at(at)),
@@ -255,30 +274,4 @@ fn set_primary_key(
     }
     schema.primary_key = Some(KeyColumns { name: "PRIMARY".into(), columns });
     Ok(())
-}
-
-/// Returns an error that names the first clause that is not supported.
-fn refuse(create: &ast::CreateTable) -> Result<()> {
-    let feature = if create.or_replace {
-        "CREATE OR REPLACE TABLE"
-    } else if create.temporary {
-        "a TEMPORARY table"
-    } else if create.external {
-        "an EXTERNAL table"
-    } else if create.query.is_some()
-        && !(create.columns.is_empty() && create.constraints.is_empty())
-    {
-        "CREATE TABLE … AS with columns or keys"
-    } else if create.like.is_some() || create.clone.is_some() {
-        "CREATE TABLE … LIKE"
-    } else if create.partition_by.is_some() {
-        "PARTITION BY"
-    } else if create.inherits.is_some() {
-        "INHERITS"
-    } else if create.with_data.as_ref().is_some_and(|with| with.statistics.is_some()) {
-        "WITH DATA AND STATISTICS"
-    } else {
-        return Ok(());
-    };
-    Err(unsupported(feature))
 }

@@ -9,5 +9,6 @@ pub(super) mod dml;
 pub(super) mod index;
 pub(super) mod set_option;
 pub(super) mod storage_keys;
+mod table_clauses;
 pub(super) mod upsert;
 pub(super) mod view;
