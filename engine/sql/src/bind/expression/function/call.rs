@@ -4,10 +4,10 @@
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
 use crate::bind::expression::cast::is_null;
+use crate::bind::expression::function::unknown::unknown;
 use crate::bind::expression::function::window;
 use crate::bind::expression::operator::aggregates_not_allowed;
 use crate::bind::names::{table_name, unsupported};
-use crate::bind::scope::with_suggestion;
 use crate::expr::Expr;
 use crate::parse::position;
 use nacre_function::date_part::DatePart;
@@ -209,21 +209,6 @@ impl<'a> Binder<'a> {
         }
         Ok(Expr::call(&TRY_CAST, vec![arg], to))
     }
-}
-
-#[cold]
-pub(super) fn unknown(name: &str, written: &str) -> Error {
-    if is_json(name) {
-        return unsupported(&format!("function {written}"));
-    }
-    let error = Error::not_found(format!("no function `{written}`")).with_sqlstate("42883");
-    let known = registry::scalar_names().chain(registry::aggregate_names());
-    with_suggestion(error, written, known)
-}
-
-/// Whether a name is reserved for JSON functions, which do not exist yet.
-fn is_json(name: &str) -> bool {
-    name.starts_with("json_") || name.starts_with("jsonb_") || name == "json" || name == "jsonb"
 }
 
 fn arguments(args: &ast::FunctionArguments) -> Result<(Vec<&ast::FunctionArgExpr>, bool)> {

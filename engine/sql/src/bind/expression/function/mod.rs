@@ -4,4 +4,5 @@ pub(in crate::bind) mod aggregate;
 pub(in crate::bind) mod aggregate_owner;
 pub(in crate::bind) mod call;
 pub(in crate::bind) mod operands;
+mod unknown;
 pub(in crate::bind) mod window;

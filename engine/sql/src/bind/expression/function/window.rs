@@ -4,6 +4,7 @@
 use crate::bind::binder::Binder;
 use crate::bind::environment::{Env, Window};
 use crate::bind::expression::cast::cast;
+use crate::bind::expression::function::unknown::unknown;
 use crate::bind::expression::operator::aggregates_not_allowed;
 use crate::bind::names::{place, unsupported};
 use crate::bind::placeholder::{has_window, resolve};
@@ -167,7 +168,7 @@ impl<'a> Binder<'a> {
         }
         self.aggregate_call(name, f, env)?.ok_or_else(|| {
             if registry::scalar(name).is_none() {
-                return super::call::unknown(name, name);
+                return unknown(name, name);
             }
             Error::type_error(format!("{name} is not an aggregate or window function"))
                 .with_sqlstate("42809")
