@@ -111,8 +111,7 @@ impl Publication {
     /// Does a round, or the last one and the commit. `ownership` is updated even on an error.
     pub fn step(&mut self, load: Load<'_>, ownership: &mut Ownership) -> Result<Round> {
         load.table.check_newest()?;
-        let is_last = self.rounds >= MAX_ROUNDS || self.rounds > 0 && self.is_near(load);
-        if is_last && self.watch.carried() <= load.loader.options().load_rest {
+        if self.rounds >= MAX_ROUNDS || self.rounds > 0 && self.is_near(load) {
             return self.publish(load, ownership);
         }
         self.rounds += 1;
@@ -148,10 +147,11 @@ impl Publication {
         skipped
     }
 
-    /// Whether little has changed since the last round.
+    /// Whether little has changed since the last round, and little must be looked at again.
     fn is_near(&self, load: Load<'_>) -> bool {
-        let noted = self.journal.len();
-        noted.is_some_and(|locks| locks <= load.loader.options().load_rest)
+        let (noted, rest) = (self.journal.len(), load.loader.options().load_rest);
+        noted.is_some_and(|locks| locks <= rest)
+            && self.watch.carried() <= rest
             && !self.met.is_behind(&self.staged, &lists(load.table))
     }
 
