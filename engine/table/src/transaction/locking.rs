@@ -4,6 +4,7 @@
 use crate::layout::rows::key_of;
 use crate::read::view::RowLocator;
 use crate::segments::state::SegmentState;
+use crate::table::partition::Partition;
 use crate::table::version::Table;
 use crate::transaction::core::Core;
 use crate::transaction::hidden::SegmentRow;
@@ -11,7 +12,7 @@ use crate::transaction::moves::{Move, MovedRow};
 use crate::transaction::write_set::LockedRow;
 use nacre_rowstore::{Change, Row};
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Result, Value, invariant, key};
+use nacre_types::{Error, Result, Value, invariant, key};
 use std::sync::Arc;
 
 /// Merges that may invalidate one move before it gives up. A merge takes far longer than an
@@ -150,6 +151,27 @@ fn check_claims(core: &mut Core, table: &Table, state: &SegmentState, row: u32) 
     Err(core.writes_mut().blocked_by(blocker, message))
 }
 
+/// The error for a row that no segment has any more. A deleted row stays claimed until the commit
+/// that deletes it is durable, so this transaction waits for that one, like for any lock.
+fn gone(core: &mut Core, table: &Table, partition: &Partition, key: &[Value]) -> Result<Error> {
+    debug_assert!(
+        std::ptr::eq(table.partition(partition.number()), partition),
+        "a row of another table is looked up"
+    );
+    let (list, layout) = (partition.segments(), table.layout());
+    for candidate in list.of_key(layout, &layout.encode_key(key)?)?.newest_first() {
+        let state = &list[candidate.place];
+        // The row was deleted before this looks for its claim: one that has none by now is deleted
+        // for all.
+        if state.claims().is_any()
+            && let Some(row) = candidate.find(layout, state, key)?
+        {
+            check_claims(core, table, state, row)?;
+        }
+    }
+    Ok(core.conflict(table))
+}
+
 /// Moves rows from segments to the rowstore. This transaction has locked their nodes, so no other
 /// moves them and flushes skip them. Returns `false` if a merge replaced one of the segments
 /// meanwhile; some rows may then have been moved.
@@ -168,18 +190,16 @@ fn move_rows(core: &mut Core, table: &Arc<Table>, rows: &[RowToMove<'_>]) -> Res
         let number = *partition;
         let partition = table.partition(number);
         let hinted = hint.and_then(|SegmentRow { segment, row }| {
-            partition.segment(segment).map(|state| (state, row))
+            let state = partition.segment(segment);
+            state.filter(|s| s.is_current() && !s.is_deleted(row)).map(|s| (s, row))
         });
-        let is_there =
-            |(state, row): &(Arc<SegmentState>, u32)| state.is_current() && !state.is_deleted(*row);
-        let (state, row, seen) = match hinted.clone().filter(is_there) {
+        let (state, row, seen) = match hinted {
             Some((state, row)) => (state, row, *seen),
             None => {
-                // A deleted row stays claimed until the commit that deletes it is durable.
-                hinted.map_or(Ok(()), |(state, row)| check_claims(core, table, &state, row))?;
                 let key = key::decode(node.key(), &layout.key_types())?;
-                let (state, row) =
-                    partition.find_newest(layout, &key)?.ok_or_else(|| core.conflict(table))?;
+                let Some((state, row)) = partition.find_newest(layout, &key)? else {
+                    return Err(gone(core, table, partition, &key)?);
+                };
                 // The row is no longer where it was seen. Moves, flushes and merges do not change
                 // its content, but a bulk load may have replaced it.
                 if state.content() > core.at() {
