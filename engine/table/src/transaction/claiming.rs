@@ -1,13 +1,16 @@
 //! Deletes rows of a segment together. They are claimed where they are; those that a merge or
 //! another transaction has moved since the snapshot are followed by their keys.
 
+use crate::layout::table_layout::TableLayout;
 use crate::read::view::RowLocator;
+use crate::segments::state::SegmentState;
+use crate::table::partition::Partition;
 use crate::table::version::Table;
 use crate::transaction::changes;
 use crate::transaction::claimed::ClaimedRows;
 use crate::transaction::core::Core;
 use nacre_types::hash::Map;
-use nacre_types::{Result, invariant};
+use nacre_types::{Result, Value, invariant};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -123,6 +126,28 @@ fn follow_some(
     Err(core.conflict(table))
 }
 
+/// Whether a row that was found in a segment was changed after the snapshot: a load may have
+/// replaced it, or a change in memory may have been flushed since.
+fn is_changed(
+    core: &Core,
+    layout: &TableLayout,
+    partition: &Partition,
+    state: &SegmentState,
+    key: &[Value],
+) -> Result<bool> {
+    debug_assert!(
+        state.created() > core.at(),
+        "segment {} is in the snapshot, but its row is looked up by its key",
+        state.id()
+    );
+    if state.content() > core.at() {
+        return Ok(true);
+    }
+    // Kept as long as a snapshot is older than the change.
+    let node = partition.rowstore().get(&layout.encode_key(key)?);
+    Ok(node.and_then(|node| node.newest()).is_some_and(|newest| newest.content > core.at()))
+}
+
 /// Where rows are now: the segments that have them, and the locators of those that are in none.
 fn find(core: &Core, table: &Table, seen: SeenRows<'_>) -> Result<(Vec<Found>, Vec<RowLocator>)> {
     let SeenRows { partition: number, segment, rows } = seen;
@@ -132,8 +157,9 @@ fn find(core: &Core, table: &Table, seen: SeenRows<'_>) -> Result<(Vec<Found>, V
     for row in rows {
         let key = layout.key_of_segment_row(&old.segment, row)?;
         match partition.find_newest(layout, &key)? {
-            // Moves, flushes and merges do not change a row, but a load may have replaced it.
-            Some((state, _)) if state.content() > core.at() => return Err(core.conflict(table)),
+            Some((state, _)) if is_changed(core, layout, partition, &state, &key)? => {
+                return Err(core.conflict(table));
+            }
             Some((state, now)) => {
                 let segment = state.id();
                 let found = found.entry(segment);
