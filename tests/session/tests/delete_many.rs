@@ -188,3 +188,37 @@ fn rows_that_were_merged_meanwhile_are_followed() {
     assert_eq!(count(&mut other), "1");
     assert_sound(&db);
 }
+
+#[test]
+fn rows_that_were_changed_and_flushed_meanwhile_are_not_deleted() {
+    for merge in ["flush", "full"] {
+        let (db, mut s) = opened();
+        let mut other = db.session();
+        run(&mut s, "begin; select count(*) from t").unwrap();
+        run(&mut other, "update t set s = 'changed' where id = 100").unwrap();
+        run(&mut other, &format!("optimize table t {merge}")).unwrap();
+        assert_eq!(kind(&mut s, "delete from t"), Some(ErrorKind::Conflict), "{merge}");
+        run(&mut s, "delete from t where id <> 100; commit").unwrap();
+        assert_eq!(rows(&mut other, "select s from t").unwrap(), ["changed"]);
+        assert_sound(&db);
+    }
+}
+
+#[test]
+fn a_transaction_writes_again_under_the_keys_that_it_deleted() {
+    for statement in [
+        "replace into t values (7, -7, 0, 'again'), (8, -8, 0, 'again')",
+        "insert into t values (7, -7, 0, 'again'), (8, -8, 0, 'again')
+            on duplicate key update s = 'wrong'",
+        "insert into t values (7, -7, 0, 'again'), (8, -8, 0, 'again') on conflict do nothing",
+    ] {
+        let (db, mut s) = opened();
+        run(&mut s, "begin; delete from t").unwrap();
+        assert_eq!(run(&mut s, statement).unwrap().rows_affected, 2, "{statement}");
+        let expected = ["7|-7|0|again", "8|-8|0|again"];
+        assert_eq!(rows(&mut s, "select * from t order by id").unwrap(), expected, "{statement}");
+        run(&mut s, "commit").unwrap();
+        assert_eq!(rows(&mut s, "select * from t order by id").unwrap(), expected, "{statement}");
+        assert_sound(&db);
+    }
+}

@@ -222,11 +222,10 @@ fn probe_key(
                 continue;
             }
             let Some(row) = candidate.find(table.layout(), state, key.values())? else { continue };
-            if is_seen
-                && !state.is_deleted_at(row, at)
-                && !core.writes().hidden().contains(table, state.id(), row)
-            {
-                return Ok(Some((state.clone(), row)));
+            if is_seen && !state.is_deleted_at(row, at) {
+                // A row that this transaction deletes stays in its segment until the commit.
+                let is_own = core.writes().hidden().contains(table, state.id(), row);
+                return Ok((!is_own).then(|| (state.clone(), row)));
             }
             let is_deleted = state.is_deleted(row);
             left_out |= is_deleted;
