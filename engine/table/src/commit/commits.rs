@@ -211,10 +211,10 @@ impl Commits {
     }
 
     /// Time until acknowledged commits will have been unsynced for the configured interval; `None`
-    /// if there are none.
+    /// if there are none, or if they cannot be synced any more because the log has failed.
     pub fn sync_due_in(&self) -> Option<Duration> {
         let Durability::Relaxed { interval_ms } = self.durability else { return None };
-        if self.log.durable() >= self.log.position() {
+        if self.log.durable() >= self.log.position() || self.log.check_usable().is_err() {
             return None;
         }
         let last_sync = self.last_sync_ns.load(Ordering::Relaxed);

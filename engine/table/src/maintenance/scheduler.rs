@@ -148,6 +148,7 @@ impl Scheduler {
     /// did.
     fn do_urgent(&self, tasks: &mut Tasks) -> Result<bool> {
         let commits = self.context.commits();
+        commits.log().check_usable()?;
         if commits.sync_is_due() {
             commits.sync_log()?;
         }

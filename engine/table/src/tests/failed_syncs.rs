@@ -173,6 +173,17 @@ fn what_a_load_skips_its_rows_for_is_durable() {
     assert!(load.finish().is_err());
 }
 
+/// Background work that rests until a sync is due would otherwise never rest again.
+#[test]
+fn after_a_failed_sync_no_other_is_due() {
+    let durability = Durability::Relaxed { interval_ms: 0 };
+    let (store, table, refuse, _) = refusing(StoreOptions { durability, ..options() });
+    refuse.store(true, Ordering::Relaxed);
+    assert!(insert(&store, &table, 1).unwrap().commit().is_err());
+    assert_eq!(store.sync_due_in(), None);
+    assert_eq!(store.maintain().unwrap_err().kind(), ErrorKind::Io);
+}
+
 /// A full disk blocks writes but not the removal of files, which frees space.
 #[test]
 fn a_dropped_table_makes_room_on_a_full_disk() {
