@@ -306,6 +306,7 @@ impl Watch {
             let Some(node) = row.node.take() else { continue };
             debug_assert!(node.is_locked_by(&self.owner), "a load releases another's row lock");
             node.unlock();
+            self.table.partition(*partition).note_released();
             if node.newest().is_none() {
                 self.table.collect_row(self.table.partition(*partition), &node, 0);
             }

@@ -54,6 +54,11 @@ pub(crate) struct Flush {
     run: Option<u64>,
     /// The oldest snapshot that kept versions of a slice in memory.
     kept_for: Timestamp,
+    /// How often locks had been given back when it began.
+    released: u64,
+    /// Whether it left rows because they were locked or too new. Those that a transaction has moved
+    /// to memory are new until the next commit, which need not come.
+    has_left_locked: bool,
 }
 
 /// What the next step does.
@@ -85,6 +90,8 @@ struct Slice {
     parts: Vec<std::vec::IntoIter<SortedRow>>,
     /// Nodes with rows that are old enough, but locked.
     locked: Vec<Arc<Node>>,
+    /// Whether a row was locked or too new.
+    has_left: bool,
     /// Rows read.
     read: usize,
     /// Their bytes, and those of the keys that the record may have to name.
@@ -154,6 +161,8 @@ impl Flush {
             files: NewFiles::default(),
             run: None,
             kept_for: FOREVER,
+            released: partition.released(),
+            has_left_locked: false,
         }
     }
 
@@ -228,6 +237,10 @@ impl Flush {
 
     fn read_some(&mut self, context: &TaskContext) -> Result<()> {
         if self.slice.upto.is_none() {
+            if self.slice.after.is_none() {
+                // Moves of rows to memory are not visible until something makes them.
+                context.commits().catch_up()?;
+            }
             let visible = context.snapshots().visible();
             // Rows up to here may have a newer schema version than this one.
             if !self.table.is_newest() {
@@ -242,6 +255,7 @@ impl Flush {
         slice.is_last = nodes.len() < READ_ROWS;
         let found = slice.take(table, nodes, context)?;
         debug_assert!(slice.after <= slice.to, "a slice of a flush ends before it begins");
+        self.has_left_locked |= slice.has_left;
         match table.layout().sort_columns() {
             Some(sort) => slice.parts.push(sorted(table, sort, found)?.into_iter()),
             None => slice.push(table, found)?,
@@ -371,6 +385,7 @@ impl Flush {
         );
         let committed = turn.append(&payload)?;
         table.set_changed(commit);
+        self.has_left_locked |= !added.all_deleted().is_empty();
         self.run = Some(run.number);
         Ok(Some(committed))
     }
@@ -410,7 +425,8 @@ impl Flush {
             return Progress::More;
         }
         let oldest = self.kept_for.min(context.snapshots().oldest());
-        partition.collected(self.table.entry_bytes(partition), oldest);
+        let locked_at = self.has_left_locked.then_some(self.released);
+        partition.collected(self.table.entry_bytes(partition), oldest, locked_at);
         self.table.recount(partition);
         debug_assert!(self.files.is_empty(), "a flush ends with files of its own");
         Progress::Done
@@ -427,6 +443,7 @@ impl Slice {
             builder: table.segment_builder(),
             parts: Vec::new(),
             locked: Vec::new(),
+            has_left: false,
             read: 0,
             bytes: 0,
             key_bytes: 0,
@@ -459,9 +476,13 @@ impl Slice {
             }
             debug_assert!(self.to.as_ref() < Some(node.key()), "a node is read twice");
             self.to = Some(node.key().clone());
-            let Some((row, commit)) = old_row(&node, upto) else { continue };
+            let Some((row, commit)) = old_row(&node, upto) else {
+                self.has_left |= node.is_locked() || old_row(&node, FOREVER).is_some();
+                continue;
+            };
             self.key_bytes += node.key().len();
             if node.is_locked() {
+                self.has_left = true;
                 self.locked.push(node);
                 continue;
             }

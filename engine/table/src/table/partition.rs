@@ -19,6 +19,9 @@ use nacre_types::{Error, Result, Timestamp, Value, invariant, limits};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+/// In place of a count: the last flush left no row that was locked or too new.
+const NONE_LOCKED: u64 = u64::MAX;
+
 /// One partition of a table.
 pub struct Partition {
     number: u32,
@@ -32,6 +35,10 @@ pub struct Partition {
     left_by_flush: AtomicUsize,
     /// The oldest snapshot when the rowstore was last collected.
     collected_at: AtomicU64,
+    /// Counts locks of rows that were given back without a commit.
+    released: AtomicU64,
+    /// That count when the last flush began, if it left rows that were locked or too new.
+    left_locked_at: AtomicU64,
     /// Indexed by [`Work`].
     work: [AtomicBool; WORKS],
     /// The agenda of its store, once its table is in the catalog, and what it is called there.
@@ -54,6 +61,8 @@ impl Partition {
             partitions: partitions as u64,
             left_by_flush: AtomicUsize::new(0),
             collected_at: AtomicU64::new(0),
+            released: AtomicU64::new(0),
+            left_locked_at: AtomicU64::new(NONE_LOCKED),
             work: [const { AtomicBool::new(true) }; WORKS],
             agenda: OnceLock::new(),
             counted: Mutex::new(0),
@@ -247,8 +256,8 @@ impl Partition {
     }
 
     /// Whether the rowstore, with `entries` bytes of index entries, exceeds the limit. After a
-    /// flush that could not empty it, also requires that the size has doubled or that the snapshots
-    /// that prevented the flush have ended.
+    /// flush that could not empty it, also requires that the size has doubled or that snapshots or
+    /// locks that prevented the flush have ended.
     pub(crate) fn wants_flush(
         &self,
         limit: usize,
@@ -263,7 +272,24 @@ impl Partition {
             self.left_by_flush.fetch_min(bytes, Ordering::Relaxed);
         }
         self.is_large(limit, entries)
-            && (bytes / 2 > left || oldest() > self.collected_at.load(Ordering::Relaxed))
+            && (bytes / 2 > left
+                || oldest() > self.collected_at.load(Ordering::Relaxed)
+                || self.has_released_since(self.left_locked_at.load(Ordering::Relaxed)))
+    }
+
+    fn has_released_since(&self, count: u64) -> bool {
+        count != NONE_LOCKED && self.released() != count
+    }
+
+    /// How often locks of its rows were given back without a commit.
+    pub(crate) fn released(&self) -> u64 {
+        self.released.load(Ordering::Acquire)
+    }
+
+    /// Records that locks of its rows were given back without a commit, which would advance the
+    /// oldest snapshot: a flush may have left the rows because of them.
+    pub(crate) fn note_released(&self) {
+        self.released.fetch_add(1, Ordering::Release);
     }
 
     /// Bytes added to the rowstore and its index entries (`entries` bytes) since the last flush.
@@ -273,9 +299,15 @@ impl Partition {
     }
 
     /// Records that the rowstore was collected for this oldest snapshot, leaving `entries` bytes of
-    /// index entries.
-    pub(crate) fn collected(&self, entries: usize, oldest: Timestamp) {
+    /// index entries, and rows that were locked or too new if `locked_at` is the count of locks given
+    /// back when the flush began.
+    pub(crate) fn collected(&self, entries: usize, oldest: Timestamp, locked_at: Option<u64>) {
+        debug_assert!(
+            locked_at.is_none_or(|count| count <= self.released()),
+            "a flush began after {locked_at:?} locks were given back"
+        );
         self.left_by_flush.store(self.rowstore.bytes() + entries, Ordering::Relaxed);
+        self.left_locked_at.store(locked_at.unwrap_or(NONE_LOCKED), Ordering::Relaxed);
         self.collected_at.fetch_max(oldest, Ordering::Relaxed);
     }
 

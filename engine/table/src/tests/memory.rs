@@ -4,7 +4,7 @@
 use crate::tests::{batch, host, options, row, scan, schema};
 use crate::{Admission, Asking, OnDuplicate, Store, StoreOptions, Table, Transaction};
 use nacre_host::memory::MemoryStore;
-use nacre_types::{Error, ErrorKind, Result};
+use nacre_types::{Error, ErrorKind, Result, Value};
 use std::sync::Arc;
 
 fn created(store: &Arc<Store>) -> Arc<Table> {
@@ -98,6 +98,52 @@ fn rows_that_an_old_snapshot_keeps_are_flushed_when_it_ends() {
     assert_eq!(admit(&store).unwrap(), Admission::Granted);
     assert!(part(&store, "rowstore").0 < 200_000);
     assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len() as i64, count);
+}
+
+#[test]
+fn rows_that_were_locked_during_a_flush_are_flushed_when_they_are_given_back() {
+    let options = StoreOptions { rowstore_bytes: 400_000, flush_bytes: 1 << 30, ..options() };
+    let store = Store::open(host(&Arc::new(MemoryStore::new())), options).unwrap();
+    let table = created(&store);
+    let mut t = store.begin().unwrap();
+    let count = fill(&store, &mut t, &table, 0, 500_000);
+    t.commit().unwrap();
+    let mut locking = store.begin().unwrap();
+    let text = || Value::Text("some text of a row".into());
+    let find = |id| locking.locate(&table, &[Value::Int(id), text()]).unwrap().unwrap().0;
+    let all: Vec<_> = (0..count).map(find).collect();
+    locking.lock(&table, &all).unwrap();
+    maintain(&store);
+    assert_refused(&admit(&store).unwrap_err(), "rowstore: ");
+    locking.rollback();
+    assert!(matches!(admit(&store).unwrap(), Admission::Full(_)), "a flush can make room now");
+    maintain(&store);
+    assert_eq!(admit(&store).unwrap(), Admission::Granted);
+    assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len() as i64, count);
+}
+
+#[test]
+fn rows_that_were_moved_to_memory_are_flushed_without_another_commit() {
+    let options = StoreOptions { rowstore_bytes: 400_000, flush_bytes: 1 << 30, ..options() };
+    let store = Store::open(host(&Arc::new(MemoryStore::new())), options).unwrap();
+    let table = created(&store);
+    let mut load = store.bulk_load(&table, OnDuplicate::Error);
+    let rows: Vec<_> = (0..3_000).map(|id| row(id, "some text of a row", id)).collect();
+    load.append(&batch(&rows)).unwrap();
+    load.finish().unwrap();
+    let mut locking = store.begin().unwrap();
+    let text = || Value::Text("some text of a row".into());
+    let find = |id| locking.locate(&table, &[Value::Int(id), text()]).unwrap().unwrap().0;
+    let all: Vec<_> = (0..3_000).map(find).collect();
+    locking.lock(&table, &all).unwrap();
+    locking.count_writes();
+    maintain(&store);
+    assert_refused(&admit(&store).unwrap_err(), "rowstore: ");
+    locking.rollback();
+    assert!(matches!(admit(&store).unwrap(), Admission::Full(_)), "a flush can make room now");
+    maintain(&store);
+    assert_eq!(admit(&store).unwrap(), Admission::Granted);
+    assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len(), 3_000);
 }
 
 #[test]

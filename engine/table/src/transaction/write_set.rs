@@ -255,6 +255,7 @@ impl WriteSet {
         if locked.fresh {
             invariant!(locked.node.pending().is_none(), "the lock of a changed row is released");
             locked.node.unlock();
+            table.partition(locked.partition).note_released();
             if locked.node.newest().is_none() {
                 table.collect_row(table.partition(locked.partition), &locked.node, 0);
             }
@@ -294,6 +295,7 @@ impl WriteSet {
             }
         }
         self.counted = self.counted.min(kept);
+        undone.note_released();
         undone.recount();
         if released {
             self.wake_waiters();
@@ -438,6 +440,11 @@ impl Partitions {
         }
         debug_assert!(all.len() == known.len(), "a partition is counted twice");
         Partitions(all)
+    }
+
+    /// Records that locks of their rows were given back without a commit.
+    fn note_released(&self) {
+        self.0.iter().for_each(|(table, number)| table.partition(*number).note_released());
     }
 
     /// Counts their rowstores after a change.
