@@ -226,7 +226,8 @@ impl MetSet {
                 }
                 let news = &mut self.news[file];
                 each_shared(load, self.keys, file, &old.state, &mut |old_row, new_row, _| {
-                    if old.rows.contains(old_row) {
+                    // The key of a row that had gone before may be that of another row by now.
+                    if old.rows.contains(old_row) && !old.gone.contains(old_row) {
                         news.remove(new_row);
                     }
                     Ok(())

@@ -1,6 +1,7 @@
 //! Loads whose steps alternate with transactions, flushes and merges, compared with a model that
 //! runs the load row by row at the moment it is published.
 
+use crate::tests::access::merge;
 use crate::tests::{Random, column, host, options, scan};
 use crate::*;
 use nacre_column::Batch;
@@ -288,4 +289,32 @@ fn loads_beside_writers_agree_with_loads_row_by_row() {
         }
     }
     assert!(loaded > 1_000, "{loaded}");
+}
+
+/// The keys of a load that skips are in a segment, then in one that replaces it, and then the first
+/// is merged away.
+#[test]
+fn a_key_is_skipped_as_long_as_any_segment_has_it() {
+    let shape = Shape { keyed: true, unique: false, sorted: false, partitions: 1 };
+    let options = StoreOptions { load_rest: 0, ..options() };
+    let store = Store::open(host(&Arc::new(MemoryStore::new())), options).unwrap();
+    let table = store.create_table(shape.schema()).unwrap();
+    let begin = |policy, keys: std::ops::Range<i64>| {
+        let mut load = store.bulk_load(&table, policy);
+        let rows: Vec<Vec<Value>> = keys.map(|key| values(&(key, None, key))).collect();
+        load.append(&Batch::from_rows(&table.schema().types(), &rows)).unwrap();
+        load
+    };
+    begin(OnDuplicate::Error, 0..9).finish().unwrap();
+    let first = table.segments();
+    let mut skipping = begin(OnDuplicate::Skip, 0..4);
+    // Writes the file, then compares it.
+    assert!((0..2).all(|_| matches!(skipping.step(), Ok(LoadStep::More))));
+    begin(OnDuplicate::Replace, 0..4).finish().unwrap();
+    assert!(matches!(skipping.step(), Ok(LoadStep::More)));
+    merge(&store, &table, table.partition(0), &first).unwrap();
+    assert_eq!(skipping.finish().unwrap(), 0);
+    let keys: Vec<i64> =
+        rows_of(&store.begin().unwrap().view(&table)).iter().map(|r| r.0).collect();
+    assert_eq!(keys, (0..9).collect::<Vec<_>>());
 }
