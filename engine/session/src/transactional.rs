@@ -17,7 +17,7 @@ use crate::transaction::OpenTransaction;
 use nacre_exec::Statistics;
 use nacre_sql::{Access, RowStatement};
 use nacre_table::{Blocker, Owner, Transaction};
-use nacre_types::{Error, Result, Value};
+use nacre_types::{Error, Result, Timestamp, Value};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -73,10 +73,12 @@ async fn retried(
 ) -> Result<StatementResult> {
     let access = work.statement.describe().access;
     let writes = access.writes();
+    let bound_to = engine.store().last_ddl();
     if writes {
         engine.store().check_writable()?;
         admit_write(access, engine, open, settings).await?;
         engine.prepare_files().await?;
+        check_catalog(bound_to, engine, open)?;
     }
     let mut waits = LockWaits::new(engine);
     let (mut conflicts, mut shortages) = (Conflicts::default(), Shortages::default());
@@ -95,6 +97,7 @@ async fn retried(
             }
             Attempt::Blocked { blocker, waiter, error } => {
                 waits.wait(waiter, &blocker, error, engine, settings).await?;
+                check_catalog(bound_to, engine, open)?;
             }
             Attempt::Failed(error) if open.is_open() => return Err(error),
             Attempt::Failed(error) if conflicts.should_retry(&error) => {
@@ -110,6 +113,16 @@ async fn retried(
             Attempt::Failed(error) => return Err(error),
         }
     }
+}
+
+/// Fails with a `conflict` if the catalog has changed while a statement waited outside a
+/// transaction, so that it is bound again: it may read views that are others by now.
+fn check_catalog(bound_to: Timestamp, engine: &Engine, open: &OpenTransaction) -> Result<()> {
+    if open.is_open() || engine.store().last_ddl() <= bound_to {
+        return Ok(());
+    }
+    Err(Error::conflict("the catalog was changed while the statement waited")
+        .with_hint("retry the statement"))
 }
 
 /// Runs a read-only statement once. Readers never wait.

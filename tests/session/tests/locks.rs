@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use nacre_native::{block_on, memory_host};
-use nacre_session_tests::{kind, memory, rows, run, run_with};
+use nacre_session_tests::{blocked, kind, memory, rows, run, run_with};
 use nacredb::{Database, ErrorKind, Options, Session, Value};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -236,4 +236,25 @@ fn a_statement_that_waits_can_be_cancelled() {
     });
     run(&mut a, "commit").unwrap();
     assert_eq!(rows(&mut b, "select n from a").unwrap(), ["1"]);
+}
+
+#[test]
+fn a_statement_that_waited_reads_the_views_of_now() {
+    let db = accounts(true);
+    let (mut a, mut b, mut c) = (db.session(), db.session(), db.session());
+    run(&mut a, "create view v as select 5 as x").unwrap();
+    run(&mut a, "begin; update a set n = 1 where id = 1").unwrap();
+    let statement = "update a set n = (select max(x) from v) where id = 1";
+    let done = blocked(&mut b, statement, || {
+        run(&mut c, "drop view v; create view v as select 6 as x").unwrap();
+        run(&mut a, "commit").unwrap();
+    });
+    assert_eq!(done, Ok(1));
+    assert_eq!(rows(&mut a, "select n from a where id = 1").unwrap(), ["6"]);
+    run(&mut a, "begin; update a set n = 1 where id = 1").unwrap();
+    let done = blocked(&mut b, statement, || {
+        run(&mut c, "drop view v").unwrap();
+        run(&mut a, "commit").unwrap();
+    });
+    assert_eq!(done, Err(ErrorKind::NotFound));
 }
