@@ -200,5 +200,7 @@ pub fn load(
         writes.insert((table.id, own), Some((*row).clone()));
     }
     let loaded = writes.values().flatten().count() as u64;
+    // A row that the load replaces itself has never been there.
+    writes.retain(|(_, id), row| row.is_some() || table.rows.contains_key(id));
     (writes, loaded)
 }
