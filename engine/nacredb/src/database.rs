@@ -37,6 +37,9 @@ pub struct Options {
     /// Bytes of rows that are not in segments yet. Above half of it, writes are slowed down; above
     /// all of it, they wait until rows have been flushed.
     pub rowstore_bytes: usize,
+    /// Bytes of the metadata of segments kept in memory, with the files of these segments open. Those
+    /// used least make room for others.
+    pub metadata_bytes: usize,
     /// Maximum number of rows in a segment; between 1 and 1,048,576.
     pub segment_rows: usize,
     /// Bytes of values, in their in-memory form, above which a segment takes no more rows.
@@ -86,6 +89,7 @@ impl Default for Options {
             memory_limit: Options::SHARE,
             cache_bytes: Options::SHARE,
             rowstore_bytes: Options::SHARE,
+            metadata_bytes: Options::SHARE,
             segment_rows: store.segment_rows,
             segment_bytes: Options::SHARE,
             merge_from: store.merge_from,
@@ -159,7 +163,7 @@ impl Database {
     /// Opens the database in the host's store, creating it if the store is empty.
     ///
     /// Errors: `corrupt` with the file and position of damage, `unsupported` for a newer format,
-    /// `io`, `limit` if the metadata of the segments exceeds its share of `memory_bytes`.
+    /// `io`.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -179,6 +183,7 @@ impl Database {
             durability: options.durability,
             cache_bytes: or_share(options.cache_bytes, shares.cache_bytes),
             rowstore_bytes: or_share(options.rowstore_bytes, shares.rowstore_bytes),
+            metadata_bytes: or_share(options.metadata_bytes, shares.metadata_bytes),
             segment_rows: options.segment_rows.clamp(1, nacre_types::limits::MAX_SEGMENT_ROWS),
             segment_bytes: or_share(options.segment_bytes, shares.segment_bytes),
             merge_from: options.merge_from,

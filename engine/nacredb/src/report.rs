@@ -158,11 +158,11 @@ impl Database {
     /// # }).unwrap();
     /// ```
     pub fn inspect(&self) -> Result<Vec<TableReport>> {
-        Ok(self.engine().store().tables().iter().map(|t| table_report(t)).collect())
+        self.engine().store().tables().iter().map(|t| table_report(t)).collect()
     }
 }
 
-fn table_report(table: &Table) -> TableReport {
+fn table_report(table: &Table) -> Result<TableReport> {
     let schema = table.schema();
     let runs = table.runs();
     let states = || runs.iter().flat_map(|run| &run.segments);
@@ -180,7 +180,8 @@ fn table_report(table: &Table) -> TableReport {
             };
             for state in states() {
                 let Some(index) = state.segment.column_index(column.id) else { continue };
-                let Some(meta) = state.segment.columns().get(index) else { continue };
+                let stored = state.segment.columns()?;
+                let Some(meta) = stored.get(index) else { continue };
                 report.bytes += meta.bytes;
                 report.raw_bytes += meta.raw_bytes;
                 match report.encodings.iter_mut().find(|(name, _)| name == meta.encoding) {
@@ -188,11 +189,11 @@ fn table_report(table: &Table) -> TableReport {
                     None => report.encodings.push((meta.encoding.to_string(), 1)),
                 }
             }
-            report
+            Ok(report)
         })
-        .collect();
+        .collect::<Result<_>>()?;
     let (rowstore_rows, rowstore_bytes) = table.rowstore_size();
-    TableReport {
+    Ok(TableReport {
         name: schema.name.clone(),
         rows: table.row_count_estimate(),
         rowstore_rows: rowstore_rows as u64,
@@ -206,21 +207,20 @@ fn table_report(table: &Table) -> TableReport {
         segments: runs
             .iter()
             .flat_map(|run| run.segments.iter().map(|state| segment_report(table, run, state)))
-            .collect(),
-    }
+            .collect::<Result<_>>()?,
+    })
 }
 
-fn segment_report(table: &Table, run: &RunSegments, state: &SegmentState) -> SegmentReport {
+fn segment_report(table: &Table, run: &RunSegments, state: &SegmentState) -> Result<SegmentReport> {
     let schema = table.schema();
     let segment = &state.segment;
+    let stored = segment.columns()?;
     let bound = |pick: fn(&(Value, Value)) -> &Value| {
         let key = table.key_columns().and_then(|k| k.first()).and_then(|c| schema.columns.get(*c));
-        let meta = key
-            .and_then(|c| segment.column_index(c.id))
-            .and_then(|index| segment.columns().get(index));
+        let meta = key.and_then(|c| segment.column_index(c.id)).and_then(|index| stored.get(index));
         meta.map_or(String::new(), |m| pick(&(m.min.clone(), m.max.clone())).to_string())
     };
-    SegmentReport {
+    Ok(SegmentReport {
         id: segment.id(),
         name: segment.name().to_string(),
         run: run.number,
@@ -230,8 +230,7 @@ fn segment_report(table: &Table, run: &RunSegments, state: &SegmentState) -> Seg
         bytes: segment.bytes(),
         min_key: bound(|b| &b.0),
         max_key: bound(|b| &b.1),
-        columns: segment
-            .columns()
+        columns: stored
             .iter()
             .map(|meta| SegmentColumnReport {
                 name: schema
@@ -244,5 +243,5 @@ fn segment_report(table: &Table, run: &RunSegments, state: &SegmentState) -> Seg
                 bytes: meta.bytes,
             })
             .collect(),
-    }
+    })
 }

@@ -23,6 +23,47 @@ impl fmt::Display for Identity {
     }
 }
 
+/// What can be known of a segment without its footer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Number of rows.
+    pub rows: usize,
+    /// Length of the file in bytes.
+    pub bytes: u64,
+    /// Checksum of the footer, which has the checksums of everything else.
+    pub footer_checksum: u64,
+    /// Uncompressed size of its values, in bytes.
+    pub raw_bytes: u64,
+    /// Bounds of its rows in the order in which they were written, if it has any.
+    pub order_bounds: Option<OrderBounds>,
+    /// Ids of its columns, in file order.
+    pub columns: Vec<u32>,
+    /// The greatest value of a column that the owner is interested in, if it has that column. See
+    /// [`Segment::with_greatest_of`](crate::Segment::with_greatest_of).
+    pub greatest: Option<u64>,
+}
+
+impl Known {
+    /// Whether a file can be the one that is known.
+    pub fn is_of_same_file(&self, found: &Known) -> bool {
+        let is_same = self.footer_checksum == found.footer_checksum && self.bytes == found.bytes;
+        let greatest = self.greatest;
+        is_same && Known { greatest, ..found.clone() } == *self
+    }
+}
+
+impl fmt::Display for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Known { rows, bytes, footer_checksum, columns, .. } = self;
+        let columns = columns.len();
+        write!(
+            f,
+            "{columns} columns of {rows} rows, {bytes} bytes and footer checksum \
+             {footer_checksum:016x}"
+        )
+    }
+}
+
 /// Bounds of the rows of a file in the order in which it was written. The bytes are the caller's
 /// encoding, compared as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,6 +16,6 @@ mod write;
 mod tests;
 
 pub use column::{ColumnMeta, ColumnSpec, Zone};
-pub use identity::{Identity, OrderBounds};
-pub use read::{BlockCache, Segment, Span};
+pub use identity::{Identity, Known, OrderBounds};
+pub use read::{BlockCache, CheckColumns, Columns, FileSource, Segment, Span};
 pub use write::{IndexOrder, SegmentBuilder, SegmentWriter};

@@ -28,8 +28,8 @@ pub struct StoreOptions {
     pub cache_bytes: usize,
     /// Bytes of delete bitmaps cached for old snapshots.
     pub bitmap_bytes: usize,
-    /// Bytes of the footers of open files above which no load begins a segment, and no database
-    /// opens.
+    /// Bytes of segment footers kept in memory, with the files of these segments open. Those used
+    /// least make room for others.
     pub metadata_bytes: usize,
     /// Bytes of all rowstores together, with their index entries, above which no write begins.
     pub rowstore_bytes: usize,

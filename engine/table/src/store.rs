@@ -80,7 +80,6 @@ impl Store {
             transactions.clone(),
             options.clone(),
         ));
-        memory::check_metadata(&catalog, 0, options.metadata_bytes)?;
         let scheduler = Scheduler::new(TaskContext::new(catalog.clone(), files, options));
         Ok(Arc::new(Store {
             environment,

@@ -51,10 +51,12 @@ pub enum Bug {
     FollowDeletes,
     /// Rows that a flush left in memory for a snapshot stay there after it has ended.
     KeptRows,
+    /// A scan leaves out a segment whose file cannot be opened when it is first read.
+    LostOpen,
 }
 
 /// All bugs with their names on the command line.
-pub const BUGS: [(&str, Bug); 21] = [
+pub const BUGS: [(&str, Bug); 22] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
     ("stale-bitmap", Bug::StaleBitmap),
@@ -76,6 +78,7 @@ pub const BUGS: [(&str, Bug); 21] = [
     ("half-huge-update", Bug::HalfHugeUpdate),
     ("follow-deletes", Bug::FollowDeletes),
     ("kept-rows", Bug::KeptRows),
+    ("lost-open", Bug::LostOpen),
 ];
 
 /// Whether a bug is planted.

@@ -95,11 +95,7 @@ fn in_order(segment: &Segment, first: usize, index: &Indexed, columns: &[Vec<Val
     let rows = segment.rows();
     let number =
         |value: Value| if let Value::Int(number) = value { number as usize } else { usize::MAX };
-    let place = segment
-        .columns()
-        .iter()
-        .position(|column| column.id == INDEX_IDS)
-        .expect("the index is there");
+    let place = segment.column_index(INDEX_IDS).expect("the index is there");
     assert!(place >= first, "an index stands behind the table's columns");
     let vector = segment.decode(place, 0, rows).expect("sound bytes are read");
     let numbers: Vec<usize> = (0..rows).map(|at| number(vector.value(at))).collect();
@@ -264,7 +260,7 @@ fn write(
 
 /// Whether all values are as written; `None` if some cannot be read.
 fn same(segment: &Segment, columns: &[Vec<Value>], rows: usize) -> Option<bool> {
-    if segment.columns().len() < columns.len() || segment.rows() != rows {
+    if segment.column_ids().len() < columns.len() || segment.rows() != rows {
         return Some(false);
     }
     let mut whole = true;
@@ -296,7 +292,8 @@ fn identical(a: &Value, b: &Value) -> bool {
 /// not, because one way uses a sorted dictionary and another compares values.
 fn read(segment: &Segment, sound: bool) {
     let rows = segment.rows();
-    for (at, meta) in segment.columns().to_vec().iter().enumerate() {
+    let metas = segment.columns().expect("the footer was read").to_vec();
+    for (at, meta) in metas.iter().enumerate() {
         let vector = segment.decode(at, 0, rows);
         for block in 0..segment.blocks() {
             let _ = segment.zone(at, block);

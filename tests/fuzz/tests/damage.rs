@@ -1,6 +1,6 @@
-//! Damage between files, one kind after the other: files that were exchanged, and a newest chunk of
-//! the log that is missing, cut or emptied. Opening the database reports
-//! each as `corrupt`.
+//! Damage between files, one kind after the other: a newest chunk of the log that is missing, cut or
+//! emptied, which opening the database reports as `corrupt`, and files that were exchanged, which
+//! the first read of one and `check` report.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -13,6 +13,14 @@ use std::sync::Arc;
 
 fn settings() -> Options {
     Options { segment_rows: 2, partitions: 2, ..options() }
+}
+
+/// The first read of an exchanged file tells that it is another one.
+#[track_caller]
+fn refuse_to_read(store: Arc<MemoryStore>, name: &str) {
+    let subject = Subject::open(store, settings()).unwrap();
+    let findings = subject.db.check().unwrap();
+    assert!(findings.iter().any(|finding| finding.contains(name)), "{findings:?} lack {name}");
 }
 
 #[track_caller]
@@ -52,7 +60,7 @@ fn a_file_that_is_exchanged_with_another_is_told() {
             for other in names.iter().skip(at % 3).step_by(3).filter(|other| *other != place) {
                 let exchanged = copy(&store);
                 put(&exchanged, place, &bytes(&store, other));
-                refuse(exchanged, place);
+                refuse_to_read(exchanged, place);
             }
         }
     }

@@ -40,7 +40,7 @@ const NO_SNAPSHOT: u64 = 1 << 30;
 const WHOLE: usize = 1 << 20;
 
 /// All cases.
-pub const CASES: [Case; 10] = [
+pub const CASES: [Case; 11] = [
     Case {
         name: "log",
         why: "rows of every type in an unsealed log: put, delete, views, no segment",
@@ -129,6 +129,15 @@ pub const CASES: [Case; 10] = [
         segment_rows: 40,
         statements: runs,
         tables: &[("r", "id"), ("o", "id")],
+        steps: 40,
+    },
+    Case {
+        name: "contents",
+        why: "descriptions of files that say what is in them, in a snapshot and after it",
+        snapshot_bytes: 2 << 10,
+        segment_rows: 80,
+        statements: described,
+        tables: &[("d", "id"), ("loose", "a")],
         steps: 40,
     },
 ];

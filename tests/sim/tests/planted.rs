@@ -35,6 +35,7 @@ fn every_planted_bug_is_found() {
         "half-huge-update",
         "follow-deletes",
         "kept-rows",
+        "lost-open",
     ] {
         plant(bug).unwrap();
         let found = (1..=SEEDS).find(|seed| run(&plan(*seed), false).failure.is_some());

@@ -80,6 +80,6 @@ pub(crate) fn split(
         return Ok(Some(SplitScan::of_found(found, context)));
     }
     let source = RowSource::new(spec, view.share(), Locators::Leave, context);
-    let morsels = source.morsels(view, context.threads.morsel_rows, context);
+    let morsels = source.morsels(view, context.threads.morsel_rows, context)?;
     Ok(Some(SplitScan { morsels, later, is_found: false }))
 }

@@ -2,8 +2,8 @@
 //! search takes about log log *n* probes (Perl, Itai and Avni, *Interpolation Search: A Log LogN
 //! Search*, CACM 1978). Other distributions only take more probes.
 
+use super::opened::Opened;
 use super::search::first_not_below;
-use super::segment::Segment;
 use nacre_column::Scalar;
 use nacre_column::Values;
 use nacre_types::limits::BLOCK_ROWS;
@@ -12,7 +12,7 @@ use nacre_types::{Error, Result};
 /// Interpolated probes before the search falls back to bisection.
 const GUESSES: usize = 12;
 
-impl Segment {
+impl Opened {
     /// Finds the first row with a value in an ascending column of 64-bit integers without nulls.
     pub fn find_even(&self, column: usize, value: i64) -> Result<Option<usize>> {
         let blocks = self.blocks();

@@ -1,11 +1,11 @@
 //! Tests whether a key may be in a segment.
 
-use super::segment::Segment;
+use super::opened::Opened;
 use crate::filter::bits;
 use nacre_column::Scalar;
 use nacre_types::{Error, Result};
 
-impl Segment {
+impl Opened {
     /// Whether a key may be in the segment, by the filter in column `filter`; `false` is certain.
     /// `hash` is [`hash_bytes`](nacre_types::hash::hash_bytes) of the encoded key
     /// ([`nacre_types::key`]), which has no null.

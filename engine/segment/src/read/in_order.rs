@@ -5,12 +5,12 @@
 //! row as row numbers have, and a position is read without decoding its neighbours. A search is a
 //! binary search over positions, with two seeks per step.
 
-use super::segment::Segment;
+use super::opened::Opened;
 use nacre_column::Scalar;
 use nacre_types::{Error, Result, Value};
 use std::cmp::Ordering;
 
-impl Segment {
+impl Opened {
     /// Finds the row with exactly this key. `order` is the column of row numbers in key order.
     pub fn search_in_order(
         &self,

@@ -6,6 +6,7 @@ mod even;
 mod filter;
 mod in_order;
 mod open;
+mod opened;
 mod row;
 mod search;
 mod segment;
@@ -13,5 +14,5 @@ mod verify;
 mod zones;
 
 pub use cache::BlockCache;
-pub use segment::Segment;
+pub use segment::{CheckColumns, Columns, FileSource, Segment};
 pub use zones::Span;

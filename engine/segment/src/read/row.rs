@@ -5,7 +5,7 @@
 //! before the next, and their misses overlap.
 
 use super::cache::{Page, Pages, Purpose};
-use super::segment::Segment;
+use super::opened::Opened;
 use nacre_column::block::Block;
 use nacre_column::encoding::Encoding;
 use nacre_column::{Vector, VectorBuilder};
@@ -18,7 +18,7 @@ const TOGETHER: usize = 8;
 /// The pinned pages of a block: its own and, if it is dictionary-coded, that of its dictionary.
 type Pinned<'a> = (&'a Page, Option<&'a Page>);
 
-impl Segment {
+impl Opened {
     /// Appends the values of `count` columns in a row. `id` returns the id of each column, by its
     /// index, and `absent` the value of a column missing from the file.
     pub fn values(

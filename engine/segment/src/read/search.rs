@@ -3,7 +3,7 @@
 //!
 //! Keys order as in `nacre_types::key`: column by column, nulls first, text by bytes.
 
-use super::segment::Segment;
+use super::opened::Opened;
 use nacre_column::Scalar;
 use nacre_column::Values;
 use nacre_column::block::Block;
@@ -12,7 +12,7 @@ use nacre_types::{Error, Result, Value};
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 
-impl Segment {
+impl Opened {
     /// Finds the row with exactly this key; the first one of several. The file must be sorted
     /// ascending by `key_columns`.
     pub fn search(&self, key_columns: &[usize], key: &[Value]) -> Result<Option<usize>> {
@@ -21,7 +21,7 @@ impl Segment {
         Ok((row < end).then_some(row))
     }
 
-    /// Like [`Segment::search`], for callers that read the row next: also prefetches its other
+    /// Like [`Opened::search`], for callers that read the row next: also prefetches its other
     /// columns.
     pub fn search_to_read(&self, key_columns: &[usize], key: &[Value]) -> Result<Option<usize>> {
         debug_assert_eq!(key.len(), key_columns.len(), "values of a whole key");
@@ -302,7 +302,7 @@ pub(crate) fn first_not_below(
 }
 
 #[cold]
-fn mismatch(segment: &Segment, column: usize) -> Error {
+fn mismatch(segment: &Opened, column: usize) -> Error {
     Error::type_error(format!(
         "key value is not of the column's type {}",
         segment.columns()[column].data_type

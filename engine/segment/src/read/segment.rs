@@ -1,93 +1,176 @@
-//! An open segment: the footer in memory, blocks through the cache.
+//! A segment: what the log says about it, and its footer and file from the first use on.
 //!
-//! A block's checksum is verified when it is loaded, and every error names file, column, block and
-//! byte. All methods may run concurrently.
+//! Everything except a few numbers is in the footer, so most methods may read the file and fail.
+//! The first read also verifies that the file is the one that was described.
 
-use super::address::{BlockAddress, coalesced};
-use super::cache::{BlockCache, Page, Purpose, SLOT_BYTES, Slots};
-use super::open::read_footer;
+use super::cache::{BlockCache, FooterCell, Pinned, Weigh};
+use super::opened::Opened;
 use crate::column::{ColumnMeta, Zone};
-use crate::footer::{self, ColumnEntry, Footer, FooterHead, block_rows};
-use crate::identity::{Identity, OrderBounds};
-use nacre_column::Scalar;
-use nacre_column::block::Block;
-use nacre_column::encoding::{Dictionary, Encoding};
+use crate::footer::{block_count, block_rows};
+use crate::identity::{Identity, Known, OrderBounds};
 use nacre_column::kernel::Predicate;
-use nacre_column::{Bitmap, Values, Vector};
-use nacre_host::{LocalFile, ReadRange};
-use nacre_types::checksum::checksum;
-use nacre_types::limits::BLOCK_ROWS;
-use nacre_types::{Error, Result, Value};
-use std::cmp::Ordering;
-use std::sync::{Arc, OnceLock};
+use nacre_column::{Bitmap, Scalar, Vector};
+use nacre_host::{LocalFile, LocalStore};
+use nacre_types::{Error, ErrorKind, Result, Value};
+use std::ops::Deref;
+use std::sync::Arc;
 
-/// Number of rows per block below which they are read one by one.
-const SPARSE: usize = 8;
-
-/// An immutable columnar file of rows. Cheap to clone.
+/// An immutable columnar file of rows.
 pub struct Segment {
-    pub(crate) file: Arc<dyn LocalFile>,
-    name: String,
+    name: Arc<str>,
     id: u64,
-    rows: usize,
-    bytes: u64,
-    footer_checksum: u64,
-    head: FooterHead,
-    pub(crate) columns: Vec<ColumnEntry>,
-    metas: Vec<ColumnMeta>,
-    /// The ids of the columns, contiguous because every lookup of a value searches them.
-    ids: Vec<u32>,
+    known: Known,
+    source: FileSource,
+    /// What the file is compared with when its footer is read; `None` if nothing describes it.
+    expected: Option<Expected>,
     cache: Arc<BlockCache>,
-    pub(crate) slots: Arc<Slots>,
+    footer: Arc<FooterCell<Opened>>,
 }
 
-/// The pages of a block: its own and, if it is dictionary-coded, that of its dictionary.
-pub(crate) struct LoadedBlock {
-    page: Arc<Page>,
-    dictionary: Option<Arc<Page>>,
+/// Checks a footer that was just read, given the name of the file and the columns.
+pub type CheckColumns = dyn Fn(&str, &[ColumnMeta]) -> Result<()> + Send + Sync;
+
+/// Where the file comes from.
+pub enum FileSource {
+    /// It is open, and stays open.
+    Open(Arc<dyn LocalFile>),
+    /// It is opened when it is first read, and closed when its footer is evicted.
+    Named(Arc<dyn LocalStore>),
+}
+
+/// What must be found in the file.
+struct Expected {
+    identity: Identity,
+    check: Arc<CheckColumns>,
+}
+
+/// The columns of a segment, whose footer stays in memory meanwhile.
+pub struct Columns<'a>(Pinned<'a, Opened>);
+
+impl Deref for Columns<'_> {
+    type Target = [ColumnMeta];
+
+    fn deref(&self) -> &[ColumnMeta] {
+        self.0.columns()
+    }
 }
 
 impl Segment {
-    /// Opens a segment file: checks magic, version, and the footer with its checksum, in one read
-    /// unless the footer is very long. `name` is for error messages; `id` is what
-    /// [`Segment::id`] returns.
+    /// Opens a segment file and reads its footer: checks magic, version, and the footer with its
+    /// checksum, in one read unless the footer is very long. `name` is for error messages; `id` is
+    /// what [`Segment::id`] returns.
     pub fn open(
         file: Arc<dyn LocalFile>,
         name: &str,
         id: u64,
         cache: Arc<BlockCache>,
     ) -> Result<Segment> {
-        let bytes = file.len()?;
-        let (Footer { rows, head, columns }, footer_checksum) =
-            read_footer(&*file, bytes).map_err(|e| e.context(format!("segment {name}")))?;
-        let slots = Slots::new(columns.len(), footer::block_count(rows));
-        let metas: Vec<ColumnMeta> = columns.iter().map(|c| c.meta.clone()).collect();
-        let ids = metas.iter().map(|c| c.id).collect();
-        columns.iter().for_each(|column| column.assert_complete(rows));
-        Ok(Segment {
-            file,
-            name: name.to_string(),
-            id,
-            rows,
-            bytes,
-            footer_checksum,
-            head,
-            columns,
-            metas,
-            ids,
-            cache,
-            slots,
-        })
+        let name: Arc<str> = name.into();
+        let footer = Arc::<FooterCell<Opened>>::default();
+        let known = {
+            let opened =
+                footer.pin(cache.footers(), || Opened::read(file.clone(), &name, &cache))?;
+            opened.known()
+        };
+        let source = FileSource::Open(file);
+        Ok(Segment { name, id, known, source, expected: None, cache, footer })
     }
 
-    /// The id passed to [`Segment::open`].
+    /// A segment of which this is known. Reads nothing: the first read compares the file with
+    /// `known` and `identity`, and calls `check`.
+    pub fn described(
+        source: FileSource,
+        name: &str,
+        known: Known,
+        identity: Identity,
+        cache: Arc<BlockCache>,
+        check: Arc<CheckColumns>,
+    ) -> Segment {
+        let footer = Arc::<FooterCell<Opened>>::default();
+        let (name, id) = (name.into(), identity.number);
+        let expected = Some(Expected { identity, check });
+        Segment { name, id, known, source, expected, cache, footer }
+    }
+
+    /// Remembers the greatest value of a column of integers not below 0, if it has that column.
+    pub fn with_greatest_of(mut self, id: u32) -> Result<Segment> {
+        if let Some(at) = self.column_index(id) {
+            let greatest = self.columns()?.get(at).and_then(|column| match column.max {
+                Value::Int(greatest) => u64::try_from(greatest).ok(),
+                _ => None,
+            });
+            self.known.greatest = greatest;
+        }
+        Ok(self)
+    }
+
+    /// Pins the footer, reading it if it is not in memory.
+    #[inline]
+    pub(crate) fn opened(&self) -> Result<Pinned<'_, Opened>> {
+        self.footer.pin(self.cache.footers(), || self.read_footer())
+    }
+
+    /// Opens the file and reads the footer.
+    #[cold]
+    fn read_footer(&self) -> Result<Opened> {
+        let file = match &self.source {
+            FileSource::Open(file) => file.clone(),
+            FileSource::Named(store) => store.open(&self.name).map_err(|error| {
+                let name = &self.name;
+                match error.kind() {
+                    ErrorKind::NotFound => Error::corrupt(format!("segment {name} is missing")),
+                    _ => error.context(format!("segment {name}")),
+                }
+            })?,
+        };
+        let opened = Opened::read(file, &self.name, &self.cache)?;
+        if let Some(Expected { identity, check }) = &self.expected {
+            opened.check_identity(identity)?;
+            self.check_known(&opened.known())?;
+            check(&self.name, opened.columns())?;
+        }
+        Ok(opened)
+    }
+
+    /// Fails with `corrupt`, with both descriptions, unless the file is the one described.
+    fn check_known(&self, found: &Known) -> Result<()> {
+        let known = &self.known;
+        debug_assert!(known.rows <= nacre_types::limits::MAX_SEGMENT_ROWS, "rows of a segment");
+        match known.is_of_same_file(found) {
+            true => Ok(()),
+            false => Err(Error::corrupt(format!(
+                "segment {}: the file has {found}, the log names one with {known}",
+                self.name
+            ))),
+        }
+    }
+
+    /// Reads the footer now, unless it is in memory.
+    ///
+    /// # Errors
+    /// `corrupt` for a file that is damaged, missing, or another one.
+    pub fn ensure_opened(&self) -> Result<()> {
+        self.opened().map(drop)
+    }
+
+    /// Whether its footer is in memory.
+    pub fn is_opened(&self) -> bool {
+        self.footer.peek().is_some()
+    }
+
+    /// The id passed to [`Segment::open`], or its number.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// The name passed to [`Segment::open`].
+    /// The name of its file.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What is known of it without its footer.
+    pub fn known(&self) -> &Known {
+        &self.known
     }
 
     /// Checks that it is the file that it is taken for. A file of format version 1 has no identity
@@ -96,104 +179,94 @@ impl Segment {
     /// # Errors
     /// `corrupt`, with both identities.
     pub fn check_identity(&self, expected: &Identity) -> Result<()> {
-        match &self.head.identity {
-            Some(own) if own != expected => Err(Error::corrupt(format!(
-                "segment {}: the file is {own}, not {expected}",
-                self.name
-            ))),
-            _ => Ok(()),
-        }
+        self.opened()?.check_identity(expected)
     }
 
     /// Bounds of its rows in the order in which they were written; `None` if it does not say.
     pub fn order_bounds(&self) -> Option<&OrderBounds> {
-        self.head.order_bounds.as_ref()
+        self.known.order_bounds.as_ref()
     }
 
     /// Checksum of the footer, which has the checksums of everything else.
     pub fn footer_checksum(&self) -> u64 {
-        self.footer_checksum
+        self.known.footer_checksum
     }
 
     /// Number of rows.
+    #[inline]
     pub fn rows(&self) -> usize {
-        self.rows
+        self.known.rows
     }
 
     /// Uncompressed size of its values, in bytes.
     pub fn raw_bytes(&self) -> u64 {
-        self.columns.iter().map(|column| column.meta.raw_bytes).sum()
+        self.known.raw_bytes
     }
 
     /// Length of the file in bytes.
     pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// The columns, in file order.
-    pub fn columns(&self) -> &[ColumnMeta] {
-        &self.metas
-    }
-
-    /// Position of the column with this id.
-    pub fn column_index(&self, id: u32) -> Option<usize> {
-        self.ids.iter().position(|known| *known == id)
-    }
-
-    /// Number of values in a column's dictionary, if it has one.
-    pub fn dictionary_values(&self, column: usize) -> Option<usize> {
-        self.columns[column].dictionary.map(|d| d.values as usize)
+        self.known.bytes
     }
 
     /// Number of blocks in every column.
     pub fn blocks(&self) -> usize {
-        footer::block_count(self.rows)
+        block_count(self.known.rows)
     }
 
-    /// Estimated memory of the footer, in bytes. Blocks belong to the cache and are not counted.
+    /// Number of rows in a block: [`BLOCK_ROWS`](nacre_types::limits::BLOCK_ROWS) in all but the
+    /// last.
+    pub fn block_rows(&self, block: usize) -> usize {
+        debug_assert!(block < self.blocks(), "rows of block {block} of {}", self.blocks());
+        block_rows(self.known.rows, block)
+    }
+
+    /// Estimated memory of the footer, in bytes; 0 if it is not in memory. Blocks belong to the
+    /// cache and are not counted.
     pub fn memory_bytes(&self) -> usize {
-        let values = |v: &Values| match v {
-            Values::Bytes(v) => v.offsets.len() * 4 + v.data.len(),
-            Values::I128(v) => v.len() * 16,
-            Values::Bool(v) => v.len(),
-            other => other.len() * 8,
-        };
-        // Per block: a cache slot, once used, and an entry in each array of the directory.
-        let column = |c: &ColumnEntry| {
-            c.offsets.len() * (SLOT_BYTES + 23) + values(&c.bounds.min) + values(&c.bounds.max)
-        };
-        self.columns.iter().map(|c| column(c) + size_of::<ColumnEntry>()).sum()
+        self.footer.peek().map_or(0, |opened| opened.memory_bytes())
     }
 
-    /// Drops its cached blocks. A later read loads them again.
+    /// Estimated memory of the handle, which is there without the footer, in bytes.
+    pub fn handle_bytes(&self) -> usize {
+        let Known { order_bounds, columns, .. } = &self.known;
+        let bounds = order_bounds.as_ref().map_or(0, |b| b.first.len() + b.last.len());
+        size_of::<Segment>() + self.name.len() + bounds + columns.len() * size_of::<u32>()
+    }
+
+    /// Drops its cached blocks, its footer and its open file, unless they are in use. A later read
+    /// loads them again.
     pub fn forget_blocks(&self) {
-        self.cache.forget(&self.slots);
+        self.footer.close();
+    }
+
+    /// The columns, in file order. Do not wait while holding them.
+    pub fn columns(&self) -> Result<Columns<'_>> {
+        self.opened().map(Columns)
+    }
+
+    /// Position of the column with this id.
+    pub fn column_index(&self, id: u32) -> Option<usize> {
+        self.known.columns.iter().position(|known| *known == id)
+    }
+
+    /// Ids of the columns, in file order.
+    pub fn column_ids(&self) -> &[u32] {
+        &self.known.columns
+    }
+
+    /// Number of values in a column's dictionary, if it has one.
+    pub fn dictionary_values(&self, column: usize) -> Result<Option<usize>> {
+        Ok(self.opened()?.dictionary_values(column))
     }
 
     /// Bounds and null count of a block.
-    pub fn zone(&self, column: usize, block: usize) -> Zone {
-        debug_assert!(block < self.blocks(), "zone of block {block} of {}", self.blocks());
-        let entry = &self.columns[column];
-        let null_count = entry.nulls[block] as u32;
-        let (min, max) = match null_count as usize == self.block_rows(block) {
-            true => (Value::Null, Value::Null),
-            false => entry.bounds.values(entry.meta.data_type, block),
-        };
-        Zone { min, max, null_count, exact: entry.bounds.exact.get(block) }
-    }
-
-    /// Number of rows in a block: [`BLOCK_ROWS`] in all but the last.
-    pub fn block_rows(&self, block: usize) -> usize {
-        debug_assert!(block < self.blocks(), "rows of block {block} of {}", self.blocks());
-        block_rows(self.rows, block)
+    pub fn zone(&self, column: usize, block: usize) -> Result<Zone> {
+        Ok(self.opened()?.zone(column, block))
     }
 
     /// Decodes one value and nothing else.
     pub fn get(&self, column: usize, row: usize) -> Result<Value> {
-        let data_type = self.columns[column].meta.data_type;
-        self.look(column, row / BLOCK_ROWS, |block| {
-            block.get(row % BLOCK_ROWS).map(|scalar| scalar.into_value(data_type))
-        })
+        self.opened()?.get(column, row)
     }
 
     /// Passes a few rows of a column to `see` in order, without copying them out of their blocks.
@@ -204,118 +277,31 @@ impl Segment {
         count: usize,
         see: &mut dyn FnMut(Scalar<'_>) -> Result<()>,
     ) -> Result<()> {
-        debug_assert!(start + count <= self.rows, "rows {start}+{count} of {}", self.rows);
-        let (mut at, end) = (start, start + count);
-        while at < end {
-            let stop = (at / BLOCK_ROWS * BLOCK_ROWS + BLOCK_ROWS).min(end);
-            self.with_block(column, at / BLOCK_ROWS, Purpose::Point, |block| {
-                (at..stop).try_for_each(|row| see(block.get(row % BLOCK_ROWS)?))
-            })?;
-            at = stop;
-        }
-        Ok(())
+        self.opened()?.each(column, start, count, see)
     }
 
     /// Retains those of the ascending `rows` whose value equals `value` in key order. `value` must
     /// have the column's type. Seeks each row.
     pub fn retain_equal(&self, column: usize, value: &Value, rows: &mut Vec<u32>) -> Result<()> {
-        debug_assert!(rows.is_sorted(), "rows to filter do not ascend");
-        let mut kept = 0;
-        let mut at = 0;
-        while at < rows.len() {
-            let block = rows[at] as usize / BLOCK_ROWS;
-            at = self.look(column, block, |view| {
-                while at < rows.len() && rows[at] as usize / BLOCK_ROWS == block {
-                    if view.compare(rows[at] as usize % BLOCK_ROWS, value)? == Some(Ordering::Equal)
-                    {
-                        rows[kept] = rows[at];
-                        kept += 1;
-                    }
-                    at += 1;
-                }
-                Ok(at)
-            })?;
-        }
-        debug_assert!(kept <= rows.len(), "{kept} rows kept of {}", rows.len());
-        rows.truncate(kept);
-        Ok(())
+        self.opened()?.retain_equal(column, value, rows)
     }
 
     /// Decodes the rows at ascending positions, which may repeat. Seeks them if few rows of a block
     /// are wanted.
     pub fn take(&self, column: usize, rows: &[u32]) -> Result<Vector> {
-        self.take_for(Purpose::Point, column, rows)
+        self.opened()?.take(column, rows)
     }
 
     /// Like [`Segment::take`], for a scan that visits every block in turn: keeps no block cached
     /// longer than [`Segment::decode`] does.
     pub fn take_in_scan(&self, column: usize, rows: &[u32]) -> Result<Vector> {
-        self.take_for(Purpose::Scan, column, rows)
-    }
-
-    fn take_for(&self, purpose: Purpose, column: usize, rows: &[u32]) -> Result<Vector> {
-        debug_assert!(rows.is_sorted(), "rows to take do not ascend");
-        let block_of = |row: &u32| *row as usize / BLOCK_ROWS;
-        let runs = || rows.chunk_by(|a, b| block_of(a) == block_of(b));
-        let data_type = self.columns[column].meta.data_type;
-        if rows.last().is_some_and(|last| *last as usize >= self.rows) {
-            return Err(Error::corrupt(format!(
-                "segment {} has fewer rows than were asked for",
-                self.name
-            )));
-        }
-        let blocks = runs().count();
-        if blocks > 1 && rows.len() < blocks * SPARSE {
-            return self.take_few(column, rows);
-        }
-        let mut loaded = blocks < 2;
-        let mut held_of = |block: usize| match self.cached(column, block, purpose) {
-            Some(held) => Ok(held),
-            None => {
-                // Loads all missing blocks in one read.
-                if !std::mem::replace(&mut loaded, true) {
-                    self.load(&runs().map(|run| (column, block_of(&run[0]))).collect::<Vec<_>>())?;
-                }
-                self.held(column, block, purpose)
-            }
-        };
-        let mut parts = Vec::with_capacity(blocks);
-        for run in runs() {
-            let index = block_of(&run[0]);
-            let held = held_of(index)?;
-            let inside: Vec<u32> = run.iter().map(|row| row % BLOCK_ROWS as u32).collect();
-            let part = self.open_block(&held, column, index).and_then(|block| block.take(&inside));
-            parts.push(part.map_err(|error| self.locate_block(error, column, index))?);
-        }
-        let taken = Vector::concat(data_type, parts);
-        debug_assert_eq!(taken.len(), rows.len(), "rows taken");
-        Ok(taken)
-    }
-
-    /// Returns the end of a range of rows, which must be within the segment.
-    fn end_of(&self, start: usize, len: usize) -> Result<usize> {
-        match start.checked_add(len) {
-            Some(end) if end <= self.rows => Ok(end),
-            _ => Err(Error::corrupt(format!("segment {} has no rows {start}+{len}", self.name))),
-        }
+        self.opened()?.take_in_scan(column, rows)
     }
 
     /// Decodes a range of rows, in dictionary or constant form if the block has one. Intended for
     /// ranges inside one block: one that spans several costs a copy.
     pub fn decode(&self, column: usize, start: usize, len: usize) -> Result<Vector> {
-        let end = self.end_of(start, len)?;
-        let mut parts = Vec::new();
-        let mut at = start;
-        while at < end {
-            let n = (BLOCK_ROWS - at % BLOCK_ROWS).min(end - at);
-            parts.push(self.with_block(column, at / BLOCK_ROWS, Purpose::Scan, |block| {
-                block.decode(at % BLOCK_ROWS, n)
-            })?);
-            at += n;
-        }
-        let decoded = Vector::concat(self.columns[column].meta.data_type, parts);
-        debug_assert_eq!(decoded.len(), len, "rows decoded");
-        Ok(decoded)
+        self.opened()?.decode(column, start, len)
     }
 
     /// Tests a range of rows against a predicate of the column's physical type, on encoded values
@@ -327,264 +313,126 @@ impl Segment {
         start: usize,
         len: usize,
     ) -> Result<Bitmap> {
-        let end = self.end_of(start, len)?;
-        debug_assert_eq!(
-            predicate.physical(),
-            self.columns[column].meta.data_type.physical(),
-            "physical type of a filter and its column"
-        );
-        let mut out: Option<Bitmap> = None;
-        let mut at = start;
-        while at < end {
-            let n = (BLOCK_ROWS - at % BLOCK_ROWS).min(end - at);
-            let part = self.with_block(column, at / BLOCK_ROWS, Purpose::Scan, |block| {
-                block.filter(predicate, at % BLOCK_ROWS, n)
-            })?;
-            match &mut out {
-                None => out = Some(part),
-                Some(out) => part.words().iter().enumerate().for_each(|(word, bits)| {
-                    out.extend_bits(*bits, 64.min(n - word * 64));
-                }),
-            }
-            at += n;
-        }
-        // An empty range has no bits.
-        let out = out.unwrap_or_default();
-        debug_assert_eq!(out.len(), len, "bits of a filtered range");
-        Ok(out)
+        self.opened()?.filter(column, predicate, start, len)
     }
 
     /// Loads blocks, given as (column, block), and their dictionaries into the cache: in one call
     /// to the store, neighbours as one range. A scan calls this ahead of decoding.
     pub fn load(&self, column_blocks: &[(usize, usize)]) -> Result<()> {
-        let mut places = Vec::new();
-        let mut want = |place: BlockAddress| {
-            if !self.slots.has(place.column, place.index) {
-                places.push(place);
-            }
-        };
-        for &(column, block) in column_blocks {
-            if block < self.blocks() {
-                self.dictionary_address(column, block).into_iter().for_each(&mut want);
-                want(self.block_address(column, block));
-            }
-        }
-        places.sort_unstable_by_key(|place| place.offset);
-        places.dedup_by_key(|place| (place.offset, place.column, place.index));
-        self.load_addresses(&places).map(drop)
+        self.opened()?.load(column_blocks)
     }
 
-    pub(crate) fn block_address(&self, column: usize, block: usize) -> BlockAddress {
-        debug_assert!(block < self.blocks(), "address of block {block} of {}", self.blocks());
-        let entry = &self.columns[column];
-        BlockAddress {
-            column,
-            index: block,
-            offset: entry.offsets[block],
-            length: entry.lengths[block] as usize,
-            checksum: entry.checksums[block],
-        }
-    }
-
-    pub(crate) fn dictionary_address(&self, column: usize, block: usize) -> Option<BlockAddress> {
-        let entry = &self.columns[column];
-        let dictionary =
-            entry.dictionary.filter(|_| entry.encodings[block] == Encoding::Dictionary)?;
-        Some(BlockAddress {
-            column,
-            index: self.blocks(),
-            offset: dictionary.offset,
-            length: dictionary.length as usize,
-            checksum: dictionary.checksum,
-        })
-    }
-
-    /// Reads uncached blocks, in ascending order of their offsets, and caches them.
-    fn load_addresses(&self, addresses: &[BlockAddress]) -> Result<Vec<Arc<Page>>> {
-        debug_assert!(
-            addresses.is_sorted_by_key(|address| address.offset),
-            "offsets to load ascend"
-        );
-        if addresses.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut runs = coalesced(addresses);
-        let mut ranges: Vec<ReadRange<'_>> = runs
-            .iter_mut()
-            .map(|(offset, buffer, _)| ReadRange { offset: *offset, buffer })
-            .collect();
-        if let Err(error) = self.file.read(&mut ranges) {
-            return Err(match addresses.first() {
-                Some(address) => self.locate(error, address),
-                None => error,
-            });
-        }
-        let mut pages = Vec::with_capacity(addresses.len());
-        for (offset, buffer, run) in runs {
-            self.cache.count_read(buffer.len());
-            if let [only] = run {
-                pages.push(self.keep(only, buffer.into_boxed_slice())?);
-                continue;
-            }
-            for address in run {
-                let at = (address.offset - offset) as usize;
-                pages.push(self.keep(address, buffer[at..at + address.length].into())?);
-            }
-        }
-        debug_assert_eq!(pages.len(), addresses.len(), "pages of the blocks that were loaded");
-        Ok(pages)
-    }
-
-    /// Verifies the bytes of a block and caches them.
-    fn keep(&self, place: &BlockAddress, bytes: Box<[u8]>) -> Result<Arc<Page>> {
-        self.check(place, &bytes)?;
-        // A dictionary is later decoded and kept with its bytes.
-        let size = bytes.len() * if place.index == self.blocks() { 2 } else { 1 };
-        Ok(self.cache.insert(
-            &self.slots,
-            place.column,
-            place.index,
-            Arc::new(Page::new(bytes)),
-            size,
-        ))
-    }
-
-    /// Verifies length and checksum of a block.
-    pub(crate) fn check(&self, place: &BlockAddress, bytes: &[u8]) -> Result<()> {
-        debug_assert_eq!(bytes.len(), place.length, "bytes of a block");
-        match checksum(bytes) == place.checksum {
-            true => Ok(()),
-            false => Err(self.locate(Error::corrupt("checksum does not match"), place)),
-        }
-    }
-
-    /// Adds the location to an error.
-    #[cold]
-    pub(crate) fn locate(&self, error: Error, place: &BlockAddress) -> Error {
-        let id = self.metas[place.column].id;
-        let what = match place.index == self.blocks() {
-            true => "dictionary block".to_string(),
-            false => format!("block {}", place.index),
-        };
-        error
-            .context(format!("segment {}, column {id}, {what} at byte {}", self.name, place.offset))
-    }
-
-    /// Adds the block to an error.
-    #[cold]
-    pub(crate) fn locate_block(&self, error: Error, column: usize, block: usize) -> Error {
-        self.locate(error, &self.block_address(column, block))
-    }
-
-    /// The pages of a block, if cached.
-    fn cached(&self, column: usize, block: usize, purpose: Purpose) -> Option<LoadedBlock> {
-        let entry = &self.columns[column];
-        let dictionary = match entry.encodings.get(block)? {
-            Encoding::Dictionary => Some(self.slots.get(column, self.blocks(), purpose)?),
-            _ => None,
-        };
-        Some(LoadedBlock { page: self.slots.get(column, block, purpose)?, dictionary })
-    }
-
-    /// The pages of a block, loaded if not cached.
-    #[inline]
-    fn held(&self, column: usize, block: usize, purpose: Purpose) -> Result<LoadedBlock> {
-        let needs_dictionary = self.columns[column].encodings[block] == Encoding::Dictionary;
-        let page = self.slots.get(column, block, purpose);
-        let dictionary =
-            if needs_dictionary { self.slots.get(column, self.blocks(), purpose) } else { None };
-        match page {
-            Some(page) if !needs_dictionary || dictionary.is_some() => {
-                Ok(LoadedBlock { page, dictionary })
-            }
-            page => self.held_after_reading(column, block, page, dictionary, purpose),
-        }
-    }
-
-    #[cold]
-    fn held_after_reading(
+    /// Appends the values of `count` columns in a row. `id` returns the id of each column, by its
+    /// index, and `absent` the value of a column missing from the file.
+    pub fn values(
         &self,
-        column: usize,
-        block: usize,
-        page: Option<Arc<Page>>,
-        dictionary: Option<Arc<Page>>,
-        purpose: Purpose,
-    ) -> Result<LoadedBlock> {
-        // The result holds the pages, even if the cache is too small to keep them.
-        let missing_dictionary =
-            self.dictionary_address(column, block).filter(|_| dictionary.is_none());
-        let missing_page = page.is_none().then(|| self.block_address(column, block));
-        let mut places: Vec<BlockAddress> =
-            missing_dictionary.into_iter().chain(missing_page).collect();
-        places.sort_unstable_by_key(|place| place.offset);
-        let (mut page, mut dictionary) = (page, dictionary);
-        for (place, loaded) in places.iter().zip(self.load_addresses(&places)?) {
-            loaded.count_use(purpose);
-            if place.index == block { page = Some(loaded) } else { dictionary = Some(loaded) }
-        }
-        debug_assert!(
-            dictionary.is_some() || self.dictionary_address(column, block).is_none(),
-            "block {block} is loaded without its dictionary"
-        );
-        match page {
-            Some(page) => Ok(LoadedBlock { page, dictionary }),
-            None => Err(Error::corrupt("block was not loaded")),
-        }
+        row: usize,
+        count: usize,
+        id: &dyn Fn(usize) -> u32,
+        absent: &dyn Fn(usize) -> Value,
+        out: &mut Vec<Value>,
+    ) -> Result<()> {
+        self.opened()?.values(row, count, id, absent, out)
     }
 
-    /// Opens a loaded block.
-    #[inline]
-    pub(crate) fn open_block<'a>(
+    /// Whether a key may be in the segment, by the filter in column `filter`; `false` is certain.
+    /// `hash` is [`hash_bytes`](nacre_types::hash::hash_bytes) of the encoded key
+    /// ([`nacre_types::key`]), which has no null.
+    pub fn may_have(&self, filter: usize, hash: u64) -> Result<bool> {
+        self.opened()?.may_have(filter, hash)
+    }
+
+    /// Finds the row with exactly this key; the first one of several. The file must be sorted
+    /// ascending by `key_columns`.
+    pub fn search(&self, key_columns: &[usize], key: &[Value]) -> Result<Option<usize>> {
+        self.opened()?.search(key_columns, key)
+    }
+
+    /// Like [`Segment::search`], for callers that read the row next: also prefetches its other
+    /// columns.
+    pub fn search_to_read(&self, key_columns: &[usize], key: &[Value]) -> Result<Option<usize>> {
+        self.opened()?.search_to_read(key_columns, key)
+    }
+
+    /// Finds the first row whose key is not below `key_prefix`, comparing only the columns of the
+    /// prefix; the number of rows if there is none. The file must be sorted ascending by
+    /// `key_columns`.
+    pub fn lower_bound(&self, key_columns: &[usize], key_prefix: &[Value]) -> Result<usize> {
+        self.opened()?.lower_bound(key_columns, key_prefix)
+    }
+
+    /// Finds the rows whose key starts with `key_prefix`: the first, and the one after the last.
+    /// The file must be sorted ascending by `key_columns`.
+    pub fn equal_range(
         &self,
-        held: &'a LoadedBlock,
-        column: usize,
-        block: usize,
-    ) -> Result<Block<'a>> {
-        let dictionary = held.dictionary.as_ref().map(|page| (&*page.bytes, &page.decoded));
-        self.open_bytes(&held.page.bytes, dictionary, column, block)
+        key_columns: &[usize],
+        key_prefix: &[Value],
+    ) -> Result<(usize, usize)> {
+        self.opened()?.equal_range(key_columns, key_prefix)
     }
 
-    pub(crate) fn open_bytes<'a>(
-        &self,
-        bytes: &'a [u8],
-        dictionary: Option<(&'a [u8], &'a OnceLock<Arc<Values>>)>,
-        column: usize,
-        block: usize,
-    ) -> Result<Block<'a>> {
-        let entry = &self.columns[column];
-        let data_type = entry.meta.data_type;
-        let dictionary = match (dictionary, entry.dictionary) {
-            (Some((bytes, decoded)), Some(place)) => {
-                Some(Dictionary { bytes, count: place.values as usize, decoded })
-            }
-            _ => None,
-        };
-        debug_assert!(
-            dictionary.is_some() || entry.encodings[block] != Encoding::Dictionary,
-            "block {block} is opened without its dictionary"
-        );
-        Block::open(bytes, data_type, entry.encodings[block], self.block_rows(block), dictionary)
+    /// Whether a row has this key, comparing only the columns of the key. `false` past the last
+    /// row.
+    pub fn is_key(&self, row: usize, key_columns: &[usize], key: &[Value]) -> Result<bool> {
+        self.opened()?.is_key(row, key_columns, key)
     }
 
-    #[inline]
-    pub(crate) fn with_block<T>(
+    /// Finds the first row, from `from` on, whose key is above all keys with this prefix, comparing
+    /// only the columns of the prefix; the number of rows if there is none. No key before `from`
+    /// may be above the prefix, and the file must be sorted ascending by `key_columns`. Gallops
+    /// from `from`.
+    pub fn upper_bound(
         &self,
-        column: usize,
-        block: usize,
-        purpose: Purpose,
-        read: impl FnOnce(&Block<'_>) -> Result<T>,
-    ) -> Result<T> {
-        if block >= self.blocks() {
-            return Err(Error::corrupt(format!("segment {} has no block {block}", self.name)));
+        key_columns: &[usize],
+        key_prefix: &[Value],
+        from: usize,
+    ) -> Result<usize> {
+        self.opened()?.upper_bound(key_columns, key_prefix, from)
+    }
+
+    /// Finds the first row with a value in an ascending column of 64-bit integers without nulls.
+    pub fn find_even(&self, column: usize, value: i64) -> Result<Option<usize>> {
+        self.opened()?.find_even(column, value)
+    }
+
+    /// Finds the row with exactly this key. `order` is the column of row numbers in key order.
+    pub fn search_in_order(
+        &self,
+        order: usize,
+        key_columns: &[usize],
+        key: &[Value],
+    ) -> Result<Option<usize>> {
+        self.opened()?.search_in_order(order, key_columns, key)
+    }
+
+    /// Finds the first position in key order whose key is not below this one; the number of rows if
+    /// there is none.
+    pub fn lower_bound_in_order(
+        &self,
+        order: usize,
+        key_columns: &[usize],
+        key: &[Value],
+    ) -> Result<usize> {
+        self.opened()?.lower_bound_in_order(order, key_columns, key)
+    }
+
+    /// The row at a position in key order.
+    pub fn row_in_order(&self, order: usize, at: usize) -> Result<usize> {
+        self.opened()?.row_in_order(order, at)
+    }
+
+    /// Whether the bounds of the first key column exclude a key.
+    pub fn is_outside(&self, key_columns: &[usize], key: &[Value]) -> Result<bool> {
+        Ok(self.opened()?.is_outside(key_columns, key))
+    }
+
+    /// Reads the footer and every block from the file, bypassing the cache; verifies checksums,
+    /// decodes everything, and compares zone maps with the values. Each error names file, column,
+    /// block and byte.
+    pub fn verify(&self) -> Vec<Error> {
+        match self.read_footer() {
+            Ok(opened) => opened.verify(),
+            Err(error) => vec![error],
         }
-        let held = self.held(column, block, purpose)?;
-        let result = self.open_block(&held, column, block).and_then(|block| read(&block));
-        result.map_err(|error| self.locate_block(error, column, block))
-    }
-}
-
-impl Drop for Segment {
-    fn drop(&mut self) {
-        self.forget_blocks();
     }
 }

@@ -1,7 +1,7 @@
 //! Verification of a whole segment: what `nacre check` runs.
 
 use super::address::BlockAddress;
-use super::segment::Segment;
+use super::opened::Opened;
 use crate::footer::extremes;
 use nacre_column::Scalar;
 use nacre_column::{Values, Vector};
@@ -9,7 +9,7 @@ use nacre_host::ReadRange;
 use nacre_types::{Error, Result, Value};
 use std::sync::{Arc, OnceLock};
 
-impl Segment {
+impl Opened {
     /// Reads every block from the file, bypassing the cache; verifies checksums, decodes
     /// everything, and compares zone maps with the values. Each error names file, column, block and
     /// byte.
@@ -47,8 +47,7 @@ impl Segment {
 
     fn read_place(&self, place: &BlockAddress) -> Result<Vec<u8>> {
         let mut buffer = vec![0; place.length];
-        self.file
-            .read(&mut [ReadRange { offset: place.offset, buffer: &mut buffer }])
+        self.fetch(&mut [ReadRange { offset: place.offset, buffer: &mut buffer }])
             .map_err(|error| self.locate(error, place))?;
         self.check(place, &buffer)?;
         Ok(buffer)

@@ -1,11 +1,12 @@
 //! Zones of a column at three levels, so that a scan tests few of them: of the whole segment, of
 //! groups of blocks, and of single blocks. Those of groups are found when they are first asked for.
 
+use super::opened::Opened;
 use super::segment::Segment;
 use crate::column::Zone;
 use crate::footer::{GROUP_BLOCKS, GroupZone, group_zones};
-use nacre_types::Value;
 use nacre_types::limits::BLOCK_ROWS;
+use nacre_types::{Result, Value};
 use std::ops::Range;
 
 /// Blocks that have a zone together.
@@ -49,8 +50,21 @@ impl Segment {
     }
 
     /// Bounds and null count of a column in a span. They contain those of every part of it.
-    pub fn zone_of(&self, column: usize, span: Span) -> Zone {
-        let zone = match span {
+    pub fn zone_of(&self, column: usize, span: Span) -> Result<Zone> {
+        let zone = self.opened()?.zone_of(column, span);
+        debug_assert!(
+            zone.null_count as usize <= self.rows_of(span),
+            "{} nulls in the {} rows of {span:?}",
+            zone.null_count,
+            self.rows_of(span)
+        );
+        Ok(zone)
+    }
+}
+
+impl Opened {
+    fn zone_of(&self, column: usize, span: Span) -> Zone {
+        match span {
             Span::Segment => {
                 let meta = &self.columns()[column];
                 let null_count = u32::try_from(meta.null_count).unwrap_or(u32::MAX);
@@ -58,14 +72,7 @@ impl Segment {
             }
             Span::Group(group) => self.group_zone(column, group),
             Span::Block(block) => self.zone(column, block),
-        };
-        debug_assert!(
-            zone.null_count as usize <= self.rows_of(span),
-            "{} nulls in the {} rows of {span:?}",
-            zone.null_count,
-            self.rows_of(span)
-        );
-        zone
+        }
     }
 
     fn group_zone(&self, column: usize, group: usize) -> Zone {
@@ -73,7 +80,11 @@ impl Segment {
         let zones = entry.groups.get_or_init(|| {
             group_zones(&entry.nulls, &entry.bounds, |block| self.block_rows(block))
         });
-        debug_assert!(zones.len() == self.groups(), "zones of {} groups", zones.len());
+        debug_assert!(
+            zones.len() == self.blocks().div_ceil(GROUP_BLOCKS),
+            "zones of {} groups",
+            zones.len()
+        );
         let GroupZone { ends, null_count } = zones[group];
         let value = |block: usize, at: fn((Value, Value)) -> Value| {
             at(entry.bounds.values(entry.meta.data_type, block))

@@ -6,11 +6,11 @@ use super::*;
 fn read_all(file: Arc<dyn LocalFile>) -> Result<Vec<String>> {
     let segment = open(file)?;
     let mut all = Vec::new();
-    for (column, meta) in segment.columns().iter().enumerate() {
+    for (column, meta) in segment.columns().unwrap().iter().enumerate() {
         all.push(format!("{meta:?}"));
         for block in 0..segment.blocks() {
             let rows = segment.block_rows(block);
-            all.push(format!("{:?}", segment.zone(column, block)));
+            all.push(format!("{:?}", segment.zone(column, block).unwrap()));
             let vector = segment.decode(column, block * BLOCK_ROWS, rows)?;
             all.extend((0..rows).map(|row| format!("{:?}", vector.value(row))));
         }
@@ -87,7 +87,7 @@ fn a_filter_of_keys_finds_every_key_and_few_others() {
         let (file, hashes) = with_filter(rows);
         let segment = open(file).unwrap();
         let filter = segment.column_index(9).unwrap();
-        assert_eq!(segment.columns()[filter].data_type, DataType::UInt16);
+        assert_eq!(segment.columns().unwrap()[filter].data_type, DataType::UInt16);
         assert!(hashes.iter().all(|hash| segment.may_have(filter, *hash).unwrap()));
         let absent = (0..2_000u64)
             .filter(|n| segment.may_have(filter, nacre_types::hash::hash_u64(*n)).unwrap());
@@ -174,7 +174,7 @@ fn blocks_out_of_order_and_empty_blocks_are_corrupt() {
     let file = write(&[spec(1, DataType::Int64, false)], &rows, 1000);
     let bytes = bytes_of(&*file);
     let segment = open(file).unwrap();
-    let places = [0, 1].map(|block| segment.block_address(0, block));
+    let places = [0, 1].map(|block| segment.opened().unwrap().block_address(0, block));
     let [first, second] = places.map(|place| place.offset.to_le_bytes());
     let length = (places[0].length as u32).to_le_bytes();
     for (from, to) in [
@@ -192,7 +192,7 @@ fn errors_name_block_and_byte() {
     let rows: Vec<Vec<Value>> = (0..BLOCK_ROWS + 10).map(all_row).collect();
     let file = write(&all_specs(), &rows, 1000);
     let segment = open(file.clone()).unwrap();
-    let place = segment.block_address(2, 1);
+    let place = segment.opened().unwrap().block_address(2, 1);
     let mut byte = [0];
     file.read(&mut [ReadRange { offset: place.offset + 20, buffer: &mut byte }]).unwrap();
     file.write(place.offset + 20, &[byte[0] ^ 4]).unwrap();

@@ -133,7 +133,7 @@ fn all_types_round_trip() {
             Vec::<String>::new()
         );
         for (column, spec) in specs.iter().enumerate() {
-            let meta = &segment.columns()[column];
+            let meta = &segment.columns().unwrap()[column];
             assert_eq!(
                 (meta.id, meta.data_type, meta.nullable),
                 (spec.id, spec.data_type, spec.nullable)
@@ -213,19 +213,19 @@ fn selections_and_all_forms_are_honoured() {
 fn zones_and_forms_are_what_they_should_be() {
     let rows: Vec<Vec<Value>> = (0..BLOCK_ROWS * 2 + 10).map(all_row).collect();
     let segment = segment(&all_specs(), &rows);
-    let encodings: Vec<&str> = segment.columns().iter().map(|c| c.encoding).collect();
+    let encodings: Vec<&str> = segment.columns().unwrap().iter().map(|c| c.encoding).collect();
     assert_eq!(encodings[2], "delta");
     assert_eq!(encodings[7], "bitpacked");
     assert_eq!(encodings[6], "constant", "two of three blocks are all null");
     assert_eq!(encodings[9], "dictionary");
     assert_eq!(encodings[10], "fsst");
-    for column in 0..segment.columns().len() {
+    for column in 0..segment.column_ids().len() {
         for block in 0..segment.blocks() {
-            let zone = segment.zone(column, block);
+            let zone = segment.zone(column, block).unwrap();
             let values = rows[block * BLOCK_ROWS..].iter().take(BLOCK_ROWS).map(|r| &r[column]);
             let encoded = |value: &Value| {
                 let mut out = Vec::new();
-                key::encode(&mut out, segment.columns()[column].data_type, value).unwrap();
+                key::encode(&mut out, segment.columns().unwrap()[column].data_type, value).unwrap();
                 out
             };
             assert_eq!(zone.null_count as usize, values.clone().filter(|v| v.is_null()).count());

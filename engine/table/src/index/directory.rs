@@ -80,18 +80,19 @@ impl Directory {
             files.len(),
             states.len()
         );
-        // A segment whose file is unknown is always a candidate, so tables leave it out.
+        let ranges: Vec<Option<Vec<ValueRange>>> =
+            files.iter().map(|file| file.and_then(|file| ranges(file, &types))).collect();
+        // A segment whose range is unknown is always a candidate, so tables leave it out.
         let in_tables: Vec<bool> = covered.map_or(Vec::new(), |covered| {
-            let both = states.iter().zip(files);
-            both.map(|(state, file)| file.is_some() && covered.contains(&state.id())).collect()
+            let both = states.iter().zip(&ranges);
+            both.map(|(state, known)| known.is_some() && covered.contains(&state.id())).collect()
         });
-        let places = || files.iter().zip(0u32..);
+        let places = || ranges.iter().zip(0u32..);
         let unbounded: Vec<u32> =
-            places().filter(|(file, _)| file.is_none()).map(|(_, place)| place).collect();
+            places().filter(|(known, _)| known.is_none()).map(|(_, place)| place).collect();
         let bounds_of = |column: usize| -> Vec<Bounds> {
-            let bounded = places().filter_map(|(file, place)| {
-                let (file, columns) = (*file)?;
-                let (low, high) = bounds(file.columns().get(*columns.get(column)?)?, types[column]);
+            let bounded = places().filter_map(|(known, place)| {
+                let (low, high) = known.as_ref()?[column].clone();
                 Some((low, high, place))
             });
             bounded.collect()
@@ -179,8 +180,22 @@ impl Directory {
     }
 }
 
+/// The encoded least and greatest value of a column.
+type ValueRange = (Vec<u8>, Vec<u8>);
+
+/// The encoded ranges of a key's columns in a file; `None` if they cannot be read. Searching the
+/// segment then reports why.
+fn ranges((file, places): (&Segment, &[usize]), types: &[DataType]) -> Option<Vec<ValueRange>> {
+    debug_assert!(places.len() <= types.len(), "{} columns of a key", places.len());
+    let columns = file.columns().ok()?;
+    let range = |(at, data_type): (usize, &DataType)| {
+        Some(bounds(columns.get(*places.get(at)?)?, *data_type))
+    };
+    types.iter().enumerate().map(range).collect()
+}
+
 /// The encoded range of a column.
-fn bounds(column: &ColumnMeta, data_type: DataType) -> (Vec<u8>, Vec<u8>) {
+fn bounds(column: &ColumnMeta, data_type: DataType) -> ValueRange {
     let encode = |value: &Value| {
         let mut bytes = Vec::new();
         key::append(&mut bytes, data_type, value).ok().map(|()| bytes)

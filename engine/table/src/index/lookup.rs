@@ -139,7 +139,7 @@ fn block_may_have(
 ) -> Result<bool> {
     let column = &schema.columns[index.columns()[0]];
     let Some(position) = state.segment.column_index(column.id) else { return Ok(true) };
-    let zone = state.segment.zone(position, block);
+    let zone = state.segment.zone(position, block)?;
     if zone.null_count > 0 {
         return Ok(true);
     }

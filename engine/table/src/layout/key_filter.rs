@@ -8,7 +8,7 @@
 
 use crate::layout::columns::KEY_FILTER_COLUMN;
 use crate::layout::table_layout::TableLayout;
-use nacre_segment::{Segment, SegmentBuilder};
+use nacre_segment::{OrderBounds, Segment, SegmentBuilder};
 
 /// Keys of a new segment to compare with other segments' ranges.
 const SAMPLES: usize = 16;
@@ -30,10 +30,18 @@ pub(crate) fn with_key_filter(
     let mut met = 0;
     for sample in 0..SAMPLES {
         let key = builder.values(columns, sample * builder.rows() / SAMPLES);
+        // Files in the order of the key are ruled out by their order bounds, without their footers.
+        let order = layout.encode_key(&key).ok().filter(|_| layout.sort_columns().is_none());
+        let may_be_in = |bounds: &OrderBounds| {
+            order.as_ref().is_none_or(|order| bounds.first <= *order && *order <= bounds.last)
+        };
         let is_in_range = |(other, places): &(&&Segment, &Vec<usize>)| {
             let mut parts = places.iter().zip(&key);
             other.rows() > 0
-                && !parts.any(|(at, value)| other.is_outside(&[*at], std::slice::from_ref(value)))
+                && other.order_bounds().is_none_or(may_be_in)
+                && !parts.any(|(at, value)| {
+                    other.is_outside(&[*at], std::slice::from_ref(value)).unwrap_or(false)
+                })
         };
         met += others.iter().zip(&places).filter(is_in_range).count();
     }

@@ -20,9 +20,9 @@ impl<'a> SortedKeys<'a> {
     /// `None` if the rows are in key order.
     pub fn new(file: &'a Segment, columns: Vec<usize>, order: Option<usize>) -> SortedKeys<'a> {
         debug_assert!(
-            columns.iter().chain(&order).all(|at| *at < file.columns().len()),
+            columns.iter().chain(&order).all(|at| *at < file.column_ids().len()),
             "a key column is not among the {} columns of {}",
-            file.columns().len(),
+            file.column_ids().len(),
             file.name()
         );
         SortedKeys { file, columns, order }
@@ -38,9 +38,10 @@ impl<'a> SortedKeys<'a> {
         self.file.rows()
     }
 
-    /// Whether keys are single integers without nulls.
+    /// Whether keys are single integers without nulls. `false` if the footer cannot be read: the
+    /// keys cannot be read either.
     pub fn is_integer(&self) -> bool {
-        let columns = self.file.columns();
+        let Ok(columns) = self.file.columns() else { return false };
         let is_one = |at: usize| {
             columns[at].data_type.physical() == PhysicalType::I64 && columns[at].null_count == 0
         };

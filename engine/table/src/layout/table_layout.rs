@@ -252,7 +252,8 @@ impl TableLayout {
             return Ok(bounds.clone());
         }
         let first = self.order_columns(segment)?[0];
-        let meta = &segment.columns()[first];
+        let columns = segment.columns()?;
+        let meta = &columns[first];
         let data_type = match self.sort_columns() {
             Some(sort) => self.schema.columns[sort[0]].data_type,
             None => self.key_types()[0],

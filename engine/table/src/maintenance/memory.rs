@@ -3,13 +3,12 @@
 use crate::catalog::registry::Catalog;
 use crate::environment::Environment;
 use crate::maintenance::context::TaskContext;
-use nacre_types::{Error, MemoryPart, Result};
+use nacre_types::MemoryPart;
 
 /// Bytes of what all tables hold.
 #[derive(Default)]
 struct Held {
     rowstores: usize,
-    metadata: usize,
     directories: usize,
     bitmaps: usize,
 }
@@ -22,8 +21,7 @@ fn held(catalog: &Catalog) -> Held {
             let list = partition.segments();
             held.directories += list.directory_bytes();
             held.bitmaps += list.iter().map(|state| state.bitmap_bytes()).sum::<usize>();
-            held.metadata += list.iter().map(|state| state.metadata_bytes()).sum::<usize>();
-            held.metadata += list.tables().iter().map(|t| t.metadata_bytes()).sum::<usize>();
+            held.directories += list.tables().iter().map(|t| t.handle_bytes()).sum::<usize>();
         }
     }
     held
@@ -42,23 +40,10 @@ pub(crate) fn parts(context: &TaskContext, environment: &Environment) -> Vec<Mem
     vec![
         part("block cache", cache.memory_bytes(), Some(cache.limit_bytes())),
         part("rowstore", held.rowstores, Some(options.rowstore_bytes)),
-        part("metadata", held.metadata, Some(options.metadata_bytes)),
+        part("metadata", cache.footer_bytes(), Some(options.metadata_bytes)),
         part("directories", held.directories, None),
         part("delete bitmaps", held.bitmaps, None),
         part("bitmap cache", cached_bitmaps, Some(most_bitmaps)),
         part("statements", statements.memory_bytes(), Some(statements.limit_bytes())),
     ]
-}
-
-/// `limit` if the footers of all open files, and `more` bytes of new ones, exceed their limit.
-pub(crate) fn check_metadata(catalog: &Catalog, more: usize, limit_bytes: usize) -> Result<()> {
-    let bytes = held(catalog).metadata + more;
-    if bytes <= limit_bytes {
-        return Ok(());
-    }
-    Err(Error::limit(format!(
-        "metadata: the footers of segments and indexes take {bytes} bytes, more than their share \
-         of {limit_bytes}"
-    ))
-    .with_hint("raise memory_bytes, or merge segments with OPTIMIZE TABLE"))
 }

@@ -183,9 +183,11 @@ impl PartBuild {
         invariant!(files.len() == 1, "an index part is written as {} files", files.len());
         let file = files[0].clone();
         let (types, rows) = (self.table.index(self.index)?.types(), self.state.segment.rows());
-        // As recovery checks it.
+        let parts = parts_of(&file);
+        let part = parts.iter().find(|part| part.index() == self.index);
+        // As its first reader checks it.
         invariant!(
-            parts_of(&file).iter().any(|p| p.index() == self.index && p.fits(types, rows)),
+            part.map_or(Ok(false), |part| part.fits(types, rows))?,
             "file {} is not a part of index {} for {rows} rows",
             file.name(),
             self.index

@@ -110,7 +110,7 @@ fn memory_rows(
 /// if there are none.
 fn rows_of_key(table: &Table, segment: &Segment, prefix: &[Value]) -> Result<Option<Source>> {
     let columns = table.layout().key_positions(segment)?;
-    if segment.is_outside(&columns, prefix) {
+    if segment.is_outside(&columns, prefix)? {
         return Ok(None);
     }
     match table.layout().key_order(segment)? {

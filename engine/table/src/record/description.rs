@@ -1,11 +1,10 @@
 //! The encoding of a file's description in the log: what recovery expects of the file before it
 //! opens it, and what the file's contents are, so that plans need not open it.
 
-use crate::layout::columns::ROW_NUMBER_COLUMN;
 use crate::segments::names::FileKind;
-use nacre_segment::{OrderBounds, Segment};
+use nacre_segment::{Known, OrderBounds, Segment};
 use nacre_types::bytes::{Reader, Write};
-use nacre_types::{Error, Result, Value, invariant, limits};
+use nacre_types::{Error, Result, invariant, limits};
 
 /// The run that a segment belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,12 +40,24 @@ pub(crate) struct Description {
     /// The run that it belongs to; only of segments, and missing for those written before segments
     /// were in runs.
     pub run: Option<RunPlace>,
+    /// What is in the file; missing in logs of earlier versions, whose files are opened to know it.
+    pub contents: Option<Contents>,
+}
+
+/// What the log knows of the contents of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Contents {
+    /// Uncompressed size of its values, in bytes.
+    pub raw_bytes: u64,
+    /// Ids of its columns, in file order.
+    pub columns: Vec<u32>,
 }
 
 /// Flags of a description.
 const ORDER_BOUNDS: u8 = 1;
 const HIGHEST_ROW_NUMBER: u8 = 2;
 const RUN: u8 = 4;
+const CONTENTS: u8 = 8;
 
 /// The stored number of a kind of file. Never reused.
 fn code_of(kind: FileKind) -> u8 {
@@ -62,21 +73,41 @@ fn code_of(kind: FileKind) -> u8 {
 impl Description {
     /// Describes a complete file.
     pub fn of(kind: FileKind, file: &Segment) -> Description {
-        let numbered = file.column_index(ROW_NUMBER_COLUMN).filter(|_| kind == FileKind::Segment);
-        let highest = numbered.map(|at| &file.columns()[at].max);
+        let known = file.known();
+        debug_assert!(
+            known.greatest.is_none() || kind == FileKind::Segment,
+            "file {} has row numbers and is no segment",
+            file.id()
+        );
         Description {
             kind,
             number: file.id(),
-            bytes: file.bytes(),
-            footer_checksum: file.footer_checksum(),
-            rows: file.rows() as u32,
-            order_bounds: file.order_bounds().cloned(),
-            highest_row_number: match highest {
-                Some(Value::Int(number)) => u64::try_from(*number).ok(),
-                _ => None,
-            },
+            bytes: known.bytes,
+            footer_checksum: known.footer_checksum,
+            rows: known.rows as u32,
+            order_bounds: known.order_bounds.clone(),
+            highest_row_number: known.greatest,
             run: None,
+            contents: Some(Contents { raw_bytes: known.raw_bytes, columns: known.columns.clone() }),
         }
+    }
+
+    /// What readers must know of the file before they open it; `None` if the log does not say all
+    /// of it.
+    pub fn known(&self) -> Option<Known> {
+        let Contents { raw_bytes, columns } = self.contents.clone()?;
+        if self.kind == FileKind::Segment && self.order_bounds.is_none() {
+            return None;
+        }
+        Some(Known {
+            rows: self.rows as usize,
+            bytes: self.bytes,
+            footer_checksum: self.footer_checksum,
+            raw_bytes,
+            order_bounds: self.order_bounds.clone(),
+            columns,
+            greatest: self.highest_row_number,
+        })
     }
 
     /// Describes a segment of a run.
@@ -87,7 +118,9 @@ impl Description {
 
     /// Whether both describe the same file, whatever run it is in: a segment may change its run.
     pub fn is_of_same_file(&self, other: &Description) -> bool {
-        Description { run: None, ..self.clone() } == Description { run: None, ..other.clone() }
+        let both = self.contents.as_ref().zip(other.contents.as_ref());
+        let plain = |file: &Description| Description { run: None, contents: None, ..file.clone() };
+        both.is_none_or(|(own, other)| own == other) && plain(self) == plain(other)
     }
 
     /// Checks that a file is the one described.
@@ -142,7 +175,8 @@ pub(super) fn put_description(out: &mut Vec<u8>, description: &Description) {
     let bounds = if description.order_bounds.is_some() { ORDER_BOUNDS } else { 0 };
     let highest = if description.highest_row_number.is_some() { HIGHEST_ROW_NUMBER } else { 0 };
     let run = if description.run.is_some() { RUN } else { 0 };
-    fields.put_u8(bounds | highest | run);
+    let contents = if description.contents.is_some() { CONTENTS } else { 0 };
+    fields.put_u8(bounds | highest | run | contents);
     if let Some(OrderBounds { first, last }) = &description.order_bounds {
         fields.put_bytes(first);
         fields.put_bytes(last);
@@ -153,6 +187,11 @@ pub(super) fn put_description(out: &mut Vec<u8>, description: &Description) {
     if let Some(RunPlace { number, level }) = description.run {
         fields.put_varint(number);
         fields.put_varint(u64::from(level));
+    }
+    if let Some(Contents { raw_bytes, columns }) = &description.contents {
+        fields.put_varint(*raw_bytes);
+        fields.put_varint(columns.len() as u64);
+        columns.iter().for_each(|id| fields.put_varint(u64::from(*id)));
     }
     out.put_bytes(&fields);
     debug_assert!(
@@ -173,7 +212,7 @@ pub(super) fn read_description(reader: &mut Reader<'_>) -> Result<Description> {
     let (number, bytes, footer_checksum) = (fields.varint()?, fields.varint()?, fields.u64()?);
     let rows = fields.count(limits::MAX_SEGMENT_ROWS)? as u32;
     let flags = fields.u8()?;
-    if flags & !(ORDER_BOUNDS | HIGHEST_ROW_NUMBER | RUN) != 0 {
+    if flags & !(ORDER_BOUNDS | HIGHEST_ROW_NUMBER | RUN | CONTENTS) != 0 {
         return Err(fields.corrupt("unknown flags"));
     }
     let order_bounds = match flags & ORDER_BOUNDS != 0 {
@@ -193,6 +232,10 @@ pub(super) fn read_description(reader: &mut Reader<'_>) -> Result<Description> {
         }),
         false => None,
     };
+    let contents = match flags & CONTENTS != 0 {
+        true => Some(read_contents(&mut fields)?),
+        false => None,
+    };
     if run.is_some() && kind != FileKind::Segment {
         return Err(fields.corrupt("a run of something other than segments"));
     }
@@ -206,5 +249,16 @@ pub(super) fn read_description(reader: &mut Reader<'_>) -> Result<Description> {
         order_bounds,
         highest_row_number,
         run,
+        contents,
     })
+}
+
+fn read_contents(fields: &mut Reader<'_>) -> Result<Contents> {
+    let raw_bytes = fields.varint()?;
+    let count = fields.count(limits::MAX_SEGMENT_COLUMNS)?;
+    let mut columns = Vec::new();
+    for _ in 0..count {
+        columns.push(fields.count(u32::MAX as usize)? as u32);
+    }
+    Ok(Contents { raw_bytes, columns })
 }

@@ -70,6 +70,10 @@ fn description() -> Description {
         order_bounds: Some(OrderBounds { first: vec![1, 2], last: vec![1, 2, 3] }),
         highest_row_number: Some(300),
         run: Some(RunPlace { number: 2, level: 5 }),
+        contents: Some(super::description::Contents {
+            raw_bytes: 90_000,
+            columns: vec![1, 2, u32::MAX],
+        }),
     }
 }
 
@@ -108,6 +112,7 @@ fn sample() -> Vec<u8> {
         order_bounds: None,
         highest_row_number: None,
         run: None,
+        contents: None,
         ..description()
     };
     describe(&mut out, place, &undescribed);

@@ -108,7 +108,7 @@ fn segment_files(
     options: &StoreOptions,
     replay: &Replay,
 ) -> SegmentFiles {
-    let cache = BlockCache::new(options.cache_bytes);
+    let cache = BlockCache::with_footers(options.cache_bytes, options.metadata_bytes);
     let bitmaps = BitmapCache::new(options.bitmap_bytes);
     SegmentFiles::new(store.clone(), log.clone(), cache, bitmaps, replay.next().segment)
 }

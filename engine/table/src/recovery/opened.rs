@@ -1,31 +1,33 @@
-//! Opens the files that records name, and checks that what the records say of segments is possible.
+//! Opens the files that records name: those that they describe completely when they are first read.
+//! Checks that what the records say of segments is possible.
 //! Changes nothing that a reader sees, so that it may fail and be done again.
 
-use crate::index::hash::table::HashTable;
+use crate::index::definition::Index;
+use crate::index::hash::table::{HashTable, check_types as hash_types};
 use crate::options::StoreOptions;
 use crate::record::{Description, KeySet, NewTable, RunPlace};
 use crate::recovery::partition::SegmentChanges;
 use crate::recovery::replay::{Replay, ReplayedTable};
-use crate::segments::files::SegmentFiles;
+use crate::segments::files::{SegmentFiles, missing};
 use crate::segments::names::FileKind;
-use crate::segments::part::parts_of;
+use crate::segments::part::{check_part_types, parts_of};
 use crate::segments::state::SegmentState;
 use crate::table::partition::Partition;
 use crate::table::run::{find_overlap, one_run};
 use crate::table::segment_list::SegmentList;
 use crate::table::version::Table;
-use nacre_segment::Segment;
-use nacre_types::hash::Set;
-use nacre_types::{Error, Result, Timestamp, Value};
+use nacre_segment::{CheckColumns, ColumnMeta, Segment};
+use nacre_types::hash::{Map, Set};
+use nacre_types::{DataType, Error, Result, Timestamp};
 use roaring::RoaringBitmap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What the records change in tables, with the files open.
+/// What the records change in tables, with the files.
 pub(super) struct Opened {
     /// In the order of [`Replay::tables`].
     pub tables: Vec<OpenedTable>,
-    /// Names of the files opened.
+    /// Names of the files.
     pub names: Set<String>,
 }
 
@@ -69,19 +71,26 @@ pub(super) fn open_files(
     options: &StoreOptions,
     at: Timestamp,
 ) -> Result<Opened> {
-    let mut opening = Opening { replay, files, options, at, names: Set::default() };
+    let there = files.names()?;
+    let mut opening = Opening { replay, files, there, options, at, names: Set::default() };
     let placed = replay.placed();
     let mut tables = Vec::new();
     for replayed in replay.tables() {
         let mut partitions = Vec::with_capacity(replayed.segments.len());
+        let checks = Checks::of(&replayed.table);
         for (partition, changes) in replayed.table.partitions().iter().zip(&replayed.segments) {
             let place = replayed.table.place(partition);
             let placed = placed.get(&place).map_or(&[][..], Vec::as_slice);
-            partitions.push(opening.open_partition(replayed, partition, changes, placed)?);
+            partitions.push(opening.open_partition(
+                replayed,
+                (partition, &checks),
+                changes,
+                placed,
+            )?);
         }
         for (number, hashes) in &replayed.hashes {
             let partition = replayed.table.partition(*number);
-            let opened = opening.open_hashes(&replayed.table, partition, hashes)?;
+            let opened = opening.open_hashes(&replayed.table, (partition, &checks), hashes)?;
             partitions[*number as usize].hashes.extend(opened);
         }
         tables.push(OpenedTable { partitions });
@@ -89,10 +98,15 @@ pub(super) fn open_files(
     Ok(Opened { tables, names: opening.names })
 }
 
+/// The partition of a file, and what the file must look like.
+type Within<'a> = (&'a Partition, &'a Checks);
+
 /// Opens the files that records name.
 struct Opening<'a> {
     replay: &'a Replay,
     files: &'a SegmentFiles,
+    /// Names of the files in the store, unless each is opened at once.
+    there: Option<Set<String>>,
     options: &'a StoreOptions,
     at: Timestamp,
     /// Names of the files opened.
@@ -104,11 +118,11 @@ impl Opening<'_> {
     fn open_partition(
         &mut self,
         replayed: &ReplayedTable,
-        partition: &Partition,
+        within: Within<'_>,
         changes: &SegmentChanges,
         placed: &[&Description],
     ) -> Result<OpenedPartition> {
-        let table = &*replayed.table;
+        let (table, partition) = (&*replayed.table, within.0);
         let list = partition.segments();
         let moved = moved(&list, changes, placed)?;
         let mut opened = OpenedPartition {
@@ -125,7 +139,7 @@ impl Opening<'_> {
         };
         moved.into_iter().for_each(|(run, state)| put(run, state));
         for (id, deleted) in &changes.added {
-            let state = self.open_segment(table, partition, *id, deleted.clone())?;
+            let state = self.open_segment(table, within, *id, deleted.clone())?;
             // One without a run, as old logs have, is a run of its own.
             let described = self.replay.described(*id).and_then(|(_, file)| file.run);
             let alone = || one_run(std::iter::once(&*state.segment), self.options);
@@ -144,7 +158,7 @@ impl Opening<'_> {
             opened.runs.push((RunPlace { number, level }, states));
         }
         if replayed.base.is_some() {
-            self.open_parts(table, partition, changes, &mut opened)?;
+            self.open_parts(table, within, changes, &mut opened)?;
         }
         debug_assert!(
             opened.dropped.len() == changes.dropped.len(),
@@ -157,16 +171,16 @@ impl Opening<'_> {
     fn open_parts(
         &mut self,
         table: &Table,
-        partition: &Partition,
+        within: Within<'_>,
         changes: &SegmentChanges,
         opened: &mut OpenedPartition,
     ) -> Result<()> {
-        let list = partition.segments();
+        let list = within.0.segments();
         for (id, parts) in self.replay.parts(table) {
             let listed = list.segment(id).filter(|state| state.is_current());
             let Some(state) = listed.filter(|_| !changes.dropped.contains(&id)) else { continue };
             for part in parts.iter().filter(|part| table.has_index(part.index)) {
-                let file = self.open_file(FileKind::Part, part.file, table, partition)?;
+                let file = self.open_file(FileKind::Part, part.file, table, within)?;
                 check_part(table, &state.segment, &file)?;
                 opened.parts.push((state.clone(), file));
             }
@@ -174,24 +188,39 @@ impl Opening<'_> {
         Ok(())
     }
 
-    /// Opens a file, which must be the one that the log describes if it describes one. `corrupt` if
-    /// the log names it for two purposes: its removal would end both.
+    /// A file, which must be the one that the log describes if it describes one. `corrupt` if it is
+    /// missing, or if the log names it for two purposes: its removal would end both.
     fn open_file(
         &mut self,
         kind: FileKind,
         number: u64,
         table: &Table,
-        partition: &Partition,
+        (partition, checks): Within<'_>,
     ) -> Result<Arc<Segment>> {
-        let file = self.files.open(kind, number, table.schema())?;
-        if let Some((place, description)) = self.replay.described(number) {
-            if *place != table.place(partition) {
-                return Err(Error::corrupt(format!(
-                    "log: file {number} is described in one partition and listed in another"
-                )));
-            }
-            description.check(kind, &file)?;
+        if self.there.as_ref().is_some_and(|there| !there.contains(&kind.name(number))) {
+            return Err(missing(&kind.name(number), table.schema()));
         }
+        let described = self.replay.described(number);
+        if described.is_some_and(|(place, _)| *place != table.place(partition)) {
+            return Err(Error::corrupt(format!(
+                "log: file {number} is described in one partition and listed in another"
+            )));
+        }
+        let described = described.map(|(_, description)| description);
+        let check = if kind == FileKind::Hashes { &checks.hashes } else { &checks.rows };
+        let later = match described.filter(|description| description.kind == kind) {
+            Some(description) => self.files.described(description, table.schema(), check)?,
+            None => None,
+        };
+        let file = match later {
+            Some(file) => file,
+            None => {
+                let file = self.files.open(kind, number, table.schema())?;
+                described.map_or(Ok(()), |description| description.check(kind, &file))?;
+                check(file.name(), &file.columns()?)?;
+                file
+            }
+        };
         let next = self.replay.next().segment;
         debug_assert!(number < next, "file {number} has a number that is free");
         debug_assert!(file.id() == number, "file {number} is opened as {}", file.id());
@@ -208,12 +237,11 @@ impl Opening<'_> {
     fn open_segment(
         &mut self,
         table: &Table,
-        partition: &Partition,
+        within: Within<'_>,
         id: u64,
         deleted: RoaringBitmap,
     ) -> Result<Arc<SegmentState>> {
-        let segment = self.open_file(FileKind::Segment, id, table, partition)?;
-        check_columns(table, &segment)?;
+        let segment = self.open_file(FileKind::Segment, id, table, within)?;
         check_deleted(&segment, &deleted)?;
         let bounds = table.layout().order_bounds(&segment);
         // Nothing is known of the age of the rows: they may be as new as the commit.
@@ -226,16 +254,16 @@ impl Opening<'_> {
         }
         for part in self.replay.parts_of(table, id) {
             if table.has_index(part.index) {
-                state.add_parts(&self.open_file(FileKind::Part, part.file, table, partition)?);
+                state.add_parts(&self.open_file(FileKind::Part, part.file, table, within)?);
             }
         }
         for index in table.indexes() {
             if let Some(part) = state.part(index.id()) {
-                part.check(index.types(), index.name(), state.segment.rows())?;
+                part.check_shape(index.types(), index.name(), state.segment.rows())?;
             }
         }
         state.keep_parts(|index| table.has_index(index));
-        see_row_numbers(table, partition, &state)?;
+        see_row_numbers(table, within.0, &state)?;
         Ok(Arc::new(state))
     }
 
@@ -243,7 +271,7 @@ impl Opening<'_> {
     fn open_hashes(
         &mut self,
         table: &Table,
-        partition: &Partition,
+        within: Within<'_>,
         hashes: &NewTable,
     ) -> Result<Option<Arc<HashTable>>> {
         if let KeySet::Index(id) = hashes.keys
@@ -254,7 +282,7 @@ impl Opening<'_> {
         debug_assert!(!hashes.files.is_empty(), "a hash table without files is replayed");
         let mut files = Vec::with_capacity(hashes.files.len());
         for number in &hashes.files {
-            files.push(self.open_file(FileKind::Hashes, *number, table, partition)?);
+            files.push(self.open_file(FileKind::Hashes, *number, table, within)?);
         }
         Ok(Some(Arc::new(HashTable::new(hashes.keys, files, hashes.segments.clone())?)))
     }
@@ -298,18 +326,43 @@ fn moved(
     Ok(moved)
 }
 
+/// What the footers of a table's files must look like, checked when one is read.
+struct Checks {
+    /// Of segments and index parts.
+    rows: Arc<CheckColumns>,
+    /// Of hash tables.
+    hashes: Arc<CheckColumns>,
+}
+
+impl Checks {
+    fn of(table: &Table) -> Checks {
+        let name = table.schema().name.clone();
+        let columns: Map<u32, DataType> =
+            table.layout().segment_columns().iter().map(|c| (c.id, c.data_type)).collect();
+        let index = |index: &Index| (index.id(), index.name().to_string(), index.types().to_vec());
+        let indexes: Vec<_> = table.indexes().iter().map(index).collect();
+        let rows = move |file: &str, found: &[ColumnMeta]| {
+            check_types(&name, &columns, file, found)?;
+            indexes
+                .iter()
+                .try_for_each(|(id, name, types)| check_part_types(file, found, *id, types, name))
+        };
+        Checks { rows: Arc::new(rows), hashes: Arc::new(hash_types) }
+    }
+}
+
 /// Checks that a segment's columns have the types in the table's schema.
-fn check_columns(table: &Table, segment: &Segment) -> Result<()> {
-    for column in table.layout().segment_columns() {
-        let Some(index) = segment.column_index(column.id) else { continue };
-        let stored = segment.columns()[index].data_type;
-        if stored.physical() != column.data_type.physical() {
+fn check_types(
+    table: &str,
+    columns: &Map<u32, DataType>,
+    file: &str,
+    found: &[ColumnMeta],
+) -> Result<()> {
+    for ColumnMeta { id, data_type, .. } in found {
+        let Some(expected) = columns.get(id) else { continue };
+        if data_type.physical() != expected.physical() {
             return Err(Error::corrupt(format!(
-                "segment {}: column {} has type {stored}, table {} expects {}",
-                segment.name(),
-                column.id,
-                table.schema().name,
-                column.data_type
+                "segment {file}: column {id} has type {data_type}, table {table} expects {expected}"
             )));
         }
     }
@@ -334,14 +387,13 @@ fn see_row_numbers(table: &Table, partition: &Partition, state: &SegmentState) -
         return Ok(());
     }
     let segment = &state.segment;
-    let columns = table.layout().key_positions(segment)?;
-    match columns.first().map(|column| &segment.columns()[*column].max) {
-        Some(Value::Int(highest)) => partition.saw_row_number(*highest),
-        Some(Value::Null) if segment.rows() == 0 => Ok(()),
-        highest => Err(Error::corrupt(format!(
-            "segment {}: {highest:?} is not a row number",
-            segment.name()
-        ))),
+    match segment.known().greatest {
+        Some(highest) => {
+            // A number beyond `i64` becomes negative, which no partition gives out.
+            partition.saw_row_number(highest as i64)
+        }
+        None if segment.rows() == 0 => Ok(()),
+        None => Err(Error::corrupt(format!("segment {}: no row numbers", segment.name()))),
     }
 }
 
@@ -350,7 +402,7 @@ fn check_part(table: &Table, segment: &Segment, file: &Arc<Segment>) -> Result<(
     for part in parts_of(file) {
         let index = table.indexes().iter().find(|index| index.id() == part.index());
         if let Some(index) = index {
-            part.check(index.types(), index.name(), segment.rows())?;
+            part.check_shape(index.types(), index.name(), segment.rows())?;
         }
     }
     Ok(())

@@ -4,7 +4,7 @@
 use nacre_column::{Form, Values};
 use nacre_segment::{ColumnMeta, Segment};
 use nacre_types::hash::{Map, Set};
-use nacre_types::{Value, key};
+use nacre_types::{Result, Value, key};
 use std::sync::{Mutex, PoisonError};
 
 /// If a block's values occur this often on average, the block has most of the column's distinct
@@ -35,7 +35,7 @@ impl DistinctValues {
     /// The estimate for a column.
     pub fn of(&self, segment: &Segment, column: usize, meta: &ColumnMeta) -> Estimate {
         debug_assert!(
-            segment.columns().get(column).is_some_and(|own| own.id == meta.id),
+            segment.column_ids().get(column) == Some(&meta.id),
             "bounds of column {} are taken for those of column {column}",
             meta.id
         );
@@ -52,7 +52,7 @@ impl DistinctValues {
 
 fn estimate(segment: &Segment, column: usize, meta: &ColumnMeta) -> Estimate {
     let rows = segment.rows() as f64;
-    if let Some(values) = segment.dictionary_values(column) {
+    if let Ok(Some(values)) = segment.dictionary_values(column) {
         return Estimate { distinct: values as f64, complete: true };
     }
     // Narrow bounds: every value in between probably occurs.
@@ -78,15 +78,15 @@ fn estimate(segment: &Segment, column: usize, meta: &ColumnMeta) -> Estimate {
             (0..len).map(|row| values.get(row)).collect::<Set<_>>().len()
         }
     };
-    if distinct * OFTEN < len && !is_clustered(segment, column) {
+    if distinct * OFTEN < len && !is_clustered(segment, column).unwrap_or(true) {
         return Estimate { distinct: distinct as f64, complete: true };
     }
     Estimate { distinct: rows * distinct as f64 / len.max(1) as f64, complete: false }
 }
 
 /// Whether blocks hold disjoint values, as in a sorted column.
-fn is_clustered(segment: &Segment, column: usize) -> bool {
-    let (first, last) = (segment.zone(column, 0), segment.zone(column, segment.blocks() - 1));
+fn is_clustered(segment: &Segment, column: usize) -> Result<bool> {
+    let (first, last) = (segment.zone(column, 0)?, segment.zone(column, segment.blocks() - 1)?);
     let apart = || matches!((key::integer(&first.max), key::integer(&last.min)), (Some(a), Some(b)) if a <= b);
-    segment.blocks() > 1 && apart()
+    Ok(segment.blocks() > 1 && apart())
 }

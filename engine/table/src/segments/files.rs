@@ -1,11 +1,16 @@
 //! Files in the format of segments: writing them some blocks at a time, syncing, opening and
 //! removing them.
 
+use crate::layout::columns::ROW_NUMBER_COLUMN;
+use crate::record::Description;
 use crate::segments::bitmap_cache::BitmapCache;
 use crate::segments::names::FileKind;
 use nacre_host::{LocalFile, LocalStore};
 use nacre_log::Log;
-use nacre_segment::{BlockCache, Identity, Segment, SegmentBuilder, SegmentWriter};
+use nacre_segment::{
+    BlockCache, CheckColumns, FileSource, Identity, Segment, SegmentBuilder, SegmentWriter,
+};
+use nacre_types::hash::Set;
 use nacre_types::{Error, ErrorKind, Result, TableId, TableSchema, invariant};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,20 +69,54 @@ impl SegmentFiles {
         Identity { database: self.log.database_id(), table, number }
     }
 
+    /// Names of the files in the store; `None` if another instance removes files of it.
+    pub fn names(&self) -> Result<Option<Set<String>>> {
+        match self.log.is_read_only() {
+            true => Ok(None),
+            false => Ok(Some(self.store.list()?.into_iter().collect())),
+        }
+    }
+
+    /// A file of a table as the log describes it; `None` if it must be read to know enough of it.
+    /// The first read fails with `corrupt` if it is another file, and with what `check` finds. It is
+    /// opened then, but at once if another instance may remove it: an open file can still be read.
+    ///
+    /// # Errors
+    /// `corrupt` if a file that is opened at once is missing.
+    pub fn described(
+        &self,
+        description: &Description,
+        table: &TableSchema,
+        check: &Arc<CheckColumns>,
+    ) -> Result<Option<Arc<Segment>>> {
+        let Some(known) = description.known() else { return Ok(None) };
+        let name = description.kind.name(description.number);
+        let identity = self.identity(table.id, description.number);
+        let source = match self.log.is_read_only() {
+            true => FileSource::Open(self.open_file(&name, table)?),
+            false => FileSource::Named(self.store.clone()),
+        };
+        let (cache, check) = (self.cache.clone(), check.clone());
+        let file = Segment::described(source, &name, known, identity, cache, check);
+        debug_assert!(description.kind.number(file.name()) == Some(file.id()), "file {name}");
+        Ok(Some(Arc::new(file)))
+    }
+
+    fn open_file(&self, name: &str, table: &TableSchema) -> Result<Arc<dyn LocalFile>> {
+        self.store.open(name).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => missing(name, table),
+            _ => error,
+        })
+    }
+
     /// Opens a file of a table that the log names. `corrupt` if it is missing or another file.
     pub fn open(&self, kind: FileKind, number: u64, table: &TableSchema) -> Result<Arc<Segment>> {
         debug_assert!(FileKind::LOGGED.contains(&kind), "the log names no file of kind {kind:?}");
         let name = kind.name(number);
-        let file = self.store.open(&name).map_err(|e| match e.kind() {
-            ErrorKind::NotFound => {
-                let table = &table.name;
-                Error::corrupt(format!("segment {name} of table {table} is missing"))
-            }
-            _ => e,
-        })?;
+        let file = self.open_file(&name, table)?;
         let file = Segment::open(file, &name, number, self.cache.clone())?;
         file.check_identity(&self.identity(table.id, number))?;
-        Ok(Arc::new(file))
+        Ok(Arc::new(with_row_numbers(kind, file)?))
     }
 
     /// Starts a file.
@@ -92,7 +131,7 @@ impl SegmentFiles {
         let number = self.take_number();
         let writer = builder.with_identity(self.identity(table, number)).into_writer()?;
         let name = kind.name(number);
-        Ok(SegmentFile { number, rows, file: self.store.create(&name)?, name, writer })
+        Ok(SegmentFile { kind, number, rows, file: self.store.create(&name)?, name, writer })
     }
 
     /// Writes a whole segment of a table and syncs it. The caller removes it if its commit fails.
@@ -145,9 +184,21 @@ impl SegmentFiles {
     }
 }
 
+/// The error for a file that the log names and that is not there.
+pub(crate) fn missing(name: &str, table: &TableSchema) -> Error {
+    let table = &table.name;
+    Error::corrupt(format!("segment {name} of table {table} is missing"))
+}
+
+/// Remembers the highest hidden row number of a segment, which its description needs.
+fn with_row_numbers(kind: FileKind, file: Segment) -> Result<Segment> {
+    if kind == FileKind::Segment { file.with_greatest_of(ROW_NUMBER_COLUMN) } else { Ok(file) }
+}
+
 /// A file being written. No record names it yet: if left behind, it is an orphan that the next
 /// start removes.
 struct SegmentFile {
+    kind: FileKind,
     number: u64,
     /// Rows pushed to its builder.
     rows: usize,
@@ -165,6 +216,7 @@ impl SegmentFile {
         self.file.sync()?;
         let cache = files.cache.clone();
         let segment = Segment::open(self.file.clone(), &self.name, self.number, cache)?;
+        let segment = with_row_numbers(self.kind, segment)?;
         invariant!(
             segment.rows() == self.rows,
             "file {} of {} rows has {}",

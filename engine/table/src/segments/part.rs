@@ -10,7 +10,7 @@
 use crate::layout::columns::{PartColumn, column_of_part};
 use crate::layout::sorted_keys::SortedKeys;
 use nacre_column::{Scalar, Values};
-use nacre_segment::Segment;
+use nacre_segment::{ColumnMeta, Segment};
 use nacre_types::{DataType, Error, IndexId, Result, Value};
 use std::sync::Arc;
 
@@ -33,8 +33,8 @@ pub(crate) struct Part {
 /// The index parts in a file.
 pub(crate) fn parts_of(file: &Arc<Segment>) -> Vec<Arc<Part>> {
     let mut parts: Vec<Part> = Vec::new();
-    for (at, column) in file.columns().iter().enumerate() {
-        let Some((index, kind)) = column_of_part(column.id) else { continue };
+    for (at, id) in file.column_ids().iter().enumerate() {
+        let Some((index, kind)) = column_of_part(*id) else { continue };
         match (kind, parts.last_mut()) {
             (PartColumn::RowNumbers, _) => parts.push(Part {
                 index,
@@ -52,6 +52,36 @@ pub(crate) fn parts_of(file: &Arc<Segment>) -> Vec<Arc<Part>> {
         }
     }
     parts.into_iter().map(Arc::new).collect()
+}
+
+/// Fails with `corrupt` if columns of the part of an index in a file have other types than the
+/// index's.
+pub(crate) fn check_part_types(
+    file: &str,
+    columns: &[ColumnMeta],
+    index: IndexId,
+    types: &[DataType],
+    index_name: &str,
+) -> Result<()> {
+    for column in columns {
+        let found = column.data_type;
+        let is_right = match column_of_part(column.id).filter(|(of, _)| *of == index) {
+            Some((_, PartColumn::RowNumbers)) => found == DataType::UInt32,
+            Some((_, PartColumn::Filter)) => found == DataType::UInt16,
+            Some((_, PartColumn::Key(key))) => {
+                types.get(key).is_none_or(|expected| found.physical() == expected.physical())
+            }
+            None => true,
+        };
+        if !is_right {
+            return Err(invalid_part(file, index_name));
+        }
+    }
+    Ok(())
+}
+
+fn invalid_part(file: &str, index_name: &str) -> Error {
+    Error::corrupt(format!("segment {file}: not a valid part of index {index_name}"))
 }
 
 impl Part {
@@ -76,29 +106,40 @@ impl Part {
     }
 
     /// Whether the file can hold the part of an index with columns of these types for a segment of
-    /// `rows` rows.
-    pub fn fits(&self, types: &[DataType], rows: usize) -> bool {
-        let columns = self.file.columns();
-        self.keys.len() == types.len()
-            && self
-                .keys
-                .iter()
-                .zip(types)
-                .all(|(at, t)| columns[*at].data_type.physical() == t.physical())
+    /// `rows` rows. Reads its footer.
+    pub fn fits(&self, types: &[DataType], rows: usize) -> Result<bool> {
+        Ok(self.has_shape(types, rows) && self.has_types(types, &self.file.columns()?))
+    }
+
+    /// Whether the part has as many rows and key columns as that of an index for a segment.
+    fn has_shape(&self, types: &[DataType], rows: usize) -> bool {
+        self.keys.len() == types.len() && self.file.rows() == rows
+    }
+
+    /// Whether columns of the file have the types of an index's part.
+    fn has_types(&self, types: &[DataType], columns: &[ColumnMeta]) -> bool {
+        debug_assert!(self.rows < columns.len(), "a part in {} columns", columns.len());
+        let mut keys = self.keys.iter().zip(types);
+        keys.all(|(at, t)| columns[*at].data_type.physical() == t.physical())
             && columns[self.rows].data_type == DataType::UInt32
             && self.filter.is_none_or(|at| columns[at].data_type == DataType::UInt16)
-            && self.file.rows() == rows
+    }
+
+    /// Fails with `corrupt` unless the part is one of an index, as far as is known without reading
+    /// its file.
+    pub fn check_shape(&self, types: &[DataType], index_name: &str, rows: usize) -> Result<()> {
+        match self.has_shape(types, rows) {
+            true => Ok(()),
+            false => Err(invalid_part(self.file.name(), index_name)),
+        }
     }
 
     /// Fails with `corrupt` unless [`Part::fits`].
     pub fn check(&self, types: &[DataType], index_name: &str, rows: usize) -> Result<()> {
-        if self.fits(types, rows) {
-            return Ok(());
+        match self.fits(types, rows)? {
+            true => Ok(()),
+            false => Err(invalid_part(self.file.name(), index_name)),
         }
-        Err(Error::corrupt(format!(
-            "segment {}: not a valid part of index {index_name}",
-            self.file.name()
-        )))
     }
 
     /// Whether the segment may hold a key without nulls, according to its bounds and the filter.
@@ -114,7 +155,7 @@ impl Part {
             !values.iter().any(Value::is_null),
             "filters leave out keys with nulls, like {values:?}"
         );
-        if self.file.is_outside(&self.keys, values) {
+        if self.file.is_outside(&self.keys, values)? {
             return Ok(false);
         }
         match self.filter {

@@ -157,11 +157,12 @@ impl SegmentState {
         }
     }
 
-    /// Bytes of the footers of its file and of the separate files of its parts.
-    pub(crate) fn metadata_bytes(&self) -> usize {
+    /// Bytes of what is known of its file and of the separate files of its parts without their
+    /// footers.
+    pub(crate) fn handle_bytes(&self) -> usize {
         let parts = self.parts.read().unwrap_or_else(PoisonError::into_inner);
         let others = parts.iter().filter(|part| part.file().id() != self.id());
-        self.segment.memory_bytes() + others.map(|part| part.file().memory_bytes()).sum::<usize>()
+        self.segment.handle_bytes() + others.map(|part| part.file().handle_bytes()).sum::<usize>()
     }
 
     /// Bytes of its delete bitmaps.

@@ -76,14 +76,19 @@ impl Run {
         self.states.iter().any(|state| state.claims().is_any())
     }
 
-    /// Bytes of its lists, of the bounds of its segments, and of the directories made so far.
+    /// Bytes of its lists, of the handles and bounds of its segments, and of the directories made so
+    /// far.
     pub fn memory_bytes(&self) -> usize {
-        let bounds = |state: &Arc<SegmentState>| {
-            size_of::<SegmentState>() + state.bounds().first.len() + state.bounds().last.len()
+        let listed_state = |state: &Arc<SegmentState>| {
+            let bounds = state.bounds();
+            size_of::<SegmentState>()
+                + state.handle_bytes()
+                + bounds.first.len()
+                + bounds.last.len()
         };
         let listed = size_of::<Arc<SegmentState>>() + size_of::<(u64, u32)>();
         let known = self.directories.read().unwrap_or_else(PoisonError::into_inner);
-        self.states.iter().map(bounds).sum::<usize>()
+        self.states.iter().map(listed_state).sum::<usize>()
             + self.states.len() * listed
             + known.iter().map(|(_, _, directory)| directory.memory_bytes()).sum::<usize>()
     }

@@ -32,7 +32,9 @@ impl ColumnSummary {
             rows += segment.rows() as u64;
             let Some(at) = segment.column_index(id) else { continue };
             known = true;
-            let meta = &segment.columns()[at];
+            // The statement that reads the rows will report the damage.
+            let Ok(columns) = segment.columns() else { continue };
+            let meta = &columns[at];
             nulls += meta.null_count;
             if !meta.min.is_null() {
                 bounds = Some(match bounds {

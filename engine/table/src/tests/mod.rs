@@ -12,6 +12,7 @@ mod forged;
 mod half_done;
 mod indexes;
 mod keyed;
+mod lazy;
 mod loads;
 mod long_rows;
 mod memory;

@@ -161,6 +161,8 @@ pub fn plan(seed: u64) -> Plan {
         *Random::with_purpose(seed, "segment bytes").pick(&[1_000, 5_000, 50_000, 1 << 20]);
     let load_rest = *Random::with_purpose(seed, "load rest").pick(&[0, 0, 2, 256]);
     let bulk_rows = *Random::with_purpose(seed, "bulk rows").pick(&[1, 2, 5, 20, 1 << 14]);
+    let metadata_bytes =
+        *Random::with_purpose(seed, "footers").pick(&[0, 4_000, 4_000, 30_000, 1 << 20, 1 << 20]);
     let mut options = Options {
         load_rest,
         bulk_rows,
@@ -171,6 +173,7 @@ pub fn plan(seed: u64) -> Plan {
         },
         memory_limit: 64 << 20,
         cache_bytes: *random.pick(&[0, 4 << 10, 1 << 20]),
+        metadata_bytes,
         segment_rows: *random.pick(&[3, 8, 30, 200, 2_000]),
         segment_bytes,
         merge_from,
@@ -222,6 +225,7 @@ pub fn plan(seed: u64) -> Plan {
             .flat_map(|phase| &mut phase.scripts)
             .for_each(|script| script.prepares = prepared.percent(60));
     }
+    fail_first_reads(seed, &mut phases);
     let tables = setups(seed, indexed);
     Plan {
         seed,
@@ -238,6 +242,21 @@ impl Plan {
     /// a session of its own.
     pub fn is_limited(&self) -> bool {
         self.options.rowstore_bytes != Options::SHARE
+    }
+}
+
+/// Makes files in the format of segments fail when they are opened to be read.
+fn fail_first_reads(seed: u64, phases: &mut [Phase]) {
+    let mut random = Random::with_purpose(seed, "first reads");
+    if !random.percent(25) {
+        return;
+    }
+    for phase in phases {
+        for _ in 0..random.below(4) {
+            let call = Some(*random.pick(&[Call::Open, Call::Open, Call::Read]));
+            let (class, nth) = (Some(Class::Segment), random.below(30));
+            phase.faults.push(Fault { call, class, nth, kind: FaultKind::Fail });
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::expr::{self, compare_values};
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_table::Zone;
-use nacre_types::{DataType, Value};
+use nacre_types::{DataType, Result, Value};
 
 /// A condition on zone maps. It may hold for a block without a matching row, but never fails for
 /// one with a matching row.
@@ -38,22 +38,36 @@ impl Prune {
 
     /// Whether `rows` rows with these zones can hold a matching row. It can if a part of the rows
     /// can, with narrower zones.
-    pub fn may_match(&self, rows: usize, zone: &dyn Fn(usize) -> Zone) -> bool {
-        match self {
+    pub fn may_match(&self, rows: usize, zone: &dyn Fn(usize) -> Result<Zone>) -> Result<bool> {
+        Ok(match self {
             Prune::Compare { column, op, value } => {
-                let zone = zone(*column);
+                let zone = zone(*column)?;
                 !zone.min.is_null() && compare(*op, &zone, value)
             }
             Prune::In { column, values } => {
-                let zone = zone(*column);
+                let zone = zone(*column)?;
                 !zone.min.is_null() && values.iter().any(|v| compare(BinaryOp::Equal, &zone, v))
             }
-            Prune::IsNull { column, negated: false } => zone(*column).null_count > 0,
-            Prune::IsNull { column, negated: true } => (zone(*column).null_count as usize) < rows,
-            Prune::Any(list) => list.iter().any(|p| p.may_match(rows, zone)),
-            Prune::All(list) => list.iter().all(|p| p.may_match(rows, zone)),
+            Prune::IsNull { column, negated: false } => zone(*column)?.null_count > 0,
+            Prune::IsNull { column, negated: true } => (zone(*column)?.null_count as usize) < rows,
+            Prune::Any(list) => {
+                for prune in list {
+                    if prune.may_match(rows, zone)? {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
+            Prune::All(list) => {
+                for prune in list {
+                    if !prune.may_match(rows, zone)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
             Prune::Nothing => false,
-        }
+        })
     }
 }
 

@@ -74,12 +74,13 @@ pub(in crate::scan) fn build(
     let mut bounds = Vec::new();
     let chosen = Statistics::default();
     let chooser = RowSource::new(spec, view.share(), Locators::Leave, context);
-    for morsel in chooser.morsels(view, usize::MAX, &Context { statistics: &chosen, ..*context }) {
+    let choosing = Context { statistics: &chosen, ..*context };
+    for morsel in chooser.morsels(view, usize::MAX, &choosing)? {
         let mut source = RowSource::of_morsel(spec, &morsel, context);
         source
             .start_small(limit.map_or(limits::VECTOR_ROWS, |rows| (rows as usize).max(FIRST_ROWS)));
         let (mut low, mut high) = match &morsel {
-            Morsel::Blocks { view, blocks } => source.bounds(view, blocks, first).unzip(),
+            Morsel::Blocks { view, blocks } => source.bounds(view, blocks, first)?.unzip(),
             _ => (None, None),
         };
         if order.descending {

@@ -3,7 +3,7 @@
 use super::columns::StoredColumns;
 use crate::expr;
 use nacre_table::{SegmentView, Span};
-use nacre_types::Value;
+use nacre_types::{Result, Value};
 
 /// The least and greatest values of a column in these blocks, where null is the least; `None`
 /// without blocks.
@@ -12,17 +12,17 @@ pub(in crate::scan) fn bounds(
     view: &SegmentView,
     blocks: &[usize],
     column: usize,
-) -> Option<(Value, Value)> {
+) -> Result<Option<(Value, Value)>> {
     let mut bounds: Option<(Value, Value)> = None;
     for block in blocks {
-        let zone = columns.zone(view, column, Span::Block(*block));
+        let zone = columns.zone(view, column, Span::Block(*block))?;
         let low = if zone.null_count > 0 { Value::Null } else { zone.min };
         bounds = Some(match bounds {
             None => (low, zone.max),
             Some((min, max)) => (least(min, low), greatest(max, zone.max)),
         });
     }
-    bounds
+    Ok(bounds)
 }
 
 /// The lesser of two values; null is the least.

@@ -18,6 +18,7 @@ use crate::expr::{self, ActiveRows};
 use crate::join_filter::RuntimeFilters;
 use nacre_column::Batch;
 use nacre_table::{MemoryScan, RowLocator, Segment, SegmentView, Span, TableView};
+use nacre_types::plant::{self, Bug};
 use nacre_types::{Result, Value, limits};
 
 /// Whether to create locators for rows in memory. Those of segments follow from row numbers.
@@ -162,16 +163,21 @@ impl RowSource {
         view: &SegmentView,
         blocks: &[usize],
         column: usize,
-    ) -> Option<(Value, Value)> {
+    ) -> Result<Option<(Value, Value)>> {
         bounds::bounds(self.reader.columns(), view, blocks, column)
     }
 
     /// Divides the input into morsels of about `rows` rows, in scan order.
-    pub fn morsels(self, view: TableView, rows: usize, context: &Context<'_>) -> Vec<Morsel> {
+    pub fn morsels(
+        self,
+        view: TableView,
+        rows: usize,
+        context: &Context<'_>,
+    ) -> Result<Vec<Morsel>> {
         let at_once = rows.div_ceil(limits::BLOCK_ROWS).max(1);
         let mut morsels = Vec::new();
         for segment in &view.segments {
-            let Some(mut current) = self.open(segment.clone(), context) else { continue };
+            let Some(mut current) = self.open(segment.clone(), context)? else { continue };
             current.blocks.reverse();
             let cut = current.blocks.chunks(at_once);
             morsels.extend(
@@ -179,7 +185,7 @@ impl RowSource {
             );
         }
         morsels.extend(view.memories().into_iter().map(Morsel::Memory));
-        morsels
+        Ok(morsels)
     }
 
     /// The next rows that pass, with a selection if other rows of the range do not.
@@ -211,7 +217,7 @@ impl RowSource {
                     self.counted = rows.saturating_sub(deleted);
                     context.statistics.segments_read.add(1);
                 }
-                Some(view) => self.current = self.open(view, context),
+                Some(view) => self.current = self.open(view, context)?,
                 None => match self.next_found(context)? {
                     None => return self.next_memory(context),
                     found => return Ok(found),
@@ -236,8 +242,11 @@ impl RowSource {
     }
 
     /// Chooses the blocks of a segment to read; `None` if there are none.
-    fn open(&self, view: SegmentView, context: &Context<'_>) -> Option<Current> {
+    fn open(&self, view: SegmentView, context: &Context<'_>) -> Result<Option<Current>> {
         let (segment, columns) = (&*view.segment, self.reader.columns());
+        if plant::is(Bug::LostOpen) && segment.ensure_opened().is_err() {
+            return Ok(None);
+        }
         let total = segment.blocks();
         let statistics = context.statistics;
         let may_match = |span| {
@@ -246,16 +255,16 @@ impl RowSource {
         };
         let mut blocks = match self.prune.is_open() {
             true => (0..total).collect(),
-            false => matching_blocks(segment, may_match),
+            false => matching_blocks(segment, may_match)?,
         };
         statistics.blocks_skipped.add(total - blocks.len());
         if blocks.is_empty() {
             statistics.segments_skipped.add(1);
-            return None;
+            return Ok(None);
         }
         statistics.segments_read.add(1);
         blocks.reverse();
-        Some(Current { view, blocks, at: 0, end: 0 })
+        Ok(Some(Current { view, blocks, at: 0, end: 0 }))
     }
 
     /// Reads the next range of a block; `None` when none of its rows passes.
@@ -266,7 +275,7 @@ impl RowSource {
     ) -> Result<Option<(Batch, Origin)>> {
         if current.at >= current.end {
             let Some(block) = current.blocks.pop() else { return Ok(None) };
-            if !self.reader.may_match(&current.view, block) {
+            if !self.reader.may_match(&current.view, block)? {
                 context.statistics.blocks_skipped.add(1);
                 return Ok(None);
             }
@@ -334,13 +343,24 @@ impl RowSource {
 
 /// The blocks of a segment whose zones match: those of the segment and of groups of blocks are
 /// tested first, because most segments, and most groups of others, usually do not.
-fn matching_blocks(segment: &Segment, may_match: impl Fn(Span) -> bool) -> Vec<usize> {
-    let total = segment.blocks();
-    if total == 0 || total > 1 && !may_match(Span::Segment) {
-        return Vec::new();
+fn matching_blocks(
+    segment: &Segment,
+    may_match: impl Fn(Span) -> Result<bool>,
+) -> Result<Vec<usize>> {
+    let (total, groups) = (segment.blocks(), segment.groups());
+    let mut matching = Vec::new();
+    if total == 0 || total > 1 && !may_match(Span::Segment)? {
+        return Ok(matching);
     }
-    let groups = segment.groups();
-    let is_kept = |group: &usize| groups == 1 || may_match(Span::Group(*group));
-    let kept = (0..groups).filter(is_kept).flat_map(|group| segment.blocks_of(Span::Group(group)));
-    kept.filter(|block| may_match(Span::Block(*block))).collect()
+    for group in 0..groups {
+        if groups > 1 && !may_match(Span::Group(group))? {
+            continue;
+        }
+        for block in segment.blocks_of(Span::Group(group)) {
+            if may_match(Span::Block(block))? {
+                matching.push(block);
+            }
+        }
+    }
+    Ok(matching)
 }

@@ -81,9 +81,13 @@ impl SegmentReader {
     }
 
     /// Whether the zones of a block allow a row that passes the filters of joins above.
-    pub(in crate::scan) fn may_match(&self, view: &SegmentView, block: usize) -> bool {
-        let zone = |column| self.columns.zone(view, column, Span::Block(block));
-        self.runtime.0.iter().all(|(column, filter)| filter.may_match(&zone(*column)))
+    pub(in crate::scan) fn may_match(&self, view: &SegmentView, block: usize) -> Result<bool> {
+        for (column, filter) in &self.runtime.0 {
+            if !filter.may_match(&self.columns.zone(view, *column, Span::Block(block))?) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Loads the columns of a block that will certainly be decoded into the cache, in one read.

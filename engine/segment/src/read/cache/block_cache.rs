@@ -1,5 +1,6 @@
 //! The cache that the segments of a database share.
 
+use super::footers::Footers;
 use super::queues::Queues;
 use super::slots::{Page, Slots};
 use crate::sync::Mutex;
@@ -11,16 +12,38 @@ pub struct BlockCache {
     limit_bytes: usize,
     read_bytes: AtomicU64,
     queues: Mutex<Queues>,
+    footers: Footers,
 }
 
 impl BlockCache {
-    /// Creates a cache of at most `limit_bytes`.
+    /// Creates a cache of at most `limit_bytes` of blocks, and of any number of footers.
     pub fn new(limit_bytes: usize) -> Arc<BlockCache> {
+        BlockCache::with_footers(limit_bytes, usize::MAX)
+    }
+
+    /// Creates a cache of at most `limit_bytes` of blocks and `footer_bytes` of footers. Footers in
+    /// use may exceed the limit.
+    pub fn with_footers(limit_bytes: usize, footer_bytes: usize) -> Arc<BlockCache> {
         Arc::new(BlockCache {
             limit_bytes,
             read_bytes: AtomicU64::new(0),
             queues: Mutex::new(Queues::new(limit_bytes)),
+            footers: Footers::new(footer_bytes),
         })
+    }
+
+    /// Bytes of the footers in memory.
+    pub fn footer_bytes(&self) -> usize {
+        self.footers.bytes()
+    }
+
+    /// Number of segments whose footer is in memory.
+    pub fn opened_segments(&self) -> usize {
+        self.footers.count_all()
+    }
+
+    pub(crate) fn footers(&self) -> &Footers {
+        &self.footers
     }
 
     /// The limit passed to [`BlockCache::new`].

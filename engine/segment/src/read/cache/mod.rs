@@ -9,6 +9,7 @@
 //! Lock order: queues before slots.
 
 mod block_cache;
+mod footers;
 #[cfg(test)]
 #[cfg(feature = "loom")]
 mod models;
@@ -19,4 +20,5 @@ mod slots;
 mod tests;
 
 pub use block_cache::BlockCache;
+pub(crate) use footers::{FooterCell, Pinned, Weigh};
 pub(crate) use slots::{Page, Pages, Purpose, SLOT_BYTES, Slots};

@@ -16,9 +16,9 @@
 
 use crate::layout::columns::{HASH_COLUMN, PLACE_COLUMN};
 use crate::record::{KeySet, NewTable};
-use nacre_segment::{ColumnSpec, Segment, SegmentBuilder};
+use nacre_segment::{ColumnMeta, ColumnSpec, Segment, SegmentBuilder};
 use nacre_types::{DataType, Error, Result, Value, invariant};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Position of the hash column.
 pub(crate) const HASH: usize = 0;
@@ -36,8 +36,8 @@ pub(crate) struct HashTable {
     keys: KeySet,
     /// At least one, in hash order.
     files: Vec<Arc<Segment>>,
-    /// The greatest hash of each file.
-    lasts: Vec<i64>,
+    /// The greatest hash of each file, once one was looked for.
+    lasts: OnceLock<Vec<i64>>,
     /// The segments it covers, indexed by their number in the table. Some may be gone.
     segments: Vec<u64>,
 }
@@ -72,29 +72,37 @@ pub(crate) fn file_builder() -> SegmentBuilder {
 }
 
 impl HashTable {
-    /// Bytes of the footers of its files.
-    pub fn metadata_bytes(&self) -> usize {
-        self.files.iter().map(|file| file.memory_bytes()).sum()
+    /// Bytes of what is known of its files without their footers.
+    pub fn handle_bytes(&self) -> usize {
+        self.files.iter().map(|file| file.handle_bytes()).sum()
     }
 
-    /// Creates a table from its files. `corrupt` if they are not hash table files.
+    /// Creates a table from its files, which are not read. `corrupt` if they are not hash table
+    /// files.
     pub fn new(keys: KeySet, files: Vec<Arc<Segment>>, segments: Vec<u64>) -> Result<HashTable> {
         invariant!(!files.is_empty(), "a hash table without files");
-        let mut lasts = Vec::with_capacity(files.len());
         for file in &files {
-            let ids: Vec<_> = file.columns().iter().map(|c| (c.id, c.data_type)).collect();
-            if ids != [(HASH_COLUMN, DataType::Int64), (PLACE_COLUMN, DataType::Int64)] {
-                return Err(Error::corrupt(format!("{}: not a hash table file", file.name())));
+            if file.column_ids() != [HASH_COLUMN, PLACE_COLUMN] {
+                return Err(no_table(file.name()));
             }
-            // A file without rows has no hashes.
-            lasts.push(if let Value::Int(last) = file.columns()[HASH].max {
-                last
-            } else {
-                i64::MIN
-            });
         }
-        debug_assert!(lasts.len() == files.len(), "{} of {} files end", lasts.len(), files.len());
-        Ok(HashTable { keys, files, lasts, segments })
+        Ok(HashTable { keys, files, lasts: OnceLock::new(), segments })
+    }
+
+    /// The greatest hash of each file.
+    fn lasts(&self) -> Result<&[i64]> {
+        if let Some(lasts) = self.lasts.get() {
+            return Ok(lasts);
+        }
+        let mut lasts = Vec::with_capacity(self.files.len());
+        for file in &self.files {
+            let columns = file.columns()?;
+            check_types(file.name(), &columns)?;
+            // A file without rows has no hashes.
+            lasts.push(if let Value::Int(last) = columns[HASH].max { last } else { i64::MIN });
+        }
+        debug_assert!(lasts.len() == self.files.len(), "{} files end", lasts.len());
+        Ok(self.lasts.get_or_init(|| lasts))
     }
 
     /// The key set it covers.
@@ -131,7 +139,7 @@ impl HashTable {
     /// Visits the entries of a hash: the segment's number and the position in the segment.
     pub fn find(&self, hash: u64, mut visit: impl FnMut(usize, u32)) -> Result<()> {
         let wanted = Value::Int(stored(hash));
-        let first = self.lasts.partition_point(|last| *last < stored(hash));
+        let first = self.lasts()?.partition_point(|last| *last < stored(hash));
         for file in &self.files[first..] {
             let Some(mut row) = file.find_even(HASH, stored(hash))? else { return Ok(()) };
             loop {
@@ -156,6 +164,19 @@ impl HashTable {
         }
         Ok(())
     }
+}
+
+/// Fails with `corrupt` unless these are the columns of a file of a hash table.
+pub(crate) fn check_types(file: &str, columns: &[ColumnMeta]) -> Result<()> {
+    let is_integer = |column: &ColumnMeta| column.data_type == DataType::Int64;
+    match columns.len() == 2 && columns.iter().all(is_integer) {
+        true => Ok(()),
+        false => Err(no_table(file)),
+    }
+}
+
+fn no_table(file: &str) -> Error {
+    Error::corrupt(format!("{file}: not a hash table file"))
 }
 
 /// The error for an entry with an impossible segment number.
