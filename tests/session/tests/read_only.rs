@@ -111,3 +111,49 @@ fn a_reader_needs_a_database_and_no_writer() {
     assert!(reader.refresh().unwrap());
     assert_eq!(rows(&mut reader.session(), "select * from t order by id").unwrap(), ["1", "2"]);
 }
+
+/// Files of segments, index parts and hash tables.
+fn data_files(path: &Path) -> Vec<String> {
+    let mut names = names(path);
+    names.retain(|name| !name.starts_with("log-") && !name.starts_with("snap-"));
+    names.retain(|name| name.contains('-'));
+    names
+}
+
+#[test]
+fn a_reader_reads_files_that_its_writer_removed() {
+    let place = Folder::new("removed");
+    let db = folder(place.path()).unwrap();
+    let mut writer = db.session();
+    run(&mut writer, "create table t (id int primary key, n int, u int unique, key (n))").unwrap();
+    for start in [0, 500] {
+        let values: Vec<String> =
+            (start..start + 500).map(|id| format!("({id}, {}, {id})", id % 7)).collect();
+        run(&mut writer, &format!("insert into t values {}", values.join(", "))).unwrap();
+        run(&mut writer, "optimize table t flush").unwrap();
+    }
+    // Footers are read anew for each use, long after the files were removed.
+    let options = Options { read_only: true, metadata_bytes: 0, ..Options::default() };
+    let reader = open_folder_beside(place.path()).unwrap();
+    let reader = block_on(Database::open(reader, options)).unwrap();
+    let before = data_files(place.path());
+    run(&mut writer, "delete from t where id < 10; optimize table t full").unwrap();
+    while db.maintain(nacredb::Budget::Steps(9)).unwrap() {}
+    let after = data_files(place.path());
+    let is_there = |name: &&String| after.contains(name);
+    assert_eq!(before.iter().filter(is_there).count(), 0, "{before:?} are still there");
+    let mut s = reader.session();
+    let expect = |s: &mut _, all: &str, few: &str, one: &[&str]| {
+        assert_eq!(rows(s, "select count(*), sum(u) from t").unwrap(), [all]);
+        assert_eq!(rows(s, "select count(*) from t where n = 3").unwrap(), [few]);
+        assert_eq!(rows(s, "select n from t where id = 3").unwrap(), one);
+        assert_eq!(rows(s, "select id from t where u = 777").unwrap(), ["777"]);
+    };
+    for _ in 0..2 {
+        expect(&mut s, "1000|499500", "143", &["3"]);
+    }
+    assert_eq!(reader.check().unwrap(), Vec::<String>::new());
+    assert!(reader.refresh().unwrap());
+    expect(&mut s, "990|499455", "142", &[]);
+    assert_eq!(reader.check().unwrap(), Vec::<String>::new());
+}

@@ -177,6 +177,35 @@ fn a_missing_file_is_told_when_the_database_opens() {
 }
 
 #[test]
+fn a_file_that_is_lost_or_exchanged_later_is_told_by_its_first_read() {
+    let files = filled(false);
+    let store = Store::open(nacre_testing::host(files.clone()), small()).unwrap();
+    let table = store.table("t").unwrap();
+    let name_of = |at: usize| table.segments()[at].segment.name().to_string();
+    let (lost, other) = (name_of(200), name_of(300));
+    files.remove(&lost).unwrap();
+    let is_told = |error: nacre_types::Error, what: &str| {
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        assert!(error.message().contains(&lost) && error.message().contains(what), "{error}");
+    };
+    for _ in 0..2 {
+        is_told(store.get(&table, &key(4_007), &[2]).unwrap_err(), "is missing");
+        is_told(scan(&store.begin().unwrap().view(&table)).unwrap_err(), "is missing");
+    }
+    let findings = store.check().unwrap();
+    assert!(findings.iter().any(|finding| finding.contains(&lost)), "{findings:?}");
+    // Another valid file of the same table in its place.
+    let file = files.open(&other).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read(&mut [ReadRange { offset: 0, buffer: &mut bytes }]).unwrap();
+    files.create(&lost).unwrap().write(0, &bytes).unwrap();
+    is_told(store.get(&table, &key(4_007), &[2]).unwrap_err(), "not");
+    let findings = store.check().unwrap();
+    assert!(findings.iter().any(|finding| finding.contains(&lost)), "{findings:?}");
+    assert_eq!(store.get(&table, &key(6_007), &[2]).unwrap(), Some(vec![Value::Int(6_007)]));
+}
+
+#[test]
 fn footers_in_memory_are_bounded() {
     let files = filled(false);
     let limit = 20_000;
