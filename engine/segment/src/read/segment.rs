@@ -11,6 +11,7 @@ use crate::identity::{Identity, Known, OrderBounds};
 use nacre_column::kernel::Predicate;
 use nacre_column::{Bitmap, Scalar, Vector};
 use nacre_host::{LocalFile, LocalStore};
+use nacre_types::limits::MAX_SEGMENT_ROWS;
 use nacre_types::{Error, ErrorKind, Result, Value};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -86,6 +87,8 @@ impl Segment {
         cache: Arc<BlockCache>,
         check: Arc<CheckColumns>,
     ) -> Segment {
+        debug_assert!(known.rows <= MAX_SEGMENT_ROWS, "{name} has {} rows", known.rows);
+        debug_assert!(known.greatest.is_none() || known.rows > 0, "the greatest of no rows");
         let footer = Arc::<FooterCell<Opened>>::default();
         let (name, id) = (name.into(), identity.number);
         let expected = Some(Expected { identity, check });
@@ -135,7 +138,7 @@ impl Segment {
     /// Fails with `corrupt`, with both descriptions, unless the file is the one described.
     fn check_known(&self, found: &Known) -> Result<()> {
         let known = &self.known;
-        debug_assert!(known.rows <= nacre_types::limits::MAX_SEGMENT_ROWS, "rows of a segment");
+        debug_assert!(known.rows <= MAX_SEGMENT_ROWS, "rows of a segment");
         match known.is_of_same_file(found) {
             true => Ok(()),
             false => Err(Error::corrupt(format!(
@@ -244,6 +247,11 @@ impl Segment {
         self.opened().map(Columns)
     }
 
+    /// Whether the file has columns at these positions.
+    fn has_columns(&self, columns: &[usize]) -> bool {
+        columns.iter().all(|column| *column < self.known.columns.len())
+    }
+
     /// Position of the column with this id.
     pub fn column_index(&self, id: u32) -> Option<usize> {
         self.known.columns.iter().position(|known| *known == id)
@@ -256,16 +264,19 @@ impl Segment {
 
     /// Number of values in a column's dictionary, if it has one.
     pub fn dictionary_values(&self, column: usize) -> Result<Option<usize>> {
+        debug_assert!(self.has_columns(&[column]), "column {column} of {}", self.name);
         Ok(self.opened()?.dictionary_values(column))
     }
 
     /// Bounds and null count of a block.
     pub fn zone(&self, column: usize, block: usize) -> Result<Zone> {
+        debug_assert!(self.has_columns(&[column]), "column {column} of {}", self.name);
         Ok(self.opened()?.zone(column, block))
     }
 
     /// Decodes one value and nothing else.
     pub fn get(&self, column: usize, row: usize) -> Result<Value> {
+        debug_assert!(self.has_columns(&[column]), "column {column} of {}", self.name);
         self.opened()?.get(column, row)
     }
 
@@ -277,30 +288,35 @@ impl Segment {
         count: usize,
         see: &mut dyn FnMut(Scalar<'_>) -> Result<()>,
     ) -> Result<()> {
+        debug_assert!(self.has_columns(&[column]), "column {column} of {}", self.name);
         self.opened()?.each(column, start, count, see)
     }
 
     /// Retains those of the ascending `rows` whose value equals `value` in key order. `value` must
     /// have the column's type. Seeks each row.
     pub fn retain_equal(&self, column: usize, value: &Value, rows: &mut Vec<u32>) -> Result<()> {
+        debug_assert!(self.has_columns(&[column]), "column {column} of {}", self.name);
         self.opened()?.retain_equal(column, value, rows)
     }
 
     /// Decodes the rows at ascending positions, which may repeat. Seeks them if few rows of a block
     /// are wanted.
     pub fn take(&self, column: usize, rows: &[u32]) -> Result<Vector> {
+        debug_assert!(self.has_columns(&[column]), "column {column} of {}", self.name);
         self.opened()?.take(column, rows)
     }
 
     /// Like [`Segment::take`], for a scan that visits every block in turn: keeps no block cached
     /// longer than [`Segment::decode`] does.
     pub fn take_in_scan(&self, column: usize, rows: &[u32]) -> Result<Vector> {
+        debug_assert!(self.has_columns(&[column]), "column {column} of {}", self.name);
         self.opened()?.take_in_scan(column, rows)
     }
 
     /// Decodes a range of rows, in dictionary or constant form if the block has one. Intended for
     /// ranges inside one block: one that spans several costs a copy.
     pub fn decode(&self, column: usize, start: usize, len: usize) -> Result<Vector> {
+        debug_assert!(self.has_columns(&[column]), "column {column} of {}", self.name);
         self.opened()?.decode(column, start, len)
     }
 
@@ -313,12 +329,18 @@ impl Segment {
         start: usize,
         len: usize,
     ) -> Result<Bitmap> {
+        debug_assert!(self.has_columns(&[column]), "column {column} of {}", self.name);
         self.opened()?.filter(column, predicate, start, len)
     }
 
     /// Loads blocks, given as (column, block), and their dictionaries into the cache: in one call
     /// to the store, neighbours as one range. A scan calls this ahead of decoding.
     pub fn load(&self, column_blocks: &[(usize, usize)]) -> Result<()> {
+        debug_assert!(
+            column_blocks.iter().all(|(column, _)| self.has_columns(&[*column])),
+            "blocks {column_blocks:?} of {}",
+            self.name
+        );
         self.opened()?.load(column_blocks)
     }
 
@@ -339,18 +361,21 @@ impl Segment {
     /// `hash` is [`hash_bytes`](nacre_types::hash::hash_bytes) of the encoded key
     /// ([`nacre_types::key`]), which has no null.
     pub fn may_have(&self, filter: usize, hash: u64) -> Result<bool> {
+        debug_assert!(self.has_columns(&[filter]), "filter {filter} of {}", self.name);
         self.opened()?.may_have(filter, hash)
     }
 
     /// Finds the row with exactly this key; the first one of several. The file must be sorted
     /// ascending by `key_columns`.
     pub fn search(&self, key_columns: &[usize], key: &[Value]) -> Result<Option<usize>> {
+        debug_assert!(self.has_columns(key_columns), "columns {key_columns:?} of {}", self.name);
         self.opened()?.search(key_columns, key)
     }
 
     /// Like [`Segment::search`], for callers that read the row next: also prefetches its other
     /// columns.
     pub fn search_to_read(&self, key_columns: &[usize], key: &[Value]) -> Result<Option<usize>> {
+        debug_assert!(self.has_columns(key_columns), "columns {key_columns:?} of {}", self.name);
         self.opened()?.search_to_read(key_columns, key)
     }
 
@@ -358,6 +383,7 @@ impl Segment {
     /// prefix; the number of rows if there is none. The file must be sorted ascending by
     /// `key_columns`.
     pub fn lower_bound(&self, key_columns: &[usize], key_prefix: &[Value]) -> Result<usize> {
+        debug_assert!(self.has_columns(key_columns), "columns {key_columns:?} of {}", self.name);
         self.opened()?.lower_bound(key_columns, key_prefix)
     }
 
@@ -368,12 +394,14 @@ impl Segment {
         key_columns: &[usize],
         key_prefix: &[Value],
     ) -> Result<(usize, usize)> {
+        debug_assert!(self.has_columns(key_columns), "columns {key_columns:?} of {}", self.name);
         self.opened()?.equal_range(key_columns, key_prefix)
     }
 
     /// Whether a row has this key, comparing only the columns of the key. `false` past the last
     /// row.
     pub fn is_key(&self, row: usize, key_columns: &[usize], key: &[Value]) -> Result<bool> {
+        debug_assert!(self.has_columns(key_columns), "columns {key_columns:?} of {}", self.name);
         self.opened()?.is_key(row, key_columns, key)
     }
 
@@ -387,11 +415,13 @@ impl Segment {
         key_prefix: &[Value],
         from: usize,
     ) -> Result<usize> {
+        debug_assert!(self.has_columns(key_columns), "columns {key_columns:?} of {}", self.name);
         self.opened()?.upper_bound(key_columns, key_prefix, from)
     }
 
     /// Finds the first row with a value in an ascending column of 64-bit integers without nulls.
     pub fn find_even(&self, column: usize, value: i64) -> Result<Option<usize>> {
+        debug_assert!(self.has_columns(&[column]), "column {column} of {}", self.name);
         self.opened()?.find_even(column, value)
     }
 
@@ -402,6 +432,8 @@ impl Segment {
         key_columns: &[usize],
         key: &[Value],
     ) -> Result<Option<usize>> {
+        debug_assert!(self.has_columns(&[order]), "column {order} of {}", self.name);
+        debug_assert!(self.has_columns(key_columns), "columns {key_columns:?} of {}", self.name);
         self.opened()?.search_in_order(order, key_columns, key)
     }
 
@@ -413,16 +445,20 @@ impl Segment {
         key_columns: &[usize],
         key: &[Value],
     ) -> Result<usize> {
+        debug_assert!(self.has_columns(&[order]), "column {order} of {}", self.name);
+        debug_assert!(self.has_columns(key_columns), "columns {key_columns:?} of {}", self.name);
         self.opened()?.lower_bound_in_order(order, key_columns, key)
     }
 
     /// The row at a position in key order.
     pub fn row_in_order(&self, order: usize, at: usize) -> Result<usize> {
+        debug_assert!(self.has_columns(&[order]), "column {order} of {}", self.name);
         self.opened()?.row_in_order(order, at)
     }
 
     /// Whether the bounds of the first key column exclude a key.
     pub fn is_outside(&self, key_columns: &[usize], key: &[Value]) -> Result<bool> {
+        debug_assert!(self.has_columns(key_columns), "columns {key_columns:?} of {}", self.name);
         Ok(self.opened()?.is_outside(key_columns, key))
     }
 

@@ -96,6 +96,7 @@ impl Description {
     /// of it.
     pub fn known(&self) -> Option<Known> {
         let Contents { raw_bytes, columns } = self.contents.clone()?;
+        debug_assert!(self.rows as usize <= limits::MAX_SEGMENT_ROWS, "{} rows", self.rows);
         if self.kind == FileKind::Segment && self.order_bounds.is_none() {
             return None;
         }
@@ -260,5 +261,6 @@ fn read_contents(fields: &mut Reader<'_>) -> Result<Contents> {
     for _ in 0..count {
         columns.push(fields.count(u32::MAX as usize)? as u32);
     }
+    debug_assert!(columns.len() == count, "{} of {count} columns", columns.len());
     Ok(Contents { raw_bytes, columns })
 }

@@ -128,6 +128,7 @@ impl Part {
     /// Fails with `corrupt` unless the part is one of an index, as far as is known without reading
     /// its file.
     pub fn check_shape(&self, types: &[DataType], index_name: &str, rows: usize) -> Result<()> {
+        debug_assert!(!types.is_empty(), "index {index_name} has no columns");
         match self.has_shape(types, rows) {
             true => Ok(()),
             false => Err(invalid_part(self.file.name(), index_name)),

@@ -231,6 +231,7 @@ fn footers_in_memory_are_bounded() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods)]
 fn readers_of_evicted_footers_agree_with_writers() {
     let files = filled(false);
     let options = StoreOptions { metadata_bytes: 5_000, ..small() };

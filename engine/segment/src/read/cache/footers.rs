@@ -50,7 +50,7 @@ enum Evicted {
     InUse,
     /// There was none.
     Nothing,
-    /// This footer of so many bytes.
+    /// This footer, and its size in bytes.
     Footer(Box<dyn Send>, usize),
 }
 
@@ -163,6 +163,10 @@ impl<F: Weigh> Evict for FooterCell<F> {
         match taken {
             Some(counted) => {
                 let bytes = counted.bytes;
+                debug_assert!(
+                    counted.total.bytes.load(Ordering::Relaxed) >= bytes,
+                    "{bytes} bytes"
+                );
                 Evicted::Footer(Box::new(counted), bytes)
             }
             None => Evicted::Nothing,

@@ -74,6 +74,7 @@ pub(crate) fn file_builder() -> SegmentBuilder {
 impl HashTable {
     /// Bytes of what is known of its files without their footers.
     pub fn handle_bytes(&self) -> usize {
+        debug_assert!(!self.files.is_empty(), "a hash table without files");
         self.files.iter().map(|file| file.handle_bytes()).sum()
     }
 
