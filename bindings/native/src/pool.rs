@@ -5,7 +5,8 @@
 //! run tasks.
 
 use crate::background::BackgroundThread;
-use nacre_host::{Background, BackgroundTask, Parallelism};
+use crate::run::block_on;
+use nacre_host::{Background, BackgroundTask, Fetch, Parallelism, Resident, Result};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::num::NonZero;
@@ -152,6 +153,10 @@ impl Parallelism for ThreadPool {
 
     fn width(&self) -> usize {
         self.width
+    }
+
+    fn wait(&self, fetch: Fetch<'_>) -> Option<Result<Resident>> {
+        Some(block_on(fetch))
     }
 
     fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {

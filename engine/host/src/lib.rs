@@ -4,11 +4,14 @@
 //!
 //! Contract: every implementation passes the suite in `tests/contract`.
 
+pub mod fetched;
 pub mod memory;
+mod residency;
 
 use core::time::Duration;
 /// The error types of every interface, re-exported so that an implementation needs no other crate.
-pub use nacre_types::{Error, ErrorKind, Result};
+pub use nacre_types::{Error, ErrorKind, Missing, Reason, Result};
+pub use residency::{Fetch, Resident};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -90,6 +93,14 @@ pub trait LocalStore: Send + Sync {
     fn ran_short(&self) -> bool {
         false
     }
+    /// Makes ranges of files resident, coalesced as the store sees fit, and keeps them so until the
+    /// guard is dropped. Called for what reads missed ([`Error::missing`]), hence never if all bytes
+    /// are there.
+    fn fetch<'a>(&'a self, missing: &'a [Missing]) -> Fetch<'a> {
+        let file = missing.first().map_or("", |missing| &*missing.file);
+        let error = Error::io(format!("the store of {file} cannot fetch"));
+        Box::pin(std::future::ready(Err(error)))
+    }
 }
 
 /// One range of a batched read: `offset` in the file and the buffer to fill completely.
@@ -109,7 +120,8 @@ pub trait LocalFile: Send + Sync {
         Ok(self.len()? == 0)
     }
     /// Reads many ranges in one call. A range past the end is a `corrupt` error: the file is
-    /// shorter than it was when it was written. A failed read is an `io` error.
+    /// shorter than it was when it was written. A failed read is an `io` error. A read of bytes that
+    /// are not there is [`Error::not_resident`] with all of them, and nothing is read.
     fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()>;
     /// Writes at an offset, extending the file if needed (a hole reads as zeroes; an empty write
     /// extends nothing). Not durable until [`LocalFile::sync`].
@@ -151,6 +163,11 @@ pub trait Parallelism: Send + Sync {
     /// Runs `task(0)`, …, `task(count - 1)`, each once, possibly concurrently. Returns when all
     /// have finished.
     fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync));
+    /// Waits for a fetch, blocking the thread; `None` where threads must not block, unless it is
+    /// ready at once.
+    fn wait(&self, fetch: Fetch<'_>) -> Option<Result<Resident>> {
+        residency::without_waiting(fetch)
+    }
     /// Starts a task that runs beside its callers each time it is woken. `None` if the host cannot
     /// do that: callers then run background work themselves.
     fn background(&self, task: BackgroundTask) -> Option<Box<dyn Background>> {

@@ -1,11 +1,12 @@
 //! A host without surprises: time advances by a microsecond per look, randomness counts up through
 //! a hash, tasks run one after another.
 
-use nacre_host::{Clock, Entropy, Host, LocalStore, Parallelism};
+use nacre_host::{Clock, Entropy, Fetch, Host, LocalStore, Parallelism, Resident, Result};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
 
 /// Clock, entropy and parallelism that are the same in every run.
 pub struct Fixed(AtomicU64);
@@ -41,6 +42,18 @@ impl Parallelism for Fixed {
     fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
         (0..count).for_each(task);
     }
+    fn wait(&self, fetch: Fetch<'_>) -> Option<Result<Resident>> {
+        Some(wait(fetch))
+    }
+}
+
+/// Waits for a fetch by asking for it again and again.
+pub fn wait(mut fetch: Fetch<'_>) -> Result<Resident> {
+    loop {
+        if let Poll::Ready(outcome) = fetch.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return outcome;
+        }
+    }
 }
 
 /// The threads of a host, without its background thread.
@@ -52,6 +65,9 @@ impl Parallelism for Callers {
     }
     fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
         self.0.run(count, task);
+    }
+    fn wait(&self, fetch: Fetch<'_>) -> Option<Result<Resident>> {
+        self.0.wait(fetch)
     }
 }
 

@@ -5,14 +5,16 @@
 //! `nacre-types` and `nacre-host` only, so that every crate above those can use it; fixtures that
 //! need a table or a session live with the tests of the crate that has them.
 
+mod absent;
 mod fault_store;
 mod fixed;
 mod random;
 mod schema;
 mod watched;
 
+pub use absent::Absent;
 pub use fault_store::FaultStore;
-pub use fixed::{Fixed, host, without_background};
+pub use fixed::{Fixed, host, wait, without_background};
 pub use random::{Random, WORDS};
 pub use schema::column;
 pub use watched::{Call, Watched};

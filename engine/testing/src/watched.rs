@@ -1,7 +1,7 @@
 //! A store that asks a test before each call: to let it pass, to refuse it, or to do something else
 //! first, such as letting another transaction run at exactly this moment.
 
-use nacre_host::{LocalFile, LocalStore, ReadRange, Result};
+use nacre_host::{Fetch, LocalFile, LocalStore, Missing, ReadRange, Result};
 use std::sync::Arc;
 
 /// A call that is about to happen.
@@ -91,6 +91,9 @@ impl LocalStore for Watched {
     fn remove(&self, name: &str) -> Result<()> {
         (self.before)(name, Call::Remove)?;
         self.files.remove(name)
+    }
+    fn fetch<'a>(&'a self, missing: &'a [Missing]) -> Fetch<'a> {
+        self.files.fetch(missing)
     }
 }
 

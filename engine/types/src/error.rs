@@ -1,6 +1,8 @@
 //! The engine's only error type. Kinds are few and public; each implies what the caller should do.
 
 use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// Coarse classification of an error. Rust and TypeScript have the same set with the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -131,6 +133,18 @@ pub enum Reason {
     LogGone,
     /// The database was opened only to be read.
     ReadOnly,
+    /// A read met bytes that are not there: [`Error::missing`] names them. The operation that failed
+    /// can be repeated once they were fetched.
+    NotResident,
+}
+
+/// Ranges of a file that are not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The name of the file.
+    pub file: Arc<str>,
+    /// Ranges in bytes: ascending, and apart.
+    pub ranges: Vec<Range<u64>>,
 }
 
 /// A position in SQL text.
@@ -152,6 +166,7 @@ struct Inner {
     hint: Option<String>,
     table: Option<String>,
     key: Option<String>,
+    missing: Option<Missing>,
 }
 
 /// An error: a kind, a message and optional details. One pointer wide.
@@ -180,6 +195,7 @@ impl Error {
             hint: None,
             table: None,
             key: None,
+            missing: None,
         }))
     }
 
@@ -243,6 +259,19 @@ impl Error {
         Error::limit(message).with_reason(Reason::NoFile)
     }
 
+    /// A read of these ranges, which are not there: kind `io`, should nothing fetch them.
+    #[cold]
+    pub fn not_resident(missing: Missing) -> Error {
+        debug_assert!(!missing.ranges.is_empty(), "nothing of {} is missing", missing.file);
+        debug_assert!(
+            missing.ranges.windows(2).all(|pair| pair[0].end < pair[1].start),
+            "missing ranges are coalesced: {missing:?}"
+        );
+        let mut error = Error::io("bytes of a file are not there").with_reason(Reason::NotResident);
+        error.0.missing = Some(missing);
+        error
+    }
+
     /// Sets the reason.
     pub fn with_reason(mut self, reason: Reason) -> Error {
         self.0.reason = Some(reason);
@@ -285,8 +314,12 @@ impl Error {
         self
     }
 
-    /// Prefixes the message with `context: `.
+    /// Prefixes the message with `context: `, except that of a read of absent bytes, which is not
+    /// shown to users.
     pub fn context(mut self, context: impl fmt::Display) -> Error {
+        if self.0.missing.is_some() {
+            return self;
+        }
         self.0.message = format!("{context}: {}", self.0.message);
         self
     }
@@ -309,6 +342,11 @@ impl Error {
     /// Reason within the kind, if the engine distinguishes one.
     pub fn reason(&self) -> Option<Reason> {
         self.0.reason
+    }
+
+    /// The bytes that are not there, for an error with [`Reason::NotResident`].
+    pub fn missing(&self) -> Option<&Missing> {
+        self.0.missing.as_ref()
     }
 
     /// Position in the SQL text.

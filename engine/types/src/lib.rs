@@ -14,7 +14,7 @@ mod schema;
 mod value;
 
 pub use codec::{bytes, checksum, hash, key, row, type_code};
-pub use error::{Error, ErrorKind, Position, Reason, Result};
+pub use error::{Error, ErrorKind, Missing, Position, Reason, Result};
 pub use memory::MemoryPart;
 pub use schema::{
     Column, IndexId, IndexKind, IndexSchema, IndexTraits, KeyColumns, ShardKey, TableId,

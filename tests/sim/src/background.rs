@@ -3,7 +3,9 @@
 
 use crate::clock::SimClock;
 use crate::scheduler::yield_now;
-use nacredb::host::{Background, BackgroundTask, Clock, Parallelism, Rest};
+use nacredb::host::{
+    Background, BackgroundTask, Clock, Fetch, Parallelism, Resident, Rest, Result,
+};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -116,6 +118,10 @@ impl Parallelism for Inline {
 
     fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
         (0..count).for_each(task);
+    }
+
+    fn wait(&self, fetch: Fetch<'_>) -> Option<Result<Resident>> {
+        Some(nacre_testing::wait(fetch))
     }
 
     fn background(&self, task: BackgroundTask) -> Option<Box<dyn Background>> {

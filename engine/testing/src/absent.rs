@@ -1,0 +1,342 @@
+//! A store that holds a part of its files only: pages are absent until they are fetched, and may be
+//! absent again once no guard holds them.
+
+use crate::random::Random;
+use nacre_host::{Error, Fetch, LocalFile, LocalStore, Missing, ReadRange, Resident, Result};
+use std::collections::HashMap;
+use std::future::Future;
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+/// Bytes that are fetched and evicted together. Small, so that one block has several.
+const PAGE_BYTES: u64 = 512;
+
+/// How likely pages are absent.
+#[derive(Clone, Copy)]
+struct Chances {
+    /// In a hundred pages that are read first, those that are absent.
+    absent: u64,
+    /// In a hundred reads, those before which everything is evicted that no guard holds.
+    evicts: u64,
+}
+
+/// A store over another. Everything is there until [`Absent::deny`].
+pub struct Absent {
+    files: Arc<dyn LocalStore>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    may_lack: fn(&str) -> bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    random: Random,
+    chances: Option<Chances>,
+    /// The resident pages, by file and number, with their guards.
+    pages: HashMap<(Arc<str>, u64), usize>,
+    misses: u64,
+}
+
+struct AbsentFile {
+    name: Arc<str>,
+    file: Arc<dyn LocalFile>,
+    shared: Arc<Shared>,
+}
+
+/// Keeps pages resident.
+struct Held {
+    pages: Vec<(Arc<str>, u64)>,
+    shared: Arc<Shared>,
+}
+
+impl Absent {
+    /// Lacks parts of the files whose names pass `may_lack`, chosen by `seed`.
+    pub fn new(files: Arc<dyn LocalStore>, seed: u64, may_lack: fn(&str) -> bool) -> Arc<Absent> {
+        let state = State {
+            random: Random::with_purpose(seed, "absent"),
+            chances: None,
+            pages: HashMap::new(),
+            misses: 0,
+        };
+        let shared = Arc::new(Shared { may_lack, state: Mutex::new(state) });
+        Arc::new(Absent { files, shared })
+    }
+
+    /// Evicts everything. From now on, `absent` of a hundred pages are absent when they are read
+    /// first, and before `evicts` of a hundred reads everything is evicted that no guard holds.
+    pub fn deny(&self, absent: u64, evicts: u64) {
+        debug_assert!(absent <= 100 && evicts <= 100, "{absent} and {evicts} of a hundred");
+        let mut state = self.shared.state();
+        state.pages.retain(|_, guards| *guards > 0);
+        state.chances = Some(Chances { absent, evicts });
+    }
+
+    /// Lacks nothing from now on.
+    pub fn allow(&self) {
+        self.shared.state().chances = None;
+    }
+
+    /// How many reads met absent bytes.
+    pub fn misses(&self) -> u64 {
+        self.shared.state().misses
+    }
+
+    /// How many pages guards hold.
+    pub fn held(&self) -> usize {
+        self.shared.state().pages.values().filter(|guards| **guards > 0).count()
+    }
+
+    fn wrap(&self, name: &str, file: Arc<dyn LocalFile>) -> Arc<dyn LocalFile> {
+        match (self.shared.may_lack)(name) {
+            true => Arc::new(AbsentFile { name: name.into(), file, shared: self.shared.clone() }),
+            false => file,
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Whether a page is there.
+    fn is_resident(&mut self, page: &(Arc<str>, u64), absent: u64) -> bool {
+        if self.pages.contains_key(page) {
+            return true;
+        }
+        let lucky = !self.random.percent(absent);
+        if lucky {
+            self.pages.insert(page.clone(), 0);
+        }
+        lucky
+    }
+
+    /// The absent pages of some ranges, as ranges of bytes.
+    fn absent(&mut self, name: &Arc<str>, ranges: &[ReadRange<'_>]) -> Vec<Range<u64>> {
+        let Some(chances) = self.chances else { return Vec::new() };
+        if self.random.percent(chances.evicts) {
+            self.pages.retain(|_, guards| *guards > 0);
+        }
+        let mut pages: Vec<u64> = Vec::new();
+        for range in ranges.iter().filter(|range| !range.buffer.is_empty()) {
+            pages.extend(pages_of(&(range.offset..range.offset + range.buffer.len() as u64)));
+        }
+        pages.sort_unstable();
+        pages.dedup();
+        pages.retain(|page| !self.is_resident(&(name.clone(), *page), chances.absent));
+        let mut absent: Vec<Range<u64>> = Vec::new();
+        for page in pages {
+            let (start, end) = (page * PAGE_BYTES, (page + 1) * PAGE_BYTES);
+            match absent.last_mut() {
+                Some(last) if last.end == start => last.end = end,
+                _ => absent.push(start..end),
+            }
+        }
+        self.misses += u64::from(!absent.is_empty());
+        absent
+    }
+}
+
+fn pages_of(range: &Range<u64>) -> Range<u64> {
+    range.start / PAGE_BYTES..range.end.div_ceil(PAGE_BYTES)
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        for page in &self.pages {
+            if let Some(guards) = state.pages.get_mut(page) {
+                *guards -= 1;
+            }
+        }
+    }
+}
+
+impl LocalStore for Absent {
+    fn list(&self) -> Result<Vec<String>> {
+        self.files.list()
+    }
+    fn open(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
+        Ok(self.wrap(name, self.files.open(name)?))
+    }
+    fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
+        Ok(self.wrap(name, self.files.create(name)?))
+    }
+    fn remove(&self, name: &str) -> Result<()> {
+        self.files.remove(name)
+    }
+    fn is_in_memory(&self) -> bool {
+        self.files.is_in_memory()
+    }
+    fn prepare(&self) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
+        self.files.prepare()
+    }
+    fn ran_short(&self) -> bool {
+        self.files.ran_short()
+    }
+    fn fetch<'a>(&'a self, missing: &'a [Missing]) -> Fetch<'a> {
+        let mut pages = Vec::new();
+        for Missing { file, ranges } in missing {
+            pages.extend(ranges.iter().flat_map(pages_of).map(|page| (file.clone(), page)));
+        }
+        let mut state = self.shared.state();
+        for page in &pages {
+            *state.pages.entry(page.clone()).or_default() += 1;
+        }
+        drop(state);
+        let held = Held { pages, shared: self.shared.clone() };
+        Box::pin(OnSecondPoll { resident: Some(Resident::new(held)), waited: false })
+    }
+}
+
+/// Is ready when it is polled again, as if it had waited for a network.
+struct OnSecondPoll {
+    resident: Option<Resident>,
+    waited: bool,
+}
+
+impl Future for OnSecondPoll {
+    type Output = Result<Resident>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if !std::mem::replace(&mut self.waited, true) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let resident = self.resident.take();
+        Poll::Ready(resident.ok_or_else(|| Error::io("a fetch is awaited once")))
+    }
+}
+
+impl LocalFile for AbsentFile {
+    fn len(&self) -> Result<u64> {
+        self.file.len()
+    }
+    fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()> {
+        let absent = self.shared.state().absent(&self.name, ranges);
+        match absent.is_empty() {
+            true => self.file.read(ranges),
+            false => Err(Error::not_resident(Missing { file: self.name.clone(), ranges: absent })),
+        }
+    }
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.file.write(offset, bytes)
+    }
+    fn truncate(&self, len: u64) -> Result<()> {
+        self.file.truncate(len)
+    }
+    fn sync(&self) -> Result<()> {
+        self.file.sync()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Fixed;
+    use nacre_host::fetched::Fetched;
+    use nacre_host::memory::MemoryStore;
+    use nacre_host::{ErrorKind, Reason};
+
+    const PAGES: u64 = 200;
+
+    /// A file of pages, each filled with its number.
+    fn files() -> (Arc<Absent>, Arc<dyn LocalFile>) {
+        let files = Absent::new(Arc::new(MemoryStore::new()), 7, |name| name != "here");
+        for name in ["here", "there"] {
+            let bytes: Vec<u8> =
+                (0..PAGES * PAGE_BYTES).map(|at| (at / PAGE_BYTES) as u8).collect();
+            files.create(name).unwrap().write(0, &bytes).unwrap();
+        }
+        let file = files.open("there").unwrap();
+        (files, file)
+    }
+
+    fn read(file: &dyn LocalFile, pages: &[u64]) -> Result<Vec<u8>> {
+        let mut bytes = vec![[0u8; 2]; pages.len()];
+        let mut ranges: Vec<ReadRange<'_>> = (pages.iter().zip(&mut bytes))
+            .map(|(page, buffer)| ReadRange { offset: page * PAGE_BYTES + 9, buffer })
+            .collect();
+        file.read(&mut ranges)?;
+        Ok(bytes.iter().map(|read| read[1]).collect())
+    }
+
+    #[test]
+    fn absent_bytes_are_there_from_a_fetch_to_the_end_of_its_guard() {
+        let (files, file) = files();
+        assert_eq!(read(&*file, &[4]).unwrap(), [4]);
+        files.deny(100, 0);
+        let error = read(&*file, &[3, 9, 4, 8, 4]).unwrap_err();
+        assert_eq!((error.kind(), error.reason()), (ErrorKind::Io, Some(Reason::NotResident)));
+        let pages = |range: Range<u64>| range.start * PAGE_BYTES..range.end * PAGE_BYTES;
+        let missing = error.missing().unwrap();
+        assert_eq!(
+            (&*missing.file, &missing.ranges[..]),
+            ("there", &[pages(3..5), pages(8..10)][..])
+        );
+        let mut fetched = Fetched::default();
+        fetched.resolve_now(error, &*files, &Fixed::default()).unwrap();
+        // One of two pages is still absent, and the only one that is named.
+        let error = read(&*file, &[9, 20]).unwrap_err();
+        assert_eq!(error.missing().unwrap().ranges, [pages(20..21)]);
+        files.deny(100, 100);
+        assert_eq!(read(&*file, &[3, 4, 8, 9]).unwrap(), [3, 4, 8, 9]);
+        assert_eq!(files.held(), 4);
+        fetched.release();
+        assert_eq!(files.held(), 0);
+        assert!(read(&*file, &[9]).is_err());
+        assert_eq!(files.misses(), 3);
+        let here = files.open("here").unwrap();
+        assert_eq!(read(&*here, &[9]).unwrap(), [9]);
+    }
+
+    #[test]
+    fn an_error_that_was_kept_is_not_fetched_again() {
+        let (files, file) = files();
+        files.deny(100, 100);
+        let error = read(&*file, &[1]).unwrap_err();
+        let mut fetched = Fetched::default();
+        fetched.resolve_now(error.clone(), &*files, &Fixed::default()).unwrap();
+        assert_eq!(
+            fetched.resolve_now(error, &*files, &Fixed::default()).unwrap_err().reason(),
+            Some(Reason::NotResident)
+        );
+        assert!(fetched.resolve_now(Error::corrupt("other"), &*files, &Fixed::default()).is_err());
+    }
+
+    #[test]
+    fn a_long_unit_gives_up_what_it_fetched_first_until_it_is_asked_for_again() {
+        let (files, file) = files();
+        files.deny(100, 100);
+        let mut fetched = Fetched::default();
+        let mut pass = |pages: std::ops::Range<u64>| {
+            for page in pages {
+                while let Err(error) = read(&*file, &[page]) {
+                    fetched.resolve_now(error, &*files, &Fixed::default()).unwrap();
+                }
+            }
+            files.held() as u64
+        };
+        assert!(pass(0..PAGES) < PAGES / 2);
+        // From here on it keeps everything, so that it ends.
+        assert!(pass(0..PAGES) == PAGES);
+        assert!(pass(0..PAGES) == PAGES && files.misses() < 2 * PAGES);
+    }
+
+    #[test]
+    fn a_store_without_absent_bytes_cannot_fetch() {
+        let store = MemoryStore::new();
+        let missing = Missing { file: "a".into(), ranges: vec![0..1, 2..3] };
+        let error = Error::not_resident(missing);
+        assert_eq!(
+            Fetched::default().resolve_now(error, &store, &Fixed::default()).unwrap_err().reason(),
+            None
+        );
+    }
+}
