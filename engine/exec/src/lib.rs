@@ -27,6 +27,8 @@ mod sort;
 mod spill;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests_absent;
 mod window;
 
 pub use buffer::pieces;

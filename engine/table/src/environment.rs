@@ -4,8 +4,9 @@
 use crate::statement_memory::StatementMemory;
 use crate::temporary::{TemporaryFile, TemporaryFiles};
 use nacre_host::Host;
+use nacre_host::fetched::Fetched;
 use nacre_segment::BlockCache;
-use nacre_types::Result;
+use nacre_types::{Error, Result};
 use std::sync::Arc;
 
 /// Host services for statement execution, the cache of segment blocks, and the memory of statements.
@@ -53,6 +54,19 @@ impl Environment {
     pub fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
         debug_assert!(self.width() > 0, "a host that runs nothing");
         self.host.parallelism.run(count, task);
+    }
+
+    /// Fetches what a call missed, blocking the thread; then the call can be repeated.
+    ///
+    /// # Errors
+    /// `error` itself unless it is one of absent bytes, and where threads cannot block.
+    pub fn fetch_now(&self, fetched: &mut Fetched, error: Error) -> Result<()> {
+        fetched.resolve_now(error, &*self.host.store, &*self.host.parallelism)
+    }
+
+    /// Like [`Environment::fetch_now`], without blocking.
+    pub async fn fetch(&self, fetched: &mut Fetched, error: Error) -> Result<()> {
+        fetched.resolve(error, &*self.host.store).await
     }
 
     /// Creates a temporary file; `None` if the host's files are in memory, or not this instance's to

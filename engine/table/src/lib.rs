@@ -65,6 +65,7 @@ pub use layout::columns::hidden_column;
 pub use load::bulk_load::{BulkLoad, LoadStep};
 pub use load::loaded::OnDuplicate;
 pub use maintenance::pressure::{Admission, Asking};
+pub use nacre_host::fetched::Fetched;
 pub use nacre_rowstore::{Blocker, Owner, Waiting};
 pub use nacre_segment::{BlockCache, Segment, Span, Zone};
 pub use options::{DEFAULT_MEMORY_BYTES, Durability, StoreOptions};

@@ -4,6 +4,7 @@
 //! A context knows neither plans under construction nor operators. What only part of a plan sees (a
 //! morsel, the collected sides of joins) is an argument of the builder.
 
+pub(crate) mod fetch_waits;
 pub(crate) mod profile;
 pub(crate) mod statistics;
 pub(crate) mod supplied;
@@ -12,6 +13,7 @@ pub(crate) mod threads;
 use crate::buffer::limits::MOST_TEXT_BYTES;
 use crate::memory::{Memory, Reservation};
 use crate::spill::SpillFile;
+use fetch_waits::FetchWaits;
 use nacre_sql::plan::Plan;
 use nacre_table::{Table, Transaction};
 use nacre_types::{Error, Result, TableSchema, Value, limits};
@@ -108,6 +110,11 @@ impl Context<'_> {
             Some(table) => Ok(table.clone()),
             None => self.transaction.table_of(schema),
         }
+    }
+
+    /// Waits for absent bytes in the middle of a call.
+    pub(crate) fn fetch_waits(&self) -> FetchWaits<'_> {
+        FetchWaits::new(self.transaction.environment())
     }
 
     /// Fails with `cancelled` once the caller has cancelled the statement. Every operator calls it

@@ -61,14 +61,16 @@ impl BuildSide {
         }
     }
 
-    /// Collects all of an input; `limit` when it does not fit in memory.
+    /// Collects all of an input, fetching what it misses where the host's threads can wait; `limit`
+    /// when it does not fit in memory.
     pub fn collected(
         mut right: Box<dyn Operator>,
         spec: &JoinSpec,
         context: &Context<'_>,
     ) -> Result<Arc<BuildSide>> {
         let mut build = BuildSide::new(spec);
-        while let Some(batch) = right.next(context)? {
+        let mut waits = context.fetch_waits();
+        while let Some(batch) = waits.call(|| right.next(context))? {
             context.check_cancelled()?;
             for batch in pieces(batch) {
                 if !build.collect(&batch, spec, context)? {

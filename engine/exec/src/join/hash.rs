@@ -32,7 +32,9 @@ pub(crate) struct HashJoin {
     /// `None` at its end.
     left: Option<Box<dyn Operator>>,
     /// Until it is collected.
-    right: Option<Box<dyn Operator>>,
+    right: Option<Right>,
+    /// A left batch to probe with.
+    waiting: Option<Batch>,
     /// Over an empty build side until the right side is collected.
     prober: Prober,
     /// Filters of the left side's scans, to be filled with the keys.
@@ -48,6 +50,12 @@ pub(crate) struct HashJoin {
     current: Option<Box<dyn Operator>>,
 }
 
+/// The right side while it is collected.
+struct Right {
+    rows: Box<dyn Operator>,
+    build: BuildSide,
+}
+
 impl HashJoin {
     /// Joins two inputs. `filters`, one for each key, are filled before the first left row is read.
     pub fn new(
@@ -58,9 +66,11 @@ impl HashJoin {
     ) -> HashJoin {
         let spec = Arc::new(spec);
         let nothing = Arc::new(BuildSide::new(&spec));
+        let right = Right { rows: right, build: BuildSide::new(&spec) };
         HashJoin {
             left: Some(left),
             right: Some(right),
+            waiting: None,
             prober: Prober::new(spec.clone(), nothing),
             spec,
             filters,
@@ -71,23 +81,33 @@ impl HashJoin {
         }
     }
 
-    /// Collects the right side, in partitions once it does not fit; once.
+    /// The join as one of partitions, which were cut `level` times.
+    fn of_partition(mut self, level: u32, nulls: Nulls) -> HashJoin {
+        debug_assert!(level > 0, "partitions were cut at least once");
+        (self.level, self.nulls) = (level, nulls);
+        if let Some(right) = &mut self.right {
+            right.build.nulls = nulls;
+        }
+        self
+    }
+
+    /// Collects the right side, in partitions once it does not fit; once. After an error of the
+    /// right input, the next call continues.
     fn collect_right(&mut self, context: &Context<'_>) -> Result<()> {
-        let Some(mut right) = self.right.take() else { return Ok(()) };
-        let mut build = BuildSide::new(&self.spec);
-        build.nulls = self.nulls;
-        while let Some(batch) = right.next(context)? {
+        let Some(Right { rows, build }) = &mut self.right else { return Ok(()) };
+        while let Some(batch) = rows.next(context)? {
             context.check_cancelled()?;
             for batch in pieces(batch) {
                 if let Some(spilled) = &mut self.spilled {
                     spilled.add_right(&batch, context)?;
                 } else if !build.collect(&batch, &self.spec, context)? {
                     let spec = self.spec.clone();
-                    let spilled = JoinPartitions::begin(spec, self.level, &mut build, context)?;
+                    let spilled = JoinPartitions::begin(spec, self.level, build, context)?;
                     self.spilled = Some(spilled);
                 }
             }
         }
+        let Some(Right { mut build, .. }) = self.right.take() else { return Ok(()) };
         if let Some(spilled) = &mut self.spilled {
             // An empty filter passes everything.
             return spilled.finish_right(context);
@@ -126,13 +146,17 @@ impl HashJoin {
                 return Ok(Some(batch));
             }
             let Some(left) = &mut self.left else { return Ok(None) };
-            let Some(batch) = left.next(context)? else {
+            if self.waiting.is_none() {
+                self.waiting = left.next(context)?;
+            }
+            let Some(batch) = &self.waiting else {
                 self.left = None;
                 continue;
             };
-            if self.right.is_some() && self.needs_right(&batch, context)? {
+            if self.right.is_some() && self.needs_right(batch, context)? {
                 self.collect_right(context)?;
             }
+            let Some(batch) = self.waiting.take() else { continue };
             match &mut self.spilled {
                 None => self.prober.begin(batch, context)?,
                 Some(spilled) => {
@@ -186,7 +210,7 @@ fn join_of(
     }
     let scan = |partition: SpilledPartition| Box::new(SpillScan::new(Arc::new(partition.rows)));
     let join = HashJoin::new(scan(left), scan(right), (*spec).clone(), Vec::new());
-    Box::new(HashJoin { level, nulls, ..join })
+    Box::new(join.of_partition(level, nulls))
 }
 
 impl Operator for HashJoin {

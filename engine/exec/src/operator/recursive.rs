@@ -94,11 +94,13 @@ impl Operator for Recursive {
                 self.now.batches.push(batch.clone());
                 return Ok(Some(batch));
             }
-            self.previous = std::mem::take(&mut self.now);
-            self.current = match self.previous.batches.is_empty() {
+            // The step is built before the rounds change: after an error, the next call finds the
+            // end of this round again.
+            self.current = match self.now.batches.is_empty() {
                 true => None,
                 false => Some((self.step)(context)?),
             };
+            self.previous = std::mem::take(&mut self.now);
         }
     }
 }

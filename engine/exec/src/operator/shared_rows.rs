@@ -57,12 +57,17 @@ impl SharedRows {
         Ok(SharedScan::new(Rc::new(RefCell::new(rows))))
     }
 
-    /// Computes all rows, once. An error is kept: a later call returns it again.
+    /// Computes all rows, once. An error is kept: a later call returns it again, except that of
+    /// absent bytes, after which it continues.
     fn compute(&mut self, context: &Context<'_>) -> Result<()> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        self.collect(context).inspect_err(|error| self.failed = Some(error.clone()))
+        self.collect(context).inspect_err(|error| {
+            if error.missing().is_none() {
+                self.failed = Some(error.clone());
+            }
+        })
     }
 
     fn collect(&mut self, context: &Context<'_>) -> Result<()> {

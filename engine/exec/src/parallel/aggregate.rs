@@ -3,7 +3,7 @@
 
 use super::pipeline::{BuildPipelines, PipelinePart, look_up, own_copy};
 use super::sides::BuildSides;
-use super::workers::for_each_morsel;
+use super::workers::{for_each_morsel, reaches_the_caller};
 use crate::aggregate::{Aggregation, HashAggregate};
 use crate::context::Context;
 use crate::join_filter::RuntimeFilters;
@@ -118,13 +118,12 @@ impl<B: BuildPipelines> ParallelAggregate<B> {
         };
         let sides = match BuildSides::collect(plan, filters, &mut build, context) {
             Ok(sides) => sides,
-            Err(error) if error.kind() == ErrorKind::Cancelled => {
-                return Err(NotParallel::Failed(error));
-            }
+            Err(error) if reaches_the_caller(&error) => return Err(NotParallel::Failed(error)),
             // One thread may not even need the side that failed.
             Err(_) => return Err(NotParallel::OneThread),
         };
-        look_up(&mut self.split, plan, &sides, context)?;
+        let split = &mut self.split;
+        context.fetch_waits().call(|| look_up(split, plan, &sides, context))?;
         // Threads share these parts, not the operator.
         let (morsels, spec) = (&self.split.morsels, &self.spec);
         let readers = spec.readers();
@@ -144,8 +143,10 @@ impl<B: BuildPipelines> ParallelAggregate<B> {
                     }),
                 };
                 let part = PipelinePart { morsel, sides: &sides };
-                let mut input = B::build_part(plan, Some(&readers), filters, part, context)?;
-                while let Some(batch) = input.next(context)? {
+                let mut waits = context.fetch_waits();
+                let mut input =
+                    waits.call(|| B::build_part(plan, Some(&readers), filters, part, context))?;
+                while let Some(batch) = waits.call(|| input.next(context))? {
                     context.check_cancelled()?;
                     own.aggregation.consume(&batch, context)?;
                     let bytes = own.aggregation.memory_bytes();

@@ -2,7 +2,7 @@
 
 use super::pipeline::{BuildPipelines, PipelinePart, look_up, own_copy, returns_right_rows};
 use super::sides::BuildSides;
-use super::workers::for_each_morsel;
+use super::workers::{for_each_morsel, reaches_the_caller};
 use crate::context::Context;
 use crate::join::{JoinSpec, ProbeJoin};
 use crate::join_filter::RuntimeFilters;
@@ -12,7 +12,7 @@ use crate::scan::{Morsel, SplitScan};
 use nacre_column::Batch;
 use nacre_sql::plan::Plan;
 use nacre_types::invariant::broken;
-use nacre_types::{Error, ErrorKind, Result};
+use nacre_types::{Error, Result};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -115,8 +115,8 @@ impl<B: BuildPipelines> Gather<B> {
     /// Collects the right sides of the joins.
     fn start(
         &mut self,
-        mut split: SplitScan,
-        mut builder: B,
+        split: &mut SplitScan,
+        builder: &mut B,
         context: &Context<'_>,
     ) -> Result<State<B>> {
         let mut build = |plan: &Plan, filters: &RuntimeFilters| {
@@ -124,14 +124,16 @@ impl<B: BuildPipelines> Gather<B> {
         };
         match BuildSides::collect(&self.plan, &self.filters, &mut build, context) {
             Ok(sides) => {
-                look_up(&mut split, &self.plan, &sides, context)?;
-                self.morsels = split.morsels.into();
+                context.fetch_waits().call(|| look_up(split, &self.plan, &sides, context))?;
+                self.morsels = std::mem::take(&mut split.morsels).into();
                 Ok(State::Running(sides))
             }
-            Err(error) if error.kind() == ErrorKind::Cancelled => Err(error),
+            Err(error) if reaches_the_caller(&error) => Err(error),
             Err(_) => {
                 let context = context.on_one_thread();
-                let operator = builder.build_whole(&self.plan, None, &self.filters, &context)?;
+                let operator = context
+                    .fetch_waits()
+                    .call(|| builder.build_whole(&self.plan, None, &self.filters, &context))?;
                 Ok(State::Alone(operator))
             }
         }
@@ -166,8 +168,9 @@ impl<B: BuildPipelines> Gather<B> {
         let morsels = &self.morsels.make_contiguous()[..size];
         let ended = for_each_morsel(morsels, context, &start, &|own, at, morsel, context| {
             let part = PipelinePart { morsel, sides };
-            let mut operator = B::build_part(plan, None, filters, part, context)?;
-            while let Some(batch) = operator.next(context)? {
+            let mut waits = context.fetch_waits();
+            let mut operator = waits.call(|| B::build_part(plan, None, filters, part, context))?;
+            while let Some(batch) = waits.call(|| operator.next(context))? {
                 own.bytes += batch.columns.iter().map(|c| c.memory_bytes()).sum::<usize>();
                 // The pool is left to the operators that receive the rows.
                 if !own.held.try_resize_small(own.bytes, context.memory) {
@@ -179,6 +182,8 @@ impl<B: BuildPipelines> Gather<B> {
         });
         let failed_at = match ended.error {
             Some((_, RoundError::Full)) => return Ok(Round::TooLarge),
+            // The next call runs the round again, from its first morsel.
+            Some((_, RoundError::Failed(error))) if error.missing().is_some() => return Err(error),
             Some((at, RoundError::Failed(error))) => {
                 self.failed = Some(error);
                 at
@@ -229,12 +234,13 @@ impl<B: BuildPipelines> Gather<B> {
                 }
                 self.current = None;
             }
-            let Some(morsel) = self.morsels.pop_front() else {
+            let Some(morsel) = self.morsels.front() else {
                 return self.next_rest(sides, context);
             };
-            let part = PipelinePart { morsel: &morsel, sides };
+            let part = PipelinePart { morsel, sides };
             let operator = B::build_part(&self.plan, None, &self.filters, part, context)?;
             self.current = Some(operator);
+            self.morsels.pop_front();
         }
     }
 
@@ -263,9 +269,18 @@ impl<B: BuildPipelines> Gather<B> {
 impl<B: BuildPipelines> Operator for Gather<B> {
     fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         let state = match (self.state.take(), &self.failed) {
-            (Some(State::Waiting { split, builder }), _) => self
-                .start(split, builder, context)
-                .inspect_err(|error| self.failed = Some(error.clone()))?,
+            (Some(State::Waiting { mut split, mut builder }), _) => {
+                match self.start(&mut split, &mut builder, context) {
+                    Ok(state) => state,
+                    Err(error) => {
+                        match error.missing() {
+                            Some(_) => self.state = Some(State::Waiting { split, builder }),
+                            None => self.failed = Some(error.clone()),
+                        }
+                        return Err(error);
+                    }
+                }
+            }
             (Some(state), _) => state,
             (None, Some(error)) => return Err(error.clone()),
             (None, None) => broken(format_args!("a pipeline that did not fail has a state")),

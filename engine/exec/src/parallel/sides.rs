@@ -56,7 +56,7 @@ impl BuildSides {
                     let own = filters_of(*kind, keys);
                     let (to_left, to_right) =
                         filters.sides(*kind, keys, spec.left.types.len(), &own);
-                    let right = build(right, &to_right)?;
+                    let right = context.fetch_waits().call(|| build(right, &to_right))?;
                     let side = BuildSide::collected(right, &spec, &context.of_node(at))?;
                     side.fill(&own);
                     sides.push(Side { join: address(at), build: side, filters: own });

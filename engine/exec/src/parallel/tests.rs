@@ -5,7 +5,7 @@ use crate::testing::*;
 use crate::{Operator, Threads, build};
 use nacre_column::Batch;
 use nacre_host::memory::MemoryStore;
-use nacre_host::{LocalStore, Parallelism};
+use nacre_host::{Fetch, LocalStore, Parallelism, Resident};
 use nacre_sql::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind};
 use nacre_sql::plan::{Field, JoinKind, Plan, SortKey};
 use nacre_table::Table;
@@ -23,6 +23,9 @@ impl Parallelism for Spawned {
     #[allow(clippy::disallowed_methods)]
     fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
         std::thread::scope(|scope| (0..count).for_each(|at| drop(scope.spawn(move || task(at)))));
+    }
+    fn wait(&self, fetch: Fetch<'_>) -> Option<nacre_types::Result<Resident>> {
+        Some(nacre_testing::wait(fetch))
     }
 }
 

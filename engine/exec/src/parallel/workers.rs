@@ -2,8 +2,15 @@
 
 use crate::context::Context;
 use crate::scan::Morsel;
+use nacre_types::{Error, ErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+/// Whether an error of a build side ends the call, rather than making one thread run the plan, which
+/// may not even need that side.
+pub(super) fn reaches_the_caller(error: &Error) -> bool {
+    error.kind() == ErrorKind::Cancelled || error.missing().is_some()
+}
 
 /// The results of all threads.
 pub(super) struct Ended<W, E> {

@@ -82,10 +82,20 @@ impl PointRead {
         }
     }
 
-    /// The key on the first call; `None` when a part of it is null, because null equals nothing.
-    fn key(&mut self, context: &Context<'_>) -> Result<Option<Vec<Value>>> {
+    /// Looks up the key with `find` until that has succeeded once; not when a part of it is null,
+    /// because null equals nothing.
+    fn look_up<T>(
+        &mut self,
+        context: &Context<'_>,
+        find: impl FnOnce(&PointRead, &[Value]) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
         context.check_cancelled()?;
-        Ok(self.key.take().filter(|key| !key.iter().any(Value::is_null)))
+        let usable = self.key.as_ref().filter(|key| !key.iter().any(Value::is_null));
+        let Some(key) = usable else { return Ok(None) };
+        let found = find(self, key)?;
+        self.key = None;
+        context.statistics.point_reads.add(1);
+        Ok(found)
     }
 
     /// The row as a batch, if it passes the filters: they may test more than the key.
@@ -107,12 +117,10 @@ impl PointRead {
 
 impl Operator for PointRead {
     fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
-        let Some(key) = self.key(context)? else { return Ok(None) };
-        context.statistics.point_reads.add(1);
-        let Some(row) = context.transaction.get(&self.table, &key, &self.projection)? else {
-            return Ok(None);
-        };
-        self.batch(&row, context)
+        let row = self.look_up(context, |point, key| {
+            context.transaction.get(&point.table, key, &point.projection)
+        })?;
+        row.map_or(Ok(None), |row| self.batch(&row, context))
     }
 }
 
@@ -121,11 +129,9 @@ pub(super) struct LocatingPoint(pub PointRead);
 
 impl LocatingOperator for LocatingPoint {
     fn next(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Vec<RowLocator>)>> {
-        let Some(key) = self.0.key(context)? else { return Ok(None) };
-        context.statistics.point_reads.add(1);
-        let Some((locator, row)) = context.transaction.locate(&self.0.table, &key)? else {
-            return Ok(None);
-        };
+        let found =
+            self.0.look_up(context, |point, key| context.transaction.locate(&point.table, key))?;
+        let Some((locator, row)) = found else { return Ok(None) };
         let row: Vec<Value> = self.0.projection.iter().map(|c| row[*c].clone()).collect();
         Ok(self.0.batch(&row, context)?.map(|batch| (batch, vec![locator])))
     }

@@ -50,9 +50,10 @@ impl SplitScan {
         filters: &RuntimeFilters,
         context: &Context<'_>,
     ) -> Result<()> {
-        if let Some(view) = self.later.take()
-            && let Some(found) = index::find(spec, &view, filters, context)?
-        {
+        let Some(view) = &self.later else { return Ok(()) };
+        let found = index::find(spec, view, filters, context)?;
+        self.later = None;
+        if let Some(found) = found {
             *self = SplitScan::of_found(found, context);
         }
         Ok(())

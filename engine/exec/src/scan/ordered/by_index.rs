@@ -50,12 +50,25 @@ pub(in crate::scan) struct ByIndex {
     most: usize,
     /// Rows fetched so far.
     seen: usize,
+    /// The rows to fetch next, in order.
+    places: Vec<Candidate>,
+    /// How many rows to fetch next.
+    at_once: usize,
     emitted: usize,
-    is_done: bool,
+    stage: Stage,
     /// The fallback: the sort's keys, the scan, and the operator once it is needed.
     sort_keys: Vec<SortKey>,
     rebuild: Rebuild,
     fallback: Option<Box<dyn Operator>>,
+}
+
+/// How far the operator is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Collecting,
+    /// The rows are to be sorted instead.
+    FallingBack,
+    Returning,
 }
 
 /// The rows of one segment, or in memory, that one probe found.
@@ -139,8 +152,10 @@ pub(in crate::scan) fn build(
         want,
         most: lookup.most,
         seen: 0,
+        places: Vec::new(),
+        at_once: FIRST_ROWS,
         emitted: 0,
-        is_done: false,
+        stage: Stage::Collecting,
         sort_keys: order.sort_keys(&row_types),
         row_types,
         rebuild: rebuild(),
@@ -163,7 +178,7 @@ impl ByIndex {
             }
         }
         for run in 0..self.runs.len() {
-            let head = self.head(run)?;
+            let head = self.head(&self.runs[run])?;
             self.heads.push(Reverse((head, run)));
         }
         Ok(())
@@ -175,8 +190,7 @@ impl ByIndex {
     }
 
     /// The key of a run's next row, by the columns of the order.
-    fn head(&self, run: usize) -> Result<Vec<u8>> {
-        let run = &self.runs[run];
+    fn head(&self, run: &Run) -> Result<Vec<u8>> {
         let (probe, at) = (&self.probes[run.probe], self.position(run));
         let mut out = Vec::with_capacity(self.columns.len() * 9);
         match run.segment {
@@ -200,35 +214,41 @@ impl ByIndex {
         Ok(out)
     }
 
-    /// The next rows in order, without deleted ones; fewer than `count` only at the end.
-    fn candidates(&mut self, count: usize) -> Result<Vec<Candidate>> {
-        let mut places = Vec::with_capacity(count);
-        while places.len() < count {
-            let Some(Reverse((_, number))) = self.heads.pop() else { break };
+    /// Finds the next rows in order, without deleted ones, until there are `count` places or the
+    /// end is reached.
+    fn find_candidates(&mut self, count: usize) -> Result<()> {
+        while self.places.len() < count {
+            let Some(Reverse((_, number))) = self.heads.peek() else { break };
+            let number = *number;
             let run = &self.runs[number];
             let (probe, at) = (run.probe, self.position(run));
-            match run.segment {
-                None => places.push(Candidate::Memory { probe, at }),
+            let place = match run.segment {
+                None => Some(Candidate::Memory { probe, at }),
                 Some(segment) => {
                     let found = &self.probes[probe].runs[segment];
-                    if let Some(row) = found.in_key_order(at, 1)?.first() {
-                        places.push(Candidate::Segment { segment: found.segment, row: *row });
-                    }
+                    let rows = found.in_key_order(at, 1)?;
+                    let segment = found.segment;
+                    rows.first().map(|row| Candidate::Segment { segment, row: *row })
                 }
-            }
+            };
+            let next = run.at + 1;
+            let head = match next < run.len {
+                true => Some(self.head(&Run { at: next, ..*run })?),
+                false => None,
+            };
+            // Nothing is read from here on.
+            self.runs[number].at = next;
             self.seen += 1;
-            self.runs[number].at += 1;
-            if self.runs[number].at < self.runs[number].len {
-                let head = self.head(number)?;
-                self.heads.push(Reverse((head, number)));
-            }
+            self.places.extend(place);
+            self.heads.pop();
+            self.heads.extend(head.map(|head| Reverse((head, number))));
         }
-        Ok(places)
+        Ok(())
     }
 
-    /// Fetches rows and appends those that pass the filters, in order.
-    fn pick(&mut self, places: &[Candidate], context: &Context<'_>) -> Result<()> {
-        context.statistics.rows_read.add(places.len());
+    /// Fetches the rows at the places and appends those that pass the filters, in order.
+    fn pick(&mut self, context: &Context<'_>) -> Result<()> {
+        let places = &self.places;
         let mut picked = RowBuffer::new(&self.row_types);
         // The ranks, in order, of the rows in `picked`.
         let mut ranks: Vec<usize> = Vec::new();
@@ -267,25 +287,26 @@ impl ByIndex {
         order.sort_unstable_by_key(|at| ranks[*at as usize]);
         order.truncate(self.want - self.rows.rows());
         let batch = Batch::new(picked.take(&order), order.len());
+        context.statistics.rows_read.add(places.len());
+        self.places.clear();
         self.rows.append(&batch, ActiveRows::all(order.len()))
     }
 
     /// Fetches rows until there are enough. Returns false if that takes too many, or if they do not
     /// fit in memory.
     fn collect(&mut self, context: &Context<'_>) -> Result<bool> {
-        let mut at_once = FIRST_ROWS;
-        while self.rows.rows() < self.want && !self.heads.is_empty() {
+        while self.rows.rows() < self.want && !(self.heads.is_empty() && self.places.is_empty()) {
             context.check_cancelled()?;
             if self.seen > self.most {
                 return Ok(false);
             }
             let left = self.want - self.rows.rows();
-            let places = self.candidates(at_once.max(left).min(limits::VECTOR_ROWS))?;
-            self.pick(&places, context)?;
+            self.find_candidates(self.at_once.max(left).min(limits::VECTOR_ROWS))?;
+            self.pick(context)?;
             if !self.held.try_resize(self.rows.memory_bytes(), context.memory) {
                 return Ok(false);
             }
-            at_once *= 2;
+            self.at_once = (self.at_once * 2).min(limits::VECTOR_ROWS);
         }
         Ok(true)
     }
@@ -293,15 +314,19 @@ impl ByIndex {
 
 impl Operator for ByIndex {
     fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
-        if !self.is_done {
-            self.is_done = true;
-            if !self.collect(context)? {
-                self.rows = RowBuffer::new(&self.row_types);
-                self.held.release();
-                let rows = (self.rebuild)(context)?;
-                let (keys, limit) = (self.sort_keys.clone(), Some(self.want as u64));
-                self.fallback = Some(Box::new(Sort::new(rows, &self.row_types, keys, limit)));
-            }
+        if self.stage == Stage::Collecting {
+            self.stage = match self.collect(context)? {
+                true => Stage::Returning,
+                false => Stage::FallingBack,
+            };
+        }
+        if self.stage == Stage::FallingBack {
+            self.rows = RowBuffer::new(&self.row_types);
+            self.held.release();
+            let rows = (self.rebuild)(context)?;
+            let (keys, limit) = (self.sort_keys.clone(), Some(self.want as u64));
+            self.fallback = Some(Box::new(Sort::new(rows, &self.row_types, keys, limit)));
+            self.stage = Stage::Returning;
         }
         if let Some(fallback) = &mut self.fallback {
             return fallback.next(context);

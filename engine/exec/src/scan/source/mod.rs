@@ -177,7 +177,7 @@ impl RowSource {
         let at_once = rows.div_ceil(limits::BLOCK_ROWS).max(1);
         let mut morsels = Vec::new();
         for segment in &view.segments {
-            let Some(mut current) = self.open(segment.clone(), context)? else { continue };
+            let Some(mut current) = self.open(segment, context)? else { continue };
             current.blocks.reverse();
             let cut = current.blocks.chunks(at_once);
             morsels.extend(
@@ -193,11 +193,12 @@ impl RowSource {
         self.look_up(context)?;
         loop {
             context.check_cancelled()?;
-            if let Some(mut current) = self.current.take() {
-                let read = self.read_range(&mut current, context)?;
+            if let Some(current) = &mut self.current {
+                let (reader, rows) = (&self.reader, self.vector_rows);
+                let read = current.read_range(reader, rows, self.direction, context)?;
                 self.vector_rows = (self.vector_rows * 2).min(limits::VECTOR_ROWS);
-                if current.at < current.end || !current.blocks.is_empty() {
-                    self.current = Some(current);
+                if current.is_at_end() {
+                    self.current = None;
                 }
                 if read.is_some() {
                     return Ok(read);
@@ -209,15 +210,19 @@ impl RowSource {
                 self.counted -= rows as u64;
                 return Ok(Some((Batch::new(Vec::new(), rows), Origin::Memory(Vec::new()))));
             }
-            match self.segments.next() {
+            match self.segments.as_slice().first() {
                 Some(view) if self.counts_only => {
-                    let (rows, deleted) =
-                        (view.segment.rows() as u64, view.deleted.map_or(0, |rows| rows.len()));
+                    let rows = view.segment.rows() as u64;
+                    let deleted = view.deleted.as_ref().map_or(0, |rows| rows.len());
                     debug_assert!(deleted <= rows, "{deleted} of {rows} rows are deleted");
                     self.counted = rows.saturating_sub(deleted);
                     context.statistics.segments_read.add(1);
+                    self.segments.next();
                 }
-                Some(view) => self.current = self.open(view, context)?,
+                Some(view) => {
+                    self.current = self.open(view, context)?;
+                    self.segments.next();
+                }
                 None => match self.next_found(context)? {
                     None => return self.next_memory(context),
                     found => return Ok(found),
@@ -228,21 +233,23 @@ impl RowSource {
 
     /// Runs a deferred index lookup: see [`RowSource::look_up_later`].
     fn look_up(&mut self, context: &Context<'_>) -> Result<()> {
-        let Some(view) = self.later.take() else { return Ok(()) };
+        let Some(view) = &self.later else { return Ok(()) };
         let columns = self.reader.columns();
         let spec = ScanSpec {
             schema: columns.schema(),
             projection: columns.projection(),
             filters: self.reader.filters(),
         };
-        if let Some(found) = index::find(spec, &view, self.reader.runtime(), context)? {
+        let found = index::find(spec, view, self.reader.runtime(), context)?;
+        self.later = None;
+        if let Some(found) = found {
             self.read_only(found);
         }
         Ok(())
     }
 
     /// Chooses the blocks of a segment to read; `None` if there are none.
-    fn open(&self, view: SegmentView, context: &Context<'_>) -> Result<Option<Current>> {
+    fn open(&self, view: &SegmentView, context: &Context<'_>) -> Result<Option<Current>> {
         let (segment, columns) = (&*view.segment, self.reader.columns());
         if plant::is(Bug::LostOpen) && segment.ensure_opened().is_err() {
             return Ok(None);
@@ -251,7 +258,7 @@ impl RowSource {
         let statistics = context.statistics;
         let may_match = |span| {
             statistics.zones_tested.add(1);
-            self.prune.may_match(segment.rows_of(span), &|column| columns.zone(&view, column, span))
+            self.prune.may_match(segment.rows_of(span), &|column| columns.zone(view, column, span))
         };
         let mut blocks = match self.prune.is_open() {
             true => (0..total).collect(),
@@ -264,49 +271,20 @@ impl RowSource {
         }
         statistics.segments_read.add(1);
         blocks.reverse();
+        let view = view.clone();
         Ok(Some(Current { view, blocks, at: 0, end: 0 }))
-    }
-
-    /// Reads the next range of a block; `None` when none of its rows passes.
-    fn read_range(
-        &self,
-        current: &mut Current,
-        context: &Context<'_>,
-    ) -> Result<Option<(Batch, Origin)>> {
-        if current.at >= current.end {
-            let Some(block) = current.blocks.pop() else { return Ok(None) };
-            if !self.reader.may_match(&current.view, block)? {
-                context.statistics.blocks_skipped.add(1);
-                return Ok(None);
-            }
-            current.at = block * limits::BLOCK_ROWS;
-            current.end = current.at + current.view.segment.block_rows(block);
-            context.statistics.blocks_read.add(1);
-            self.reader.prefetch(&current.view, block)?;
-        }
-        let len = (current.end - current.at).min(self.vector_rows);
-        let range = match self.direction {
-            Direction::FirstToLast => {
-                current.at += len;
-                current.at - len..current.at
-            }
-            Direction::LastToFirst => {
-                current.end -= len;
-                current.end..current.end + len
-            }
-        };
-        self.reader.read(&current.view, range, context)
     }
 
     /// The next of the rows that indexes found in segments.
     fn next_found(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Origin)>> {
-        while let Some((view, mut rows)) = self.found.pop() {
+        while let Some((view, rows)) = self.found.last_mut() {
             context.check_cancelled()?;
-            let later = rows.split_off(rows.len().min(limits::VECTOR_ROWS));
-            context.statistics.rows_read.add(rows.len());
-            let found = self.reader.read_found(&view, rows, context)?;
-            if !later.is_empty() {
-                self.found.push((view, later));
+            let now = rows.len().min(limits::VECTOR_ROWS);
+            let found = self.reader.read_found(view, rows[..now].to_vec(), context)?;
+            context.statistics.rows_read.add(now);
+            rows.drain(..now);
+            if rows.is_empty() {
+                self.found.pop();
             }
             if found.is_some() {
                 return Ok(found);
@@ -338,6 +316,48 @@ impl RowSource {
             }
             return Ok(Some((batch, Origin::Memory(locators))));
         }
+    }
+}
+
+impl Current {
+    fn is_at_end(&self) -> bool {
+        self.at >= self.end && self.blocks.is_empty()
+    }
+
+    /// Reads the next range of a block, of at most `rows` rows; `None` when none of its rows
+    /// passes. After an error the next call reads the same range.
+    fn read_range(
+        &mut self,
+        reader: &SegmentReader,
+        rows: usize,
+        direction: Direction,
+        context: &Context<'_>,
+    ) -> Result<Option<(Batch, Origin)>> {
+        if self.at >= self.end {
+            let Some(&block) = self.blocks.last() else { return Ok(None) };
+            if !reader.may_match(&self.view, block)? {
+                self.blocks.pop();
+                context.statistics.blocks_skipped.add(1);
+                return Ok(None);
+            }
+            reader.prefetch(&self.view, block)?;
+            self.blocks.pop();
+            self.at = block * limits::BLOCK_ROWS;
+            self.end = self.at + self.view.segment.block_rows(block);
+            context.statistics.blocks_read.add(1);
+        }
+        let len = (self.end - self.at).min(rows);
+        debug_assert!(len > 0, "an empty range of a block");
+        let range = match direction {
+            Direction::FirstToLast => self.at..self.at + len,
+            Direction::LastToFirst => self.end - len..self.end,
+        };
+        let read = reader.read(&self.view, range, context)?;
+        match direction {
+            Direction::FirstToLast => self.at += len,
+            Direction::LastToFirst => self.end -= len,
+        }
+        Ok(read)
     }
 }
 
