@@ -42,7 +42,7 @@ impl Catalog for StoreCatalog<'_> {
     }
 
     fn column_statistics(&self, table: &TableSchema, column: usize) -> Option<ColumnStatistics> {
-        let known = self.store.table_by_id(table.id).ok()?.column_summary(column)?;
+        let known = self.store.table_by_id(table.id).ok()?.column_summary(column).ok()??;
         Some(ColumnStatistics {
             min: known.min,
             max: known.max,

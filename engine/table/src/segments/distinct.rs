@@ -18,7 +18,7 @@ pub(crate) struct DistinctValues(Mutex<Map<usize, Estimate>>);
 /// An estimate for one column of one segment.
 #[derive(Clone, Copy)]
 pub(crate) struct Estimate {
-    /// Number of distinct values; 0 if the column could not be read.
+    /// Number of distinct values.
     pub distinct: f64,
     /// Most values occurred several times, so other segments have hardly any new ones.
     pub complete: bool,
@@ -32,39 +32,41 @@ pub(crate) fn width(min: &Value, max: &Value) -> Option<f64> {
 }
 
 impl DistinctValues {
-    /// The estimate for a column.
-    pub fn of(&self, segment: &Segment, column: usize, meta: &ColumnMeta) -> Estimate {
+    /// The estimate for a column. An error of reading is not remembered.
+    pub fn of(&self, segment: &Segment, column: usize, meta: &ColumnMeta) -> Result<Estimate> {
         debug_assert!(
             segment.column_ids().get(column) == Some(&meta.id),
             "bounds of column {} are taken for those of column {column}",
             meta.id
         );
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let estimate = *known.entry(column).or_insert_with(|| estimate(segment, column, meta));
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(estimate) = known().get(&column) {
+            return Ok(*estimate);
+        }
+        let estimate = estimate(segment, column, meta)?;
         debug_assert!(
             estimate.distinct >= 0.0 && estimate.distinct.is_finite(),
             "column {column} has {} distinct values",
             estimate.distinct
         );
-        estimate
+        known().insert(column, estimate);
+        Ok(estimate)
     }
 }
 
-fn estimate(segment: &Segment, column: usize, meta: &ColumnMeta) -> Estimate {
+fn estimate(segment: &Segment, column: usize, meta: &ColumnMeta) -> Result<Estimate> {
     let rows = segment.rows() as f64;
-    if let Ok(Some(values)) = segment.dictionary_values(column) {
-        return Estimate { distinct: values as f64, complete: true };
+    if let Some(values) = segment.dictionary_values(column)? {
+        return Ok(Estimate { distinct: values as f64, complete: true });
     }
     // Narrow bounds: every value in between probably occurs.
     if let Some(width) = width(&meta.min, &meta.max).filter(|width| *width * 16.0 < rows) {
-        return Estimate { distinct: width, complete: true };
+        return Ok(Estimate { distinct: width, complete: true });
     }
-    let nothing = Estimate { distinct: 0.0, complete: false };
     let block = segment.blocks() / 2;
     let start = (0..block).map(|b| segment.block_rows(b)).sum();
     let len = segment.block_rows(block);
-    // The statement that reads the rows will report the damage.
-    let Ok(vector) = segment.decode(column, start, len) else { return nothing };
+    let vector = segment.decode(column, start, len)?;
     let distinct = match vector.form() {
         Form::Constant(_) => 1,
         Form::Dictionary { values, .. } => values.len().min(len),
@@ -78,10 +80,10 @@ fn estimate(segment: &Segment, column: usize, meta: &ColumnMeta) -> Estimate {
             (0..len).map(|row| values.get(row)).collect::<Set<_>>().len()
         }
     };
-    if distinct * OFTEN < len && !is_clustered(segment, column).unwrap_or(true) {
-        return Estimate { distinct: distinct as f64, complete: true };
+    if distinct * OFTEN < len && !is_clustered(segment, column)? {
+        return Ok(Estimate { distinct: distinct as f64, complete: true });
     }
-    Estimate { distinct: rows * distinct as f64 / len.max(1) as f64, complete: false }
+    Ok(Estimate { distinct: rows * distinct as f64 / len.max(1) as f64, complete: false })
 }
 
 /// Whether blocks hold disjoint values, as in a sorted column.

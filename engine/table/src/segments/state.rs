@@ -129,7 +129,7 @@ impl SegmentState {
     }
 
     /// An estimate of how many distinct values a column has.
-    pub(crate) fn distinct(&self, column: usize, meta: &ColumnMeta) -> Estimate {
+    pub(crate) fn distinct(&self, column: usize, meta: &ColumnMeta) -> Result<Estimate> {
         self.distinct.of(&self.segment, column, meta)
     }
 

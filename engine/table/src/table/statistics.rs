@@ -4,7 +4,7 @@
 
 use crate::segments::distinct::width;
 use crate::segments::state::SegmentState;
-use nacre_types::{Value, key};
+use nacre_types::{Result, Value, key};
 use std::sync::Arc;
 
 /// Statistics of one column.
@@ -21,8 +21,9 @@ pub struct ColumnSummary {
 }
 
 impl ColumnSummary {
-    /// Summarises the column with this id over these segments; `None` if none has it.
-    pub(crate) fn of(states: &[Arc<SegmentState>], id: u32) -> Option<ColumnSummary> {
+    /// Summarises the column with this id over these segments; `None` if none has it. Fails only if
+    /// bytes are absent: damage is reported by the statement that reads the rows.
+    pub(crate) fn of(states: &[Arc<SegmentState>], id: u32) -> Result<Option<ColumnSummary>> {
         let (mut rows, mut nulls) = (0u64, 0u64);
         let (mut sum, mut most, mut complete) = (0f64, 0f64, true);
         let mut bounds: Option<(Value, Value)> = None;
@@ -32,8 +33,7 @@ impl ColumnSummary {
             rows += segment.rows() as u64;
             let Some(at) = segment.column_index(id) else { continue };
             known = true;
-            // The statement that reads the rows will report the damage.
-            let Ok(columns) = segment.columns() else { continue };
+            let Some(columns) = unless_damaged(segment.columns())? else { continue };
             let meta = &columns[at];
             nulls += meta.null_count;
             if !meta.min.is_null() {
@@ -42,13 +42,16 @@ impl ColumnSummary {
                     Some((min, max)) => (least(min, &meta.min, true), least(max, &meta.max, false)),
                 });
             }
-            let sample = state.distinct(at, meta);
+            let Some(sample) = unless_damaged(state.distinct(at, meta))? else {
+                complete = false;
+                continue;
+            };
             sum += sample.distinct;
             most = most.max(sample.distinct);
             complete &= sample.complete;
         }
         if !known {
-            return None;
+            return Ok(None);
         }
         debug_assert!(nulls <= rows, "{nulls} nulls in {rows} rows");
         let (min, max) = bounds.unwrap_or((Value::Null, Value::Null));
@@ -57,7 +60,16 @@ impl ColumnSummary {
             distinct = distinct.min(width);
         }
         debug_assert!(distinct >= 0.0, "{distinct} distinct values");
-        Some(ColumnSummary { min, max, nulls: nulls as f64 / rows.max(1) as f64, distinct })
+        let nulls = nulls as f64 / rows.max(1) as f64;
+        Ok(Some(ColumnSummary { min, max, nulls, distinct }))
+    }
+}
+
+/// What was read; `None` for a file that cannot be read.
+fn unless_damaged<T>(read: Result<T>) -> Result<Option<T>> {
+    match read {
+        Err(error) if error.missing().is_none() => Ok(None),
+        read => read.map(Some),
     }
 }
 

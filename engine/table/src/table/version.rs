@@ -453,8 +453,9 @@ impl Table {
 
     /// Statistics of the column at a position, gathered without reading its values; `None` without
     /// segments.
-    pub fn column_summary(&self, position: usize) -> Option<ColumnSummary> {
-        ColumnSummary::of(&self.segments(), self.schema().columns.get(position)?.id)
+    pub fn column_summary(&self, position: usize) -> Result<Option<ColumnSummary>> {
+        let Some(column) = self.schema().columns.get(position) else { return Ok(None) };
+        ColumnSummary::of(&self.segments(), column.id)
     }
 
     /// Its indexes.

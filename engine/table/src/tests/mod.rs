@@ -1,6 +1,7 @@
 //! Tests of table storage as a whole: a random workload compared with a model, with flushes,
 //! snapshots, bulk loads, reopening and long-lived readers; then individual behaviours.
 
+mod absent;
 mod access;
 mod beside;
 mod cache;
