@@ -9,8 +9,10 @@ use nacre_types::{Error, Result};
 
 /// Time between two looks at rowstores that other transactions keep full, in nanoseconds.
 const ASK_AGAIN_NS: u64 = 10_000_000;
-/// The longest wait for flushes to make room, in nanoseconds.
+/// The longest wait for flushes to make room, in nanoseconds, and how often room is asked for at
+/// least: the clock may jump, as when a machine sleeps.
 const LONGEST_WAIT_NS: u64 = 10_000_000_000;
+const LEAST_ASKINGS: u32 = 100;
 
 /// Waits until a statement with this access may begin to write: not at all while the rowstores are
 /// below their soft limit, then longer the fuller they are and the more rows the session wrote last.
@@ -36,8 +38,10 @@ pub(crate) async fn admit_write(
     let began_ns = engine.now_ns();
     let has_waited = |ns: u64| engine.now_ns() >= began_ns.saturating_add(ns);
     let rows = open.take_unpaid_rows();
+    let mut askings = 0;
     loop {
-        let is_last = has_waited(LONGEST_WAIT_NS);
+        askings += 1;
+        let is_last = askings > LEAST_ASKINGS && has_waited(LONGEST_WAIT_NS);
         let asking = Asking { rows, is_last };
         let answer = engine.store().admit_write(asking);
         let delay_ns = match &answer {

@@ -127,7 +127,8 @@ impl Engine {
     pub(crate) fn relieve(&self) {
         match &self.background {
             Some(background) => background.task.wake(),
-            None => while self.store.can_relieve() && matches!(self.store.maintain(), Ok(true)) {},
+            // At least once: an unfinished task may hold the snapshot that keeps rows in memory.
+            None => while matches!(self.store.maintain(), Ok(true)) && self.store.can_relieve() {},
         }
     }
 

@@ -15,12 +15,13 @@ use crate::commit::commits::Committed;
 use crate::index::indexes::Sweep;
 use crate::layout::rows::to_segment_batch;
 use crate::maintenance::context::{Progress, TaskContext};
+use crate::maintenance::flush_order::{FlushRow, SortedRow, first_order, sorted};
 use crate::maintenance::written::check_segment;
 use crate::record::{self, Description, FlushedRange, NewSegment, Place};
 use crate::segments::files::NewFiles;
 use crate::segments::names::FileKind;
 use crate::segments::state::{FOREVER, SegmentState};
-use crate::table::partition::Partition;
+use crate::table::partition::{Left, Partition};
 use crate::table::run::place_at_end;
 use crate::table::version::Table;
 use nacre_log::MAX_RECORD_BYTES;
@@ -59,6 +60,8 @@ pub(crate) struct Flush {
     /// Whether it left rows because they were locked or too new. Those that a transaction has moved
     /// to memory are new until the next commit, which need not come.
     has_left_locked: bool,
+    /// Rows that it left because they were too new.
+    too_new: usize,
 }
 
 /// What the next step does.
@@ -92,6 +95,8 @@ struct Slice {
     locked: Vec<Arc<Node>>,
     /// Whether a row was locked or too new.
     has_left: bool,
+    /// Rows that were too new.
+    too_new: usize,
     /// Rows read.
     read: usize,
     /// Their bytes, and those of the keys that the record may have to name.
@@ -101,20 +106,6 @@ struct Slice {
     is_last: bool,
     /// The commit that has flushed it.
     committed: Timestamp,
-}
-
-/// A rowstore row being flushed.
-struct FlushRow {
-    node: Arc<Node>,
-    /// Commit of the version being written.
-    commit: Timestamp,
-}
-
-/// A row with its position in the order of the sort key.
-struct SortedRow {
-    order: Vec<u8>,
-    row: Row,
-    flush: FlushRow,
 }
 
 /// Flushes all committed rows of a table. Only one flush runs at a time.
@@ -163,6 +154,7 @@ impl Flush {
             kept_for: FOREVER,
             released: partition.released(),
             has_left_locked: false,
+            too_new: 0,
         }
     }
 
@@ -263,6 +255,7 @@ impl Flush {
         if !slice.is_last && !slice.is_full(context) {
             return Ok(());
         }
+        self.too_new += slice.too_new;
         if slice.read == 0 {
             self.stage = Stage::Free(slice.after.clone());
         } else if slice.parts.is_empty() {
@@ -426,7 +419,8 @@ impl Flush {
         }
         let oldest = self.kept_for.min(context.snapshots().oldest());
         let locked_at = self.has_left_locked.then_some(self.released);
-        partition.collected(self.table.entry_bytes(partition), oldest, locked_at);
+        let left = Left { entries: self.table.entry_bytes(partition), too_new: self.too_new };
+        partition.collected(left, oldest, locked_at);
         self.table.recount(partition);
         debug_assert!(self.files.is_empty(), "a flush ends with files of its own");
         Progress::Done
@@ -444,6 +438,7 @@ impl Slice {
             parts: Vec::new(),
             locked: Vec::new(),
             has_left: false,
+            too_new: 0,
             read: 0,
             bytes: 0,
             key_bytes: 0,
@@ -477,7 +472,9 @@ impl Slice {
             debug_assert!(self.to.as_ref() < Some(node.key()), "a node is read twice");
             self.to = Some(node.key().clone());
             let Some((row, commit)) = old_row(&node, upto) else {
-                self.has_left |= node.is_locked() || old_row(&node, FOREVER).is_some();
+                let is_too_new = old_row(&node, FOREVER).is_some();
+                self.has_left |= node.is_locked() || is_too_new;
+                self.too_new += usize::from(is_too_new);
                 continue;
             };
             self.key_bytes += node.key().len();
@@ -555,29 +552,6 @@ impl Slice {
         }
         range
     }
-}
-
-/// Sorts rows by the columns of a sort key, then by their keys.
-fn sorted(table: &Table, sort: &[usize], found: Vec<(Row, FlushRow)>) -> Result<Vec<SortedRow>> {
-    let layout = table.layout();
-    let with_order = |(row, flush): (Row, FlushRow)| {
-        let values: Vec<_> = sort.iter().map(|column| layout.rows().value(&row, *column)).collect();
-        let mut order = layout.encode_order(&values)?;
-        order.extend_from_slice(flush.node.key());
-        Ok(SortedRow { order, row, flush })
-    };
-    let mut rows = found.into_iter().map(with_order).collect::<Result<Vec<_>>>()?;
-    rows.sort_unstable_by(|a, b| a.order.cmp(&b.order));
-    debug_assert!(
-        rows.windows(2).all(|pair| pair[0].order < pair[1].order),
-        "two rows of a flush have the same key"
-    );
-    Ok(rows)
-}
-
-/// The position of the first row of a sorted part.
-fn first_order(part: &std::vec::IntoIter<SortedRow>) -> Option<&[u8]> {
-    part.as_slice().first().map(|row| &row.order[..])
 }
 
 /// The newest row of a node and its commit, if it is old enough for a flush up to `upto`.

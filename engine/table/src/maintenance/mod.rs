@@ -5,6 +5,7 @@ pub(crate) mod check;
 pub(crate) mod collect;
 pub(crate) mod context;
 pub(crate) mod flush;
+mod flush_order;
 pub(crate) mod hash_build;
 pub(crate) mod memory;
 pub(crate) mod merge;

@@ -22,6 +22,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// In place of a count: the last flush left no row that was locked or too new.
 const NONE_LOCKED: u64 = u64::MAX;
 
+/// What a flush leaves in a rowstore.
+#[derive(Clone, Copy)]
+pub(crate) struct Left {
+    /// Bytes of index entries.
+    pub entries: usize,
+    /// Rows that were too new for it, and that the next flush can move.
+    pub too_new: usize,
+}
+
 /// One partition of a table.
 pub struct Partition {
     number: u32,
@@ -298,15 +307,16 @@ impl Partition {
         (self.rowstore.bytes() + entries).saturating_sub(self.left_by_flush.load(Ordering::Relaxed))
     }
 
-    /// Records that the rowstore was collected for this oldest snapshot, leaving `entries` bytes of
-    /// index entries, and rows that were locked or too new if `locked_at` is the count of locks given
+    /// Records that the rowstore was collected for this oldest snapshot, what is left, and rows that were locked or too new if `locked_at` is the count of locks given
     /// back when the flush began.
-    pub(crate) fn collected(&self, entries: usize, oldest: Timestamp, locked_at: Option<u64>) {
+    pub(crate) fn collected(&self, left: Left, oldest: Timestamp, locked_at: Option<u64>) {
         debug_assert!(
             locked_at.is_none_or(|count| count <= self.released()),
             "a flush began after {locked_at:?} locks were given back"
         );
-        self.left_by_flush.store(self.rowstore.bytes() + entries, Ordering::Relaxed);
+        let (rows, bytes) = (self.rowstore.len().max(1), self.rowstore.bytes() + left.entries);
+        let too_new = bytes as f64 * left.too_new.min(rows) as f64 / rows as f64;
+        self.left_by_flush.store(bytes.saturating_sub(too_new as usize), Ordering::Relaxed);
         self.left_locked_at.store(locked_at.unwrap_or(NONE_LOCKED), Ordering::Relaxed);
         self.collected_at.fetch_max(oldest, Ordering::Relaxed);
     }
