@@ -7,6 +7,7 @@
 pub mod fetched;
 pub mod memory;
 mod residency;
+pub mod waits;
 
 use core::time::Duration;
 /// The error types of every interface, re-exported so that an implementation needs no other crate.

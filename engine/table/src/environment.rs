@@ -3,8 +3,8 @@
 
 use crate::statement_memory::StatementMemory;
 use crate::temporary::{TemporaryFile, TemporaryFiles};
-use nacre_host::Host;
 use nacre_host::fetched::Fetched;
+use nacre_host::{Host, waits};
 use nacre_segment::BlockCache;
 use nacre_types::{Error, Result};
 use std::sync::Arc;
@@ -53,7 +53,10 @@ impl Environment {
     /// have ended.
     pub fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
         debug_assert!(self.width() > 0, "a host that runs nothing");
-        self.host.parallelism.run(count, task);
+        match waits::is_waiting() {
+            true => self.host.parallelism.run(count, &|at| self.waiting(|| task(at))),
+            false => self.host.parallelism.run(count, task),
+        }
     }
 
     /// Fetches what a call missed, blocking the thread; then the call can be repeated.
@@ -67,6 +70,11 @@ impl Environment {
     /// Like [`Environment::fetch_now`], without blocking.
     pub async fn fetch(&self, fetched: &mut Fetched, error: Error) -> Result<()> {
         fetched.resolve(error, &*self.host.store).await
+    }
+
+    /// Runs work whose reads wait for absent bytes, where the host's threads can block.
+    pub(crate) fn waiting<T>(&self, work: impl FnOnce() -> T) -> T {
+        waits::waiting(&self.host.store, &self.host.parallelism, work)
     }
 
     /// Creates a temporary file; `None` if the host's files are in memory, or not this instance's to

@@ -25,7 +25,7 @@ use crate::temporary::TemporaryFile;
 use crate::transaction::handle::Transaction;
 use crate::transaction::manager::TransactionManager;
 use core::time::Duration;
-use nacre_host::Host;
+use nacre_host::{Host, waits};
 use nacre_rowstore::Owner;
 use nacre_segment::BlockCache;
 use nacre_types::{
@@ -49,7 +49,8 @@ pub struct Store {
 impl Store {
     /// Opens the database in the host's store, recovering it from its snapshot and log.
     pub fn open(host: Host, options: StoreOptions) -> Result<Arc<Store>> {
-        let Recovered { log, files, contents, next, follow } = open::open(&host, &options)?;
+        let opened = waits::waiting(&host.store, &host.parallelism, || open::open(&host, &options));
+        let Recovered { log, files, contents, next, follow } = opened?;
         let (files, options) = (Arc::new(files), Arc::new(options));
         let (clock, parallelism) = (host.clock.clone(), host.parallelism.clone());
         let statements = StatementMemory::new(options.statement_bytes);
@@ -102,7 +103,9 @@ impl Store {
     /// the newest commit that new snapshots see.
     pub fn refresh(&self) -> Result<Timestamp> {
         match &self.follow {
-            Some(follow) => follow.refresh(self.scheduler.context(), &self.catalog),
+            Some(follow) => {
+                self.environment.waiting(|| follow.refresh(self.scheduler.context(), &self.catalog))
+            }
             None => Ok(self.visible()),
         }
     }
@@ -372,23 +375,23 @@ impl Store {
     /// merge or an index build, or removal of files. Returns whether there may be more; `false` if
     /// another call is doing it.
     pub fn maintain(&self) -> Result<bool> {
-        self.scheduler.maintain()
+        self.environment.waiting(|| self.scheduler.maintain())
     }
 
     /// Like [`Store::maintain`], but waits for other threads that are doing it.
     pub fn maintain_in_turn(&self) -> Result<bool> {
-        self.scheduler.maintain_in_turn()
+        self.environment.waiting(|| self.scheduler.maintain_in_turn())
     }
 
     /// Moves a table's committed rows from the rowstore into segments.
     pub fn flush(&self, table: &Arc<Table>) -> Result<()> {
-        self.scheduler.flush(table)
+        self.environment.waiting(|| self.scheduler.flush(table))
     }
 
     /// Merges the segments of each partition of a table into one sorted run, in steps between which
     /// flushes, snapshots and other threads' work can run.
     pub fn merge_all(&self, table: &Arc<Table>) -> Result<()> {
-        self.scheduler.merge_all(table)
+        self.environment.waiting(|| self.scheduler.merge_all(table))
     }
 
     /// The context of background tasks.
@@ -413,6 +416,6 @@ impl Store {
     /// each key is stored in one place only, and every index against the rows. Returns the
     /// violations, one sentence each.
     pub fn check(&self) -> Result<Vec<String>> {
-        Ok(check(self.scheduler.context()))
+        Ok(self.environment.waiting(|| check(self.scheduler.context())))
     }
 }

@@ -1,9 +1,10 @@
 //! A store that holds a part of its files only: pages are absent until they are fetched, and may be
-//! absent again once no guard holds them.
+//! absent again once no guard holds them. A file that was written here is there completely until it
+//! has been "uploaded", which happens between statements.
 
 use crate::random::Random;
 use nacre_host::{Error, Fetch, LocalFile, LocalStore, Missing, ReadRange, Resident, Result};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
@@ -39,6 +40,8 @@ struct State {
     /// The resident pages, by file and number, with their guards.
     pages: HashMap<(Arc<str>, u64), usize>,
     misses: u64,
+    /// Files that were created here and are there completely.
+    local: HashSet<Arc<str>>,
 }
 
 struct AbsentFile {
@@ -61,6 +64,7 @@ impl Absent {
             chances: None,
             pages: HashMap::new(),
             misses: 0,
+            local: HashSet::new(),
         };
         let shared = Arc::new(Shared { may_lack, state: Mutex::new(state) });
         Arc::new(Absent { files, shared })
@@ -78,6 +82,11 @@ impl Absent {
     /// Lacks nothing from now on.
     pub fn allow(&self) {
         self.shared.state().chances = None;
+    }
+
+    /// Makes the files that were created here lack bytes, too. [`LocalStore::prepare`] does it.
+    pub fn upload(&self) {
+        self.shared.state().local.clear();
     }
 
     /// How many reads met absent bytes.
@@ -120,6 +129,9 @@ impl State {
     /// The absent pages of some ranges, as ranges of bytes.
     fn absent(&mut self, name: &Arc<str>, ranges: &[ReadRange<'_>]) -> Vec<Range<u64>> {
         let Some(chances) = self.chances else { return Vec::new() };
+        if self.local.contains(name) {
+            return Vec::new();
+        }
         if self.random.percent(chances.evicts) {
             self.pages.retain(|_, guards| *guards > 0);
         }
@@ -166,15 +178,19 @@ impl LocalStore for Absent {
         Ok(self.wrap(name, self.files.open(name)?))
     }
     fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
-        Ok(self.wrap(name, self.files.create(name)?))
+        let file = self.files.create(name)?;
+        self.shared.state().local.insert(name.into());
+        Ok(self.wrap(name, file))
     }
     fn remove(&self, name: &str) -> Result<()> {
+        self.shared.state().local.remove(name);
         self.files.remove(name)
     }
     fn is_in_memory(&self) -> bool {
         self.files.is_in_memory()
     }
     fn prepare(&self) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
+        self.upload();
         self.files.prepare()
     }
     fn ran_short(&self) -> bool {
@@ -242,7 +258,7 @@ mod tests {
     use crate::Fixed;
     use nacre_host::fetched::Fetched;
     use nacre_host::memory::MemoryStore;
-    use nacre_host::{ErrorKind, Reason};
+    use nacre_host::{ErrorKind, Parallelism, Reason, waits};
 
     const PAGES: u64 = 200;
 
@@ -254,6 +270,7 @@ mod tests {
                 (0..PAGES * PAGE_BYTES).map(|at| (at / PAGE_BYTES) as u8).collect();
             files.create(name).unwrap().write(0, &bytes).unwrap();
         }
+        files.upload();
         let file = files.open("there").unwrap();
         (files, file)
     }
@@ -297,6 +314,17 @@ mod tests {
     }
 
     #[test]
+    fn files_are_there_until_they_are_uploaded() {
+        let (files, _) = files();
+        files.deny(100, 100);
+        let file = files.create("new").unwrap();
+        file.write(0, &[5; 2 * PAGE_BYTES as usize]).unwrap();
+        assert_eq!(read(&*file, &[1]).unwrap(), [5]);
+        files.upload();
+        assert!(read(&*file, &[1]).is_err());
+    }
+
+    #[test]
     fn an_error_that_was_kept_is_not_fetched_again() {
         let (files, file) = files();
         files.deny(100, 100);
@@ -327,6 +355,35 @@ mod tests {
         // From here on it keeps everything, so that it ends.
         assert!(pass(0..PAGES) == PAGES);
         assert!(pass(0..PAGES) == PAGES && files.misses() < 2 * PAGES);
+    }
+
+    #[test]
+    fn reads_in_a_waiting_scope_fetch_what_they_miss() {
+        let (files, file) = files();
+        files.deny(100, 100);
+        let store: Arc<dyn LocalStore> = files.clone();
+        let threads: Arc<dyn Parallelism> = Arc::new(Fixed::default());
+        let waiting = || {
+            let mut bytes = Vec::new();
+            waits::read(|| read(&*file, &[2, 30]).map(|read| bytes = read))?;
+            Ok::<_, Error>(bytes)
+        };
+        assert_eq!(waiting().unwrap_err().reason(), Some(Reason::NotResident));
+        assert_eq!(waits::waiting(&store, &threads, waiting).unwrap(), [2, 30]);
+        assert!(!waits::is_waiting() && files.held() == 0);
+        // Where threads cannot block, the read fails.
+        struct Unblocked;
+        impl Parallelism for Unblocked {
+            fn width(&self) -> usize {
+                1
+            }
+            fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
+                (0..count).for_each(task);
+            }
+        }
+        let threads: Arc<dyn Parallelism> = Arc::new(Unblocked);
+        let error = waits::waiting(&store, &threads, waiting).unwrap_err();
+        assert_eq!(error.reason(), Some(Reason::NotResident));
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! A host without surprises: time advances by a microsecond per look, randomness counts up through
 //! a hash, tasks run one after another.
 
-use nacre_host::{Clock, Entropy, Fetch, Host, LocalStore, Parallelism, Resident, Result};
+use crate::absent::Absent;
+use nacre_host::{
+    Background, BackgroundTask, Clock, Entropy, Fetch, Host, LocalStore, Parallelism, Resident,
+    Result,
+};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -69,6 +73,49 @@ impl Parallelism for Callers {
     fn wait(&self, fetch: Fetch<'_>) -> Option<Result<Resident>> {
         self.0.wait(fetch)
     }
+}
+
+/// Threads that wait for absent bytes only now and then.
+struct Reluctant {
+    threads: Arc<dyn Parallelism>,
+    asked: AtomicU64,
+}
+
+impl Parallelism for Reluctant {
+    fn width(&self) -> usize {
+        self.threads.width()
+    }
+    fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
+        self.threads.run(count, task);
+    }
+    fn wait(&self, fetch: Fetch<'_>) -> Option<Result<Resident>> {
+        match self.asked.fetch_add(1, Ordering::Relaxed) % 3 {
+            0 => None,
+            _ => Some(wait(fetch)),
+        }
+    }
+    fn background(&self, task: BackgroundTask) -> Option<Box<dyn Background>> {
+        self.threads.background(task)
+    }
+}
+
+/// A host whose threads wait for absent bytes in two of three cases only, as those of a browser
+/// never do: calls that missed something must be repeated as a whole, too.
+pub fn reluctant(host: Host) -> Host {
+    let threads = host.parallelism;
+    let parallelism = Arc::new(Reluctant { threads, asked: AtomicU64::new(0) });
+    Host { parallelism, ..host }
+}
+
+/// A host whose files lack parts of their bytes, by a seed. Everything is absent when it is read
+/// first, and evicted before three of ten reads.
+pub fn lacking(host: Host, seed: u64) -> (Host, Arc<Absent>) {
+    let files = Absent::new(host.store, seed, |name| {
+        // The log and temporary files are always there.
+        ["seg-", "hsh-", "idx-"].iter().any(|prefix| name.starts_with(prefix))
+    });
+    files.deny(100, 30);
+    (Host { store: files.clone(), ..host }, files)
 }
 
 /// A host whose callers do the background work, so that a test finds the segments and files that

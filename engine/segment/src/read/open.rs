@@ -1,7 +1,7 @@
 //! Reads the footer of a file; magic, version, trailer and checksum are checked first.
 
 use crate::footer::{self, Footer, MAGIC, TRAILER_BYTES, version_of};
-use nacre_host::{LocalFile, ReadRange};
+use nacre_host::{LocalFile, ReadRange, waits};
 use nacre_types::bytes::Reader;
 use nacre_types::checksum::checksum;
 use nacre_types::{Error, Result};
@@ -20,10 +20,12 @@ pub(super) fn read_footer(file: &dyn LocalFile, bytes: u64) -> Result<(Footer, u
     let mut head = MAGIC;
     let mut tail = vec![0; bytes.min(TAIL_BYTES) as usize];
     let tail_offset = bytes - tail.len() as u64;
-    file.read(&mut [
-        ReadRange { offset: 0, buffer: &mut head },
-        ReadRange { offset: tail_offset, buffer: &mut tail },
-    ])?;
+    waits::read(|| {
+        file.read(&mut [
+            ReadRange { offset: 0, buffer: &mut head },
+            ReadRange { offset: tail_offset, buffer: &mut tail },
+        ])
+    })?;
     let (rest, trailer) = tail.split_at(tail.len() - TRAILER_BYTES);
     let mut reader = Reader::new(trailer, "trailer");
     let (offset, length, expected) = (reader.u64()?, reader.u64()?, reader.u64()?);
@@ -40,7 +42,7 @@ pub(super) fn read_footer(file: &dyn LocalFile, bytes: u64) -> Result<(Footer, u
         Some(at) => &rest[at as usize..],
         None => {
             let mut buffer = vec![0; length as usize];
-            file.read(&mut [ReadRange { offset, buffer: &mut buffer }])?;
+            waits::read(|| file.read(&mut [ReadRange { offset, buffer: &mut buffer }]))?;
             long = buffer;
             &long[..]
         }

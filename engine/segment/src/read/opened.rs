@@ -14,7 +14,7 @@ use nacre_column::block::Block;
 use nacre_column::encoding::{Dictionary, Encoding};
 use nacre_column::kernel::Predicate;
 use nacre_column::{Bitmap, Values, Vector};
-use nacre_host::{LocalFile, ReadRange};
+use nacre_host::{LocalFile, ReadRange, waits};
 use nacre_types::checksum::checksum;
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, Value};
@@ -83,7 +83,7 @@ impl Opened {
             ranges.iter().all(|range| range.offset < self.bytes && !range.buffer.is_empty()),
             "ranges to read are in the file"
         );
-        self.file.read(ranges)
+        waits::read(|| self.file.read(ranges))
     }
 
     /// The name for error messages.

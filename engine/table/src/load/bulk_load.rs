@@ -98,7 +98,8 @@ impl BulkLoad {
         let batch = batch.clone().compact();
         self.table.layout().check_batch(&batch)?;
         check_row_lengths(&batch)?;
-        let added = self.add(batch);
+        let loader = self.loader.clone();
+        let added = loader.transactions().environment().waiting(|| self.add(batch));
         self.failed = added.as_ref().err().cloned();
         added
     }
@@ -219,6 +220,11 @@ impl BulkLoad {
     /// Does a part of [`BulkLoad::finish`]. After an error, nothing is published. No rows may be
     /// added after the first step.
     pub fn step(&mut self) -> Result<LoadStep> {
+        let loader = self.loader.clone();
+        loader.transactions().environment().waiting(|| self.next_step())
+    }
+
+    fn next_step(&mut self) -> Result<LoadStep> {
         self.check_usable()?;
         if let Some(partition) = (0u32..).zip(&self.pending).find(|(_, rows)| rows.rows() > 0) {
             match self.next_number {
