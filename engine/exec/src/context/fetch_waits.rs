@@ -1,11 +1,10 @@
-//! Waits for absent bytes in the middle of a call, for work that several threads do together: it
-//! would otherwise have to begin again.
+//! Waits for absent bytes in the middle of work that would otherwise have to begin again.
 
 use nacre_table::{Environment, Fetched};
 use nacre_types::Result;
 
 /// Fetches what calls miss, where the host's threads can wait; elsewhere the calls fail.
-pub(crate) struct FetchWaits<'a> {
+pub struct FetchWaits<'a> {
     environment: &'a Environment,
     fetched: Fetched,
 }

@@ -112,8 +112,16 @@ impl Context<'_> {
         }
     }
 
+    /// Does work that reads, and that is repeated if it meets absent bytes: it counts once.
+    pub(crate) fn counted<T>(&self, work: impl FnOnce(&Context<'_>) -> Result<T>) -> Result<T> {
+        let own = Statistics::default();
+        let done = work(&Context { statistics: &own, ..*self })?;
+        self.statistics.add(&own);
+        Ok(done)
+    }
+
     /// Waits for absent bytes in the middle of a call.
-    pub(crate) fn fetch_waits(&self) -> FetchWaits<'_> {
+    pub fn fetch_waits(&self) -> FetchWaits<'_> {
         FetchWaits::new(self.transaction.environment())
     }
 

@@ -62,8 +62,13 @@ pub struct Statistics {
 impl Statistics {
     /// Adds the counts of another.
     pub fn add(&self, other: &Statistics) {
-        for ((_, own), (_, theirs)) in self.counters().into_iter().zip(other.counters()) {
-            own.add(theirs.get() as usize);
+        let pairs = self.counters().into_iter().zip(other.counters());
+        let pairs = pairs.map(|((_, own), (_, theirs))| (own, theirs));
+        for (own, theirs) in pairs.chain([(&self.zones_tested, &other.zones_tested)]) {
+            // Threads share them.
+            if theirs.get() > 0 {
+                own.add(theirs.get() as usize);
+            }
         }
         other.indexes().into_iter().for_each(|name| self.note_index(name));
     }

@@ -53,7 +53,7 @@ impl SharedRows {
         context: &Context<'_>,
     ) -> Result<SharedScan> {
         let mut rows = SharedRows::held_by("the result", input, types);
-        rows.compute(context)?;
+        context.fetch_waits().call(|| rows.compute(context))?;
         Ok(SharedScan::new(Rc::new(RefCell::new(rows))))
     }
 

@@ -81,6 +81,7 @@ pub(crate) fn split(
         return Ok(Some(SplitScan::of_found(found, context)));
     }
     let source = RowSource::new(spec, view.share(), Locators::Leave, context);
-    let morsels = source.morsels(view, context.threads.morsel_rows, context)?;
+    let rows = context.threads.morsel_rows;
+    let morsels = context.counted(|context| source.morsels(view, rows, context))?;
     Ok(Some(SplitScan { morsels, later, is_found: false }))
 }

@@ -19,6 +19,15 @@ pub(in crate::scan) fn find(
     filters: &RuntimeFilters,
     context: &Context<'_>,
 ) -> Result<Option<Found>> {
+    context.counted(|context| look_up(spec, view, filters, context))
+}
+
+fn look_up(
+    spec: ScanSpec<'_>,
+    view: &TableView,
+    filters: &RuntimeFilters,
+    context: &Context<'_>,
+) -> Result<Option<Found>> {
     let access = index_access(spec.schema, spec.projection, spec.filters);
     if access.is_none() && filters.0.is_empty() {
         return Ok(None);

@@ -49,6 +49,8 @@ pub(in crate::scan) struct OrderedScan {
 struct Run {
     rows: Box<dyn Operator>,
     is_segment: bool,
+    /// Whether nothing of it was read yet.
+    is_unread: bool,
     /// The batch read last; its rows from `at` on are not returned yet.
     batch: Option<Batch>,
     at: usize,
@@ -109,7 +111,7 @@ pub(in crate::scan) fn build(
             bounds.push((low.clone(), high));
         }
         heads.push(Reverse((low, runs.len())));
-        runs.push(Run { rows, is_segment, batch: None, at: 0 });
+        runs.push(Run { rows, is_segment, is_unread: true, batch: None, at: 0 });
     }
     bounds.sort_unstable();
     if !few && bounds.windows(2).any(|pair| pair[0].1 >= pair[1].0) {
@@ -181,10 +183,9 @@ impl Operator for OrderedScan {
             let Some(Reverse((low, number))) = self.heads.pop() else { break };
             let run = &mut self.runs[number];
             let Some(batch) = run.batch.take().filter(|batch| run.at < batch.rows) else {
-                if run.at == 0 {
-                    context.statistics.runs.add(1);
-                    context.statistics.segments_read.add(run.is_segment.into());
-                }
+                let is_first = std::mem::replace(&mut run.is_unread, false);
+                context.statistics.runs.add(is_first.into());
+                context.statistics.segments_read.add((is_first && run.is_segment).into());
                 let read = match run.rows.next(context) {
                     Ok(Some(batch)) => batch,
                     Ok(None) => continue,

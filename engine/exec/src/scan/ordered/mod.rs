@@ -58,8 +58,10 @@ pub(crate) fn build(
     // Try other indexes that can serve the filters first: they may find fewer rows.
     let is_alone = |request: &by_index::Request<'_>| by_index::is_alone(access.as_ref(), request);
     let build_by_index = |request: &by_index::Request<'_>| {
-        let lookup = Lookup::new(spec.schema, &view, context);
-        by_index::build(spec, &lookup, request, || rebuild(scan.clone()))
+        context.counted(|context| {
+            let lookup = Lookup::new(spec.schema, &view, context);
+            by_index::build(spec, &lookup, request, || rebuild(scan.clone()))
+        })
     };
     if let Some(request) = by_index.as_ref().filter(|request| is_alone(request))
         && let Some(operator) = build_by_index(request)?

@@ -220,7 +220,7 @@ impl RowSource {
                     self.segments.next();
                 }
                 Some(view) => {
-                    self.current = self.open(view, context)?;
+                    self.current = context.counted(|context| self.open(view, context))?;
                     self.segments.next();
                 }
                 None => match self.next_found(context)? {
@@ -280,7 +280,8 @@ impl RowSource {
         while let Some((view, rows)) = self.found.last_mut() {
             context.check_cancelled()?;
             let now = rows.len().min(limits::VECTOR_ROWS);
-            let found = self.reader.read_found(view, rows[..now].to_vec(), context)?;
+            let (reader, wanted) = (&self.reader, rows[..now].to_vec());
+            let found = context.counted(|context| reader.read_found(view, wanted, context))?;
             context.statistics.rows_read.add(now);
             rows.drain(..now);
             if rows.is_empty() {
@@ -352,7 +353,7 @@ impl Current {
             Direction::FirstToLast => self.at..self.at + len,
             Direction::LastToFirst => self.end - len..self.end,
         };
-        let read = reader.read(&self.view, range, context)?;
+        let read = context.counted(|context| reader.read(&self.view, range, context))?;
         match direction {
             Direction::FirstToLast => self.at += len,
             Direction::LastToFirst => self.end -= len,
