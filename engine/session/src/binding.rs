@@ -4,6 +4,7 @@ use crate::catalog::StoreCatalog;
 use crate::engine::Engine;
 use crate::parameters::cast_parameters;
 use crate::point::{Point, recognise};
+use nacre_host::waits;
 use nacre_sql::{BoundStatement, Given, Parsed, Statement};
 use nacre_types::plant::{self, Bug};
 use nacre_types::{DataType, Result, Timestamp, Value};
@@ -39,7 +40,11 @@ impl Binding {
     ) -> Result<Binding> {
         let (store, catalog_version) = (&**engine.store(), engine.catalog_version());
         let given: Vec<Given> = parameters.iter().map(Given::of).collect();
-        let bound = nacre_sql::bind(parsed, &StoreCatalog { store, at }, &given)?;
+        // Estimates read footers.
+        let host = engine.host();
+        let bound = waits::waiting(&host.store, &host.parallelism, || {
+            nacre_sql::bind(parsed, &StoreCatalog { store, at }, &given)
+        })?;
         let point = recognise(&bound.statement, store, at);
         Ok(Binding { bound, point, given, catalog_version, at })
     }
@@ -57,6 +62,11 @@ impl Binding {
 
     pub fn statement(&self) -> &Statement {
         &self.bound.statement
+    }
+
+    /// Whether it is a statement that ends or changes a transaction or a setting.
+    pub fn is_control(&self) -> bool {
+        matches!(self.bound.statement, Statement::Control(_))
     }
 
     pub fn point(&self) -> Option<&Point> {

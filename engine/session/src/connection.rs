@@ -13,6 +13,7 @@ use crate::stream::RowStream;
 use crate::transaction::OpenTransaction;
 use crate::transactional;
 use nacre_sql::{Parsed, Statement};
+use nacre_table::Fetched;
 use nacre_types::{Error, Result, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -116,7 +117,8 @@ impl Connection {
 
     /// Runs a prepared point read and returns its row, without waiting.
     ///
-    /// Errors: `unsupported` for any other statement.
+    /// Errors: `unsupported` for any other statement; `io` if the row has absent bytes and the host's
+    /// threads cannot wait for them.
     pub fn get(
         &mut self,
         prepared: &PreparedStatement,
@@ -125,8 +127,13 @@ impl Connection {
         let sees = self.transaction.sees(&self.engine);
         let mut binding = prepared.current(parameters, &self.engine, sees)?;
         let mut rebindings = Rebindings::new(self.transaction.is_open());
+        let mut fetched = Fetched::default();
         loop {
             match self.get_bound(&binding, parameters, prepared.was_point_read()) {
+                Err(error) if error.missing().is_some() => {
+                    self.engine.fetch_now(&mut fetched, error)?;
+                    continue;
+                }
                 Err(error) if rebindings.should_rebind(&error, &binding, &self.engine) => {}
                 other => return other?.ok_or_else(not_a_point_read),
             }
@@ -246,8 +253,14 @@ impl Connection {
                 Arc::new(Binding::new(parsed, parameters, &self.engine, sees)?)
             }
         };
+        let mut fetched = Fetched::default();
         loop {
             match run(self, binding.invocation(parameters)?).await {
+                // The statement was undone, as for a lock. A COMMIT has ended its transaction.
+                Err(error) if error.missing().is_some() && !binding.is_control() => {
+                    self.engine.fetch(&mut fetched, error).await?;
+                    continue;
+                }
                 Err(error) if rebindings.should_rebind(&error, &binding, &self.engine) => {}
                 other => return other,
             }

@@ -3,8 +3,8 @@
 
 use nacre_exec::Threads;
 use nacre_host::{Background, Host, Rest};
-use nacre_table::Store;
-use nacre_types::Result;
+use nacre_table::{Fetched, Store};
+use nacre_types::{Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -56,6 +56,18 @@ impl Engine {
     /// Errors: `io`, and `limit` if the host cannot provide more files.
     pub async fn prepare_files(&self) -> Result<()> {
         self.host.store.prepare().await
+    }
+
+    /// Fetches what a call missed; then the call can be repeated.
+    ///
+    /// Errors: `error` itself unless it is one of absent bytes; `io`.
+    pub(crate) async fn fetch(&self, fetched: &mut Fetched, error: Error) -> Result<()> {
+        fetched.resolve(error, &*self.host.store).await
+    }
+
+    /// Like [`Engine::fetch`], blocking the thread; `error` itself where threads cannot block.
+    pub(crate) fn fetch_now(&self, fetched: &mut Fetched, error: Error) -> Result<()> {
+        fetched.resolve_now(error, &*self.host.store, &*self.host.parallelism)
     }
 
     pub(crate) fn defaults(&self) -> &ConnectionDefaults {

@@ -13,7 +13,7 @@ use crate::result::{ResultKind, StatementResult, StatementStatistics};
 use nacre_column::Batch;
 use nacre_exec::{Memory, Operator, Statistics, Threads, pieces};
 use nacre_sql::Field;
-use nacre_table::{Store, Table, Transaction};
+use nacre_table::{Fetched, Store, Table, Transaction};
 use nacre_types::{Error, Result, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -90,7 +90,20 @@ impl Running {
         Running { pieces: Vec::new().into_iter(), operator, execution, transaction }
     }
 
-    fn next(&mut self, cancel: &AtomicBool) -> Result<Option<Batch>> {
+    /// Computes the next rows, fetching what is missed on the way.
+    async fn next(&mut self, cancel: &AtomicBool, engine: &Engine) -> Result<Option<Batch>> {
+        let mut fetched = Fetched::default();
+        loop {
+            match self.poll_next(cancel) {
+                Err(error) if error.missing().is_some() => {
+                    engine.fetch(&mut fetched, error).await?;
+                }
+                next => return next,
+            }
+        }
+    }
+
+    fn poll_next(&mut self, cancel: &AtomicBool) -> Result<Option<Batch>> {
         self.transaction.check_open()?;
         let cancelled = || cancel.load(Ordering::Relaxed);
         let context = self.execution.execution(&cancelled).context(&self.transaction);
@@ -181,7 +194,7 @@ impl RowStream {
             }
             _ if self.cancel.load(Ordering::Relaxed) => Err(Error::cancelled()),
             Source::Ready(batches) => Ok(batches.next()),
-            Source::Running(running) => running.next(&self.cancel),
+            Source::Running(running) => running.next(&self.cancel, &self.engine).await,
         };
         self.count_time(started);
         if !matches!(next, Ok(Some(_))) {

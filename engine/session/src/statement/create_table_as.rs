@@ -24,8 +24,9 @@ pub(crate) fn run(
         load => load?,
     };
     let context = execution.context(transaction);
-    let mut operator = build(source, &context)?;
-    while let Some(batch) = operator.next(&context)? {
+    let mut waits = context.fetch_waits();
+    let mut operator = waits.call(|| build(source, &context))?;
+    while let Some(batch) = waits.call(|| operator.next(&context))? {
         load.append(&in_table_types(&batch.compact(), schema))?;
     }
     drop(operator);

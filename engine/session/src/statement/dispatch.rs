@@ -6,6 +6,7 @@
 use super::create_table_as;
 use super::plan::{locate, query};
 use super::profile;
+use super::repeated::repeated;
 use super::returning;
 use super::write;
 use crate::execution::Execution;
@@ -28,7 +29,7 @@ pub(crate) fn run(
             let found = locate(input, &execution.context(transaction))?;
             let target = transaction.table_of(table)?;
             for found in &found {
-                transaction.lock(&target, &found.locators)?;
+                repeated(transaction, |transaction| transaction.lock(&target, &found.locators))?;
             }
             // A row's lock is granted only if the snapshot has its newest version, so the query
             // sees that version.

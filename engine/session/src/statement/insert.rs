@@ -1,6 +1,7 @@
 //! `INSERT`: few rows go into the rowstore, under locks; many go directly into segments, as a bulk
 //! load.
 
+use super::repeated::repeated;
 use super::returning::Returned;
 use super::row_types::in_table_types;
 use crate::execution::{Execution, InsertPath};
@@ -24,11 +25,12 @@ pub(crate) fn run(
     let direct = execution.insert_path() == InsertPath::Direct && returned.is_none();
     let target = transaction.table_of(table)?;
     let context = execution.context(transaction);
-    let mut operator = build(source, &context)?;
+    let mut waits = context.fetch_waits();
+    let mut operator = waits.call(|| build(source, &context))?;
     let (mut batches, mut rows, mut bytes) = (Vec::new(), 0, 0usize);
     let mut held = Reservation::default();
     let mut load = None;
-    while let Some(batch) = operator.next(&context)? {
+    while let Some(batch) = waits.call(|| operator.next(&context))? {
         let batch = in_table_types(&batch.compact(), table);
         rows += batch.rows;
         bytes += batch.memory_bytes(batches.last());
@@ -41,13 +43,13 @@ pub(crate) fn run(
         }
         context.reserve(&mut held, "the statement's rows", bytes)?;
     }
-    drop(operator);
+    drop((operator, waits));
     if let Some(load) = load {
         return finish(load, transaction, execution);
     }
     let mut affected = 0;
     for batch in &batches {
-        affected += transaction.insert(&target, batch)?;
+        affected += repeated(transaction, |transaction| transaction.insert(&target, batch))?;
     }
     if let Some(returned) = returned {
         *returned = batches;

@@ -5,6 +5,7 @@ mod dispatch;
 mod insert;
 mod plan;
 mod profile;
+mod repeated;
 mod returning;
 mod row_types;
 mod target_rows;

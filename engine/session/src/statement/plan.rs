@@ -25,10 +25,11 @@ pub(crate) fn query(plan: &Plan, context: &Context<'_>) -> Result<StatementResul
 /// All rows of a plan.
 pub(crate) fn collect(plan: &Plan, context: &Context<'_>) -> Result<Vec<Batch>> {
     context.memory.share_among(plan, 1);
-    let mut operator = build(plan, context)?;
+    let mut waits = context.fetch_waits();
+    let mut operator = waits.call(|| build(plan, context))?;
     let mut batches = Vec::new();
     let (mut bytes, mut held) = (0usize, Reservation::default());
-    while let Some(batch) = operator.next(context)? {
+    while let Some(batch) = waits.call(|| operator.next(context))? {
         let batch = batch.compact();
         bytes += batch.memory_bytes(batches.last());
         context.reserve(&mut held, "the result", bytes)?;
@@ -42,10 +43,11 @@ const LOCATOR_BYTES: usize = 24;
 
 /// All rows of a target table that a plan yields.
 pub(crate) fn locate(plan: &Plan, context: &Context<'_>) -> Result<Vec<LocatedRows>> {
-    let mut operator = build_locating(plan, context)?;
+    let mut waits = context.fetch_waits();
+    let mut operator = waits.call(|| build_locating(plan, context))?;
     let mut found: Vec<LocatedRows> = Vec::new();
     let (mut bytes, mut held) = (0usize, Reservation::default());
-    while let Some((rows, locators)) = operator.next(context)? {
+    while let Some((rows, locators)) = waits.call(|| operator.next(context))? {
         debug_assert!(rows.rows == locators.len(), "{} rows, {} places", rows.rows, locators.len());
         bytes += rows.memory_bytes(found.last().map(|found| &found.rows));
         bytes += locators.len() * LOCATOR_BYTES;
@@ -61,10 +63,11 @@ pub(super) fn find_targets(
     context: &Context<'_>,
     mut returned: Option<&mut Returned>,
 ) -> Result<TargetRows> {
-    let mut operator = build_locating(plan, context)?;
+    let mut waits = context.fetch_waits();
+    let mut operator = waits.call(|| build_locating(plan, context))?;
     let mut targets = TargetRows::default();
     let (mut bytes, mut held) = (0usize, Reservation::default());
-    while let Some((rows, locators)) = operator.next(context)? {
+    while let Some((rows, locators)) = waits.call(|| operator.next(context))? {
         debug_assert!(rows.rows == locators.len(), "{} rows, {} places", rows.rows, locators.len());
         targets.add(locators);
         if let Some(returned) = &mut returned {

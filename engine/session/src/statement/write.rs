@@ -2,6 +2,7 @@
 
 use super::insert;
 use super::plan::{LocatedRows, collect, find_targets, locate};
+use super::repeated::repeated;
 use super::returning::Returned;
 use super::row_types::{in_batches, in_table_types};
 use super::target_rows::TargetRows;
@@ -96,7 +97,7 @@ fn lock_together(
     for (at, batch) in batches.iter().enumerate() {
         together.extend_from_slice(&batch.locators);
         if together.len() >= MOVED_TOGETHER || at + 1 == batches.len() {
-            transaction.lock(table, &together)?;
+            repeated(transaction, |transaction| transaction.lock(table, &together))?;
             together.clear();
         }
     }
@@ -127,14 +128,17 @@ fn update(
     if rekeys {
         // Delete all old keys before inserting new ones, so that `set id = id + 1` works.
         for change in changes {
-            transaction.delete(&target, &change.locators)?;
+            repeated(transaction, |transaction| transaction.delete(&target, &change.locators))?;
         }
         for change in changes {
-            affected += transaction.insert(&target, &change.rows)?;
+            affected +=
+                repeated(transaction, |transaction| transaction.insert(&target, &change.rows))?;
         }
     } else {
         for change in changes {
-            affected += transaction.update(&target, &change.locators, &change.rows)?;
+            let LocatedRows { rows, locators } = change;
+            affected +=
+                repeated(transaction, |transaction| transaction.update(&target, locators, rows))?;
         }
     }
     Ok(affected)
@@ -160,11 +164,13 @@ fn delete(
     let mut affected = 0;
     for locators in locators.chunks(MOVED_TOGETHER) {
         execution.check_cancelled()?;
-        affected += transaction.delete(&target, locators)?;
+        affected += repeated(transaction, |transaction| transaction.delete(&target, locators))?;
     }
     for ((partition, segment), rows) in targets.segments().filter(|_| is_bulk) {
         execution.check_cancelled()?;
-        affected += transaction.delete_together(&target, partition, segment, rows)?;
+        affected += repeated(transaction, |transaction| {
+            transaction.delete_together(&target, partition, segment, rows)
+        })?;
     }
     invariant!(affected == targets.len(), "{affected} of {} rows are deleted", targets.len());
     Ok(affected)
