@@ -174,6 +174,10 @@ async function sqllogictest() {
 
 async function rust() {
   await step('cargo test', () => cargoTest([]));
+  await step('session tests on absent bytes', () => {
+    process.env.NACRE_ABSENT = '1';
+    return cargoTest(['-p', 'nacre-session-tests']).finally(() => delete process.env.NACRE_ABSENT);
+  });
   await step('model checks', () => cargoTest(MODELS));
   await step('model checks of publishing', () => cargoTest(TABLE_MODELS));
   await step('planted bugs', () =>

@@ -11,12 +11,20 @@ use std::time::Duration;
 
 /// A host in memory, without a background thread.
 pub fn memory_host() -> Host {
-    without_background(nacre_native::memory_host())
+    without_background(lacking(nacre_native::memory_host()))
 }
 
 /// A host on a folder, without a background thread.
 pub fn open_folder(path: &Path) -> Result<Host> {
-    nacre_native::open_folder(path).map(without_background)
+    nacre_native::open_folder(path).map(lacking).map(without_background)
+}
+
+/// The host, or one whose files lack parts of their bytes if `NACRE_ABSENT` is set, to a seed.
+pub fn lacking(host: Host) -> Host {
+    match std::env::var("NACRE_ABSENT").ok().and_then(|seed| seed.parse().ok()) {
+        Some(seed) => nacre_testing::lacking(host, seed).0,
+        None => host,
+    }
 }
 
 /// Opens a database in memory.
@@ -28,7 +36,8 @@ pub fn memory() -> Result<Database> {
 pub fn threaded(options: Options) -> Result<Database> {
     let mut host = nacre_native::memory_host();
     host.parallelism = Arc::new(ThreadPool::new(options.threads));
-    block_on(Database::open(without_background(host), Options { morsel_rows: 1, ..options }))
+    let host = without_background(lacking(host));
+    block_on(Database::open(host, Options { morsel_rows: 1, ..options }))
 }
 
 /// Opens a database in memory with three partitions, whose statements use `threads` threads.

@@ -1,6 +1,7 @@
 //! The database that a script runs on, and interference that the script must not notice.
 
 use nacre_native::{ThreadPool, block_on};
+use nacre_testing::Absent;
 use nacredb::{Database, Host, Options, QueryResult, Result, Session};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,11 +19,15 @@ pub enum Mode {
     /// Flushes all tables every other time, and runs queries on several threads even for small
     /// tables. Results are streamed.
     Threads,
+    /// Flushes every table, in files that lack parts of their bytes: each read may have to be
+    /// repeated once they were fetched. Every other result is streamed.
+    Absent,
 }
 
 impl Mode {
     /// All modes.
-    pub const ALL: [Mode; 4] = [Mode::Plain, Mode::Flush, Mode::Reopen, Mode::Threads];
+    pub const ALL: [Mode; 5] =
+        [Mode::Plain, Mode::Flush, Mode::Reopen, Mode::Threads, Mode::Absent];
 
     /// Its name on the command line and in test names.
     pub fn name(self) -> &'static str {
@@ -31,8 +36,13 @@ impl Mode {
             Mode::Flush => "flush",
             Mode::Reopen => "reopen",
             Mode::Threads => "threads",
+            Mode::Absent => "absent",
         }
     }
+}
+
+fn stream(session: &mut Session, sql: &str) -> Result<QueryResult> {
+    block_on(async { session.stream(sql, &[]).await?.collect().await })
 }
 
 /// A database in memory with the sessions named by a script.
@@ -41,26 +51,38 @@ pub struct TestDatabase {
     database: Database,
     sessions: HashMap<String, Session>,
     mode: Mode,
-    /// Whether the last statement followed a flush.
-    flushes: bool,
+    /// The files that lack bytes.
+    absent: Option<Arc<Absent>>,
+    /// Whether the last statement followed a flush, or was streamed.
+    is_odd: bool,
 }
 
 /// Options: several partitions for tables with a `SHARD KEY` on any machine, and one thread for
 /// queries, or three in the mode with threads.
 fn options(mode: Mode) -> Options {
     let options = Options { partitions: 3, threads: 1, ..Options::default() };
-    if mode == Mode::Threads { Options { threads: 3, morsel_rows: 1, ..options } } else { options }
+    match mode {
+        Mode::Threads => Options { threads: 3, morsel_rows: 1, ..options },
+        // Hardly any block is found in the cache.
+        Mode::Absent => Options { cache_bytes: 1, ..options },
+        Mode::Plain | Mode::Flush | Mode::Reopen => options,
+    }
 }
 
 impl TestDatabase {
     /// Opens an empty database.
     pub fn new(mode: Mode) -> Result<TestDatabase> {
         let mut host = nacre_native::memory_host();
+        let mut absent = None;
         if mode == Mode::Threads {
             host.parallelism = Arc::new(ThreadPool::new(3));
         }
+        if mode == Mode::Absent {
+            let (lacking, files) = nacre_testing::lacking(nacre_testing::reluctant(host), 1);
+            (host, absent) = (lacking, Some(files));
+        }
         let database = block_on(Database::open(host.clone(), options(mode)))?;
-        Ok(TestDatabase { host, database, sessions: HashMap::new(), mode, flushes: false })
+        Ok(TestDatabase { host, database, sessions: HashMap::new(), mode, absent, is_odd: false })
     }
 
     /// Runs a statement in a named session.
@@ -70,11 +92,15 @@ impl TestDatabase {
         let session = self.sessions.entry(session.to_owned()).or_insert_with(|| database.session());
         match self.mode {
             // Both ways of reading must return the same rows.
-            Mode::Flush | Mode::Threads => {
-                block_on(async { session.stream(sql, &[]).await?.collect().await })
-            }
-            Mode::Plain | Mode::Reopen => block_on(session.execute(sql, &[])),
+            Mode::Flush | Mode::Threads => stream(session, sql),
+            Mode::Absent if self.is_odd => stream(session, sql),
+            Mode::Plain | Mode::Reopen | Mode::Absent => block_on(session.execute(sql, &[])),
         }
+    }
+
+    /// How many reads met absent bytes.
+    pub fn misses(&self) -> u64 {
+        self.absent.as_ref().map_or(0, |files| files.misses())
     }
 
     fn disturb(&mut self) -> Result<()> {
@@ -85,10 +111,14 @@ impl TestDatabase {
         match self.mode {
             Mode::Plain => Ok(()),
             Mode::Flush => self.flush(),
+            Mode::Absent => {
+                self.is_odd = !self.is_odd;
+                self.flush()
+            }
             Mode::Reopen => self.reopen(),
             Mode::Threads => {
-                self.flushes = !self.flushes;
-                if self.flushes { self.flush() } else { Ok(()) }
+                self.is_odd = !self.is_odd;
+                if self.is_odd { self.flush() } else { Ok(()) }
             }
         }
     }

@@ -66,6 +66,8 @@ pub struct Report {
     /// Number of records for other engines only (`onlyif`, `skipif`), which do not count, as in
     /// SQLite's own runner.
     pub others: usize,
+    /// Number of reads that met absent bytes, in [`Mode::Absent`].
+    pub misses: u64,
     /// The failed records.
     pub failures: Vec<Failure>,
 }
@@ -110,6 +112,7 @@ pub fn run_script(name: &str, text: &str, settings: &Settings) -> Report {
             Step::Halt => break,
         }
     }
+    report.misses = runner.database.misses();
     report
 }
 
