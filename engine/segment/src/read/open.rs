@@ -26,6 +26,7 @@ pub(super) fn read_footer(file: &dyn LocalFile, bytes: u64) -> Result<(Footer, u
             ReadRange { offset: tail_offset, buffer: &mut tail },
         ])
     })?;
+    debug_assert!(tail.len() >= TRAILER_BYTES, "a tail of {} bytes", tail.len());
     let (rest, trailer) = tail.split_at(tail.len() - TRAILER_BYTES);
     let mut reader = Reader::new(trailer, "trailer");
     let (offset, length, expected) = (reader.u64()?, reader.u64()?, reader.u64()?);
@@ -41,6 +42,7 @@ pub(super) fn read_footer(file: &dyn LocalFile, bytes: u64) -> Result<(Footer, u
     let footer = match offset.checked_sub(tail_offset) {
         Some(at) => &rest[at as usize..],
         None => {
+            debug_assert!(offset + length <= bytes, "a footer beyond the end of its file");
             let mut buffer = vec![0; length as usize];
             waits::read(|| file.read(&mut [ReadRange { offset, buffer: &mut buffer }]))?;
             long = buffer;

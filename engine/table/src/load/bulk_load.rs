@@ -226,6 +226,10 @@ impl BulkLoad {
 
     fn next_step(&mut self) -> Result<LoadStep> {
         self.check_usable()?;
+        debug_assert!(
+            self.publication.is_none() || self.pending.iter().all(|rows| rows.rows() == 0),
+            "rows are pending in a load that is being published"
+        );
         if let Some(partition) = (0u32..).zip(&self.pending).find(|(_, rows)| rows.rows() > 0) {
             match self.next_number {
                 Some(_) => self.write_round()?,

@@ -67,6 +67,7 @@ fn estimate(segment: &Segment, column: usize, meta: &ColumnMeta) -> Result<Estim
     let start = (0..block).map(|b| segment.block_rows(b)).sum();
     let len = segment.block_rows(block);
     let vector = segment.decode(column, start, len)?;
+    debug_assert!(vector.len() == len, "{} of {len} values of a block", vector.len());
     let distinct = match vector.form() {
         Form::Constant(_) => 1,
         Form::Dictionary { values, .. } => values.len().min(len),
