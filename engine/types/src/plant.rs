@@ -53,10 +53,12 @@ pub enum Bug {
     KeptRows,
     /// A scan leaves out a segment whose file cannot be opened when it is first read.
     LostOpen,
+    /// A scan that met absent bytes leaves out the rest of its segment.
+    LostResidency,
 }
 
 /// All bugs with their names on the command line.
-pub const BUGS: [(&str, Bug); 22] = [
+pub const BUGS: [(&str, Bug); 23] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
     ("stale-bitmap", Bug::StaleBitmap),
@@ -79,6 +81,7 @@ pub const BUGS: [(&str, Bug); 22] = [
     ("follow-deletes", Bug::FollowDeletes),
     ("kept-rows", Bug::KeptRows),
     ("lost-open", Bug::LostOpen),
+    ("lost-residency", Bug::LostResidency),
 ];
 
 /// Whether a bug is planted.

@@ -3,7 +3,7 @@
 
 use crate::background::Inline;
 use crate::clock::{SimClock, SimEntropy};
-use crate::disk::{Disk, Ended};
+use crate::disk::{Class, Disk, Ended};
 use crate::follower::{Followed, Follower};
 use crate::hook;
 use crate::model::verdict::Answer;
@@ -18,7 +18,9 @@ use crate::scheduler::Scheduler;
 use crate::session::drive;
 use crate::subject::short;
 use crate::world::World;
+use nacre_testing::Absent;
 use nacre_testing::Random;
+use nacredb::host::LocalStore;
 use nacredb::{Database, Durability, Error, ErrorKind, Host, OnDuplicate, Value};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -63,7 +65,7 @@ pub fn run(plan: &Plan, tell: bool) -> Outcome {
     let world = Rc::new(RefCell::new(World::new(disk.clone(), strict, tell)));
     let threads = if plan.is_limited() { Inline::with_background() } else { Inline::default() };
     let host = Host {
-        store: Arc::new(disk.clone()),
+        store: files_of(plan, &disk),
         clock: clock.clone(),
         entropy: SimEntropy::new(plan.seed),
         parallelism: Arc::new(threads.clone()),
@@ -95,6 +97,15 @@ pub fn run(plan: &Plan, tell: bool) -> Outcome {
         crashes,
         faults: counts.faults,
     }
+}
+
+/// The files of a disk, which may lack parts of their bytes.
+fn files_of(plan: &Plan, disk: &Disk) -> Arc<dyn LocalStore> {
+    let files = Arc::new(disk.clone());
+    let Some((absent, evicts)) = plan.absent else { return files };
+    let lacking = Absent::new(files, plan.seed, |name| Class::of(name) == Class::Segment);
+    lacking.deny(absent, evicts);
+    lacking
 }
 
 impl Run<'_> {

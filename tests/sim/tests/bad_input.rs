@@ -80,7 +80,15 @@ fn plan(seed: u64, fault: Fault, recovering: bool) -> Plan {
         phase(working, vec![], workload(), End::PowerCut),
         phase(vec![], opening, after, End::PowerCut),
     ];
-    Plan { seed, options, nested_percent: 0, bank_whole: true, tables: setups(seed, false), phases }
+    Plan {
+        seed,
+        options,
+        nested_percent: 0,
+        absent: None,
+        bank_whole: true,
+        tables: setups(seed, false),
+        phases,
+    }
 }
 
 /// Maximum number of calls of the workload, and of opening its result.

@@ -36,6 +36,7 @@ fn every_planted_bug_is_found() {
         "follow-deletes",
         "kept-rows",
         "lost-open",
+        "lost-residency",
     ] {
         plant(bug).unwrap();
         let found = (1..=SEEDS).find(|seed| run(&plan(*seed), false).failure.is_some());

@@ -80,6 +80,9 @@ pub struct Plan {
     pub options: Options,
     /// Percentage of calls during which other sessions run.
     pub nested_percent: u64,
+    /// In a hundred pages of segments, those that are absent when they are read first, and in a
+    /// hundred reads, those before which pages are evicted.
+    pub absent: Option<(u64, u64)>,
     /// Whether the bank's sessions are complete, so that its sum must be preserved.
     pub bank_whole: bool,
     /// Permanent tables.
@@ -231,6 +234,7 @@ pub fn plan(seed: u64) -> Plan {
         seed,
         options,
         nested_percent: *random.pick(&[0, 15, 40]),
+        absent: absent(seed),
         bank_whole: true,
         tables,
         phases,
@@ -243,6 +247,13 @@ impl Plan {
     pub fn is_limited(&self) -> bool {
         self.options.rowstore_bytes != Options::SHARE
     }
+}
+
+/// How much of the files is absent; drawn separately.
+fn absent(seed: u64) -> Option<(u64, u64)> {
+    let mut random = Random::with_purpose(seed, "absent");
+    let lacks = random.percent(30);
+    lacks.then(|| (*random.pick(&[3, 20, 100]), *random.pick(&[0, 5, 50])))
 }
 
 /// Makes files in the format of segments fail when they are opened to be read.

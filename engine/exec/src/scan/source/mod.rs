@@ -195,7 +195,12 @@ impl RowSource {
             context.check_cancelled()?;
             if let Some(current) = &mut self.current {
                 let (reader, rows) = (&self.reader, self.vector_rows);
-                let read = current.read_range(reader, rows, self.direction, context)?;
+                let read = current.read_range(reader, rows, self.direction, context);
+                if plant::is(Bug::LostResidency) && read.is_err() {
+                    self.current = None;
+                    return read;
+                }
+                let read = read?;
                 self.vector_rows = (self.vector_rows * 2).min(limits::VECTOR_ROWS);
                 if current.is_at_end() {
                     self.current = None;
