@@ -11,6 +11,7 @@ pub(crate) mod limit_by;
 mod project;
 pub(crate) mod protocol;
 mod recursive;
+pub(crate) mod series;
 pub(crate) mod set_operation;
 mod settle;
 mod shared_rows;

@@ -36,7 +36,8 @@ pub fn parse(text: &str, to: DataType) -> Result<Value> {
         t if t.is_integer() => {
             let digits = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
             if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-                return Err(bad());
+                let (unscaled, scale) = decimal::parse(trimmed).ok_or_else(bad)?;
+                return Ok(key::from_integer(to, fit(decimal::rescale(unscaled, scale, 0), to)?));
             }
             key::from_integer(to, fit(trimmed.parse().ok(), to)?)
         }

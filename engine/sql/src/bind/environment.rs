@@ -1,6 +1,8 @@
 //! The environment of name resolution: columns, aliases, aggregates and windows of the current
 //! query, the rows of enclosing queries, and the common table expressions in scope.
 
+use crate::analysis::subqueries::has_subquery;
+use crate::bind::placeholder::{has_aggregate, has_window};
 use crate::bind::scope::Scope;
 use crate::expr::{Aggregate, Expr, ExprKind};
 use crate::plan::{Field, Plan, SortKey, WindowCall};
@@ -14,6 +16,9 @@ pub(super) struct Env<'s> {
     pub(super) scope: &'s Scope,
     /// Output columns, which resolve names that are not in scope.
     pub(super) aliases: &'s [(String, Expr)],
+    /// Outputs of the `SELECT` list before the one being bound, by alias. They resolve names that
+    /// nothing else does.
+    pub(super) earlier: Vec<(String, Expr)>,
     /// Clause being bound, for error messages.
     pub(super) clause: &'static str,
     /// Aggregates found; `None` where they are not allowed.
@@ -34,6 +39,7 @@ impl<'s> Env<'s> {
         Env {
             scope,
             aliases: &[],
+            earlier: Vec::new(),
             clause,
             aggregates: None,
             in_aggregate: false,
@@ -42,6 +48,15 @@ impl<'s> Env<'s> {
             windows: None,
             seen: Vec::new(),
         }
+    }
+
+    /// Returns the expression of an earlier output with this alias. A window function or a subquery
+    /// must stay one, and an aggregate may not contain another.
+    pub(super) fn earlier_output(&self, alias: &str) -> Option<&Expr> {
+        let found = self.earlier.iter().find(|(name, _)| name.eq_ignore_ascii_case(alias));
+        let expr = &found?.1;
+        let nests = self.in_aggregate && has_aggregate(expr);
+        (!nests && !has_window(expr) && !has_subquery(expr)).then_some(expr)
     }
 
     /// Returns the aggregate that a placeholder stands for.

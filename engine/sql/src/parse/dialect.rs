@@ -83,7 +83,25 @@ impl Dialect for NacreDialect {
         true
     }
     fn supports_order_by_all(&self) -> bool {
-        false
+        true
+    }
+    fn supports_from_first_select(&self) -> bool {
+        true
+    }
+    fn supports_column_definition_trailing_commas(&self) -> bool {
+        true
+    }
+    fn supports_comma_separated_trim(&self) -> bool {
+        true
+    }
+    fn supports_select_wildcard_exclude(&self) -> bool {
+        true
+    }
+    fn supports_select_wildcard_replace(&self) -> bool {
+        true
+    }
+    fn supports_select_wildcard_rename(&self) -> bool {
+        true
     }
     fn allow_extract_single_quotes(&self) -> bool {
         true

@@ -7,6 +7,7 @@
 
 mod dialect;
 pub(crate) mod literal_rows;
+mod spelling;
 mod statement;
 
 use dialect::{NacreDialect, free_names};
@@ -165,8 +166,10 @@ pub(crate) fn parse_whole(sql: &str) -> Result<Vec<Parsed>> {
 /// Parses a text without its cuts. Returns `None` if a cut does not directly follow the first row
 /// of an insert whose source is nothing but rows.
 fn parse_without(sql: &str, cuts: &[Cut]) -> Result<Option<Vec<Parsed>>> {
-    let (mut tokens, mut lines) = tokenize(sql, cuts)?;
+    let (tokens, mut lines) = tokenize(sql, cuts)?;
     check_chains(&tokens)?;
+    let mut tokens = spelling::spelled(tokens)
+        .map_err(|(message, at)| Error::syntax(message).at(position(at)))?;
     free_names(&mut tokens);
     let parameter_names: Arc<[Option<String>]> = number_parameters(&mut tokens)?.into();
     let ends: Vec<Location> = tokens.iter().map(|t| t.span.end).collect();
@@ -419,7 +422,8 @@ fn open_weight(before: Option<&TokenWithSpan>, after: Option<&TokenWithSpan>) ->
         _ => None,
     };
     match (keyword(before), keyword(after)) {
-        (_, Some(K::SELECT | K::WITH | K::VALUES)) | (Some(K::FROM | K::JOIN), _) => 3,
+        (_, Some(K::SELECT | K::WITH | K::VALUES | K::FROM | K::TABLE))
+        | (Some(K::FROM | K::JOIN), _) => 3,
         (
             Some(
                 K::AND

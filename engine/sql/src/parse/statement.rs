@@ -289,6 +289,14 @@ fn explain(parser: &mut Parser) -> Parse<Statement> {
     let analyze = !parser.parse_keywords(&[Keyword::QUERY, Keyword::PLAN])
         && parser.parse_keyword(Keyword::ANALYZE);
     let _ = parser.parse_keyword(Keyword::VERBOSE);
+    let [word, option] = parser.peek_tokens_ref();
+    let options = [Keyword::ANALYZE, Keyword::FORMAT, Keyword::VERBOSE];
+    if keyword(&word.token) == Keyword::FORMAT {
+        return Err(Refusal::Unsupported("EXPLAIN FORMAT".into()));
+    }
+    if word.token == Token::LParen && options.contains(&keyword(&option.token)) {
+        return Err(Refusal::Unsupported("EXPLAIN with options".into()));
+    }
     explained(parser, analyze)
 }
 

@@ -263,7 +263,10 @@ fn messages() {
         "select case when flag then 1 else name end from t",
         "42804 type: CASE cannot mix INT and TEXT (line 1, column 8)",
     );
-    fails("select 1 from t left join u", "42601 syntax: an outer join requires ON or USING");
+    fails(
+        "select 1 from t left join u",
+        "42601 syntax: a LEFT, RIGHT, FULL, SEMI or ANTI JOIN requires ON or USING",
+    );
     fails(
         "select interval '1' fortnight",
         "22007 type: '1' is not a valid INTERVAL (line 1, column 17)",

@@ -95,6 +95,11 @@ impl<'a> Binder<'a> {
         if let Some(expr) = self.outer_column(table, &ident.value, at)? {
             return Ok(expr);
         }
+        if table.is_none()
+            && let Some(expr) = env.earlier_output(&ident.value)
+        {
+            return Ok(expr.clone());
+        }
         let error = self.unknown_column(env, table, &ident.value).at(at);
         let is_text = table.is_none()
             && ident.quote_style == Some('"')
@@ -280,6 +285,9 @@ impl<'a> Binder<'a> {
                 self.substring(expr, substring_from.as_deref(), substring_for.as_deref(), env)
             }
             E::Trim { trim_where, trim_what, expr, trim_characters } => {
+                if trim_characters.as_ref().is_some_and(|list| list.len() > 1) {
+                    return Err(unsupported("TRIM of several lists of characters"));
+                }
                 let what =
                     trim_what.as_deref().or(trim_characters.as_ref().and_then(|c| c.first()));
                 self.trim(trim_where.as_ref(), what, expr, env)

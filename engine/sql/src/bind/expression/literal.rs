@@ -123,7 +123,9 @@ pub(crate) fn cast(value: &Value, to: DataType) -> Result<Option<Value>> {
             _ if to.is_integer() => {
                 let digits = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
                 if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-                    return Err(bad());
+                    let (unscaled, scale) = decimal::parse(trimmed).ok_or_else(bad)?;
+                    let whole = decimal::rescale(unscaled, scale, 0);
+                    return Ok(whole.and_then(|v| integer(v, to)));
                 }
                 trimmed.parse().ok().and_then(|v| integer(v, to))
             }

@@ -51,8 +51,27 @@ pub(crate) fn data_type(ast: &Ast) -> Result<DataType> {
         Ast::Datetime64(p, _) => temporal(Some(*p), Timestamp)?,
         Ast::Interval { .. } => Interval,
         Ast::JSON | Ast::JSONB => Json,
+        Ast::Custom(name, arguments) if arguments.is_empty() => match alias(&name.to_string()) {
+            Some(data_type) => data_type,
+            None => return Err(unknown_type(ast)),
+        },
         other => return Err(unknown_type(other)),
     })
+}
+
+/// Returns the type of a name that is not a word of the parser.
+fn alias(name: &str) -> Option<DataType> {
+    const NAMES: [(&str, DataType); 8] = [
+        ("int1", DataType::Int8),
+        ("short", DataType::Int16),
+        ("long", DataType::Int64),
+        ("uinteger", DataType::UInt32),
+        ("uint", DataType::UInt32),
+        ("logical", DataType::Boolean),
+        ("bpchar", DataType::TEXT),
+        ("timestamp_us", DataType::Timestamp),
+    ];
+    NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, to)| *to)
 }
 
 fn time_zone() -> Error {
@@ -70,6 +89,8 @@ fn unknown_type(ast: &Ast) -> Error {
             | Ast::Enum(..)
             | Ast::Set(_)
             | Ast::Uuid
+            | Ast::HugeInt
+            | Ast::UHugeInt
             | Ast::Bit(_)
     );
     if known {

@@ -71,17 +71,17 @@ impl<'a> Binder<'a> {
                 JoinOperator::Left(c) | JoinOperator::LeftOuter(c) => (JoinKind::Left, c),
                 JoinOperator::Right(c) | JoinOperator::RightOuter(c) => (JoinKind::Right, c),
                 JoinOperator::FullOuter(c) => (JoinKind::Full, c),
-                JoinOperator::Semi(_) | JoinOperator::LeftSemi(_) | JoinOperator::RightSemi(_) => {
-                    return Err(unsupported("SEMI JOIN"));
-                }
-                JoinOperator::Anti(_) | JoinOperator::LeftAnti(_) | JoinOperator::RightAnti(_) => {
-                    return Err(unsupported("ANTI JOIN"));
+                JoinOperator::Semi(c) | JoinOperator::LeftSemi(c) => (JoinKind::Semi, c),
+                JoinOperator::Anti(c) | JoinOperator::LeftAnti(c) => (JoinKind::Anti, c),
+                JoinOperator::RightSemi(_) | JoinOperator::RightAnti(_) => {
+                    return Err(unsupported("RIGHT SEMI or RIGHT ANTI JOIN"));
                 }
                 JoinOperator::AsOf { .. } => return Err(unsupported("ASOF JOIN")),
                 _ => return Err(unsupported("this kind of join")),
             };
             if kind != JoinKind::Inner && matches!(constraint, JoinConstraint::None) {
-                return Err(Error::syntax("an outer join requires ON or USING"));
+                let what = "a LEFT, RIGHT, FULL, SEMI or ANTI JOIN requires ON or USING";
+                return Err(Error::syntax(what));
             }
             left = self.join(left, right, kind, constraint)?;
         }
@@ -109,14 +109,26 @@ impl<'a> Binder<'a> {
     fn factor(&mut self, factor: &'a TableFactor) -> Result<(Plan, Scope)> {
         self.limits.count_table()?;
         match factor {
-            TableFactor::Table { name, alias, args, sample, version, partitions, .. } => {
-                if args.is_some() {
-                    return Err(unsupported("a table function"));
-                }
+            TableFactor::Table {
+                name,
+                alias,
+                args,
+                sample,
+                version,
+                partitions,
+                with_ordinality,
+                ..
+            } => {
                 if sample.is_some() || version.is_some() || !partitions.is_empty() {
                     return Err(unsupported("TABLESAMPLE, PARTITION or a version of a table"));
                 }
-                self.named_table(name, alias.as_ref())
+                if *with_ordinality {
+                    return Err(unsupported("WITH ORDINALITY"));
+                }
+                match args {
+                    None => self.named_table(name, alias.as_ref()),
+                    Some(args) => self.function_in_from(name, args, alias.as_ref()),
+                }
             }
             // For LATERAL, `right_of` has put the rows to the left in scope.
             TableFactor::Derived { subquery, alias, sample: None, .. } => {
@@ -134,6 +146,21 @@ impl<'a> Binder<'a> {
             TableFactor::UNNEST { .. } => Err(unsupported("UNNEST")),
             _ => Err(unsupported("this form of FROM")),
         }
+    }
+
+    /// Binds a function. Its only column takes the name of an alias without columns.
+    fn function_in_from(
+        &mut self,
+        name: &'a ast::ObjectName,
+        args: &'a ast::TableFunctionArgs,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<(Plan, Scope)> {
+        let (plan, name) = self.table_function(name, args)?;
+        let (plan, mut scope) = aliased(plan, alias, name)?;
+        if let Some(alias) = alias.filter(|alias| alias.columns.is_empty()) {
+            scope.columns.iter_mut().for_each(|c| c.name.clone_from(&alias.name.value));
+        }
+        Ok((plan, scope))
     }
 
     fn named_table(
@@ -255,7 +282,14 @@ impl<'a> Binder<'a> {
                 condition = self.using(&left_scope, &right_scope, &mut scope, kind, &columns)?;
             }
         }
+        let first_only = matches!(kind, JoinKind::Semi | JoinKind::Anti);
+        if first_only {
+            scope = left_scope;
+        }
         if let Some(Lateral { frame, args }) = lateral {
+            if first_only {
+                return Err(unsupported("a SEMI or ANTI JOIN with a LATERAL table"));
+            }
             let plan = crate::unnest::lateral(
                 left,
                 right,

@@ -7,3 +7,5 @@ pub(super) mod query_expression;
 pub(super) mod recursive;
 pub(super) mod select;
 pub(super) mod set_operation;
+pub(super) mod table_function;
+pub(super) mod wildcard;

@@ -9,7 +9,7 @@ use crate::bind::scope::Scope;
 use crate::expr::{Expr, ExprKind};
 use crate::parse::position;
 use crate::plan::{Field, Plan, SortKey};
-use nacre_types::{DataType, Error, Result, Value};
+use nacre_types::{DataType, Error, Position, Result, Value};
 use sqlparser::ast::{self, SetExpr};
 use std::sync::Arc;
 
@@ -141,10 +141,8 @@ impl<'a> Binder<'a> {
                 let plan = self.set_operation(body)?;
                 self.order_output(plan, order)
             }
-            SetExpr::Table(table) => {
-                let plan = self.table_query(table)?;
-                self.order_output(plan, order)
-            }
+            // The parser drops the token after the name.
+            SetExpr::Table(_) => Err(unsupported("TABLE here")),
             _ => Err(unsupported("a data-modifying statement as a query")),
         }
     }
@@ -188,6 +186,12 @@ impl<'a> Binder<'a> {
         let fields = plan.fields();
         let scope = Scope::of("", &fields);
         let mut keys = Vec::new();
+        if let Some(options) = order_by_all(order) {
+            for (at, field) in fields.iter().enumerate() {
+                keys.push(key_with(Expr::column(at, field.data_type), options, None)?);
+            }
+            return Ok(Plan::Sort { input: Box::new(plan), keys, limit: None });
+        }
         for item in order_items(order)? {
             let mut env = Env::new(&scope, "ORDER BY");
             let expr = match output_position(&item.expr, fields.len(), "ORDER BY")? {
@@ -273,6 +277,14 @@ pub(crate) fn order_items(order: &ast::OrderBy) -> Result<&[ast::OrderByExpr]> {
     }
 }
 
+/// Returns the options of `ORDER BY ALL`, which sorts by all outputs, from left to right.
+pub(crate) fn order_by_all(order: &ast::OrderBy) -> Option<&ast::OrderByOptions> {
+    match &order.kind {
+        ast::OrderByKind::All(options) => Some(options),
+        ast::OrderByKind::Expressions(_) => None,
+    }
+}
+
 /// Returns the zero-based position if the expression is an integer, such as the `2` of `ORDER BY
 /// 2`.
 pub(crate) fn output_position(
@@ -295,13 +307,22 @@ pub(crate) fn output_position(
 
 /// Builds a sort key. Without `NULLS FIRST` or `NULLS LAST`, null sorts as the smallest value.
 pub(crate) fn sort_key(expr: Expr, item: &ast::OrderByExpr) -> Result<SortKey> {
-    let descending = match &item.options.sort {
+    key_with(expr, &item.options, place(&item.expr))
+}
+
+/// Builds a sort key from its options.
+pub(crate) fn key_with(
+    expr: Expr,
+    options: &ast::OrderByOptions,
+    at: Option<Position>,
+) -> Result<SortKey> {
+    let descending = match &options.sort {
         None | Some(ast::OrderBySort::Asc) => false,
         Some(ast::OrderBySort::Desc) => true,
         Some(_) => return Err(unsupported("ORDER BY … USING")),
     };
     if expr.data_type == DataType::Interval {
-        return Err(unsupported("ORDER BY of an INTERVAL").at(place(&item.expr)));
+        return Err(unsupported("ORDER BY of an INTERVAL").at(at));
     }
-    Ok(SortKey { expr, descending, nulls_first: item.options.nulls_first.unwrap_or(!descending) })
+    Ok(SortKey { expr, descending, nulls_first: options.nulls_first.unwrap_or(!descending) })
 }

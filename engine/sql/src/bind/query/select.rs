@@ -13,7 +13,9 @@ use crate::bind::names::{place, unsupported};
 use crate::bind::placeholder::{has_aggregate, has_window};
 use crate::bind::query::from::columns_of;
 use crate::bind::query::grouping::Groups;
-use crate::bind::query::query_expression::{order_items, output_position, sort_key};
+use crate::bind::query::query_expression::{
+    key_with, order_by_all, order_items, output_position, sort_key,
+};
 use crate::bind::scope::Scope;
 use crate::explain::{self, Leaf};
 use crate::expr::{Aggregate, Expr, ExprKind, Placeholder};
@@ -212,11 +214,12 @@ impl<'a> Binder<'a> {
                     outputs.push(Output { name, expr });
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
-                    outputs
-                        .push(Output { name: alias.value.clone(), expr: self.typed(expr, env)? });
+                    let expr = self.typed(expr, env)?;
+                    env.earlier.push((alias.value.clone(), expr.clone()));
+                    outputs.push(Output { name: alias.value.clone(), expr });
                 }
                 SelectItem::Wildcard(options) => {
-                    plain_wildcard(options)?;
+                    let from = outputs.len();
                     if env.scope.columns.is_empty() {
                         return Err(Error::syntax("SELECT * requires FROM"));
                     }
@@ -231,12 +234,13 @@ impl<'a> Binder<'a> {
                             push_column(&mut outputs, env, at, None);
                         }
                     }
+                    self.changed(&mut outputs, from, options, env)?;
                 }
                 SelectItem::QualifiedWildcard(
                     ast::SelectItemQualifiedWildcardKind::ObjectName(name),
                     options,
                 ) => {
-                    plain_wildcard(options)?;
+                    let from = outputs.len();
                     let (table, at) = crate::bind::names::table_name(name)?;
                     if !env.scope.has_table(&table) {
                         return Err(env.scope.unknown_column(Some(&table), "*", &[]).at(at));
@@ -246,6 +250,7 @@ impl<'a> Binder<'a> {
                             push_column(&mut outputs, env, column, at);
                         }
                     }
+                    self.changed(&mut outputs, from, options, env)?;
                 }
                 _ => return Err(unsupported("this form of SELECT item")),
             }
@@ -255,6 +260,7 @@ impl<'a> Binder<'a> {
                 format!("SELECT list is longer than {} columns", nacre_types::limits::MAX_COLUMNS);
             return Err(Error::limit(message).with_sqlstate("54011"));
         }
+        env.earlier.clear();
         Ok(outputs)
     }
 
@@ -357,9 +363,7 @@ impl<'a> Binder<'a> {
         env: &mut Env<'_>,
     ) -> Result<usize> {
         let named = match ast {
-            ast::Expr::Identifier(ident) => {
-                outputs[..width].iter().position(|o| o.name.eq_ignore_ascii_case(&ident.value))
-            }
+            ast::Expr::Identifier(ident) => named_output(&outputs[..width], ident)?,
             _ => None,
         };
         if let Some(at) = output_position(ast, width, env.clause)?.or(named) {
@@ -386,12 +390,32 @@ impl<'a> Binder<'a> {
     ) -> Result<Vec<SortKey>> {
         let mut keys = Vec::new();
         let Some(order) = order else { return Ok(keys) };
+        if let Some(options) = order_by_all(order) {
+            for (at, output) in outputs[..width].iter().enumerate() {
+                keys.push(key_with(Expr::column(at, output.expr.data_type), options, None)?);
+            }
+            return Ok(keys);
+        }
         for item in order_items(order)? {
             let at = self.output_column(&item.expr, outputs, width, env)?;
             keys.push(sort_key(Expr::column(at, outputs[at].expr.data_type), item)?);
         }
         Ok(keys)
     }
+}
+
+/// Returns the position of the output with a name. Several outputs of the name must be equal.
+fn named_output(outputs: &[Output], ident: &ast::Ident) -> Result<Option<usize>> {
+    let is_named = |o: &&Output| o.name.eq_ignore_ascii_case(&ident.value);
+    let found = outputs.iter().position(|o| is_named(&o));
+    if let Some(at) = found
+        && outputs.iter().filter(is_named).any(|o| o.expr != outputs[at].expr)
+    {
+        let message = format!("`{}` is ambiguous: several outputs have this name", ident.value);
+        let error = Error::type_error(message).with_sqlstate("42702");
+        return Err(error.at(position(ident.span.start)));
+    }
+    Ok(found)
 }
 
 fn push_column(outputs: &mut Vec<Output>, env: &mut Env<'_>, at: usize, place: Option<Position>) {
@@ -406,16 +430,6 @@ fn note(expr: &Expr, scope: &Scope, seen: &mut Vec<(usize, Option<Position>)>) {
     {
         seen.push((at, None));
     }
-}
-
-fn plain_wildcard(options: &ast::WildcardAdditionalOptions) -> Result<()> {
-    let plain = options.opt_ilike.is_none()
-        && options.opt_exclude.is_none()
-        && options.opt_except.is_none()
-        && options.opt_replace.is_none()
-        && options.opt_rename.is_none()
-        && options.opt_alias.is_none();
-    if plain { Ok(()) } else { Err(unsupported("* with EXCEPT, REPLACE or RENAME")) }
 }
 
 /// Rewrites expressions over the input row to expressions over the grouped row.
@@ -525,6 +539,8 @@ fn refuse(select: &ast::Select) -> Result<()> {
         || !select.sort_by.is_empty()
     {
         "CLUSTER BY, DISTRIBUTE BY or SORT BY"
+    } else if select.flavor == ast::SelectFlavor::FromFirstNoSelect {
+        "FROM without SELECT here"
     } else if select.value_table_mode.is_some() || select.exclude.is_some() {
         "this form of SELECT"
     } else {

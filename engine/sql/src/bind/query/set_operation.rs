@@ -9,7 +9,7 @@ use crate::expr::Expr;
 use crate::plan::node::set_operation::SetOperation;
 use crate::plan::{Field, Plan};
 use nacre_types::{DataType, Error, Result};
-use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
+use sqlparser::ast::{SetExpr, SetOperator, SetQuantifier};
 
 /// Maximum number of set operations in a chain.
 const MAX_CHAIN: usize = 1_000;
@@ -38,16 +38,6 @@ impl<'a> Binder<'a> {
             plan = combine(op, all, plan, right)?;
         }
         Ok(plan)
-    }
-
-    /// Binds `TABLE t`.
-    pub(crate) fn table_query(&mut self, table: &ast::Table) -> Result<Plan> {
-        let Some(name) = &table.table_name else { return Err(unsupported("TABLE without a name")) };
-        let part = |value: &String| ast::ObjectNamePart::Identifier(ast::Ident::new(value));
-        let name = ast::ObjectName(table.schema_name.iter().chain([name]).map(part).collect());
-        let table = self.table(&name)?;
-        let projection = (0..table.columns.len()).collect();
-        Ok(Plan::Scan { table, projection, filters: Vec::new() })
     }
 }
 

@@ -2,5 +2,6 @@
 //! a line here, and a file and two lines in the executor.
 
 pub mod limit_by;
+pub mod series;
 pub mod set_operation;
 pub mod window;

@@ -1,0 +1,174 @@
+//! Rewrites tokens before parsing, where the parser knows only one spelling: queries that begin
+//! with `FROM`, `TABLE t`, a comma before `FROM`, `AS MATERIALIZED`, and strings continued on the next
+//! line.
+//!
+//! A rewrite keeps the positions of the tokens that remain.
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
+
+/// A syntax error: what is wrong, and where.
+type Wrong = (String, Location);
+
+/// Where a query may begin, for the statement and for each open parenthesis.
+struct Level {
+    /// Whether a `FROM` may begin a query here.
+    queries: bool,
+    /// Whether the current query has had a word that a `FROM` belongs to.
+    selected: bool,
+}
+
+/// Rewrites the tokens of a text.
+pub(super) fn spelled(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, Wrong> {
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    let mut levels = vec![statement_level(&tokens, 0)];
+    let mut at = 0;
+    while at < tokens.len() {
+        let token = &tokens[at];
+        let next = keyword(&tokens, at + 1);
+        let nested = levels.len() > 1;
+        let Some(level) = levels.last_mut() else { break };
+        match &token.token {
+            Token::Number(..) => refuse_suffix(token, tokens.get(at + 1))?,
+            Token::SingleQuotedString(text) => {
+                if let Some(TokenWithSpan { token: Token::SingleQuotedString(before), span }) =
+                    out.last_mut()
+                    && span.end.line < token.span.start.line
+                {
+                    before.push_str(text);
+                    *span = span.union(&token.span);
+                    at += 1;
+                    continue;
+                }
+            }
+            Token::Comma if next == Keyword::FROM => {
+                at += 1;
+                continue;
+            }
+            Token::SemiColon => levels = vec![statement_level(&tokens, at + 1)],
+            Token::LParen => {
+                let trims = at > 0 && keyword(&tokens, at - 1) == Keyword::TRIM;
+                let queries =
+                    !trims && matches!(next, Keyword::FROM | Keyword::WITH | Keyword::SELECT);
+                levels.push(Level { queries, selected: false });
+            }
+            Token::RParen if nested => {
+                levels.pop();
+            }
+            Token::Word(word) => match word.keyword {
+                Keyword::SELECT | Keyword::DELETE | Keyword::UPDATE => level.selected = true,
+                Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => {
+                    level.selected = false;
+                }
+                Keyword::FROM if level.queries && !level.selected => {
+                    level.selected = true;
+                    if !selects_later(&tokens[at..]) {
+                        let all = [Token::make_keyword("SELECT"), Token::Mul];
+                        out.extend(all.map(|all| TokenWithSpan { token: all, span: token.span }));
+                    }
+                }
+                Keyword::TABLE if begins_query(out.last()) && is_word(tokens.get(at + 1)) => {
+                    level.selected = true;
+                    let from = Token::make_keyword("FROM");
+                    let all = [Token::make_keyword("SELECT"), Token::Mul, from];
+                    out.extend(all.map(|all| TokenWithSpan { token: all, span: token.span }));
+                    at += 1;
+                    continue;
+                }
+                Keyword::AS => {
+                    let skipped = match next {
+                        Keyword::MATERIALIZED => 1,
+                        Keyword::NOT if keyword(&tokens, at + 2) == Keyword::MATERIALIZED => 2,
+                        _ => 0,
+                    };
+                    let opens = tokens.get(at + 1 + skipped);
+                    if opens.is_some_and(|t| t.token == Token::LParen) {
+                        out.push(token.clone());
+                        at += 1 + skipped;
+                        continue;
+                    }
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+        out.push(token.clone());
+        at += 1;
+    }
+    Ok(out)
+}
+
+fn statement_level(tokens: &[TokenWithSpan], at: usize) -> Level {
+    let first = keyword(tokens, at);
+    let queries = matches!(
+        first,
+        Keyword::FROM
+            | Keyword::WITH
+            | Keyword::SELECT
+            | Keyword::INSERT
+            | Keyword::CREATE
+            | Keyword::EXPLAIN
+    );
+    Level { queries, selected: false }
+}
+
+/// Whether a query, and no statement about tables, may follow a token.
+fn begins_query(before: Option<&TokenWithSpan>) -> bool {
+    match before.map(|t| &t.token) {
+        None | Some(Token::SemiColon | Token::LParen) => true,
+        Some(Token::Word(word)) => matches!(
+            word.keyword,
+            Keyword::UNION
+                | Keyword::EXCEPT
+                | Keyword::INTERSECT
+                | Keyword::ALL
+                | Keyword::DISTINCT
+                | Keyword::AS
+        ),
+        _ => false,
+    }
+}
+
+fn is_word(token: Option<&TokenWithSpan>) -> bool {
+    matches!(token.map(|t| &t.token), Some(Token::Word(_)))
+}
+
+fn keyword(tokens: &[TokenWithSpan], at: usize) -> Keyword {
+    match tokens.get(at).map(|t| &t.token) {
+        Some(Token::Word(word)) => word.keyword,
+        _ => Keyword::NoKeyword,
+    }
+}
+
+/// Whether a query that begins with `FROM` has a `SELECT` of its own.
+fn selects_later(tokens: &[TokenWithSpan]) -> bool {
+    let mut depth = 0usize;
+    for (at, token) in tokens.iter().enumerate() {
+        match (&token.token, keyword(tokens, at)) {
+            (Token::LParen, _) => depth += 1,
+            (Token::RParen, _) if depth == 0 => return false,
+            (Token::RParen, _) => depth -= 1,
+            (Token::SemiColon, _) => return false,
+            (_, Keyword::SELECT) if depth == 0 => return true,
+            (_, Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS)
+                if depth == 0 =>
+            {
+                return false;
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Returns an error for a number that a word directly follows: `1abc` is no number with an alias.
+fn refuse_suffix(number: &TokenWithSpan, next: Option<&TokenWithSpan>) -> Result<(), Wrong> {
+    match next {
+        Some(TokenWithSpan { token: Token::Word(word), span })
+            if word.quote_style.is_none() && span.start == number.span.end =>
+        {
+            Err((format!("{}{} is not a number", number.token, word.value), number.span.start))
+        }
+        _ => Ok(()),
+    }
+}
