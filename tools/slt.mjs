@@ -1,4 +1,5 @@
-/** `npm run slt -- PATH…`: runs sqllogictest files or folders natively, with a release build. */
+/** `npm run slt -- PATH…`: runs sqllogictest files or folders natively, with a release build.
+ * `--dialect duckdb` reads the tests of DuckDB. */
 
 import { main, run } from './lib.mjs';
 

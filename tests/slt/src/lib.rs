@@ -7,6 +7,7 @@
 //! thread.
 
 mod database;
+pub mod duckdb;
 mod format;
 mod script;
 mod skip;

@@ -1,9 +1,9 @@
 //! `nacre-slt PATH…`: runs scripts, ours (`.slt`) or SQLite's (`.test`), and reports. The last line
-//! is `slt: passed=… failed=… skipped=…`, counting records; the lines before it list the reasons
+//! is `slt: passed=… failed=… skipped=… share=…`, counting records; the lines before it list the reasons
 //! for skipped records.
 
 use clap::Parser;
-use nacre_slt::{Mode, Settings, find_scripts, run_script};
+use nacre_slt::{Mode, Settings, duckdb, find_scripts, run_script};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
@@ -23,6 +23,9 @@ struct Cli {
     /// when not given
     #[arg(long = "as", value_name = "ENGINE")]
     names: Vec<String>,
+    /// Whose tests the scripts are, if neither ours nor SQLite's: duckdb
+    #[arg(long, value_parser = ["duckdb"])]
+    dialect: Option<String>,
     /// Time of each script
     #[arg(long)]
     times: bool,
@@ -54,7 +57,10 @@ fn main() -> std::io::Result<ExitCode> {
                 settings.names.clone_from(&cli.names);
             }
             let begun = Instant::now();
-            let report = run_script(&name, &text, &settings);
+            let report = match cli.dialect {
+                Some(_) => duckdb::run_script(&text, cli.mode),
+                None => run_script(&name, &text, &settings),
+            };
             scripts += 1;
             passed += report.passed;
             report
@@ -96,8 +102,9 @@ fn main() -> std::io::Result<ExitCode> {
     }
     writeln!(
         out,
-        "slt: passed={passed} failed={failed} skipped={}",
-        skipped.values().sum::<usize>()
+        "slt: passed={passed} failed={failed} skipped={} share={:.3}",
+        skipped.values().sum::<usize>(),
+        f64::from(passed as u32) / f64::from((passed + failed).max(1) as u32)
     )?;
     Ok(if failed == 0 && scripts > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -36,6 +36,55 @@ pub const CUT: &str =
 /// MySQL-only records whose table the corpus also creates in another form for other engines.
 const PREFIX: &str = "a key over the first characters of a column is MySQL's own";
 
+/// What a script of DuckDB's `require`s and we do not have.
+pub const EXTENSION: &str = "DuckDB: the script requires an extension or a build of DuckDB";
+
+/// Whether a script that `require`s this is about a part of DuckDB that is not SQL.
+pub fn needs_extension(what: &str) -> bool {
+    const HARMLESS: &[&str] = &[
+        "json",
+        "vector_size",
+        "no_alternative_verify",
+        "skip_reload",
+        "noforcestorage",
+        "notwindows",
+        "noalternativeverify",
+        "core_functions",
+    ];
+    !HARMLESS.contains(&what)
+}
+
+/// The reason to skip a record of DuckDB's tests that has failed; `None` if it counts.
+pub fn of_duckdb(sql: &str, outcome: &Result<QueryResult, Error>) -> Option<&'static str> {
+    const INTERNALS: &[(&[&str], &str)] = &[
+        (&["pragma", "set", "reset", "call", "checkpoint", "force"], "DuckDB: settings"),
+        (&["attach", "detach", "export", "import", "install", "load", "copy"], "DuckDB: files"),
+        (&["explain"], "DuckDB: its plans"),
+    ];
+    const NAMES: &[(&str, &str)] = &[
+        ("duckdb_", "DuckDB: its catalog"),
+        ("pragma_", "DuckDB: its catalog"),
+        ("read_csv", "DuckDB: files"),
+        ("read_parquet", "DuckDB: files"),
+        ("read_json", "DuckDB: files"),
+        (".parquet'", "DuckDB: files"),
+        (".csv", "DuckDB: files"),
+        ("{data_dir}", "DuckDB: files"),
+        ("{test_dir}", "DuckDB: files"),
+        ("test_all_types", "DuckDB: functions of its tests"),
+        ("test_vector_types", "DuckDB: functions of its tests"),
+        ("typeof(", "DuckDB: names of its types"),
+        ("stats(", "DuckDB: its statistics"),
+    ];
+    let text = sql.to_ascii_lowercase();
+    let first = text.split(|c: char| !c.is_ascii_alphanumeric()).find(|word| !word.is_empty())?;
+    let starts = INTERNALS.iter().find(|(words, _)| words.contains(&first));
+    if let Some((_, reason)) = starts.filter(|_| outcome.is_err() || first == "explain") {
+        return Some(reason);
+    }
+    NAMES.iter().find(|(name, _)| text.contains(name)).map(|(_, reason)| *reason)
+}
+
 /// State that skipped records leave for later ones.
 #[derive(Default)]
 pub struct Missing {
