@@ -43,9 +43,12 @@ fn unroll(lines: &[Line], out: &mut Vec<Line>) {
         };
         let end = end_of_loop(lines, at);
         let body = &lines[at + 1..end.min(lines.len())];
-        let name = format!("${{{}}}", words.get(1).copied().unwrap_or_default());
+        let name = words.get(1).copied().unwrap_or_default();
+        let names = [format!("${{{name}}}"), format!("{{{name}}}")];
         for value in values {
-            let line = |(number, text): &Line| (*number, text.replace(&name, &value));
+            let line = |(number, text): &Line| {
+                (*number, text.replace(&names[0], &value).replace(&names[1], &value))
+            };
             let body: Vec<Line> = body.iter().map(line).collect();
             unroll(&body, out);
         }
@@ -300,7 +303,7 @@ mod tests {
 
     #[test]
     fn loops_are_written_out() {
-        let script = "foreach t <signed> !bigint\nloop i 0 2\nstatement ok\nselect ${i}::${t}\n\n\
+        let script = "foreach t <signed> !bigint\nloop i 0 2\nstatement ok\nselect ${i}::{t}\n\n\
                       endloop\nendloop\n";
         let report = run_script(script, Mode::Plain);
         assert_eq!((report.passed, report.failures.len()), (14, 0), "{:?}", report.failures);
@@ -314,7 +317,7 @@ mod tests {
                       statement error\ncreate sequence s\n\nstatement error\nselect 1\n";
         let report = run_script(script, Mode::Plain);
         let failed: Vec<u32> = report.failures.iter().map(|f| f.line).collect();
-        assert_eq!((report.passed, failed), (4, vec![17, 26, 29]));
+        assert_eq!((report.passed, failed), (4, vec![17, 27, 30]));
     }
 
     #[test]
