@@ -39,6 +39,9 @@ const PREFIX: &str = "a key over the first characters of a column is MySQL's own
 /// What a script of DuckDB's `require`s and we do not have.
 pub const EXTENSION: &str = "DuckDB: the script requires an extension or a build of DuckDB";
 
+/// The rows of a result are right, but come in another order.
+pub const NULLS_FIRST: &str = "DuckDB: nulls come last in its order, and first in ours";
+
 /// Whether a script that `require`s this is about a part of DuckDB that is not SQL.
 pub fn needs_extension(what: &str) -> bool {
     const HARMLESS: &[&str] = &[

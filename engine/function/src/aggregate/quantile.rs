@@ -64,7 +64,8 @@ static MODE: AggregateFunction = aggregate(
     ),
     |binding, mut arguments| {
         // The argument of `mode() WITHIN GROUP (ORDER BY x)` is in the order.
-        if arguments.within_group && arguments.operands.is_empty() {
+        if arguments.within_group {
+            let [] = arguments.take()?;
             arguments.operands.extend(arguments.order.drain(..).map(|key| key.operand));
         }
         same_type(&MODE, binding, arguments)
@@ -138,6 +139,10 @@ fn quantile(
     } else if arguments.operands.len() == 1 {
         return Err(needs_order(name));
     } else {
+        if !arguments.order.is_empty() {
+            let message = format!("ORDER BY in {name} is not supported; write WITHIN GROUP");
+            return Err(Error::unsupported(message));
+        }
         let [value, fraction] = arguments.take()?;
         (value, fraction, ascending)
     };

@@ -29,6 +29,9 @@ pub(super) fn table_name(name: &ast::ObjectName) -> Result<(String, Option<Posit
         }
         _ => return Err(unsupported("this form of name")),
     };
+    if ident.value.is_empty() {
+        return Err(Error::syntax("a name must not be empty").at(position(ident.span.start)));
+    }
     Ok((ident.value.clone(), position(ident.span.start)))
 }
 

@@ -1,6 +1,6 @@
 //! Rewrites tokens before parsing, where the parser knows only one spelling: queries that begin
-//! with `FROM`, `TABLE t`, a comma before `FROM`, `AS MATERIALIZED`, and strings continued on the next
-//! line.
+//! with `FROM`, `TABLE t`, a comma before `FROM`, `AS MATERIALIZED`, grouping sets in a list
+//! of grouping sets, and strings continued on the next line.
 //!
 //! A rewrite keeps the positions of the tokens that remain.
 
@@ -11,11 +11,16 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 type Wrong = (String, Location);
 
 /// Where a query may begin, for the statement and for each open parenthesis.
+#[derive(Default)]
 struct Level {
     /// Whether a `FROM` may begin a query here.
     queries: bool,
     /// Whether the current query has had a word that a `FROM` belongs to.
     selected: bool,
+    /// Whether it is a list of grouping sets.
+    sets: bool,
+    /// Whether its parentheses are dropped.
+    flattened: bool,
 }
 
 /// Rewrites the tokens of a text.
@@ -29,7 +34,14 @@ pub(super) fn spelled(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, 
         let nested = levels.len() > 1;
         let Some(level) = levels.last_mut() else { break };
         match &token.token {
-            Token::Number(..) => refuse_suffix(token, tokens.get(at + 1))?,
+            Token::Number(digits, long) => {
+                if let Some(number) = joined(digits, *long, &tokens[at..]) {
+                    out.push(number);
+                    at += 2;
+                    continue;
+                }
+                refuse_suffix(token, tokens.get(at + 1))?;
+            }
             Token::SingleQuotedString(text) => {
                 if let Some(TokenWithSpan { token: Token::SingleQuotedString(before), span }) =
                     out.last_mut()
@@ -50,10 +62,15 @@ pub(super) fn spelled(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, 
                 let trims = at > 0 && keyword(&tokens, at - 1) == Keyword::TRIM;
                 let queries =
                     !trims && matches!(next, Keyword::FROM | Keyword::WITH | Keyword::SELECT);
-                levels.push(Level { queries, selected: false });
+                let sets = at > 0 && keyword(&tokens, at - 1) == Keyword::SETS;
+                levels.push(Level { queries, sets, ..Level::default() });
             }
             Token::RParen if nested => {
-                levels.pop();
+                let closed = levels.pop();
+                if closed.is_some_and(|level| level.flattened) {
+                    at += 1;
+                    continue;
+                }
             }
             Token::Word(word) => match word.keyword {
                 Keyword::SELECT | Keyword::DELETE | Keyword::UPDATE => level.selected = true,
@@ -73,6 +90,16 @@ pub(super) fn spelled(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, 
                     let all = [Token::make_keyword("SELECT"), Token::Mul, from];
                     out.extend(all.map(|all| TokenWithSpan { token: all, span: token.span }));
                     at += 1;
+                    continue;
+                }
+                Keyword::GROUPING
+                    if level.sets
+                        && next == Keyword::SETS
+                        && tokens.get(at + 2).is_some_and(|t| t.token == Token::LParen) =>
+                {
+                    let level = Level { sets: true, flattened: true, ..Level::default() };
+                    levels.push(level);
+                    at += 3;
                     continue;
                 }
                 Keyword::AS => {
@@ -109,7 +136,7 @@ fn statement_level(tokens: &[TokenWithSpan], at: usize) -> Level {
             | Keyword::CREATE
             | Keyword::EXPLAIN
     );
-    Level { queries, selected: false }
+    Level { queries, ..Level::default() }
 }
 
 /// Whether a query, and no statement about tables, may follow a token.
@@ -159,6 +186,24 @@ fn selects_later(tokens: &[TokenWithSpan]) -> bool {
         }
     }
     false
+}
+
+/// Returns the number that begins the tokens if it has underscores between digits: `1_000`.
+fn joined(digits: &str, long: bool, tokens: &[TokenWithSpan]) -> Option<TokenWithSpan> {
+    let [first, second, rest @ ..] = tokens else { return None };
+    let Token::Word(word) = &second.token else { return None };
+    let groups = word.value.strip_prefix('_').filter(|_| word.quote_style.is_none())?;
+    let is_group = |g: &str| !g.is_empty() && g.bytes().all(|b| b.is_ascii_digit());
+    let touches = |a: &TokenWithSpan, b: &TokenWithSpan| a.span.end == b.span.start;
+    let ends = rest.first().is_none_or(|after| {
+        !touches(second, after) || !matches!(after.token, Token::Number(..) | Token::Period)
+    });
+    let whole = digits.bytes().all(|b| b.is_ascii_digit()) && groups.split('_').all(is_group);
+    if !whole || !ends || !touches(first, second) {
+        return None;
+    }
+    let token = Token::Number(format!("{digits}{}", groups.replace('_', "")), long);
+    Some(TokenWithSpan { token, span: first.span.union(&second.span) })
 }
 
 /// Returns an error for a number that a word directly follows: `1abc` is no number with an alias.

@@ -425,6 +425,9 @@ fn spelled(expr: Expr, other: DataType) -> Result<Expr> {
     if other == DataType::Float32 {
         return cast(expr, DataType::Float64);
     }
+    if matches!(other, DataType::Binary { .. }) {
+        return Ok(Expr::literal(Value::Binary(text.as_bytes().to_vec()), DataType::BLOB));
+    }
     // Text with a fraction must not compare equal to the integer it would be rounded to.
     let fraction = other.is_integer() && text.contains(['.', 'e', 'E']);
     if !other.is_decimal() && !fraction {

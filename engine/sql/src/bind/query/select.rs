@@ -64,6 +64,7 @@ impl<'a> Binder<'a> {
         env.aggregates = Some(Vec::new());
         env.windows = Some(Vec::new());
         let mut outputs = self.outputs(&select.projection, &mut env)?;
+        self.check_windows(&mut env)?;
         let width = outputs.len();
         let aliases: Vec<(String, Expr)> =
             outputs.iter().map(|o| (o.name.clone(), o.expr.clone())).collect();

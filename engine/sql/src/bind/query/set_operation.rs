@@ -8,7 +8,7 @@ use crate::bind::names::unsupported;
 use crate::expr::Expr;
 use crate::plan::node::set_operation::SetOperation;
 use crate::plan::{Field, Plan};
-use nacre_types::{DataType, Error, Result};
+use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast::{SetExpr, SetOperator, SetQuantifier};
 
 /// Maximum number of set operations in a chain.
@@ -21,24 +21,59 @@ impl<'a> Binder<'a> {
         let mut steps = Vec::new();
         let mut first = body;
         while let SetExpr::SetOperation { op, set_quantifier, left, right } = first {
-            let all = match set_quantifier {
-                SetQuantifier::All => true,
-                SetQuantifier::None | SetQuantifier::Distinct => false,
-                _ => return Err(unsupported("a set operation BY NAME")),
-            };
-            steps.push((*op, all, right.as_ref()));
+            use SetQuantifier as Q;
+            let all = matches!(set_quantifier, Q::All | Q::AllByName);
+            let by_name = matches!(set_quantifier, Q::ByName | Q::AllByName | Q::DistinctByName);
+            if by_name && *op != SetOperator::Union {
+                return Err(unsupported("INTERSECT or EXCEPT BY NAME"));
+            }
+            steps.push((*op, all, by_name, right.as_ref()));
             first = left;
         }
         if steps.len() > MAX_CHAIN {
             return Err(Error::limit(format!("more than {MAX_CHAIN} set operations in a row")));
         }
         let mut plan = self.nested(|b| b.body(first, None))?;
-        for (op, all, right) in steps.into_iter().rev() {
-            let right = self.nested(|b| b.body(right, None))?;
+        for (op, all, by_name, right) in steps.into_iter().rev() {
+            let mut right = self.nested(|b| b.body(right, None))?;
+            if by_name {
+                (plan, right) = by_names(plan, right)?;
+            }
             plan = combine(op, all, plan, right)?;
         }
         Ok(plan)
     }
+}
+
+/// Gives both sides of `UNION BY NAME` the columns of either, those of the left side first. A
+/// column that a side lacks is null there.
+fn by_names(left: Plan, right: Plan) -> Result<(Plan, Plan)> {
+    let find = |fields: &[Field], name: &str| {
+        fields.iter().position(|f| f.name.eq_ignore_ascii_case(name))
+    };
+    let (a, b) = (left.fields(), right.fields());
+    for side in [&a, &b] {
+        if let Some((_, twice)) =
+            side.iter().enumerate().find(|(at, f)| find(side, &f.name) != Some(*at))
+        {
+            let message = format!("UNION BY NAME with several columns `{}`", twice.name);
+            return Err(Error::type_error(message).with_sqlstate("42702"));
+        }
+    }
+    let added = b.iter().filter(|f| find(&a, &f.name).is_none());
+    let all: Vec<Field> = a.iter().chain(added).cloned().collect();
+    let project = |plan: Plan, own: &[Field]| {
+        let column = |field: &Field| match find(own, &field.name) {
+            Some(at) => (Expr::column(at, own[at].data_type), own[at].clone()),
+            None => {
+                let null = Expr::literal(Value::Null, field.data_type);
+                (null, Field { nullable: true, ..field.clone() })
+            }
+        };
+        let (exprs, fields) = all.iter().map(column).unzip();
+        Plan::Project { input: Box::new(plan), exprs, fields }
+    };
+    Ok((project(left, &a), project(right, &b)))
 }
 
 /// Combines two plans by a set operation.

@@ -29,6 +29,19 @@ pub(crate) struct Parts {
     pub filter: Option<Expr>,
 }
 
+/// Aggregates whose order may be written as `WITHIN GROUP`.
+const TAKE_ORDER: [&str; 9] = [
+    "mode",
+    "quantile",
+    "quantile_cont",
+    "quantile_disc",
+    "percentile_cont",
+    "percentile_disc",
+    "string_agg",
+    "group_concat",
+    "listagg",
+];
+
 impl<'a> Binder<'a> {
     /// Binds a call of an aggregate and adds it to the query it belongs to.
     pub(crate) fn aggregate(
@@ -44,6 +57,9 @@ impl<'a> Binder<'a> {
         let parts = self.parts(f, env);
         env.in_aggregate = false;
         let mut parts = parts?;
+        if parts.within_group && !TAKE_ORDER.iter().any(|known| name.eq_ignore_ascii_case(known)) {
+            return Err(unsupported(&format!("WITHIN GROUP of {name}")));
+        }
         let keys = parts.order.iter_mut().map(|key| &mut key.expr);
         let mut exprs: Vec<&mut Expr> =
             parts.args.iter_mut().chain(keys).chain(&mut parts.filter).collect();

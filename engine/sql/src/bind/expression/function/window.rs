@@ -109,15 +109,7 @@ impl<'a> Binder<'a> {
         env: &mut Env<'_>,
     ) -> Result<(Window, Expr)> {
         let specs = self.built_on(spec)?;
-        let mut partition = Vec::new();
-        for ast in specs.iter().flat_map(|s| &s.partition_by) {
-            partition.push(self.typed(ast, env)?);
-        }
-        let mut order = Vec::new();
-        for item in specs.iter().flat_map(|s| &s.order_by) {
-            let expr = self.typed(&item.expr, env)?;
-            order.push(sort_key(expr, item)?);
-        }
+        let (partition, order) = self.partition_and_order(&specs, env)?;
         let (call, wrapped) = match registry::window(name) {
             Some(function) => {
                 let call = self.window_function(function, name, f, env)?;
@@ -157,6 +149,46 @@ impl<'a> Binder<'a> {
         Ok((Window { partition, order, call: WindowCall { frame, ..call } }, wrapped))
     }
 
+    fn partition_and_order(
+        &mut self,
+        specs: &[&'a ast::WindowSpec],
+        env: &mut Env<'_>,
+    ) -> Result<(Vec<Expr>, Vec<SortKey>)> {
+        let mut partition = Vec::new();
+        for ast in specs.iter().flat_map(|s| &s.partition_by) {
+            partition.push(self.typed(ast, env)?);
+        }
+        let mut order = Vec::new();
+        for item in specs.iter().flat_map(|s| &s.order_by) {
+            let expr = self.typed(&item.expr, env)?;
+            order.push(sort_key(expr, item)?);
+        }
+        Ok((partition, order))
+    }
+
+    /// Checks the `WINDOW` clause: names are distinct, and windows that no call uses bind too.
+    pub(crate) fn check_windows(&mut self, env: &mut Env<'_>) -> Result<()> {
+        let list = self.named_windows;
+        for (at, ast::NamedWindowDefinition(name, definition)) in list.iter().enumerate() {
+            if list[..at].iter().any(|other| other.0.value.eq_ignore_ascii_case(&name.value)) {
+                let message = format!("window `{}` is defined twice", name.value);
+                let error = Error::syntax(message).with_sqlstate("42P20");
+                return Err(error.at(position(name.span.start)));
+            }
+            let ast::NamedWindowExpr::WindowSpec(spec) = definition else { continue };
+            // What the definition adds to the query counts only if a call uses it.
+            let (windows, aggregates) = (env.windows.take(), env.aggregates.clone());
+            let (seen, groupings) = (env.seen.len(), env.groupings.len());
+            let specs = self.built_on(spec)?;
+            let bound = self.partition_and_order(&specs, env);
+            (env.windows, env.aggregates) = (windows, aggregates);
+            env.seen.truncate(seen);
+            env.groupings.truncate(groupings);
+            bound?;
+        }
+        Ok(())
+    }
+
     fn windowed_aggregate(
         &mut self,
         name: &str,
@@ -186,7 +218,15 @@ impl<'a> Binder<'a> {
             return Err(unsupported("FILTER of this window function"));
         }
         let mut args = Vec::new();
+        if !f.within_group.is_empty() {
+            return Err(unsupported(&format!("WITHIN GROUP of {name}")));
+        }
         if let ast::FunctionArguments::List(list) = &f.args {
+            if list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct)
+                || !list.clauses.is_empty()
+            {
+                return Err(unsupported(&format!("DISTINCT or a clause inside {name}")));
+            }
             for arg in &list.args {
                 match arg {
                     ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => {
