@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::lock_wait::LockWaits;
 use crate::settings::Settings;
-use nacre_table::{BulkLoad, LoadStep};
+use nacre_table::{BulkLoad, Fetched, LoadStep};
 use nacre_types::{Error, ErrorKind, Result, invariant};
 use std::task::Poll;
 
@@ -16,15 +16,20 @@ const DEADLOCKS: u32 = 8;
 /// `deadlock`.
 pub async fn finish_load(engine: &Engine, mut load: BulkLoad) -> Result<u64> {
     let settings = Settings::new(engine);
-    let mut deadlocks = 0;
+    let (mut deadlocks, mut fetched) = (0, Fetched::default());
     loop {
-        let blocker = match load.step()? {
-            LoadStep::Done(rows) => return Ok(rows),
-            LoadStep::More => {
+        let blocker = match load.step() {
+            Ok(LoadStep::Done(rows)) => return Ok(rows),
+            Ok(LoadStep::More) => {
                 yield_now().await;
                 continue;
             }
-            LoadStep::Blocked(blocker) => blocker,
+            Ok(LoadStep::Blocked(blocker)) => blocker,
+            Err(error) if error.missing().is_some() && load.can_continue() => {
+                engine.fetch(&mut fetched, error).await?;
+                continue;
+            }
+            Err(error) => return Err(error),
         };
         let owner = load.owner().cloned();
         invariant!(owner.is_some(), "a load waits for a lock before it takes any");

@@ -75,10 +75,12 @@ impl Parallelism for Callers {
     }
 }
 
-/// Threads that wait for absent bytes only now and then.
+/// Threads that wait for absent bytes only now and then, or never.
 struct Reluctant {
     threads: Arc<dyn Parallelism>,
     asked: AtomicU64,
+    /// How many of three fetches are not waited for.
+    refuses: u64,
 }
 
 impl Parallelism for Reluctant {
@@ -89,10 +91,8 @@ impl Parallelism for Reluctant {
         self.threads.run(count, task);
     }
     fn wait(&self, fetch: Fetch<'_>) -> Option<Result<Resident>> {
-        match self.asked.fetch_add(1, Ordering::Relaxed) % 3 {
-            0 => None,
-            _ => Some(wait(fetch)),
-        }
+        let waits = self.asked.fetch_add(1, Ordering::Relaxed) % 3 >= self.refuses;
+        waits.then(|| wait(fetch))
     }
     fn background(&self, task: BackgroundTask) -> Option<Box<dyn Background>> {
         self.threads.background(task)
@@ -102,9 +102,17 @@ impl Parallelism for Reluctant {
 /// A host whose threads wait for absent bytes in two of three cases only, as those of a browser
 /// never do: calls that missed something must be repeated as a whole, too.
 pub fn reluctant(host: Host) -> Host {
-    let threads = host.parallelism;
-    let parallelism = Arc::new(Reluctant { threads, asked: AtomicU64::new(0) });
-    Host { parallelism, ..host }
+    refusing(host, 1)
+}
+
+/// A host whose threads never wait for absent bytes.
+pub fn unblocked(host: Host) -> Host {
+    refusing(host, 3)
+}
+
+fn refusing(host: Host, refuses: u64) -> Host {
+    let (threads, asked) = (host.parallelism, AtomicU64::new(0));
+    Host { parallelism: Arc::new(Reluctant { threads, asked, refuses }), ..host }
 }
 
 /// A host whose files lack parts of their bytes, by a seed. Everything is absent when it is read

@@ -14,7 +14,7 @@ mod watched;
 
 pub use absent::Absent;
 pub use fault_store::FaultStore;
-pub use fixed::{Fixed, host, lacking, reluctant, wait, without_background};
+pub use fixed::{Fixed, host, lacking, reluctant, unblocked, wait, without_background};
 pub use random::{Random, WORDS};
 pub use schema::column;
 pub use watched::{Call, Watched};

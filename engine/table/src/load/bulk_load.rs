@@ -14,6 +14,7 @@ use crate::load::write::Target;
 use crate::table::sharding::Share;
 use crate::table::version::Table;
 use nacre_column::{Batch, Values, Vector};
+use nacre_host::fetched::Fetched;
 use nacre_rowstore::{Blocker, Owner};
 use nacre_types::{DataType, Error, Result, TableSchema, invariant};
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub struct BulkLoad {
     /// The error that lost rows, after which the load cannot finish.
     failed: Option<Error>,
     ownership: Ownership,
+    /// What publishing has fetched.
+    fetched: Fetched,
     /// Set once all files are complete.
     publication: Option<Publication>,
 }
@@ -70,6 +73,7 @@ impl BulkLoad {
             creates: false,
             failed: None,
             ownership: Ownership::Load,
+            fetched: Fetched::default(),
             publication: None,
         }
     }
@@ -219,17 +223,30 @@ impl BulkLoad {
 
     /// Does a part of [`BulkLoad::finish`]. After an error, nothing is published. No rows may be
     /// added after the first step.
+    ///
+    /// A read of absent bytes is waited for. Where threads cannot block, it is the error, after which
+    /// the next call continues if [`BulkLoad::can_continue`].
     pub fn step(&mut self) -> Result<LoadStep> {
+        self.check_usable()?;
         let loader = self.loader.clone();
-        loader.transactions().environment().waiting(|| self.next_step())
+        let environment = loader.transactions().environment();
+        if self.publication.is_none() {
+            return environment.waiting(|| self.prepare());
+        }
+        match self.publish() {
+            // The commit lock is free by now.
+            Err(error) => environment.fetch_now(&mut self.fetched, error).map(|()| LoadStep::More),
+            step => step,
+        }
     }
 
-    fn next_step(&mut self) -> Result<LoadStep> {
-        self.check_usable()?;
-        debug_assert!(
-            self.publication.is_none() || self.pending.iter().all(|rows| rows.rows() == 0),
-            "rows are pending in a load that is being published"
-        );
+    /// Whether [`BulkLoad::step`] can be called again after a read of absent bytes.
+    pub fn can_continue(&self) -> bool {
+        self.publication.is_some()
+    }
+
+    /// Completes the files, and begins to publish them.
+    fn prepare(&mut self) -> Result<LoadStep> {
         if let Some(partition) = (0u32..).zip(&self.pending).find(|(_, rows)| rows.rows() > 0) {
             match self.next_number {
                 Some(_) => self.write_round()?,
@@ -237,13 +254,22 @@ impl BulkLoad {
             }
             return Ok(LoadStep::More);
         }
-        if self.publication.is_none() && !self.begin()? {
+        if !self.begin()? {
             return Ok(LoadStep::Done(0));
         }
-        let BulkLoad { loader, table, files, on_duplicate, publication, ownership, .. } = self;
-        if self.creates {
-            return publish::with_table(loader, table, files, ownership).map(LoadStep::Done);
+        let BulkLoad { loader, table, files, ownership, .. } = self;
+        match self.creates {
+            true => publish::with_table(loader, table, files, ownership).map(LoadStep::Done),
+            false => Ok(LoadStep::More),
         }
+    }
+
+    fn publish(&mut self) -> Result<LoadStep> {
+        debug_assert!(
+            self.pending.iter().all(|rows| rows.rows() == 0),
+            "rows are pending in a load that is being published"
+        );
+        let BulkLoad { loader, table, files, on_duplicate, publication, ownership, .. } = self;
         let load = Load { loader, table, on_duplicate: *on_duplicate, files };
         let Some(publication) = publication else { return Ok(LoadStep::Done(0)) };
         Ok(match publication.step(load, ownership)? {

@@ -212,13 +212,8 @@ impl Met {
 impl MetSet {
     /// No longer skips rows of the load whose keys have left the segments they were in.
     fn release(&mut self, load: Load<'_>, staged: &Staged) -> Result<()> {
-        let dropped: Vec<u64> = self
-            .olds
-            .iter()
-            .filter(|(_, old)| !old.state.is_current())
-            .map(|(id, _)| *id)
-            .collect();
-        for old in dropped.iter().filter_map(|id| self.olds.remove(id)) {
+        let dropped = self.olds.values().filter(|old| !old.state.is_current());
+        for old in dropped {
             for file in 0..load.files.len() {
                 let partition = old.partition;
                 if self.keys == KeySet::Primary && load.files[file].partition != partition {
@@ -234,6 +229,8 @@ impl MetSet {
                 })?;
             }
         }
+        // Forgotten only now: after an error they are released again.
+        self.olds.retain(|_, old| old.state.is_current());
         for old in self.olds.values_mut() {
             let gone = &(&old.rows & &*old.state.all_deleted()) - &old.gone;
             for row in &gone {

@@ -72,6 +72,11 @@ pub(super) struct Publication {
     rounds: usize,
 }
 
+/// Whether rows of a table can have the same key as rows of a load.
+fn has_keys(table: &Table) -> bool {
+    table.key_columns().is_some() || table.has_unique_index()
+}
+
 /// What the commit of a load changes.
 struct Outcome {
     /// By file: rows that must not appear.
@@ -108,13 +113,22 @@ impl Publication {
         self.watch.let_go();
     }
 
-    /// Does a round, or the last one and the commit. `ownership` is updated even on an error.
+    /// Does a round, or the last one and the commit. `ownership` is updated even on an error. Can
+    /// be called again after a read of absent bytes.
     pub fn step(&mut self, load: Load<'_>, ownership: &mut Ownership) -> Result<Round> {
         load.table.check_newest()?;
         if self.rounds >= MAX_ROUNDS || self.rounds > 0 && self.is_near(load) {
             return self.publish(load, ownership);
         }
+        // No lock is held, so reads may wait.
+        let blocker = load.loader.transactions().environment().waiting(|| self.round(load))?;
         self.rounds += 1;
+        Ok(blocker.map_or(Round::More, Round::Blocked))
+    }
+
+    /// Follows what has changed since the last round. Returns the holder of a lock that has to be
+    /// waited for.
+    fn round(&mut self, load: Load<'_>) -> Result<Option<Blocker>> {
         let (guard, lists) = {
             let _turn = load.loader.commits().lock();
             (load.loader.commits().snapshots().take(), lists(load.table))
@@ -125,7 +139,7 @@ impl Publication {
         let blocker = self.watch.lock(load, &self.staged)?;
         // Decided early, so that the last round seldom has to.
         self.rejected(load);
-        Ok(blocker.map_or(Round::More, Round::Blocked))
+        Ok(blocker)
     }
 
     /// By file: the rows that must not appear, as far as the rounds have seen.
@@ -151,18 +165,15 @@ impl Publication {
     fn is_near(&self, load: Load<'_>) -> bool {
         let (noted, rest) = (self.journal.len(), load.loader.options().load_rest);
         noted.is_some_and(|locks| locks <= rest)
-            && self.watch.carried() <= rest
+            && (!has_keys(load.table) || self.watch.carried() <= rest)
             && !self.met.is_behind(&self.staged, &lists(load.table))
     }
 
     fn look_at_memory(&mut self, load: Load<'_>) -> Result<()> {
-        if load.table.key_columns().is_none() && !load.table.has_unique_index() {
-            return Ok(());
+        match has_keys(load.table) {
+            true => self.watch.follow(&self.staged, &self.journal),
+            false => Ok(()),
         }
-        if self.rounds == 1 {
-            self.watch.scan(&self.staged)?;
-        }
-        self.watch.follow(&self.staged, &self.journal)
     }
 
     fn publish(&mut self, load: Load<'_>, ownership: &mut Ownership) -> Result<Round> {

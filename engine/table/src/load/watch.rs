@@ -17,6 +17,7 @@ use nacre_rowstore::{Blocker, Change, Key, LockError, Node, Owner, Rowstore};
 use nacre_types::hash::Map;
 use nacre_types::{IndexId, Result, invariant, key, limits};
 use roaring::RoaringBitmap;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The rows in memory whose keys a load has.
@@ -31,6 +32,10 @@ pub(super) struct Watch {
     wanted: Vec<Wanted>,
     /// Rows locked by others, which may get a value that the load has.
     carried: Map<(u32, Key), Arc<Node>>,
+    /// What is to be looked at, in order. It stays here until that has succeeded.
+    noticed: VecDeque<TakenLock>,
+    /// Whether all rows in memory are to be looked at.
+    must_scan: bool,
     /// By file: rows that are skipped because of a row in memory.
     skipped: Vec<RoaringBitmap>,
 }
@@ -70,6 +75,8 @@ impl Watch {
             values: Map::default(),
             wanted: Vec::new(),
             carried: Map::default(),
+            noticed: VecDeque::new(),
+            must_scan: true,
             skipped: vec![RoaringBitmap::new(); files],
         }
     }
@@ -79,9 +86,13 @@ impl Watch {
         &self.owner
     }
 
-    /// The number of rows that must be looked at again because others have locked them.
+    /// The number of rows that must be looked at again because others have locked them, or because
+    /// that has failed.
     pub fn carried(&self) -> usize {
-        self.carried.len()
+        match self.must_scan {
+            true => usize::MAX,
+            false => self.carried.len() + self.noticed.len(),
+        }
     }
 
     /// Rows of a file that are skipped because of a row in memory.
@@ -99,7 +110,7 @@ impl Watch {
     }
 
     /// Looks at all rows in memory and all claimed values.
-    pub fn scan(&mut self, staged: &Staged) -> Result<()> {
+    fn scan(&mut self, staged: &Staged) -> Result<()> {
         let table = self.table.clone();
         // Claims first: a value is claimed until its row has it.
         for index in table.unique_indexes() {
@@ -121,13 +132,32 @@ impl Watch {
         Ok(())
     }
 
-    /// Looks at what was locked since the last call.
+    /// Looks at what was locked since the last call, or at everything if that is the first one.
+    /// After an error the next call continues.
     pub fn follow(&mut self, staged: &Staged, journal: &Journal) -> Result<()> {
-        for ((partition, _), node) in std::mem::take(&mut self.carried) {
-            self.meet_row(staged, partition, &node)?;
+        self.scan_if_due(staged)?;
+        let carried = std::mem::take(&mut self.carried).into_iter();
+        let carried = carried.map(|((partition, _), node)| TakenLock::Row { partition, node });
+        self.noticed.extend(carried);
+        self.look_at_noticed(staged)?;
+        match journal.take() {
+            Some(taken) => self.noticed.extend(taken),
+            None => self.must_scan = true,
         }
-        let Some(taken) = journal.take() else { return self.scan(staged) };
-        for lock in taken {
+        self.look_at_noticed(staged)?;
+        self.scan_if_due(staged)
+    }
+
+    fn scan_if_due(&mut self, staged: &Staged) -> Result<()> {
+        if self.must_scan {
+            self.scan(staged)?;
+            self.must_scan = false;
+        }
+        Ok(())
+    }
+
+    fn look_at_noticed(&mut self, staged: &Staged) -> Result<()> {
+        while let Some(lock) = self.noticed.front().cloned() {
             match lock {
                 TakenLock::Row { partition, node } => self.meet_row(staged, partition, &node)?,
                 TakenLock::Value { index, node } => {
@@ -135,6 +165,7 @@ impl Watch {
                     self.meet_value(staged, table.index(index)?, node.key())?;
                 }
             }
+            self.noticed.pop_front();
         }
         Ok(())
     }
@@ -189,16 +220,16 @@ impl Watch {
     }
 
     /// Locks what was met, and finds out what it means for the load. Returns the holder of a lock
-    /// to wait for, after which this is to be called again.
+    /// to wait for, after which this is to be called again; so it can be after an error of reading.
     pub fn lock(&mut self, load: Load<'_>, staged: &Staged) -> Result<Option<Blocker>> {
         while let Some(wanted) = self.wanted.pop() {
-            let blocker = match &wanted {
-                Wanted::Row(partition, key) => self.lock_row(load, *partition, key)?,
-                Wanted::Value(index, key) => self.lock_value(load, staged, *index, key)?,
+            let asked = match &wanted {
+                Wanted::Row(partition, key) => self.lock_row(load, *partition, key),
+                Wanted::Value(index, key) => self.lock_value(load, staged, *index, key),
             };
-            if blocker.is_some() {
+            if !matches!(asked, Ok(None)) {
                 self.wanted.push(wanted);
-                return Ok(blocker);
+                return asked;
             }
         }
         Ok(None)

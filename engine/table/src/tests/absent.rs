@@ -1,10 +1,11 @@
 //! Reads of files that lack some of their bytes.
 
-use crate::tests::{batch, options, row, schema};
-use crate::{Fetched, Store};
+use crate::tests::{batch, options, row, scan, schema};
+use crate::{Fetched, LoadStep, OnDuplicate, Store, StoreOptions};
+use nacre_host::Host;
 use nacre_host::memory::MemoryStore;
 use nacre_testing::{Absent, Fixed};
-use nacre_types::Reason;
+use nacre_types::{IndexKind, IndexSchema, Reason, Value};
 use std::sync::Arc;
 
 /// Segments, hash tables and index parts.
@@ -46,5 +47,114 @@ fn estimates_do_not_remember_that_bytes_were_absent() {
         };
         assert!(misses > 0 || at > 0, "nothing was absent");
         assert_eq!(summary.distinct, expected, "column {at} after {misses} misses");
+    }
+}
+
+/// A table of 3,000 rows in segments and 200 in memory, with unique numbers.
+fn filled(files: &Arc<MemoryStore>) {
+    let store = Store::open(nacre_testing::host(files.clone()), small()).unwrap();
+    let table = store.create_table(schema("t", true)).unwrap();
+    let index = IndexSchema {
+        id: Default::default(),
+        name: "n".into(),
+        columns: vec![3],
+        unique: true,
+        kind: IndexKind::BTree,
+    };
+    let table = store.create_index(&table, index).unwrap();
+    let insert = |ids: std::ops::Range<i64>| {
+        let rows: Vec<_> = ids.map(|id| row(id, "old", id * 3)).collect();
+        let mut transaction = store.begin().unwrap();
+        transaction.insert(&table, &batch(&rows)).unwrap();
+        transaction.commit().unwrap();
+    };
+    insert(0..3_000);
+    store.flush(&table).unwrap();
+    insert(3_000..3_200);
+    while store.maintain().unwrap() {}
+}
+
+fn small() -> StoreOptions {
+    StoreOptions { segment_rows: 400, cache_bytes: 0, flush_bytes: usize::MAX, ..options() }
+}
+
+/// Loads rows with old and new keys, and with numbers of other rows; calls `disturb` before each
+/// step. Returns all rows, and how often the load was stopped by absent bytes.
+fn loaded(
+    host: Host,
+    files: Option<&Absent>,
+    on_duplicate: OnDuplicate,
+) -> (u64, Vec<Vec<Value>>, usize) {
+    let store = Store::open(host, small()).unwrap();
+    let table = store.table("t").unwrap();
+    let mut load = store.bulk_load(&table, on_duplicate);
+    let rows = (2_500..3_500).map(|id| match id % 5 {
+        // A row of its own, but the number of another.
+        0 => row(id + 10_000, "new", (id - 2_000) * 3),
+        // The key of a row, and a number of its own.
+        1 => row(id, "old", id * 3 + 1),
+        _ => row(id, "old", id * 3),
+    });
+    load.append(&batch(&rows.collect::<Vec<_>>())).unwrap();
+    if let Some(files) = files {
+        files.deny(100, 50);
+    }
+    let (mut fetched, mut stops, mut steps) = (Fetched::default(), 0, 0);
+    let gained = loop {
+        steps += 1;
+        // Rows come and go between the steps.
+        if steps < 12 {
+            let mut transaction = store.begin().unwrap();
+            transaction.insert(&table, &batch(&[row(20_000 + steps, "beside", -1)])).unwrap();
+            transaction.commit().unwrap();
+        }
+        match load.step() {
+            Ok(LoadStep::Done(rows)) => break rows,
+            Ok(LoadStep::More) => {}
+            Ok(LoadStep::Blocked(_)) => panic!("no lock is held"),
+            Err(error) => {
+                assert!(load.can_continue(), "{error}");
+                stops += 1;
+                let files = files.unwrap();
+                fetched.resolve_now(error, files, &Fixed::default()).unwrap();
+            }
+        }
+    };
+    if let Some(files) = files {
+        files.allow();
+    }
+    let mut rows: Vec<_> = scan(&store.begin().unwrap().view(&table)).unwrap();
+    rows.retain(|(row, _)| row[1] != Value::Text("beside".into()));
+    let mut rows: Vec<Vec<Value>> = rows.into_iter().map(|(row, _)| row).collect();
+    rows.sort_by_key(|row| format!("{row:?}"));
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+    (gained, rows, stops)
+}
+
+#[test]
+fn loads_continue_after_absent_bytes() {
+    for on_duplicate in [OnDuplicate::Skip, OnDuplicate::Replace] {
+        let files = Arc::new(MemoryStore::new());
+        filled(&files);
+        let (gained, expected, _) = loaded(nacre_testing::host(files), None, on_duplicate);
+        assert!(gained > 100 && expected.len() > 3_200, "{gained} of {}", expected.len());
+        for seed in 0..6 {
+            let files = Arc::new(MemoryStore::new());
+            filled(&files);
+            let absent = Absent::new(files, seed, may_lack);
+            let host = nacre_testing::host(absent.clone());
+            let is_blocking = seed < 2;
+            let host = if is_blocking { host } else { nacre_testing::unblocked(host) };
+            let found = loaded(host, Some(&absent), on_duplicate);
+            assert!(absent.misses() > 20, "{} misses", absent.misses());
+            assert!(is_blocking == (found.2 == 0), "stopped {} times", found.2);
+            assert!(
+                (found.0, &found.1) == (gained, &expected),
+                "{on_duplicate:?}, seed {seed}: gained {} of {gained}, {} rows of {}",
+                found.0,
+                found.1.len(),
+                expected.len()
+            );
+        }
     }
 }
