@@ -89,8 +89,9 @@ fn loaded(
     let table = store.table("t").unwrap();
     let mut load = store.bulk_load(&table, on_duplicate);
     let rows = (2_500..3_500).map(|id| match id % 5 {
-        // A row of its own, but the number of another.
-        0 => row(id + 10_000, "new", (id - 2_000) * 3),
+        // A row of its own, but the number of another, in a segment or in memory.
+        0 if id % 2 == 0 => row(id + 10_000, "new", (id - 2_000) * 3),
+        0 => row(id + 10_000, "new", (3_000 + (id - 2_500) / 5) * 3),
         // The key of a row, and a number of its own.
         1 => row(id, "old", id * 3 + 1),
         _ => row(id, "old", id * 3),
@@ -107,6 +108,10 @@ fn loaded(
             let mut transaction = store.begin().unwrap();
             transaction.insert(&table, &batch(&[row(20_000 + steps, "beside", -1)])).unwrap();
             transaction.commit().unwrap();
+        }
+        // Its own files, too.
+        if let (Some(files), true) = (files, load.can_continue()) {
+            files.upload();
         }
         match load.step() {
             Ok(LoadStep::Done(rows)) => break rows,
