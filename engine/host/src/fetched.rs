@@ -66,7 +66,11 @@ impl Fetched {
         {
             self.given_up.insert(key);
         }
-        debug_assert!(self.keeps_all || self.guards.len() <= KEPT, "guards of a unit of work");
+        debug_assert!(
+            self.keeps_all || self.guards.len() <= KEPT,
+            "a unit of work keeps {} fetches",
+            self.guards.len()
+        );
     }
 
     /// Ends the unit of work.
