@@ -78,12 +78,18 @@ fn writes_are_slowed_down_and_then_refused() {
     assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len() as i64, id);
 }
 
-#[test]
-fn rows_that_an_old_snapshot_keeps_are_flushed_when_it_ends() {
-    // No partition is large enough to be flushed by itself.
+/// A store with little memory for rows, none of whose partitions is large enough to be flushed by
+/// itself.
+fn small() -> (Arc<Store>, Arc<Table>) {
     let options = StoreOptions { rowstore_bytes: 400_000, flush_bytes: 1 << 30, ..options() };
     let store = Store::open(host(&Arc::new(MemoryStore::new())), options).unwrap();
     let table = created(&store);
+    (store, table)
+}
+
+#[test]
+fn rows_that_an_old_snapshot_keeps_are_flushed_when_it_ends() {
+    let (store, table) = small();
     let old = store.begin().unwrap();
     let mut t = store.begin().unwrap();
     let count = fill(&store, &mut t, &table, 0, 500_000);
@@ -102,9 +108,7 @@ fn rows_that_an_old_snapshot_keeps_are_flushed_when_it_ends() {
 
 #[test]
 fn rows_that_were_locked_during_a_flush_are_flushed_when_they_are_given_back() {
-    let options = StoreOptions { rowstore_bytes: 400_000, flush_bytes: 1 << 30, ..options() };
-    let store = Store::open(host(&Arc::new(MemoryStore::new())), options).unwrap();
-    let table = created(&store);
+    let (store, table) = small();
     let mut t = store.begin().unwrap();
     let count = fill(&store, &mut t, &table, 0, 500_000);
     t.commit().unwrap();
@@ -124,9 +128,7 @@ fn rows_that_were_locked_during_a_flush_are_flushed_when_they_are_given_back() {
 
 #[test]
 fn rows_that_were_moved_to_memory_are_flushed_without_another_commit() {
-    let options = StoreOptions { rowstore_bytes: 400_000, flush_bytes: 1 << 30, ..options() };
-    let store = Store::open(host(&Arc::new(MemoryStore::new())), options).unwrap();
-    let table = created(&store);
+    let (store, table) = small();
     let mut load = store.bulk_load(&table, OnDuplicate::Error);
     let rows: Vec<_> = (0..3_000).map(|id| row(id, "some text of a row", id)).collect();
     load.append(&batch(&rows)).unwrap();
