@@ -37,9 +37,8 @@ pub async fn finish_load(engine: &Engine, mut load: BulkLoad) -> Result<u64> {
         let table = &load.table().schema().name;
         let message = format!("a row of table {table} is locked by another transaction");
         let error = Error::new(ErrorKind::LockTimeout, message);
-        let waited =
-            LockWaits::new(engine).wait(waiter, &blocker, error.clone(), engine, &settings).await;
-        match waited {
+        let waits = LockWaits::new(engine);
+        match waits.wait_holding(waiter, &blocker, error.clone(), engine, &settings).await {
             // A load is too expensive to fail: the other transaction goes first.
             Err(deadlock) if deadlock.kind() == ErrorKind::Deadlock && deadlocks < DEADLOCKS => {
                 deadlocks += 1;

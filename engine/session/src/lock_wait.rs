@@ -29,7 +29,7 @@ impl LockWaits {
         LockWaits { deadline_ns: engine.now_ns().saturating_add(timeout_ns), unnotified: None }
     }
 
-    /// Waits until the blocker may have released its lock.
+    /// Waits until the blocker may have released its lock. The waiter has released its own.
     ///
     /// Errors: `deadlock` if waiting would close a cycle, `cancelled`, and at the deadline `error`,
     /// the statement's original error.
@@ -42,6 +42,18 @@ impl LockWaits {
         settings: &Settings,
     ) -> Result<()> {
         self.unnotified = Some(waiter.clone());
+        self.wait_holding(waiter, blocker, error, engine, settings).await
+    }
+
+    /// Like [`LockWaits::wait`], for a waiter that keeps its locks: there is nothing to notify of.
+    pub async fn wait_holding(
+        &self,
+        waiter: Arc<Owner>,
+        blocker: &Blocker,
+        error: Error,
+        engine: &Engine,
+        settings: &Settings,
+    ) -> Result<()> {
         let Some(mut waiting) = waiter.wait_for(blocker) else {
             let message = "two transactions wait for each other's rows";
             return Err(Error::new(ErrorKind::Deadlock, message)
