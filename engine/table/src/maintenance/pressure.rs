@@ -45,8 +45,9 @@ pub struct Asking {
 /// What is known about flushes besides the sizes on the agenda.
 #[derive(Default)]
 pub(crate) struct Pressure {
-    is_flushing: AtomicBool,
-    /// Whether the last step of a flush failed.
+    /// Whether a flush is in progress, or a snapshot, which keeps rows until it ends.
+    is_urgent: AtomicBool,
+    /// Whether the last step of either failed.
     has_failed: AtomicBool,
 }
 
@@ -100,19 +101,19 @@ pub(crate) fn relief(context: &TaskContext) -> Option<(Arc<Table>, u32)> {
 }
 
 impl Pressure {
-    /// Records whether a flush is in progress.
-    pub fn note_flushing(&self, is_flushing: bool) {
-        self.is_flushing.store(is_flushing, Ordering::Relaxed);
+    /// Records whether a flush or a snapshot is in progress.
+    pub fn note_urgent(&self, is_urgent: bool) {
+        self.is_urgent.store(is_urgent, Ordering::Relaxed);
     }
 
-    /// Records the outcome of a step of a flush.
+    /// Records the outcome of a step of a flush or a snapshot.
     pub fn note_step(&self, has_failed: bool) {
         self.has_failed.store(has_failed, Ordering::Relaxed);
     }
 
-    /// Whether a flush can make room.
+    /// Whether a flush can make room, or may be able to when a snapshot has ended.
     pub fn can_relieve(&self, context: &TaskContext) -> bool {
-        self.is_flushing.load(Ordering::Relaxed) || relief(context).is_some()
+        self.is_urgent.load(Ordering::Relaxed) || relief(context).is_some()
     }
 
     /// Answers a write that asks for room, without visiting tables if there is some. `limit` if no

@@ -182,13 +182,13 @@ impl Scheduler {
             snapshot.publish(context)?;
             return Ok(true);
         }
-        match snapshot.step(context) {
-            Ok(()) => tasks.snapshot = Some(snapshot),
-            Err(error) => {
-                snapshot.abandon(context);
-                return Err(error);
-            }
+        let step = snapshot.step(context);
+        self.pressure.note_step(step.is_err());
+        if let Err(error) = step {
+            snapshot.abandon(context);
+            return Err(error);
         }
+        tasks.snapshot = Some(snapshot);
         Ok(true)
     }
 
@@ -478,8 +478,8 @@ impl Scheduler {
     /// Notes whether a task is in progress.
     fn note(&self, tasks: &Tasks) {
         let Tasks { snapshot, flush, merge, part, hash, .. } = tasks;
-        self.pressure.note_flushing(flush.is_some());
         let is_urgent = snapshot.is_some() || flush.is_some();
+        self.pressure.note_urgent(is_urgent);
         let is_busy = is_urgent || merge.is_some() || part.is_some() || hash.is_some();
         self.is_busy.store(is_busy, Ordering::Relaxed);
     }
