@@ -60,8 +60,8 @@ pub(crate) struct Flush {
     /// Whether it left rows because they were locked or too new. Those that a transaction has moved
     /// to memory are new until the next commit, which need not come.
     has_left_locked: bool,
-    /// Rows that it left because they were too new.
-    too_new: usize,
+    /// Rows in memory that it has seen and left. The others are new to the next flush.
+    left: usize,
 }
 
 /// What the next step does.
@@ -95,8 +95,6 @@ struct Slice {
     locked: Vec<Arc<Node>>,
     /// Whether a row was locked or too new.
     has_left: bool,
-    /// Rows that were too new.
-    too_new: usize,
     /// Rows read.
     read: usize,
     /// Their bytes, and those of the keys that the record may have to name.
@@ -154,7 +152,7 @@ impl Flush {
             kept_for: FOREVER,
             released: partition.released(),
             has_left_locked: false,
-            too_new: 0,
+            left: 0,
         }
     }
 
@@ -255,7 +253,6 @@ impl Flush {
         if !slice.is_last && !slice.is_full(context) {
             return Ok(());
         }
-        self.too_new += slice.too_new;
         if slice.read == 0 {
             self.stage = Stage::Free(slice.after.clone());
         } else if slice.parts.is_empty() {
@@ -398,9 +395,15 @@ impl Flush {
         partition.rowstore().range_after(after.as_deref(), FREE_ROWS, &mut nodes);
         let is_end = nodes.len() < FREE_ROWS;
         nodes.retain(|node| slice.to.as_ref().is_some_and(|to| node.key() <= to));
-        nodes.iter().for_each(|node| partition.rowstore().collect(node, oldest));
+        let upto = slice.upto.unwrap_or(0);
+        for node in &nodes {
+            partition.rowstore().collect(node, oldest);
+            let is_left = node.is_locked() || node.newest().is_some();
+            let is_new = old_row(node, FOREVER).is_some_and(|(_, commit)| commit > upto);
+            self.left += usize::from(is_left && !is_new);
+        }
         let last = nodes.last().map(|node| node.key().clone());
-        if oldest < slice.upto.unwrap_or(0).max(slice.committed) {
+        if oldest < upto.max(slice.committed) {
             self.kept_for = self.kept_for.min(oldest);
         }
         self.stage = match last.filter(|last| !is_end && Some(last) < slice.to.as_ref()) {
@@ -419,7 +422,7 @@ impl Flush {
         }
         let oldest = self.kept_for.min(context.snapshots().oldest());
         let locked_at = self.has_left_locked.then_some(self.released);
-        let left = Left { entries: self.table.entry_bytes(partition), too_new: self.too_new };
+        let left = Left { entries: self.table.entry_bytes(partition), rows: self.left };
         partition.collected(left, oldest, locked_at);
         self.table.recount(partition);
         debug_assert!(self.files.is_empty(), "a flush ends with files of its own");
@@ -438,7 +441,6 @@ impl Slice {
             parts: Vec::new(),
             locked: Vec::new(),
             has_left: false,
-            too_new: 0,
             read: 0,
             bytes: 0,
             key_bytes: 0,
@@ -472,9 +474,7 @@ impl Slice {
             debug_assert!(self.to.as_ref() < Some(node.key()), "a node is read twice");
             self.to = Some(node.key().clone());
             let Some((row, commit)) = old_row(&node, upto) else {
-                let is_too_new = old_row(&node, FOREVER).is_some();
-                self.has_left |= node.is_locked() || is_too_new;
-                self.too_new += usize::from(is_too_new);
+                self.has_left |= node.is_locked() || old_row(&node, FOREVER).is_some();
                 continue;
             };
             self.key_bytes += node.key().len();

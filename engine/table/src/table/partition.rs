@@ -27,8 +27,8 @@ const NONE_LOCKED: u64 = u64::MAX;
 pub(crate) struct Left {
     /// Bytes of index entries.
     pub entries: usize,
-    /// Rows that were too new for it, and that the next flush can move.
-    pub too_new: usize,
+    /// Rows that it has seen. The others came while it went on, or were too new.
+    pub rows: usize,
 }
 
 /// One partition of a table.
@@ -307,16 +307,17 @@ impl Partition {
         (self.rowstore.bytes() + entries).saturating_sub(self.left_by_flush.load(Ordering::Relaxed))
     }
 
-    /// Records that the rowstore was collected for this oldest snapshot, what is left, and rows that were locked or too new if `locked_at` is the count of locks given
-    /// back when the flush began.
+    /// Records that a flush has collected the rowstore for this oldest snapshot, and what it left:
+    /// also rows that were locked or too new if `locked_at` is the count of locks given back when it
+    /// began.
     pub(crate) fn collected(&self, left: Left, oldest: Timestamp, locked_at: Option<u64>) {
         debug_assert!(
             locked_at.is_none_or(|count| count <= self.released()),
             "a flush began after {locked_at:?} locks were given back"
         );
         let (rows, bytes) = (self.rowstore.len().max(1), self.rowstore.bytes() + left.entries);
-        let too_new = bytes as f64 * left.too_new.min(rows) as f64 / rows as f64;
-        self.left_by_flush.store(bytes.saturating_sub(too_new as usize), Ordering::Relaxed);
+        let seen = bytes as f64 * left.rows.min(rows) as f64 / rows as f64;
+        self.left_by_flush.store(seen as usize, Ordering::Relaxed);
         self.left_locked_at.store(locked_at.unwrap_or(NONE_LOCKED), Ordering::Relaxed);
         self.collected_at.fetch_max(oldest, Ordering::Relaxed);
     }

@@ -127,6 +127,51 @@ fn rows_that_were_locked_during_a_flush_are_flushed_when_they_are_given_back() {
 }
 
 #[test]
+fn rows_that_come_while_a_flush_goes_on_are_flushed_by_the_next() {
+    for steps in 1..8 {
+        let (store, table) = small();
+        let mut t = store.begin().unwrap();
+        let first = fill(&store, &mut t, &table, 0, 300_000);
+        t.commit().unwrap();
+        for _ in 0..steps {
+            store.maintain().unwrap();
+        }
+        // Their keys follow those of all rows that the flush has read.
+        let mut t = store.begin().unwrap();
+        let count = fill(&store, &mut t, &table, first, 700_000);
+        t.commit().unwrap();
+        maintain(&store);
+        assert_eq!(admit(&store).unwrap(), Admission::Granted, "{steps} steps");
+        assert!(part(&store, "rowstore").0 < 200_000, "{steps} steps");
+        assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len() as i64, count);
+    }
+}
+
+#[test]
+fn writes_wait_for_a_snapshot_that_keeps_rows() {
+    let options = StoreOptions {
+        rowstore_bytes: 400_000,
+        flush_bytes: 1 << 30,
+        snapshot_bytes: 10_000,
+        ..options()
+    };
+    let store = Store::open(host(&Arc::new(MemoryStore::new())), options).unwrap();
+    let table = created(&store);
+    let mut t = store.begin().unwrap();
+    let count = fill(&store, &mut t, &table, 0, 500_000);
+    t.commit().unwrap();
+    // In turn with a flush, a snapshot of the log is written.
+    let mut is_waiting = false;
+    while store.maintain().unwrap() {
+        let admission = admit(&store).unwrap();
+        is_waiting |= matches!(admission, Admission::Full(_));
+    }
+    assert!(is_waiting, "the rowstore was never full");
+    assert_eq!(admit(&store).unwrap(), Admission::Granted);
+    assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len() as i64, count);
+}
+
+#[test]
 fn rows_that_were_moved_to_memory_are_flushed_without_another_commit() {
     let (store, table) = small();
     let mut load = store.bulk_load(&table, OnDuplicate::Error);
