@@ -25,6 +25,7 @@ mod overtaking;
 mod partitions;
 mod runs;
 mod snapshots;
+mod undurable;
 
 use crate::tests::access::write_snapshot;
 use crate::*;

@@ -7,7 +7,7 @@ use crate::segments::state::SegmentState;
 use crate::table::partition::Partition;
 use crate::table::version::Table;
 use crate::transaction::core::Core;
-use crate::transaction::locking::lock_rows;
+use crate::transaction::locking::{gone, lock_rows};
 use crate::transaction::unique::{self, changes_unique, explain_duplicate, write_row};
 use crate::transaction::write_set::LockedRow;
 use nacre_column::Batch;
@@ -106,10 +106,11 @@ fn insert_unique(core: &mut Core, table: &Arc<Table>, key: &[Value], row: Row) -
         (None, None) => is_in_segments(core, table, partition, key),
     };
     let refused = match probed {
-        // No row has the key now, but a load may have deleted one that the snapshot has.
+        // No row has the key now, but a load or a deletion of many rows may have deleted one that
+        // the snapshot has.
         Ok(false) if table.cleared() > core.at() => match locate(core, table, key) {
             Ok(None) => return write_row(core, table, locked, row),
-            Ok(Some(_)) => core.conflict(table),
+            Ok(Some(_)) => gone(core, table, partition, key).unwrap_or_else(|blocked| blocked),
             Err(error) => error,
         },
         Ok(false) => return write_row(core, table, locked, row),

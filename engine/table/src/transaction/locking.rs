@@ -153,7 +153,12 @@ fn check_claims(core: &mut Core, table: &Table, state: &SegmentState, row: u32) 
 
 /// The error for a row that no segment has any more. A deleted row stays claimed until the commit
 /// that deletes it is durable, so this transaction waits for that one, like for any lock.
-fn gone(core: &mut Core, table: &Table, partition: &Partition, key: &[Value]) -> Result<Error> {
+pub(super) fn gone(
+    core: &mut Core,
+    table: &Table,
+    partition: &Partition,
+    key: &[Value],
+) -> Result<Error> {
     debug_assert!(
         std::ptr::eq(table.partition(partition.number()), partition),
         "a row of another table is looked up"

@@ -15,6 +15,7 @@ use crate::segments::state::SegmentState;
 use crate::table::partition::Partition;
 use crate::table::version::Table;
 use crate::transaction::core::Core;
+use crate::transaction::locking::gone;
 use crate::transaction::write_set::LockedRow;
 use nacre_rowstore::{Blocker, Change, Node, Row, Visible};
 use nacre_types::hash::hash_bytes;
@@ -126,10 +127,38 @@ fn claim(
         probe(core, partition, wanted)?;
     }
     // No row has the value now, but if one has it in this snapshot, the transaction would see two.
-    if table.changed() > core.at() && find(core, wanted)?.is_some() {
-        return Err(core.conflict(table));
+    if table.changed() > core.at()
+        && let Some((locator, _)) = find(core, wanted)?
+    {
+        return Err(taken_away(core, table, &locator)?);
     }
     Ok(())
+}
+
+/// The error for a unique value that a row has lost since the snapshot. If the commit that took it
+/// away is not durable yet, this transaction waits for that one, like for any lock.
+fn taken_away(core: &mut Core, table: &Table, locator: &RowLocator) -> Result<Error> {
+    let (partition, key) = match locator {
+        RowLocator::Memory { partition, key } => {
+            (table.partition(*partition), key::decode(key, &table.layout().key_types())?)
+        }
+        RowLocator::Segment { partition, segment, row } => {
+            let partition = table.partition(*partition);
+            let state = partition.segment(*segment).ok_or_else(|| core.conflict(table))?;
+            (partition, table.layout().key_of_segment_row(&state.segment, *row)?)
+        }
+    };
+    let node = partition.rowstore().get(&table.layout().encode_key(&key)?);
+    let visible = core.commits().snapshots().visible();
+    let is_undurable = |node: &Arc<Node>| node.newest().is_some_and(|v| v.commit > visible);
+    if let Some(holder) = node.filter(is_undurable).and_then(|node| node.blocker())
+        && !Arc::ptr_eq(holder.owner(), core.writes().owner())
+    {
+        let name = &table.schema().name;
+        let message = format!("a row of table {name} is locked by another transaction");
+        return Err(core.writes_mut().blocked_by(holder, message));
+    }
+    gone(core, table, partition, &key)
 }
 
 fn blocked_by(core: &mut Core, wanted: WantedValue<'_>, holder: Blocker) -> Error {
