@@ -5,10 +5,11 @@
 //! since. Locks are noted only while a journal is open; otherwise a lock costs one look at a
 //! counter.
 
+use crate::segments::sync::{AtomicUsize, Mutex, MutexGuard, fence};
 use nacre_rowstore::Node;
 use nacre_types::{IndexId, invariant};
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 /// The node of a lock that was taken.
 #[derive(Clone)]

@@ -12,6 +12,8 @@ mod follow;
 mod forged;
 mod half_done;
 mod indexes;
+#[cfg(feature = "loom")]
+mod journal_models;
 mod keyed;
 mod lazy;
 mod loads;
