@@ -13,8 +13,9 @@ use roaring::RoaringBitmap;
 const MAX_PLACES: usize = 4 << 20;
 
 /// Collects the rows that share keys.
-#[derive(Default)]
 pub(super) struct Contests {
+    /// How many places there may be.
+    most: usize,
     /// Rows in the order of the load, and the number of a key that they share with others.
     places: Vec<(Order, LoadedRow, u32)>,
     keys: u32,
@@ -36,6 +37,12 @@ pub(super) struct Contested {
     rejected: Vec<RoaringBitmap>,
 }
 
+impl Default for Contests {
+    fn default() -> Contests {
+        Contests { most: MAX_PLACES, places: Vec::new(), keys: 0 }
+    }
+}
+
 impl Contests {
     /// Adds the rows that share one key.
     pub fn add(&mut self, files: &[Loaded], rows: &[LoadedRow]) -> Result<()> {
@@ -44,9 +51,10 @@ impl Contests {
             let order = files[row.file].order_of(row.row);
             self.places.push((order, *row, self.keys));
         }
-        if self.places.len() > MAX_PLACES {
+        if self.places.len() > self.most {
             return Err(Error::limit(format!(
-                "more than {MAX_PLACES} rows of a load have a unique value of another of its rows"
+                "more than {} rows of a load have a unique value of another of its rows",
+                self.most
             ))
             .with_hint("load fewer rows at once"));
         }
@@ -126,5 +134,67 @@ impl Contested {
     /// The rows of a file that give way to others of the load; `None` if no rows are contested.
     pub fn rejected(&self, file: usize) -> Option<&RoaringBitmap> {
         self.rejected.get(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nacre_column::{Batch, Vector};
+    use nacre_host::LocalStore;
+    use nacre_host::memory::MemoryStore;
+    use nacre_segment::{BlockCache, ColumnSpec, Segment, SegmentBuilder};
+    use nacre_types::{DataType, ErrorKind, Value};
+    use std::sync::Arc;
+
+    /// A file of a load, whose rows are in its order.
+    fn file(rows: u32) -> Loaded {
+        let spec = ColumnSpec { id: 0, data_type: DataType::Int64, nullable: false };
+        let values: Vec<Value> = (0..rows).map(|row| Value::Int(i64::from(row))).collect();
+        let column = Arc::new(Vector::from_values(DataType::Int64, &values));
+        let mut builder = SegmentBuilder::new(vec![spec]);
+        builder.push(&Batch::new(vec![column], rows as usize));
+        let (store, name) = (MemoryStore::new(), "seg-0000000000000001");
+        let file = store.create(name).unwrap();
+        builder.write(file.as_ref()).unwrap();
+        let segment = Arc::new(Segment::open(file, name, 1, BlockCache::new(0)).unwrap());
+        let numbers = (0..rows).map(|row| (row, i64::from(row))).collect();
+        Loaded { partition: 0, segment, rejected: RoaringBitmap::new(), round: 0, numbers }
+    }
+
+    fn rows(rows: &[u32]) -> Vec<LoadedRow> {
+        rows.iter().map(|row| LoadedRow { file: 0, row: *row }).collect()
+    }
+
+    fn rejected(contested: &Contested) -> Vec<u32> {
+        contested.rejected(0).unwrap().iter().collect()
+    }
+
+    #[test]
+    fn a_row_that_is_skipped_is_in_the_way_of_no_other() {
+        let files = [file(4)];
+        let mut contests = Contests::default();
+        for same in [&[0, 1], &[1, 2], &[2, 3]] {
+            contests.add(&files, &rows(same)).unwrap();
+        }
+        let mut contested = contests.finish(1);
+        // The first takes a key of the second, so the third is free, and the fourth is not.
+        assert_eq!(rejected(&contested), [1, 3]);
+        contested.update(&[[0].into_iter().collect()]);
+        assert_eq!(rejected(&contested), [2]);
+        contested.update(&[RoaringBitmap::new()]);
+        assert_eq!(rejected(&contested), [1, 3]);
+    }
+
+    #[test]
+    fn rows_that_share_keys_too_often_are_refused() {
+        let files = [file(4)];
+        let mut contests = Contests { most: 5, ..Contests::default() };
+        contests.add(&files, &rows(&[0, 1, 2])).unwrap();
+        contests.add(&files, &rows(&[2, 3])).unwrap();
+        let refused = contests.add(&files, &rows(&[0, 3])).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Limit);
+        let expected = "more than 5 rows of a load have a unique value of another of its rows";
+        assert_eq!(refused.message(), expected);
     }
 }

@@ -6,10 +6,14 @@ use crate::tests::{Random, column, host, options, scan};
 use crate::*;
 use nacre_column::Batch;
 use nacre_host::memory::MemoryStore;
+use nacre_host::{Host, LocalStore};
+use nacre_testing::{Call, Watched};
 use nacre_types::{
-    DataType, ErrorKind, IndexKind, IndexSchema, KeyColumns, Result, ShardKey, TableSchema, Value,
+    DataType, Error, ErrorKind, IndexKind, IndexSchema, KeyColumns, Result, ShardKey, TableSchema,
+    Value,
 };
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The primary key, if there is one; a unique value; and a number.
 type Row = (i64, Option<i64>, i64);
@@ -115,8 +119,46 @@ fn apply(rows: &mut Vec<Row>, (before, after): Change) {
     rows.sort_unstable();
 }
 
+/// How a load ends before it is published.
+#[derive(Clone, Copy, Debug)]
+enum Stop {
+    /// Dropped before this call of it.
+    Cancel(usize),
+    /// No file of segments can be created or written to from this call of the disk on.
+    Full(usize),
+}
+
+/// How a load ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Loaded,
+    Refused,
+    Stopped,
+}
+
+/// Calls of the disk that succeed before it is full; `usize::MAX` if it is not.
+type Room = Arc<AtomicUsize>;
+
+fn watched(files: &Arc<MemoryStore>, room: &Room) -> Host {
+    let room = room.clone();
+    let store = Watched::new(files.clone(), move |name, call| {
+        let grows = matches!(call, Call::Create | Call::Write { .. }) && name.starts_with("seg-");
+        match room.load(Ordering::Relaxed) {
+            0 if grows => Err(Error::io("no space left")),
+            left if grows && left < usize::MAX => {
+                room.store(left - 1, Ordering::Relaxed);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    });
+    Host { store, ..host(files) }
+}
+
 struct Run {
     random: Random,
+    files: Arc<MemoryStore>,
+    room: Room,
     shape: Shape,
     store: Arc<Store>,
     table: Arc<Table>,
@@ -136,10 +178,12 @@ impl Run {
             load_rest: *random.pick(&[0, 2, 256]),
             ..options()
         };
-        let store = Store::open(host(&Arc::new(MemoryStore::new())), options).unwrap();
+        let (files, room) = (Arc::new(MemoryStore::new()), Room::new(usize::MAX.into()));
+        let store = Store::open(watched(&files, &room), options).unwrap();
         let table = store.create_table(shape.schema()).unwrap();
         let span = *random.pick(&[30, 300]);
-        Run { random, shape, store, table, model: Vec::new(), open: None, span, serial: 0 }
+        let (model, open, serial) = (Vec::new(), None, 0);
+        Run { random, files, room, shape, store, table, model, open, span, serial }
     }
 
     fn row(&mut self) -> Row {
@@ -196,8 +240,8 @@ impl Run {
         }
     }
 
-    /// Loads rows beside other work. Returns whether they were loaded.
-    fn load(&mut self) -> bool {
+    /// Loads rows beside other work, to the end or until it is stopped.
+    fn load(&mut self, stop: Option<Stop>) -> Ended {
         let policy = *self.random.pick(&POLICIES);
         let count = *self.random.pick(&[1, 10, 100]);
         let mut rows: Vec<Row> = (0..count).map(|_| self.row()).collect();
@@ -214,15 +258,34 @@ impl Run {
         }
         let mut load = self.store.bulk_load(&self.table, policy);
         let types = self.table.schema().types();
+        let (mut calls, mut room) = (0, usize::MAX);
+        if let Some(Stop::Full(calls)) = stop {
+            room = calls;
+        }
+        let mut is_cancelled = || {
+            calls += 1;
+            matches!(stop, Some(Stop::Cancel(at)) if at < calls)
+        };
         for part in rows.chunks(1 + self.random.below(40) as usize) {
+            if is_cancelled() {
+                return Ended::Stopped;
+            }
             let part: Vec<Vec<Value>> = part.iter().map(values).collect();
-            load.append(&Batch::from_rows(&types, &part)).unwrap();
+            match with_room(&self.room, &mut room, || load.append(&Batch::from_rows(&types, &part)))
+            {
+                Ok(()) => {}
+                Err(error) if is_full(&error, stop) => return Ended::Stopped,
+                Err(error) => panic!("{error}"),
+            }
         }
         let mut may_fail = false;
         loop {
             let after = self.shape.load(&self.model, &rows, policy);
             may_fail |= after.is_none();
-            match load.step() {
+            if is_cancelled() {
+                return Ended::Stopped;
+            }
+            match with_room(&self.room, &mut room, || load.step()) {
                 Ok(LoadStep::More) => self.disturb(),
                 Ok(LoadStep::Blocked(blocker)) => {
                     let open = self.open.as_ref().expect("nothing else has locks");
@@ -231,14 +294,28 @@ impl Run {
                 }
                 Ok(LoadStep::Done(_)) => {
                     self.model = after.expect("the load has a key that is taken");
-                    break true;
+                    break Ended::Loaded;
                 }
+                Err(error) if is_full(&error, stop) => break Ended::Stopped,
                 Err(error) => {
                     assert!(may_fail && error.kind() == ErrorKind::Constraint, "{error}");
-                    break false;
+                    break Ended::Refused;
                 }
             }
         }
+    }
+
+    /// Every file of a segment is one of the table's: what was stopped has given its own back.
+    fn check_files(&mut self) {
+        self.end();
+        while self.store.maintain().unwrap() {}
+        let mut found = self.files.list().unwrap();
+        found.retain(|name| name.starts_with("seg-"));
+        found.sort_unstable();
+        let states = self.table.segments();
+        let mut listed: Vec<&str> = states.iter().map(|state| state.segment.name()).collect();
+        listed.sort_unstable();
+        assert_eq!(found, listed);
     }
 
     fn check(&mut self) {
@@ -276,6 +353,20 @@ impl Open {
     }
 }
 
+/// Calls a load while the disk has room for this many calls.
+fn with_room<T>(disk: &Room, room: &mut usize, call: impl FnOnce() -> T) -> T {
+    disk.store(*room, Ordering::Relaxed);
+    let called = call();
+    *room = disk.swap(usize::MAX, Ordering::Relaxed);
+    called
+}
+
+fn is_full(error: &Error, stop: Option<Stop>) -> bool {
+    matches!(stop, Some(Stop::Full(_)))
+        && error.kind() == ErrorKind::Io
+        && error.message().contains("no space left")
+}
+
 #[test]
 fn loads_beside_writers_agree_with_loads_row_by_row() {
     let mut loaded = 0;
@@ -283,12 +374,72 @@ fn loads_beside_writers_agree_with_loads_row_by_row() {
         let mut run = Run::new(seed);
         for _ in 0..6 {
             (0..run.random.below(6)).for_each(|_| run.disturb());
-            loaded += u32::from(run.load());
+            loaded += u32::from(run.load(None) == Ended::Loaded);
             run.end();
             run.check();
         }
     }
     assert!(loaded > 1_000, "{loaded}");
+}
+
+/// Stops one load of each run, at every point up to where it would have ended, and then loads again.
+fn stop_everywhere(stop: impl Fn(usize) -> Stop) {
+    let mut stopped = 0;
+    for seed in 0..40 {
+        for at in 0.. {
+            let mut run = Run::new(seed);
+            (0..6).for_each(|_| run.disturb());
+            let ended = run.load(Some(stop(at)));
+            run.end();
+            run.check();
+            run.check_files();
+            if ended != Ended::Stopped {
+                break;
+            }
+            stopped += 1;
+            // Its locks are free, and the table takes rows as before.
+            run.write();
+            run.load(None);
+            run.end();
+            run.check();
+        }
+    }
+    assert!(stopped > 200, "{stopped}");
+}
+
+#[test]
+fn a_load_beside_writers_that_is_cancelled_changes_nothing() {
+    stop_everywhere(Stop::Cancel);
+}
+
+#[test]
+fn a_load_beside_writers_that_finds_no_space_changes_nothing() {
+    stop_everywhere(Stop::Full);
+}
+
+/// Rows of one primary key with different values of another unique key are in files of their own.
+#[test]
+fn a_load_of_one_key_with_too_many_unique_values_is_refused() {
+    let shape = Shape { keyed: true, unique: true, sorted: false, partitions: 1 };
+    for policy in [OnDuplicate::Skip, OnDuplicate::Replace] {
+        let files = Arc::new(MemoryStore::new());
+        let store = Store::open(host(&files), options()).unwrap();
+        let table = store.create_table(shape.schema()).unwrap();
+        let load = |rows: i64| {
+            let mut load = store.bulk_load(&table, policy);
+            let rows: Vec<Vec<Value>> = (0..rows).map(|n| values(&(7, Some(n), n))).collect();
+            load.append(&Batch::from_rows(&table.schema().types(), &rows))?;
+            load.finish()
+        };
+        let refused = load(65).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Limit, "{refused}");
+        assert!(refused.message().starts_with("more than 64 rows of a load have one primary key"));
+        assert_eq!(rows_of(&store.begin().unwrap().view(&table)), []);
+        assert!(files.list().unwrap().iter().all(|name| !name.starts_with("seg-")));
+        assert_eq!(load(64).unwrap(), 1);
+        let kept = if policy == OnDuplicate::Skip { 0 } else { 63 };
+        assert_eq!(rows_of(&store.begin().unwrap().view(&table)), [(7, Some(kept), kept)]);
+    }
 }
 
 /// The keys of a load that skips are in a segment, then in one that replaces it, and then the first
