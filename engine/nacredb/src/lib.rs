@@ -38,6 +38,8 @@ pub use nacre_sql::{Field, ends_transaction};
 pub use nacre_table::{Durability, OnDuplicate};
 #[cfg(feature = "plant")]
 pub use nacre_types::plant;
+#[cfg(feature = "walk")]
+pub use nacre_types::walked;
 pub use nacre_types::{
     Column, DataType, Error, ErrorKind, Interval, KeyColumns, MemoryPart, PhysicalType, Position,
     Result, TableSchema, Value, decimal, format_float32, hash, limits, temporal,

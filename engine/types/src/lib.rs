@@ -12,6 +12,7 @@ mod memory;
 pub mod plant;
 mod schema;
 mod value;
+pub mod walked;
 
 pub use codec::{bytes, checksum, hash, key, row, type_code};
 pub use error::{Error, ErrorKind, Missing, Position, Reason, Result};

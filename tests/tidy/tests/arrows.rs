@@ -98,6 +98,34 @@ fn planted_bugs_are_in_no_build_by_default() {
     assert!(findings.is_empty(), "{findings:#?}");
 }
 
+/// Paths of the engine are counted for the simulation only.
+#[test]
+fn walked_paths_are_counted_by_the_simulation_only() {
+    let metadata = metadata();
+    let mut findings = Vec::new();
+    let mut asking = 0;
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let name = package["name"].as_str().unwrap_or_default();
+        for (feature, enables) in package["features"].as_object().into_iter().flatten() {
+            let mut enables = enables.as_array().into_iter().flatten().filter_map(|e| e.as_str());
+            if enables.any(|e| e == "walk" || e.ends_with("/walk")) && feature != "walk" {
+                findings.push(format!("{name}: feature {feature} turns on `walk`"));
+            }
+        }
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let mut asked = dependency["features"].as_array().into_iter().flatten();
+            if asked.any(|f| f == "walk") {
+                asking += 1;
+                if name != "nacre-sim" {
+                    findings.push(format!("{name} asks {} for `walk`", dependency["name"]));
+                }
+            }
+        }
+    }
+    assert_eq!(asking, 1, "the simulation asks for the feature");
+    assert!(findings.is_empty(), "{findings:#?}");
+}
+
 /// Folder of a TypeScript file and the folders it may import from, beside its own.
 const LAYERS: [(&str, &[&str]); 4] = [
     ("worker/", &["bindings/wasm/"]),

@@ -16,6 +16,7 @@ use crate::table::version::Table;
 use nacre_column::{Batch, Values, Vector};
 use nacre_host::fetched::Fetched;
 use nacre_rowstore::{Blocker, Owner};
+use nacre_types::walked::{self, Path};
 use nacre_types::{DataType, Error, Result, TableSchema, invariant};
 use std::sync::Arc;
 
@@ -103,6 +104,7 @@ impl BulkLoad {
         self.table.layout().check_batch(&batch)?;
         check_row_lengths(&batch)?;
         let loader = self.loader.clone();
+        let _within = walked::within(Path::Load);
         let added = loader.transactions().environment().waiting(|| self.add(batch));
         self.failed = added.as_ref().err().cloned();
         added
@@ -231,6 +233,7 @@ impl BulkLoad {
         let loader = self.loader.clone();
         let environment = loader.transactions().environment();
         if self.publication.is_none() {
+            let _within = walked::within(Path::Load);
             return environment.waiting(|| self.prepare());
         }
         match self.publish() {

@@ -32,6 +32,7 @@ use nacre_rowstore::{Blocker, Change, Node, Owner, Version};
 use nacre_segment::Segment;
 use nacre_types::hash::Set;
 use nacre_types::plant::{self, Bug};
+use nacre_types::walked::{self, Path};
 use nacre_types::{Result, Timestamp, invariant};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
@@ -129,6 +130,7 @@ impl Publication {
     /// Follows what has changed since the last round. Returns the holder of a lock that has to be
     /// waited for.
     fn round(&mut self, load: Load<'_>) -> Result<Option<Blocker>> {
+        let _within = walked::within(Path::LoadRound);
         let (guard, lists) = {
             let _turn = load.loader.commits().lock();
             (load.loader.commits().snapshots().take(), lists(load.table))
@@ -137,6 +139,9 @@ impl Publication {
         self.guard = guard;
         self.look_at_memory(load)?;
         let blocker = self.watch.lock(load, &self.staged)?;
+        if blocker.is_some() {
+            walked::walk(Path::LoadBlocked);
+        }
         // Decided early, so that the last round seldom has to.
         self.rejected(load);
         Ok(blocker)
@@ -177,6 +182,7 @@ impl Publication {
     }
 
     fn publish(&mut self, load: Load<'_>, ownership: &mut Ownership) -> Result<Round> {
+        let _within = walked::within(Path::LoadEnd);
         let Load { loader, table, files, .. } = load;
         let mut turn = loader.commits().lock();
         loader.commits().check_writable()?;

@@ -15,6 +15,7 @@ use crate::table::journal::{Journal, TakenLock};
 use crate::table::version::Table;
 use nacre_rowstore::{Blocker, Change, Key, LockError, Node, Owner, Rowstore};
 use nacre_types::hash::Map;
+use nacre_types::walked::{self, Path};
 use nacre_types::{IndexId, Result, invariant, key, limits};
 use roaring::RoaringBitmap;
 use std::collections::VecDeque;
@@ -141,7 +142,12 @@ impl Watch {
         self.noticed.extend(carried);
         self.look_at_noticed(staged)?;
         match journal.take() {
-            Some(taken) => self.noticed.extend(taken),
+            Some(taken) => {
+                if !taken.is_empty() {
+                    walked::walk(Path::LoadMeets);
+                }
+                self.noticed.extend(taken);
+            }
             None => self.must_scan = true,
         }
         self.look_at_noticed(staged)?;

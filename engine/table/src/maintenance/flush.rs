@@ -28,6 +28,7 @@ use nacre_log::MAX_RECORD_BYTES;
 use nacre_rowstore::{Change, Key, Node, Row};
 use nacre_segment::{Segment, SegmentBuilder};
 use nacre_types::plant::{self, Bug};
+use nacre_types::walked::{self, Path};
 use nacre_types::{Error, Result, Timestamp, invariant, limits, row};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
@@ -168,6 +169,7 @@ impl Flush {
 
     /// Does a bounded amount of work. After an error the flush must be abandoned.
     pub fn step(&mut self, context: &TaskContext) -> Result<Progress> {
+        let _within = walked::within(Path::Flush);
         if !self.follow_table(context) {
             self.abandon(context);
             return Ok(Progress::Done);

@@ -26,6 +26,7 @@ use crate::table::version::Table;
 use nacre_column::{Batch, Values, Vector};
 use nacre_segment::{Segment, SegmentBuilder};
 use nacre_types::hash::Set;
+use nacre_types::walked::{self, Path};
 use nacre_types::{DataType, Result, invariant, key, limits};
 use std::sync::Arc;
 
@@ -189,6 +190,7 @@ impl HashBuild {
 
     /// Does a bounded amount of work. After an error the build must be abandoned.
     pub fn step(&mut self, context: &TaskContext) -> Result<Progress> {
+        let _within = walked::within(Path::Build);
         if !self.is_wanted(context) {
             self.abandon(context);
             return Ok(Progress::Done);

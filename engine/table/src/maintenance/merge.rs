@@ -37,6 +37,7 @@ use nacre_column::Batch;
 use nacre_segment::{ColumnSpec, Segment, SegmentBuilder};
 use nacre_types::hash::Set;
 use nacre_types::plant::{self, Bug};
+use nacre_types::walked::{self, Path};
 use nacre_types::{Error, Result, invariant, limits};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
@@ -121,7 +122,9 @@ impl Merge {
 
     /// Does a bounded amount of work. After an error the merge must be abandoned.
     pub fn step(&mut self, context: &TaskContext) -> Result<Progress> {
+        let _within = walked::within(Path::Merge);
         if !self.is_wanted(context) {
+            walked::walk(Path::MergeGivesUp);
             self.abandon(context);
             return Ok(Progress::Done);
         }
@@ -141,6 +144,7 @@ impl Merge {
             return Ok(Progress::More);
         }
         let Some(committed) = self.commit(context)? else {
+            walked::walk(Path::MergeGivesUp);
             self.abandon(context);
             return Ok(Progress::Done);
         };

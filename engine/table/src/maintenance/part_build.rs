@@ -17,6 +17,7 @@ use crate::table::partition::Partition;
 use crate::table::version::Table;
 use nacre_segment::{ColumnSpec, IndexOrder, SegmentBuilder};
 use nacre_types::hash::Set;
+use nacre_types::walked::{self, Path};
 use nacre_types::{IndexId, Result, TableId, invariant, limits};
 use std::sync::Arc;
 
@@ -115,6 +116,7 @@ impl PartBuild {
 
     /// Does a bounded amount of work. After an error the build must be abandoned.
     pub fn step(&mut self, context: &TaskContext) -> Result<Progress> {
+        let _within = walked::within(Path::Build);
         if !self.is_wanted(context) {
             self.abandon(context);
             return Ok(Progress::Done);

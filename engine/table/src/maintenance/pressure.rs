@@ -10,6 +10,7 @@ use crate::maintenance::context::TaskContext;
 use crate::table::partition::Partition;
 use crate::table::version::Table;
 use nacre_types::plant::{self, Bug};
+use nacre_types::walked::{self, Path};
 use nacre_types::{Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -125,11 +126,15 @@ impl Pressure {
         if agenda.held() < limit {
             return Ok(match delay_ns(agenda.held(), soft, limit, asking.rows) {
                 0 => Admission::Granted,
-                ns => Admission::Delayed(ns),
+                ns => {
+                    walked::walk(Path::WriteDelayed);
+                    Admission::Delayed(ns)
+                }
             });
         }
         let can_relieve = self.can_relieve(context);
         if can_relieve && !self.has_failed.load(Ordering::Relaxed) && !asking.is_last {
+            walked::walk(Path::WriteDelayed);
             return Ok(Admission::Full(LONGEST_DELAY_NS));
         }
         // A flush may have ended since they were counted.
@@ -153,6 +158,7 @@ fn delay_ns(held: usize, soft: usize, limit: usize, rows: u64) -> u64 {
 
 #[cold]
 fn refusal(held: usize, limit: usize, can_relieve: bool) -> Error {
+    walked::walk(Path::WriteRefused);
     let (why, hint) = match can_relieve {
         true => ("and no flush makes room", "see the error of background work; make space on disk"),
         false => (

@@ -16,6 +16,7 @@ use nacre_log::NewSnapshot;
 use nacre_rowstore::{Change, Key, Node};
 use nacre_segment::Segment;
 use nacre_types::plant::{self, Bug};
+use nacre_types::walked::{self, Path};
 use nacre_types::{Result, TableId, Timestamp, ViewSchema, invariant, limits, row};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
@@ -111,6 +112,7 @@ impl SnapshotWrite {
 
     /// Writes a piece. After an error the snapshot must be abandoned.
     pub fn step(&mut self, context: &TaskContext) -> Result<()> {
+        let _within = walked::within(Path::Snapshot);
         invariant!(!self.is_written(), "a snapshot is written on after its last piece");
         let most = context.options().snapshot_piece_bytes();
         let mut nodes = READ_ROWS;

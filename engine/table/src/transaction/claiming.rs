@@ -10,6 +10,7 @@ use crate::transaction::changes;
 use crate::transaction::claimed::ClaimedRows;
 use crate::transaction::core::Core;
 use nacre_types::hash::Map;
+use nacre_types::walked::{self, Path};
 use nacre_types::{Result, Value, invariant};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ pub(super) struct SeenRows<'a> {
 /// Deletes the rows of a segment that a transaction sees there. If another transaction has one of
 /// them, the caller rolls back to its savepoint and waits.
 pub(super) fn delete(core: &mut Core, table: &Arc<Table>, seen: SeenRows<'_>) -> Result<u64> {
+    let _within = walked::within(Path::ManyDeleted);
     table.check_newest()?;
     debug_assert!(!seen.rows.is_empty(), "no row of segment {} is deleted", seen.segment);
     let here = Found { segment: seen.segment, seen: seen.rows.iter().zip(seen.rows).collect() };
@@ -112,6 +114,7 @@ fn follow_some(
     seen: SeenRows<'_>,
     mut left: RoaringBitmap,
 ) -> Result<()> {
+    walked::walk(Path::ManyFollowed);
     for _ in 0..ATTEMPTS {
         let (found, missing) = find(core, table, SeenRows { rows: &left, ..seen })?;
         left.clear();

@@ -9,6 +9,7 @@ use crate::table::partition::Partition;
 use crate::table::version::Table;
 use crate::transaction::manager::TransactionManager;
 use crate::transaction::write_set::WriteSet;
+use nacre_types::walked::{self, Path};
 use nacre_types::{Error, Result, Timestamp, Value};
 use std::sync::Arc;
 
@@ -112,6 +113,8 @@ impl Core {
             "a transaction at commit {}, which is not visible",
             self.at()
         );
+        let deletes_many = walked::IS_COUNTED && self.writes.has_claims();
+        let _within = deletes_many.then(|| walked::within(Path::ManyCommitted));
         let mut payload = record::begin(0);
         if self.writes.log(&mut payload)? == 0 {
             return Ok(());

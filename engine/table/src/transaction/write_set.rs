@@ -352,6 +352,11 @@ impl WriteSet {
         Ok(operations)
     }
 
+    /// Whether rows are deleted together.
+    pub fn has_claims(&self) -> bool {
+        self.claimed().next().is_some()
+    }
+
     /// The rows that are deleted together.
     fn claimed(&self) -> impl Iterator<Item = &ClaimedRows> {
         self.undo.iter().filter_map(|step| match step {
