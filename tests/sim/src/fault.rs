@@ -3,6 +3,8 @@
 //!
 //! [`disk`]: crate::disk
 
+use nacredb::walked::Path;
+
 /// A kind of disk call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Call {
@@ -79,13 +81,16 @@ pub enum FaultKind {
     Kill,
 }
 
-/// A fault at the `nth` call of a kind (any when `None`) on a class of files (any when `None`).
+/// A fault at the `nth` call of a kind (any when `None`) on a class of files (any when `None`), in
+/// the middle of a path of the engine (any when `None`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The kind of call.
     pub call: Option<Call>,
     /// The class of files.
     pub class: Option<Class>,
+    /// The path.
+    pub within: Option<Path>,
     /// Counted from zero since the database was opened.
     pub nth: u64,
     /// The fault.
@@ -103,4 +108,6 @@ pub struct Counts {
     pub log_syncs: u64,
     /// Calls on the log that failed.
     pub log_failures: u64,
+    /// Files that could not be removed.
+    pub failed_removals: u64,
 }

@@ -7,6 +7,7 @@
 
 pub mod background;
 pub mod clock;
+pub mod coverage;
 pub mod disk;
 pub mod fault;
 pub mod follower;

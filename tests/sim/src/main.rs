@@ -1,6 +1,7 @@
 //! `nacre-sim`: runs seeds of the simulation on all cores and reports failures; `nacre-sim
 //! isolation` checks histories of concurrent transactions.
 
+use nacre_sim::coverage::Coverage;
 use nacre_sim::{panics, plan::plan, run::run, shrink::shrink};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -134,13 +135,14 @@ fn all(settings: &Settings) -> ExitCode {
     let (steps, crashes, failures, done) =
         (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let first: Mutex<Option<(u64, String)>> = Mutex::new(None);
+    let walked: Mutex<Coverage> = Mutex::default();
     let started = Instant::now();
     let running: Vec<AtomicU64> = (0..settings.jobs).map(|_| AtomicU64::new(0)).collect();
     let stop = || failures.load(Ordering::Relaxed) > 0 && !settings.keep_going;
     std::thread::scope(|scope| {
         for slot in &running {
-            let (next, steps, crashes, failures, done, first, stop) =
-                (&next, &steps, &crashes, &failures, &done, &first, &stop);
+            let (next, steps, crashes, failures, done, first, walked, stop) =
+                (&next, &steps, &crashes, &failures, &done, &first, &walked, &stop);
             scope.spawn(move || {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
@@ -152,6 +154,10 @@ fn all(settings: &Settings) -> ExitCode {
                     let outcome = run(&plan(seed), false);
                     slot.store(0, Ordering::Relaxed);
                     done.fetch_add(1, Ordering::Relaxed);
+                    walked
+                        .lock()
+                        .unwrap_or_else(std::sync::PoisonError::into_inner)
+                        .extend(&outcome.coverage);
                     steps.fetch_add(outcome.steps, Ordering::Relaxed);
                     crashes.fetch_add(outcome.crashes, Ordering::Relaxed);
                     if let Some(failure) = outcome.failure {
@@ -189,6 +195,7 @@ fn all(settings: &Settings) -> ExitCode {
     if let Some((seed, _)) = first.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
         replay(seed, settings.plant.as_deref());
     }
+    println!("{}", walked.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner));
     println!(
         "sim: seeds={} failures={failures} crashes_injected={} steps={}",
         done.load(Ordering::Relaxed),

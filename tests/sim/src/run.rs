@@ -3,6 +3,7 @@
 
 use crate::background::Inline;
 use crate::clock::{SimClock, SimEntropy};
+use crate::coverage::Coverage;
 use crate::disk::{Class, Disk, Ended};
 use crate::follower::{Followed, Follower};
 use crate::hook;
@@ -20,13 +21,14 @@ use crate::subject::short;
 use crate::world::World;
 use nacre_testing::Absent;
 use nacre_testing::Random;
-use nacredb::host::LocalStore;
-use nacredb::{Database, Durability, Error, ErrorKind, Host, OnDuplicate, Value};
+use nacredb::{Budget, Database, Durability, Error, ErrorKind, Host, OnDuplicate, Value};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// Rounds of background work before the database is closed.
+const MAINTAINED: usize = 200;
 /// Attempts to open the database under faults.
 const OPENINGS: usize = 8;
 
@@ -45,6 +47,8 @@ pub struct Outcome {
     pub crashes: u64,
     /// Number of other faults.
     pub faults: u64,
+    /// What was walked.
+    pub coverage: Coverage,
 }
 
 struct Run<'a> {
@@ -55,24 +59,43 @@ struct Run<'a> {
     host: Host,
     threads: Inline,
     crashes: u64,
+    /// The files that the database kept when it was closed with nothing left to do.
+    kept: Option<BTreeSet<String>>,
+    /// Number of failed removals of files before the database was opened.
+    removals_before: u64,
 }
 
 /// Runs a plan; `tell` requests the story.
 pub fn run(plan: &Plan, tell: bool) -> Outcome {
+    nacredb::walked::reset();
     let clock = Arc::new(SimClock::default());
     let disk = Disk::new(plan.seed, clock.clone());
     let strict = plan.options.durability == Durability::Strict;
     let world = Rc::new(RefCell::new(World::new(disk.clone(), strict, tell)));
     let threads = if plan.is_limited() { Inline::with_background() } else { Inline::default() };
+    let lacking = lacking(plan, &disk);
     let host = Host {
-        store: files_of(plan, &disk),
+        store: match &lacking {
+            Some(lacking) => lacking.clone(),
+            None => Arc::new(disk.clone()),
+        },
         clock: clock.clone(),
         entropy: SimEntropy::new(plan.seed),
         parallelism: Arc::new(threads.clone()),
     };
     world.borrow_mut().is_limited = plan.is_limited();
-    let mut run =
-        Run { plan, world: world.clone(), disk: disk.clone(), clock, host, threads, crashes: 0 };
+    world.borrow_mut().bulk_rows = plan.options.bulk_rows;
+    let mut run = Run {
+        plan,
+        world: world.clone(),
+        disk: disk.clone(),
+        clock,
+        host,
+        threads,
+        crashes: 0,
+        kept: None,
+        removals_before: 0,
+    };
     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run.all()));
     hook::set(None);
     let (crashes, counts) = (run.crashes, disk.counts());
@@ -87,6 +110,10 @@ pub fn run(plan: &Plan, tell: bool) -> Outcome {
     if ended.is_err() {
         world.fail(format!("panic: {}", crate::panics::last()));
     }
+    let mut coverage = std::mem::take(&mut world.coverage);
+    coverage.extend(&Coverage::of_thread());
+    disk.struck().into_iter().for_each(|((what, path), n)| coverage.add_struck(what, path, n));
+    coverage.add("absent", lacking.map_or(0, |files| files.misses()));
     let trace = disk.trace();
     world.note(&trace);
     Outcome {
@@ -96,16 +123,17 @@ pub fn run(plan: &Plan, tell: bool) -> Outcome {
         steps: world.steps,
         crashes,
         faults: counts.faults,
+        coverage,
     }
 }
 
-/// The files of a disk, which may lack parts of their bytes.
-fn files_of(plan: &Plan, disk: &Disk) -> Arc<dyn LocalStore> {
+/// The files of a disk, if they may lack parts of their bytes.
+fn lacking(plan: &Plan, disk: &Disk) -> Option<Arc<Absent>> {
+    let (absent, evicts) = plan.absent?;
     let files = Arc::new(disk.clone());
-    let Some((absent, evicts)) = plan.absent else { return files };
     let lacking = Absent::new(files, plan.seed, |name| Class::of(name) == Class::Segment);
     lacking.deny(absent, evicts);
-    lacking
+    Some(lacking)
 }
 
 impl Run<'_> {
@@ -119,9 +147,40 @@ impl Run<'_> {
         // At the end, and once more after closing.
         for _ in 0..2 {
             let Some(db) = self.open(&[]) else { return };
-            if let Err(error) = now(db.close()) {
+            if let Err(error) = self.close(&db) {
                 self.world.borrow_mut().fail(format!("close: {error}"));
             }
+        }
+    }
+
+    /// Closes a database after it has done everything that is due.
+    fn close(&mut self, db: &Database) -> Result<(), Error> {
+        let failed = self.disk.counts().failed_removals - self.removals_before;
+        let is_idle = (0..MAINTAINED).find_map(|_| match db.maintain(Budget::Steps(100)) {
+            Ok(true) => None,
+            Ok(false) => Some(true),
+            Err(_) => Some(false),
+        });
+        now(db.close())?;
+        self.kept = (is_idle == Some(true) && failed == 0).then(|| self.data_files());
+        Ok(())
+    }
+
+    /// The files that are neither log nor snapshots.
+    fn data_files(&self) -> BTreeSet<String> {
+        let is_data = |name: &String| Class::of(name) == Class::Segment || name.starts_with("tmp-");
+        self.disk.listing().into_iter().map(|(name, _)| name).filter(is_data).collect()
+    }
+
+    /// Whatever failed before a clean end has given its files back: there are none to be removed.
+    fn compare_files(&mut self) {
+        let Some(kept) = self.kept.take() else { return };
+        let found = self.data_files();
+        let mut world = self.world.borrow_mut();
+        world.coverage.add("space-given-back", 1);
+        let left: Vec<&String> = kept.difference(&found).collect();
+        if !left.is_empty() {
+            world.fail(format!("files were left that no record names: {left:?}"));
         }
     }
 
@@ -131,6 +190,7 @@ impl Run<'_> {
 
     fn restart(&mut self, how: Ended) {
         self.crashes += 1;
+        self.kept = None;
         self.disk.restart(how);
         self.clock.forget_sleepers();
         let disk = self.disk.clone();
@@ -162,7 +222,7 @@ impl Run<'_> {
             (None, End::Kill) => Some(Ended::Kill),
             (None, End::Close) => {
                 self.disk.set_faults(Vec::new());
-                match now(db.close()) {
+                match self.close(&db) {
                     Ok(()) => {
                         let mut world = self.world.borrow_mut();
                         let index = world.model.index;
@@ -295,11 +355,13 @@ impl Run<'_> {
                 self.disk.set_faults(Vec::new());
             }
             let before = self.disk.counts().faults;
+            self.removals_before = self.disk.counts().failed_removals;
             let result = now(Database::open(self.host.clone(), self.plan.options.clone()))
                 .and_then(|db| self.compare(&db).map(|()| db));
             match result {
                 Ok(db) if self.disk.ended().is_none() => {
                     self.disk.set_faults(Vec::new());
+                    self.compare_files();
                     self.checked(&db);
                     return self.world.borrow().failure.is_none().then_some(db);
                 }

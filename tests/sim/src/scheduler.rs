@@ -11,6 +11,7 @@ use crate::hook::Hook;
 use crate::op::Weight;
 use crate::world::World;
 use nacre_testing::Random;
+use nacredb::walked::{self, Path};
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
@@ -148,6 +149,7 @@ impl Scheduler {
         slot.woken.0.store(false, Ordering::Relaxed);
         let waker = Waker::from(slot.woken.clone());
         self.world.borrow_mut().enter(at);
+        let _within = walked::within(Path::Session);
         let outcome = task.as_mut().poll(&mut Context::from_waker(&waker));
         self.world.borrow_mut().leave();
         match outcome {
@@ -161,6 +163,7 @@ impl Hook for Scheduler {
     fn before(&self, call: Call, class: Class) {
         let (depth, room) = {
             let mut world = self.world.borrow_mut();
+            world.count_down();
             if call == Call::Read && !world.looks_ahead() {
                 return;
             }

@@ -8,13 +8,16 @@ use crate::op::row::{Column, Row};
 use crate::plan::Script;
 use crate::prepared::{self, Statements};
 use crate::scheduler::yield_now;
-use crate::world::{Next, World};
+use crate::world::{Cancel, Next, World};
 use nacre_testing::Random;
 use nacredb::host::Clock;
-use nacredb::{Batch, Budget, Database, Result, Rows, Session, TableSchema, Vector};
+use nacredb::{Batch, Budget, Database, Error, Result, Rows, Session, TableSchema, Vector};
 use std::cell::RefCell;
+use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 
 /// Runs all operations.
 pub async fn drive(
@@ -29,9 +32,15 @@ pub async fn drive(
         session: db.session(),
         stream: None,
         prepared: script.prepares.then(Statements::new),
+        cancel_after: None,
     };
-    let mut skipping = false;
+    let (mut skipping, mut cancel) = (false, None);
     for op in script.ops {
+        if let Op::Cancel { after } = op {
+            cancel = Some(after);
+            continue;
+        }
+        own.cancel_after = cancel.take();
         if skipping {
             // Skip the rest of a failed transaction.
             skipping = !matches!(op, Op::Commit | Op::Rollback);
@@ -59,8 +68,16 @@ async fn perform(
     own: &mut Own,
     op: Op,
 ) -> Next {
-    let Own { session, stream, prepared } = own;
-    world.borrow_mut().sessions[number].op = Some(op.clone());
+    let cancelled: Arc<AtomicBool> = match op {
+        Op::Bulk { .. } => Arc::default(),
+        _ => own.session.cancel_flag(),
+    };
+    let Own { session, stream, prepared, cancel_after } = own;
+    {
+        let state = &mut world.borrow_mut().sessions[number];
+        state.op = Some(op.clone());
+        state.cancel = cancel_after.take().map(|left| Cancel { left, flag: cancelled.clone() });
+    }
     yield_now().await;
     let result = match &op {
         Op::Bulk { table, policy, batches } => {
@@ -70,7 +87,8 @@ async fn perform(
                 state.bulk_table = known;
                 state.bulk_append = true;
             }
-            let result = load(world, number, session, table, *policy, batches).await;
+            let rows = LoadedRows { table, policy: *policy, batches };
+            let result = load(world, number, session, rows, &cancelled).await;
             result.map(Answer::Affected)
         }
         Op::Maintain { steps } => db.maintain(Budget::Steps(*steps)).map(|_| Answer::Done),
@@ -108,6 +126,15 @@ struct Own {
     stream: Option<Stream>,
     /// Its prepared statements, if it prepares any.
     prepared: Option<Statements>,
+    /// Calls after which the next operation is cancelled.
+    cancel_after: Option<u64>,
+}
+
+/// What a bulk load loads.
+struct LoadedRows<'a> {
+    table: &'a str,
+    policy: nacredb::OnDuplicate,
+    batches: &'a [Vec<Row>],
 }
 
 /// A query whose rows are read while other sessions run.
@@ -146,18 +173,28 @@ async fn load(
     world: &Rc<RefCell<World>>,
     number: usize,
     session: &mut Session,
-    table: &str,
-    policy: nacredb::OnDuplicate,
-    batches: &[Vec<Row>],
+    rows: LoadedRows<'_>,
+    cancelled: &AtomicBool,
 ) -> Result<u64> {
-    let mut appender = session.appender(table, policy).await?;
-    for rows in batches {
+    let mut appender = session.appender(rows.table, rows.policy).await?;
+    for rows in rows.batches {
         yield_now().await;
+        check(cancelled)?;
         appender.append(&batch(rows, appender.schema()))?;
     }
     yield_now().await;
     world.borrow_mut().sessions[number].bulk_append = false;
-    appender.finish().await
+    // A load is cancelled by dropping it.
+    let mut finish = Box::pin(appender.finish());
+    std::future::poll_fn(|context| match check(cancelled) {
+        Ok(()) => finish.as_mut().poll(context),
+        Err(error) => Poll::Ready(Err(error)),
+    })
+    .await
+}
+
+fn check(cancelled: &AtomicBool) -> Result<()> {
+    if cancelled.load(Ordering::Relaxed) { Err(Error::cancelled()) } else { Ok(()) }
 }
 
 /// Rows with the columns of the table.

@@ -96,7 +96,7 @@ const CALLS: u64 = 900;
 
 fn each(kind: FaultKind, call: Option<Call>, recovering: bool) {
     for nth in 0..CALLS {
-        let fault = Fault { call, class: None, nth, kind };
+        let fault = Fault { call, class: None, within: None, nth, kind };
         let outcome = run(&plan(nth + 1, fault, recovering), false);
         assert_eq!(outcome.failure, None, "{kind:?} at call {nth} of {call:?}");
         if outcome.faults == 0 {

@@ -43,6 +43,7 @@ pub use beside::Beside;
 use inode::{Change, Inode};
 use nacre_testing::Random;
 use nacredb::host::{LocalFile, LocalStore, ReadRange, check_file_name};
+use nacredb::walked::{self, Path};
 use nacredb::{Error, Result};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -58,6 +59,20 @@ pub enum Ended {
     Kill,
 }
 
+/// The calls that a fault counts.
+type Seen = (Option<Call>, Option<Class>, Option<Path>);
+
+/// A fault that struck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Struck {
+    /// A call failed.
+    Fail,
+    /// The disk was full.
+    Full,
+    /// The machine or the process stopped.
+    Crash,
+}
+
 struct State {
     inodes: Vec<Inode>,
     names: BTreeMap<String, usize>,
@@ -65,7 +80,9 @@ struct State {
     /// name.
     ghosts: BTreeMap<String, usize>,
     faults: Vec<Fault>,
-    seen: BTreeMap<(Option<Call>, Option<Class>), u64>,
+    seen: BTreeMap<Seen, u64>,
+    /// Faults that struck in the middle of a path.
+    struck: BTreeMap<(Struck, Path), u64>,
     counts: Counts,
     full_until: u64,
     crowded_until: u64,
@@ -98,6 +115,7 @@ impl Disk {
             ghosts: BTreeMap::new(),
             faults: Vec::new(),
             seen: BTreeMap::new(),
+            struck: BTreeMap::new(),
             counts: Counts::default(),
             full_until: 0,
             crowded_until: 0,
@@ -127,6 +145,11 @@ impl Disk {
     /// Counts of all events.
     pub fn counts(&self) -> Counts {
         self.state().counts
+    }
+
+    /// How often faults struck in the middle of a path.
+    pub fn struck(&self) -> Vec<((Struck, Path), u64)> {
+        self.state().struck.iter().map(|(what, count)| (*what, *count)).collect()
     }
 
     /// Whether the machine or the process has stopped.
@@ -243,15 +266,21 @@ impl State {
             _ => 2 + self.random.below(10),
         };
         let mut failed = false;
-        for key in
-            [(None, None), (Some(call), None), (None, Some(class)), (Some(call), Some(class))]
-        {
+        let keys: [Seen; 4] = [
+            (None, None, None),
+            (Some(call), None, None),
+            (None, Some(class), None),
+            (Some(call), Some(class), None),
+        ];
+        let within = walked::current();
+        let inside = [(None, None, within), (Some(call), None, within)];
+        for key in keys.into_iter().chain(inside.into_iter().filter(|_| within.is_some())) {
             let count = self.seen.entry(key).or_insert(0);
             let nth = *count;
             *count += 1;
             for at in 0..self.faults.len() {
                 let fault = &self.faults[at];
-                if (fault.call, fault.class) != key || fault.nth != nth {
+                if (fault.call, fault.class, fault.within) != key || fault.nth != nth {
                     continue;
                 }
                 match fault.kind {
@@ -274,8 +303,10 @@ impl State {
         }
         clock.advance_us(taken_us);
         if self.ended.is_some() || failed {
+            self.strike(if self.ended.is_some() { Struck::Crash } else { Struck::Fail });
             self.counts.faults += 1;
             self.counts.log_failures += u64::from(class == Class::Log && call != Call::Read);
+            self.counts.failed_removals += u64::from(call == Call::Remove);
             let error = if self.ended.is_some() {
                 gone()
             } else {
@@ -286,9 +317,17 @@ impl State {
         Ok(())
     }
 
+    /// Counts a fault in the middle of a path.
+    fn strike(&mut self, what: Struck) {
+        if let Some(path) = walked::current() {
+            *self.struck.entry((what, path)).or_insert(0) += 1;
+        }
+    }
+
     /// Fails if the disk is full.
     fn room(&mut self, class: Class) -> Result<()> {
         if self.counts.calls < self.full_until {
+            self.strike(Struck::Full);
             self.counts.faults += 1;
             self.counts.log_failures += u64::from(class == Class::Log);
             return Err(Error::io("simulated: the disk is full"));

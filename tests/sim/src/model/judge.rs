@@ -212,7 +212,11 @@ fn insert(table: &Table, rows: &[Row], sight: &mut Sight<'_>, verdict: &mut Verd
             None => table.rows.contains_key(&row.k),
         };
         let changed = sight.model.changed_since(id, sight.snapshot);
-        if !seen && !changed {
+        let is_forgotten = !seen && changed && sight.model.may_forget(id, sight.snapshot);
+        if is_forgotten {
+            verdict.errors.push(ErrorKind::Conflict);
+        }
+        if !seen && !changed || is_forgotten {
             verdict.writes.insert(id, Some(row.clone()));
             verdict.locks.insert(id);
             continue;
@@ -223,7 +227,7 @@ fn insert(table: &Table, rows: &[Row], sight: &mut Sight<'_>, verdict: &mut Verd
         let errors = [(stands, ErrorKind::Constraint), (changed, ErrorKind::Conflict)];
         let errors: Vec<ErrorKind> =
             errors.into_iter().filter(|(is, _)| *is).map(|(_, kind)| kind).collect();
-        *verdict = Verdict::fails(&errors);
+        *verdict = Verdict::fails(&[errors, std::mem::take(&mut verdict.errors)].concat());
         return;
     }
 }

@@ -199,6 +199,9 @@ pub struct Model {
     /// Tables and views whose creation or removal failed midway; their state is unknown until the
     /// next start.
     pub blurred: BTreeSet<&'static str>,
+    /// The last commit that deleted many rows of a table, by a bit each. Nothing tells afterwards
+    /// which keys of theirs were written since a snapshot (decision 0038).
+    pub erased: BTreeMap<TableId, u64>,
     /// The last bulk load of a table.
     pub loaded: BTreeMap<TableId, u64>,
     /// The first version of each table created since the database was opened, which is also visible
@@ -214,6 +217,22 @@ impl Model {
     /// Whether a commit after `snapshot` changed the row.
     pub fn changed_since(&self, row: RowId, snapshot: u64) -> bool {
         self.changed.get(&row).is_some_and(|at| *at > snapshot)
+    }
+
+    /// Whether the row's key came and went since `snapshot`, so that nothing may tell.
+    pub fn may_forget(&self, row: RowId, snapshot: u64) -> bool {
+        let is_there = self.latest.by_id(row.0).is_some_and(|t| t.rows.contains_key(&row.1));
+        !is_there && self.erased.get(&row.0).is_some_and(|at| *at > snapshot)
+    }
+
+    /// Records that the newest commit may have deleted rows by a bit each.
+    pub fn erase(&mut self, writes: &Writes, least: usize) {
+        let mut deleted: BTreeMap<TableId, usize> = BTreeMap::new();
+        for ((table, _), _) in writes.iter().filter(|(_, row)| row.is_none()) {
+            *deleted.entry(*table).or_default() += 1;
+        }
+        let many = deleted.into_iter().filter(|(_, rows)| *rows >= least);
+        self.erased.extend(many.map(|(table, _)| (table, self.index)));
     }
 
     /// A table as a transaction sees it: a dropped table is gone; one altered or renamed since is
@@ -332,6 +351,7 @@ impl Model {
         self.history.clear();
         self.in_doubt.clear();
         self.blurred.clear();
+        self.erased.clear();
         self.poisoned = false;
     }
 }

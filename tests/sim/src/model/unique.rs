@@ -143,8 +143,14 @@ pub fn upsert(table: &Table, rows: &[Row], how: Upsert, sight: &mut Sight<'_>) -
             (Upsert::Update | Upsert::Duplicate, Some(first)) => vec![*first],
             _ => met.iter().copied().chain([own]).collect(),
         };
-        if touched.iter().any(|id| sight.model.changed_since((table.id, *id), sight.snapshot)) {
-            return refused;
+        for id in touched.iter().map(|id| (table.id, *id)) {
+            let is_changed = sight.model.changed_since(id, sight.snapshot);
+            let is_free = !table.rows.contains_key(&id.1);
+            if is_changed && is_free && sight.model.may_forget(id, sight.snapshot) {
+                verdict.errors.push(ErrorKind::Conflict);
+            } else if is_changed {
+                return refused;
+            }
         }
         match (how, met.first()) {
             (Upsert::Update | Upsert::Duplicate, Some(id)) => {

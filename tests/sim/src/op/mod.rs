@@ -136,6 +136,8 @@ pub enum Op {
     Check,
     /// Advances time.
     Sleep { ms: u64 },
+    /// Cancels the next operation after this many calls of the disk or polls.
+    Cancel { after: u64 },
 }
 
 /// [`Op::Fill`] derives rows from pairs of this many numbers.
@@ -233,6 +235,7 @@ impl Op {
                 Weight::Reads
             }
             Op::Check | Op::Sleep { .. } | Op::Open { .. } | Op::Take { .. } => Weight::Reads,
+            Op::Cancel { .. } => Weight::Reads,
             _ if self.locks_rows() && in_transaction => Weight::Writes,
             Op::Optimize { .. } | Op::Maintain { .. } => Weight::Maintains,
             _ => Weight::Commits,
@@ -381,7 +384,7 @@ impl Op {
                 format!("optimize table {table} {}", if *full { "full" } else { "flush" })
             }
             Op::Bulk { .. } | Op::Maintain { .. } | Op::SyncLog | Op::Check => String::new(),
-            Op::Sleep { .. } | Op::Take { .. } => String::new(),
+            Op::Sleep { .. } | Op::Take { .. } | Op::Cancel { .. } => String::new(),
         }
     }
 }
@@ -398,6 +401,7 @@ impl fmt::Display for Op {
             Op::SyncLog => "sync the log".into(),
             Op::Check => "check".into(),
             Op::Sleep { ms } => format!("sleep {ms} ms"),
+            Op::Cancel { after } => format!("cancel the next one after {after} calls"),
             Op::Open { .. } => format!("stream {}", self.sql()),
             Op::Take { batches } => format!("take {batches} batches"),
             other => other.sql(),

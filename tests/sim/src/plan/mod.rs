@@ -2,6 +2,7 @@
 //! plan is data, so that a failing one can be shrunk.
 
 mod make;
+mod many;
 mod naming;
 
 use crate::disk::{Call, Class, Fault, FaultKind};
@@ -221,6 +222,10 @@ pub fn plan(seed: u64) -> Plan {
             phase.scripts.extend((0..scripts).map(|_| extra.extra_script()));
         }
     }
+    let many = Random::with_purpose(seed, "many rows");
+    if let Some(rows) = many::erase(seed, &mut phases, &mut Maker { random: many, ..extra }) {
+        options.bulk_rows = rows;
+    }
     let mut prepared = Random::with_purpose(seed, "prepared statements");
     if prepared.percent(40) {
         phases
@@ -229,6 +234,8 @@ pub fn plan(seed: u64) -> Plan {
             .for_each(|script| script.prepares = prepared.percent(60));
     }
     fail_first_reads(seed, &mut phases);
+    many::aim(seed, &mut phases);
+    many::cancel(seed, &mut phases);
     let tables = setups(seed, indexed);
     Plan {
         seed,
@@ -266,7 +273,7 @@ fn fail_first_reads(seed: u64, phases: &mut [Phase]) {
         for _ in 0..random.below(4) {
             let call = Some(*random.pick(&[Call::Open, Call::Open, Call::Read]));
             let (class, nth) = (Some(Class::Segment), random.below(30));
-            phase.faults.push(Fault { call, class, nth, kind: FaultKind::Fail });
+            phase.faults.push(Fault { call, class, within: None, nth, kind: FaultKind::Fail });
         }
     }
 }
@@ -299,7 +306,7 @@ impl Maker {
     fn stop(&mut self, within: u64) -> Fault {
         let kind = if self.random.percent(70) { FaultKind::PowerCut } else { FaultKind::Kill };
         let (call, class, nth) = self.place(within);
-        Fault { call, class, nth, kind }
+        Fault { call, class, within: None, nth, kind }
     }
 
     fn place(&mut self, within: u64) -> (Option<Call>, Option<Class>, u64) {
@@ -331,6 +338,6 @@ impl Maker {
         if kind == FaultKind::Fail && random.percent(25) {
             call = Some(*random.pick(&[Call::Read, Call::Open, Call::List]));
         }
-        Fault { call, class, nth, kind }
+        Fault { call, class, within: None, nth, kind }
     }
 }

@@ -3,6 +3,8 @@
 use crate::model::verdict::{Answer, Verdict};
 use crate::model::{State, Txn};
 use crate::op::Op;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// One poll of one session.
 pub struct Frame {
@@ -21,6 +23,14 @@ pub struct Frame {
     pub(super) has_read: bool,
 }
 
+/// Cancels an operation in its middle.
+pub struct Cancel {
+    /// Calls of the disk, or polls, until then.
+    pub left: u64,
+    /// Set then.
+    pub flag: Arc<AtomicBool>,
+}
+
 /// A session as the model knows it.
 #[derive(Default)]
 pub struct SessionState {
@@ -36,6 +46,8 @@ pub struct SessionState {
     pub stream: Option<Answer>,
     /// Whether it has a stream, which keeps a snapshot.
     pub is_streaming: bool,
+    /// If the current operation is to be cancelled, when and how.
+    pub cancel: Option<Cancel>,
     /// The verdict of the current operation's commit, if that has taken effect although the call
     /// continues.
     pub(super) committed: Option<Verdict>,

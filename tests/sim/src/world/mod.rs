@@ -8,8 +8,9 @@
 mod frame;
 mod surroundings;
 
-pub use frame::{Frame, Next, SessionState};
+pub use frame::{Cancel, Frame, Next, SessionState};
 
+use crate::coverage::Coverage;
 use crate::disk::{Call, Class, Disk};
 use crate::model::catalog::{judge_create_as, judge_ddl};
 use crate::model::judge::{judge, judge_bulk, judge_fill};
@@ -47,6 +48,10 @@ pub struct World {
     pub faults_before: u64,
     /// Whether writes may wait for memory.
     pub is_limited: bool,
+    /// The number of rows from which a statement changes them together.
+    pub bulk_rows: usize,
+    /// What was walked.
+    pub coverage: Coverage,
 }
 
 impl World {
@@ -65,6 +70,8 @@ impl World {
             log_failures_before: 0,
             faults_before: 0,
             is_limited: false,
+            bulk_rows: usize::MAX,
+            coverage: Coverage::default(),
         }
     }
 
@@ -101,6 +108,7 @@ impl World {
             rotating: false,
             has_read: false,
         });
+        self.count_down();
     }
 
     /// Ends the poll.
@@ -204,6 +212,10 @@ impl World {
     fn apply(&mut self, session: usize, op: &Op, verdict: &Verdict) {
         let effect = effect(verdict);
         self.model.commit(&effect);
+        if let Effect::Rows(writes) = &effect {
+            // A load deletes the rows that it replaces by a bit each.
+            self.model.erase(writes, if op.is_load() { 1 } else { self.bulk_rows });
+        }
         if let (Op::Bulk { .. }, Some((table, _))) = (op, self.sessions[session].bulk_table) {
             // A load that adds nothing is a commit too; rows merged with it appear to stem from it.
             self.model.index += u64::from(verdict.writes.is_empty());
@@ -388,6 +400,7 @@ impl World {
         }
         self.sessions[session].bulk_table = None;
         self.sessions[session].bulk_append = false;
+        self.sessions[session].cancel = None;
         outcome
     }
 
@@ -524,25 +537,28 @@ impl World {
             || kind == ErrorKind::Limit && faults > 0;
         let open = self.sessions.iter().enumerate().any(|(at, s)| at != session && s.txn.is_some());
         let others = open || self.committing() || self.publishing(session);
-        // The row with the value is being changed by a commit that is not durable yet.
-        let known_duplicate = op.changes_rows() && verdict.errors.contains(&ErrorKind::Constraint);
         let waited = match kind {
             ErrorKind::LockTimeout => (op.locks_rows() || op.is_load()) && others,
             ErrorKind::Deadlock => op.locks_rows() && others && mine,
-            // A load holds no lock until it is durable.
+            // A load in an outer frame is in the log but not durable, or rows were merged with its own.
             ErrorKind::Conflict => {
-                op.is_load() && others
-                    || known_duplicate && self.committing()
-                    || op.locks_rows() && (self.loading() || self.loaded(session, op))
-                    // Rows that a transaction is about to delete together are not merged.
-                    || matches!(op, Op::Optimize { full: true, .. }) && (others || mine)
+                op.locks_rows() && (self.loading() || self.loaded(session, op))
+                    || matches!(op, Op::Optimize { full: true, .. }) && self.claims(session, op)
             }
             ErrorKind::Constraint => op.changes_rows() && self.loading(),
             _ => false,
         };
         let keeps = matches!(op, Op::Maintain { .. } | Op::Optimize { .. } | Op::SyncLog);
         let writes = op.locks_rows() || keeps || is_commit(op);
-        if !(known || disturbed || waited || blurred || ended || writes && self.log_failed()) {
+        let cancelled = self.is_cancelled(session, op, error);
+        if !(known
+            || disturbed
+            || cancelled
+            || waited
+            || blurred
+            || ended
+            || writes && self.log_failed())
+        {
             let may = if verdict.answer.is_some() { "succeed" } else { "fail otherwise" };
             self.fail(format!(
                 "s{session}: {op}: must {may}, but answered {}: {}",

@@ -1,9 +1,12 @@
 //! What surrounds the operation of a session: outer frames, concurrent loads and faults.
 
-use super::{SessionState, World};
+use super::{Cancel, SessionState, World};
+use crate::model::{State, Txn};
 use crate::op::Op;
+use crate::op::condition::Where;
 use crate::subject::{is_commit, table_of};
 use nacredb::{Error, ErrorKind};
+use std::sync::atomic::Ordering;
 
 impl World {
     /// Whether a bulk load in an outer frame is about to become durable.
@@ -37,6 +40,27 @@ impl World {
         })
     }
 
+    /// Whether another session may be about to change rows of the table together, which are not
+    /// merged meanwhile.
+    pub(super) fn claims(&self, session: usize, op: &Op) -> bool {
+        let known = |state: &State| {
+            table_of(op).and_then(|name| state.tables.get(name)).map(|table| table.id)
+        };
+        let base = self.frames.last().and_then(|frame| known(&frame.base));
+        let ids = [base, known(&self.model.latest)];
+        let has_changed = |txn: &Txn| {
+            let mine = txn.writes.keys().filter(|(table, _)| ids.contains(&Some(*table)));
+            mine.count() >= self.bulk_rows
+        };
+        let is_changing = |at: usize| {
+            let other = self.sessions[at].op.as_ref().filter(|other| other.changes_rows());
+            let is_running = self.frames.iter().any(|frame| frame.session == at);
+            is_running && other.is_some_and(|other| table_of(other) == table_of(op))
+        };
+        let mut others = self.sessions.iter().enumerate().filter(|(at, _)| *at != session);
+        others.any(|(at, state)| state.txn.as_ref().is_some_and(has_changed) || is_changing(at))
+    }
+
     /// Whether a write may be refused because the rowstores are full: something keeps their rows
     /// from being flushed, or flushes have failed.
     pub(super) fn may_refuse(&self, session: usize, op: &Op, error: &Error) -> bool {
@@ -53,6 +77,35 @@ impl World {
         self.sessions.iter().enumerate().any(keeps)
             || self.frames.len() > 1
             || self.disk.counts().faults > self.faults_before
+    }
+
+    /// Counts a call of the disk, or a poll, of the innermost session. Cancels its operation if it is
+    /// time.
+    pub fn count_down(&mut self) {
+        let Some(session) = self.frames.last().map(|frame| frame.session) else { return };
+        let Some(cancel) = &mut self.sessions[session].cancel else { return };
+        cancel.left = cancel.left.saturating_sub(1);
+        if cancel.left == 0 && !cancel.flag.swap(true, Ordering::Relaxed) {
+            self.tell(|| format!("— s{session} is cancelled"));
+        }
+    }
+
+    /// Whether an operation was cancelled in its middle, as its error says.
+    pub(super) fn is_cancelled(&mut self, session: usize, op: &Op, error: &Error) -> bool {
+        let is_set = |cancel: &Cancel| cancel.flag.load(Ordering::Relaxed);
+        let is_cancelled = error.kind() == ErrorKind::Cancelled
+            && self.sessions[session].cancel.as_ref().is_some_and(is_set);
+        if is_cancelled {
+            let what = match op {
+                Op::Bulk { .. } => "load",
+                Op::Fill { .. } => "many-inserted",
+                Op::Delete { rows: Where::All, .. } => "many-deleted",
+                op if op.locks_rows() => "other-write",
+                _ => "other",
+            };
+            self.coverage.add(format!("cancel:{what}"), 1);
+        }
+        is_cancelled
     }
 
     /// Whether a fault occurred during the innermost frame.
