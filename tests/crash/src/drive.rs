@@ -1,5 +1,6 @@
 //! Starts writers, kills them, and verifies the folder after each kill.
 
+use crate::many::LARGE;
 use crate::model::Model;
 use crate::verify::{Promises, verify};
 use nacre_testing::Random;
@@ -50,7 +51,7 @@ pub fn drive(settings: &Settings) -> Result<bool, String> {
         let _ = std::fs::remove_dir_all(&folder);
         let mut promises = Promises {
             ready: false,
-            models: (0..settings.threads as i64).map(Model::new).collect(),
+            models: (0..settings.threads as i64).map(|n| Model::new(n, LARGE)).collect(),
         };
         for _ in 0..settings.kills_per_folder.min(settings.times - runs) {
             // Occasionally during recovery, usually during work.

@@ -16,6 +16,7 @@
 //! and in any order (`power`).
 
 mod drive;
+mod many;
 mod model;
 mod power;
 mod verify;

@@ -2,6 +2,7 @@
 //! executes it, the driver computes the expected tables from it. Independent of clocks, randomness
 //! and the database.
 
+use crate::many::{self, Many};
 use nacre_testing::Random;
 use std::collections::BTreeMap;
 
@@ -11,7 +12,8 @@ pub const ACCOUNTS: i64 = 64;
 pub const BALANCE: i64 = 1_000;
 
 /// The tables, all with a primary key.
-pub const TABLES: [&str; 5] = [
+pub const TABLES: [&str; 6] = [
+    many::TABLE,
     "create table if not exists accounts (id bigint primary key, balance bigint not null)",
     "create table if not exists journal (thread bigint not null, seq bigint not null, payload text not null, \
      primary key (thread, seq))",
@@ -59,6 +61,8 @@ pub enum Step {
     Transaction { abandoned: Vec<Operation>, operations: Vec<Operation> },
     /// A bulk load of this many rows, without a journal row.
     Bulk { rows: i64 },
+    /// A change of many rows, without a journal row.
+    Many(Many),
 }
 
 /// The results of a thread's committed transactions.
@@ -72,6 +76,10 @@ pub struct Model {
     pub transfers: BTreeMap<i64, Transfer>,
     /// Number of rows of each bulk load.
     pub bulk: BTreeMap<i64, i64>,
+    /// The values of the rows of which many are changed at once, and of those that mark commits.
+    pub many: BTreeMap<i64, i64>,
+    /// Number of rows of a large change.
+    pub large: i64,
     next_id: i64,
 }
 
@@ -89,8 +97,8 @@ pub fn text(thread: i64, seq: i64, n: i64) -> String {
 
 impl Model {
     /// A thread without commits.
-    pub fn new(thread: i64) -> Model {
-        Model { thread, ..Model::default() }
+    pub fn new(thread: i64, large: i64) -> Model {
+        Model { thread, large, ..Model::default() }
     }
 
     /// The next transaction.
@@ -99,6 +107,7 @@ impl Model {
         match random.below(20) {
             0..=6 => Step::Single,
             7 => Step::Bulk { rows: 20 + random.below(400) as i64 },
+            8 => Step::Many(Many::next(self, &mut random)),
             _ => {
                 let abandoned = if random.below(8) == 0 {
                     self.operations(&mut random, false)
@@ -172,8 +181,9 @@ impl Model {
             Step::Bulk { rows } => {
                 self.bulk.insert(self.seq, *rows);
             }
+            Step::Many(many) => many.apply(self.seq, &mut self.many),
         }
-        if !matches!(step, Step::Bulk { .. }) {
+        if !matches!(step, Step::Bulk { .. } | Step::Many(_)) {
             self.journal.insert(self.seq, text(self.thread, self.seq, 0));
         }
         self.seq += 1;

@@ -4,6 +4,7 @@
 //! deterministic.
 
 use crate::drive::Settings;
+use crate::many::SMALL;
 use crate::model::Model;
 use crate::verify::{Promises, verify};
 use crate::writer::{commit, options, prepare};
@@ -31,7 +32,7 @@ pub fn power(settings: &Settings) -> std::result::Result<bool, String> {
         let mut files: Arc<dyn LocalStore> = Arc::new(MemoryStore::new());
         let mut promises = Promises {
             ready: false,
-            models: (0..settings.threads as i64).map(Model::new).collect(),
+            models: (0..settings.threads as i64).map(|n| Model::new(n, SMALL)).collect(),
         };
         for cut in 0..settings.kills_per_folder {
             runs += 1;

@@ -1,5 +1,6 @@
 //! Compares the contents of a database with the expected results of its writers' commits.
 
+use crate::many::marked;
 use crate::model::{ACCOUNTS, BALANCE, Item, Model, Transfer, text};
 use crate::writer::options;
 use nacre_native::block_on;
@@ -80,6 +81,7 @@ struct Found {
     items: Rows<(i64, i64), Item>,
     transfers: Rows<(i64, i64), Transfer>,
     bulk: Rows<(i64, i64, i64), String>,
+    many: Rows<(i64, i64), i64>,
 }
 
 /// Opens the database, compares it with what is known, and updates what is known from its contents.
@@ -117,7 +119,8 @@ fn advance(model: &mut Model, found: &Found, findings: &mut Findings) {
         .bulk
         .range((thread, i64::MIN, 0)..=(thread, i64::MAX, i64::MAX))
         .map(|((_, seq, _), _)| *seq);
-    let present: BTreeSet<i64> = journal.chain(bulk).collect();
+    let many = found.many.range((thread, i64::MIN)..=(thread, i64::MAX)).map(|((_, id), _)| *id);
+    let present: BTreeSet<i64> = journal.chain(bulk).chain(marked(many)).collect();
     for seq in (0..model.seq).filter(|seq| !present.contains(seq)) {
         findings.lost(format!("thread {thread}: transaction {seq} was committed and is not there"));
     }
@@ -150,6 +153,7 @@ fn compare(found: &Found, promises: &Promises, findings: &mut Findings) {
         for (seq, rows) in &model.bulk {
             expected.bulk.extend((0..*rows).map(|n| ((thread, *seq, n), text(thread, *seq, n))));
         }
+        expected.many.extend(model.many.iter().map(|(id, value)| ((thread, *id), *value)));
         for transfer in model.transfers.values() {
             for (id, add) in
                 [(transfer.source, -transfer.amount), (transfer.target, transfer.amount)]
@@ -163,6 +167,7 @@ fn compare(found: &Found, promises: &Promises, findings: &mut Findings) {
     findings.compare("items", &expected.items, &found.items);
     findings.compare("transfers", &expected.transfers, &found.transfers);
     findings.compare("bulk", &expected.bulk, &found.bulk);
+    findings.compare("many", &expected.many, &found.many);
 }
 
 /// Reads every table. A duplicate key counts as a phantom.
@@ -195,6 +200,10 @@ fn read(session: &mut Session, findings: &mut Findings) -> Result<Found> {
     for row in rows(session, "select thread, seq, n, text from bulk")? {
         let old = found.bulk.insert((int(&row[0]), int(&row[1]), int(&row[2])), string(&row[3]));
         twice("bulk", old.is_some(), &row);
+    }
+    for row in rows(session, "select thread, id, value from many")? {
+        let old = found.many.insert((int(&row[0]), int(&row[1])), int(&row[2]));
+        twice("many", old.is_some(), &row);
     }
     Ok(found)
 }

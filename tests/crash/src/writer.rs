@@ -1,5 +1,6 @@
 //! The process that is killed: writing threads, a reading thread and a maintenance thread.
 
+use crate::many::LARGE;
 use crate::model::{ACCOUNTS, BALANCE, Model, Operation, Step, TABLES, text};
 use nacre_native::{block_on, open_folder};
 use nacredb::{
@@ -18,6 +19,7 @@ pub fn options() -> Options {
         flush_bytes: 100 << 10,
         snapshot_bytes: 70 << 10,
         lock_timeout_ms: 2_000,
+        bulk_rows: 200,
         ..Options::default()
     }
 }
@@ -100,15 +102,16 @@ fn commit_forever(mut session: Session, thread: i64) -> Result<()> {
 /// Restores the thread's state from the database. The driver checks that it is correct.
 fn recall(session: &mut Session, thread: i64) -> Result<Model> {
     let mut last = -1;
-    for table in ["journal", "bulk"] {
-        let sql = format!("select seq from {table} where thread = ?");
+    let of = |table| format!("select seq from {table} where thread = ?");
+    let marks = "select -1 - id from many where thread = ? and id < 0".to_string();
+    for sql in [of("journal"), of("bulk"), marks] {
         for row in block_on(session.execute(&sql, &[Value::Int(thread)]))?.to_rows() {
             if let [Value::Int(seq)] = row[..] {
                 last = last.max(seq);
             }
         }
     }
-    let mut model = Model::new(thread);
+    let mut model = Model::new(thread, LARGE);
     while model.seq <= last {
         let step = model.next_step();
         model.apply(&step);
@@ -123,6 +126,7 @@ pub fn commit(session: &mut Session, model: &Model, step: &Step) -> Result<()> {
         vec![vec![Value::Int(thread), Value::Int(seq), Value::Text(text(thread, seq, 0))]];
     match step {
         Step::Single => insert(session, "journal", &journal),
+        Step::Many(many) => many.commit(session, thread, seq),
         Step::Bulk { rows } => {
             let column = |value: &dyn Fn(i64) -> Value, data_type| {
                 Arc::new(Vector::from_values(data_type, &(0..*rows).map(value).collect::<Vec<_>>()))
@@ -238,7 +242,15 @@ fn read_forever(mut session: Session) -> Result<()> {
 }
 
 fn keep_house_forever(db: &Database) -> Result<()> {
-    loop {
+    let mut session = db.session();
+    for round in 1u64.. {
+        if round.is_multiple_of(60) {
+            // Rows that are about to be deleted are in the way of it.
+            match block_on(session.execute("optimize table many full", &[])) {
+                Err(error) if !error.is_retryable() => return Err(error.context("optimizing")),
+                _ => {}
+            }
+        }
         match db.maintain(Budget::Steps(1)) {
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::Conflict => {}
@@ -246,4 +258,5 @@ fn keep_house_forever(db: &Database) -> Result<()> {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
+    Ok(())
 }
