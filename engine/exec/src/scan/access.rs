@@ -41,7 +41,7 @@ pub(crate) fn build(
             let view = view_of(&table, spec, context);
             if index::may_help(spec, request.filters) {
                 // The joins above know their keys only when the first row is read.
-                let mut source = RowSource::new(spec, view.share(), Locators::Leave, context);
+                let mut source = RowSource::new(spec, view.clone(), Locators::Leave, context);
                 source.look_up_later(view);
                 source
             } else {

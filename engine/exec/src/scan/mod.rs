@@ -16,6 +16,8 @@ mod spec;
 mod split;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_order;
 mod view;
 
 pub(crate) use access::{ScanRequest, build, build_locating};

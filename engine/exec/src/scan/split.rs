@@ -76,12 +76,12 @@ pub(crate) fn split(
     let view = view_of(&table, spec, context);
     let mut later = None;
     if indexes == AskIndexes::AfterJoins {
-        later = Some(view.share());
+        later = Some(view.clone());
     } else if let Some(found) = index::find(spec, &view, &RuntimeFilters::default(), context)? {
         return Ok(Some(SplitScan::of_found(found, context)));
     }
-    let source = RowSource::new(spec, view.share(), Locators::Leave, context);
+    let source = RowSource::new(spec, view, Locators::Leave, context);
     let rows = context.threads.morsel_rows;
-    let morsels = context.counted(|context| source.morsels(view, rows, context))?;
+    let morsels = context.counted(|context| source.morsels(rows, context))?;
     Ok(Some(SplitScan { morsels, later, is_found: false }))
 }

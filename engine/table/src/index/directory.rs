@@ -133,6 +133,12 @@ impl Directory {
         self.in_tables.get(at).copied().unwrap_or(false)
     }
 
+    /// The positions of the segments whose range is unknown, as that of a segment without an index
+    /// part is.
+    pub fn without_range(&self) -> impl Iterator<Item = usize> {
+        self.unbounded.iter().map(|place| *place as usize)
+    }
+
     /// Visits the positions of the segments that may hold an encoded whole key without nulls, and
     /// that no hash table covers.
     pub fn stab(&self, key: &[u8], visit: &mut dyn FnMut(usize)) {

@@ -23,6 +23,9 @@ pub(crate) struct RangeEnd {
     pub after_all: bool,
 }
 
+/// The first key of a range, and the exclusive end.
+type EncodedRange = (Vec<u8>, Option<Vec<u8>>);
+
 impl KeyRange {
     /// All keys with this prefix.
     pub fn equal(prefix: Vec<Value>) -> KeyRange {
@@ -82,9 +85,17 @@ impl KeyRange {
     }
 
     /// The range as encoded keys: the first key, and the exclusive end.
-    pub(crate) fn encode(&self, index: &Index) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
+    pub(crate) fn encode(&self, index: &Index) -> Result<EncodedRange> {
+        self.encode_with(&|values| index.encode(values))
+    }
+
+    /// Like [`KeyRange::encode`], for keys that `encode` encodes.
+    pub(crate) fn encode_with(
+        &self,
+        encode: &dyn Fn(&[Value]) -> Result<Vec<u8>>,
+    ) -> Result<EncodedRange> {
         let bound = |end: RangeEnd| -> Result<Option<Vec<u8>>> {
-            let bytes = index.encode(&end.prefix)?;
+            let bytes = encode(&end.prefix)?;
             Ok(if end.after_all { successor(bytes) } else { Some(bytes) })
         };
         let from = bound(self.begin())?;

@@ -216,6 +216,12 @@ impl TableLayout {
             values.len(),
             sort.len()
         );
+        self.encode_order_prefix(values)
+    }
+
+    /// Encodes the first of the columns that order the rows of a segment.
+    pub fn encode_order_prefix(&self, values: &[Value]) -> Result<Vec<u8>> {
+        let sort = self.sort_columns().unwrap_or(&[]);
         let types = sort
             .iter()
             .map(|column| self.schema.columns[*column].data_type)

@@ -414,7 +414,7 @@ fn list(table: &Table, files: &[Loaded], states: &[Arc<SegmentState>], runs: &[R
         let is_own = |at: &usize| files[*at].partition == partition.number();
         let own = (0..files.len()).filter(is_own);
         partition.update_segments(|list| {
-            own.for_each(|at| list.add(runs[at], vec![states[at].clone()]));
+            list.add_all(own.map(|at| (runs[at], vec![states[at].clone()])));
         });
     }
 }

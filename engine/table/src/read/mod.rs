@@ -7,4 +7,5 @@ pub(crate) mod probe;
 mod probe_key;
 pub(crate) mod reader;
 pub(crate) mod runs;
+pub(crate) mod segment_view;
 pub(crate) mod view;

@@ -11,6 +11,7 @@ use crate::index::lookup::{positions, run_at, scan};
 use crate::index::range::KeyRange;
 use crate::read::probe_key;
 use crate::read::runs::{IndexProbe, IndexRun, MemoryRow, Source};
+use crate::read::segment_view::SegmentPlace;
 use crate::read::view::{RowLocator, TableView};
 use crate::record::KeySet;
 use nacre_rowstore::Visible;
@@ -19,8 +20,7 @@ use nacre_types::{IndexId, Result, Value};
 /// A segment of a view that may hold a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ViewCandidate {
-    /// Position in [`TableView::segments`].
-    segment: usize,
+    segment: SegmentPlace,
     /// The position in the segment's part where the key begins, if known.
     position: Option<u32>,
 }
@@ -34,7 +34,7 @@ impl TableView {
         let mut probe = IndexProbe::new(table, memory_rows(self, index, range)?);
         let hash = range.hash(index)?;
         for ViewCandidate { segment, position } in candidates(self, index, range, hash)? {
-            let state = self.segments[segment].state();
+            let state = self.state(segment);
             let (source, ascends) = match state.part(index.id()) {
                 Some(part) => {
                     let (start, end) = match position {
@@ -58,7 +58,7 @@ impl TableView {
             probe.tables_probed =
                 self.lists().iter().map(|(_, list)| list.tables_of(keys).count()).sum();
         }
-        probe.skip_rest(self)?;
+        probe.check_runs(self)?;
         Ok(probe)
     }
 
@@ -110,7 +110,7 @@ fn candidates(
             let places = list.of_index(index).overlapping(range)?.into_iter();
             found.extend(
                 places
-                    .filter_map(|place| view.position_of(*partition, place))
+                    .filter_map(|place| view.seen(*partition, place))
                     .map(|segment| ViewCandidate { segment, position: None }),
             );
         }
@@ -122,14 +122,10 @@ fn candidates(
         for Candidate { place, position, .. } in
             list.of_index(index).candidates(&key)?.newest_first()
         {
-            let segment = view.position_of(*partition, place);
+            let segment = view.seen(*partition, place);
             found.extend(segment.map(|segment| ViewCandidate { segment, position }));
         }
     }
     found.sort_unstable();
-    debug_assert!(
-        found.last().is_none_or(|last| last.segment < view.segments.len()),
-        "a segment that the view does not have may have a key"
-    );
     Ok(found)
 }

@@ -42,9 +42,8 @@ pub(super) fn probe(view: &TableView, prefix: &[Value]) -> Result<IndexProbe> {
     {
         probe.tables_probed += list.tables_of(KeySet::Primary).count();
         for candidate in list.of_key(table.layout(), &encoded)?.newest_first() {
-            let Some(at) = view.position_of(*partition, candidate.place) else { continue };
-            let state = view.segments[at].state();
-            if let Some(row) = candidate.find(table.layout(), state, prefix)? {
+            let Some(at) = view.seen(*partition, candidate.place) else { continue };
+            if let Some(row) = candidate.find(table.layout(), view.state(at), prefix)? {
                 let source = Source::Range { start: row, end: row + 1 };
                 probe.runs.push(IndexRun::new(view, at, source, true));
             }
@@ -53,14 +52,14 @@ pub(super) fn probe(view: &TableView, prefix: &[Value]) -> Result<IndexProbe> {
     probe.runs.sort_unstable_by_key(|run| run.segment);
     for (partition, list) in view.lists().iter().filter(|_| only.is_none()) {
         for place in list.with_key_prefix(table.layout(), prefix, &encoded)? {
-            let Some(at) = view.position_of(*partition, place) else { continue };
-            if let Some(source) = rows_of_key(table, &view.segments[at].segment, prefix)? {
+            let Some(at) = view.seen(*partition, place) else { continue };
+            if let Some(source) = rows_of_key(table, &view.state(at).segment, prefix)? {
                 let ascends = matches!(source, Source::Range { .. });
                 probe.runs.push(IndexRun::new(view, at, source, ascends));
             }
         }
     }
-    probe.skip_rest(view)?;
+    probe.check_runs(view)?;
     Ok(probe)
 }
 

@@ -2,6 +2,7 @@
 //! segment with candidates, which is read on demand.
 
 use crate::layout::rows;
+use crate::read::segment_view::SegmentPlace;
 use crate::read::view::{RowLocator, TableView};
 use crate::segments::part::Part;
 use crate::table::version::Table;
@@ -15,8 +16,6 @@ use std::sync::Arc;
 pub struct IndexProbe {
     /// Runs of the segments that have candidates, oldest segment first.
     pub runs: Vec<IndexRun>,
-    /// Segments without candidates.
-    pub segments_skipped: usize,
     /// Segments that had to be read whole because they have no part of the index.
     pub segments_read: usize,
     /// Hash tables searched for the segments of the key.
@@ -35,12 +34,13 @@ pub(super) struct MemoryRow {
 
 /// The rows of one segment whose keys are in a range, in index key order, then by row number.
 pub struct IndexRun {
-    /// Position of the segment in [`TableView::segments`].
-    pub segment: usize,
+    /// The segment in the view.
+    pub segment: SegmentPlace,
     source: Source,
     /// Whether row numbers ascend, as they do for a single key.
     ascends: bool,
-    deleted: Option<Arc<RoaringBitmap>>,
+    /// Rows that the view does not see.
+    unseen: [Option<Arc<RoaringBitmap>>; 2],
 }
 
 /// Where a run's rows are read from.
@@ -58,7 +58,6 @@ impl IndexProbe {
     pub(super) fn new(table: &Arc<Table>, memory: Vec<MemoryRow>) -> IndexProbe {
         IndexProbe {
             runs: Vec::new(),
-            segments_skipped: 0,
             segments_read: 0,
             tables_probed: 0,
             memory,
@@ -66,24 +65,17 @@ impl IndexProbe {
         }
     }
 
-    /// Counts the segments without a run. `corrupt` if one has two: each has a key's rows in one place,
-    /// so a hash table that names two is damaged.
-    pub(super) fn skip_rest(&mut self, view: &TableView) -> Result<()> {
+    /// `corrupt` if a segment has two runs: each has a key's rows in one place, so a hash table that
+    /// names two is damaged.
+    pub(super) fn check_runs(&self, view: &TableView) -> Result<()> {
         debug_assert!(
             self.runs.is_sorted_by_key(|run| run.segment),
             "runs of segments are not oldest first"
         );
         if let Some(pair) = self.runs.windows(2).find(|pair| pair[0].segment == pair[1].segment) {
-            let name = view.segments[pair[0].segment].segment.name();
+            let name = view.state(pair[0].segment).segment.name();
             return Err(Error::corrupt(format!("segment {name}: a key is in two places")));
         }
-        debug_assert!(
-            self.runs.len() <= view.segments.len(),
-            "{} runs of {} segments",
-            self.runs.len(),
-            view.segments.len()
-        );
-        self.segments_skipped = view.segments.len() - self.runs.len();
         Ok(())
     }
 
@@ -136,8 +128,13 @@ impl IndexProbe {
 
 impl IndexRun {
     /// A run of a view's segment. `ascends`: row numbers ascend in index key order.
-    pub(super) fn new(view: &TableView, segment: usize, source: Source, ascends: bool) -> IndexRun {
-        let state = view.segments[segment].state();
+    pub(super) fn new(
+        view: &TableView,
+        segment: SegmentPlace,
+        source: Source,
+        ascends: bool,
+    ) -> IndexRun {
+        let state = view.state(segment);
         debug_assert!(
             match &source {
                 Source::Part { part, start, end } => start <= end && *end <= part.file().rows(),
@@ -151,8 +148,12 @@ impl IndexRun {
             "a run has rows that segment {} does not have",
             state.id()
         );
-        let deleted = view.segments[segment].deleted.clone();
-        IndexRun { segment, source, ascends, deleted }
+        IndexRun { segment, source, ascends, unseen: view.unseen_rows(segment) }
+    }
+
+    /// Whether the view sees a row.
+    fn has(&self, row: u32) -> bool {
+        !self.unseen.iter().flatten().any(|rows| rows.contains(row))
     }
 
     /// Number of rows, deleted ones included. Reads nothing.
@@ -174,9 +175,7 @@ impl IndexRun {
     pub fn in_key_order(&self, start: usize, count: usize) -> Result<Vec<u32>> {
         let end = start.saturating_add(count).min(self.len());
         let mut rows = self.read(start.min(end), end)?;
-        if let Some(deleted) = &self.deleted {
-            rows.retain(|row| !deleted.contains(*row));
-        }
+        rows.retain(|row| self.has(*row));
         Ok(rows)
     }
 
@@ -276,7 +275,7 @@ impl RowCursor<'_> {
         while self.at < self.len() {
             let row = self.peek(self.at)?;
             self.at += 1;
-            if self.run.deleted.as_ref().is_none_or(|deleted| !deleted.contains(row)) {
+            if self.run.has(row) {
                 return Ok(Some(row));
             }
         }

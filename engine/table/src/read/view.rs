@@ -1,20 +1,26 @@
 //! A table as one snapshot sees it: rows in memory, and segments with their deleted rows.
 
 use crate::commit::snapshots::SnapshotGuard;
+use crate::index::range::KeyRange;
 use crate::layout::rows;
 use crate::read::point::Found;
+use crate::read::segment_view::{SegmentPlace, SegmentView, SegmentWalk};
 use crate::segments::state::SegmentState;
 use crate::table::partition::Partition;
+use crate::table::segment_count::SegmentCount;
 use crate::table::segment_list::SegmentList;
 use crate::table::version::Table;
 use nacre_column::Batch;
 use nacre_rowstore::{Key, Node, Owner, Row, Visible};
-use nacre_segment::Segment;
+use nacre_types::hash::Map;
 use nacre_types::plant::{self, Bug};
-use nacre_types::{IndexId, Result};
+use nacre_types::{IndexId, Result, invariant};
 use roaring::RoaringBitmap;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Rows by segment that a transaction has replaced or deleted, if there are any.
+pub(crate) type HiddenBySegment = Option<Arc<Map<u64, Arc<RoaringBitmap>>>>;
 
 /// The location of a row in a view, as updates and deletes need it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,98 +56,35 @@ impl RowLocator {
     }
 }
 
-/// A segment as a view sees it.
-#[derive(Clone)]
-pub struct SegmentView {
-    /// Number of the partition it belongs to.
-    pub partition: u32,
-    /// The file.
-    pub segment: Arc<Segment>,
-    /// Rows deleted in this view; `None` if none are.
-    pub deleted: Option<Arc<RoaringBitmap>>,
-    /// Maps table column positions to segment column positions; `None` for a column younger than
-    /// the segment, whose rows have the column's default.
-    pub columns: Vec<Option<usize>>,
-    state: Arc<SegmentState>,
-    /// Index in the partition's segment list.
-    place: usize,
-}
-
-impl SegmentView {
-    /// The segment's metadata.
-    pub(crate) fn state(&self) -> &Arc<SegmentState> {
-        &self.state
-    }
-}
-
 /// A table at a snapshot, with the changes of one transaction on top. Keeps the snapshot alive.
+#[derive(Clone)]
 pub struct TableView {
-    /// Segments by partition, oldest first.
-    pub segments: Vec<SegmentView>,
-    /// The segment list of each partition in the view.
+    /// The number and segment list of each partition in the view, by number.
     lists: Vec<(u32, Arc<SegmentList>)>,
     /// Partitions whose rowstores are in the view.
     partitions: Range<usize>,
     table: Arc<Table>,
     owner: Arc<Owner>,
     guard: Arc<SnapshotGuard>,
+    /// Rows of segments that the transaction had replaced or deleted when the view was made.
+    hidden: HiddenBySegment,
 }
 
 impl TableView {
-    pub(crate) fn new<'h>(
+    pub(crate) fn new(
         table: &Arc<Table>,
         owner: &Arc<Owner>,
         guard: &Arc<SnapshotGuard>,
-        hidden: impl Fn(u64) -> Option<&'h RoaringBitmap>,
+        hidden: HiddenBySegment,
     ) -> TableView {
-        let at = guard.at();
-        let view_of = |partition: u32, place: usize, state: &Arc<SegmentState>| {
-            let mut deleted = state.deleted_at(at);
-            if let Some(own) = hidden(state.id()) {
-                let mut merged = own.clone();
-                if let Some(deleted) = &deleted {
-                    merged |= &**deleted;
-                }
-                deleted = Some(Arc::new(merged));
-            }
-            debug_assert!(
-                deleted
-                    .as_ref()
-                    .and_then(|deleted| deleted.max())
-                    .is_none_or(|row| { (row as usize) < state.segment.rows() }),
-                "a row that segment {} does not have is hidden",
-                state.id()
-            );
-            let columns = table.layout().segment_mapping(&state.segment);
-            SegmentView {
-                partition,
-                segment: state.segment.clone(),
-                deleted,
-                columns,
-                state: state.clone(),
-                place,
-            }
-        };
-        let (mut segments, mut lists) = (Vec::new(), Vec::new());
-        for partition in table.partitions() {
-            let list = partition.segments();
-            let number = partition.number();
-            let seen = list.iter().enumerate().filter(|(_, state)| state.exists_at(at));
-            segments.extend(seen.map(|(place, state)| view_of(number, place, state)));
-            lists.push((number, list));
-        }
-        debug_assert!(
-            segments.is_sorted_by_key(|view: &SegmentView| (view.partition, view.place)),
-            "the segments of a view are out of order"
-        );
-        let partitions = 0..table.partitions().len();
+        let list = |partition: &Partition| (partition.number(), partition.segments());
         TableView {
-            segments,
-            lists,
-            partitions,
+            lists: table.partitions().iter().map(list).collect(),
+            partitions: 0..table.partitions().len(),
             table: table.clone(),
             owner: owner.clone(),
             guard: guard.clone(),
+            hidden,
         }
     }
 
@@ -160,22 +103,131 @@ impl TableView {
         &self.lists
     }
 
-    /// The index in `segments` of a segment, given its place in a partition's list; `None` if it is
-    /// not in the view.
-    pub(crate) fn position_of(&self, partition: u32, place: usize) -> Option<usize> {
+    /// How many segments and blocks the view has. Visits runs, not segments.
+    pub fn count(&self) -> SegmentCount {
+        let mut count = SegmentCount::default();
+        self.lists.iter().for_each(|(_, list)| count += list.count_at(self.guard.at()));
+        count
+    }
+
+    /// All segments, by partition and run, oldest run first.
+    pub fn segments(&self) -> impl Iterator<Item = SegmentView> {
+        let mut walk = self.walk();
+        std::iter::from_fn(move || self.next_segment(&mut walk))
+    }
+
+    /// A walk over all segments.
+    pub fn walk(&self) -> SegmentWalk {
+        let mut walk = SegmentWalk::default();
+        self.lists.iter().for_each(|(number, list)| walk.push(*number, 0..list.len()));
+        walk
+    }
+
+    /// A walk over the segments that may have rows whose [`TableView::order_columns`] are in a range.
+    /// They are found by binary search in each run.
+    pub fn walk_range(&self, range: &KeyRange) -> Result<SegmentWalk> {
+        let layout = self.table.layout();
+        let (from, to) = range.encode_with(&|values| layout.encode_order_prefix(values))?;
+        let mut walk = SegmentWalk::default();
+        if to.as_ref().is_some_and(|to| *to < from) {
+            return Ok(walk);
+        }
+        for (number, list) in &self.lists {
+            list.in_order_range(&from, to.as_deref()).for_each(|places| walk.push(*number, places));
+        }
+        Ok(walk)
+    }
+
+    /// The next segment of a walk that the view sees.
+    pub fn next_segment(&self, walk: &mut SegmentWalk) -> Option<SegmentView> {
+        loop {
+            let place = walk.next()?;
+            if self.state(place).exists_at(self.guard.at()) {
+                return Some(self.segment(place));
+            }
+        }
+    }
+
+    /// How many segments of a walk, and blocks of them, the view sees. Visits each of them.
+    pub fn count_of(&self, walk: &SegmentWalk) -> SegmentCount {
+        let (mut walk, mut count) = (walk.clone(), SegmentCount::default());
+        while let Some(place) = walk.next() {
+            let state = self.state(place);
+            if state.exists_at(self.guard.at()) {
+                count += SegmentCount { segments: 1, blocks: state.segment.blocks() };
+            }
+        }
+        count
+    }
+
+    /// Positions in the table of the columns by which the rows of a segment are ordered, without the
+    /// hidden row number.
+    pub fn order_columns(&self) -> Vec<usize> {
+        let layout = self.table.layout();
+        let sort = layout.sort_columns().unwrap_or(&[]);
+        sort.iter().chain(layout.key_columns().unwrap_or(&[])).copied().collect()
+    }
+
+    /// A segment that the view sees.
+    pub fn segment(&self, place: SegmentPlace) -> SegmentView {
+        let state = self.state(place);
+        debug_assert!(state.exists_at(self.guard.at()), "segment {} is not in a view", state.id());
+        let deleted = match (state.deleted_at(self.guard.at()), self.hidden_of(state)) {
+            (Some(deleted), Some(own)) => Some(Arc::new(&*deleted | &**own)),
+            (deleted, own) => deleted.or_else(|| own.cloned()),
+        };
         debug_assert!(
-            self.lists.iter().any(|(number, list)| *number == partition && place < list.len()),
-            "segment {place} of partition {partition} is not listed"
+            deleted
+                .as_ref()
+                .and_then(|deleted| deleted.max())
+                .is_none_or(|row| { (row as usize) < state.segment.rows() }),
+            "a row that segment {} does not have is hidden",
+            state.id()
         );
-        self.segments
-            .binary_search_by_key(&(partition, place), |view| (view.partition, view.place))
-            .ok()
+        SegmentView {
+            partition: place.partition,
+            segment: state.segment.clone(),
+            deleted,
+            columns: self.table.layout().segment_mapping(&state.segment),
+        }
+    }
+
+    /// The segment at a place.
+    pub(super) fn state(&self, place: SegmentPlace) -> &Arc<SegmentState> {
+        let list = self.lists.binary_search_by_key(&place.partition, |(number, _)| *number);
+        invariant!(list.is_ok(), "partition {} is not in a view", place.partition);
+        &self.lists[list.unwrap_or_default()].1[place.place as usize]
+    }
+
+    /// Rows of a segment that are deleted, and those that the transaction hides.
+    pub(super) fn unseen_rows(&self, place: SegmentPlace) -> [Option<Arc<RoaringBitmap>>; 2] {
+        let state = self.state(place);
+        [state.deleted_at(self.guard.at()), self.hidden_of(state).cloned()]
+    }
+
+    fn hidden_of(&self, state: &SegmentState) -> Option<&Arc<RoaringBitmap>> {
+        self.hidden.as_ref()?.get(&state.id())
+    }
+
+    /// The segment at a place of a partition's list; `None` if the view does not see it.
+    pub(super) fn seen(&self, partition: u32, place: usize) -> Option<SegmentPlace> {
+        let place = SegmentPlace { partition, place: place as u32 };
+        self.state(place).exists_at(self.guard.at()).then_some(place)
     }
 
     /// Number of rows in segments without a part of an index, which every probe of the index scans.
-    pub fn unindexed_rows(&self, index: IndexId) -> u64 {
-        let unindexed = self.segments.iter().filter(|view| view.state.part(index).is_none());
-        unindexed.map(|view| view.segment.rows() as u64).sum()
+    /// `conflict` if this version of the table does not have the index.
+    pub fn unindexed_rows(&self, index: IndexId) -> Result<u64> {
+        let index = self.table.index(index)?;
+        let mut rows = 0;
+        for (number, list) in &self.lists {
+            let places = list.of_index(index).without_range();
+            let seen = places.into_iter().filter_map(|place| self.seen(*number, place));
+            let without = seen.map(|place| self.state(place));
+            let without = without.filter(|state| state.part(index.id()).is_none());
+            rows += without.map(|state| state.segment.rows() as u64).sum::<u64>();
+        }
+        Ok(rows)
     }
 
     /// The version of a row in memory that the view sees.
@@ -190,16 +242,9 @@ impl TableView {
             "partition {number} of {}",
             self.table.partitions().len()
         );
-        self.segments.retain(|s| s.partition == number);
         self.lists.retain(|(partition, _)| *partition == number);
         debug_assert!(self.lists.len() == 1, "a view of {} partitions", self.lists.len());
         self.partitions = number as usize..number as usize + 1;
-    }
-
-    /// A second, identical view.
-    pub fn share(&self) -> TableView {
-        let (segments, lists) = (self.segments.clone(), self.lists.clone());
-        TableView { segments, lists, partitions: self.partitions.clone(), ..self.empty() }
     }
 
     /// For each non-empty rowstore, a view of that rowstore only.
@@ -207,19 +252,12 @@ impl TableView {
         let filled = |number: &usize| {
             self.table.partitions().get(*number).is_some_and(|p| !p.rowstore().is_empty())
         };
-        let view = |number| TableView { partitions: number..number + 1, ..self.empty() };
-        self.partitions.clone().filter(filled).map(view).collect()
-    }
-
-    fn empty(&self) -> TableView {
-        TableView {
-            segments: Vec::new(),
+        let view = |number| TableView {
             lists: Vec::new(),
-            partitions: 0..0,
-            table: self.table.clone(),
-            owner: self.owner.clone(),
-            guard: self.guard.clone(),
-        }
+            partitions: number..number + 1,
+            ..self.clone()
+        };
+        self.partitions.clone().filter(filled).map(view).collect()
     }
 
     /// Scans the rowstores, each in key order, optionally with the rows' locators.

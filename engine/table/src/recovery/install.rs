@@ -147,7 +147,7 @@ fn install_partition(
         partition.update_segments(|list| {
             list.drop_segments(&ids);
             list.remove(&moved);
-            runs.into_iter().for_each(|(run, states)| list.add(run, states));
+            list.add_all(runs);
             parts.iter().for_each(|(state, _)| list.forget_directories(state.id()));
         });
     }

@@ -16,10 +16,13 @@ use nacre_types::plant::{self, Bug};
 use nacre_types::{IndexId, Result, Timestamp, invariant};
 use roaring::RoaringBitmap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 /// The timestamp of something that has not ended.
 pub(crate) const FOREVER: Timestamp = Timestamp::MAX;
+
+/// How many rows of the segments of a partition are deleted.
+pub(crate) type DeletedRows = Arc<std::sync::atomic::AtomicU64>;
 
 /// A segment and its metadata.
 pub struct SegmentState {
@@ -40,6 +43,8 @@ pub struct SegmentState {
     /// The cache for bitmaps of old snapshots.
     merged: Option<Arc<BitmapCache>>,
     claims: Claims,
+    /// Where its deleted rows are counted, while it is listed.
+    tally: OnceLock<DeletedRows>,
     /// Its index parts, in its own file or in separate files.
     parts: RwLock<Vec<Arc<Part>>>,
     /// Position of the filter of its keys.
@@ -64,6 +69,7 @@ impl SegmentState {
             deletes: RwLock::new(Deletes::new(all)),
             merged: None,
             claims: Claims::default(),
+            tally: OnceLock::new(),
             distinct: DistinctValues::default(),
         }
     }
@@ -282,6 +288,7 @@ impl SegmentState {
 
     /// Number of rows that any commit has deleted.
     pub fn deleted_rows(&self) -> u64 {
+        visits::add();
         let deleted = self.deletes.read().unwrap_or_else(PoisonError::into_inner).all().len();
         debug_assert!(
             deleted <= self.segment.rows() as u64,
@@ -289,6 +296,26 @@ impl SegmentState {
             self.segment.rows()
         );
         deleted
+    }
+
+    /// Counts its deleted rows in `tally` from now on. Only under the commit lock.
+    pub(crate) fn count_deleted(&self, tally: &DeletedRows) {
+        if self.tally.set(tally.clone()).is_ok() {
+            tally.fetch_add(self.deleted_rows(), Ordering::Relaxed);
+        }
+    }
+
+    /// Counts its deleted rows no more, because it leaves the table: none are deleted from now on.
+    /// Only under the commit lock.
+    pub(crate) fn forget_deleted(&self) {
+        if let Some(tally) = self.tally.get() {
+            let before = tally.fetch_sub(self.deleted_rows(), Ordering::Relaxed);
+            debug_assert!(
+                before >= self.deleted_rows(),
+                "{before} deleted rows, and more in segment {}",
+                self.id()
+            );
+        }
     }
 
     /// Whether more than half of its rows are deleted, so that rewriting it frees more than it
@@ -317,7 +344,11 @@ impl SegmentState {
             "deletes of commit {commit} are folded for snapshot {oldest} before it"
         );
         let mut deletes = self.deletes.write().unwrap_or_else(PoisonError::into_inner);
+        let before = deletes.all().len();
         deletes.add(commit, rows);
+        if let Some(tally) = self.tally.get() {
+            tally.fetch_add(deletes.all().len() - before, Ordering::Relaxed);
+        }
         self.has_deletes.store(true, Ordering::Release);
         deletes.fold(oldest);
     }

@@ -6,6 +6,7 @@ pub(crate) mod journal;
 pub(crate) mod partition;
 pub(crate) mod row_key;
 pub(crate) mod run;
+pub(crate) mod segment_count;
 pub(crate) mod segment_list;
 pub(crate) mod sharding;
 pub(crate) mod statistics;

@@ -15,6 +15,7 @@ use crate::table::segment_list::SegmentList;
 use crate::visits;
 use nacre_rowstore::{Key, Node, Rowstore};
 use nacre_segment::{Segment, SegmentBuilder};
+use nacre_types::hash::Set;
 use nacre_types::{Error, Result, Timestamp, Value, invariant, limits};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -86,13 +87,7 @@ impl Partition {
 
     /// An estimate of the number of rows, which includes deleted versions in memory.
     pub fn row_count_estimate(&self) -> u64 {
-        let segments: u64 = self
-            .segments()
-            .iter()
-            .filter(|s| s.is_current())
-            .map(|state| state.segment.rows() as u64 - state.deleted_rows())
-            .sum();
-        segments + self.rowstore.len() as u64
+        self.segments().live_rows() + self.rowstore.len() as u64
     }
 
     /// The rows in memory.
@@ -369,12 +364,18 @@ impl Partition {
             besides.iter().all(|segment| !leaving.contains(&segment.id())),
             "a new segment is among those it replaces"
         );
-        let list = self.segments();
+        let (list, leaving) = (self.segments(), leaving.iter().collect::<Set<_>>());
         let stays =
             |state: &&Arc<SegmentState>| state.is_current() && !leaving.contains(&state.id());
-        let there = list.iter().filter(stays).map(|state| &*state.segment);
-        let others: Vec<&Segment> = there.chain(besides.iter().copied()).collect();
-        key_filter::with_key_filter(layout, builder, &others)
+        let met = |key: &[Value]| {
+            // Found by search: most segments are elsewhere.
+            let encoded = layout.encode_wanted_key(key).unwrap_or_default();
+            let places = list.with_key_prefix(layout, key, &encoded).unwrap_or_default();
+            let there = places.iter().map(|place| &list[*place]).filter(stays);
+            let others = there.map(|state| &*state.segment).chain(besides.iter().copied());
+            others.filter(|other| key_filter::has_in_range(layout, other, key)).count()
+        };
+        key_filter::with_key_filter(layout, builder, &met)
     }
 
     /// Reserves `count` hidden row numbers, spaced by the number of partitions.

@@ -9,11 +9,15 @@
 use crate::index::directory::Directory;
 use crate::options::{MERGE_FROM, StoreOptions};
 use crate::record::{KeySet, MAX_LEVEL, RunPlace};
-use crate::segments::state::SegmentState;
+use crate::segments::state::{FOREVER, SegmentState};
+use crate::table::segment_count::SegmentCount;
+use crate::table::statistics::RunSummary;
+use crate::visits;
 use nacre_segment::{OrderBounds, Segment};
-use nacre_types::{invariant, limits};
+use nacre_types::hash::Map;
+use nacre_types::{Result, Timestamp, invariant, limits};
 use std::ops::Range;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// Segments with disjoint ranges, ascending.
 pub(crate) struct Run {
@@ -23,9 +27,59 @@ pub(crate) struct Run {
     by_id: Vec<(u64, u32)>,
     /// Whether any segment has a key filter.
     is_filtered: bool,
+    /// Rows of all its segments, deleted ones included.
+    rows: u64,
+    /// Whether its segments are dropped, or are about to be.
+    is_dropped: bool,
+    /// When its segments came and went, once a reader has asked.
+    ages: OnceLock<Ages>,
+    /// Statistics of columns that a reader has asked for, by column id.
+    summaries: RwLock<Map<u32, Arc<RunSummary>>>,
     /// Directories of keys that have another order, with the version of the hash tables that they
     /// were made for.
     directories: RwLock<Vec<(KeySet, u64, Arc<Directory>)>>,
+}
+
+/// The commits that added and dropped segments, each ascending, with the blocks of the segments up to
+/// that commit. They tell how many segments a snapshot sees without a visit to each.
+struct Ages {
+    created: Vec<(Timestamp, usize)>,
+    dropped: Vec<(Timestamp, usize)>,
+}
+
+impl Ages {
+    fn of(run: &Run) -> Ages {
+        let up_to = |mut commits: Vec<(Timestamp, usize)>| {
+            commits.sort_unstable();
+            let mut blocks = 0;
+            commits.iter_mut().for_each(|(_, of_one)| {
+                blocks += *of_one;
+                *of_one = blocks;
+            });
+            commits
+        };
+        let blocks = |state: &SegmentState| state.segment.blocks();
+        let states = || run.states.iter().inspect(|_| visits::add());
+        let gone = states().filter(|state| run.is_dropped && state.dropped_at() < FOREVER);
+        Ages {
+            created: up_to(states().map(|state| (state.created(), blocks(state))).collect()),
+            dropped: up_to(gone.map(|state| (state.dropped_at(), blocks(state))).collect()),
+        }
+    }
+
+    fn count_at(&self, at: Timestamp) -> SegmentCount {
+        let up_to = |commits: &[(Timestamp, usize)]| {
+            let segments = commits.partition_point(|(commit, _)| *commit <= at);
+            let blocks = segments.checked_sub(1).map_or(0, |last| commits[last].1);
+            SegmentCount { segments, blocks }
+        };
+        let (come, gone) = (up_to(&self.created), up_to(&self.dropped));
+        debug_assert!(
+            gone.segments <= come.segments && gone.blocks <= come.blocks,
+            "{gone:?} of {come:?} are gone at {at}"
+        );
+        SegmentCount { segments: come.segments - gone.segments, blocks: come.blocks - gone.blocks }
+    }
 }
 
 /// A run as reports show it.
@@ -53,7 +107,55 @@ impl Run {
             "run {number} has a segment twice"
         );
         let is_filtered = states.iter().any(|state| state.has_key_filter());
-        Run { place, states, by_id, is_filtered, directories: RwLock::default() }
+        let rows = states.iter().map(|state| state.segment.rows() as u64).sum();
+        Run {
+            place,
+            states,
+            by_id,
+            is_filtered,
+            rows,
+            is_dropped: false,
+            ages: OnceLock::new(),
+            summaries: RwLock::default(),
+            directories: RwLock::default(),
+        }
+    }
+
+    /// A run of segments that are dropped, or are about to be.
+    pub fn of_dropped(place: RunPlace, states: Vec<Arc<SegmentState>>) -> Run {
+        Run { is_dropped: true, ..Run::new(place, states) }
+    }
+
+    /// The run with other segments.
+    pub fn with_states(&self, states: Vec<Arc<SegmentState>>) -> Run {
+        Run { is_dropped: self.is_dropped, ..Run::new(self.place, states) }
+    }
+
+    /// Rows of all its segments, deleted ones included.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// How many segments and blocks a snapshot sees.
+    pub fn count_at(&self, at: Timestamp) -> SegmentCount {
+        visits::add();
+        if let Some(ages) = self.ages.get() {
+            return ages.count_at(at);
+        }
+        let ages = Ages::of(self);
+        let is_known = !self.is_dropped || ages.dropped.len() == self.states.len();
+        let count = ages.count_at(at);
+        debug_assert!(
+            count.segments == self.states.iter().filter(|state| state.exists_at(at)).count(),
+            "{} of {} segments are seen at {at}",
+            count.segments,
+            self.states.len()
+        );
+        if is_known {
+            // Another thread may have been first.
+            self.ages.get_or_init(|| ages);
+        }
+        count
     }
 
     /// Its number and level.
@@ -64,6 +166,20 @@ impl Run {
     /// Its segments, ascending.
     pub fn states(&self) -> &[Arc<SegmentState>] {
         &self.states
+    }
+
+    /// Statistics of the column with this id, gathered once. Fails only if bytes are absent.
+    pub fn summary(&self, column: u32) -> Result<Arc<RunSummary>> {
+        visits::add();
+        let known = self.summaries.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(&column) {
+            return Ok(known.clone());
+        }
+        drop(known);
+        let made = Arc::new(RunSummary::of(&self.states, column)?);
+        let mut known = self.summaries.write().unwrap_or_else(PoisonError::into_inner);
+        known.insert(column, made.clone());
+        Ok(made)
     }
 
     /// Whether any segment has a key filter.
@@ -87,9 +203,15 @@ impl Run {
                 + bounds.last.len()
         };
         let listed = size_of::<Arc<SegmentState>>() + size_of::<(u64, u32)>();
+        let aged = |ages: &Ages| ages.created.len() + ages.dropped.len();
+        let aged = self.ages.get().map_or(0, aged) * size_of::<(Timestamp, usize)>();
+        let summaries = self.summaries.read().unwrap_or_else(PoisonError::into_inner).len();
+        let summaries = summaries * size_of::<(u32, RunSummary)>();
         let known = self.directories.read().unwrap_or_else(PoisonError::into_inner);
         self.states.iter().map(listed_state).sum::<usize>()
             + self.states.len() * listed
+            + aged
+            + summaries
             + known.iter().map(|(_, _, directory)| directory.memory_bytes()).sum::<usize>()
     }
 
@@ -112,9 +234,13 @@ impl Run {
     /// unbounded if `None`. For a single key, almost always one at most.
     pub fn overlapping(&self, from: &[u8], to: Option<&[u8]>) -> Range<usize> {
         debug_assert!(to.is_none_or(|to| from <= to), "a range of keys ends before it begins");
-        let start = self.states.partition_point(|state| state.bounds().last.as_slice() < from);
+        let is_below = |bound: &[u8], key: &[u8]| {
+            visits::add();
+            bound < key
+        };
+        let start = self.states.partition_point(|state| is_below(&state.bounds().last, from));
         let end = to.map_or(self.states.len(), |to| {
-            self.states.partition_point(|state| state.bounds().first.as_slice() < to)
+            self.states.partition_point(|state| is_below(&state.bounds().first, to))
         });
         start..end.max(start)
     }

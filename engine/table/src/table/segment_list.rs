@@ -14,12 +14,16 @@ use crate::index::hash::table::HashTable;
 use crate::index::range::{KeyRange, successor};
 use crate::layout::table_layout::TableLayout;
 use crate::record::{KeySet, RunPlace};
-use crate::segments::state::SegmentState;
+use crate::segments::state::{DeletedRows, SegmentState};
 use crate::table::run::Run;
+use crate::table::segment_count::SegmentCount;
+use crate::visits;
 use nacre_types::hash::{Map, Set, hash_bytes};
-use nacre_types::{Result, Value, invariant};
-use std::ops::Index as At;
+use nacre_types::{Result, Timestamp, Value, invariant};
+use std::collections::BTreeMap;
+use std::ops::{Index as At, Range};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Segments by run. A segment's *place* is its position in the sequence of all runs.
 #[derive(Clone, Default)]
@@ -31,6 +35,8 @@ pub struct SegmentList {
     /// For each run, the place of its first segment.
     starts: Vec<usize>,
     tables: Arc<HashTables>,
+    /// Deleted rows of the segments of the table. All lists of a partition share it.
+    deleted: DeletedRows,
 }
 
 /// Hash tables of all key sets. They may cover segments that are not in the list.
@@ -67,7 +73,7 @@ impl At<usize> for SegmentList {
 impl SegmentList {
     /// All segments, by place.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<SegmentState>> + Clone {
-        self.runs.iter().flat_map(|run| run.states())
+        self.runs.iter().flat_map(|run| run.states()).inspect(|_| visits::add())
     }
 
     /// How many segments there are.
@@ -79,6 +85,20 @@ impl SegmentList {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
+    }
+
+    /// How many segments and blocks a snapshot sees. Visits runs, not segments.
+    pub(crate) fn count_at(&self, at: Timestamp) -> SegmentCount {
+        let mut count = SegmentCount::default();
+        self.runs.iter().for_each(|run| count += run.count_at(at));
+        count
+    }
+
+    /// The rows of its segments that no commit has deleted. Visits runs, not segments.
+    pub(crate) fn live_rows(&self) -> u64 {
+        let rows: u64 = self.runs().iter().map(|run| run.rows()).sum();
+        // More rows may have been deleted since the list was made.
+        rows.saturating_sub(self.deleted.load(Ordering::Relaxed))
     }
 
     /// The runs of the table, oldest first.
@@ -127,13 +147,37 @@ impl SegmentList {
     }
 
     /// Adds segments to a run, which is created if it does not exist. Its level is raised if it is
-    /// below this one.
+    /// below this one. Only under the commit lock, like every change.
     pub(crate) fn add(&mut self, place: RunPlace, states: Vec<Arc<SegmentState>>) {
+        self.add_all([(place, states)]);
+    }
+
+    /// Adds segments to several runs, each of which may be named several times: a run is made anew
+    /// once.
+    pub(crate) fn add_all(
+        &mut self,
+        segments: impl IntoIterator<Item = (RunPlace, Vec<Arc<SegmentState>>)>,
+    ) {
+        let mut runs: BTreeMap<u64, (RunPlace, Vec<Arc<SegmentState>>)> = BTreeMap::new();
+        for (place, states) in segments {
+            let (known, all) = runs.entry(place.number).or_insert((place, Vec::new()));
+            known.level = known.level.max(place.level);
+            all.extend(states);
+        }
+        runs.into_values().for_each(|(place, states)| self.add_to_run(place, states));
+        self.number();
+    }
+
+    fn add_to_run(&mut self, place: RunPlace, states: Vec<Arc<SegmentState>>) {
+        let is_new = |state: &Arc<SegmentState>| {
+            self.runs.iter().all(|run| run.position(state.id()).is_none())
+        };
         invariant!(
-            states.iter().all(|state| self.place(state.id()).is_none()),
+            states.iter().all(is_new),
             "a segment added to run {} is listed already",
             place.number
         );
+        states.iter().for_each(|state| state.count_deleted(&self.deleted));
         let at = self.runs[self.dropped..].partition_point(|run| run.place().number < place.number);
         let at = self.dropped + at;
         match self.runs.get(at).filter(|run| run.place().number == place.number) {
@@ -145,7 +189,6 @@ impl SegmentList {
             None if states.is_empty() => {}
             None => self.runs.insert(at, Arc::new(Run::new(place, states))),
         }
-        self.number();
     }
 
     /// Takes segments that a commit drops out of their runs.
@@ -153,13 +196,14 @@ impl SegmentList {
         for state in self.take(ids) {
             let free = self.runs[..self.dropped].iter().position(|run| run.has_room(&state));
             let number = state.id();
+            state.forget_deleted();
             match free {
                 Some(at) => {
                     let all = self.runs[at].states().iter().cloned().chain([state]).collect();
-                    self.runs[at] = Arc::new(Run::new(self.runs[at].place(), all));
+                    self.runs[at] = Arc::new(self.runs[at].with_states(all));
                 }
                 None => {
-                    let run = Run::new(RunPlace { number, level: 0 }, vec![state]);
+                    let run = Run::of_dropped(RunPlace { number, level: 0 }, vec![state]);
                     self.runs.insert(self.dropped, Arc::new(run));
                     self.dropped += 1;
                 }
@@ -182,7 +226,14 @@ impl SegmentList {
 
     /// Removes segments.
     pub(crate) fn remove(&mut self, ids: &Set<u64>) {
-        self.take(ids);
+        let dropped: Set<u64> = self.runs[..self.dropped]
+            .iter()
+            .flat_map(|run| run.states().iter().map(|state| state.id()))
+            .filter(|id| ids.contains(id))
+            .collect();
+        let removed = self.take(ids);
+        let listed = removed.iter().filter(|state| !dropped.contains(&state.id()));
+        listed.for_each(|state| state.forget_deleted());
         self.number();
     }
 
@@ -193,7 +244,7 @@ impl SegmentList {
             if ids.iter().any(|id| run.position(*id).is_some()) {
                 let is_gone = |state: &Arc<SegmentState>| ids.contains(&state.id());
                 let (gone, kept) = run.states().iter().cloned().partition(is_gone);
-                *run = Arc::new(Run::new(run.place(), kept));
+                *run = Arc::new(run.with_states(kept));
                 let gone: Vec<Arc<SegmentState>> = gone;
                 taken.extend(gone);
             }
@@ -217,7 +268,7 @@ impl SegmentList {
     /// Forgets what directories know of a segment, which got an index part.
     pub(crate) fn forget_directories(&mut self, id: u64) {
         for run in self.runs.iter_mut().filter(|run| run.position(id).is_some()) {
-            *run = Arc::new(Run::new(run.place(), run.states().to_vec()));
+            *run = Arc::new(run.with_states(run.states().to_vec()));
         }
     }
 
@@ -330,12 +381,21 @@ impl SegmentList {
             return self.of_primary_key(layout).overlapping(&range);
         }
         let end = successor(encoded.to_vec());
+        Ok(self.in_order_range(encoded, end.as_deref()).flatten().collect())
+    }
+
+    /// The places of the segments that may have rows in a range of the order of their runs, in
+    /// ascending ranges. `to` is exclusive.
+    pub(crate) fn in_order_range(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+    ) -> impl Iterator<Item = Range<usize>> {
         let runs = self.starts.iter().zip(&self.runs);
-        Ok(runs
-            .flat_map(|(start, run)| {
-                run.overlapping(encoded, end.as_deref()).map(move |at| start + at)
-            })
-            .collect())
+        runs.map(move |(start, run)| {
+            let found = run.overlapping(from, to);
+            start + found.start..start + found.end
+        })
     }
 
     /// The directory of the primary key of a table with another order.
@@ -385,6 +445,15 @@ impl IndexDirectory<'_> {
             "an index key may be in a segment that is not listed"
         );
         Ok(found)
+    }
+
+    /// The places of the segments of which it knows no range, as of those without an index part.
+    pub fn without_range(&self) -> Vec<usize> {
+        let mut places = Vec::new();
+        for (start, directory) in &self.runs {
+            places.extend(directory.without_range().map(|at| start + at));
+        }
+        places
     }
 
     /// The places of the segments that may hold keys of a range, ascending.

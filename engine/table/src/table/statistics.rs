@@ -20,48 +20,80 @@ pub struct ColumnSummary {
     pub distinct: f64,
 }
 
-impl ColumnSummary {
-    /// Summarises the column with this id over these segments; `None` if none has it. Fails only if
-    /// bytes are absent: damage is reported by the statement that reads the rows.
-    pub(crate) fn of(states: &[Arc<SegmentState>], id: u32) -> Result<Option<ColumnSummary>> {
-        let (mut rows, mut nulls) = (0u64, 0u64);
-        let (mut sum, mut most, mut complete) = (0f64, 0f64, true);
-        let mut bounds: Option<(Value, Value)> = None;
-        let mut known = false;
+/// What the segments of a run add to the statistics of a column.
+#[derive(Clone, Default)]
+pub(crate) struct RunSummary {
+    rows: u64,
+    nulls: u64,
+    /// Whether some segment has the column.
+    is_known: bool,
+    bounds: Option<(Value, Value)>,
+    /// Distinct values of each segment together, and of the one with the most.
+    distinct_sum: f64,
+    distinct_most: f64,
+    /// Whether some segment's distinct values are a sample only.
+    is_sampled: bool,
+}
+
+impl RunSummary {
+    /// Summarises the column with this id over these segments. Fails only if bytes are absent:
+    /// damage is reported by the statement that reads the rows.
+    pub fn of(states: &[Arc<SegmentState>], id: u32) -> Result<RunSummary> {
+        let mut all = RunSummary::default();
         for state in states.iter().filter(|s| s.is_current() && s.segment.rows() > 0) {
             let segment = &state.segment;
-            rows += segment.rows() as u64;
+            all.rows += segment.rows() as u64;
             let Some(at) = segment.column_index(id) else { continue };
-            known = true;
+            all.is_known = true;
             let Some(columns) = unless_damaged(segment.columns())? else { continue };
             let meta = &columns[at];
-            nulls += meta.null_count;
+            all.nulls += meta.null_count;
             if !meta.min.is_null() {
-                bounds = Some(match bounds {
-                    None => (meta.min.clone(), meta.max.clone()),
-                    Some((min, max)) => (least(min, &meta.min, true), least(max, &meta.max, false)),
-                });
+                all.widen((meta.min.clone(), meta.max.clone()));
             }
             let Some(sample) = unless_damaged(state.distinct(at, meta))? else {
-                complete = false;
+                all.is_sampled = true;
                 continue;
             };
-            sum += sample.distinct;
-            most = most.max(sample.distinct);
-            complete &= sample.complete;
+            all.distinct_sum += sample.distinct;
+            all.distinct_most = all.distinct_most.max(sample.distinct);
+            all.is_sampled |= !sample.complete;
         }
-        if !known {
-            return Ok(None);
+        Ok(all)
+    }
+
+    /// Adds the segments of another run.
+    pub fn add(&mut self, other: &RunSummary) {
+        self.rows += other.rows;
+        self.nulls += other.nulls;
+        self.is_known |= other.is_known;
+        other.bounds.iter().for_each(|bounds| self.widen(bounds.clone()));
+        self.distinct_sum += other.distinct_sum;
+        self.distinct_most = self.distinct_most.max(other.distinct_most);
+        self.is_sampled |= other.is_sampled;
+    }
+
+    fn widen(&mut self, (low, high): (Value, Value)) {
+        self.bounds = Some(match self.bounds.take() {
+            None => (low, high),
+            Some((min, max)) => (least(min, &low, true), least(max, &high, false)),
+        });
+    }
+
+    /// The statistics of the column; `None` if no segment has it.
+    pub fn summary(self) -> Option<ColumnSummary> {
+        debug_assert!(self.nulls <= self.rows, "{} nulls in {} rows", self.nulls, self.rows);
+        if !self.is_known {
+            return None;
         }
-        debug_assert!(nulls <= rows, "{nulls} nulls in {rows} rows");
-        let (min, max) = bounds.unwrap_or((Value::Null, Value::Null));
-        let mut distinct = if complete { most } else { sum };
+        let (min, max) = self.bounds.unwrap_or((Value::Null, Value::Null));
+        let mut distinct = if self.is_sampled { self.distinct_sum } else { self.distinct_most };
         if let Some(width) = width(&min, &max) {
             distinct = distinct.min(width);
         }
         debug_assert!(distinct >= 0.0, "{distinct} distinct values");
-        let nulls = nulls as f64 / rows.max(1) as f64;
-        Ok(Some(ColumnSummary { min, max, nulls, distinct }))
+        let nulls = self.nulls as f64 / self.rows.max(1) as f64;
+        Some(ColumnSummary { min, max, nulls, distinct })
     }
 }
 

@@ -18,7 +18,7 @@ use crate::table::partition::Partition;
 use crate::table::row_key::RowKey;
 use crate::table::run::RunSegments;
 use crate::table::sharding::{Sharding, Share, partition_count};
-use crate::table::statistics::ColumnSummary;
+use crate::table::statistics::{ColumnSummary, RunSummary};
 use nacre_column::Batch;
 use nacre_rowstore::{Change, Node, Row};
 use nacre_segment::SegmentBuilder;
@@ -455,7 +455,13 @@ impl Table {
     /// segments.
     pub fn column_summary(&self, position: usize) -> Result<Option<ColumnSummary>> {
         let Some(column) = self.schema().columns.get(position) else { return Ok(None) };
-        ColumnSummary::of(&self.segments(), column.id)
+        let mut all = RunSummary::default();
+        for partition in self.partitions() {
+            for run in partition.segments().runs() {
+                all.add(&*run.summary(column.id)?);
+            }
+        }
+        Ok(all.summary())
     }
 
     /// Its indexes.

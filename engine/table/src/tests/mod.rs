@@ -120,7 +120,7 @@ fn alter(store: &Arc<Store>, table: &Arc<Table>, step: usize) {
 /// All rows of a view with their locators.
 pub(crate) fn scan(view: &TableView) -> Result<Vec<(Vec<Value>, RowLocator)>> {
     let mut found = Vec::new();
-    for segment in &view.segments {
+    for segment in view.segments() {
         let rows = segment.segment.rows();
         for start in (0..rows).step_by(limits::BLOCK_ROWS) {
             let count = limits::BLOCK_ROWS.min(rows - start);

@@ -32,7 +32,7 @@ fn a_merge_does_not_lose_a_column_that_came_before_its_segments() {
     assert!(store.needs_maintenance());
     store.merge_all(&newest).unwrap();
     let reader = store.begin().unwrap();
-    for segment in &reader.view(&newest).segments {
+    for segment in reader.view(&newest).segments() {
         let x = segment.columns[3].unwrap();
         for at in 0..segment.segment.rows() {
             let n = segment.segment.get(segment.columns[2].unwrap(), at).unwrap();

@@ -94,10 +94,8 @@ impl Transaction {
 
     /// The table as this transaction sees it.
     pub fn view(&self, table: &Arc<Table>) -> TableView {
-        let hidden = self.0.writes().hidden();
-        TableView::new(table, self.owner(), self.0.guard(), |segment| {
-            hidden.of_segment(table, segment)
-        })
+        let hidden = self.0.writes().hidden().of_table(table);
+        TableView::new(table, self.owner(), self.0.guard(), hidden)
     }
 
     /// The row of a key, projected; `None` if there is none. `key` holds the primary key values in

@@ -36,6 +36,15 @@ impl Prune {
         matches!(self, Prune::All(list) if list.iter().all(Prune::is_open))
     }
 
+    /// Whether it rules out everything.
+    pub fn is_closed(&self) -> bool {
+        match self {
+            Prune::Nothing => true,
+            Prune::All(list) => list.iter().any(Prune::is_closed),
+            _ => false,
+        }
+    }
+
     /// Whether `rows` rows with these zones can hold a matching row. It can if a part of the rows
     /// can, with narrower zones.
     pub fn may_match(&self, rows: usize, zone: &dyn Fn(usize) -> Result<Zone>) -> Result<bool> {

@@ -46,13 +46,13 @@ fn look_up(
     hits.note(spec.schema, &mut names);
     names.into_iter().for_each(|name| context.statistics.note_index(name));
     let mut segments = Vec::new();
-    for (at, segment) in view.segments.iter().enumerate() {
-        let rows = hits.rows(at)?;
-        match rows.is_empty() {
-            true => context.statistics.segments_skipped.add(1),
-            false => segments.push((segment.clone(), rows)),
+    for place in hits.segments() {
+        let rows = hits.rows(place)?;
+        if !rows.is_empty() {
+            segments.push((view.segment(place), rows));
         }
     }
+    context.statistics.segments_skipped.add(view.count().segments - segments.len());
     context.statistics.segments_read.add(segments.len());
     let mut seen = Set::default();
     let mut memory = Vec::new();

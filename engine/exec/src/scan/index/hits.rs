@@ -2,10 +2,11 @@
 
 use nacre_column::Batch;
 use nacre_sql::key_name;
-use nacre_table::{IndexProbe, IndexRun, RowLocator};
+use nacre_table::{IndexProbe, IndexRun, RowLocator, SegmentPlace};
 use nacre_types::hash::Set;
 use nacre_types::invariant::broken;
 use nacre_types::{Result, TableSchema};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Row numbers that can be read and sorted in the time of checking one row.
@@ -16,8 +17,8 @@ pub(in crate::scan) enum Hits {
     /// Found by one index, or by the primary key.
     One {
         index: Option<usize>,
-        /// The runs found in each segment of the view.
-        runs: Vec<Vec<IndexRun>>,
+        /// The runs found, by segment.
+        runs: BTreeMap<SegmentPlace, Vec<IndexRun>>,
         /// Lookups that found rows in memory.
         probes: Vec<IndexProbe>,
         rows: usize,
@@ -29,13 +30,12 @@ pub(in crate::scan) enum Hits {
 }
 
 impl Hits {
-    /// The rows found by distinct ranges of one index in a view of this many segments.
-    pub fn one(index: Option<usize>, mut probes: Vec<IndexProbe>, segments: usize) -> Hits {
+    /// The rows found by distinct ranges of one index.
+    pub fn one(index: Option<usize>, mut probes: Vec<IndexProbe>) -> Hits {
         let rows = probes.iter().map(IndexProbe::len).sum();
-        let mut runs: Vec<Vec<IndexRun>> = Vec::new();
-        runs.resize_with(segments, Vec::new);
+        let mut runs: BTreeMap<SegmentPlace, Vec<IndexRun>> = BTreeMap::new();
         for run in probes.iter_mut().flat_map(|probe| probe.runs.drain(..)) {
-            runs[run.segment].push(run);
+            runs.entry(run.segment).or_default().push(run);
         }
         probes.retain(|probe| probe.memory_rows() > 0);
         Hits::One { index, runs, probes, rows }
@@ -65,15 +65,31 @@ impl Hits {
         }
     }
 
+    /// The runs found by one index in a segment.
+    fn runs_of(runs: &BTreeMap<SegmentPlace, Vec<IndexRun>>, segment: SegmentPlace) -> &[IndexRun] {
+        runs.get(&segment).map_or(&[], Vec::as_slice)
+    }
+
+    /// The segments that may have rows, in scan order.
+    pub fn segments(&self) -> BTreeSet<SegmentPlace> {
+        match self {
+            Hits::One { runs, .. } => runs.keys().copied().collect(),
+            // The others only narrow what the first one found.
+            Hits::All(list) => leader(list).0.segments(),
+            Hits::Any(list) => list.iter().flat_map(Hits::segments).collect(),
+        }
+    }
+
     /// Rows of a segment, ascending.
-    pub fn rows(&self, segment: usize) -> Result<Vec<u32>> {
+    pub fn rows(&self, segment: SegmentPlace) -> Result<Vec<u32>> {
         match self {
             Hits::One { runs, .. } => {
+                let runs = Hits::runs_of(runs, segment);
                 let mut rows = Vec::new();
-                for run in &runs[segment] {
+                for run in runs {
                     rows.extend(run.ascending()?);
                 }
-                if runs[segment].len() > 1 {
+                if runs.len() > 1 {
                     rows.sort_unstable();
                 }
                 debug_assert!(rows.is_sorted(), "rows of a segment ascend");
@@ -103,17 +119,19 @@ impl Hits {
     }
 
     /// Drops rows not found here. May keep some if checking the rows directly is faster.
-    fn narrow(&self, segment: usize, rows: &mut Vec<u32>) -> Result<()> {
-        if let Hits::One { runs, .. } = self
-            && !runs[segment].iter().all(IndexRun::is_ascending)
-            && runs[segment].iter().map(IndexRun::len).sum::<usize>() / READ_ROWS > rows.len()
+    fn narrow(&self, segment: SegmentPlace, rows: &mut Vec<u32>) -> Result<()> {
+        let runs = match self {
+            Hits::One { runs, .. } => Some(Hits::runs_of(runs, segment)),
+            _ => None,
+        };
+        if let Some(runs) = runs
+            && !runs.iter().all(IndexRun::is_ascending)
+            && runs.iter().map(IndexRun::len).sum::<usize>() / READ_ROWS > rows.len()
         {
             return Ok(());
         }
-        if let Hits::One { runs, .. } = self
-            && let [] | [_] = runs[segment].as_slice()
-        {
-            let Some(run) = runs[segment].first() else {
+        if let Some([] | [_]) = runs {
+            let Some(run) = runs.and_then(<[_]>::first) else {
                 rows.clear();
                 return Ok(());
             };

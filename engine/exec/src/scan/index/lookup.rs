@@ -91,7 +91,10 @@ impl<'a, 'c> Lookup<'a, 'c> {
     pub fn probe(&self, index: Option<usize>, ranges: Vec<KeyRange>) -> Result<Option<Hits>> {
         let id = index.map(|at| self.schema.indexes[at].id);
         // Segments without an index part would be scanned once per key.
-        if id.is_some_and(|id| ranges.len() > 1 && self.view.unindexed_rows(id) > 0) {
+        if ranges.len() > 1
+            && let Some(id) = id
+            && self.view.unindexed_rows(id)? > 0
+        {
             return Ok(None);
         }
         let mut probes: Vec<IndexProbe> = Vec::with_capacity(ranges.len());
@@ -111,7 +114,7 @@ impl<'a, 'c> Lookup<'a, 'c> {
             }
             probes.push(probe);
         }
-        Ok(Some(Hits::one(index, probes, self.view.segments.len())))
+        Ok(Some(Hits::one(index, probes)))
     }
 
     /// The value, unless it is out of the column's range.

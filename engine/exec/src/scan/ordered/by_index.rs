@@ -18,7 +18,8 @@ use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_sql::plan::SortKey;
 use nacre_sql::{IndexAccess, KeyOrder, index_keys};
-use nacre_table::{IndexProbe, TableView};
+use nacre_table::{IndexProbe, SegmentPlace, SegmentView, TableView};
+use nacre_types::hash::Map;
 use nacre_types::{DataType, Result, key, limits};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -39,6 +40,8 @@ pub(in crate::scan) struct ByIndex {
     types: Vec<DataType>,
     descending: bool,
     view: TableView,
+    /// The segments that rows were fetched from.
+    opened: Map<SegmentPlace, SegmentView>,
     filters: Vec<Expr>,
     projection: Vec<usize>,
     /// Rows that passed, in order.
@@ -82,7 +85,7 @@ struct Run {
 
 /// The next row in order: a row of a segment, or a row in memory that a probe found.
 enum Candidate {
-    Segment { segment: usize, row: u32 },
+    Segment { segment: SegmentPlace, row: u32 },
     Memory { probe: usize, at: usize },
 }
 
@@ -113,7 +116,7 @@ pub(in crate::scan) fn build(
     else {
         return Ok(None);
     };
-    if view.unindexed_rows(of_index.id) > 0 {
+    if view.unindexed_rows(of_index.id)? > 0 {
         return Ok(None);
     }
     let keys = index_keys(schema, projection, filters, request.index);
@@ -144,7 +147,8 @@ pub(in crate::scan) fn build(
         columns,
         types: positions.iter().map(|at| schema.columns[*at].data_type).collect(),
         descending: order.descending,
-        view: view.share(),
+        view: view.clone(),
+        opened: Map::default(),
         filters: filters.to_vec(),
         projection: projection.to_vec(),
         rows: RowBuffer::new(&row_types),
@@ -252,7 +256,7 @@ impl ByIndex {
         let mut picked = RowBuffer::new(&self.row_types);
         // The ranks, in order, of the rows in `picked`.
         let mut ranks: Vec<usize> = Vec::new();
-        let mut by_segment: Vec<(usize, u32, usize)> = Vec::new();
+        let mut by_segment: Vec<(SegmentPlace, u32, usize)> = Vec::new();
         for (rank, place) in places.iter().enumerate() {
             match place {
                 Candidate::Segment { segment, row } => by_segment.push((*segment, *row, rank)),
@@ -271,7 +275,8 @@ impl ByIndex {
         by_segment.sort_unstable();
         for of_one in by_segment.chunk_by(|a, b| a.0 == b.0) {
             let rows = of_one.iter().map(|(_, row, _)| *row).collect();
-            let view = &self.view.segments[of_one[0].0];
+            let place = of_one[0].0;
+            let view = self.opened.entry(place).or_insert_with(|| self.view.segment(place));
             let Some((batch, Origin::SegmentRows { rows, .. })) =
                 self.reader.read_found(view, rows, context)?
             else {

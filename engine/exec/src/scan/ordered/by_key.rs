@@ -75,9 +75,9 @@ pub(in crate::scan) fn build(
     let mut heads = BinaryHeap::new();
     let mut bounds = Vec::new();
     let chosen = Statistics::default();
-    let chooser = RowSource::new(spec, view.share(), Locators::Leave, context);
+    let chooser = RowSource::new(spec, view, Locators::Leave, context);
     let choosing = Context { statistics: &chosen, ..*context };
-    for morsel in chooser.morsels(view, usize::MAX, &choosing)? {
+    for morsel in chooser.morsels(usize::MAX, &choosing)? {
         let mut source = RowSource::of_morsel(spec, &morsel, context);
         source
             .start_small(limit.map_or(limits::VECTOR_ROWS, |rows| (rows as usize).max(FIRST_ROWS)));

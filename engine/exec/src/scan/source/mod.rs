@@ -5,6 +5,7 @@ mod bounds;
 mod columns;
 mod origin;
 mod reader;
+mod unread;
 
 pub(in crate::scan) use origin::Origin;
 pub(in crate::scan) use reader::SegmentReader;
@@ -20,6 +21,7 @@ use nacre_column::Batch;
 use nacre_table::{MemoryScan, RowLocator, Segment, SegmentView, Span, TableView};
 use nacre_types::plant::{self, Bug};
 use nacre_types::{Result, Value, limits};
+use unread::Unread;
 
 /// Whether to create locators for rows in memory. Those of segments follow from row numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,7 +56,7 @@ pub(in crate::scan) struct RowSource {
     counts_only: bool,
     /// Counted segment rows not returned yet.
     counted: u64,
-    segments: std::vec::IntoIter<SegmentView>,
+    unread: Option<Unread>,
     current: Option<Current>,
     memory: Option<MemoryScan>,
     /// Rows that indexes found in segments not read yet, in reverse order of reading.
@@ -80,7 +82,7 @@ impl RowSource {
         let counts_only = spec.projection.is_empty() && spec.filters.is_empty() && !makes;
         RowSource {
             memory: Some(view.memory(spec.projection, makes)),
-            segments: view.segments.into_iter(),
+            unread: Some(Unread::new(view)),
             counts_only,
             ..RowSource::without_rows(spec, context)
         }
@@ -109,7 +111,7 @@ impl RowSource {
             counts_only: false,
             counted: 0,
             memory: None,
-            segments: Vec::new().into_iter(),
+            unread: None,
             current: None,
             found: Vec::new(),
             found_memory: Vec::new().into_iter(),
@@ -132,7 +134,7 @@ impl RowSource {
     /// Reads only rows found by indexes. Must be called before the first row is read.
     pub fn read_only(&mut self, found: Found) {
         debug_assert!(self.current.is_none(), "no segment has been opened");
-        self.segments = Vec::new().into_iter();
+        self.unread = None;
         self.found = found.segments.into_iter().rev().collect();
         self.found_memory = found.memory.into_iter();
         self.memory = None;
@@ -168,23 +170,21 @@ impl RowSource {
     }
 
     /// Divides the input into morsels of about `rows` rows, in scan order.
-    pub fn morsels(
-        self,
-        view: TableView,
-        rows: usize,
-        context: &Context<'_>,
-    ) -> Result<Vec<Morsel>> {
+    pub fn morsels(mut self, rows: usize, context: &Context<'_>) -> Result<Vec<Morsel>> {
         let at_once = rows.div_ceil(limits::BLOCK_ROWS).max(1);
         let mut morsels = Vec::new();
-        for segment in &view.segments {
-            let Some(mut current) = self.open(segment, context)? else { continue };
+        let Some(mut unread) = self.unread.take() else { return Ok(morsels) };
+        while let Some(segment) = unread.peek(self.reader.columns(), &self.prune, context)? {
+            let current = self.open(&segment, context)?;
+            unread.advance();
+            let Some(mut current) = current else { continue };
             current.blocks.reverse();
             let cut = current.blocks.chunks(at_once);
             morsels.extend(
                 cut.map(|blocks| Morsel::Blocks { view: segment.clone(), blocks: blocks.to_vec() }),
             );
         }
-        morsels.extend(view.memories().into_iter().map(Morsel::Memory));
+        morsels.extend(unread.view().memories().into_iter().map(Morsel::Memory));
         Ok(morsels)
     }
 
@@ -215,24 +215,27 @@ impl RowSource {
                 self.counted -= rows as u64;
                 return Ok(Some((Batch::new(Vec::new(), rows), Origin::Memory(Vec::new()))));
             }
-            match self.segments.as_slice().first() {
-                Some(view) if self.counts_only => {
-                    let rows = view.segment.rows() as u64;
-                    let deleted = view.deleted.as_ref().map_or(0, |rows| rows.len());
-                    debug_assert!(deleted <= rows, "{deleted} of {rows} rows are deleted");
-                    self.counted = rows.saturating_sub(deleted);
-                    context.statistics.segments_read.add(1);
-                    self.segments.next();
-                }
-                Some(view) => {
-                    self.current = context.counted(|context| self.open(view, context))?;
-                    self.segments.next();
-                }
-                None => match self.next_found(context)? {
+            let next = match &mut self.unread {
+                Some(unread) => unread.peek(self.reader.columns(), &self.prune, context)?,
+                None => None,
+            };
+            let Some(view) = next else {
+                match self.next_found(context)? {
                     None => return self.next_memory(context),
                     found => return Ok(found),
-                },
+                }
+            };
+            if self.counts_only {
+                let rows = view.segment.rows() as u64;
+                let deleted = view.deleted.as_ref().map_or(0, |rows| rows.len());
+                debug_assert!(deleted <= rows, "{deleted} of {rows} rows are deleted");
+                self.counted = rows.saturating_sub(deleted);
+                context.statistics.segments_read.add(1);
+            } else {
+                self.current = context.counted(|context| self.open(&view, context))?;
             }
+            // Only once the segment is opened: bytes of it may be absent.
+            self.unread.iter_mut().for_each(Unread::advance);
         }
     }
 

@@ -67,7 +67,7 @@ fn named(files: &MemoryStore) -> Vec<String> {
 fn read_all(store: &Arc<Store>) -> nacre_types::Result<()> {
     let table = store.table("t").expect("the table");
     let view = store.begin()?.view(&table);
-    for SegmentView { segment, columns, .. } in &view.segments {
+    for SegmentView { segment, columns, .. } in view.segments() {
         for column in columns.iter().flatten() {
             segment.decode(*column, 0, segment.rows())?;
         }

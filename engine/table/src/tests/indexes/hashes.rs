@@ -119,8 +119,9 @@ fn tables_cover_all_big_segments_and_are_few() {
     assert_eq!(by_n.map(|table| table.len()).sum::<usize>(), 210);
     assert!(!store.needs_maintenance());
     let (t, table) = (store.begin().unwrap(), store.table("t").unwrap());
-    let probe = t.view(&table).probe_index(0, &KeyRange::equal(vec![Value::Int(7)])).unwrap();
-    assert_eq!((probe.segments_skipped, probe.runs.len(), probe.segments_read), (20, 1, 0));
+    let view = t.view(&table);
+    let probe = view.probe_index(0, &KeyRange::equal(vec![Value::Int(7)])).unwrap();
+    assert_eq!((view.count().segments, probe.runs.len(), probe.segments_read), (21, 1, 0));
     assert_eq!(probe.tables_probed, list.tables_of(KeySet::Index(0)).count());
     assert!(t.view(&table).probe_key(&[Value::Int(7)]).unwrap().tables_probed > 0);
     look(&store, 2_100);

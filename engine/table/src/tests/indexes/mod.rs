@@ -135,7 +135,7 @@ pub(super) fn find(
         locators.into_iter().enumerate().map(|(at, l)| (Item::of(&rows.row(at)), l)).collect();
     let mut most = found.len();
     for run in &probe.runs {
-        let segment = &view.segments[run.segment];
+        let segment = view.segment(run.segment);
         let mut rows = Vec::new();
         (0..run.len()).step_by(3).for_each(|at| rows.extend(run.in_key_order(at, 3).unwrap()));
         let mut ascending = rows.clone();

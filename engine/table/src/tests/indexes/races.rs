@@ -122,7 +122,7 @@ fn writer(world: &World, thread: u64, rounds: u64) {
 /// All rows of a view, found without an index.
 fn scan(view: &TableView) -> Vec<Item> {
     let mut found = Vec::new();
-    for segment in &view.segments {
+    for segment in view.segments() {
         let is_there =
             |row: &u32| segment.deleted.as_ref().is_none_or(|deleted| !deleted.contains(*row));
         for row in (0..segment.segment.rows() as u32).filter(is_there) {
