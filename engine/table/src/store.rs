@@ -8,7 +8,6 @@ use crate::environment::Environment;
 use crate::load::bulk_load::BulkLoad;
 use crate::load::loaded::OnDuplicate;
 use crate::load::loader::Loader;
-use crate::maintenance::check::run::check;
 use crate::maintenance::context::TaskContext;
 use crate::maintenance::memory;
 use crate::maintenance::pressure::{Admission, Asking};
@@ -413,9 +412,9 @@ impl Store {
     }
 
     /// Verifies every checksum, every zone map, the order of segments, the delete bitmaps, that
-    /// each key is stored in one place only, and every index against the rows. Returns the
-    /// violations, one sentence each.
+    /// each key is stored in one place only, every index against the rows, and that background work
+    /// is planned. Returns the violations, one sentence each.
     pub fn check(&self) -> Result<Vec<String>> {
-        Ok(self.environment.waiting(|| check(self.scheduler.context())))
+        Ok(self.environment.waiting(|| self.scheduler.check()))
     }
 }

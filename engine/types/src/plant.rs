@@ -55,10 +55,12 @@ pub enum Bug {
     LostOpen,
     /// A scan that met absent bytes leaves out the rest of its segment.
     LostResidency,
+    /// Background work that a change has made due is not put on the agenda.
+    LostWork,
 }
 
 /// All bugs with their names on the command line.
-pub const BUGS: [(&str, Bug); 23] = [
+pub const BUGS: [(&str, Bug); 24] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
     ("stale-bitmap", Bug::StaleBitmap),
@@ -82,6 +84,7 @@ pub const BUGS: [(&str, Bug); 23] = [
     ("kept-rows", Bug::KeptRows),
     ("lost-open", Bug::LostOpen),
     ("lost-residency", Bug::LostResidency),
+    ("lost-work", Bug::LostWork),
 ];
 
 /// Whether a bug is planted.

@@ -37,6 +37,7 @@ fn every_planted_bug_is_found() {
         "kept-rows",
         "lost-open",
         "lost-residency",
+        "lost-work",
     ] {
         plant(bug).unwrap();
         let found = (1..=SEEDS).find(|seed| run(&plan(*seed), false).failure.is_some());

@@ -12,7 +12,7 @@ use nacre_host::Clock;
 use nacre_log::{Log, Lsn};
 use nacre_types::{Error, Result, Timestamp, invariant};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// The log, the commit lock and the order of commits.
 pub(crate) struct Commits {
@@ -132,6 +132,16 @@ impl Commits {
             self.snapshots.visible()
         );
         CommitTurn { commits: self, last }
+    }
+
+    /// Takes the commit lock unless a commit is in progress.
+    pub fn try_lock(&self) -> Option<CommitTurn<'_>> {
+        let last = match self.last.try_lock() {
+            Ok(last) => last,
+            Err(TryLockError::Poisoned(panicked)) => panicked.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(CommitTurn { commits: self, last })
     }
 
     /// Waits until no commit is in progress, and returns the last one. A committer that lists a

@@ -15,7 +15,7 @@ use crate::index::directory::Directory;
 use crate::index::hash::reader::{KeyPlace, SegmentKeys, TableReader};
 use crate::index::hash::table::{HASH, HashTable, file_builder};
 use crate::maintenance::context::{Progress, TaskContext};
-use crate::record::{self, Description, KeySet};
+use crate::record::{self, Description, KeySet, Place};
 use crate::segments::files::NewFiles;
 use crate::segments::names::FileKind;
 use crate::segments::state::SegmentState;
@@ -89,23 +89,42 @@ pub(crate) fn start(
     Ok(None)
 }
 
-/// The next task for one set of keys.
-fn next(context: &TaskContext, build: HashBuild, list: &SegmentList) -> Result<Option<HashBuild>> {
-    let tables: Vec<Arc<HashTable>> = list.tables_of(build.keys).cloned().collect();
-    let current: Set<u64> =
-        list.iter().filter(|state| state.is_current()).map(|state| state.id()).collect();
+/// The segments of a list that no commit has dropped.
+fn current_of(list: &SegmentList) -> Set<u64> {
+    list.iter().filter(|state| state.is_current()).map(|state| state.id()).collect()
+}
+
+/// Tables of one set of keys to replace by one: half of the segments of one are gone, or enough of
+/// them have about the same size.
+fn to_merge(tables: &[Arc<HashTable>], current: &Set<u64>) -> Option<Vec<Arc<HashTable>>> {
     let live =
         |table: &HashTable| table.segments().iter().filter(|id| current.contains(id)).count();
     if let Some(dead) = tables.iter().find(|table| live(table) * 2 <= table.segments().len()) {
-        return Ok(Some(build.of_tables(vec![dead.clone()], &current)));
+        return Some(vec![dead.clone()]);
     }
     let class = |table: &HashTable| (table.len() / limits::BLOCK_ROWS).max(1).ilog2() / 2;
-    for table in &tables {
-        let members: Vec<_> =
-            tables.iter().filter(|other| class(other) == class(table)).cloned().collect();
-        if members.len() >= FAN_IN {
-            return Ok(Some(build.of_tables(members, &current)));
-        }
+    let alike = |table: &Arc<HashTable>| -> Vec<_> {
+        tables.iter().filter(|other| class(other) == class(table)).cloned().collect()
+    };
+    tables.iter().map(alike).find(|members| members.len() >= FAN_IN)
+}
+
+/// Whether hash tables of a partition are to be merged. Reads no files.
+pub(crate) fn has_tables_to_merge(table: &Table, list: &SegmentList) -> bool {
+    let current = current_of(list);
+    let sets = table.indexes().iter().map(|index| KeySet::Index(index.id()));
+    std::iter::once(KeySet::Primary).chain(sets).any(|keys| {
+        let tables: Vec<Arc<HashTable>> = list.tables_of(keys).cloned().collect();
+        to_merge(&tables, &current).is_some()
+    })
+}
+
+/// The next task for one set of keys.
+fn next(context: &TaskContext, build: HashBuild, list: &SegmentList) -> Result<Option<HashBuild>> {
+    let tables: Vec<Arc<HashTable>> = list.tables_of(build.keys).cloned().collect();
+    let current = current_of(list);
+    if let Some(old) = to_merge(&tables, &current) {
+        return Ok(Some(build.of_tables(old, &current)));
     }
     // Segments that are not visible yet must wait: their commit may still fail.
     let visible = context.snapshots().visible();
@@ -186,6 +205,11 @@ impl HashBuild {
 
     fn partition(&self) -> &Partition {
         self.table.partition(self.partition)
+    }
+
+    /// The partition of its segments.
+    pub fn place(&self) -> Place {
+        self.table.place(self.partition())
     }
 
     /// Does a bounded amount of work. After an error the build must be abandoned.

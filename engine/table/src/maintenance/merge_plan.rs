@@ -105,6 +105,29 @@ impl Goals {
         })
     }
 
+    /// Whether there is a next slice in a partition that can begin: see [`Goals::next`].
+    pub fn has_next(
+        &self,
+        place: Place,
+        list: &SegmentList,
+        runs: &[Arc<Run>],
+        options: &StoreOptions,
+    ) -> bool {
+        let goals = self.0.get(&place).map_or(&[][..], Vec::as_slice);
+        let left = |goal: &Goal| {
+            let sources =
+                || goal.sources.iter().chain(&goal.waiting).filter_map(|run| list.run(*run));
+            sources().next().is_some() && !sources().any(|run| run.has_claims())
+        };
+        if !goals.is_empty() {
+            return goals.iter().all(left);
+        }
+        let is_dead =
+            |(run, at): (&Run, usize)| run.states()[at].is_mostly_deleted() && run.is_apart(at);
+        runs.iter().any(|run| (0..run.states().len()).any(|at| is_dead((run, at))))
+            || new_goal(&runs.iter().collect::<Vec<_>>(), None, options).is_some()
+    }
+
     /// Plans to merge these runs of a partition into one, unless that is done.
     pub fn merge_all(&mut self, place: Place, runs: &[Arc<Run>], options: &StoreOptions) {
         if let [only] = runs

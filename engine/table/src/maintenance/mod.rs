@@ -4,6 +4,7 @@
 pub(crate) mod check;
 pub(crate) mod collect;
 pub(crate) mod context;
+mod failed;
 pub(crate) mod flush;
 mod flush_order;
 pub(crate) mod hash_build;

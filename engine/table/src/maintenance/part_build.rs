@@ -7,7 +7,7 @@
 use crate::index::definition::Index;
 use crate::index::lookup::block_columns;
 use crate::maintenance::context::{Progress, TaskContext};
-use crate::record::{self, Description, NewPart};
+use crate::record::{self, Description, NewPart, Place};
 use crate::segments::files::NewFiles;
 use crate::segments::names::FileKind;
 use crate::segments::part::parts_of;
@@ -83,6 +83,11 @@ impl PartBuild {
     /// The part being built.
     pub fn part(&self) -> PartId {
         PartId::new(&self.table, &self.state, self.index)
+    }
+
+    /// The partition of its segment.
+    pub fn place(&self) -> Place {
+        self.table.place(self.table.partition(self.partition))
     }
 
     fn new(

@@ -7,7 +7,7 @@
 //! room. It is refused only if no flush can make any.
 
 use crate::maintenance::context::TaskContext;
-use crate::table::partition::Partition;
+use crate::record::Place;
 use crate::table::version::Table;
 use nacre_types::plant::{self, Bug};
 use nacre_types::walked::{self, Path};
@@ -52,19 +52,34 @@ pub(crate) struct Pressure {
     has_failed: AtomicBool,
 }
 
-/// A partition of a table.
-type Place<'t> = (&'t Arc<Table>, &'t Partition);
+/// A partition of a table, by its number.
+type Filled = (Arc<Table>, u32);
 
-/// Counts the rowstores of these tables. Returns the partition with the most unflushed bytes, if it
-/// has any, and those bytes of all partitions together.
-fn count(tables: &[Arc<Table>]) -> (usize, Option<Place<'_>>) {
+/// Partitions with rows in memory.
+fn filled(context: &TaskContext) -> Vec<Filled> {
+    let catalog = context.catalog();
+    let known = |place: Place| {
+        let found = catalog.at_place(place);
+        if found.is_none() {
+            catalog.agenda().set_filled(place, false);
+        }
+        found
+    };
+    catalog.agenda().filled().into_iter().filter_map(known).collect()
+}
+
+/// Counts these rowstores. Returns the partition with the most unflushed bytes, if it has any, and
+/// those bytes of all partitions together.
+fn count(filled: &[Filled]) -> (usize, Option<&Filled>) {
     let (mut unflushed, mut most, mut fullest) = (0, 0, None);
-    for (table, partition) in places(tables) {
+    for one in filled {
+        let (table, number) = one;
+        let partition = table.partition(*number);
         table.recount(partition);
         let bytes = partition.unflushed(table.entry_bytes(partition));
         unflushed += bytes;
         if bytes > most {
-            (most, fullest) = (bytes, Some((table, partition)));
+            (most, fullest) = (bytes, Some(one));
         }
     }
     debug_assert!(
@@ -74,31 +89,28 @@ fn count(tables: &[Arc<Table>]) -> (usize, Option<Place<'_>>) {
     (unflushed, fullest)
 }
 
-fn places(tables: &[Arc<Table>]) -> impl Iterator<Item = Place<'_>> {
-    tables.iter().flat_map(|table| table.partitions().iter().map(move |p| (table, p)))
-}
-
 /// The partition to flush because all rowstores together exceed their soft limit: the one with the
 /// most rows that no flush has seen, otherwise one whose rows the last flush left for a snapshot
-/// that has ended since. Visits tables only above the soft limit.
+/// that has ended since. Visits partitions only above the soft limit, and only those with rows.
 pub(crate) fn relief(context: &TaskContext) -> Option<(Arc<Table>, u32)> {
     let (agenda, soft) = (context.catalog().agenda(), context.options().soft_rowstore_bytes());
     if agenda.held() <= soft {
         return None;
     }
-    let tables = context.catalog().tables();
-    let (unflushed, fullest) = count(&tables);
+    let filled = filled(context);
+    let (unflushed, fullest) = count(&filled);
     if agenda.held() <= soft || plant::is(Bug::KeptRows) && unflushed <= soft {
         return None;
     }
     let oldest = context.snapshots().oldest();
     let left = || {
-        let left = places(&tables)
-            .filter(|(t, partition)| partition.wants_flush(0, t.entry_bytes(partition), || oldest));
-        left.max_by_key(|(_, partition)| partition.rowstore_size().1)
+        let left = filled.iter().filter(|(table, number)| {
+            let partition = table.partition(*number);
+            partition.wants_flush(0, table.entry_bytes(partition), || oldest)
+        });
+        left.max_by_key(|(table, number)| table.partition(*number).rowstore_size().1)
     };
-    let chosen = if unflushed > soft / WORTH_FLUSHING { fullest } else { left() };
-    chosen.map(|(table, partition)| (table.clone(), partition.number()))
+    if unflushed > soft / WORTH_FLUSHING { fullest.cloned() } else { left().cloned() }
 }
 
 impl Pressure {
@@ -138,7 +150,7 @@ impl Pressure {
             return Ok(Admission::Full(LONGEST_DELAY_NS));
         }
         // A flush may have ended since they were counted.
-        count(&context.catalog().tables());
+        count(&filled(context));
         let held = agenda.held();
         match held < limit {
             true => Ok(Admission::Delayed(LONGEST_DELAY_NS)),

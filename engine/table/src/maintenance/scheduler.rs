@@ -1,13 +1,15 @@
 //! Runs background work one step at a time, choosing what is due next. The tasks themselves are in
 //! the neighbouring files.
 
+use crate::maintenance::check::{self, agenda::Ongoing};
 use crate::maintenance::collect::collect;
 use crate::maintenance::context::{Progress, TaskContext};
+use crate::maintenance::failed::Failed;
 use crate::maintenance::flush::{Flush, flush_table};
 use crate::maintenance::hash_build::{self, HashBuild};
 use crate::maintenance::merge::Merge;
 use crate::maintenance::merge_plan::Goals;
-use crate::maintenance::part_build::{self, PartBuild, PartId};
+use crate::maintenance::part_build::{self, PartBuild};
 use crate::maintenance::pressure::{self, Admission, Asking, Pressure};
 use crate::maintenance::snapshot::SnapshotWrite;
 use crate::record::Place;
@@ -50,8 +52,7 @@ pub(crate) struct Tasks {
     goals: Goals,
     part: Option<PartBuild>,
     hash: Option<HashBuild>,
-    /// Parts whose build failed. They are retried after other work has been done.
-    failed: Set<PartId>,
+    failed: Failed,
 }
 
 type Urgent = fn(&Scheduler, &mut Tasks) -> Result<bool>;
@@ -129,7 +130,7 @@ impl Scheduler {
         let urgent = self.do_urgent(tasks);
         match &urgent {
             Ok(true) => {
-                tasks.failed.clear();
+                tasks.failed.retry(self.context.catalog());
                 return Ok(true);
             }
             Err(_) if self.context.commits().log().check_usable().is_err() => return urgent,
@@ -267,13 +268,17 @@ impl Scheduler {
             let due = self.context.catalog().with_work(Work::IndexParts);
             tasks.part = due.iter().find_map(|(table, number)| {
                 let partition = table.partition(*number);
-                part_build::start(&self.context, table, partition, &tasks.failed)
+                part_build::start(&self.context, table, partition, tasks.failed.parts())
             });
         }
         if tasks.merge.is_none() && tasks.part.is_none() && tasks.hash.is_none() {
             for (table, number) in self.context.catalog().with_work(Work::HashTables) {
                 let partition = table.partition(number);
-                tasks.hash = hash_build::start(&self.context, &table, partition)?;
+                let started = hash_build::start(&self.context, &table, partition);
+                if started.is_err() {
+                    tasks.failed.add(Work::HashTables, table.place(partition));
+                }
+                tasks.hash = started?;
                 if tasks.hash.is_some() {
                     break;
                 }
@@ -288,7 +293,11 @@ impl Scheduler {
             if !partition.take_need(Work::Merge) {
                 continue;
             }
-            if let Some(merge) = self.next_slice(tasks, &table, partition)? {
+            let slice = self.next_slice(tasks, &table, partition);
+            if slice.is_err() {
+                tasks.failed.add(Work::Merge, table.place(partition));
+            }
+            if let Some(merge) = slice? {
                 return Ok(Some(merge));
             }
         }
@@ -367,11 +376,11 @@ impl Scheduler {
                 }
             }
             Err(error) => {
-                // A failed merge is not retried until its partition changes.
                 if let Some(mut merge) = tasks.merge.take() {
+                    tasks.failed.add(Work::Merge, merge.place());
                     merge.abandon(&self.context);
                 } else if let Some(part) = &tasks.part {
-                    tasks.failed.insert(part.part());
+                    tasks.failed.add_part(part.part(), part.place());
                 }
                 self.abandon_builds(tasks);
                 return Err(error);
@@ -453,6 +462,30 @@ impl Scheduler {
         );
         let mut tasks = self.lock();
         self.abandon(&mut tasks);
+    }
+
+    /// Verifies everything that is stored, and the agenda unless other work is in progress, which
+    /// changes it. Returns the violations, one sentence each.
+    pub fn check(&self) -> Vec<String> {
+        let mut findings = check::run::check(&self.context);
+        // Not waited for: a step, or a commit, may wait for the caller of this one.
+        let Ok(tasks) = self.tasks.try_lock() else { return findings };
+        let Some(_turn) = self.context.commits().try_lock() else { return findings };
+        let Tasks { merge, part, hash, failed, .. } = &*tasks;
+        let in_progress = [
+            merge.as_ref().map(|merge| (Work::Merge, merge.place())),
+            part.as_ref().map(|part| (Work::IndexParts, part.place())),
+            hash.as_ref().map(|hash| (Work::HashTables, hash.place())),
+        ];
+        let has_merge = |place, table: &Arc<Table>, partition: &Partition| {
+            let list = partition.segments();
+            let runs = self.mergeable(&tasks, place, &list);
+            table.is_newest() && tasks.goals.has_next(place, &list, &runs, self.context.options())
+        };
+        let tasks = in_progress.into_iter().flatten().collect();
+        let ongoing = Ongoing { tasks, failed, has_merge: &has_merge };
+        findings.extend(check::agenda::check(&self.context, &ongoing));
+        findings
     }
 
     /// Abandons the tasks in progress. They are started again later.

@@ -353,6 +353,12 @@ impl SegmentState {
         deletes.fold(oldest);
     }
 
+    /// Whether some snapshot may distinguish its deletes.
+    pub(crate) fn has_deltas(&self) -> bool {
+        self.has_deletes.load(Ordering::Acquire)
+            && self.deletes.read().unwrap_or_else(PoisonError::into_inner).has_deltas()
+    }
+
     /// Folds deltas that no snapshot distinguishes any more. Returns whether some are left.
     pub(crate) fn fold(&self, oldest: Timestamp) -> bool {
         if !self.has_deletes.load(Ordering::Acquire) {

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Kinds of background work in a partition. A flag is set when a change may create work, and
 /// cleared by the scheduler before it looks for the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Work {
     /// The segments changed and may be worth merging.
     Merge,
@@ -24,6 +24,10 @@ pub(crate) enum Work {
     /// Delete bitmaps have deltas, which can be folded once no snapshot distinguishes them.
     Deltas,
 }
+
+/// All kinds of work.
+pub(crate) const WORKS_ALL: [Work; WORKS] =
+    [Work::Merge, Work::IndexParts, Work::HashTables, Work::Deltas];
 
 /// Number of kinds of work.
 pub(crate) const WORKS: usize = 4;
@@ -36,6 +40,8 @@ pub(crate) struct Agenda {
     works: [Places; WORKS],
     /// Partitions whose rowstores exceeded their share of `flush_bytes` when they were last counted.
     large: Places,
+    /// Partitions whose rowstores were not empty when they were last counted.
+    filled: Places,
     /// Tables with older versions.
     altered: Mutex<BTreeSet<TableId>>,
     /// Bytes of all rowstores.
@@ -57,6 +63,10 @@ impl Places {
         changed
     }
 
+    fn has(&self, place: Place) -> bool {
+        locked(&self.all).contains(&place)
+    }
+
     fn list(&self) -> Vec<Place> {
         match self.count.load(Ordering::Acquire) {
             0 => Vec::new(),
@@ -72,6 +82,7 @@ impl Agenda {
             flush_bytes,
             works: Default::default(),
             large: Places::default(),
+            filled: Places::default(),
             altered: Mutex::default(),
             held: AtomicUsize::new(0),
         }
@@ -85,6 +96,21 @@ impl Agenda {
     /// Removes a partition that is gone, or whose work the caller looks for now.
     pub fn remove(&self, work: Work, place: Place) {
         self.works[work as usize].change(|all| all.remove(&place));
+    }
+
+    /// Whether a partition is noted for work of a kind.
+    pub fn has(&self, work: Work, place: Place) -> bool {
+        self.works[work as usize].has(place)
+    }
+
+    /// Whether a rowstore is noted as large.
+    pub fn is_large(&self, place: Place) -> bool {
+        self.large.has(place)
+    }
+
+    /// Partitions with rows in memory, ascending.
+    pub fn filled(&self) -> Vec<Place> {
+        self.filled.list()
     }
 
     /// Partitions that may need work of a kind, ascending.
@@ -104,6 +130,14 @@ impl Agenda {
     pub fn flush_bytes_of(&self, partitions: u64) -> usize {
         debug_assert!(partitions > 0, "a table without partitions");
         self.flush_bytes / usize::try_from(partitions).unwrap_or(usize::MAX).max(1)
+    }
+
+    /// Notes whether a rowstore has rows.
+    pub fn set_filled(&self, place: Place, is_filled: bool) {
+        self.filled.change(|all| match is_filled {
+            true => all.insert(place),
+            false => all.remove(&place),
+        });
     }
 
     /// Replaces the bytes of a rowstore in the sum.

@@ -16,6 +16,7 @@ use crate::visits;
 use nacre_rowstore::{Key, Node, Rowstore};
 use nacre_segment::{Segment, SegmentBuilder};
 use nacre_types::hash::Set;
+use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, Result, Timestamp, Value, invariant, limits};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -214,12 +215,21 @@ impl Partition {
         }
     }
 
+    /// Bytes of its rowstore that the agenda counts.
+    pub(crate) fn counted(&self) -> usize {
+        *self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The lock spans all of it: once a thread has counted its writes, the sum has them.
     fn set_counted(&self, count: impl FnOnce() -> usize) {
-        if let Some((agenda, _)) = self.agenda.get() {
+        if let Some((agenda, place)) = self.agenda.get() {
             let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
             let now = count();
             agenda.count(*counted, now);
+            // A partition that took the place of this one may have rows.
+            if (*counted == 0) != (now == 0) && !self.is_gone.load(Ordering::SeqCst) {
+                agenda.set_filled(*place, now > 0);
+            }
             *counted = now;
         }
     }
@@ -233,6 +243,7 @@ impl Partition {
     pub(crate) fn consider(&self, work: Work) {
         if !self.work[work as usize].swap(true, Ordering::AcqRel)
             && let Some((agenda, place)) = self.agenda.get()
+            && !plant::is(Bug::LostWork)
         {
             agenda.add(work, *place);
         }

@@ -7,6 +7,7 @@ mod beside;
 mod cache;
 mod costs;
 mod failed_syncs;
+mod failed_work;
 mod flushes;
 mod follow;
 mod forged;

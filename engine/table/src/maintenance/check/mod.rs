@@ -1,6 +1,7 @@
 //! `check`: reads everything and verifies the invariants. It reports violations and repairs
 //! nothing.
 
+pub(crate) mod agenda;
 mod findings;
 mod hashes;
 mod indexes;
