@@ -63,6 +63,7 @@ pub use environment::Environment;
 pub use index::range::KeyRange;
 pub use layout::columns::hidden_column;
 pub use load::bulk_load::{BulkLoad, LoadStep};
+pub use load::bulk_update::BulkUpdate;
 pub use load::loaded::OnDuplicate;
 pub use maintenance::pressure::{Admission, Asking};
 pub use nacre_host::fetched::Fetched;

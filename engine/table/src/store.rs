@@ -6,6 +6,7 @@ use crate::catalog::{indexes, tables, views};
 use crate::commit::commits::Commits;
 use crate::environment::Environment;
 use crate::load::bulk_load::BulkLoad;
+use crate::load::bulk_update::BulkUpdate;
 use crate::load::loaded::OnDuplicate;
 use crate::load::loader::Loader;
 use crate::maintenance::context::TaskContext;
@@ -350,7 +351,18 @@ impl Store {
         BulkLoad::create_table(&self.loader, schema)
     }
 
-    /// The number of rows from which on a statement deletes them together.
+    /// Starts an update of many rows of segments. `rekeys` if a row may get another primary key,
+    /// unique value or partition.
+    pub fn bulk_update(
+        &self,
+        transaction: &Transaction,
+        table: &Arc<Table>,
+        rekeys: bool,
+    ) -> BulkUpdate {
+        BulkUpdate::new(&self.loader, table, rekeys, transaction.own_segments())
+    }
+
+    /// The number of rows from which on a statement updates or deletes them together.
     pub fn bulk_rows(&self) -> usize {
         self.loader.options().bulk_rows
     }

@@ -34,6 +34,10 @@ pub enum Path {
     ManyDeleted,
     /// A row that is deleted together with others has left its segment.
     ManyFollowed,
+    /// An update of many rows writes files.
+    ManyUpdated,
+    /// The new keys of such an update are compared.
+    ManyRekeyed,
     /// A transaction that deletes rows together commits.
     ManyCommitted,
     /// A write waits because the rowstores are nearly full.
@@ -43,7 +47,7 @@ pub enum Path {
 }
 
 /// All paths with their names.
-pub const PATHS: [(&str, Path); 16] = [
+pub const PATHS: [(&str, Path); 18] = [
     ("session", Path::Session),
     ("load", Path::Load),
     ("load-round", Path::LoadRound),
@@ -57,6 +61,8 @@ pub const PATHS: [(&str, Path); 16] = [
     ("build", Path::Build),
     ("many-deleted", Path::ManyDeleted),
     ("many-followed", Path::ManyFollowed),
+    ("many-updated", Path::ManyUpdated),
+    ("many-rekeyed", Path::ManyRekeyed),
     ("many-committed", Path::ManyCommitted),
     ("write-delayed", Path::WriteDelayed),
     ("write-refused", Path::WriteRefused),

@@ -8,7 +8,7 @@ use crate::layout::constraints::check_row_length;
 use crate::load::inside;
 use crate::load::loaded::{Load, Loaded, OnDuplicate, held_by_another};
 use crate::load::loader::Loader;
-use crate::load::pending::Pending;
+use crate::load::pending::{self, Pending};
 use crate::load::publish::{self, Ownership, Publication, Round};
 use crate::load::write::Target;
 use crate::table::sharding::Share;
@@ -19,9 +19,6 @@ use nacre_rowstore::{Blocker, Owner};
 use nacre_types::walked::{self, Path};
 use nacre_types::{DataType, Error, Result, TableSchema, invariant};
 use std::sync::Arc;
-
-/// A load into several partitions keeps at most this many segments' worth of rows in memory.
-const PENDING_SEGMENTS: usize = 2;
 
 /// A load under way. Dropping it leaves the table as it was.
 pub struct BulkLoad {
@@ -130,24 +127,16 @@ impl BulkLoad {
         };
         for Share { partition, batch } in shares {
             self.pending[partition as usize].add(batch);
-            while self.next_number.is_none() && self.is_full(partition) {
-                self.write_pending(partition)?;
-            }
         }
-        // If many partitions fill at the same pace, they must not each hold a segment in memory.
-        loop {
-            let sum = |of: &dyn Fn(&Pending) -> usize| {
-                self.pending.iter().map(of).sum::<usize>() / PENDING_SEGMENTS
-            };
-            let is_full = self.loader.is_full(sum(&Pending::rows), sum(&Pending::bytes));
-            if self.next_number.is_some() {
-                let is_any = (0..self.pending.len() as u32).any(|at| self.is_full(at));
-                return if is_full || is_any { self.write_round() } else { Ok(()) };
-            }
-            let fullest = (0u32..).zip(&self.pending).max_by_key(|(_, pending)| pending.bytes());
-            let Some((fullest, _)) = fullest.filter(|_| is_full) else { return Ok(()) };
-            self.write_pending(fullest)?;
+        if self.next_number.is_some() {
+            let is_due = pending::is_full(&self.pending, &self.loader)
+                || (0..self.pending.len() as u32).any(|at| self.is_full(at));
+            return if is_due { self.write_round() } else { Ok(()) };
         }
+        while let Some(partition) = pending::to_write(&self.pending, &self.loader) {
+            self.write_pending(partition)?;
+        }
+        Ok(())
     }
 
     fn is_full(&self, partition: u32) -> bool {
@@ -198,6 +187,7 @@ impl BulkLoad {
             partition,
             on_duplicate: self.on_duplicate,
             round: self.rounds,
+            is_numbered: false,
         };
         let first = self.files.len();
         let numbers = target.write(rows, &mut self.files)?;
@@ -273,7 +263,7 @@ impl BulkLoad {
             "rows are pending in a load that is being published"
         );
         let BulkLoad { loader, table, files, on_duplicate, publication, ownership, .. } = self;
-        let load = Load { loader, table, on_duplicate: *on_duplicate, files };
+        let load = Load { loader, table, on_duplicate: *on_duplicate, files, leaving: None };
         let Some(publication) = publication else { return Ok(LoadStep::Done(0)) };
         Ok(match publication.step(load, ownership)? {
             Round::More => LoadStep::More,
@@ -294,7 +284,7 @@ impl BulkLoad {
             return Ok(self.creates);
         }
         if !self.creates {
-            let load = Load { loader, table, on_duplicate: *on_duplicate, files };
+            let load = Load { loader, table, on_duplicate: *on_duplicate, files, leaving: None };
             self.publication = Some(Publication::begin(load, contested));
         }
         Ok(true)

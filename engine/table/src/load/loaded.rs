@@ -6,7 +6,7 @@ use crate::segments::state::{FOREVER, SegmentState};
 use crate::table::version::Table;
 use nacre_segment::Segment;
 use nacre_types::hash::Map;
-use nacre_types::{Error, Timestamp};
+use nacre_types::{Error, Result, Timestamp};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -44,7 +44,13 @@ pub(super) struct Load<'a> {
     pub table: &'a Arc<Table>,
     pub on_duplicate: OnDuplicate,
     pub files: &'a [Loaded],
+    /// Tells of a row of a segment whether the load's own transaction deletes it.
+    pub leaving: Option<&'a Leaving<'a>>,
 }
+
+/// Whether a row of a segment is about to be deleted with the load. Fails if another transaction is
+/// about to delete it.
+pub(crate) type Leaving<'a> = dyn Fn(&SegmentState, u32) -> Result<bool> + Sync + 'a;
 
 impl Loaded {
     /// A row's place in the order of the load, among rows that share a key.
@@ -57,6 +63,11 @@ impl Loaded {
         debug_assert!(commit > 0 && commit < FOREVER, "a load at commit {commit}");
         let state = SegmentState::new(self.segment.clone(), commit, self.rejected.clone());
         Arc::new(state.with_content(commit).with_bitmaps(files.bitmaps()))
+    }
+
+    /// The segment as a member of the table for one transaction, from the beginning.
+    pub fn own_state(&self) -> SegmentState {
+        SegmentState::new(self.segment.clone(), 0, self.rejected.clone())
     }
 
     /// The segment as if it were a member of the table, to look keys up in it.

@@ -355,6 +355,11 @@ impl Comparison<'_> {
         if self.list[place].is_deleted(old_row) {
             return Ok(());
         }
+        if let Some(leaving) = self.load.leaving
+            && leaving(&self.list[place], old_row)?
+        {
+            return Ok(());
+        }
         match self.load.on_duplicate {
             OnDuplicate::Error => return Err(duplicate(self.load.table, self.keys, &key()?)?),
             OnDuplicate::Skip => drop(common.news.insert(new_row)),

@@ -1,6 +1,8 @@
-//! Bulk loads: rows that go straight into segments.
+//! Bulk loads and updates: rows that go straight into segments.
 
+mod added;
 pub(crate) mod bulk_load;
+pub(crate) mod bulk_update;
 pub(crate) mod common_keys;
 mod contested;
 mod inside;
@@ -11,6 +13,6 @@ mod met;
 mod pending;
 mod publish;
 pub(crate) mod same_keys;
-mod staged;
+pub(crate) mod staged;
 mod watch;
 mod write;

@@ -1,8 +1,12 @@
-//! Rows of one partition that a load has not written to a file yet.
+//! Rows that a load has not written to a file yet, by partition.
 
+use crate::load::loader::Loader;
 use nacre_column::Batch;
 use nacre_types::invariant;
 use std::sync::Arc;
+
+/// A load into several partitions keeps at most this many segments' worth of rows in memory.
+const PENDING_SEGMENTS: usize = 2;
 
 /// Rows of one partition that a load has not written to a file yet.
 #[derive(Default)]
@@ -98,7 +102,30 @@ impl Pending {
     }
 }
 
-fn slice(batch: &Batch, from: usize, to: usize) -> Batch {
+/// Whether the partitions together hold as many rows as a load keeps in memory.
+pub(super) fn is_full(pending: &[Pending], loader: &Loader) -> bool {
+    debug_assert!(!pending.is_empty(), "rows of a table without partitions are loaded");
+    let sum =
+        |of: &dyn Fn(&Pending) -> usize| pending.iter().map(of).sum::<usize>() / PENDING_SEGMENTS;
+    loader.is_full(sum(&Pending::rows), sum(&Pending::bytes))
+}
+
+/// The partition of which a segment is to be written: one that fills it, or else, since many
+/// partitions that fill at the same pace must not each hold a segment in memory, the fullest.
+pub(super) fn to_write(pending: &[Pending], loader: &Loader) -> Option<u32> {
+    let fills = |(_, one): &(u32, &Pending)| loader.is_full(one.rows(), one.bytes());
+    let fullest = || (0u32..).zip(pending).max_by_key(|(_, one)| one.bytes());
+    let found = (0u32..).zip(pending).find(fills);
+    let found = found.or_else(|| fullest().filter(|_| is_full(pending, loader)));
+    debug_assert!(
+        found.is_none_or(|(_, one)| one.rows() > 0),
+        "a segment of no rows is to be written"
+    );
+    found.map(|(partition, _)| partition)
+}
+
+/// Rows of a batch that has no selection.
+pub(super) fn slice(batch: &Batch, from: usize, to: usize) -> Batch {
     debug_assert!(from < to && to <= batch.rows, "rows {from} to {to} of {}", batch.rows);
     let rows: Vec<u32> = (from as u32..to as u32).collect();
     Batch::new(batch.columns.iter().map(|c| Arc::new(c.take(&rows))).collect(), to - from)

@@ -13,23 +13,21 @@
 //! catalog, so nothing else reads it or keeps its files from being removed.
 
 use crate::commit::snapshots::SnapshotGuard;
+use crate::load::added::{add_segments, list, runs_of, unlist};
 use crate::load::contested::Contested;
 use crate::load::loaded::{Load, Loaded, OnDuplicate};
 use crate::load::loader::Loader;
 use crate::load::met::{Met, ReplacedRows};
 use crate::load::staged::{LoadedRow, Staged};
 use crate::load::watch::Watch;
-use crate::options::StoreOptions;
-use crate::record::{self, Description, NewSegment, RunPlace};
+use crate::record::{self, RunPlace};
 use crate::segments::state::SegmentState;
 use crate::table::agenda::Work;
 use crate::table::journal::Journal;
 use crate::table::partition::Partition;
-use crate::table::run::new_runs;
 use crate::table::segment_list::SegmentList;
 use crate::table::version::Table;
 use nacre_rowstore::{Blocker, Change, Node, Owner, Version};
-use nacre_segment::Segment;
 use nacre_types::hash::Set;
 use nacre_types::plant::{self, Bug};
 use nacre_types::walked::{self, Path};
@@ -239,6 +237,12 @@ impl Publication {
         load: Load<'_>,
         lists: &[Arc<SegmentList>],
     ) -> Result<std::result::Result<Outcome, Blocker>> {
+        // Another transaction may assign keys of the load to many rows.
+        if has_keys(load.table)
+            && let Some(blocker) = load.table.reservations().blocker(self.owner())
+        {
+            return Ok(Err(blocker));
+        }
         self.met.catch_up(load, &self.staged, lists)?;
         if !plant::is(Bug::LoadPhaseTwo) {
             self.look_at_memory(load)?;
@@ -383,79 +387,4 @@ pub(super) fn with_table(
 /// The segments of each partition.
 fn lists(table: &Table) -> Vec<Arc<SegmentList>> {
     table.partitions().iter().map(Partition::segments).collect()
-}
-
-/// The runs of a load's files.
-fn runs_of(table: &Table, files: &[Loaded], options: &StoreOptions) -> Vec<RunPlace> {
-    let mut runs = vec![RunPlace { number: 0, level: 0 }; files.len()];
-    for partition in table.partitions() {
-        let is_own = |at: &usize| files[*at].partition == partition.number();
-        let own: Vec<usize> = (0..files.len()).filter(is_own).collect();
-        let segments: Vec<&Segment> = own.iter().map(|at| &*files[*at].segment).collect();
-        for (at, run) in own.into_iter().zip(new_runs(&segments, options)) {
-            runs[at] = run;
-        }
-    }
-    debug_assert!(runs.iter().all(|run| run.number > 0), "a file of a load is in no run");
-    runs
-}
-
-/// Lists the states of a load's files in their partitions.
-fn list(table: &Table, files: &[Loaded], states: &[Arc<SegmentState>], runs: &[RunPlace]) {
-    invariant!(
-        files.len() == states.len()
-            && files.iter().all(|file| (file.partition as usize) < table.partitions().len()),
-        "{} segments of {} files are listed",
-        states.len(),
-        files.len()
-    );
-    debug_assert!(runs.len() == files.len(), "{} of {} files are in runs", runs.len(), files.len());
-    for partition in table.partitions() {
-        let is_own = |at: &usize| files[*at].partition == partition.number();
-        let own = (0..files.len()).filter(is_own);
-        partition.update_segments(|list| {
-            list.add_all(own.map(|at| (runs[at], vec![states[at].clone()])));
-        });
-    }
-}
-
-/// Removes a load's files from the lists of their partitions.
-fn unlist(table: &Table, files: &[Loaded]) {
-    let own: Set<u64> = files.iter().map(|file| file.segment.id()).collect();
-    for partition in table.partitions() {
-        partition.update_segments(|list| list.remove(&own));
-    }
-    debug_assert!(
-        !table.segments().iter().any(|state| own.contains(&state.id())),
-        "a segment of a refused load is still listed"
-    );
-}
-
-/// Appends the load's segments to a record.
-fn add_segments(
-    payload: &mut Vec<u8>,
-    table: &Table,
-    files: &[Loaded],
-    (rejected, runs): (&[RoaringBitmap], &[RunPlace]),
-) -> Result<()> {
-    debug_assert!(files.len() == rejected.len(), "{} files of a load are logged", files.len());
-    debug_assert!(files.len() == runs.len(), "{} runs are logged", runs.len());
-    let mut added = 0;
-    for partition in table.partitions() {
-        let is_own = |at: &usize| files[*at].partition == partition.number();
-        let own = || (0..files.len()).filter(is_own);
-        let segments: Vec<NewSegment> = own()
-            .map(|at| NewSegment { id: files[at].segment.id(), deleted: rejected[at].clone() })
-            .collect();
-        if !segments.is_empty() {
-            record::add_segments(payload, table.place(partition), &segments)?;
-        }
-        for at in own() {
-            let description = Description::of_segment(&files[at].segment, runs[at]);
-            record::describe(payload, table.place(partition), &description);
-        }
-        added += segments.len();
-    }
-    invariant!(added == files.len(), "{added} of {} segments of a load are logged", files.len());
-    Ok(())
 }

@@ -7,15 +7,16 @@ use crate::load::loaded::Loaded;
 use crate::record::RunPlace;
 use crate::segments::part::Part;
 use crate::segments::state::SegmentState;
+use crate::table::reservations::ReservedKeys;
 use crate::table::segment_list::SegmentList;
 use crate::table::version::Table;
 use nacre_types::hash::{Map, hash_bytes};
-use nacre_types::{Error, Result, invariant, key};
+use nacre_types::{Error, Result, Value, invariant, key};
 use std::sync::Arc;
 
 /// A row of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct LoadedRow {
+pub(crate) struct LoadedRow {
     /// The number of the file, in the order they were written.
     pub file: usize,
     pub row: u32,
@@ -56,15 +57,35 @@ impl Staged {
 
     /// The rows of the load with an encoded primary key.
     pub fn with_key(&self, table: &Table, partition: u32, key: &[u8]) -> Result<Vec<LoadedRow>> {
-        let (layout, mut rows) = (table.layout(), Vec::new());
-        let list = &self.lists[partition as usize];
-        if list.is_empty() || table.key_columns().is_none() {
-            return Ok(rows);
+        let layout = table.layout();
+        if self.lists[partition as usize].is_empty() || table.key_columns().is_none() {
+            return Ok(Vec::new());
         }
         let values = key::decode(key, &layout.key_types())?;
-        for candidate in list.of_key(layout, key)?.newest_first() {
+        self.rows_of(table, partition, (&values, key))
+    }
+
+    /// The row with a key, which may be a hidden row number, of files that have each key once.
+    pub fn row(&self, table: &Table, partition: u32, key: &[Value]) -> Result<Option<LoadedRow>> {
+        let rows = self.rows_of(table, partition, (key, &table.layout().encode_key(key)?))?;
+        debug_assert!(rows.len() < 2, "a key is in the files {} times", rows.len());
+        Ok(rows.first().copied())
+    }
+
+    fn rows_of(
+        &self,
+        table: &Table,
+        partition: u32,
+        (values, encoded): (&[Value], &[u8]),
+    ) -> Result<Vec<LoadedRow>> {
+        let (layout, mut rows) = (table.layout(), Vec::new());
+        let list = &self.lists[partition as usize];
+        if list.is_empty() {
+            return Ok(rows);
+        }
+        for candidate in list.of_key(layout, encoded)?.newest_first() {
             let state = &list[candidate.place];
-            let (file, row) = (self.number_of(state), candidate.find(layout, state, &values)?);
+            let (file, row) = (self.number_of(state), candidate.find(layout, state, values)?);
             rows.extend(row.map(|row| LoadedRow { file, row }));
         }
         Ok(rows)
@@ -84,6 +105,22 @@ impl Staged {
             }
         }
         Ok(rows)
+    }
+}
+
+/// The keys of files, for others to look up.
+pub(super) struct StagedKeys {
+    pub staged: Arc<Staged>,
+    pub table: Arc<Table>,
+}
+
+impl ReservedKeys for StagedKeys {
+    fn has_key(&self, partition: u32, key: &[u8]) -> Result<bool> {
+        Ok(!self.staged.with_key(&self.table, partition, key)?.is_empty())
+    }
+
+    fn has_value(&self, index: &Index, key: &[u8]) -> Result<bool> {
+        Ok(!self.staged.with_value(&self.table, index, key)?.is_empty())
     }
 }
 

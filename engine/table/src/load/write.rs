@@ -31,6 +31,8 @@ pub(super) struct Target<'a> {
     pub partition: u32,
     pub on_duplicate: OnDuplicate,
     pub round: usize,
+    /// Whether rows without a primary key have their hidden numbers, in the last column.
+    pub is_numbered: bool,
 }
 
 impl Target<'_> {
@@ -54,7 +56,7 @@ impl Target<'_> {
             "{} of {count} rows are numbered",
             numbers.len()
         );
-        if layout.key_columns().is_none() {
+        if layout.key_columns().is_none() && !self.is_numbered {
             number_rows(table, self.partition, &mut batches, count);
         }
         let row_number = [table.schema().columns.len()];

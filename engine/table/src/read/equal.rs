@@ -202,7 +202,7 @@ pub(crate) fn find(
         let number = partition.number();
         let rows = |source| FoundRows { table: table.clone(), partition: number, source };
         if !equal.unique || memory.is_empty() {
-            let list = partition.segments();
+            let list = reader.segments(table, partition);
             // A whole key determines the candidate segments, and possibly its position in them.
             let whole = keys.iter().position(|key| key.hash.is_some());
             let candidates = match (whole.and_then(|at| keys.get(at)), keys.first()) {

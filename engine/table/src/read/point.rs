@@ -37,7 +37,7 @@ pub(crate) fn find(
             Visible::Elsewhere => {}
         }
     }
-    let list = partition.segments();
+    let list = reader.segments(table, partition);
     for candidate in list.of_key(table.layout(), encoded)?.newest_first() {
         let state = &list[candidate.place];
         if state.exists_at(reader.at)

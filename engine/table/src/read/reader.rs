@@ -1,6 +1,10 @@
 //! The reader of a table: its timestamp, and which uncommitted changes it sees.
 
 use crate::commit::snapshots::Snapshots;
+use crate::table::partition::Partition;
+use crate::table::segment_list::SegmentList;
+use crate::table::version::Table;
+use crate::transaction::own_segments::OwnSegments;
 use nacre_rowstore::{Node, Owner, Visible};
 use nacre_types::{Result, Timestamp};
 use std::sync::Arc;
@@ -15,12 +19,19 @@ pub(crate) struct Reader<'a> {
     pub owner: Option<&'a Arc<Owner>>,
     /// Whether the transaction itself has replaced a segment row, given its segment and row number.
     pub hides: &'a dyn Fn(u64, u32) -> bool,
+    /// The segments that the transaction has written.
+    pub own: Option<&'a OwnSegments>,
 }
 
 impl Reader<'_> {
     /// The version of a row in memory that the reader sees.
     pub fn visible(&self, node: &Node) -> Visible {
         node.visible(self.at, self.owner)
+    }
+
+    /// The segments of a partition that the reader may see.
+    pub fn segments(&self, table: &Table, partition: &Partition) -> Arc<SegmentList> {
+        self.own.map_or_else(|| partition.segments(), |own| own.list(table, partition))
     }
 }
 
@@ -34,7 +45,7 @@ pub(crate) fn read_newest<T>(
     snapshots: &Arc<Snapshots>,
     mut read: impl FnMut(&Reader<'_>) -> Result<T>,
 ) -> Result<T> {
-    let mut read_at = |at| read(&Reader { at, owner: None, hides: &|_, _| false });
+    let mut read_at = |at| read(&Reader { at, owner: None, hides: &|_, _| false, own: None });
     for _ in 0..OPTIMISTIC_ATTEMPTS {
         let at = snapshots.visible();
         let outcome = read_at(at);

@@ -76,8 +76,9 @@ impl TableView {
         owner: &Arc<Owner>,
         guard: &Arc<SnapshotGuard>,
         hidden: HiddenBySegment,
+        segments_of: impl Fn(&Partition) -> Arc<SegmentList>,
     ) -> TableView {
-        let list = |partition: &Partition| (partition.number(), partition.segments());
+        let list = |partition: &Partition| (partition.number(), segments_of(partition));
         TableView {
             lists: table.partitions().iter().map(list).collect(),
             partitions: 0..table.partitions().len(),

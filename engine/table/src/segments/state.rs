@@ -16,7 +16,7 @@ use nacre_types::plant::{self, Bug};
 use nacre_types::{IndexId, Result, Timestamp, invariant};
 use roaring::RoaringBitmap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The timestamp of something that has not ended.
 pub(crate) const FOREVER: Timestamp = Timestamp::MAX;
@@ -44,7 +44,7 @@ pub struct SegmentState {
     merged: Option<Arc<BitmapCache>>,
     claims: Claims,
     /// Where its deleted rows are counted, while it is listed.
-    tally: OnceLock<DeletedRows>,
+    tally: Mutex<Option<DeletedRows>>,
     /// Its index parts, in its own file or in separate files.
     parts: RwLock<Vec<Arc<Part>>>,
     /// Position of the filter of its keys.
@@ -69,7 +69,7 @@ impl SegmentState {
             deletes: RwLock::new(Deletes::new(all)),
             merged: None,
             claims: Claims::default(),
-            tally: OnceLock::new(),
+            tally: Mutex::default(),
             distinct: DistinctValues::default(),
         }
     }
@@ -298,17 +298,24 @@ impl SegmentState {
         deleted
     }
 
-    /// Counts its deleted rows in `tally` from now on. Only under the commit lock.
+    fn tally(&self) -> MutexGuard<'_, Option<DeletedRows>> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts its deleted rows in `tally` from now on, unless they are counted. Only under the commit
+    /// lock.
     pub(crate) fn count_deleted(&self, tally: &DeletedRows) {
-        if self.tally.set(tally.clone()).is_ok() {
+        let mut own = self.tally();
+        if own.is_none() {
             tally.fetch_add(self.deleted_rows(), Ordering::Relaxed);
+            *own = Some(tally.clone());
         }
     }
 
-    /// Counts its deleted rows no more, because it leaves the table: none are deleted from now on.
-    /// Only under the commit lock.
+    /// Counts its deleted rows no more, because it leaves the table or the list. Only under the commit
+    /// lock.
     pub(crate) fn forget_deleted(&self) {
-        if let Some(tally) = self.tally.get() {
+        if let Some(tally) = self.tally().take() {
             let before = tally.fetch_sub(self.deleted_rows(), Ordering::Relaxed);
             debug_assert!(
                 before >= self.deleted_rows(),
@@ -346,7 +353,7 @@ impl SegmentState {
         let mut deletes = self.deletes.write().unwrap_or_else(PoisonError::into_inner);
         let before = deletes.all().len();
         deletes.add(commit, rows);
-        if let Some(tally) = self.tally.get() {
+        if let Some(tally) = &*self.tally() {
             tally.fetch_add(deletes.all().len() - before, Ordering::Relaxed);
         }
         self.has_deletes.store(true, Ordering::Release);

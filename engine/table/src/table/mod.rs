@@ -4,6 +4,7 @@
 pub(crate) mod agenda;
 pub(crate) mod journal;
 pub(crate) mod partition;
+pub(crate) mod reservations;
 pub(crate) mod row_key;
 pub(crate) mod run;
 pub(crate) mod segment_count;

@@ -168,6 +168,18 @@ impl SegmentList {
         self.number();
     }
 
+    /// A list that has other segments beside these, which are not the table's and counted apart.
+    pub(crate) fn beside(
+        &self,
+        others: impl IntoIterator<Item = (RunPlace, Vec<Arc<SegmentState>>)>,
+    ) -> SegmentList {
+        let deleted = self.deleted.load(Ordering::Relaxed);
+        let mut combined = SegmentList { deleted: Arc::new(deleted.into()), ..self.clone() };
+        combined.add_all(others);
+        debug_assert!(combined.len() >= self.len(), "a segment is not beside others");
+        combined
+    }
+
     fn add_to_run(&mut self, place: RunPlace, states: Vec<Arc<SegmentState>>) {
         let is_new = |state: &Arc<SegmentState>| {
             self.runs.iter().all(|run| run.position(state.id()).is_none())

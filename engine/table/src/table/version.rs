@@ -15,6 +15,7 @@ use crate::segments::state::{FOREVER, SegmentState};
 use crate::table::agenda::{Agenda, Work};
 use crate::table::journal::Journals;
 use crate::table::partition::Partition;
+use crate::table::reservations::Reservations;
 use crate::table::row_key::RowKey;
 use crate::table::run::RunSegments;
 use crate::table::sharding::{Sharding, Share, partition_count};
@@ -41,13 +42,20 @@ pub struct Table {
     until: AtomicU64,
     previous: Previous,
     dropped: AtomicBool,
-    /// Timestamp of the last commit that changed the table, in any version.
-    changed: Arc<AtomicU64>,
-    /// Timestamp of the last commit that deleted rows of segments without a node for their keys, in
-    /// any version.
-    cleared: Arc<AtomicU64>,
-    /// The journals of loads that are being published, in any version.
+    common: Arc<Common>,
+}
+
+/// What all versions of a table have in common, until it is emptied.
+#[derive(Default)]
+struct Common {
+    /// Timestamp of the last commit that changed the table.
+    changed: AtomicU64,
+    /// Timestamp of the last commit that deleted rows of segments without a node for their keys.
+    cleared: AtomicU64,
+    /// The journals of loads that are being published.
     journals: Arc<Journals>,
+    /// Keys that transactions have reserved.
+    reservations: Arc<Reservations>,
 }
 
 /// The previous version, while a snapshot may need it.
@@ -83,9 +91,7 @@ impl Table {
             until: AtomicU64::new(FOREVER),
             previous: Previous::default(),
             dropped: AtomicBool::new(false),
-            changed: Arc::default(),
-            cleared: Arc::default(),
-            journals: Arc::default(),
+            common: Arc::default(),
         }
     }
 
@@ -112,9 +118,7 @@ impl Table {
             until: AtomicU64::new(FOREVER),
             previous: Previous::default(),
             dropped: AtomicBool::new(false),
-            changed: old.changed.clone(),
-            cleared: old.cleared.clone(),
-            journals: old.journals.clone(),
+            common: old.common.clone(),
         }
     }
 
@@ -273,30 +277,35 @@ impl Table {
 
     /// Timestamp of the last commit that changed the table, in any version.
     pub(crate) fn changed(&self) -> Timestamp {
-        self.changed.load(Ordering::Acquire)
+        self.common.changed.load(Ordering::Acquire)
     }
 
     /// Records a commit that changes the table. Must be called under the commit lock.
     pub(crate) fn set_changed(&self, at: Timestamp) {
-        let before = self.changed.fetch_max(at, Ordering::AcqRel);
+        let before = self.common.changed.fetch_max(at, Ordering::AcqRel);
         debug_assert!(before <= at, "commit {at} changes a table after commit {before} has");
     }
 
     /// Timestamp of the last commit that deleted rows of segments without a node for their keys. A
     /// key that is free now may be taken in an older snapshot.
     pub(crate) fn cleared(&self) -> Timestamp {
-        self.cleared.load(Ordering::Acquire)
+        self.common.cleared.load(Ordering::Acquire)
     }
 
     /// Records such a commit. Must be called under the commit lock, before it deletes the rows.
     pub(crate) fn set_cleared(&self, at: Timestamp) {
-        let before = self.cleared.fetch_max(at, Ordering::AcqRel);
+        let before = self.common.cleared.fetch_max(at, Ordering::AcqRel);
         debug_assert!(before < at, "commit {at} deletes rows after commit {before} has");
     }
 
     /// The journals of loads that are being published.
     pub(crate) fn journals(&self) -> &Arc<Journals> {
-        &self.journals
+        &self.common.journals
+    }
+
+    /// Keys that transactions have reserved.
+    pub(crate) fn reservations(&self) -> &Arc<Reservations> {
+        &self.common.reservations
     }
 
     /// The schema.

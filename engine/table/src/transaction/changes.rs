@@ -5,6 +5,7 @@ use crate::layout::table_layout::TableLayout;
 use crate::read::view::RowLocator;
 use crate::segments::state::SegmentState;
 use crate::table::partition::Partition;
+use crate::table::reservations::ReservedKeys;
 use crate::table::version::Table;
 use crate::transaction::core::Core;
 use crate::transaction::locking::{gone, lock_rows};
@@ -95,6 +96,10 @@ fn insert_unique(core: &mut Core, table: &Arc<Table>, key: &[Value], row: Row) -
         !locked.fresh || locked.node.pending().is_none(),
         "a row that was not locked has a change"
     );
+    if let Err(error) = check_reserved(core, table, partition, &encoded) {
+        core.writes_mut().keep_lock(table, locked);
+        return Err(error);
+    }
     let probed = match (locked.node.pending(), locked.node.newest()) {
         (Some(change), _) => Ok(matches!(change, Change::Put(_))),
         (None, Some(newest)) => match newest.change {
@@ -121,6 +126,25 @@ fn insert_unique(core: &mut Core, table: &Arc<Table>, key: &[Value], row: Row) -
     Err(refused)
 }
 
+/// Fails with the blocker if another transaction has reserved a key. The key must be locked.
+pub(super) fn check_reserved(
+    core: &mut Core,
+    table: &Table,
+    partition: &Partition,
+    key: &[u8],
+) -> Result<()> {
+    let reservations = table.reservations();
+    let has = |keys: &dyn ReservedKeys| keys.has_key(partition.number(), key);
+    match reservations.blocker_of(core.writes().owner(), has)? {
+        Some(blocker) => {
+            let name = &table.schema().name;
+            let message = format!("a key of table {name} is locked by another transaction");
+            Err(core.writes_mut().blocked_by(blocker, message))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Whether a segment currently holds the row of a key that this transaction has locked.
 fn is_in_segments(
     core: &mut Core,
@@ -133,6 +157,9 @@ fn is_in_segments(
         "a key of {} values is looked up",
         key.len()
     );
+    if core.own_row(table, partition, key)?.is_some() {
+        return Ok(true);
+    }
     let mut before: Option<Arc<SegmentState>> = None;
     loop {
         let Some((state, row)) = partition.find_newest(table.layout(), key)? else {

@@ -64,6 +64,8 @@ impl ClaimedRows {
     /// Gives the claim back. Merges left the segment alone meanwhile.
     pub fn release(&self, owner: &Arc<Owner>) {
         self.state.claims().release(owner, &self.rows);
-        self.table.partition(self.partition).consider(Work::Merge);
+        let partition = self.table.partition(self.partition);
+        partition.consider(Work::Merge);
+        partition.consider(Work::Deltas);
     }
 }

@@ -1,7 +1,8 @@
-//! Deletes rows of a segment together. They are claimed where they are; those that a merge or
-//! another transaction has moved since the snapshot are followed by their keys.
+//! Deletes or replaces rows of a segment together. They are claimed where they are; those that a
+//! merge or another transaction has moved since the snapshot are followed by their keys.
 
 use crate::layout::table_layout::TableLayout;
+use crate::load::bulk_update::BulkUpdate;
 use crate::read::view::RowLocator;
 use crate::segments::state::SegmentState;
 use crate::table::partition::Partition;
@@ -9,6 +10,7 @@ use crate::table::version::Table;
 use crate::transaction::changes;
 use crate::transaction::claimed::ClaimedRows;
 use crate::transaction::core::Core;
+use crate::transaction::locking::gone;
 use nacre_types::hash::Map;
 use nacre_types::walked::{self, Path};
 use nacre_types::{Result, Value, invariant};
@@ -32,15 +34,44 @@ pub(super) struct SeenRows<'a> {
 /// Deletes the rows of a segment that a transaction sees there. If another transaction has one of
 /// them, the caller rolls back to its savepoint and waits.
 pub(super) fn delete(core: &mut Core, table: &Arc<Table>, seen: SeenRows<'_>) -> Result<u64> {
+    let moved = claim_all(core, table, seen)?;
+    changes::delete(core, table, &moved)?;
+    Ok(seen.rows.len())
+}
+
+/// Replaces the rows of a segment that an update has written anew, as [`delete`] deletes them.
+pub(super) fn replace(core: &mut Core, update: &mut BulkUpdate, place: (u32, u64)) -> Result<()> {
+    let (table, rows) = (update.table().clone(), update.replaced(place));
+    let (partition, segment) = place;
+    let moved = claim_all(core, &table, SeenRows { partition, segment, rows: &rows })?;
+    if update.rekeys() {
+        // Their new rows need not be where the old ones are.
+        return changes::delete(core, &table, &moved).map(|_| ());
+    }
+    for locator in moved {
+        let values = update.take_out(&locator)?;
+        changes::update_row(core, &table, &locator, &values)?;
+    }
+    Ok(())
+}
+
+/// Claims rows of a segment, wherever merges have moved them, and hides them. Returns those that
+/// have left the segments.
+fn claim_all(core: &mut Core, table: &Arc<Table>, seen: SeenRows<'_>) -> Result<Vec<RowLocator>> {
     let _within = walked::within(Path::ManyDeleted);
     table.check_newest()?;
-    debug_assert!(!seen.rows.is_empty(), "no row of segment {} is deleted", seen.segment);
+    debug_assert!(!seen.rows.is_empty(), "no row of segment {} is claimed", seen.segment);
+    if core.own_segment(seen.segment).is_some() {
+        core.writes_mut().hide(table, seen.segment, seen.rows.clone());
+        return Ok(Vec::new());
+    }
     let here = Found { segment: seen.segment, seen: seen.rows.iter().zip(seen.rows).collect() };
     let left = claim(core, table, seen, &here)?;
+    let mut moved = Vec::new();
     if !left.is_empty() {
-        follow(core, table, SeenRows { rows: &left, ..seen })?;
+        follow(core, table, SeenRows { rows: &left, ..seen }, &mut moved)?;
     }
-    Ok(seen.rows.len())
+    Ok(moved)
 }
 
 /// Rows found in a segment.
@@ -96,15 +127,21 @@ fn claim(
     Ok(left)
 }
 
-/// Deletes rows that have left the segment in which the snapshot has them.
-fn follow(core: &mut Core, table: &Arc<Table>, seen: SeenRows<'_>) -> Result<()> {
+/// Claims rows that have left the segment in which the snapshot has them, and adds those that are in
+/// no segment to `moved`.
+fn follow(
+    core: &mut Core,
+    table: &Arc<Table>,
+    seen: SeenRows<'_>,
+    moved: &mut Vec<RowLocator>,
+) -> Result<()> {
     let mut rows = seen.rows.iter();
     loop {
         let some: RoaringBitmap = rows.by_ref().take(FOLLOWED_TOGETHER).collect();
         if some.is_empty() {
             return Ok(());
         }
-        follow_some(core, table, seen, some)?;
+        moved.extend(follow_some(core, table, seen, some)?);
     }
 }
 
@@ -113,7 +150,8 @@ fn follow_some(
     table: &Arc<Table>,
     seen: SeenRows<'_>,
     mut left: RoaringBitmap,
-) -> Result<()> {
+) -> Result<Vec<RowLocator>> {
+    let mut moved = Vec::new();
     walked::walk(Path::ManyFollowed);
     for _ in 0..ATTEMPTS {
         let (found, missing) = find(core, table, SeenRows { rows: &left, ..seen })?;
@@ -121,9 +159,9 @@ fn follow_some(
         for found in &found {
             left |= claim(core, table, seen, found)?;
         }
-        changes::delete(core, table, &missing)?;
+        moved.extend(missing);
         if left.is_empty() {
-            return Ok(());
+            return Ok(moved);
         }
     }
     Err(core.conflict(table))
@@ -152,7 +190,11 @@ fn is_changed(
 }
 
 /// Where rows are now: the segments that have them, and the locators of those that are in none.
-fn find(core: &Core, table: &Table, seen: SeenRows<'_>) -> Result<(Vec<Found>, Vec<RowLocator>)> {
+fn find(
+    core: &mut Core,
+    table: &Table,
+    seen: SeenRows<'_>,
+) -> Result<(Vec<Found>, Vec<RowLocator>)> {
     let SeenRows { partition: number, segment, rows } = seen;
     let (partition, layout) = (table.partition(number), table.layout());
     let old = partition.segment(segment).ok_or_else(|| core.conflict(table))?;
@@ -161,7 +203,7 @@ fn find(core: &Core, table: &Table, seen: SeenRows<'_>) -> Result<(Vec<Found>, V
         let key = layout.key_of_segment_row(&old.segment, row)?;
         match partition.find_newest(layout, &key)? {
             Some((state, _)) if is_changed(core, layout, partition, &state, &key)? => {
-                return Err(core.conflict(table));
+                return Err(gone(core, table, partition, &key)?);
             }
             Some((state, now)) => {
                 let segment = state.id();

@@ -5,6 +5,7 @@ use crate::commit::snapshots::SnapshotGuard;
 use crate::read::point::{self, Found};
 use crate::read::reader::Reader;
 use crate::record;
+use crate::segments::state::SegmentState;
 use crate::table::partition::Partition;
 use crate::table::version::Table;
 use crate::transaction::manager::TransactionManager;
@@ -77,7 +78,8 @@ impl Core {
     /// Reads a table as this transaction sees it.
     pub fn read<T>(&self, table: &Table, read: impl FnOnce(&Reader<'_>) -> Result<T>) -> Result<T> {
         let hides = |segment, row| self.writes.hidden().contains(table, segment, row);
-        read(&Reader { at: self.at(), owner: Some(self.writes.owner()), hides: &hides })
+        let own = self.writes.own_segments();
+        read(&Reader { at: self.at(), owner: Some(self.writes.owner()), hides: &hides, own })
     }
 
     /// The visible row of a key, and its partition. `encoded` is the key's encoding.
@@ -95,6 +97,27 @@ impl Core {
         let found =
             self.read(table, |reader| point::find(table, partition, key, encoded, reader))?;
         Ok(found.map(|found| (partition, found)))
+    }
+
+    /// The row with a key in a segment that this transaction has written.
+    pub fn own_row(
+        &self,
+        table: &Table,
+        partition: &Partition,
+        key: &[Value],
+    ) -> Result<Option<(Arc<SegmentState>, u32)>> {
+        match self.writes.own_segments() {
+            Some(own) => {
+                let hides = |segment, row| self.writes.hidden().contains(table, segment, row);
+                own.row(table, partition, key, &hides)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// A segment that this transaction has written.
+    pub fn own_segment(&self, segment: u64) -> Option<Arc<SegmentState>> {
+        self.writes.own_segments().and_then(|own| own.segment(segment).cloned())
     }
 
     /// The error for a row that another transaction changed after this transaction's snapshot.

@@ -6,14 +6,16 @@
 //! Transactions and Analytics in SingleStore*, SIGMOD 2022, section 4.2.
 
 use crate::environment::Environment;
+use crate::load::bulk_update::BulkUpdate;
 use crate::read::equal::{self, Equal, FoundRows};
 use crate::read::view::{RowLocator, TableView};
+use crate::segments::state::SegmentState;
 use crate::table::row_key::RowKey;
 use crate::table::version::Table;
 use crate::transaction::claiming::{self, SeenRows};
 use crate::transaction::core::Core;
 use crate::transaction::manager::TransactionManager;
-use crate::transaction::{changes, keyed, unique};
+use crate::transaction::{changes, keyed, rekey, unique};
 use nacre_column::Batch;
 use nacre_rowstore::{Blocker, Owner};
 use nacre_types::{Error, IndexId, Result, TableSchema, Timestamp, Value, invariant};
@@ -94,8 +96,14 @@ impl Transaction {
 
     /// The table as this transaction sees it.
     pub fn view(&self, table: &Arc<Table>) -> TableView {
-        let hidden = self.0.writes().hidden().of_table(table);
-        TableView::new(table, self.owner(), self.0.guard(), hidden)
+        let writes = self.0.writes();
+        let hidden = writes.hidden().of_table(table);
+        TableView::new(table, self.owner(), self.0.guard(), hidden, |partition| {
+            match writes.own_segments() {
+                Some(own) => own.list(table, partition),
+                None => partition.segments(),
+            }
+        })
     }
 
     /// The row of a key, projected; `None` if there is none. `key` holds the primary key values in
@@ -221,6 +229,30 @@ impl Transaction {
         rows: &RoaringBitmap,
     ) -> Result<u64> {
         claiming::delete(&mut self.0, table, SeenRows { partition, segment, rows })
+    }
+
+    /// The segments that it has written.
+    pub(crate) fn own_segments(&self) -> Vec<Arc<SegmentState>> {
+        self.0.writes().own_segments().map(|own| own.states()).unwrap_or_default()
+    }
+
+    /// Claims the rows of a segment, given with its partition, that an update has written anew.
+    pub fn replace_together(&mut self, update: &mut BulkUpdate, place: (u32, u64)) -> Result<()> {
+        claiming::replace(&mut self.0, update, place)
+    }
+
+    /// Reserves the new keys of an update, whose old rows are all claimed or deleted. `constraint` if
+    /// another row has one of them.
+    pub fn reserve_keys(&mut self, update: &mut BulkUpdate) -> Result<()> {
+        rekey::reserve(&mut self.0, update)
+    }
+
+    /// Takes over the new rows of an update, whose old rows are all claimed or deleted, and whose new
+    /// keys are reserved. Returns their number.
+    pub fn add_updated(&mut self, update: BulkUpdate) -> u64 {
+        let rows = update.rows();
+        self.0.writes_mut().add(update);
+        rows
     }
 
     /// Deletes the visible rows that have the same primary key, or one of the same unique values,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// A row of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SegmentRow {
+pub(crate) struct SegmentRow {
     pub segment: u64,
     pub row: u32,
 }
@@ -18,7 +18,7 @@ pub(super) struct SegmentRow {
 /// Segment rows hidden from a transaction's own snapshot. Views share them with it until it hides
 /// more.
 #[derive(Default)]
-pub(super) struct HiddenRows(Map<TableId, Arc<Map<u64, Arc<RoaringBitmap>>>>);
+pub(crate) struct HiddenRows(Map<TableId, Arc<Map<u64, Arc<RoaringBitmap>>>>);
 
 impl HiddenRows {
     /// Hides a row; returns whether it was not hidden before.
@@ -58,6 +58,11 @@ impl HiddenRows {
     pub fn contains(&self, table: &Table, segment: u64, row: u32) -> bool {
         let rows = self.0.get(&table.id()).and_then(|segments| segments.get(&segment));
         rows.is_some_and(|rows| rows.contains(row))
+    }
+
+    /// The hidden rows of a segment.
+    pub fn of_segment(&self, table: &Table, segment: u64) -> Option<&RoaringBitmap> {
+        self.0.get(&table.id()).and_then(|segments| segments.get(&segment)).map(|rows| &**rows)
     }
 
     /// The hidden rows of a table.

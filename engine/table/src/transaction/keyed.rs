@@ -9,7 +9,7 @@ use crate::segments::state::SegmentState;
 use crate::table::partition::Partition;
 use crate::table::row_key::RowKey;
 use crate::table::version::Table;
-use crate::transaction::changes::{Deferred, update_one, write_deferred};
+use crate::transaction::changes::{Deferred, check_reserved, update_one, write_deferred};
 use crate::transaction::core::Core;
 use crate::transaction::hidden::SegmentRow;
 use crate::transaction::locking::{RowToMove, move_all};
@@ -151,6 +151,7 @@ fn lock_keys(
         let row = core.writes_mut().lock_node(table, partition, keys[at].encoded())?;
         locked.rows.push((at, row.clone()));
         debug_assert!(**row.node.key() == *keys[at].encoded(), "the lock of another key is taken");
+        check_reserved(core, table, partition, keys[at].encoded())?;
         let (old, hides) = meet_key(core, table, partition, &keys[at], &row, &all)?;
         debug_assert!(
             old.as_ref().is_none_or(|old| old.len() == all.len()),
@@ -211,6 +212,9 @@ fn probe_key(
         partition.number()
     );
     let at = core.at();
+    if let Some(own) = core.own_row(table, partition, key.values())? {
+        return Ok(Some(own));
+    }
     loop {
         let list = partition.segments();
         let (mut left_out, mut is_newer) = (false, false);
@@ -276,7 +280,8 @@ fn check_and_move(core: &mut Core, table: &Arc<Table>, taken: &[Replacement]) ->
         debug_assert!(old.len() == new.len(), "{} values replace {}", new.len(), old.len());
         let newest = locked.node.newest();
         let is_here = newest.is_some_and(|newest| matches!(newest.change, Change::Put(_)));
-        if locked.node.pending().is_none() && !is_here {
+        let is_own = locked.hides.is_some_and(|row| core.own_segment(row.segment).is_some());
+        if locked.node.pending().is_none() && !is_here && !is_own {
             moves.push(RowToMove { locked: locked.clone(), seen: Some(old.as_slice()) });
         }
     }

@@ -81,6 +81,8 @@ fn lock_each(
             Some(newest) if matches!(newest.change, Change::Delete) => {
                 return Err(core.conflict(table));
             }
+            // No other transaction finds the row where it is.
+            _ if row.hides.is_some_and(|row| core.own_segment(row.segment).is_some()) => {}
             _ => moves.push(RowToMove { locked: row, seen }),
         }
     }
@@ -110,7 +112,9 @@ fn lock_one(
         }
         RowLocator::Segment { partition, segment, row } => {
             let partition = table.partition(*partition);
-            let state = partition.segment(*segment).ok_or_else(|| core.conflict(table))?;
+            let listed = || partition.segment(*segment);
+            let state = core.own_segment(*segment).or_else(listed);
+            let state = state.ok_or_else(|| core.conflict(table))?;
             let key = match (seen, layout.key_columns()) {
                 (Some(seen), Some(columns)) => key_of(columns, seen),
                 _ => layout.key_of_segment_row(&state.segment, *row)?,
@@ -208,7 +212,7 @@ fn move_rows(core: &mut Core, table: &Arc<Table>, rows: &[RowToMove<'_>]) -> Res
                 // The row is no longer where it was seen. Moves, flushes and merges do not change
                 // its content, but a bulk load may have replaced it.
                 if state.content() > core.at() {
-                    return Err(core.conflict(table));
+                    return Err(gone(core, table, partition, &key)?);
                 }
                 (state, row, None)
             }

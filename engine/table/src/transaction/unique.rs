@@ -13,6 +13,7 @@ use crate::read::reader::Reader;
 use crate::read::view::RowLocator;
 use crate::segments::state::SegmentState;
 use crate::table::partition::Partition;
+use crate::table::reservations::ReservedKeys;
 use crate::table::version::Table;
 use crate::transaction::core::Core;
 use crate::transaction::locking::gone;
@@ -125,6 +126,13 @@ fn claim(
     let wanted = WantedValue { table, index, key: index_key, values: &values, own: Some(own) };
     for partition in table.partitions() {
         probe(core, partition, wanted)?;
+    }
+    let has = |keys: &dyn ReservedKeys| keys.has_value(index, index_key);
+    if let Some(holder) = table.reservations().blocker_of(core.writes().owner(), has)? {
+        return Err(blocked_by(core, wanted, holder));
+    }
+    if core.writes().own_segments().is_some() && find_own(core, wanted)? {
+        return Err(duplicate(wanted));
     }
     // No row has the value now, but if one has it in this snapshot, the transaction would see two.
     if table.changed() > core.at()
@@ -333,6 +341,22 @@ fn find(core: &Core, wanted: WantedValue<'_>) -> Result<Option<Located>> {
     })
 }
 
+/// Whether a segment that the transaction has written has a row with a value, other than the row
+/// being written.
+fn find_own(core: &Core, wanted: WantedValue<'_>) -> Result<bool> {
+    core.read(wanted.table, |reader| {
+        for partition in wanted.table.partitions() {
+            if let Some((RowLocator::Segment { segment, .. }, _)) =
+                find_in_segments(partition, wanted, reader)?
+                && core.own_segment(segment).is_some()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    })
+}
+
 fn find_in_memory(
     partition: &Partition,
     wanted: WantedValue<'_>,
@@ -369,7 +393,7 @@ fn find_in_segments(
     let (layout, number) = (table.layout(), partition.number());
     let range = KeyRange::equal(values.to_vec());
     let hash = Some(hash_bytes(key));
-    let list = partition.segments();
+    let list = reader.segments(table, partition);
     for candidate in list.of_index(index).candidates(key)?.newest_first() {
         let state = &list[candidate.place];
         if !state.exists_at(reader.at) {

@@ -1,16 +1,19 @@
 //! The locks and writes of a transaction, in order, so that they can be undone step by step, logged
 //! and stamped.
 
+use crate::load::bulk_update::BulkUpdate;
 use crate::record;
 use crate::table::journal::TakenLock;
 use crate::table::partition::Partition;
 use crate::table::version::Table;
 use crate::transaction::claimed::ClaimedRows;
 use crate::transaction::hidden::{HiddenRows, SegmentRow};
+use crate::transaction::own_segments::OwnSegments;
 use nacre_rowstore::{Blocker, Change, LockError, Node, Owner};
 use nacre_types::hash::Set;
 use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, ErrorKind, Result, TableId, Timestamp, invariant};
+use roaring::RoaringBitmap;
 use std::sync::Arc;
 
 /// A row locked for writing.
@@ -30,6 +33,10 @@ enum Step {
     Write(Undo),
     /// Rows of one segment that are deleted together.
     Claim(ClaimedRows),
+    /// New segments with rows in place of claimed ones.
+    Update(BulkUpdate),
+    /// Rows of such a segment that are replaced or deleted together.
+    Hide { table: Arc<Table>, segment: u64, rows: RoaringBitmap },
 }
 
 impl Step {
@@ -37,6 +44,8 @@ impl Step {
         match self {
             Step::Write(undo) => &undo.table,
             Step::Claim(claimed) => &claimed.table,
+            Step::Update(update) => update.table(),
+            Step::Hide { table, .. } => table,
         }
     }
 }
@@ -74,6 +83,8 @@ pub(super) struct WriteSet {
     /// Number of undo steps whose rowstores have been counted since.
     counted: usize,
     hidden: HiddenRows,
+    /// Segments of updates.
+    own: OwnSegments,
     /// The holder of the lock on which the last write failed.
     blocker: Option<Blocker>,
 }
@@ -81,8 +92,14 @@ pub(super) struct WriteSet {
 impl WriteSet {
     /// Creates an empty set whose locks belong to `owner`.
     pub fn new(owner: Arc<Owner>) -> WriteSet {
-        let (undo, hidden) = (Vec::new(), HiddenRows::default());
-        WriteSet { owner, undo, counted: 0, hidden, blocker: None }
+        WriteSet {
+            owner,
+            undo: Vec::new(),
+            counted: 0,
+            hidden: HiddenRows::default(),
+            own: OwnSegments::default(),
+            blocker: None,
+        }
     }
 
     /// The lock owner.
@@ -103,6 +120,11 @@ impl WriteSet {
     /// Segment rows that were replaced or deleted.
     pub fn hidden(&self) -> &HiddenRows {
         &self.hidden
+    }
+
+    /// The segments that were written, if there are any.
+    pub fn own_segments(&self) -> Option<&OwnSegments> {
+        (!self.own.is_empty()).then_some(&self.own)
     }
 
     /// Takes the holder of the lock on which the last write failed.
@@ -248,6 +270,23 @@ impl WriteSet {
         self.undo.push(Step::Claim(claimed));
     }
 
+    /// Adds the new rows of an update whose old rows this owner has claimed.
+    pub fn add(&mut self, update: BulkUpdate) {
+        debug_assert!(
+            update.rekeys() == update.has_reserved(),
+            "an update changes keys that it has not reserved"
+        );
+        self.own.add(update.own_segments());
+        self.undo.push(Step::Update(update));
+    }
+
+    /// Hides rows of a segment that this transaction has written.
+    pub fn hide(&mut self, table: &Arc<Table>, segment: u64, rows: RoaringBitmap) {
+        invariant!(self.own.has(segment), "rows of segment {segment} are hidden without a claim");
+        self.hidden.insert_all(table, segment, &rows);
+        self.undo.push(Step::Hide { table: table.clone(), segment, rows });
+    }
+
     /// Releases a lock without a change under it, unless it was held before. Returns whether it
     /// did; the caller must then call [`WriteSet::wake_waiters`].
     pub fn release(&self, table: &Table, locked: &LockedRow) -> bool {
@@ -291,6 +330,16 @@ impl WriteSet {
                     claimed.undo(&self.owner, &mut self.hidden);
                     released = true;
                 }
+                // Its files are removed.
+                Some(Step::Update(update)) => {
+                    self.own.remove(update.files());
+                    released |= update.has_reserved();
+                }
+                Some(Step::Hide { table, segment, rows }) => {
+                    self.hidden.remove_all(&table, segment, &rows);
+                    // Keys that the statement had reserved have been given back.
+                    released = true;
+                }
                 None => break,
             }
         }
@@ -329,13 +378,18 @@ impl WriteSet {
     }
 
     /// Appends the changes to a record and returns their number.
-    pub fn log(&self, payload: &mut Vec<u8>) -> Result<usize> {
+    pub fn log(&mut self, payload: &mut Vec<u8>) -> Result<usize> {
         debug_assert!(record::timestamp(payload).is_some(), "a record has no room for its commit");
         let mut operations = 0;
         for claimed in self.claimed() {
             operations += 1;
             if !plant::is(Bug::HalfHugeUpdate) || operations % 2 == 1 {
                 claimed.log(payload)?;
+            }
+        }
+        for step in &mut self.undo {
+            if let Step::Update(update) = step {
+                operations += update.log(&self.hidden, payload)?;
             }
         }
         for undo in self.written() {
@@ -361,7 +415,7 @@ impl WriteSet {
     fn claimed(&self) -> impl Iterator<Item = &ClaimedRows> {
         self.undo.iter().filter_map(|step| match step {
             Step::Claim(claimed) => Some(claimed),
-            Step::Write(_) => None,
+            Step::Write(_) | Step::Update(_) | Step::Hide { .. } => None,
         })
     }
 
@@ -369,7 +423,7 @@ impl WriteSet {
     fn written(&self) -> impl Iterator<Item = &Undo> {
         self.undo.iter().filter_map(|step| match step {
             Step::Write(undo) if undo.locked => Some(undo),
-            Step::Write(_) | Step::Claim(_) => None,
+            _ => None,
         })
     }
 
@@ -388,7 +442,13 @@ impl WriteSet {
 
     /// Turns the changes into versions of a commit, keeping the row locks. Must be called under the
     /// commit lock. `oldest` is the oldest snapshot.
-    pub fn stamp(&self, commit: Timestamp, oldest: Timestamp) {
+    pub fn stamp(&mut self, commit: Timestamp, oldest: Timestamp) {
+        // New rows before old ones: a writer that looks for a key finds one or the other.
+        for step in &mut self.undo {
+            if let Step::Update(update) = step {
+                update.stamp(commit);
+            }
+        }
         let mut cleared: Set<TableId> = Set::default();
         for claimed in self.claimed() {
             if cleared.insert(claimed.table.id()) {
@@ -415,10 +475,11 @@ impl WriteSet {
     pub fn unlock(&mut self) -> Written {
         let mut written = Vec::new();
         self.counted = 0;
+        self.own.clear();
         for step in self.undo.drain(..) {
             match step {
                 Step::Write(undo) if undo.locked => written.push(undo),
-                Step::Write(_) => {}
+                Step::Write(_) | Step::Update(_) | Step::Hide { .. } => {}
                 Step::Claim(claimed) => claimed.release(&self.owner),
             }
         }
@@ -462,7 +523,7 @@ impl Partitions {
 fn writes(steps: &[Step]) -> impl Iterator<Item = &Undo> {
     steps.iter().filter_map(|step| match step {
         Step::Write(undo) => Some(undo),
-        Step::Claim(_) => None,
+        Step::Claim(_) | Step::Update(_) | Step::Hide { .. } => None,
     })
 }
 
