@@ -1,17 +1,18 @@
 //! `INSERT`: few rows go into the rowstore, under locks; many go directly into segments, as a bulk
-//! load.
+//! load or, in a transaction with other changes, as a part of it.
 
 use super::repeated::repeated;
 use super::returning::Returned;
 use super::row_types::in_table_types;
 use crate::execution::{Execution, InsertPath};
+use nacre_column::Batch;
 use nacre_exec::{Reservation, build};
 use nacre_sql::Plan;
-use nacre_table::{BulkLoad, LoadStep, OnDuplicate, Transaction};
+use nacre_table::{BulkLoad, BulkUpdate, LoadStep, OnDuplicate, Transaction};
 use nacre_types::{Result, TableSchema};
 use std::sync::Arc;
 
-/// An autocommit `INSERT` of at least this many rows writes segments instead of the rowstore.
+/// An `INSERT` of at least this many rows writes segments instead of the rowstore.
 const DIRECT_ROWS: usize = 1 << 16;
 
 /// Inserts the rows of `source` and returns their number. Collects the rows in `returned` if set.
@@ -22,21 +23,28 @@ pub(crate) fn run(
     execution: &Execution<'_>,
     returned: Option<&mut Returned>,
 ) -> Result<u64> {
-    let direct = execution.insert_path() == InsertPath::Direct && returned.is_none();
+    let (direct, is_bulk) = (execution.insert_path() == InsertPath::Direct, returned.is_none());
     let target = transaction.table_of(table)?;
     let context = execution.context(transaction);
     let mut waits = context.fetch_waits();
     let mut operator = waits.call(|| build(source, &context))?;
     let (mut batches, mut rows, mut bytes) = (Vec::new(), 0, 0usize);
     let mut held = Reservation::default();
-    let mut load = None;
+    let mut load: Option<Load> = None;
     while let Some(batch) = waits.call(|| operator.next(&context))? {
         let batch = in_table_types(&batch.compact(), table);
         rows += batch.rows;
         bytes += batch.memory_bytes(batches.last());
         batches.push(batch);
-        if direct && rows >= DIRECT_ROWS {
-            let begin = || execution.store().bulk_load(&target, OnDuplicate::Error);
+        if is_bulk && rows >= DIRECT_ROWS {
+            let begin = || match direct {
+                true => {
+                    Load::Direct(Box::new(execution.store().bulk_load(&target, OnDuplicate::Error)))
+                }
+                false => {
+                    Load::Own(Box::new(execution.store().bulk_update(transaction, &target, true)))
+                }
+            };
             let load = load.get_or_insert_with(begin);
             batches.drain(..).try_for_each(|batch| load.append(&batch))?;
             bytes = 0;
@@ -44,8 +52,14 @@ pub(crate) fn run(
         context.reserve(&mut held, "the statement's rows", bytes)?;
     }
     drop((operator, waits));
-    if let Some(load) = load {
-        return finish(load, transaction, execution);
+    match load {
+        Some(Load::Direct(load)) => return finish(*load, transaction, execution),
+        Some(Load::Own(mut rows)) => {
+            rows.complete()?;
+            repeated(transaction, |transaction| transaction.reserve_keys(&mut rows))?;
+            return Ok(transaction.add_updated(*rows));
+        }
+        None => {}
     }
     let mut affected = 0;
     for batch in &batches {
@@ -55,6 +69,23 @@ pub(crate) fn run(
         *returned = batches;
     }
     Ok(affected)
+}
+
+/// An `INSERT` of many rows.
+enum Load {
+    /// It is the whole transaction, and has met no conflict yet.
+    Direct(Box<BulkLoad>),
+    /// Its rows become visible with the other changes of its transaction.
+    Own(Box<BulkUpdate>),
+}
+
+impl Load {
+    fn append(&mut self, rows: &Batch) -> Result<()> {
+        match self {
+            Load::Direct(load) => load.append(rows),
+            Load::Own(update) => update.add_new(rows),
+        }
+    }
 }
 
 /// Publishes a load. A row lock that it meets is waited for as one of the transaction.

@@ -9,6 +9,7 @@ mod repeated;
 mod returning;
 mod row_types;
 mod target_rows;
+mod update;
 pub(crate) mod upsert;
 mod write;
 

@@ -6,17 +6,16 @@ use super::repeated::repeated;
 use super::returning::Returned;
 use super::row_types::{in_batches, in_table_types};
 use super::target_rows::TargetRows;
+use super::update::{MOVED_TOGETHER, Update};
 use super::upsert::{self, Upsert};
 use crate::execution::Execution;
 use nacre_column::{Batch, Values, Vector};
-use nacre_exec::{Context, Reservation, SuppliedRows, evaluate};
+use nacre_exec::{Context, Reservation, SuppliedRows};
 use nacre_sql::{Field, Plan, WriteStatement};
-use nacre_table::{RowLocator, Table, Transaction};
+use nacre_table::{RowLocator, Transaction};
 use nacre_types::{DataType, Result, TableSchema, Value, invariant};
 use std::sync::Arc;
 
-/// Approximate number of rows that one commit moves out of segments.
-const MOVED_TOGETHER: usize = 1 << 16;
 /// Estimated bytes of a row's locator and number.
 const NUMBERED_LOCATOR_BYTES: usize = 32;
 
@@ -47,20 +46,10 @@ pub(crate) fn run(
             Ok(affected)
         }
         WriteStatement::Update { table, input, assignments } => {
-            let context = execution.context(transaction);
-            let mut changes = Vec::new();
-            for LocatedRows { rows: batch, locators } in locate(input, &context)? {
-                let mut columns = batch.columns.clone();
-                for (position, expr) in assignments {
-                    columns[*position] = Arc::new(evaluate(expr, &batch, &context)?);
-                }
-                let rows = in_table_types(&Batch::new(columns, batch.rows), table);
-                changes.push(LocatedRows { rows, locators });
-            }
-            if let Some(returned) = returned {
-                returned.extend(changes.iter().map(|change| change.rows.clone()));
-            }
-            update(transaction, table, &changes, assignments.iter().map(|(at, _)| *at))
+            let columns = assignments.iter().map(|(at, _)| *at).collect();
+            let mut update = Update::new(transaction, table, columns, execution)?;
+            update.read(transaction, input, assignments, returned)?;
+            update.write(transaction)
         }
         WriteStatement::Delete { table, input } => {
             let targets = find_targets(input, &execution.context(transaction), returned)?;
@@ -73,7 +62,11 @@ pub(crate) fn run(
             let change = Change { table, columns: columns.as_deref(), fields: &matches.fields() };
             let changes = change.rows(&found, &matched, returned);
             match columns {
-                Some(columns) => update(transaction, table, &changes, columns.iter().copied()),
+                Some(columns) => {
+                    let mut update = Update::new(transaction, table, columns.clone(), execution)?;
+                    changes.into_iter().try_for_each(|change| update.add(transaction, change))?;
+                    update.write(transaction)
+                }
                 None => {
                     let mut targets = TargetRows::default();
                     targets.add(changes.into_iter().flat_map(|change| change.locators));
@@ -82,66 +75,6 @@ pub(crate) fn run(
             }
         }
     }
-}
-
-/// Locks the rows of several batches together, so that few commits move those in segments.
-fn lock_together(
-    transaction: &mut Transaction,
-    table: &Arc<Table>,
-    batches: &[LocatedRows],
-) -> Result<()> {
-    if batches.len() < 2 {
-        return Ok(());
-    }
-    let mut together: Vec<RowLocator> = Vec::new();
-    for (at, batch) in batches.iter().enumerate() {
-        together.extend_from_slice(&batch.locators);
-        if together.len() >= MOVED_TOGETHER || at + 1 == batches.len() {
-            repeated(transaction, |transaction| transaction.lock(table, &together))?;
-            together.clear();
-        }
-    }
-    Ok(())
-}
-
-/// Replaces rows by new ones that differ only in `columns`.
-fn update(
-    transaction: &mut Transaction,
-    table: &Arc<TableSchema>,
-    changes: &[LocatedRows],
-    columns: impl Iterator<Item = usize>,
-) -> Result<u64> {
-    let target = transaction.table_of(table)?;
-    lock_together(transaction, &target, changes)?;
-    let key = table.primary_key.as_ref();
-    let columns: Vec<usize> = columns.collect();
-    let rekeys =
-        key.is_some_and(|key| columns.iter().any(|position| key.columns.contains(position)));
-    // A new unique value may equal an old one in another batch, as a key may. Within one batch the
-    // storage handles this.
-    let is_written =
-        |id: &u32| table.column_position(*id).is_some_and(|position| columns.contains(&position));
-    let repeats =
-        table.indexes.iter().any(|index| index.unique && index.columns.iter().any(is_written));
-    let rekeys = rekeys || (repeats && changes.len() > 1);
-    let mut affected = 0;
-    if rekeys {
-        // Delete all old keys before inserting new ones, so that `set id = id + 1` works.
-        for change in changes {
-            repeated(transaction, |transaction| transaction.delete(&target, &change.locators))?;
-        }
-        for change in changes {
-            affected +=
-                repeated(transaction, |transaction| transaction.insert(&target, &change.rows))?;
-        }
-    } else {
-        for change in changes {
-            let LocatedRows { rows, locators } = change;
-            affected +=
-                repeated(transaction, |transaction| transaction.update(&target, locators, rows))?;
-        }
-    }
-    Ok(affected)
 }
 
 /// Deletes rows: many in segments by a bit each, others one by one.

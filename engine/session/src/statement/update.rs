@@ -1,0 +1,246 @@
+//! `UPDATE`: rows are changed under locks. Many rows of segments are written to new segments instead,
+//! while the statement reads, so that it needs neither their memory nor their log.
+
+use super::plan::LocatedRows;
+use super::repeated::repeated;
+use super::returning::Returned;
+use super::row_types::in_table_types;
+use crate::execution::Execution;
+use nacre_column::Batch;
+use nacre_exec::{Reservation, build_locating, evaluate};
+use nacre_sql::{Expr, Plan};
+use nacre_table::{BulkUpdate, RowLocator, Table, Transaction};
+use nacre_types::{Result, TableSchema};
+use std::sync::Arc;
+
+/// Approximate number of rows that one commit moves out of segments.
+pub(super) const MOVED_TOGETHER: usize = 1 << 16;
+/// Estimated bytes of a [`RowLocator`].
+const LOCATOR_BYTES: usize = 24;
+
+/// An `UPDATE` under way. Nothing is changed before [`Update::write`].
+pub(super) struct Update<'a> {
+    table: &'a Arc<TableSchema>,
+    target: Arc<Table>,
+    /// Positions of the columns with new values.
+    columns: Vec<usize>,
+    execution: &'a Execution<'a>,
+    /// Whether a row may get another key, unique value or partition.
+    rekeys: bool,
+    /// Rows to be changed under locks.
+    kept: Vec<LocatedRows>,
+    /// How many of those are in segments.
+    kept_in_segments: usize,
+    bytes: usize,
+    /// Rows that are written to new segments.
+    bulk: Option<BulkUpdate>,
+}
+
+impl<'a> Update<'a> {
+    /// An update of these columns of a table.
+    pub fn new(
+        transaction: &Transaction,
+        table: &'a Arc<TableSchema>,
+        columns: Vec<usize>,
+        execution: &'a Execution<'a>,
+    ) -> Result<Update<'a>> {
+        Ok(Update {
+            target: transaction.table_of(table)?,
+            rekeys: rekeys(table, &columns),
+            table,
+            columns,
+            execution,
+            kept: Vec::new(),
+            kept_in_segments: 0,
+            bytes: 0,
+            bulk: None,
+        })
+    }
+
+    /// Adds the rows of `input` with new values. Collects them in `returned` if set.
+    pub fn read(
+        &mut self,
+        transaction: &Transaction,
+        input: &Plan,
+        assignments: &[(usize, Expr)],
+        mut returned: Option<&mut Returned>,
+    ) -> Result<()> {
+        let context = self.execution.context(transaction);
+        let mut waits = context.fetch_waits();
+        let mut operator = waits.call(|| build_locating(input, &context))?;
+        let (mut returned_bytes, mut held) = (0usize, Reservation::default());
+        while let Some((batch, locators)) = waits.call(|| operator.next(&context))? {
+            let mut columns = batch.columns.clone();
+            for (position, expr) in assignments {
+                columns[*position] = Arc::new(evaluate(expr, &batch, &context)?);
+            }
+            let rows = in_table_types(&Batch::new(columns, batch.rows), self.table);
+            if let Some(returned) = &mut returned {
+                returned_bytes += rows.memory_bytes(returned.last());
+                returned.push(rows.clone());
+            }
+            self.add(transaction, LocatedRows { rows, locators })?;
+            context.reserve(&mut held, "the statement's rows", self.bytes + returned_bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Adds rows with new values, before the transaction has changed anything else.
+    pub fn add(&mut self, transaction: &Transaction, change: LocatedRows) -> Result<()> {
+        debug_assert!(
+            change.rows.rows == change.locators.len(),
+            "{} rows, {} places",
+            change.rows.rows,
+            change.locators.len()
+        );
+        if let Some(bulk) = &mut self.bulk {
+            let in_memory = add_together(bulk, change)?;
+            in_memory.into_iter().for_each(|change| self.keep(change));
+            return Ok(());
+        }
+        self.keep(change);
+        let is_many = self.kept_in_segments >= self.execution.store().bulk_rows();
+        if !is_many {
+            return Ok(());
+        }
+        let mut bulk = self.execution.store().bulk_update(transaction, &self.target, self.rekeys);
+        let kept = std::mem::take(&mut self.kept);
+        (self.kept_in_segments, self.bytes) = (0, 0);
+        for change in kept {
+            let in_memory = add_together(&mut bulk, change)?;
+            in_memory.into_iter().for_each(|change| self.keep(change));
+        }
+        self.bulk = Some(bulk);
+        Ok(())
+    }
+
+    fn keep(&mut self, change: LocatedRows) {
+        self.kept_in_segments += change.locators.iter().filter(is_in_segment).count();
+        self.bytes += change.rows.memory_bytes(self.kept.last().map(|before| &before.rows));
+        self.bytes += change.locators.len() * LOCATOR_BYTES;
+        self.kept.push(change);
+    }
+
+    /// Replaces the rows by the new ones. Returns how many there are.
+    pub fn write(mut self, transaction: &mut Transaction) -> Result<u64> {
+        let Some(mut bulk) = self.bulk.take() else {
+            return self.write_kept(transaction);
+        };
+        bulk.complete()?;
+        for place in bulk.places() {
+            self.execution.check_cancelled()?;
+            repeated(transaction, |transaction| transaction.replace_together(&mut bulk, place))?;
+        }
+        if !self.rekeys {
+            return Ok(transaction.add_updated(bulk) + self.write_kept(transaction)?);
+        }
+        // All old keys are free before any new one is assigned.
+        self.lock_together(transaction)?;
+        self.delete_kept(transaction)?;
+        repeated(transaction, |transaction| transaction.reserve_keys(&mut bulk))?;
+        Ok(transaction.add_updated(bulk) + self.insert_kept(transaction)?)
+    }
+
+    fn write_kept(&self, transaction: &mut Transaction) -> Result<u64> {
+        self.lock_together(transaction)?;
+        let (target, changes) = (&self.target, &self.kept);
+        // A new unique value may equal an old one in another batch, as a key may. Within one batch
+        // the storage handles this.
+        let deletes_first = changes_key(self.table, &self.columns)
+            || (changes_unique(self.table, &self.columns) && changes.len() > 1);
+        if deletes_first {
+            // Delete all old keys before inserting new ones, so that `set id = id + 1` works.
+            self.delete_kept(transaction)?;
+            return self.insert_kept(transaction);
+        }
+        let mut affected = 0;
+        for LocatedRows { rows, locators } in changes {
+            affected +=
+                repeated(transaction, |transaction| transaction.update(target, locators, rows))?;
+        }
+        Ok(affected)
+    }
+
+    fn delete_kept(&self, transaction: &mut Transaction) -> Result<()> {
+        for LocatedRows { locators, .. } in &self.kept {
+            repeated(transaction, |transaction| transaction.delete(&self.target, locators))?;
+        }
+        Ok(())
+    }
+
+    fn insert_kept(&self, transaction: &mut Transaction) -> Result<u64> {
+        let mut affected = 0;
+        for LocatedRows { rows, .. } in &self.kept {
+            affected +=
+                repeated(transaction, |transaction| transaction.insert(&self.target, rows))?;
+        }
+        Ok(affected)
+    }
+
+    /// Locks the rows of several batches together, so that few commits move those in segments.
+    fn lock_together(&self, transaction: &mut Transaction) -> Result<()> {
+        if self.kept.len() < 2 {
+            return Ok(());
+        }
+        let mut together: Vec<RowLocator> = Vec::new();
+        for (at, batch) in self.kept.iter().enumerate() {
+            together.extend_from_slice(&batch.locators);
+            if together.len() >= MOVED_TOGETHER || at + 1 == self.kept.len() {
+                self.execution.check_cancelled()?;
+                let lock =
+                    |transaction: &mut Transaction| transaction.lock(&self.target, &together);
+                repeated(transaction, lock)?;
+                together.clear();
+            }
+        }
+        Ok(())
+    }
+}
+
+fn changes_key(table: &TableSchema, columns: &[usize]) -> bool {
+    let key = table.primary_key.as_ref();
+    key.is_some_and(|key| columns.iter().any(|position| key.columns.contains(position)))
+}
+
+fn changes_unique(table: &TableSchema, columns: &[usize]) -> bool {
+    let is_changed =
+        |id: &u32| table.column_position(*id).is_some_and(|position| columns.contains(&position));
+    table.indexes.iter().any(|index| index.unique && index.columns.iter().any(is_changed))
+}
+
+/// Whether a row may get another key, unique value or partition by a change of these columns.
+fn rekeys(table: &TableSchema, columns: &[usize]) -> bool {
+    let shard = table.shard_key.as_ref();
+    changes_key(table, columns)
+        || changes_unique(table, columns)
+        || shard.is_some_and(|key| columns.iter().any(|position| key.columns.contains(position)))
+}
+
+fn is_in_segment(locator: &&RowLocator) -> bool {
+    matches!(locator, RowLocator::Segment { .. })
+}
+
+/// Adds the rows of segments to a bulk update. Returns those in memory.
+fn add_together(bulk: &mut BulkUpdate, change: LocatedRows) -> Result<Option<LocatedRows>> {
+    let (in_segments, in_memory) = divide(change);
+    if !in_segments.locators.is_empty() {
+        bulk.add(in_segments.rows, &in_segments.locators)?;
+    }
+    Ok((!in_memory.locators.is_empty()).then_some(in_memory))
+}
+
+/// Divides rows into those of segments and those in memory.
+fn divide(change: LocatedRows) -> (LocatedRows, LocatedRows) {
+    let LocatedRows { rows, locators } = change;
+    let part = |in_segments: bool| {
+        let is_part = |at: &u32| is_in_segment(&&locators[*at as usize]) == in_segments;
+        let picked: Vec<u32> = (0..locators.len() as u32).filter(is_part).collect();
+        let locators = picked.iter().map(|at| locators[*at as usize].clone()).collect();
+        let rows = match picked.len() == rows.rows {
+            true => rows.clone(),
+            false => Batch { selection: Some(picked), ..rows.clone() }.compact(),
+        };
+        LocatedRows { rows, locators }
+    };
+    (part(true), part(false))
+}
