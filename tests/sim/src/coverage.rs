@@ -11,7 +11,7 @@ use std::fmt;
 pub struct Coverage(BTreeMap<String, u64>);
 
 /// Paths in the middle of which a call must fail, and the machine or the process stop.
-const STRUCK: [Path; 8] = [
+const STRUCK: [Path; 9] = [
     Path::Load,
     Path::LoadRound,
     Path::LoadEnd,
@@ -19,12 +19,14 @@ const STRUCK: [Path; 8] = [
     Path::Merge,
     Path::Snapshot,
     Path::Build,
+    Path::ManyUpdated,
     Path::ManyCommitted,
 ];
 
 /// Paths in the middle of which the disk must be full: those that write files. A load ends, and many
 /// rows are deleted, by a record in a log that has its space already.
-const FULL: [Path; 5] = [Path::Load, Path::Flush, Path::Merge, Path::Snapshot, Path::Build];
+const FULL: [Path; 6] =
+    [Path::Load, Path::Flush, Path::Merge, Path::Snapshot, Path::Build, Path::ManyUpdated];
 
 /// Statements that must be cancelled before their end.
 const CANCELLED: [&str; 3] = ["load", "many-deleted", "other-write"];

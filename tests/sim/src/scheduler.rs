@@ -179,11 +179,12 @@ impl Hook for Scheduler {
             return;
         }
         let polls = 1 + self.random.borrow_mut().below(6);
+        self.world.borrow_mut().interrupt(class, true);
         for _ in 0..polls {
             if self.over() {
-                return;
+                break;
             }
-            let Some(at) = self.choose(room, false) else { return };
+            let Some(at) = self.choose(room, false) else { break };
             let who = self.world.borrow().frames.last().map_or(0, |f| f.session);
             let room = "    ".repeat(depth);
             self.world
@@ -191,6 +192,7 @@ impl Hook for Scheduler {
                 .tell(|| format!("{room}while s{who} is at {call:?} of {class:?}, s{at} runs:"));
             self.poll(at);
         }
+        self.world.borrow_mut().interrupt(class, false);
     }
 
     fn log_synced(&self) {

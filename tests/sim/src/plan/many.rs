@@ -1,5 +1,5 @@
-//! Scripts and faults for the long state machines: loads, merges, and deletions of many rows, each
-//! interrupted in its middle.
+//! Scripts and faults for the long state machines: loads, merges, and changes and deletions of many
+//! rows, each interrupted in its middle.
 
 use crate::disk::{Call, Fault, FaultKind};
 use crate::op::Op;
@@ -11,7 +11,7 @@ use nacredb::OnDuplicate;
 use nacredb::walked::Path;
 
 /// The paths that faults are aimed at, those that make few calls more often.
-const AIMS: [Path; 13] = [
+const AIMS: [Path; 15] = [
     Path::Load,
     Path::LoadRound,
     Path::LoadEnd,
@@ -22,13 +22,15 @@ const AIMS: [Path; 13] = [
     Path::Snapshot,
     Path::Build,
     Path::ManyDeleted,
+    Path::ManyUpdated,
+    Path::ManyRekeyed,
     Path::ManyCommitted,
     Path::ManyCommitted,
     Path::ManyCommitted,
 ];
 
 impl Maker {
-    /// Deletes many rows at once, among them rows that it has just written, and uses their keys
+    /// Changes or deletes many rows at once, among them rows that it has just written, and uses their keys
     /// and values again.
     pub(crate) fn many_script(&mut self) -> Script {
         let count = 6 + self.random.below(24) as usize;
@@ -62,9 +64,12 @@ impl Maker {
             ops.push(Op::Begin);
             ops.extend(self.random.percent(40).then_some(Op::Savepoint("p")));
         }
-        ops.push(Op::Delete { table, rows: self.erased(first, count) });
+        for _ in 0..1 + self.random.below(2) {
+            let change = self.change(table, first, count);
+            ops.push(change);
+        }
         if self.random.percent(30) {
-            // The keys and values are free for the transaction that deletes their rows.
+            // After a deletion, the keys and values are free for its transaction.
             let again = rows.iter().step_by(3).cloned().collect();
             ops.push(Op::Insert { table, rows: again });
         }
@@ -85,6 +90,18 @@ impl Maker {
             3 => replace(rows),
             _ => Op::Select { table, rows: Where::All },
         });
+    }
+
+    /// Deletes many rows, or changes them: columns of any kind, unique values, or keys.
+    fn change(&mut self, table: &'static str, first: i64, count: i64) -> Op {
+        let rows = self.erased(first, count);
+        match self.random.below(12) {
+            0 | 1 => Op::Add { table, rows, add: self.random.between(-3, 3) },
+            2 => Op::Text { table, rows, text: Some(format!("{:x}", self.random.bits())) },
+            3 | 4 => Op::Rekey { table, rows, by: *self.random.pick(&[1, -1, 40, 1_000, -1_000]) },
+            5 => Op::Wide { table, rows, w: Some(self.random.between(0, 9)) },
+            _ => Op::Delete { table, rows },
+        }
     }
 
     fn many_row(&mut self, k: i64) -> Row {

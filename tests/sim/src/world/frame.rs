@@ -21,6 +21,8 @@ pub struct Frame {
     pub(super) rotating: bool,
     /// Whether it has read from a segment.
     pub(super) has_read: bool,
+    /// Whether other sessions run while it writes or syncs the log.
+    pub(super) is_at_log: bool,
 }
 
 /// Cancels an operation in its middle.

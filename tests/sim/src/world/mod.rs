@@ -19,6 +19,7 @@ use crate::model::{Effect, Model, State, Txn, Writes, read};
 use crate::op::row::Row;
 use crate::op::{Op, Weight};
 use crate::subject::{effect, is_commit, judge_commit, show, table_of, tables_of, told};
+use nacredb::walked::{self, Path};
 use nacredb::{Error, ErrorKind, Result};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -52,6 +53,11 @@ pub struct World {
     pub bulk_rows: usize,
     /// What was walked.
     pub coverage: Coverage,
+}
+
+/// Whether the call is one of an update of many rows, which writes files before it commits.
+fn is_updating() -> bool {
+    walked::current() == Some(Path::ManyUpdated)
 }
 
 impl World {
@@ -107,6 +113,7 @@ impl World {
             synced: None,
             rotating: false,
             has_read: false,
+            is_at_log: false,
         });
         self.count_down();
     }
@@ -143,10 +150,24 @@ impl World {
             Class::Log | Class::Folder if ddl || open => None,
             // The session that syncs the log blocks others from syncing it.
             Class::Log | Class::Folder => Some(Weight::Writes),
+            // A statement that writes segments may itself run while another session is at the log.
+            Class::Segment | Class::Snapshot if self.frames.iter().any(|f| f.is_at_log) => {
+                Some(Weight::Writes)
+            }
+            // The model would not know which snapshot a statement has that is repeated after a
+            // conflict.
+            Class::Segment if is_updating() && state.txn.is_none() => Some(Weight::Reads),
             Class::Segment | Class::Snapshot => {
                 let free = self.frames.iter().all(|f| self.sessions[f.session].bulk_append);
                 Some(if free { Weight::Maintains } else { Weight::Commits })
             }
+        }
+    }
+
+    /// Notes whether other sessions run while the innermost one accesses this class of file.
+    pub fn interrupt(&mut self, class: Class, is_interrupted: bool) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.is_at_log = is_interrupted && matches!(class, Class::Log | Class::Folder);
         }
     }
 
@@ -179,6 +200,9 @@ impl World {
             }
         }
         if class == Class::Folder || self.disk.ended().is_some() {
+            return;
+        }
+        if is_updating() {
             return;
         }
         let session = frame.session;
