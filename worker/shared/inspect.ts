@@ -43,6 +43,10 @@ export interface SegmentReport {
   id: number;
   /** Name of the segment's file. */
   name: string;
+  /** Number of its sorted run. Segments of a run do not overlap in the order of their rows. */
+  run: number;
+  /** Level of the run: how often its rows were merged, counting large runs as merged before. */
+  level: number;
   /** Rows written, including rows deleted since. */
   rows: number;
   /** Rows deleted since the segment was written. */

@@ -211,7 +211,9 @@ describe.each(places)('a database in $name', (place) => {
     await db.exec('optimize table t flush');
     const [flushed] = await db.inspect();
     expect(flushed!.segments).toHaveLength(1);
-    expect(flushed!.segments[0]).toMatchObject({ rows: 2, deleted: 0, minKey: '1', maxKey: '2' });
+    const [segment] = flushed!.segments;
+    expect(segment).toMatchObject({ rows: 2, deleted: 0, minKey: '1', maxKey: '2' });
+    expect(segment).toMatchObject({ run: segment!.id, level: 0 });
     expect(flushed!.segments[0]!.columns.map((column) => column.name)).toEqual(['id', 'name']);
     expect((await db.query('select name from t where id = 2')).rows).toEqual([{ name: 'pearl' }]);
     const storage = await db.storage();

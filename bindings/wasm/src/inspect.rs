@@ -57,6 +57,8 @@ fn segment(segment: &SegmentReport) -> JsValue {
     object(&[
         ("id", number(segment.id)),
         ("name", (&segment.name).into()),
+        ("run", number(segment.run)),
+        ("level", number(segment.level)),
         ("rows", number(segment.rows)),
         ("deleted", number(segment.deleted)),
         ("bytes", number(segment.bytes)),

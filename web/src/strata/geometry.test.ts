@@ -7,6 +7,8 @@ import { bands, bottom, outline, pits, scaleFor } from './geometry';
 const segment = (deleted: number, bytes: number[]) => ({
   id: 1,
   name: 'one',
+  run: 1,
+  level: 0,
   rows: 1000,
   deleted,
   bytes: bytes.reduce((sum, each) => sum + each, 0),

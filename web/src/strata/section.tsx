@@ -56,7 +56,7 @@ export function Section({ table }: { table: TableReport }) {
           <div class="section-segment" key={segment.id}>
             <Layer
               name={`segment ${ordinal}`}
-              note={segmentNote(segment)}
+              note={segmentNote(segment, table)}
               deleted={segment.deleted}
             />
             {width > 0 && (
@@ -105,8 +105,13 @@ function rowstoreNote({ rowstoreRows, rowstoreBytes }: TableReport): string {
   return `${plural(rowstoreRows, 'row')} · ${formatBytes(rowstoreBytes)}${each > 1 ? ` · one grain per ${each} rows` : ''}`;
 }
 
-const segmentNote = (segment: SegmentReport): string =>
-  `${plural(segment.rows, 'row')} · ${formatBytes(segment.bytes)}`;
+/** A table of several sorted runs also says which run a segment belongs to. */
+function segmentNote(segment: SegmentReport, { segments }: TableReport): string {
+  const runs = [...new Set(segments.map(({ run }) => run))];
+  const parts = [plural(segment.rows, 'row'), formatBytes(segment.bytes)];
+  if (runs.length > 1) parts.push(`run ${runs.indexOf(segment.run) + 1}, level ${segment.level}`);
+  return parts.join(' · ');
+}
 
 function useWidth() {
   const place = useRef<HTMLDivElement>(null);
