@@ -4,7 +4,7 @@ use crate::build;
 use crate::testing::*;
 use nacre_column::Batch;
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
-use nacre_sql::plan::Plan;
+use nacre_sql::plan::{Plan, SortKey};
 use nacre_table::{Store, StoreOptions, Table};
 use nacre_testing::{Random, column};
 use nacre_types::{DataType, KeyColumns, TableSchema, Value};
@@ -124,4 +124,99 @@ fn a_range_of_the_order_finds_the_rows_of_a_scan() {
         }
     }
     assert!(skipped > 1_000 && found > 10_000, "{skipped} segments skipped, {found} rows found");
+}
+
+/// The first rows in the order of a table, forwards and backwards, against sorting all of them.
+#[test]
+fn the_first_rows_in_order_are_those_of_a_sort() {
+    let mut random = Random::new(34);
+    let mut found = 0;
+    for (sort, key) in [
+        (None, vec![0]),
+        (None, vec![3, 0]),
+        (Some(vec![1, 2]), vec![0]),
+        (Some(vec![3, 1]), vec![0]),
+    ] {
+        let columns = [sort.clone().unwrap_or_default(), key.clone()].concat();
+        let (fixture, table) = filled(schema(sort, key), &mut random);
+        for round in 0..60 {
+            let filters: Vec<Expr> = (0..random.below(3))
+                .map(|_| {
+                    let column = random.below(4) as usize;
+                    condition(&mut random, table.schema(), column)
+                })
+                .collect();
+            let scan = |filters: Vec<Expr>| Plan::Scan {
+                table: table.schema().clone(),
+                projection: vec![0, 1, 2, 3],
+                filters,
+            };
+            let key = |at: &usize| SortKey {
+                expr: col(*at, table.schema().columns[*at].data_type),
+                descending: round % 2 == 1,
+                nulls_first: round % 2 == 0,
+            };
+            let keys: Vec<SortKey> = columns.iter().map(key).collect();
+            let limit = Some(1 + random.below(30));
+            let sorted = |input| Plan::Sort { input: Box::new(input), keys: keys.clone(), limit };
+            let rows = |plan: &Plan| {
+                let context = fixture.context();
+                let mut operator = build(plan, &context).unwrap();
+                let mut rows = run(&mut *operator, &context).unwrap();
+                rows.truncate(limit.unwrap_or(0) as usize);
+                rows
+            };
+            let predicate = boolean(ExprKind::And(filters.clone()));
+            let above = Plan::Filter { input: Box::new(scan(Vec::new())), predicate };
+            let expected = rows(&sorted(above));
+            assert!(rows(&sorted(scan(filters.clone()))) == expected, "{filters:?} {keys:?}");
+            found += expected.len();
+        }
+    }
+    assert!(found > 1_000, "{found} rows found");
+}
+
+/// Segments after the first rows are not opened.
+#[test]
+fn the_first_rows_open_few_segments() {
+    let mut fixture = Fixture::new();
+    let options = StoreOptions { segment_rows: 40, merge_from: 99, ..StoreOptions::default() };
+    fixture.store = Store::open(fixture.host(), options).unwrap();
+    let table = fixture.store.create_table(schema(None, vec![0])).unwrap();
+    let row = |id: i64| vec![int(id), text("t"), int(1), Value::Float(0.5)];
+    let rows: Vec<_> = (0..ROWS * 2).map(row).collect();
+    let mut write = fixture.store.begin().unwrap();
+    write.insert(&table, &Batch::from_rows(&table.schema().types(), &rows)).unwrap();
+    write.commit().unwrap();
+    fixture.store.flush(&table).unwrap();
+    fixture.transaction = fixture.store.begin().unwrap();
+    for (descending, first) in [(false, 1_001), (true, ROWS * 2 - 1)] {
+        fixture.statistics = Default::default();
+        let plan = Plan::Sort {
+            input: Box::new(Plan::Scan {
+                table: table.schema().clone(),
+                projection: vec![0, 2],
+                filters: vec![
+                    compare(
+                        BinaryOp::Greater,
+                        col(0, DataType::Int64),
+                        lit(int(1_000), DataType::Int64),
+                    ),
+                    compare(BinaryOp::Equal, col(1, DataType::Int32), lit(int(1), DataType::Int32)),
+                ],
+            }),
+            keys: vec![SortKey {
+                expr: col(0, DataType::Int64),
+                descending,
+                nulls_first: !descending,
+            }],
+            limit: Some(60),
+        };
+        let context = fixture.context();
+        let mut operator = build(&plan, &context).unwrap();
+        let rows = run(&mut *operator, &context).unwrap();
+        assert_eq!((rows[0][0].clone(), rows.len()), (int(first), 60));
+        let tested = fixture.statistics.zones_tested.get();
+        assert!((1..=8).contains(&tested), "{tested} zones of 100 segments are tested");
+    }
 }

@@ -48,6 +48,16 @@ impl SegmentWalk {
         }
     }
 
+    /// The last place, whether the view sees its segment or not.
+    pub(super) fn next_back(&mut self) -> Option<SegmentPlace> {
+        let (partition, places) = self.0.back_mut()?;
+        let (partition, place) = (*partition, places.next_back());
+        if places.start >= places.end {
+            self.0.pop_back();
+        }
+        place.map(|place| SegmentPlace { partition, place: place as u32 })
+    }
+
     /// The next place, whether the view sees its segment or not.
     pub(super) fn next(&mut self) -> Option<SegmentPlace> {
         let (partition, places) = self.0.front_mut()?;

@@ -127,22 +127,54 @@ impl TableView {
     /// A walk over the segments that may have rows whose [`TableView::order_columns`] are in a range.
     /// They are found by binary search in each run.
     pub fn walk_range(&self, range: &KeyRange) -> Result<SegmentWalk> {
+        let mut walk = SegmentWalk::default();
+        self.each_in_range(range, &mut |number, places| walk.push(number, places))?;
+        Ok(walk)
+    }
+
+    /// Like [`TableView::walk_range`], with a walk for each sorted run. Its segments do not overlap in
+    /// the order of their rows, and ascend.
+    pub fn walks_by_run(&self, range: &KeyRange) -> Result<Vec<SegmentWalk>> {
+        let mut walks = Vec::new();
+        self.each_in_range(range, &mut |number, places| {
+            let mut walk = SegmentWalk::default();
+            walk.push(number, places);
+            walks.push(walk);
+        })?;
+        Ok(walks)
+    }
+
+    /// Visits the places of the segments of each run that may have rows in a range, if there are any.
+    fn each_in_range(
+        &self,
+        range: &KeyRange,
+        visit: &mut dyn FnMut(u32, Range<usize>),
+    ) -> Result<()> {
         let layout = self.table.layout();
         let (from, to) = range.encode_with(&|values| layout.encode_order_prefix(values))?;
-        let mut walk = SegmentWalk::default();
         if to.as_ref().is_some_and(|to| *to < from) {
-            return Ok(walk);
+            return Ok(());
         }
         for (number, list) in &self.lists {
-            list.in_order_range(&from, to.as_deref()).for_each(|places| walk.push(*number, places));
+            let found = list.in_order_range(&from, to.as_deref());
+            found.filter(|places| !places.is_empty()).for_each(|places| visit(*number, places));
         }
-        Ok(walk)
+        Ok(())
     }
 
     /// The next segment of a walk that the view sees.
     pub fn next_segment(&self, walk: &mut SegmentWalk) -> Option<SegmentView> {
+        self.first_seen(|| walk.next())
+    }
+
+    /// The last segment of a walk that the view sees.
+    pub fn last_segment(&self, walk: &mut SegmentWalk) -> Option<SegmentView> {
+        self.first_seen(|| walk.next_back())
+    }
+
+    fn first_seen(&self, mut next: impl FnMut() -> Option<SegmentPlace>) -> Option<SegmentView> {
         loop {
-            let place = walk.next()?;
+            let place = next()?;
             if self.state(place).exists_at(self.guard.at()) {
                 return Some(self.segment(place));
             }

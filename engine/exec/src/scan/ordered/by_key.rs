@@ -2,7 +2,8 @@
 //! already in that order, as runs.
 //!
 //! A run is read only when no other can come first; until then, its zone maps give a lower bound of
-//! its keys. So the first rows of a table take a few blocks, whatever its size. Keys are compared
+//! its keys. For few rows, segments that a merge left in one sorted run are one run here, of which
+//! one segment is open at a time. So the first rows of a table take a few blocks, whatever its size. Keys are compared
 //! as bytes (`nacre_types::key`), with descending ones inverted. A long stretch of one run is
 //! returned without copying; short ones are collected.
 
@@ -42,12 +43,14 @@ pub(in crate::scan) struct OrderedScan {
     order: KeyOrder,
     types: Vec<DataType>,
     collected: RowBuffer,
+    limit: Option<u64>,
     /// Rows left to return.
     left: u64,
 }
 
 struct Run {
     rows: Box<dyn Operator>,
+    /// Whether it has rows of segments, of which the first is not counted as read yet.
     is_segment: bool,
     /// Whether nothing of it was read yet.
     is_unread: bool,
@@ -69,59 +72,18 @@ pub(in crate::scan) fn build(
     if !few && !order.leading {
         return Ok(None);
     }
-    let types = spec.types();
-    let first = order.columns[0];
-    let mut runs = Vec::new();
-    let mut heads = BinaryHeap::new();
-    let mut bounds = Vec::new();
     let chosen = Statistics::default();
-    let chooser = RowSource::new(spec, view, Locators::Leave, context);
     let choosing = Context { statistics: &chosen, ..*context };
-    for morsel in chooser.morsels(usize::MAX, &choosing)? {
-        let mut source = RowSource::of_morsel(spec, &morsel, context);
-        source
-            .start_small(limit.map_or(limits::VECTOR_ROWS, |rows| (rows as usize).max(FIRST_ROWS)));
-        let (mut low, mut high) = match &morsel {
-            Morsel::Blocks { view, blocks } => source.bounds(view, blocks, first)?.unzip(),
-            _ => (None, None),
-        };
-        if order.descending {
-            (low, high) = (high, low);
-        }
-        let (low, high) = (bound(low, types[first], order)?, bound(high, types[first], order)?);
-        let rows: Box<dyn Operator> = match &morsel {
-            Morsel::Blocks { .. } => {
-                if order.descending {
-                    source.read_backwards();
-                }
-                Box::new(InOrder { source, descending: order.descending })
-            }
-            Morsel::Memory(_) if !order.descending && kept_by_key(spec.schema) => {
-                Box::new(InOrder { source, descending: false })
-            }
-            _ => {
-                let keys = order.sort_keys(&types);
-                let rows = Box::new(InOrder { source, descending: false });
-                Box::new(Sort::new(rows, &types, keys, limit))
-            }
-        };
-        let is_segment = matches!(morsel, Morsel::Blocks { .. });
-        if is_segment {
-            debug_assert!(low <= high, "the bounds of a segment are in order");
-            bounds.push((low.clone(), high));
-        }
-        heads.push(Reverse((low, runs.len())));
-        runs.push(Run { rows, is_segment, is_unread: true, batch: None, at: 0 });
-    }
-    bounds.sort_unstable();
-    if !few && bounds.windows(2).any(|pair| pair[0].1 >= pair[1].0) {
-        return Ok(None);
+    let source = RowSource::new(spec, view, Locators::Leave, context);
+    let mut scan = OrderedScan::new(spec, order, limit);
+    match few {
+        true => scan.add_runs(source, spec, (context, &choosing))?,
+        false if !scan.add_segments(source, spec, (context, &choosing))? => return Ok(None),
+        false => {}
     }
     context.statistics.segments_skipped.add(chosen.segments_skipped.get() as usize);
     context.statistics.blocks_skipped.add(chosen.blocks_skipped.get() as usize);
-    let collected = RowBuffer::new(&types);
-    let (order, left) = (order.clone(), limit.unwrap_or(u64::MAX));
-    Ok(Some(Box::new(OrderedScan { runs, heads, order, types, collected, left })))
+    Ok(Some(Box::new(scan)))
 }
 
 /// A bound of the first column as the beginning of a key; without a bound, the least key.
@@ -143,6 +105,118 @@ fn encode(out: &mut Vec<u8>, data_type: DataType, value: &Value, order: &KeyOrde
 }
 
 impl OrderedScan {
+    /// A merge of no runs.
+    fn new(spec: ScanSpec<'_>, order: &KeyOrder, limit: Option<u64>) -> OrderedScan {
+        let types = spec.types();
+        OrderedScan {
+            runs: Vec::new(),
+            heads: BinaryHeap::new(),
+            order: order.clone(),
+            collected: RowBuffer::new(&types),
+            types,
+            limit,
+            left: limit.unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Adds each sorted run of the table, of which one segment is open at a time, and each rowstore.
+    /// Statistics of segments that are chosen now are counted in the second context.
+    fn add_runs(
+        &mut self,
+        source: RowSource,
+        spec: ScanSpec<'_>,
+        (context, choosing): (&Context<'_>, &Context<'_>),
+    ) -> Result<()> {
+        let (runs, memories) = source.by_run(spec, context)?;
+        for mut run in runs {
+            self.prepare(&mut run);
+            if let Some(bounds) = run.open_first(self.order.columns[0], choosing)? {
+                let (low, _) = self.bounds(Some(bounds))?;
+                self.add(low, self.in_order(run), true);
+            }
+        }
+        memories.iter().try_for_each(|morsel| self.add_memory(spec, morsel, context))
+    }
+
+    /// Adds each segment as a run, and each rowstore. Returns `false` if some of them overlap.
+    fn add_segments(
+        &mut self,
+        source: RowSource,
+        spec: ScanSpec<'_>,
+        (context, choosing): (&Context<'_>, &Context<'_>),
+    ) -> Result<bool> {
+        let mut all = Vec::new();
+        for morsel in source.morsels(usize::MAX, choosing)? {
+            let Morsel::Blocks { view, blocks } = &morsel else {
+                self.add_memory(spec, &morsel, context)?;
+                continue;
+            };
+            let mut run = RowSource::of_morsel(spec, &morsel, context);
+            self.prepare(&mut run);
+            let (low, high) = self.bounds(run.bounds(view, blocks, self.order.columns[0])?)?;
+            debug_assert!(low <= high, "the bounds of a segment are in order");
+            all.push((low.clone(), high));
+            self.add(low, self.in_order(run), true);
+        }
+        all.sort_unstable();
+        Ok(all.windows(2).all(|pair| pair[0].1 < pair[1].0))
+    }
+
+    /// Adds a rowstore.
+    fn add_memory(
+        &mut self,
+        spec: ScanSpec<'_>,
+        morsel: &Morsel,
+        context: &Context<'_>,
+    ) -> Result<()> {
+        let mut source = RowSource::of_morsel(spec, morsel, context);
+        source.start_small(self.first_rows());
+        let rows = Box::new(InOrder { source, descending: false });
+        let (low, _) = self.bounds(None)?;
+        let is_in_order = !self.order.descending && kept_by_key(spec.schema);
+        let rows: Box<dyn Operator> = match is_in_order {
+            true => rows,
+            false => {
+                let keys = self.order.sort_keys(&self.types);
+                Box::new(Sort::new(rows, &self.types, keys, self.limit))
+            }
+        };
+        self.add(low, rows, false);
+        Ok(())
+    }
+
+    fn add(&mut self, low: Vec<u8>, rows: Box<dyn Operator>, is_segment: bool) {
+        self.heads.push(Reverse((low, self.runs.len())));
+        self.runs.push(Run { rows, is_segment, is_unread: true, batch: None, at: 0 });
+    }
+
+    /// The most rows to read of a run first.
+    fn first_rows(&self) -> usize {
+        self.limit.map_or(limits::VECTOR_ROWS, |rows| (rows as usize).max(FIRST_ROWS))
+    }
+
+    /// Turns the rows of segments into the direction of the order.
+    fn prepare(&self, source: &mut RowSource) {
+        source.start_small(self.first_rows());
+        if self.order.descending {
+            source.read_backwards();
+        }
+    }
+
+    fn in_order(&self, source: RowSource) -> Box<dyn Operator> {
+        Box::new(InOrder { source, descending: self.order.descending })
+    }
+
+    /// Where keys of the first column between these values may begin and end.
+    fn bounds(&self, known: Option<(Value, Value)>) -> Result<(Vec<u8>, Vec<u8>)> {
+        let (mut low, mut high) = known.unzip();
+        if self.order.descending {
+            (low, high) = (high, low);
+        }
+        let data_type = self.types[self.order.columns[0]];
+        Ok((bound(low, data_type, &self.order)?, bound(high, data_type, &self.order)?))
+    }
+
     fn key(&self, batch: &Batch, row: usize) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(16);
         for at in &self.order.columns {

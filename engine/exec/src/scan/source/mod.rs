@@ -154,6 +154,7 @@ impl RowSource {
     /// Reads blocks and ranges from last to first. Must be called before the first row is read.
     pub fn read_backwards(&mut self) {
         self.direction = Direction::LastToFirst;
+        self.unread.iter_mut().for_each(Unread::read_backwards);
         if let Some(current) = &mut self.current {
             current.blocks.reverse();
         }
@@ -167,6 +168,40 @@ impl RowSource {
         column: usize,
     ) -> Result<Option<(Value, Value)>> {
         bounds::bounds(self.reader.columns(), view, blocks, column)
+    }
+
+    /// Divides the segments into runs, each of which is in the order of the table and reads its
+    /// segments one after the other, and the rowstores.
+    pub fn by_run(
+        self,
+        spec: ScanSpec<'_>,
+        context: &Context<'_>,
+    ) -> Result<(Vec<RowSource>, Vec<Morsel>)> {
+        let Some(unread) = &self.unread else { return Ok(Default::default()) };
+        let view = unread.view();
+        let source = |walk| RowSource {
+            unread: Some(Unread::of_walk(view.clone(), walk)),
+            ..RowSource::without_rows(spec, context)
+        };
+        let runs = unread.by_run(self.reader.columns(), &self.prune)?;
+        let memories = view.memories().into_iter().map(Morsel::Memory).collect();
+        Ok((runs.into_iter().map(source).collect(), memories))
+    }
+
+    /// Opens the first segment that may have matching rows, and returns the least and the greatest
+    /// value of a column in its blocks; `None` if there is no such segment.
+    pub fn open_first(
+        &mut self,
+        column: usize,
+        context: &Context<'_>,
+    ) -> Result<Option<(Value, Value)>> {
+        while self.current.is_none() {
+            if !self.open_next(context)? {
+                return Ok(None);
+            }
+        }
+        let Some(current) = &self.current else { return Ok(None) };
+        bounds::bounds(self.reader.columns(), &current.view, &current.blocks, column)
     }
 
     /// Divides the input into morsels of about `rows` rows, in scan order.
@@ -215,28 +250,40 @@ impl RowSource {
                 self.counted -= rows as u64;
                 return Ok(Some((Batch::new(Vec::new(), rows), Origin::Memory(Vec::new()))));
             }
-            let next = match &mut self.unread {
-                Some(unread) => unread.peek(self.reader.columns(), &self.prune, context)?,
-                None => None,
-            };
-            let Some(view) = next else {
-                match self.next_found(context)? {
-                    None => return self.next_memory(context),
-                    found => return Ok(found),
-                }
-            };
-            if self.counts_only {
-                let rows = view.segment.rows() as u64;
-                let deleted = view.deleted.as_ref().map_or(0, |rows| rows.len());
-                debug_assert!(deleted <= rows, "{deleted} of {rows} rows are deleted");
-                self.counted = rows.saturating_sub(deleted);
-                context.statistics.segments_read.add(1);
-            } else {
-                self.current = context.counted(|context| self.open(&view, context))?;
+            if self.open_next(context)? {
+                continue;
             }
-            // Only once the segment is opened: bytes of it may be absent.
-            self.unread.iter_mut().for_each(Unread::advance);
+            match self.next_found(context)? {
+                None => return self.next_memory(context),
+                found => return Ok(found),
+            }
         }
+    }
+
+    /// Opens the next segment, or counts its rows. Returns `false` if there is none.
+    fn open_next(&mut self, context: &Context<'_>) -> Result<bool> {
+        let next = match &mut self.unread {
+            Some(unread) => unread.peek(self.reader.columns(), &self.prune, context)?,
+            None => None,
+        };
+        let Some(view) = next else { return Ok(false) };
+        if self.counts_only {
+            let rows = view.segment.rows() as u64;
+            let deleted = view.deleted.as_ref().map_or(0, |rows| rows.len());
+            debug_assert!(deleted <= rows, "{deleted} of {rows} rows are deleted");
+            self.counted = rows.saturating_sub(deleted);
+            context.statistics.segments_read.add(1);
+        } else {
+            self.current = context.counted(|context| self.open(&view, context))?;
+            if let Some(current) = &mut self.current
+                && self.direction == Direction::LastToFirst
+            {
+                current.blocks.reverse();
+            }
+        }
+        // Only once the segment is opened: bytes of it may be absent.
+        self.unread.iter_mut().for_each(Unread::advance);
+        Ok(true)
     }
 
     /// Runs a deferred index lookup: see [`RowSource::look_up_later`].

@@ -5,7 +5,7 @@ use super::columns::StoredColumns;
 use crate::context::Context;
 use crate::scan::filter::order_range::order_range;
 use crate::scan::filter::prune::Prune;
-use nacre_table::{SegmentView, SegmentWalk, TableView};
+use nacre_table::{KeyRange, SegmentView, SegmentWalk, TableView};
 use nacre_types::Result;
 
 /// Segments of a view, in scan order.
@@ -14,12 +14,25 @@ pub(super) struct Unread {
     /// `None` until the first segment is asked for.
     walk: Option<SegmentWalk>,
     next: Option<SegmentView>,
+    /// Whether the last segment comes first.
+    is_backwards: bool,
 }
 
 impl Unread {
     /// All segments of a view.
     pub fn new(view: TableView) -> Unread {
-        Unread { view, walk: None, next: None }
+        Unread { view, walk: None, next: None, is_backwards: false }
+    }
+
+    /// The segments of a walk.
+    pub fn of_walk(view: TableView, walk: SegmentWalk) -> Unread {
+        Unread { walk: Some(walk), ..Unread::new(view) }
+    }
+
+    /// Begins with the last segment.
+    pub fn read_backwards(&mut self) {
+        debug_assert!(self.next.is_none(), "a walk turns after its first segment");
+        self.is_backwards = true;
     }
 
     /// The view.
@@ -38,7 +51,10 @@ impl Unread {
             self.walk = Some(self.begin(columns, prune, context)?);
         }
         if self.next.is_none() {
-            self.next = self.walk.as_mut().and_then(|walk| self.view.next_segment(walk));
+            self.next = self.walk.as_mut().and_then(|walk| match self.is_backwards {
+                true => self.view.last_segment(walk),
+                false => self.view.next_segment(walk),
+            });
         }
         Ok(self.next.clone())
     }
@@ -49,15 +65,28 @@ impl Unread {
         self.next = None;
     }
 
+    /// The segments that may have rows, by sorted run, for a scan in the order of the runs.
+    pub fn by_run(&self, columns: &StoredColumns, prune: &Prune) -> Result<Vec<SegmentWalk>> {
+        if prune.is_closed() {
+            return Ok(Vec::new());
+        }
+        let range = self.range(columns, prune).unwrap_or_else(KeyRange::all);
+        self.view.walks_by_run(&range)
+    }
+
+    /// The range of the columns that order the table in which the rows that pass are.
+    fn range(&self, columns: &StoredColumns, prune: &Prune) -> Option<KeyRange> {
+        let order = self.view.order_columns();
+        order_range(columns.schema(), columns.projection(), &order, prune)
+    }
+
     fn begin(
         &self,
         columns: &StoredColumns,
         prune: &Prune,
         context: &Context<'_>,
     ) -> Result<SegmentWalk> {
-        let order = self.view.order_columns();
-        let range = order_range(columns.schema(), columns.projection(), &order, prune);
-        let walk = match range {
+        let walk = match self.range(columns, prune) {
             _ if prune.is_closed() => SegmentWalk::default(),
             Some(range) => self.view.walk_range(&range)?,
             None => return Ok(self.view.walk()),
