@@ -2,7 +2,6 @@
 //! versions, and deltas of delete bitmaps.
 
 use crate::maintenance::context::TaskContext;
-use crate::segments::state::SegmentState;
 use crate::table::agenda::Work;
 use crate::table::partition::Partition;
 use nacre_segment::Segment;
@@ -79,17 +78,19 @@ fn is_of_hash_table(context: &TaskContext, file: &Arc<Segment>) -> bool {
 fn unlist(context: &TaskContext, segments: &Set<u64>, part_files: &Set<u64>) {
     // All changes of segment lists happen under the commit lock.
     let _turn = context.commits().lock();
-    let is_gone = |state: &Arc<SegmentState>| segments.contains(&state.id());
     for table in context.catalog().tables() {
         for partition in table.partitions() {
             let list = partition.segments();
-            invariant!(
-                list.iter().all(|state| !is_gone(state) || !state.is_current()),
-                "the file of a current segment is removed"
-            );
-            list.iter().for_each(|state| state.forget_parts(part_files));
-            if list.iter().any(is_gone) {
-                partition.update_segments(|list| list.remove(segments));
+            // Found by their numbers: a walk over all segments would hold up commits.
+            let own: Set<u64> =
+                segments.iter().copied().filter(|id| list.segment(*id).is_some()).collect();
+            let is_current = |id: &u64| list.segment(*id).is_some_and(|state| state.is_current());
+            invariant!(!own.iter().any(is_current), "the file of a current segment is removed");
+            if !part_files.is_empty() {
+                list.iter().for_each(|state| state.forget_parts(part_files));
+            }
+            if !own.is_empty() {
+                partition.update_segments(|list| list.remove(&own));
             }
         }
     }

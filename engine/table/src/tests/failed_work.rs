@@ -117,3 +117,30 @@ fn check_tells_work_that_nothing_asks_for() {
     is_clean(&store);
     assert_eq!(current(&table), 1);
 }
+
+/// Deletes that a snapshot distinguishes are on the agenda, also those of rows claimed together.
+#[test]
+fn deletes_of_claimed_rows_are_folded_when_a_snapshot_ends() {
+    let store = Store::open(
+        nacre_testing::host(Arc::new(MemoryStore::new())),
+        StoreOptions { partitions: 1, merge_from: 99, ..options() },
+    )
+    .unwrap();
+    let table = store.create_table(schema("t", true)).unwrap();
+    fill(&store, &table, 0);
+    store.flush(&table).unwrap();
+    while store.maintain().unwrap() {}
+    let state = table.segments()[0].clone();
+    let snapshot = store.begin().unwrap();
+    let mut deleting = store.begin().unwrap();
+    let rows = (0..10).collect();
+    assert_eq!(deleting.delete_together(&table, 0, state.id(), &rows).unwrap(), 10);
+    deleting.commit().unwrap();
+    while store.maintain().unwrap() {}
+    assert!(state.has_deltas());
+    is_clean(&store);
+    drop(snapshot);
+    while store.maintain().unwrap() {}
+    assert!(!state.has_deltas());
+    is_clean(&store);
+}

@@ -59,6 +59,7 @@ impl ClaimedRows {
         );
         self.table.set_changed(commit);
         self.state.delete(commit, self.rows.clone(), oldest);
+        self.table.partition(self.partition).consider(Work::Deltas);
     }
 
     /// Gives the claim back. Merges left the segment alone meanwhile.
