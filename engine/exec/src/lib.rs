@@ -29,6 +29,8 @@ mod spill;
 mod testing;
 #[cfg(test)]
 mod tests_absent;
+#[cfg(test)]
+mod tests_limits;
 mod window;
 
 pub use buffer::pieces;

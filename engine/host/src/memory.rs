@@ -89,11 +89,10 @@ impl LocalFile for MemoryFile {
             return Ok(());
         }
         let mut file = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let start =
-            usize::try_from(offset).map_err(|_| Error::limit("file too large for memory"))?;
+        let start = usize::try_from(offset).map_err(|_| too_large(offset))?;
         let end = start
             .checked_add(bytes.len())
-            .ok_or_else(|| Error::limit("file too large for memory"))?;
+            .ok_or_else(|| too_large(offset.saturating_add(bytes.len() as u64)))?;
         if file.len() < end {
             file.resize(end, 0);
         }
@@ -102,12 +101,36 @@ impl LocalFile for MemoryFile {
     }
 
     fn truncate(&self, len: u64) -> Result<()> {
-        let len = usize::try_from(len).map_err(|_| Error::limit("file too large for memory"))?;
+        let len = usize::try_from(len).map_err(|_| too_large(len))?;
         self.0.write().unwrap_or_else(PoisonError::into_inner).resize(len, 0);
         Ok(())
     }
 
     fn sync(&self) -> Result<()> {
         Ok(())
+    }
+}
+
+/// The error for a file of this length.
+fn too_large(len: u64) -> Error {
+    Error::limit(format!(
+        "a file of {len} bytes is longer than memory, which has {} at most",
+        usize::MAX
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MemoryStore;
+    use crate::LocalStore;
+    use nacre_types::ErrorKind;
+
+    #[test]
+    fn a_file_longer_than_memory_is_refused() {
+        let file = MemoryStore::new().create("f").unwrap();
+        let error = file.write(u64::MAX, b"x").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit);
+        assert!(error.message().contains("18446744073709551615 bytes"), "{error}");
+        assert_eq!(file.len().unwrap(), 0);
     }
 }

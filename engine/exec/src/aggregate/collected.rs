@@ -2,7 +2,7 @@
 //! group by group.
 
 use crate::buffer::ColumnBuffer;
-use crate::buffer::limits::MOST_TEXT_BYTES;
+use crate::buffer::limits::{MAX_ROWS, MOST_TEXT_BYTES};
 use crate::sort::SortKeys;
 use nacre_column::{Vector, VectorBuilder};
 use nacre_function::entry::aggregate::Collection;
@@ -102,8 +102,8 @@ impl Collected {
         let kept: Vec<u32> = rows.iter().filter(counts).map(|row| row as u32).collect();
         self.members.take();
         self.groups.extend(kept.iter().map(|row| groups.of(*row as usize) as u32));
-        if self.groups.len() >= u32::MAX as usize {
-            return Err(Error::limit("more than 4,294,967,294 rows in one aggregate"));
+        if self.groups.len() > MAX_ROWS {
+            return Err(Error::limit(format!("more than {MAX_ROWS} rows in one aggregate")));
         }
         for (column, arg) in self.columns.iter_mut().zip(args) {
             column.append(arg, rows.narrowed(&kept))?;

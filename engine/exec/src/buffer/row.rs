@@ -1,7 +1,7 @@
 //! Rows collected in memory, one growing column for each of their columns.
 
 use super::column::ColumnBuffer;
-use super::limits::NO_ROW;
+use super::limits::{MAX_ROWS, NO_ROW};
 use nacre_column::{Batch, BytesColumn, Vector};
 use nacre_function::vector::rows::ActiveRows;
 use nacre_types::{DataType, Error, Result};
@@ -26,8 +26,8 @@ impl RowBuffer {
 
     /// Appends these rows of a batch.
     pub fn append(&mut self, batch: &Batch, rows: ActiveRows<'_>) -> Result<()> {
-        if self.rows + rows.count() >= NO_ROW as usize {
-            return Err(Error::limit("more than 4,294,967,294 rows in one operator"));
+        if self.rows + rows.count() > MAX_ROWS {
+            return Err(Error::limit(format!("more than {MAX_ROWS} rows in one operator")));
         }
         for (own, column) in self.columns.iter_mut().zip(&batch.columns) {
             own.append(column, rows)?;

@@ -8,7 +8,7 @@
 
 use super::codes::Codes;
 use super::intern::{Dictionaries, Interner, SlotTable};
-use crate::buffer::limits::NO_ROW;
+use crate::buffer::limits::{MAX_GROUPS, NO_ROW};
 use crate::expr::ActiveRows;
 use nacre_column::Vector;
 use nacre_types::hash::{combine, hash_u64};
@@ -209,8 +209,8 @@ impl Grouper {
             self.assign_hashed(&codes, n, out);
             self.consider_dense();
         }
-        if self.groups >= NO_ROW as usize - 1 {
-            return Err(Error::limit("more than 4,294,967,293 groups"));
+        if self.groups > MAX_GROUPS {
+            return Err(Error::limit(format!("more than {MAX_GROUPS} groups")));
         }
         Ok(())
     }

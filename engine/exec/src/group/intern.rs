@@ -3,7 +3,7 @@
 //! fixed-width words whatever their types.
 
 use crate::buffer::fit;
-use crate::buffer::limits::{BATCH_BYTES, MOST_TEXT_BYTES, NO_ROW};
+use crate::buffer::limits::{BATCH_BYTES, MAX_GROUPS, MOST_TEXT_BYTES, NO_ROW};
 use crate::expr::ActiveRows;
 use nacre_column::{Bitmap, BytesColumn, Form, Values, Vector};
 use nacre_types::hash::{combine, hash_bytes, hash_u64};
@@ -250,8 +250,11 @@ impl Interner {
             _ => 0,
         });
         self.seen = seen;
-        if self.full || self.values.len() >= NO_ROW as usize - 1 {
-            return Err(Error::limit("too many distinct values of one key column"));
+        if self.full || self.values.len() > MAX_GROUPS {
+            return Err(Error::limit(format!(
+                "more than {MAX_GROUPS} distinct values of one key column, or {MOST_TEXT_BYTES} bytes \
+                 of them"
+            )));
         }
         Ok(())
     }

@@ -297,10 +297,15 @@ fn split_part(row: &RowCall<'_>) -> Result<Value> {
     text(part.copied().unwrap_or_default())
 }
 
+/// The most steps of an edit distance: the length of one text times that of the other.
+const MAX_EDIT_STEPS: usize = 1 << 26;
+
 fn levenshtein(a: &str, b: &str) -> Result<usize> {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    if a.len().saturating_mul(b.len()) > 1 << 26 {
-        return Err(Error::limit("the texts are too long for an edit distance"));
+    if a.len().saturating_mul(b.len()) > MAX_EDIT_STEPS {
+        return Err(Error::limit(format!(
+            "the lengths of the texts of an edit distance, multiplied, exceed {MAX_EDIT_STEPS}"
+        )));
     }
     let mut last: Vec<usize> = (0..=b.len()).collect();
     for (i, ca) in a.iter().enumerate() {

@@ -115,7 +115,9 @@ impl Limits {
     pub fn count_copy(&mut self) -> Result<()> {
         self.copied += 1;
         match self.copied > MAX_COPIED {
-            true => Err(Error::limit("statement expands to too many expressions")),
+            true => Err(Error::limit(format!(
+                "statement copies more than {MAX_COPIED} parts of expressions that are needed twice"
+            ))),
             false => Ok(()),
         }
     }

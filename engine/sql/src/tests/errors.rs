@@ -526,6 +526,23 @@ fn stack_is_safe() {
     std::thread::Builder::new().stack_size(1 << 20).spawn(body).unwrap().join().unwrap();
 }
 
+/// Each limit names its value.
+#[test]
+fn limits_name_their_values() {
+    let sum = vec!["b"; 390].join(" + ");
+    let between = vec![format!("{sum} between 1 and 2"); 400].join(", ");
+    for (sql, limit) in [
+        (format!("select a from t where a in (1{})", ", 1".repeat(1 << 20)), 1usize << 20),
+        (format!("select {between} from t"), 1 << 18),
+        (format!("select 1{}", ", (select 2)".repeat(200)), 160),
+        (format!("select * from t a0{}", ", t".repeat(64)), 64),
+    ] {
+        let error = plan(&sql, &[]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+        assert!(error.message().contains(&format!("more than {limit} ")), "{error}");
+    }
+}
+
 #[test]
 fn text_is_bounded() {
     let sql = " ".repeat(nacre_types::limits::MAX_SQL_BYTES + 1);

@@ -229,7 +229,10 @@ impl Catalog {
         let id = self.next_table.fetch_add(1, Ordering::Relaxed);
         schema.id = match TableId::try_from(id) {
             Ok(id) if id < TableId::MAX => id,
-            _ => return Err(Error::limit("too many tables")),
+            _ => {
+                let most = TableId::MAX - 1;
+                return Err(Error::limit(format!("{most} tables have been created")));
+            }
         };
         debug_assert!(
             schema.shard_key.as_ref().is_none_or(|shard| shard.partitions > 0),

@@ -8,8 +8,12 @@ use nacre_types::{
 
 pub(crate) fn put_schema(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()> {
     if schema.next_column_id > limits::MAX_COLUMN_ID {
-        return Err(Error::limit(format!("table {} has had too many columns", schema.name))
-            .with_hint("copy it into a new table"));
+        return Err(Error::limit(format!(
+            "table {} has had more than {} columns",
+            schema.name,
+            limits::MAX_COLUMN_ID
+        ))
+        .with_hint("copy it into a new table"));
     }
     let start = out.len();
     write_schema(out, schema)?;

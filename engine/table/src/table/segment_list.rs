@@ -302,6 +302,7 @@ impl SegmentList {
             self.starts.push(next);
             next += run.states().len();
         }
+        invariant!(next < NOWHERE as usize, "a partition has {next} segments");
         debug_assert!(
             self.runs.iter().all(|run| !run.states().is_empty()),
             "a run without segments is listed"

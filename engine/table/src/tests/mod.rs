@@ -17,6 +17,7 @@ mod indexes;
 mod journal_models;
 mod keyed;
 mod lazy;
+mod limits;
 mod loads;
 mod long_rows;
 mod memory;

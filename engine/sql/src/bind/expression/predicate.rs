@@ -87,7 +87,7 @@ impl<'a> Binder<'a> {
         env: &mut Env<'_>,
     ) -> Result<Expr> {
         if list.len() > MAX_LIST {
-            return Err(Error::limit("IN list is too long"));
+            return Err(Error::limit(format!("IN list has more than {MAX_LIST} values")));
         }
         if let Some(row) = row(arg) {
             return self.row_in_list(row, list, negated, env);
