@@ -64,6 +64,12 @@ pub struct Options {
     pub morsel_rows: usize,
     /// Timeout for a row lock in milliseconds, after which the statement fails with `lock_timeout`.
     pub lock_timeout_ms: u64,
+    /// Maximum number of statements that run at a time; 0 for twice as many as the host runs in
+    /// parallel, at least 16. The others wait in the order of their calls. Statements that read or
+    /// write single rows by a key run at once, and a stream counts only while it computes rows.
+    pub concurrent_statements: usize,
+    /// Milliseconds after which a statement that waits for others to end fails with `unavailable`.
+    pub admission_timeout_ms: u64,
     /// Row locks taken by transactions since its last round that a bulk load looks at while all
     /// commits wait.
     pub load_rest: usize,
@@ -100,6 +106,8 @@ impl Default for Options {
             threads: 0,
             morsel_rows: Threads::ONE.morsel_rows,
             lock_timeout_ms: 10_000,
+            concurrent_statements: 0,
+            admission_timeout_ms: 60_000,
             load_rest: store.load_rest,
             bulk_rows: store.bulk_rows,
             read_only: false,
@@ -204,6 +212,8 @@ impl Database {
             threads: options.threads,
             morsel_rows: options.morsel_rows,
             lock_timeout_ms: options.lock_timeout_ms,
+            concurrent_statements: options.concurrent_statements,
+            admission_timeout_ms: options.admission_timeout_ms,
         };
         Ok(Database(Arc::new(Engine::new(store, host, defaults))))
     }

@@ -227,7 +227,8 @@ impl Connection {
                 if let Some(plan) = open_stream::plan_of(invocation.statement).filter(|_| !at_once)
                 {
                     let parameters = invocation.parameters.into_owned();
-                    return open_stream::open(plan, parameters, engine, transaction, settings);
+                    return open_stream::open(plan, parameters, engine, transaction, settings)
+                        .await;
                 }
                 let started_ns = engine.now_ns();
                 let mut result = run::run(invocation, engine, transaction, settings).await?;

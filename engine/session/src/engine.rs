@@ -1,12 +1,20 @@
 //! The state shared by all connections to one database: the store, the host, the defaults of a
 //! connection, and the catalog version.
 
+use crate::slots::{Slot, Slots};
 use nacre_exec::Threads;
 use nacre_host::{Background, Host, Rest};
 use nacre_table::{Fetched, Store};
 use nacre_types::{Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Statements that run at a time by default, for each task that the host runs at once: some of
+/// them wait for files.
+const SLOTS_PER_TASK: usize = 2;
+/// The least default number of statements that run at a time, so that a few long ones do not hold
+/// back all others.
+const LEAST_SLOTS: usize = 16;
 
 /// Settings of a new connection.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +28,10 @@ pub struct ConnectionDefaults {
     pub morsel_rows: usize,
     /// Milliseconds to wait for a row lock before `lock_timeout`.
     pub lock_timeout_ms: u64,
+    /// Statements that run at a time, point statements apart; 0 for a number that suits the host.
+    pub concurrent_statements: usize,
+    /// Milliseconds that a statement waits for others to end before `unavailable`.
+    pub admission_timeout_ms: u64,
 }
 
 /// State shared by all connections to one database.
@@ -29,6 +41,7 @@ pub struct Engine {
     store: Arc<Store>,
     host: Host,
     defaults: ConnectionDefaults,
+    slots: Slots,
     /// Counts catalog changes, so that prepared statements know when to bind again.
     catalog_version: AtomicU64,
 }
@@ -37,7 +50,12 @@ impl Engine {
     /// Wraps an open store.
     pub fn new(store: Arc<Store>, host: Host, defaults: ConnectionDefaults) -> Engine {
         let background = Maintenance::start(&store, &host);
-        Engine { background, store, host, defaults, catalog_version: AtomicU64::new(0) }
+        let slots = match defaults.concurrent_statements {
+            0 => (SLOTS_PER_TASK * store.width()).max(LEAST_SLOTS),
+            statements => statements,
+        };
+        let slots = Slots::new(slots, defaults.admission_timeout_ms.saturating_mul(1_000_000));
+        Engine { background, store, host, defaults, slots, catalog_version: AtomicU64::new(0) }
     }
 
     /// The storage.
@@ -68,6 +86,16 @@ impl Engine {
     /// Like [`Engine::fetch`], blocking the thread; `error` itself where threads cannot block.
     pub(crate) fn fetch_now(&self, fetched: &mut Fetched, error: Error) -> Result<()> {
         fetched.resolve_now(error, &*self.host.store, &*self.host.parallelism)
+    }
+
+    /// Waits until a statement may begin to compute; see [`Slots::begin`].
+    pub(crate) async fn slot(&self, cancel: &AtomicBool) -> Result<Slot<'_>> {
+        self.slots.begin(cancel, &*self.host.clock).await
+    }
+
+    /// Waits until a statement that has begun may continue; see [`Slots::go_on`].
+    pub(crate) async fn slot_again(&self, cancel: &AtomicBool) -> Result<Slot<'_>> {
+        self.slots.go_on(cancel, &*self.host.clock).await
     }
 
     pub(crate) fn defaults(&self) -> &ConnectionDefaults {

@@ -26,8 +26,10 @@ mod result;
 mod retry;
 mod run;
 mod settings;
+mod slots;
 mod statement;
 mod stream;
+mod timed;
 mod transaction;
 mod transactional;
 

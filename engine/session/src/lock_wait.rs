@@ -2,12 +2,10 @@
 
 use crate::engine::Engine;
 use crate::settings::Settings;
+use crate::timed::completes_before;
 use nacre_table::{Blocker, Owner};
 use nacre_types::{Error, ErrorKind, Result};
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 
 /// How often a lock waiter checks for cancellation, in nanoseconds. Setting the flag wakes no
 /// waiter.
@@ -80,19 +78,4 @@ impl Drop for LockWaits {
             owner.gave_back();
         }
     }
-}
-
-/// Waits until `work` or `timer` completes. Returns `true` if `work` completed.
-async fn completes_before(
-    work: impl Future<Output = ()>,
-    mut timer: Pin<Box<dyn Future<Output = ()> + '_>>,
-) -> bool {
-    let mut work = std::pin::pin!(work);
-    poll_fn(|context| {
-        if work.as_mut().poll(context).is_ready() {
-            return Poll::Ready(true);
-        }
-        timer.as_mut().poll(context).map(|()| false)
-    })
-    .await
 }

@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::settings::Settings;
 use crate::stream::{OwnedExecution, RowStream, Running};
 use crate::transaction::OpenTransaction;
+use crate::transactional::check_catalog;
 use nacre_exec::{Statistics, build, build_collected, tables_of};
 use nacre_sql::{Plan, RowStatement, Statement};
 use nacre_types::plant::{self, Bug};
@@ -24,7 +25,7 @@ pub(crate) fn plan_of(statement: &Statement) -> Option<&Plan> {
 }
 
 /// Opens a stream for a query's plan.
-pub(crate) fn open(
+pub(crate) async fn open(
     plan: &Plan,
     parameters: Vec<Value>,
     engine: &Arc<Engine>,
@@ -33,6 +34,9 @@ pub(crate) fn open(
 ) -> Result<RowStream> {
     let started_ns = engine.now_ns();
     settings.begin_statement();
+    let bound_to = engine.store().last_ddl();
+    let _slot = engine.slot(settings.cancel_flag()).await?;
+    check_catalog(bound_to, engine, open.is_open())?;
     let mut owned = OwnedExecution {
         store: engine.store().clone(),
         parameters,

@@ -94,7 +94,11 @@ impl Running {
     async fn next(&mut self, cancel: &AtomicBool, engine: &Engine) -> Result<Option<Batch>> {
         let mut fetched = Fetched::default();
         loop {
-            match self.poll_next(cancel) {
+            let next = {
+                let _slot = engine.slot_again(cancel).await?;
+                self.poll_next(cancel)
+            };
+            match next {
                 Err(error) if error.missing().is_some() => {
                     engine.fetch(&mut fetched, error).await?;
                 }

@@ -12,6 +12,7 @@ use crate::point::Point;
 use crate::result::{StatementResult, StatementStatistics};
 use crate::retry::{Conflicts, Shortages};
 use crate::settings::Settings;
+use crate::slots::Slot;
 use crate::statement;
 use crate::transaction::OpenTransaction;
 use nacre_exec::Statistics;
@@ -78,7 +79,6 @@ async fn retried(
         engine.store().check_writable()?;
         admit_write(access, engine, open, settings).await?;
         engine.prepare_files().await?;
-        check_catalog(bound_to, engine, open)?;
     }
     let mut waits = LockWaits::new(engine);
     let (mut conflicts, mut shortages) = (Conflicts::default(), Shortages::default());
@@ -87,7 +87,12 @@ async fn retried(
             true => InsertPath::Rowstore,
             false => InsertPath::Direct,
         };
-        match attempt(work, insert_path, engine, open, settings)? {
+        let slot = match work.point {
+            Some(_) => None,
+            None => Some(engine.slot(settings.cancel_flag()).await?),
+        };
+        check_catalog(bound_to, engine, open.is_open())?;
+        match attempt(work, insert_path, slot, engine, open, settings)? {
             Attempt::Done(result) => {
                 open.wrote(result.rows_affected);
                 if !open.is_open() && writes {
@@ -97,7 +102,6 @@ async fn retried(
             }
             Attempt::Blocked { blocker, waiter, error } => {
                 waits.wait(waiter, &blocker, error, engine, settings).await?;
-                check_catalog(bound_to, engine, open)?;
             }
             Attempt::Failed(error) if open.is_open() => return Err(error),
             Attempt::Failed(error) if conflicts.should_retry(&error) => {
@@ -117,8 +121,12 @@ async fn retried(
 
 /// Fails with a `conflict` if the catalog has changed while a statement waited outside a
 /// transaction, so that it is bound again: it may read views that are others by now.
-fn check_catalog(bound_to: Timestamp, engine: &Engine, open: &OpenTransaction) -> Result<()> {
-    if open.is_open() || engine.store().last_ddl() <= bound_to {
+pub(crate) fn check_catalog(
+    bound_to: Timestamp,
+    engine: &Engine,
+    in_transaction: bool,
+) -> Result<()> {
+    if in_transaction || engine.store().last_ddl() <= bound_to {
         return Ok(());
     }
     Err(Error::conflict("the catalog was changed while the statement waited")
@@ -132,16 +140,18 @@ pub(crate) fn read(
     open: &mut OpenTransaction,
     settings: &Settings,
 ) -> Result<StatementResult> {
-    match attempt(work, InsertPath::Rowstore, engine, open, settings)? {
+    match attempt(work, InsertPath::Rowstore, None, engine, open, settings)? {
         Attempt::Done(result) => Ok(result),
         Attempt::Failed(error) | Attempt::Blocked { error, .. } => Err(error),
     }
 }
 
-/// Runs a statement once, undoing it if it fails. An explicit transaction stays open.
+/// Runs a statement once, undoing it if it fails. An explicit transaction stays open. The slot is
+/// returned before a commit waits for its sync.
 fn attempt(
     work: Work<'_>,
     insert_path: InsertPath,
+    slot: Option<Slot<'_>>,
     engine: &Engine,
     open: &mut OpenTransaction,
     settings: &Settings,
@@ -153,7 +163,9 @@ fn attempt(
         None => engine.store().begin()?,
     };
     let savepoint = transaction.savepoint();
-    match execute(work, insert_path, &mut transaction, engine, settings) {
+    let executed = execute(work, insert_path, &mut transaction, engine, settings);
+    drop(slot);
+    match executed {
         Ok(result) if autocommit => {
             Ok(transaction.commit().map_or_else(Attempt::Failed, |()| Attempt::Done(result)))
         }
