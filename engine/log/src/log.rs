@@ -10,7 +10,7 @@ use crate::position::{Lsn, gone};
 use crate::reach::{Reach, ReachFile};
 use crate::recovery;
 use crate::snapshot::{NewSnapshot, Snapshots};
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock, try_lock};
 use crate::turns::{Lead, Turns};
 use crate::writer::{Place, Writer};
 use nacre_host::LocalStore;
@@ -19,8 +19,8 @@ use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, Result, invariant};
 use std::sync::Arc;
 
-/// Appended bytes beyond this number are written to the file without waiting for a sync. Small in
-/// this crate's tests, so that small logs take that path too.
+/// Appended bytes beyond this number are written to the file without waiting for a sync, unless one
+/// is in progress. Small in this crate's tests, so that small logs take that path too.
 const WRITE_OUT_BYTES: usize = if cfg!(test) { 120 } else { 1 << 20 };
 
 /// An open log. Shared between threads.
@@ -152,7 +152,7 @@ impl Log {
     }
 
     /// The writer, for which the caller waits.
-    fn writer(&self) -> Result<MutexGuard<'_, Writer>> {
+    pub(crate) fn writer(&self) -> Result<MutexGuard<'_, Writer>> {
         self.writer.as_ref().map(lock).ok_or_else(Error::read_only)
     }
 
@@ -418,8 +418,12 @@ impl Log {
             );
             (pending.position, pending.buffer.len())
         };
-        if buffered >= WRITE_OUT_BYTES {
-            self.write_out(&mut *self.writer()?, None)?;
+        // All commits wait for an append, so it does not wait for a sync in progress: the next sync or
+        // append writes the record.
+        if buffered >= WRITE_OUT_BYTES
+            && let Some(mut writer) = self.writer.as_ref().and_then(try_lock)
+        {
+            self.write_out(&mut writer, None)?;
         }
         Ok(position)
     }

@@ -3,6 +3,7 @@
 use super::*;
 use nacre_testing::FaultStore;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 use std::time::Duration;
 
 fn fault_store() -> (FaultStore, Arc<dyn LocalStore>) {
@@ -123,6 +124,27 @@ fn a_leader_passes_its_turn_to_one_it_does_not_serve() {
     let led = led.load(Ordering::Relaxed);
     assert!(led == 40 || led == 70, "40, perhaps after 30, leads; 10 and 20 are served: {led}");
     assert!(log.turns.wait(41, &how_far).is_some(), "the lead is free again");
+}
+
+/// All commits wait for an append, even if it is long enough to be written at once.
+#[test]
+fn an_append_waits_for_no_sync() {
+    let (_, store) = fault_store();
+    let (log, _) = open(&store).unwrap();
+    let syncing = log.writer().unwrap();
+    let long = vec![7; 10 * FILE_HEADER_BYTES];
+    std::thread::scope(|scope| {
+        let (sender, ended) = mpsc::channel();
+        let (log, long) = (&log, &long);
+        scope.spawn(move || sender.send(log.append(long)).unwrap());
+        let appended = ended.recv_timeout(Duration::from_secs(20));
+        drop(syncing);
+        assert!(appended.is_ok_and(|lsn| lsn.is_ok()), "an append waited for a sync");
+    });
+    commit(&log, b"the next sync writes both");
+    drop(log);
+    let (_, replayed) = open(&store).unwrap();
+    assert_eq!(replayed.payloads(), [&long[..], b"the next sync writes both"]);
 }
 
 #[track_caller]
