@@ -1,9 +1,10 @@
-//! Durable single-row commits per second, with 1 and 16 clients, against SQLite (WAL,
-//! `synchronous=FULL`).
+//! Durable single-row commits per second, with 1 and 16 clients or as many as asked for, against
+//! SQLite (WAL, `synchronous=FULL`).
 
 use crate::measure::{Folder, Outcome, check, median, open, open_sqlite};
+use crate::options::Options;
 use nacre_native::block_on;
-use nacredb::{Database, Options, Value};
+use nacredb::{Database, Value};
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -14,20 +15,24 @@ pub const CREATE: &str = "create table t (id bigint primary key, payload text)";
 const INSERT: &str = "insert into t values (?, ?)";
 const PAYLOAD: &str = "a row of about a hundred bytes, as an application might write it when somebody presses a button";
 
-pub fn run(_: &crate::options::Options) -> Outcome<()> {
+pub fn run(options: &Options) -> Outcome<()> {
     let folder = Folder::new("commit")?;
-    let db = open(&folder.join("nacre"), Options::default())?;
+    let db = open(&folder.join("nacre"), nacredb::Options::default())?;
     block_on(db.session().execute(CREATE, &[]))?;
     let sqlite = folder.join("sqlite.db");
     open_sqlite(&sqlite)?.execute(CREATE, [])?;
     let next = AtomicI64::new(0);
     println!("durable single-row commits a second, {ROUNDS} interleaved rounds of {ROUND:?}");
     let mut ratios = Vec::new();
-    for clients in [1, 16] {
+    let clients = match options.get("clients", 0)? {
+        0 => vec![1, 16],
+        clients => vec![clients],
+    };
+    for clients in &clients {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
-            ours.push(rate(clients, || nacre_writer(&db), &next)?);
-            theirs.push(rate(clients, || sqlite_writer(&sqlite), &next)?);
+            ours.push(rate(*clients, || nacre_writer(&db), &next)?);
+            theirs.push(rate(*clients, || sqlite_writer(&sqlite), &next)?);
         }
         let (ours, theirs) = (median(&mut ours), median(&mut theirs));
         println!(
@@ -37,7 +42,12 @@ pub fn run(_: &crate::options::Options) -> Outcome<()> {
         ratios.push(ours / theirs);
     }
     check(&db)?;
-    println!("commit: ratio1={:.2} ratio16={:.2}", ratios[0], ratios[1]);
+    let figures: Vec<String> = clients
+        .iter()
+        .zip(&ratios)
+        .map(|(clients, ratio)| format!("ratio{clients}={ratio:.2}"))
+        .collect();
+    println!("commit: {}", figures.join(" "));
     Ok(())
 }
 

@@ -31,16 +31,22 @@ pub fn run(options: &Options) -> Outcome<()> {
     let length = Duration::from_secs_f64(options.get("seconds", 20.0)?);
     println!("{SESSIONS} sessions on {there} rows; {rows} rows loaded; {length:?} alone");
     println!("{:>8} {:>8} {:>10} {:>12} {:>12}", "", "case", "pairs/s", "commit_p999", "read_p999");
-    let ours = [nacre(there, Work::Nothing(length))?, nacre(there, Work::Load(rows))?];
-    let theirs = [sqlite(there, Work::Nothing(length))?, sqlite(there, Work::Load(rows))?];
-    for (name, cases) in [("nacre", &ours), ("sqlite", &theirs)] {
-        for (case, measured) in ["alone", "beside"].iter().zip(cases) {
-            println!(
-                "{name:>8} {case:>8} {:>10.0} {:>9.0} µs {:>9.0} µs",
-                measured.pairs_per_second, measured.commit_us, measured.read_us
-            );
-        }
-    }
+    let show = |name: &str, case: &str, measured: Measured| {
+        println!(
+            "{name:>8} {case:>8} {:>10.0} {:>9.0} µs {:>9.0} µs",
+            measured.pairs_per_second, measured.commit_us, measured.read_us
+        );
+        measured
+    };
+    let (nothing, loading) = (Work::Nothing(length), Work::Load(rows));
+    let ours = [
+        show("nacre", "alone", nacre(there, nothing)?),
+        show("nacre", "beside", nacre(there, loading)?),
+    ];
+    let theirs = [
+        show("sqlite", "alone", sqlite(there, nothing)?),
+        show("sqlite", "beside", sqlite(there, loading)?),
+    ];
     let commits = |cases: &[Measured; 2]| cases[1].commit_us / cases[0].commit_us;
     let reads = |cases: &[Measured; 2]| cases[1].read_us / cases[0].read_us;
     println!(
@@ -136,7 +142,7 @@ fn sqlite(there: i64, work: Work) -> Outcome<Measured> {
 }
 
 fn sqlite_session(path: &Path, session: i64, there: i64, stop: &AtomicBool) -> Outcome<Times> {
-    let connection = open_sqlite(path)?;
+    let connection = open_patiently(path)?;
     client(session, there, stop, &mut |step| {
         match step {
             Step::Update(id) => connection.prepare_cached(UPDATE)?.execute([id])?,
@@ -150,8 +156,15 @@ fn sqlite_session(path: &Path, session: i64, there: i64, stop: &AtomicBool) -> O
     })
 }
 
+/// Opens SQLite for a connection that waits as long as it takes: its writers do not wait in order.
+fn open_patiently(path: &Path) -> Outcome<rusqlite::Connection> {
+    let connection = open_sqlite(path)?;
+    connection.busy_timeout(Duration::from_secs(600))?;
+    Ok(connection)
+}
+
 fn load_sqlite(path: &Path, rows: i64, key: &dyn Fn(i64) -> i64) -> Outcome<()> {
-    let mut connection = open_sqlite(path)?;
+    let mut connection = open_patiently(path)?;
     for start in (0..rows).step_by(SQLITE_BATCH) {
         let transaction = connection.transaction_with_behavior(Immediate)?;
         let mut insert = transaction.prepare_cached("insert into t values (?, ?, ?, ?)")?;

@@ -18,6 +18,7 @@ mod mixed;
 mod options;
 mod outgrow;
 mod people;
+mod pin;
 mod point_select;
 mod secondary_select;
 mod tpch;

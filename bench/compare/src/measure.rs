@@ -69,6 +69,18 @@ pub fn processor_time() -> Outcome<f64> {
     Ok(ticks as f64 / 100.0)
 }
 
+/// Returns the processor time of the calling thread in nanoseconds; 0 where the system does not
+/// report it.
+#[allow(unsafe_code, reason = "a system call")]
+pub fn thread_time_ns() -> Outcome<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes to the time that it is given.
+    match unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) } {
+        0 => Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64),
+        _ => Ok(0),
+    }
+}
+
 /// Returns the bytes of all files in a folder.
 pub fn folder_bytes(path: &Path) -> Outcome<u64> {
     let mut total = 0;

@@ -5,10 +5,15 @@
 //! new one. A scanner repeats an aggregate by group over the whole table. Rounds of the three cases
 //! alternate; a side *keeps* the fraction of its rate alone that it achieves together with the
 //! other, in the same round. Each side alone may use all cores; if it does, the two fractions
-//! cannot add up to more than one.
+//! cannot add up to more than one. So there is a second measurement, in which each side has one
+//! core for itself, alone and together: the writers share theirs with the background work, and
+//! scans run on the thread of their client. A *cost* is the processor time of one commit, with the
+//! background work, or of one scan, together over alone: unlike the rates, it says something on a
+//! busy machine too.
 
-use crate::measure::{Folder, Outcome, check, median, open, processor_time};
+use crate::measure::{Folder, Outcome, check, median, open, processor_time, thread_time_ns};
 use crate::options::Options;
+use crate::pin::{pin_all_threads, pin_this_thread, processors};
 use nacre_native::block_on;
 use nacre_testing::Random;
 use nacredb::{Batch, Database, OnDuplicate, Value, VectorBuilder};
@@ -35,16 +40,68 @@ pub fn run(options: &Options) -> Outcome<()> {
     println!(
         "{rows} rows; {WRITERS} writers, {SCANNERS} scanners, {rounds} rounds of {length:?} a case"
     );
+    let next = AtomicI64::new(rows);
+    let table = Table { db: &db, rows, next: &next, length };
+    let free = compare(&table, rounds, None)?;
+    let all = processors();
+    let pinned = match all[..] {
+        [writers, scanners, ..] => {
+            println!("writers on processor {writers}, scanners on processor {scanners}");
+            let pinned = compare(&table, rounds, Some(Pins { writers, scanners }))?;
+            pin_all_threads(&all)?;
+            Some(pinned)
+        }
+        _ => None,
+    };
+    check(&db)?;
+    print!("mixed: writers_keep={:.2} scans_keep={:.2}", free.writers_keep, free.scans_keep);
+    if let Some(pinned) = pinned {
+        print!(
+            " pinned_writers_keep={:.2} pinned_scans_keep={:.2} commit_cost={:.2} scan_cost={:.2}",
+            pinned.writers_keep, pinned.scans_keep, pinned.commit_cost, pinned.scan_cost
+        );
+    }
+    println!();
+    Ok(())
+}
+
+/// The table, and how long one case takes.
+struct Table<'a> {
+    db: &'a Database,
+    rows: i64,
+    /// The id of the next new row.
+    next: &'a AtomicI64,
+    length: Duration,
+}
+
+/// The processors of the two sides.
+#[derive(Clone, Copy)]
+struct Pins {
+    writers: usize,
+    scanners: usize,
+}
+
+/// The two sides together compared with each alone: medians of all rounds.
+struct Compared {
+    /// The fractions of their rates that they keep.
+    writers_keep: f64,
+    scans_keep: f64,
+    /// The processor time of a commit and of a scan, over that alone.
+    commit_cost: f64,
+    scan_cost: f64,
+}
+
+fn compare(table: &Table<'_>, rounds: usize, pins: Option<Pins>) -> Outcome<Compared> {
     println!(
         "{:>5} {:>10} {:>6} {:>10} {:>6} {:>10} {:>8} {:>6}",
         "round", "commits/s", "cores", "scans/s", "cores", "commits/s", "scans/s", "cores"
     );
-    let next = AtomicI64::new(rows);
     let (mut writers, mut scanners) = (Vec::new(), Vec::new());
+    let (mut commit_costs, mut scan_costs) = (Vec::new(), Vec::new());
     for round in 0..rounds {
-        let writing = case(&db, rows, &next, (WRITERS, 0), length)?;
-        let scanning = case(&db, rows, &next, (0, SCANNERS), length)?;
-        let both = case(&db, rows, &next, (WRITERS, SCANNERS), length)?;
+        let writing = case(table, (WRITERS, 0), pins)?;
+        let scanning = case(table, (0, SCANNERS), pins)?;
+        let both = case(table, (WRITERS, SCANNERS), pins)?;
         println!(
             "{round:>5} {:>10.0} {:>6.2} {:>10.1} {:>6.2} {:>10.0} {:>8.1} {:>6.2}",
             writing.commits,
@@ -57,14 +114,17 @@ pub fn run(options: &Options) -> Outcome<()> {
         );
         writers.push(both.commits / writing.commits);
         scanners.push(both.scans / scanning.scans);
+        let commit = |rates: &Rates| (rates.cores - rates.scan_cores) / rates.commits;
+        let scan = |rates: &Rates| rates.scan_cores / rates.scans;
+        commit_costs.push(commit(&both) / commit(&writing));
+        scan_costs.push(scan(&both) / scan(&scanning));
     }
-    check(&db)?;
-    println!(
-        "mixed: writers_keep={:.2} scans_keep={:.2}",
-        median(&mut writers),
-        median(&mut scanners)
-    );
-    Ok(())
+    Ok(Compared {
+        writers_keep: median(&mut writers),
+        scans_keep: median(&mut scanners),
+        commit_cost: median(&mut commit_costs),
+        scan_cost: median(&mut scan_costs),
+    })
 }
 
 fn fill(db: &Database, rows: i64) -> Outcome<()> {
@@ -100,21 +160,22 @@ struct Rates {
     scans: f64,
     /// Number of processors this process kept busy, maintenance included.
     cores: f64,
+    /// Of these, what the threads of the scanners used.
+    scan_cores: f64,
 }
 
 /// Runs this many clients of each kind for some time, starting with all rows in segments.
-fn case(
-    db: &Database,
-    rows: i64,
-    next: &AtomicI64,
-    (writers, scanners): (u64, u64),
-    length: Duration,
-) -> Outcome<Rates> {
+fn case(table: &Table<'_>, (writers, scanners): (u64, u64), pins: Option<Pins>) -> Outcome<Rates> {
+    let Table { db, rows, next, length } = *table;
     block_on(db.session().execute("optimize table t flush", &[]))?;
-    let (commits, scans) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (commits, scans, scan_ns) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let stop = AtomicBool::new(false);
+    if let Some(pins) = pins {
+        // Background work is the writers'.
+        pin_all_threads(&[pins.writers])?;
+    }
     let (started, worked) = (Instant::now(), processor_time()?);
-    let (commits, scans, stop) = (&commits, &scans, &stop);
+    let (commits, scans, scan_ns, stop) = (&commits, &scans, &scan_ns, &stop);
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
         for writer in 0..writers {
@@ -137,12 +198,19 @@ fn case(
         for _ in 0..scanners {
             threads.push(scope.spawn(move || -> Outcome<()> {
                 let mut session = db.session();
+                if let Some(pins) = pins {
+                    pin_this_thread(&[pins.scanners])?;
+                    session.set_threads(1);
+                }
                 let scan = session.prepare(SCAN)?;
+                let mut worked = thread_time_ns()?;
                 while !stop.load(Ordering::Relaxed) {
                     if block_on(session.run(&scan, &[]))?.rows() != 20 {
                         return Err("a scan has not found all groups".into());
                     }
                     scans.fetch_add(1, Ordering::Relaxed);
+                    let before = std::mem::replace(&mut worked, thread_time_ns()?);
+                    scan_ns.fetch_add(worked - before, Ordering::Relaxed);
                 }
                 Ok(())
             }));
@@ -153,6 +221,7 @@ fn case(
             commits: commits.load(Ordering::Relaxed) as f64 / elapsed,
             scans: scans.load(Ordering::Relaxed) as f64 / elapsed,
             cores: (processor_time()? - worked) / elapsed,
+            scan_cores: scan_ns.load(Ordering::Relaxed) as f64 / 1e9 / elapsed,
         };
         stop.store(true, Ordering::Relaxed);
         for thread in threads {
