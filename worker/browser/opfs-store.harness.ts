@@ -7,6 +7,10 @@ import { NacreError } from '../shared/errors.js';
 import { crc32, decodeHeader, encodeHeader, HEADER_BYTES } from './opfs-header.js';
 import { OpfsStore } from './opfs-store.js';
 
+interface Opens {
+  createSyncAccessHandle(): Promise<{ close(): void }>;
+}
+
 let store: OpfsStore | null = null;
 
 const extra: Record<string, (...args: never[]) => unknown> = {
@@ -18,6 +22,46 @@ const extra: Record<string, (...args: never[]) => unknown> = {
     const bytes = new Uint8Array(store!.len(file));
     store!.read(file, 0, bytes);
     return new TextDecoder().decode(bytes);
+  },
+  /** Creates, writes and syncs files, and prepares more in between. */
+  fill: async (prefix: string, from: number, to: number) => {
+    for (let at = from; at < to; at++) {
+      const name = `${prefix}${at}`;
+      const file = store!.create(name);
+      store!.write(file, 0, new TextEncoder().encode(`data of ${name}`));
+      store!.sync(file);
+      await store!.prepare();
+    }
+  },
+  /** The files, of those that `fill` created, whose bytes are not what it wrote. */
+  wrong: (prefix: string, from: number, to: number) => {
+    const names = Array.from({ length: to - from }, (_, at) => `${prefix}${from + at}`);
+    return names.filter((name) => extra['get']!(store!.open(name) as never) !== `data of ${name}`);
+  },
+  /** The number of open handles of a database's files. */
+  handles: async (name: string) => {
+    const root = await navigator.storage.getDirectory();
+    const directory = await root.getDirectoryHandle(name);
+    let open = 0;
+    for await (const entry of directory.keys()) {
+      try {
+        const file = await directory.getFileHandle(entry);
+        (await (file as never as Opens).createSyncAccessHandle()).close();
+      } catch {
+        open++;
+      }
+    }
+    return open;
+  },
+  /** The number of physical files of a database. */
+  entries: async (name: string) => {
+    const root = await navigator.storage.getDirectory();
+    const directory = await root.getDirectoryHandle(name);
+    let count = 0;
+    for await (const _ of directory.keys()) {
+      count++;
+    }
+    return count;
   },
   /** Flips bytes of the physical file that contains this text. */
   damage: (name: string, text: string, at: number[]) =>

@@ -213,3 +213,117 @@ test('of two files of one name the newer counts, and the older is freed', async 
 test('a name that cannot be a directory is refused', async () => {
   await expect(driver().call('start', '../up')).rejects.toMatchObject({ kind: 'type' });
 });
+
+/** More files than there may be handles. */
+const MANY = 400;
+const MAX_HANDLES = 220;
+
+async function eventually(holds: () => Promise<boolean>): Promise<void> {
+  for (const end = Date.now() + 10_000; !(await holds());) {
+    expect(Date.now()).toBeLessThan(end);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+test('there are more files than handles, and all of them are read', async () => {
+  const name = freshName();
+  const store = await started(name);
+  await store.call('fill', 'log-', 0, 2);
+  await store.call('fill', 'seg-', 0, MANY);
+  expect(await store.call('list')).toHaveLength(MANY + 2);
+  expect(await store.call('handles', name)).toBeLessThanOrEqual(MAX_HANDLES + 1);
+  expect(await store.call('wrong', 'seg-', 0, MANY)).toEqual([]);
+  const first = await store.call('open', 'seg-0');
+  expect(await store.call('len', first)).toBe('data of seg-0'.length);
+  await expect(store.call('read', first, 9, new Uint8Array(9))).rejects.toMatchObject({
+    kind: 'corrupt',
+  });
+  store.worker.terminate();
+
+  const second = await started(name);
+  expect(await second.call('list')).toHaveLength(MANY + 2);
+  // Few are opened: the log, and spare files.
+  expect(await second.call('handles', name)).toBeLessThan(40);
+  expect(await second.call('wrong', 'seg-', 0, MANY)).toEqual([]);
+  expect(await second.call('wrong', 'log-', 0, 2)).toEqual([]);
+  await second.call('put', await second.call('open', 'log-1'), 'more');
+  await second.call('fill', 'idx-', 0, 100);
+  expect(await second.call('wrong', 'idx-', 0, 100)).toEqual([]);
+  expect(await second.call('handles', name)).toBeLessThanOrEqual(MAX_HANDLES + 1);
+});
+
+test('a file without a handle is removed, and not found again', async () => {
+  const name = freshName();
+  const first = await started(name);
+  await first.call('fill', 'seg-', 0, MANY);
+  const file = await first.call('open', 'seg-3');
+  for (let at = 0; at < MANY; at += 2) {
+    await first.call('remove', `seg-${at}`);
+  }
+  await first.call('remove', 'seg-3');
+  await expect(first.call('len', file)).rejects.toMatchObject({ kind: 'not_found' });
+  await first.call('fill', 'seg-', 3, 4);
+  await first.call('close');
+
+  const second = await started(name);
+  expect(await second.call('list')).toHaveLength(MANY / 2);
+  expect(await second.call('wrong', 'seg-', 3, 4)).toEqual([]);
+  // Spare files, the lock and the files that are left.
+  expect(await second.call('entries', name)).toBeLessThan(MANY / 2 + 40);
+});
+
+test('a file that is read often gets a handle, and a file that is not gives one up', async () => {
+  const name = freshName();
+  const first = await started(name);
+  await first.call('fill', 'seg-', 0, MANY);
+  await first.call('close');
+
+  const store = await started(name);
+  const before = (await store.call('handles', name)) as number;
+  const read = async (from: number, to: number) => {
+    for (let round = 0; round < 20; round++) {
+      expect(await store.call('wrong', 'seg-', from, to)).toEqual([]);
+    }
+  };
+  await read(0, 30);
+  await eventually(async () => (await store.call('handles', name)) === before + 30);
+  await read(30, MANY);
+  await eventually(async () => ((await store.call('handles', name)) as number) > before + 100);
+  const most = await store.call('handles', name);
+  expect(most).toBeLessThanOrEqual(MAX_HANDLES + 1);
+  expect(await store.call('wrong', 'seg-', 0, MANY)).toEqual([]);
+});
+
+test('a file that is not durable keeps its handle, and one without is not written', async () => {
+  const name = freshName();
+  const store = await started(name);
+  const open = await store.call('create', 'seg-open');
+  await store.call('put', open, 'unsynced');
+  await store.call('fill', 'seg-', 0, MANY);
+  await store.call('put', open, 'rewritten');
+  await store.call('sync', open);
+  expect(await store.call('get', open)).toBe('rewritten');
+  const cold = await store.call('open', 'seg-0');
+  await store.call('sync', cold);
+  await expect(store.call('put', cold, 'late')).rejects.toMatchObject({ kind: 'io' });
+  await expect(store.call('truncate', cold, 1)).rejects.toMatchObject({ kind: 'io' });
+  expect(await store.call('wrong', 'seg-', 0, 1)).toEqual([]);
+});
+
+test('many files are created at once, after a shortage, although as many exist', async () => {
+  const store = await started(freshName());
+  await store.call('fill', 'seg-', 0, MANY);
+  let made = 0;
+  for (let attempt = 0; attempt < 6 && made < 150; attempt++) {
+    try {
+      for (; made < 150; made++) {
+        await store.call('create', `seg-new-${made}`);
+      }
+    } catch (error) {
+      expect(error).toMatchObject({ kind: 'limit' });
+      expect(await store.call('ranShort')).toBe(true);
+      await store.call('prepare');
+    }
+  }
+  expect(made).toBe(150);
+});

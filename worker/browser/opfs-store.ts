@@ -2,19 +2,25 @@
  * A database's files in the origin private file system, with synchronous calls only.
  *
  * Opening a file in OPFS is asynchronous, so the store keeps a pool of physical files whose access
- * handles stay open as long as the store does. The first sector of each says which logical file it
- * holds (`opfs-header.ts`); creating or removing a logical file rewrites that sector. `prepare`
- * keeps spare files ready, and more of them after a shortage. The last spare files are reserved for
- * the log and its snapshots, without which the database could not go on. A file named LOCK locks
- * the directory: only one access handle can be open on it.
+ * handles are open. The first sector of each physical file says which logical file it holds
+ * (`opfs-header.ts`); creating or removing a logical file rewrites that sector. `prepare` keeps
+ * spare files ready, and more of them after a shortage. The last spare files are reserved for the
+ * log and its snapshots, without which the database could not go on. A file named LOCK locks the
+ * directory: only one access handle can be open on it.
+ *
+ * There may be more files than handles. Files that are written once, such as segments, can be read
+ * without one (`opfs-cold.ts`). Those used least give up their handles when more are needed, and
+ * get one again once they have been read often.
  *
  * Invariants: a free physical file is durably empty before it is reused, so that a new file never
- * shows bytes of an old one after a crash. At most MAX_FILES handles are open (Safari allows about
- * 250).
+ * shows bytes of an old one after a crash. At most MAX_HANDLES handles are open (Safari allows about
+ * 250). A file without a handle is never written, and its bytes are durable.
  */
 
 import { nacreError } from '../shared/errors.js';
 import type { OwnedStore } from '../shared/local-store.js';
+import { ColdFile } from './opfs-cold.js';
+import { all, canCool, newFile, sizeOf, type Logical } from './opfs-file.js';
 import { databaseDirectory, openExclusive, type SyncAccessHandle } from './opfs-handles.js';
 import {
   decodeHeader,
@@ -28,25 +34,27 @@ const LOCK = 'LOCK';
 const MIN_SPARE = 8;
 const SPARE_AFTER_PREPARE = 12;
 const MAX_SPARE = 24;
-const MAX_FILES = 220;
+const MAX_HANDLES = 220;
+/** Handles of files that could do without, above which those used least are closed. */
+const MAX_WARM = 128;
+/** Reads of a file without a handle after which it gets one. */
+const READS_UNTIL_WARM = 16;
 /** Spare files reserved for the names that `ALWAYS_SERVED` matches. */
 const RESERVED = 2;
 const ALWAYS_SERVED = /^(log|snap)-/;
 
+/** A physical file with a handle. */
 interface Physical {
   /** Name in the directory. */
   entry: string;
   handle: SyncAccessHandle;
 }
 
+/** A physical file as opening finds it, with a handle or without. */
 interface Found {
-  file: Physical;
+  entry: string;
+  place: SyncAccessHandle | ColdFile;
   header: Header | null;
-}
-
-interface Logical extends Physical {
-  name: string;
-  id: number;
 }
 
 /** A directory of files, locked until it is closed. */
@@ -65,7 +73,16 @@ export class OpfsStore implements OwnedStore {
   #generation = 0;
   #nextEntry = 0;
   #nextId = 1;
+  #uses = 0;
   #preparing: Promise<void> | null = null;
+  /** Settles when no asynchronous change of the handles is under way; null if none is. */
+  #changing: Promise<void> | null = null;
+  /** Files without a handle that are read often. */
+  readonly #toWarm = new Set<Logical>();
+  /** Removals of physical files that have not settled. */
+  readonly #removals = new Set<Promise<void>>();
+  /** False where a file with a handle has no snapshot: then handles stay open. */
+  #canCool = true;
   #closed = false;
 
   private constructor(
@@ -107,29 +124,34 @@ export class OpfsStore implements OwnedStore {
         this.#nextEntry = Math.max(this.#nextEntry, Number(entry.slice(1)) + 1);
       }
     }
-    // Waits for all of them even if one fails: `close` can close only handles that are open.
-    const opened = await Promise.allSettled(entries.map((entry) => this.#find(entry)));
-    const failed = opened.find((result) => result.status === 'rejected');
-    if (failed !== undefined) {
-      throw failed.reason;
-    }
-    this.#adopt(opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : [])));
+    const found =
+      entries.length <= MAX_WARM
+        ? await all(entries.map((entry) => this.#find(entry)))
+        : await all(entries.map((entry) => this.#findCold(entry)));
+    await this.#adopt(found);
   }
 
   /** Opens an existing physical file. From then on `close` closes it. */
   async #find(entry: string): Promise<Found> {
-    const file = { entry, handle: await openExclusive(this.#directory, entry, this.#database) };
-    this.#spare.push(file);
+    const handle = await openExclusive(this.#directory, entry, this.#database);
+    this.#spare.push({ entry, handle });
     const sector = new Uint8Array(HEADER_BYTES);
-    const filled = file.handle.read(sector, { at: 0 });
-    return { file, header: filled === HEADER_BYTES ? decodeHeader(sector) : null };
+    const filled = handle.read(sector, { at: 0 });
+    return { entry, place: handle, header: filled === HEADER_BYTES ? decodeHeader(sector) : null };
+  }
+
+  /** Reads the header of an existing physical file without opening a handle. */
+  async #findCold(entry: string): Promise<Found> {
+    const place = await ColdFile.of(this.#directory, entry);
+    const sector = await place.head(HEADER_BYTES);
+    return { entry, place, header: sector.length === HEADER_BYTES ? decodeHeader(sector) : null };
   }
 
   /** Takes the physical files found at opening into the pool. */
-  #adopt(found: Found[]): void {
-    const named = new Map<string, { file: Physical; generation: number }>();
-    for (const { file, header } of found) {
-      const { name = null, generation = 0 } = header ?? {};
+  async #adopt(found: Found[]): Promise<void> {
+    const named = new Map<string, { file: Found; generation: number }>();
+    for (const file of found) {
+      const { name = null, generation = 0 } = file.header ?? {};
       this.#generation = Math.max(this.#generation, generation);
       // Two files of one name: a crash undid a removal after the name was used again. The newer one
       // counts.
@@ -137,16 +159,27 @@ export class OpfsStore implements OwnedStore {
         named.set(name, { file, generation });
       }
     }
-    named.forEach(({ file }, name) => this.#remember(name, file));
-    const spare = found.filter(({ file, header }) => named.get(header?.name ?? '')?.file !== file);
-    this.#spare = spare.map(({ file }) => file);
-    for (const { file, header } of spare) {
+    this.#spare = [];
+    for (const [name, { file }] of named) {
+      const known = this.#remember(name, file.entry, file.place);
+      known.synced = known.version;
+    }
+    const free = found.filter((file) => named.get(file.header?.name ?? '')?.file !== file);
+    for (const { entry, place, header } of free) {
+      if (place instanceof ColdFile) {
+        // There are enough files: this one is not needed.
+        this.#discard(entry);
+        continue;
+      }
+      this.#spare.push({ entry, handle: place });
       if (header === null || header.name === null) {
-        this.#empty(file);
+        this.#empty(place);
       } else {
-        this.#free(file);
+        this.#free(place);
       }
     }
+    const written = [...this.#byName.values()].filter((file) => !file.isWrittenOnce);
+    await all(written.map((file) => this.#giveHandle(file)));
   }
 
   list(): string[] {
@@ -171,14 +204,16 @@ export class OpfsStore implements OwnedStore {
     }
     const file = this.#spare.at(-1);
     if (file === undefined || (this.#spare.length <= RESERVED && !ALWAYS_SERVED.test(name))) {
-      const full = this.#byName.size + this.#spare.length >= MAX_FILES;
+      const full = this.#spare.length >= this.#mostSpare();
       this.#ranShort = !full;
-      const why = full ? `there are ${MAX_FILES} already` : 'too many are created at once';
+      const why = full ? `${MAX_HANDLES} are open` : 'too many are created at once';
       throw nacreError('limit', `no spare file for ${name} in opfs://${this.#database}: ${why}`);
     }
-    this.#writeHeader(file, name);
+    this.#writeHeader(file.handle, name);
     this.#spare.pop();
-    return this.#remember(name, file).id;
+    const created = this.#remember(name, file.entry, file.handle);
+    created.lastUsed = ++this.#uses;
+    return created.id;
   }
 
   remove(name: string): void {
@@ -186,36 +221,52 @@ export class OpfsStore implements OwnedStore {
     if (file === undefined) {
       throw nacreError('not_found', `file ${name} is not in opfs://${this.#database}`);
     }
-    const { entry, handle } = file;
+    const { entry, place } = file;
     this.#byName.delete(name);
     this.#byId.delete(file.id);
+    this.#toWarm.delete(file);
+    if (place instanceof ColdFile) {
+      this.#discard(entry);
+      return;
+    }
     try {
-      this.#free(file);
+      this.#free(place);
     } catch (error) {
-      this.#unusable.push({ entry, handle });
+      this.#unusable.push({ entry, handle: place });
       throw error;
     }
-    this.#spare.push({ entry, handle });
+    this.#spare.push({ entry, handle: place });
   }
 
   release(_file: number): void {
-    // Handles stay open as long as the store does.
+    // The store decides which handles stay open.
   }
 
   len(file: number): number {
-    return Math.max(0, this.#file(file).handle.getSize() - HEADER_BYTES);
+    return Math.max(0, sizeOf(this.#file(file).place) - HEADER_BYTES);
   }
 
-  read(file: number, offset: number, buffer: Uint8Array): void {
-    const { handle, name } = this.#file(file);
-    const filled = handle.read(buffer, { at: offset + HEADER_BYTES });
+  read(id: number, offset: number, buffer: Uint8Array): void {
+    const file = this.#file(id);
+    file.lastUsed = ++this.#uses;
+    const { place, name } = file;
+    let filled: number;
+    if (place instanceof ColdFile) {
+      filled = place.read(buffer, offset + HEADER_BYTES);
+      if (++file.coldReads === READS_UNTIL_WARM) {
+        this.#toWarm.add(file);
+        this.#warmSoon();
+      }
+    } else {
+      filled = place.read(buffer, { at: offset + HEADER_BYTES });
+    }
     if (filled !== buffer.length) {
       throw nacreError('corrupt', `file ${name} ends before byte ${offset + buffer.length}`);
     }
   }
 
-  write(file: number, offset: number, bytes: Uint8Array): void {
-    const { handle, name } = this.#file(file);
+  write(id: number, offset: number, bytes: Uint8Array): void {
+    const { handle, name } = this.#changed(id);
     const written = handle.write(bytes, { at: offset + HEADER_BYTES });
     if (written !== bytes.length) {
       throw nacreError(
@@ -225,19 +276,33 @@ export class OpfsStore implements OwnedStore {
     }
   }
 
-  truncate(file: number, len: number): void {
-    this.#file(file).handle.truncate(len + HEADER_BYTES);
+  truncate(id: number, len: number): void {
+    this.#changed(id).handle.truncate(len + HEADER_BYTES);
   }
 
-  sync(file: number): void {
-    this.#file(file).handle.flush();
+  sync(id: number): void {
+    const file = this.#file(id);
+    // Without a handle it is durable.
+    if (!(file.place instanceof ColdFile)) {
+      file.place.flush();
+      file.synced = file.version;
+    }
+  }
+
+  /** The handle of a file that is about to be changed. */
+  #changed(id: number): { handle: SyncAccessHandle; name: string } {
+    const file = this.#file(id);
+    if (file.place instanceof ColdFile) {
+      throw nacreError('io', `file ${file.name} was complete, and cannot be changed`);
+    }
+    file.version++;
+    return { handle: file.place, name: file.name };
   }
 
   bytes(): number {
     let sum = 0;
-    for (const { handle } of [...this.#byName.values(), ...this.#spare]) {
-      sum += handle.getSize();
-    }
+    this.#byName.forEach(({ place }) => (sum += sizeOf(place)));
+    this.#spare.forEach(({ handle }) => (sum += handle.getSize()));
     return sum;
   }
 
@@ -250,14 +315,14 @@ export class OpfsStore implements OwnedStore {
     const spare = this.#spare.length;
     if (this.#ranShort) {
       this.#ranShort = false;
-      this.#wanted = Math.min(2 * this.#wanted, MAX_FILES);
+      this.#wanted = Math.min(2 * this.#wanted, MAX_HANDLES);
     }
     const least = this.#wanted > SPARE_AFTER_PREPARE ? this.#wanted : MIN_SPARE;
-    const enough = spare >= least || this.#byName.size + spare >= MAX_FILES;
+    const enough = spare >= least || spare >= this.#mostSpare();
     if (this.#closed || (enough && spare <= Math.max(MAX_SPARE, this.#wanted))) {
       return undefined;
     }
-    this.#preparing ??= this.#refill().finally(() => {
+    this.#preparing ??= this.#change(() => this.#refill()).finally(() => {
       this.#preparing = null;
     });
     return this.#preparing;
@@ -269,8 +334,12 @@ export class OpfsStore implements OwnedStore {
       handle.close();
       await this.#directory.removeEntry(entry);
     }
-    const room = MAX_FILES - this.#byName.size - this.#spare.length;
-    const missing = Math.min(this.#wanted - this.#spare.length, room);
+    const wanted = Math.min(this.#wanted, this.#mostSpare()) - this.#spare.length;
+    if (wanted <= 0) {
+      return;
+    }
+    await this.#cool(Math.max(this.#handles() + wanted - MAX_HANDLES, this.#warm() - MAX_WARM));
+    const missing = Math.min(wanted, MAX_HANDLES - this.#handles());
     const entries = Array.from({ length: Math.max(0, missing) }, () => `p${this.#nextEntry++}`);
     const opened = await Promise.allSettled(
       entries.map(async (entry) => {
@@ -288,19 +357,147 @@ export class OpfsStore implements OwnedStore {
     }
   }
 
+  /** Gives handles to files that are read often, one after another. */
+  #warmSoon(): void {
+    const [next] = this.#toWarm;
+    if (next === undefined || this.#changing !== null) {
+      return;
+    }
+    this.#toWarm.delete(next);
+    void this.#change(async () => {
+      if (this.#warm() >= MAX_WARM || this.#handles() >= MAX_HANDLES) {
+        await this.#cool(1);
+      }
+      if (this.#handles() < MAX_HANDLES) {
+        await this.#giveHandle(next);
+      }
+    }).catch(() => {
+      // It is read without a handle, as before.
+    });
+  }
+
+  /** Opens a handle for a file without one. */
+  async #giveHandle(file: Logical): Promise<void> {
+    if (!(file.place instanceof ColdFile) || this.#closed) {
+      return;
+    }
+    const handle = await openExclusive(this.#directory, file.entry, this.#database);
+    if (this.#closed) {
+      handle.close();
+      return;
+    }
+    if (this.#byId.get(file.id) !== file) {
+      // It was removed meanwhile, which the opening handle prevented.
+      handle.close();
+      this.#discard(file.entry);
+      return;
+    }
+    file.place = handle;
+    file.coldReads = 0;
+  }
+
+  /** Closes the handles of files that can do without and were not read for longest. */
+  async #cool(count: number): Promise<void> {
+    if (count <= 0 || !this.#canCool) {
+      return;
+    }
+    const files = [...this.#byName.values()].filter(canCool);
+    files.sort((a, b) => a.lastUsed - b.lastUsed);
+    await Promise.all(files.slice(0, count).map((file) => this.#takeHandle(file)));
+  }
+
+  async #takeHandle(file: Logical): Promise<void> {
+    const { version, entry } = file;
+    let before: ColdFile;
+    try {
+      before = await ColdFile.of(this.#directory, entry);
+    } catch {
+      this.#canCool = false;
+      return;
+    }
+    // Meanwhile it may have been removed or written, or the store closed.
+    const { place } = file;
+    if (this.#byId.get(file.id) !== file || file.version !== version || place instanceof ColdFile) {
+      return;
+    }
+    place.close();
+    file.place = before;
+    file.coldReads = 0;
+    // Some systems change the time of the last change when a file is closed, which ends snapshots.
+    const after = await ColdFile.of(this.#directory, entry).catch(() => null);
+    if (after !== null && file.place === before) {
+      file.place = after;
+    }
+  }
+
+  /** Runs asynchronous changes of the handles one after another. */
+  #change(work: () => Promise<void>): Promise<void> {
+    const turn = (this.#changing ?? Promise.resolve()).then(work);
+    const settled = turn
+      .catch(() => {})
+      .then(() => {
+        if (this.#changing === settled) {
+          this.#changing = null;
+          this.#warmSoon();
+        }
+      });
+    this.#changing = settled;
+    return turn;
+  }
+
+  /** Removes a physical file that has no handle. A failure leaves an orphan, as a crash would. */
+  #discard(entry: string): void {
+    const removal = this.#directory
+      .removeEntry(entry)
+      .catch(() => {})
+      .then(() => {
+        this.#removals.delete(removal);
+      });
+    this.#removals.add(removal);
+  }
+
+  /** Number of open handles, without that of the lock. */
+  #handles(): number {
+    let count = this.#spare.length + this.#unusable.length;
+    this.#byName.forEach(({ place }) => (count += place instanceof ColdFile ? 0 : 1));
+    return count;
+  }
+
+  /** Number of files that could do without their handles. */
+  #warm(): number {
+    let count = 0;
+    this.#byName.forEach((file) => (count += canCool(file) ? 1 : 0));
+    return count;
+  }
+
+  /** Number of spare files there can be at most at the moment. */
+  #mostSpare(): number {
+    const needed = this.#handles() - this.#spare.length - (this.#canCool ? this.#warm() : 0);
+    return Math.max(0, MAX_HANDLES - needed);
+  }
+
   close(): void {
     if (this.#closed) {
       return;
     }
     this.#closed = true;
-    for (const { handle } of [...this.#byName.values(), ...this.#spare, ...this.#unusable]) {
-      handle.close();
+    for (const { place } of this.#byName.values()) {
+      if (!(place instanceof ColdFile)) {
+        place.close();
+      }
     }
+    [...this.#spare, ...this.#unusable].forEach(({ handle }) => handle.close());
     this.#byName.clear();
     this.#byId.clear();
+    this.#toWarm.clear();
     this.#spare = [];
     this.#unusable = [];
-    this.#lock.close();
+    if (this.#removals.size === 0) {
+      this.#lock.close();
+    } else {
+      // The next owner must not find files that are being removed.
+      void Promise.all(this.#removals).then(() => this.#lock.close());
+    }
   }
 
   #mustBeOpen(): void {
@@ -321,16 +518,16 @@ export class OpfsStore implements OwnedStore {
     return file;
   }
 
-  #remember(name: string, physical: Physical): Logical {
-    const file = { ...physical, name, id: this.#nextId++ };
+  #remember(name: string, entry: string, place: SyncAccessHandle | ColdFile): Logical {
+    const file = newFile(this.#nextId++, name, entry, place);
     this.#byName.set(name, file);
     this.#byId.set(file.id, file);
     return file;
   }
 
-  #writeHeader(file: Physical, name: string | null): void {
+  #writeHeader(handle: SyncAccessHandle, name: string | null): void {
     const sector = encodeHeader({ name, generation: ++this.#generation });
-    if (file.handle.write(sector, { at: 0 }) !== HEADER_BYTES) {
+    if (handle.write(sector, { at: 0 }) !== HEADER_BYTES) {
       throw nacreError(
         'limit',
         `no storage left for ${name ?? 'a file header'} in opfs://${this.#database}`,
@@ -342,16 +539,16 @@ export class OpfsStore implements OwnedStore {
    * Removes the name, durably, and then the data. In the other order a crash could leave a name
    * without data.
    */
-  #free(file: Physical): void {
-    this.#writeHeader(file, null);
-    file.handle.flush();
-    this.#empty(file);
+  #free(handle: SyncAccessHandle): void {
+    this.#writeHeader(handle, null);
+    handle.flush();
+    this.#empty(handle);
   }
 
-  #empty(file: Physical): void {
-    if (file.handle.getSize() > HEADER_BYTES) {
-      file.handle.truncate(HEADER_BYTES);
-      file.handle.flush();
+  #empty(handle: SyncAccessHandle): void {
+    if (handle.getSize() > HEADER_BYTES) {
+      handle.truncate(HEADER_BYTES);
+      handle.flush();
     }
   }
 }
