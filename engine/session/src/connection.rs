@@ -9,12 +9,13 @@ use crate::result::{ResultKind, StatementResult};
 use crate::retry::Rebindings;
 use crate::run;
 use crate::settings::Settings;
+use crate::statement_cache::TextStatement;
 use crate::stream::RowStream;
 use crate::transaction::OpenTransaction;
 use crate::transactional;
 use nacre_sql::{Parsed, Statement};
 use nacre_table::Fetched;
-use nacre_types::{Error, Result, Value};
+use nacre_types::{Error, Result, Timestamp, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -36,8 +37,36 @@ enum Parameters<'a> {
 /// A statement to bind.
 #[derive(Clone, Copy)]
 enum Source<'a> {
-    Parsed(&'a Parsed),
+    Text(&'a TextStatement),
     Prepared(&'a PreparedStatement),
+}
+
+impl Source<'_> {
+    /// The statement bound for these parameters against the catalog that the session sees.
+    fn current(
+        self,
+        parameters: &[Value],
+        engine: &Engine,
+        sees: Timestamp,
+    ) -> Result<Arc<Binding>> {
+        match self {
+            Source::Text(statement) => statement.current(parameters, engine, sees),
+            Source::Prepared(prepared) => prepared.current(parameters, engine, sees),
+        }
+    }
+
+    /// Binds the statement again.
+    fn rebound(
+        self,
+        parameters: &[Value],
+        engine: &Engine,
+        sees: Timestamp,
+    ) -> Result<Arc<Binding>> {
+        match self {
+            Source::Text(statement) => statement.rebound(parameters, engine, sees),
+            Source::Prepared(prepared) => prepared.rebound(parameters, engine, sees),
+        }
+    }
 }
 
 impl<'a> Parameters<'a> {
@@ -171,28 +200,28 @@ impl Connection {
         parameters: Parameters<'_>,
     ) -> Result<StatementResult> {
         let started_ns = self.engine.now_ns();
-        let statements = nacre_sql::parse(sql)?;
+        let text = self.engine.statements().parse(sql)?;
         let mut last = StatementResult::new(ResultKind::Control);
-        for parsed in &statements {
-            let values = parameters.of(parsed, statements.len() == 1)?;
-            last = self.run_source(Source::Parsed(parsed), &values).await?;
+        for statement in &text.statements {
+            let values = parameters.of(statement.parsed(), text.statements.len() == 1)?;
+            last = self.run_source(Source::Text(statement), &values).await?;
         }
         last.statistics.elapsed_us = self.engine.elapsed_us(started_ns);
         Ok(last)
     }
 
     async fn stream_text(&mut self, sql: &str, parameters: Parameters<'_>) -> Result<RowStream> {
-        let statements = nacre_sql::parse(sql)?;
-        let Some((last, before)) = statements.split_last() else {
+        let text = self.engine.statements().parse(sql)?;
+        let Some((last, before)) = text.statements.split_last() else {
             let nothing = StatementResult::new(ResultKind::Control);
             return Ok(RowStream::ready(&self.engine, nothing));
         };
-        for parsed in before {
-            let values = parameters.of(parsed, false)?;
-            self.run_source(Source::Parsed(parsed), &values).await?;
+        for statement in before {
+            let values = parameters.of(statement.parsed(), false)?;
+            self.run_source(Source::Text(statement), &values).await?;
         }
-        let values = parameters.of(last, before.is_empty())?;
-        self.stream_source(Source::Parsed(last), &values).await
+        let values = parameters.of(last.parsed(), before.is_empty())?;
+        self.stream_source(Source::Text(last), &values).await
     }
 
     async fn run_source(
@@ -248,12 +277,7 @@ impl Connection {
     ) -> Result<T> {
         let mut rebindings = Rebindings::new(self.transaction.is_open());
         let sees = self.transaction.sees(&self.engine);
-        let mut binding = match source {
-            Source::Prepared(prepared) => prepared.current(parameters, &self.engine, sees)?,
-            Source::Parsed(parsed) => {
-                Arc::new(Binding::new(parsed, parameters, &self.engine, sees)?)
-            }
-        };
+        let mut binding = source.current(parameters, &self.engine, sees)?;
         let mut fetched = Fetched::default();
         loop {
             match run(self, binding.invocation(parameters)?).await {
@@ -266,12 +290,7 @@ impl Connection {
                 other => return other,
             }
             let sees = self.transaction.sees(&self.engine);
-            binding = match source {
-                Source::Prepared(prepared) => prepared.rebound(parameters, &self.engine, sees)?,
-                Source::Parsed(parsed) => {
-                    Arc::new(Binding::new(parsed, parameters, &self.engine, sees)?)
-                }
-            };
+            binding = source.rebound(parameters, &self.engine, sees)?;
         }
     }
 

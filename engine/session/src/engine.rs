@@ -1,7 +1,8 @@
 //! The state shared by all connections to one database: the store, the host, the defaults of a
-//! connection, and the catalog version.
+//! connection, the catalog version, and the texts that ran before.
 
 use crate::slots::{Slot, Slots};
+use crate::statement_cache::StatementCache;
 use nacre_exec::Threads;
 use nacre_host::{Background, Host, Rest};
 use nacre_table::{Fetched, Store};
@@ -44,6 +45,7 @@ pub struct Engine {
     slots: Slots,
     /// Counts catalog changes, so that prepared statements know when to bind again.
     catalog_version: AtomicU64,
+    statements: StatementCache,
 }
 
 impl Engine {
@@ -55,7 +57,15 @@ impl Engine {
             statements => statements,
         };
         let slots = Slots::new(slots, defaults.admission_timeout_ms.saturating_mul(1_000_000));
-        Engine { background, store, host, defaults, slots, catalog_version: AtomicU64::new(0) }
+        Engine {
+            background,
+            store,
+            host,
+            defaults,
+            slots,
+            catalog_version: AtomicU64::new(0),
+            statements: StatementCache::default(),
+        }
     }
 
     /// The storage.
@@ -125,9 +135,15 @@ impl Engine {
         self.now_ns().saturating_sub(since_ns) / 1_000
     }
 
-    /// Makes every prepared statement bind again before its next run.
+    /// Makes every prepared statement, and every text that ran before, bind again before its next
+    /// run.
     pub(crate) fn catalog_changed(&self) {
         self.catalog_version.fetch_add(1, Ordering::AcqRel);
+        self.statements.unbind();
+    }
+
+    pub(crate) fn statements(&self) -> &StatementCache {
+        &self.statements
     }
 
     pub(crate) fn catalog_version(&self) -> u64 {

@@ -2,8 +2,8 @@
 //! upserts, point statements, and row streams. Public names and Arrow support are in the façade
 //! (`nacredb`).
 //!
-//! The path of a statement: [`Connection`] parses its text; `binding` binds it and recognises point
-//! statements; `run` chooses how to run it, by exactly one of `control` (transactions and options),
+//! The path of a statement: [`Connection`] parses its text, unless `statement_cache` knows it;
+//! `binding` binds it and recognises point statements; `run` chooses how to run it, by exactly one of `control` (transactions and options),
 //! `catalog_change` (the catalog, outside any transaction), `point` (rows identified by key values,
 //! without a plan), or `transactional`, which retries conflicts, waits for locks and passes the
 //! statement to `statement`.
@@ -28,6 +28,7 @@ mod run;
 mod settings;
 mod slots;
 mod statement;
+mod statement_cache;
 mod stream;
 mod timed;
 mod transaction;
