@@ -115,6 +115,34 @@ impl Appender {
         self.load.append(batch)
     }
 
+    /// Lets the host open files for the next calls of [`Appender::append`]. In a browser, where files
+    /// are opened asynchronously, a load of many rows calls it between them.
+    ///
+    /// Errors: `io`, and `limit` if there is no room for more files.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Batch, DataType, Database, OnDuplicate, Options, Value, Vector};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// use std::sync::Arc;
+    ///
+    /// session.execute("create table numbers (n bigint)", &[]).await?;
+    /// let mut appender = session.appender("numbers", OnDuplicate::Error).await?;
+    /// for n in 0..3 {
+    ///     appender.prepare().await?;
+    ///     let vector = Vector::from_values(DataType::Int64, &[Value::Int(n)]);
+    ///     appender.append(&Batch::new(vec![Arc::new(vector)], 1))?;
+    /// }
+    /// assert_eq!(appender.finish().await?, 3);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn prepare(&self) -> Result<()> {
+        self.database.engine().prepare_files().await
+    }
+
     /// Makes all rows visible and durable, or none. Returns the number of rows inserted or
     /// replaced.
     ///

@@ -27,6 +27,7 @@ mod report;
 mod result;
 mod rows;
 mod session;
+mod values;
 
 pub use appender::Appender;
 pub use database::{Budget, Database, Options};
@@ -49,3 +50,4 @@ pub use report::{ColumnReport, SegmentColumnReport, SegmentReport, TableReport};
 pub use result::QueryResult;
 pub use rows::Rows;
 pub use session::Session;
+pub use values::batch_from_values;

@@ -211,7 +211,7 @@ pub fn vector_from_arrow(array: &ArrayRef, data_type: DataType) -> Result<Vector
 
 /// Decodes dictionary texts, whose entries may repeat. Each text is stored once: many rows may
 /// refer to a long one.
-fn coded_texts(entries: &Vector, keys: &[usize], validity: Option<Bitmap>) -> Vector {
+pub(super) fn coded_texts(entries: &Vector, keys: &[usize], validity: Option<Bitmap>) -> Vector {
     let mut codes_of: Map<&[u8], u32> = Map::default();
     let mut distinct = BytesColumn::default();
     let mut code_of = |entry: usize| {
@@ -227,7 +227,7 @@ fn coded_texts(entries: &Vector, keys: &[usize], validity: Option<Bitmap>) -> Ve
     Vector::dictionary(entries.data_type(), codes, Arc::new(Values::Bytes(distinct)), validity)
 }
 
-fn bytes<'a>(
+pub(super) fn bytes<'a>(
     data_type: DataType,
     values: impl Iterator<Item = Option<&'a [u8]>>,
 ) -> Result<Vector> {
@@ -245,7 +245,7 @@ fn bytes<'a>(
     Ok(builder.finish())
 }
 
-fn texts<'a>(
+pub(super) fn texts<'a>(
     data_type: DataType,
     values: impl Iterator<Item = Option<&'a str>> + Clone,
 ) -> Result<Vector> {
@@ -266,6 +266,6 @@ fn natives<T: ArrowPrimitiveType>(array: &ArrayRef) -> Option<Vec<T::Native>> {
     })
 }
 
-fn scaled(values: impl Iterator<Item = i64>, by: i64) -> Option<Vec<i64>> {
+pub(super) fn scaled(values: impl Iterator<Item = i64>, by: i64) -> Option<Vec<i64>> {
     values.map(|value| value.checked_mul(by)).collect()
 }

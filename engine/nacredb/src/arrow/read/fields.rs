@@ -1,0 +1,218 @@
+//! The columns of a stream, and those of the table that they are.
+
+use super::values::{Body, coded};
+use arrow_ipc::{
+    DateUnit, DictionaryBatch, Endianness, Field, Int, Precision, RecordBatch, Schema, TimeUnit,
+    Type,
+};
+use nacre_column::{Batch, Vector};
+use nacre_types::{Error, Result, TableSchema, invariant};
+use std::sync::Arc;
+
+/// How the values of a column lie in their buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Null,
+    Boolean,
+    Int {
+        bytes: usize,
+        signed: bool,
+    },
+    Float32,
+    Float64,
+    Decimal128 {
+        scale: i32,
+    },
+    /// Days, or milliseconds.
+    Date {
+        ms: bool,
+    },
+    /// Length of a value, and units in a second.
+    Time {
+        bytes: usize,
+        units: i64,
+    },
+    Timestamp {
+        units: i64,
+    },
+    /// Length of an offset.
+    Text {
+        offset_bytes: usize,
+    },
+    Binary {
+        offset_bytes: usize,
+    },
+    FixedBinary {
+        bytes: usize,
+    },
+}
+
+/// A column of a stream.
+struct StreamField {
+    /// The position of the table's column.
+    column: usize,
+    form: Form,
+    coding: Option<Coding>,
+}
+
+/// The dictionary of a column.
+struct Coding {
+    id: i64,
+    index: Form,
+    /// The values of the last dictionary, in the type of the table's column.
+    entries: Option<Vector>,
+}
+
+/// The columns of a stream.
+pub(super) struct Fields(Vec<StreamField>);
+
+/// Finds the table's columns of a stream.
+pub(super) fn fields_of(schema: Schema<'_>, table: &TableSchema) -> Result<Fields> {
+    if schema.endianness() != Endianness::Little {
+        return Err(Error::unsupported("a big-endian Arrow stream"));
+    }
+    let mut fields: Vec<StreamField> = Vec::new();
+    for field in schema.fields().into_iter().flatten() {
+        let name = field.name().unwrap_or_default();
+        let column = table.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name));
+        let column = column.ok_or_else(|| {
+            Error::not_found(format!("table {} has no column `{name}`", table.name))
+                .with_sqlstate("42703")
+        })?;
+        if fields.iter().any(|other| other.column == column) {
+            return Err(Error::type_error(format!("column {name} is in the Arrow stream twice")));
+        }
+        let located = |error: Error| error.context(format!("column {name}"));
+        let form = form_of(field).map_err(located)?;
+        let coding = match field.dictionary() {
+            None => None,
+            Some(dictionary) => {
+                let index = dictionary.indexType().map_or(Ok(INT32), int).map_err(located)?;
+                Some(Coding { id: dictionary.id(), index, entries: None })
+            }
+        };
+        fields.push(StreamField { column, form, coding });
+    }
+    Ok(Fields(fields))
+}
+
+/// The type of indices without a type.
+const INT32: Form = Form::Int { bytes: 4, signed: true };
+
+fn int(of: Int<'_>) -> Result<Form> {
+    match of.bitWidth() {
+        bits @ (8 | 16 | 32 | 64) => {
+            Ok(Form::Int { bytes: bits as usize / 8, signed: of.is_signed() })
+        }
+        bits => Err(Error::corrupt(format!("an Arrow integer of {bits} bits"))),
+    }
+}
+
+fn form_of(field: Field<'_>) -> Result<Form> {
+    let unsupported = |what: &str| Err(Error::unsupported(format!("Arrow type {what} in a table")));
+    let absent = || Error::corrupt("an Arrow field without its type");
+    Ok(match field.type_type() {
+        Type::Null => Form::Null,
+        Type::Bool => Form::Boolean,
+        Type::Int => int(field.type_as_int().ok_or_else(absent)?)?,
+        Type::FloatingPoint => {
+            match field.type_as_floating_point().ok_or_else(absent)?.precision() {
+                Precision::SINGLE => Form::Float32,
+                Precision::DOUBLE => Form::Float64,
+                _ => return unsupported("Float16"),
+            }
+        }
+        Type::Decimal => {
+            let decimal = field.type_as_decimal().ok_or_else(absent)?;
+            match decimal.bitWidth() {
+                128 => Form::Decimal128 { scale: decimal.scale() },
+                bits => return unsupported(&format!("Decimal{bits}")),
+            }
+        }
+        Type::Date => {
+            let unit = field.type_as_date().ok_or_else(absent)?.unit();
+            Form::Date { ms: unit == DateUnit::MILLISECOND }
+        }
+        Type::Time => {
+            let time = field.type_as_time().ok_or_else(absent)?;
+            let bytes = if time.bitWidth() == 64 { 8 } else { 4 };
+            Form::Time { bytes, units: units(time.unit()) }
+        }
+        Type::Timestamp => {
+            let unit = field.type_as_timestamp().ok_or_else(absent)?.unit();
+            Form::Timestamp { units: units(unit) }
+        }
+        Type::Utf8 => Form::Text { offset_bytes: 4 },
+        Type::LargeUtf8 => Form::Text { offset_bytes: 8 },
+        Type::Binary => Form::Binary { offset_bytes: 4 },
+        Type::LargeBinary => Form::Binary { offset_bytes: 8 },
+        Type::FixedSizeBinary => {
+            let bytes = field.type_as_fixed_size_binary().ok_or_else(absent)?.byteWidth();
+            let bytes = usize::try_from(bytes)
+                .map_err(|_| Error::corrupt("an Arrow type of negative length"))?;
+            Form::FixedBinary { bytes }
+        }
+        other => return unsupported(other.variant_name().unwrap_or("of a later version")),
+    })
+}
+
+/// Units in a second.
+fn units(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::SECOND => 1,
+        TimeUnit::MILLISECOND => 1_000,
+        TimeUnit::NANOSECOND => 1_000_000_000,
+        _ => 1_000_000,
+    }
+}
+
+impl Fields {
+    /// The rows of a record batch.
+    pub fn batch(&self, batch: RecordBatch<'_>, body: &[u8], table: &TableSchema) -> Result<Batch> {
+        let mut body = Body::new(batch, body)?;
+        let rows = body.rows();
+        let mut columns: Vec<Option<Arc<Vector>>> = vec![None; table.columns.len()];
+        for field in &self.0 {
+            let column = &table.columns[field.column];
+            let vector = match &field.coding {
+                None => body.vector(field.form, column.data_type),
+                Some(Coding { index, entries, .. }) => body
+                    .indices(*index)
+                    .and_then(|(keys, validity)| coded(entries.as_ref(), keys, validity, column)),
+            };
+            let vector = vector.map_err(|e| e.context(format!("column {}", column.name)))?;
+            invariant!(vector.len() == rows, "{} values of {rows} rows", vector.len());
+            columns[field.column] = Some(Arc::new(vector));
+        }
+        let defaults = columns.into_iter().zip(&table.columns).map(|(vector, column)| {
+            let default = || Vector::constant(column.data_type, &column.default, rows);
+            vector.unwrap_or_else(|| Arc::new(default()))
+        });
+        Ok(Batch::new(defaults.collect(), rows))
+    }
+
+    /// Keeps a dictionary for the record batches that follow.
+    pub fn keep_dictionary(
+        &mut self,
+        dictionary: DictionaryBatch<'_>,
+        body: &[u8],
+        table: &TableSchema,
+    ) -> Result<()> {
+        let data =
+            dictionary.data().ok_or_else(|| Error::corrupt("an Arrow dictionary without data"))?;
+        for field in &mut self.0 {
+            let Some(coding) = field.coding.as_mut().filter(|of| of.id == dictionary.id()) else {
+                continue;
+            };
+            if dictionary.isDelta() && coding.entries.is_some() {
+                return Err(Error::unsupported("an Arrow dictionary in several parts"));
+            }
+            let column = &table.columns[field.column];
+            let entries = Body::new(data, body)?
+                .vector(field.form, column.data_type)
+                .map_err(|e| e.context(format!("column {}", column.name)))?;
+            coding.entries = Some(entries);
+        }
+        Ok(())
+    }
+}
