@@ -5,6 +5,7 @@ use js_sys::{Array, BigInt64Array, Float64Array, Int32Array, Object, Uint8Array,
 use nacredb::{
     DataType, Error, Field, PhysicalType, QueryResult, ResultKind, Value, Values, Vector,
 };
+use std::cell::RefCell;
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen::{JsCast, JsValue};
 
@@ -103,6 +104,28 @@ pub fn fields(fields: &[Field]) -> Array {
         .collect()
 }
 
+/// The fields of recent results, newest first.
+const FIELDS_KEPT: usize = 16;
+
+thread_local! {
+    static FIELDS: RefCell<Vec<(Vec<Field>, Array)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Like [`fields`], without making again what a recent result had: for one row, that takes as long
+/// as reading it.
+fn recent_fields(of: &[Field]) -> Array {
+    FIELDS.with_borrow_mut(|kept| {
+        if let Some(at) = kept.iter().position(|(known, _)| known == of) {
+            kept[..=at].rotate_right(1);
+            return kept[0].1.clone();
+        }
+        let made = fields(of);
+        kept.insert(0, (of.to_vec(), made.clone()));
+        kept.truncate(FIELDS_KEPT);
+        made
+    })
+}
+
 /// Converts to a `WireResult`, without the fields if they equal `known`.
 pub fn result(from: &QueryResult, known: Option<&[Field]>) -> nacredb::Result<JsValue> {
     let rows = from.rows();
@@ -131,7 +154,7 @@ pub fn result(from: &QueryResult, known: Option<&[Field]>) -> nacredb::Result<Js
         ResultKind::Control => "control",
     });
     if known != Some(&from.columns[..]) {
-        out.set_fields(&fields(&from.columns));
+        out.set_fields(&recent_fields(&from.columns));
     }
     out.set_columns(&columns);
     out.set_rows(rows as f64);
