@@ -20,6 +20,7 @@ import {
 } from './engine.js';
 import { nacreError, type NacreError } from './errors.js';
 import type { OwnedStore } from './local-store.js';
+import { Loads } from './loads.js';
 import {
   MAIN_SESSION,
   type Answer,
@@ -61,6 +62,7 @@ export class Connection implements Service<ConnectionMethod> {
   readonly #sessions = new Map<number, OpenSession>();
   readonly #statements = new Map<number, OpenStatement>();
   readonly #streams = new Streams();
+  readonly #loads = new Loads();
   #nextStatement = 1;
   #closing: Promise<void> | null = null;
   readonly #upkeep: Upkeep;
@@ -116,6 +118,15 @@ export class Connection implements Service<ConnectionMethod> {
       ),
     more: (stream) => this.#streams.next(stream),
     endStream: (stream) => this.#streams.end(stream),
+    load: (session, load, table, onDuplicate) =>
+      this.#loads.begin(load, (begin) =>
+        this.#run(session, '', (engine) => begin(() => engine.load(table, onDuplicate))),
+      ),
+    loadArrow: (load, bytes) => this.#loads.add(load, (engine) => engine.arrow(bytes)),
+    loadColumns: (load, names, columns) =>
+      this.#loads.add(load, (engine) => engine.columns(names as string[], columns as unknown[])),
+    finishLoad: (load) => this.#loads.finish(load),
+    dropLoad: (load) => this.#loads.drop(load),
     inspect: () => this.#database.inspect() as Answer<'inspect'>,
     storage: () => this.#storage(),
     flush: () => this.#database.flush(),
@@ -166,6 +177,7 @@ export class Connection implements Service<ConnectionMethod> {
       await Promise.all([...this.#sessions.values()].map((session) => session.tail));
       if (isSound(this.#instance)) {
         this.#streams.endAll();
+        this.#loads.dropAll();
         this.#statements.forEach(({ prepared }) => prepared.free());
         this.#sessions.forEach(({ engine }) => engine.free());
         await this.#closeDatabase();

@@ -14,6 +14,7 @@ import { NacreError, nacreError, toErrorData } from './errors.js';
 export {
   Database,
   endsTransaction,
+  Load,
   Prepared,
   Rows,
   Session,

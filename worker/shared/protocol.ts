@@ -15,6 +15,7 @@
 import type { ErrorData } from './errors.js';
 import type { TableReport } from './inspect.js';
 import type {
+  OnDuplicate,
   OpenRequest,
   StorageReport,
   StreamForm,
@@ -23,6 +24,7 @@ import type {
   WirePrepared,
   WireResult,
   WireStream,
+  WireValues,
 } from './wire.js';
 
 /**
@@ -68,6 +70,16 @@ export interface Protocol {
   more(stream: number): WireChunk;
   /** Ends a stream, also one that is not open yet. */
   endStream(stream: number): void;
+  /** Begins a bulk load into a table, under a number the client chose, after earlier statements. */
+  load(session: number, load: number, table: string, onDuplicate: OnDuplicate): void;
+  /** Adds the next bytes of Arrow IPC streams to a load. */
+  loadArrow(load: number, bytes: Uint8Array): void;
+  /** Adds rows to a load: the names of columns, and their values. */
+  loadColumns(load: number, names: readonly string[], columns: readonly WireValues[]): void;
+  /** Makes the rows of a load visible, or none of them; answers their number. */
+  finishLoad(load: number): number;
+  /** Ends a load, which then loads nothing unless it has finished. */
+  dropLoad(load: number): void;
   /** Describes how each table is stored. */
   inspect(): TableReport[];
   /** Answers storage use and quota. */
@@ -128,6 +140,11 @@ export const TRANSFER: { readonly [M in Method]: (answer: Answer<M>) => ArrayBuf
   runStream: chunkBuffers,
   more: chunkBuffers,
   endStream: nothing,
+  load: nothing,
+  loadArrow: nothing,
+  loadColumns: nothing,
+  finishLoad: nothing,
+  dropLoad: nothing,
   inspect: nothing,
   storage: nothing,
   flush: nothing,

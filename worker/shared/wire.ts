@@ -35,6 +35,12 @@ export interface OpenRequest {
  */
 export type WireParameters = readonly unknown[] | Readonly<Record<string, unknown>> | undefined;
 
+/** What a bulk load does with a row whose key is there already. */
+export type OnDuplicate = 'error' | 'skip' | 'replace';
+
+/** The values of a column on their way into a table: as parameters have them, or typed. */
+export type WireValues = readonly unknown[] | ArrayBufferView;
+
 /** How to read the values of a column. `bindings/wasm/src/wire.rs` has the same numbers. */
 export const Code = {
   Null: 0,

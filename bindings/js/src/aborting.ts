@@ -1,13 +1,15 @@
-/** An `AbortSignal` applied to the calls of a stream. */
+/** An `AbortSignal` applied to the calls of a stream or a load. */
 
 import { nacreError, type NacreError } from '../../../worker/shared/errors.js';
 
 /** Cancels calls when a signal aborts. Without a signal, nothing is ever cancelled. */
 export class Aborting {
   readonly #signal: AbortSignal | undefined;
+  readonly #message: string;
 
-  constructor(signal: AbortSignal | undefined) {
+  constructor(signal: AbortSignal | undefined, message: string) {
     this.#signal = signal;
+    this.#message = message;
   }
 
   /** Whether the signal has aborted. */
@@ -16,7 +18,7 @@ export class Aborting {
   }
 
   /** Throws `cancelled` if the signal has aborted. */
-  check(message = 'the stream was cancelled'): void {
+  check(message = this.#message): void {
     if (this.aborted) {
       throw this.#error(message);
     }
@@ -34,7 +36,7 @@ export class Aborting {
       return call;
     }
     return new Promise<T>((resolve, reject) => {
-      const forget = this.on(() => reject(this.#error('the stream was cancelled')));
+      const forget = this.on(() => reject(this.#error(this.#message)));
       call.then(resolve, reject).finally(forget);
     });
   }

@@ -7,6 +7,9 @@ import type { TableReport } from '../../../worker/shared/inspect.js';
 import { MAIN_SESSION } from '../../../worker/shared/protocol.js';
 import type { StorageReport } from '../../../worker/shared/wire.js';
 import type { Client } from './client.js';
+import { insertArrow, type ArrowSource } from './insert-arrow.js';
+import { insertRows, type Columns, type Rows } from './insert-rows.js';
+import type { InsertOptions } from './load.js';
 import { Queries } from './queries.js';
 import { Transaction } from './transaction.js';
 
@@ -51,6 +54,56 @@ export class Database extends Queries {
   async transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
     this.mustBeOpen();
     return Transaction.run(this.client, this.#nextSession++, work);
+  }
+
+  /**
+   * Inserts Arrow data: an IPC stream as bytes, or in pieces of any size, as `fetch` and
+   * `db.stream` yield them. The fastest way to insert many rows. All rows become visible together,
+   * as a transaction of their own, or none if anything fails. Columns are matched by name; a column
+   * that the data lacks has its default.
+   *
+   * @example
+   * ```ts
+   * import { tableFromArrays, tableToIPC } from 'apache-arrow';
+   *
+   * const arrow = tableFromArrays({ id: BigInt64Array.of(3n, 4n), page: ['start', 'docs'] });
+   * const count = await db.insertArrow('visit', tableToIPC(arrow), { onDuplicate: 'skip' });
+   * console.log(count); // 1
+   *
+   * await db.exec('create table copy (id bigint primary key, page text, ms int)');
+   * await db.insertArrow('copy', db.stream('select * from visit'));
+   * console.log((await db.query('select * from copy')).rowCount); // 4
+   * ```
+   *
+   * @returns Number of rows inserted or replaced.
+   */
+  async insertArrow(table: string, source: ArrowSource, options?: InsertOptions): Promise<number> {
+    this.mustBeOpen();
+    return insertArrow(this.client, table, source, options);
+  }
+
+  /**
+   * Inserts many rows: objects by column name, one after another, or arrays by the names of columns.
+   * All rows become visible together, as a transaction of their own, or none if anything fails. A
+   * column that the first row lacks has its default.
+   *
+   * @example
+   * ```ts
+   * const rows = [
+   *   { id: 3, page: 'start', ms: 40 },
+   *   { id: 4, page: 'docs', ms: 70 },
+   * ];
+   * console.log(await db.insertRows('visit', rows, { onDuplicate: 'replace' })); // 2
+   *
+   * const columns = { id: [5, 6], page: ['home', 'docs'], ms: Int32Array.of(90, 110) };
+   * console.log(await db.insertRows('visit', columns)); // 2
+   * ```
+   *
+   * @returns Number of rows inserted or replaced.
+   */
+  async insertRows(table: string, rows: Rows | Columns, options?: InsertOptions): Promise<number> {
+    this.mustBeOpen();
+    return insertRows(this.client, table, rows, options);
   }
 
   /**

@@ -35,13 +35,14 @@ function entriesOf(parameters: object): [string, unknown][] {
   }
 }
 
-function copyValue(value: unknown, which: string | number): unknown {
+/** Copies one value; `which` names it in errors. */
+export function copyValue(value: unknown, which: string | number): unknown {
   switch (typeof value) {
     case 'object':
       return value === null ? null : copyObject(value, which);
     case 'function':
     case 'symbol':
-      throw nacreError('type', `parameter ${which}: a ${typeof value} has no SQL type`);
+      throw nacreError('type', `${label(which)}: a ${typeof value} has no SQL type`);
     default:
       return value;
   }
@@ -62,23 +63,24 @@ function copyObject(value: object, which: string | number): unknown {
   } catch (error) {
     throw nacreError(
       'type',
-      `parameter ${which}: the ${name} cannot be read: ${String(error)}`,
+      `${label(which)}: the ${name} cannot be read: ${String(error)}`,
       error,
     );
   }
   if (hasNoJson(value)) {
-    throw nacreError('type', `parameter ${which}: the class ${classOf(value)} has no SQL type`);
+    throw nacreError('type', `${label(which)}: the class ${classOf(value)} has no SQL type`);
   }
   try {
     // `stringify` answers undefined when `toJSON` does.
     return new String(JSON.stringify(value) ?? 'null');
   } catch (error) {
-    throw nacreError(
-      'type',
-      `parameter ${which}: cannot be written as JSON: ${String(error)}`,
-      error,
-    );
+    throw nacreError('type', `${label(which)}: cannot be written as JSON: ${String(error)}`, error);
   }
+}
+
+/** A parameter by its position or name, or a value that has a description. */
+function label(which: string | number): string {
+  return typeof which === 'string' && which.includes(' ') ? which : `parameter ${which}`;
 }
 
 /** Classes that `JSON.stringify` would silently turn into `{}` or into an object of bytes. */

@@ -4,6 +4,9 @@ export { NacreError, type ErrorKind, type Position } from '../../../worker/share
 export type { Statistics, StorageReport } from '../../../worker/shared/wire.js';
 export { type Database } from './database.js';
 export type { ColumnReport, SegmentReport, TableReport } from '../../../worker/shared/inspect.js';
+export type { ArrowSource } from './insert-arrow.js';
+export type { Columns, NumberArray, Rows } from './insert-rows.js';
+export type { InsertOptions } from './load.js';
 export type { CallOptions, ConnectOptions } from './options.js';
 export { type QueryResult, type ResultColumn } from './result.js';
 export { sql, type SqlQuery } from './sql.js';

@@ -103,7 +103,7 @@ export class ResultStream<R = Row> implements AsyncIterable<Uint8Array> {
     }
     this.#read = true;
     const { transport } = this.#client;
-    const aborting = new Aborting(this.#options?.signal);
+    const aborting = new Aborting(this.#options?.signal, 'the stream was cancelled');
     const stream = ++lastStream;
     let ended = false;
     // Ending a stream that has ended does nothing; if the database is closed, the stream has ended.

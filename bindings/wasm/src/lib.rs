@@ -6,10 +6,12 @@
 //! otherwise.
 
 mod answer;
+mod columns;
 mod database;
 mod error;
 mod host;
 mod inspect;
+mod load;
 mod parameters;
 mod rows;
 mod session;
@@ -18,6 +20,7 @@ mod wire;
 
 pub use answer::Pending;
 pub use database::Database;
+pub use load::Load;
 pub use rows::Rows;
 pub use session::{Prepared, Session, ends_transaction};
 

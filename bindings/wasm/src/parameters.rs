@@ -43,7 +43,8 @@ impl Parameters {
     }
 }
 
-fn value(from: &JsValue, which: impl Fn() -> String) -> Result<Value> {
+/// Converts one value.
+pub fn value(from: &JsValue, which: impl Fn() -> String) -> Result<Value> {
     if from.is_null() || from.is_undefined() {
         return Ok(Value::Null);
     }

@@ -2,6 +2,7 @@
 
 use crate::answer::answer;
 use crate::error::to_js;
+use crate::load::{self, Load};
 use crate::parameters::Parameters;
 use crate::rows::Rows;
 use crate::wire;
@@ -158,6 +159,15 @@ impl Session {
         answer(turn(self.0.clone(), async move |session| {
             let rows = session.stream_prepared(&statement, &values).await;
             rows.map(|rows| Rows::new(rows).into()).map_err(to_js)
+        }))
+    }
+
+    /// Starts a bulk load into a table; returns a `Load`, or a `Pending` for one.
+    pub fn load(&self, table: String, on_duplicate: &str) -> Result<JsValue, JsValue> {
+        let on_duplicate = load::on_duplicate(on_duplicate).map_err(to_js)?;
+        answer(turn(self.0.clone(), async move |session| {
+            let appender = session.appender(&table, on_duplicate).await;
+            appender.map(|appender| Load::new(appender).into()).map_err(to_js)
         }))
     }
 

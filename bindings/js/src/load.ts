@@ -1,0 +1,72 @@
+/**
+ * A bulk load: rows that are sent piece by piece, and become visible together at the end. While the
+ * engine takes one piece, the next is made, and no more.
+ */
+
+import { nacreError } from '../../../worker/shared/errors.js';
+import { MAIN_SESSION } from '../../../worker/shared/protocol.js';
+import type { OnDuplicate } from '../../../worker/shared/wire.js';
+import { Aborting } from './aborting.js';
+import type { Client } from './client.js';
+import type { CallOptions } from './options.js';
+
+/** Options of `db.insertRows` and `db.insertArrow`. */
+export interface InsertOptions extends CallOptions {
+  /**
+   * What to do with a row whose key is in the table already: fail and insert nothing, `skip` the
+   * new row, or `replace` the old one.
+   * @default 'error'
+   */
+  onDuplicate?: OnDuplicate;
+  /** Called after each piece with the number of rows or bytes that were taken so far. */
+  onProgress?: (done: number) => void;
+}
+
+/** Takes one piece of rows; answers when it may be followed by another. */
+export type Take = (
+  method: 'loadArrow' | 'loadColumns',
+  size: number,
+  ...piece: unknown[]
+) => Promise<void>;
+
+/** Number of the newest load of this thread. */
+let lastLoad = 0;
+
+/** Runs a load whose pieces `send` makes. Answers the number of rows inserted or replaced. */
+export async function load(
+  { transport }: Client,
+  table: string,
+  options: InsertOptions,
+  send: (take: Take) => Promise<void>,
+): Promise<number> {
+  if (typeof table !== 'string') {
+    throw nacreError('type', 'the name of a table must be a string');
+  }
+  const { onDuplicate = 'error', onProgress } = options;
+  const aborting = new Aborting(options.signal, 'the load was cancelled');
+  aborting.check('the call was cancelled before it started');
+  const number = ++lastLoad;
+  let last = transport.call('load', MAIN_SESSION, number, table, onDuplicate);
+  let done = 0;
+  const take: Take = async (method, size, ...piece) => {
+    await aborting.or(last);
+    aborting.check();
+    last = transport.call(method, ...([number, ...piece] as never)).then(() => {
+      done += size;
+      onProgress?.(done);
+    });
+    // A failure is reported by the next piece, or at the end.
+    last.catch(() => {});
+  };
+  try {
+    await send(take);
+    await aborting.or(last);
+    aborting.check();
+  } catch (error) {
+    last.catch(() => {});
+    // The error that ended the load is the one to report.
+    void transport.call('dropLoad', number).catch(() => {});
+    throw error;
+  }
+  return transport.call('finishLoad', number);
+}
