@@ -41,6 +41,6 @@ pub use context::statistics::Statistics;
 pub use context::supplied::SuppliedRows;
 pub use context::threads::Threads;
 pub use context::{Context, tables_of};
-pub use expr::{cast_value, evaluate, evaluate_constant, filter};
+pub use expr::{cast_value, evaluate, evaluate_alone, evaluate_constant, filter};
 pub use memory::{Memory, Reservation};
 pub use operator::protocol::{LocatingOperator, Operator};

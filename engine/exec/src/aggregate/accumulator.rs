@@ -36,7 +36,7 @@ pub(crate) fn inputs(
     rows: ActiveRows<'_>,
     context: &Context<'_>,
 ) -> Result<Vec<Arc<Vector>>> {
-    let evaluator = Evaluator { batch, context };
+    let evaluator = Evaluator::new(batch, context);
     let is_collected = matches!(spec.function.accumulation, Accumulation::Collected { .. });
     let keys = spec.order.iter().filter(|_| is_collected).map(|key| &key.expr);
     spec.args.iter().chain(keys).map(|expr| evaluator.eval(expr, rows)).collect()

@@ -26,7 +26,7 @@ pub(crate) fn filter_rows(
     rows: ActiveRows<'_>,
     context: &Context<'_>,
 ) -> Result<Selection> {
-    Evaluator { batch, context }.conjunction(exprs, rows)
+    Evaluator::new(batch, context).conjunction(exprs, rows)
 }
 
 /// Selected rows of the batch for which an expression is true, and those for which it is null.
@@ -36,7 +36,7 @@ pub(crate) fn truths(
     context: &Context<'_>,
 ) -> Result<(Selection, Selection)> {
     let rows = ActiveRows { len: batch.rows, selection: batch.selection.as_deref() };
-    let vector = Evaluator { batch, context }.eval(expr, rows)?;
+    let vector = Evaluator::new(batch, context).eval(expr, rows)?;
     let truth = Truth::new(&vector);
     let constant = matches!(vector.form(), nacre_column::Form::Constant(_));
     let (mut yes, mut unknown) = (Vec::new(), Vec::new());

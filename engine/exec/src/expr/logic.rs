@@ -55,7 +55,7 @@ impl Evaluator<'_> {
         data_type: DataType,
         rows: ActiveRows<'_>,
     ) -> Result<Arc<Vector>> {
-        let mut pieces = Pieces::new(data_type, rows.len, self.context.most_text_bytes());
+        let mut pieces = Pieces::new(data_type, rows.len, self.surroundings.most_text_bytes);
         let mut remaining = rows.to_selection();
         for (condition, result) in branches {
             if remaining.is_empty() {
@@ -91,7 +91,7 @@ impl Evaluator<'_> {
         data_type: DataType,
         rows: ActiveRows<'_>,
     ) -> Result<Arc<Vector>> {
-        let mut pieces = Pieces::new(data_type, rows.len, self.context.most_text_bytes());
+        let mut pieces = Pieces::new(data_type, rows.len, self.surroundings.most_text_bytes);
         let mut remaining = rows.to_selection();
         for expr in args {
             if remaining.is_empty() {

@@ -23,6 +23,7 @@ pub(crate) use nacre_function::vector::rows::ActiveRows;
 
 use crate::Context;
 use crate::buffer::fit;
+use crate::buffer::limits::MOST_TEXT_BYTES;
 use nacre_column::{Batch, Bitmap, Form, Values, Vector};
 use nacre_function::entry::definition::Kernel;
 use nacre_function::entry::definition::Surroundings;
@@ -46,8 +47,19 @@ pub(crate) fn evaluate_shared(
     batch: &Batch,
     context: &Context<'_>,
 ) -> Result<Arc<Vector>> {
-    Evaluator { batch, context }
-        .eval(expr, ActiveRows { len: batch.rows, selection: batch.selection.as_deref() })
+    Evaluator::new(batch, context).eval(expr, rows_of(batch))
+}
+
+/// The value of an expression that needs no statement, such as that of a generated column, for each
+/// row of the batch. `now_us` is the time, in microseconds since 1970.
+pub fn evaluate_alone(expr: &Expr, batch: &Batch, now_us: i64) -> Result<Vector> {
+    let surroundings = Surroundings { most_text_bytes: MOST_TEXT_BYTES, now_us };
+    let shared = Evaluator { batch, parameters: &[], surroundings }.eval(expr, rows_of(batch))?;
+    Ok(Arc::try_unwrap(shared).unwrap_or_else(|shared| (*shared).clone()))
+}
+
+fn rows_of(batch: &Batch) -> ActiveRows<'_> {
+    ActiveRows { len: batch.rows, selection: batch.selection.as_deref() }
 }
 
 /// The value of an expression without columns.
@@ -58,8 +70,18 @@ pub fn evaluate_constant(expr: &Expr, context: &Context<'_>) -> Result<Value> {
 
 /// Evaluation over one batch.
 pub(crate) struct Evaluator<'a> {
-    pub(crate) batch: &'a Batch,
-    pub(crate) context: &'a Context<'a>,
+    batch: &'a Batch,
+    parameters: &'a [Value],
+    surroundings: Surroundings,
+}
+
+impl<'a> Evaluator<'a> {
+    /// Evaluation in a statement.
+    pub(crate) fn new(batch: &'a Batch, context: &Context<'a>) -> Evaluator<'a> {
+        let most_text_bytes = context.most_text_bytes();
+        let surroundings = Surroundings { most_text_bytes, now_us: context.now_us };
+        Evaluator { batch, parameters: context.parameters, surroundings }
+    }
 }
 
 impl Evaluator<'_> {
@@ -94,15 +116,8 @@ impl Evaluator<'_> {
         }
     }
 
-    fn surroundings(&self) -> Surroundings {
-        Surroundings {
-            most_text_bytes: self.context.most_text_bytes(),
-            now_us: self.context.now_us,
-        }
-    }
-
     fn parameter(&self, index: usize, data_type: DataType, len: usize) -> Result<Arc<Vector>> {
-        let Some(value) = self.context.parameters.get(index) else {
+        let Some(value) = self.parameters.get(index) else {
             return Err(Error::type_error(format!("no value for parameter {}", index + 1))
                 .with_sqlstate("07001"));
         };
@@ -181,7 +196,7 @@ impl Evaluator<'_> {
 
     /// Expands values computed per dictionary entry to one per row.
     fn spread(&self, entries: &Vector, codes: &[u32], validity: Option<&Bitmap>) -> Result<Vector> {
-        let most = self.context.most_text_bytes();
+        let most = self.surroundings.most_text_bytes;
         if let Form::Flat(Values::Bytes(texts)) = entries.form()
             && !fit(texts, codes.iter().copied(), most)
         {
@@ -208,7 +223,7 @@ impl Evaluator<'_> {
                 if op.is_comparison() {
                     compare::compare(*op, left, right, rows)
                 } else if *op == nacre_sql::expr::BinaryOp::Concat {
-                    let room = Room::new(self.context.most_text_bytes());
+                    let room = Room::new(self.surroundings.most_text_bytes);
                     concat::concat(&[&**left, &**right], expr.data_type, rows, room)
                 } else {
                     arithmetic::binary(*op, left, right, expr.data_type, rows)
@@ -221,7 +236,7 @@ impl Evaluator<'_> {
                 like::like(arg, pattern, *escape, *negated, *case_insensitive, rows)
             }
             (ExprKind::Function { function, .. }, _) => {
-                function.evaluate(args, expr.data_type, rows, self.surroundings())
+                function.evaluate(args, expr.data_type, rows, self.surroundings)
             }
             _ => Err(Error::unsupported("this expression")),
         }

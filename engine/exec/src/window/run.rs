@@ -41,7 +41,7 @@ impl Run<'_> {
 
     /// Evaluates row by row; null where the result is out of range.
     pub fn eval_row_by_row(&self, e: &Expr) -> Result<Arc<Vector>> {
-        let evaluator = expr::Evaluator { batch: self.batch, context: self.context };
+        let evaluator = expr::Evaluator::new(self.batch, self.context);
         let mut out = VectorBuilder::new(e.data_type);
         for row in 0..self.batch.rows as u32 {
             self.check_cancelled(row as usize)?;
