@@ -26,6 +26,8 @@ pub struct ScalarFunction {
     pub nulls: Nulls,
     /// Whether it may fail.
     pub errors: Errors,
+    /// What its result depends on besides its arguments.
+    pub volatility: Volatility,
     /// How it is evaluated.
     pub kernel: Kernel,
 }
@@ -128,6 +130,15 @@ pub enum Errors {
     Never,
     /// It may fail.
     Possible,
+}
+
+/// What the result of a function depends on besides its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Volatility {
+    /// Nothing.
+    Immutable,
+    /// The statement, such as its time.
+    Stable,
 }
 
 /// How a function is evaluated.

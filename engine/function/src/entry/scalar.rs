@@ -3,7 +3,7 @@
 use super::coerce;
 use super::definition::{
     Arguments, Arity, BarePart, Binding, Call, Errors, Expression, Kernel, Nulls, Operand,
-    Parameter, Parameters, RowCall, Rule, ScalarFunction, Surroundings, Typing,
+    Parameter, Parameters, RowCall, Rule, ScalarFunction, Surroundings, Typing, Volatility,
 };
 use super::doc::Doc;
 use crate::vector::map::map_values;
@@ -36,7 +36,8 @@ pub const fn function(
     kernel: Kernel,
 ) -> ScalarFunction {
     let (part, nulls, errors) = (BarePart::Never, Nulls::Strict, Errors::Possible);
-    ScalarFunction { names, doc, typing, part, nulls, errors, kernel }
+    let volatility = Volatility::Immutable;
+    ScalarFunction { names, doc, typing, part, nulls, errors, volatility, kernel }
 }
 
 /// The entry of a function defined as an expression.
@@ -92,6 +93,11 @@ impl ScalarFunction {
     /// The entry with the name of a date part as its first argument.
     pub const fn part(self, part: BarePart) -> ScalarFunction {
         ScalarFunction { part, ..self }
+    }
+
+    /// The entry of a function whose result depends on the statement.
+    pub const fn stable(self) -> ScalarFunction {
+        ScalarFunction { volatility: Volatility::Stable, ..self }
     }
 
     /// The entry with another treatment of nulls.

@@ -42,7 +42,8 @@ static CURRENT_TIMESTAMP: ScalarFunction = function(
         let now = Value::Timestamp(call.surroundings.now_us);
         Ok(call.constant(&cast_value(&now, call.data_type)?))
     }),
-);
+)
+.stable();
 
 static CURRENT_DATE: ScalarFunction = function(
     &["current_date", "curdate", "today", "utc_date"],
@@ -57,7 +58,8 @@ static CURRENT_DATE: ScalarFunction = function(
         let today = call.surroundings.now_us.div_euclid(MICROS_PER_DAY) as i32;
         Ok(call.constant(&cast_value(&Value::Date(today), call.data_type)?))
     }),
-);
+)
+.stable();
 
 static DATE_DIFF: ScalarFunction = function(
     &["date_diff"],
