@@ -30,6 +30,7 @@ use std::sync::Arc;
 pub struct Appender {
     database: Database,
     load: BulkLoad,
+    schema: Arc<TableSchema>,
 }
 
 impl Session {
@@ -61,13 +62,15 @@ impl Session {
         let target = store
             .table(table)
             .ok_or_else(|| Error::not_found(format!("table {table}")).with_sqlstate("42P01"))?;
+        let schema = nacre_session::load_schema(&target, database.engine())?;
         let load = store.bulk_load(&target, on_duplicate);
-        Ok(Appender { database, load })
+        Ok(Appender { database, load, schema })
     }
 }
 
 impl Appender {
-    /// The table's schema.
+    /// The schema of rows to append: the table's. Defaults that are expressions are values, and
+    /// columns that the table fills in, such as `AUTO_INCREMENT`, take nulls.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -85,7 +88,7 @@ impl Appender {
     /// # }).unwrap();
     /// ```
     pub fn schema(&self) -> &Arc<TableSchema> {
-        self.load.table().schema()
+        &self.schema
     }
 
     /// Adds rows: one vector per column, in table order, each of the column's type.
@@ -112,7 +115,7 @@ impl Appender {
     /// # }).unwrap();
     /// ```
     pub fn append(&mut self, batch: &Batch) -> Result<()> {
-        self.load.append(batch)
+        nacre_session::load_rows(&mut self.load, batch)
     }
 
     /// Lets the host open files for the next calls of [`Appender::append`]. In a browser, where files

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use nacre_exec::Threads;
 use nacre_host::Host;
-use nacre_session::{ConnectionDefaults, Engine};
+use nacre_session::{ConnectionDefaults, Engine, compile_rules};
 use nacre_table::{DEFAULT_MEMORY_BYTES, Durability, Store, StoreOptions};
 use nacre_types::{MemoryPart, Result};
 use std::sync::Arc;
@@ -203,6 +203,7 @@ impl Database {
             bulk_rows: options.bulk_rows,
             read_only: options.read_only,
             accept_loss: options.accept_loss,
+            rules: Some(compile_rules),
             ..shares
         };
         let store = Store::open(host.clone(), store_options)?;

@@ -42,8 +42,8 @@ pub use nacre_types::plant;
 #[cfg(feature = "walk")]
 pub use nacre_types::walked;
 pub use nacre_types::{
-    Column, DataType, Error, ErrorKind, Interval, KeyColumns, MemoryPart, PhysicalType, Position,
-    Result, TableSchema, Value, decimal, format_float32, hash, limits, temporal,
+    Column, ColumnRule, DataType, Error, ErrorKind, Interval, KeyColumns, MemoryPart, PhysicalType,
+    Position, Result, TableSchema, Value, decimal, format_float32, hash, limits, temporal,
 };
 pub use prepared::Prepared;
 pub use report::{ColumnReport, SegmentColumnReport, SegmentReport, TableReport};

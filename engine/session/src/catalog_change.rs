@@ -3,9 +3,10 @@
 use crate::engine::Engine;
 use crate::result::{ResultKind, StatementResult};
 use crate::retry::Shortages;
+use crate::rules::default_now;
 use nacre_sql::CatalogStatement;
 use nacre_table::{Store, Table};
-use nacre_types::{Error, ErrorKind, Result, TableSchema};
+use nacre_types::{ColumnRule, Error, ErrorKind, Result, TableSchema};
 use std::sync::Arc;
 
 /// Runs the statement, retrying if it runs out of files.
@@ -32,7 +33,11 @@ fn run_once(statement: &CatalogStatement, engine: &Engine) -> Result<StatementRe
     let store = engine.store();
     store.check_writable()?;
     match statement {
-        CatalogStatement::CreateTable { schema, if_not_exists } => {
+        CatalogStatement::CreateTable { schema, replace: true, .. } => {
+            store.replace_table(schema.clone())?;
+            changed_and_maintained(engine);
+        }
+        CatalogStatement::CreateTable { schema, if_not_exists, .. } => {
             created(store.create_table(schema.clone()).map(|_| ()), *if_not_exists, engine)?;
         }
         CatalogStatement::CreateView { view, replace, if_not_exists } => {
@@ -41,7 +46,8 @@ fn run_once(statement: &CatalogStatement, engine: &Engine) -> Result<StatementRe
         CatalogStatement::DropView { names, if_exists } => drop_views(names, *if_exists, engine)?,
         CatalogStatement::DropTable { names, if_exists } => drop_tables(names, *if_exists, engine)?,
         CatalogStatement::AlterTable { table, changed } => {
-            store.alter_table(&bound_table(store, table)?, changed.clone())?;
+            let changed = with_defaults(changed, table, engine)?;
+            store.alter_table(&bound_table(store, table)?, changed)?;
             changed_and_maintained(engine);
         }
         CatalogStatement::CreateIndex { table, index } => {
@@ -80,6 +86,28 @@ fn run_once(statement: &CatalogStatement, engine: &Engine) -> Result<StatementRe
         }
     }
     Ok(StatementResult::new(ResultKind::Ddl))
+}
+
+/// The changed schema of a table, with the values that new columns have in existing rows: a default
+/// that is an expression is computed once.
+fn with_defaults(
+    changed: &TableSchema,
+    table: &TableSchema,
+    engine: &Engine,
+) -> Result<TableSchema> {
+    let now_us = engine.host().clock.wall_us();
+    let mut changed = changed.clone();
+    for at in 0..changed.columns.len() {
+        let column = &changed.columns[at];
+        if matches!(column.rule, ColumnRule::Default(_))
+            && table.column_position(column.id).is_none()
+        {
+            let value = default_now(&changed, at, now_us)?;
+            changed.columns[at].check(&value).map_err(|e| e.with_table(table.name.clone()))?;
+            changed.columns[at].default = value;
+        }
+    }
+    Ok(changed)
 }
 
 /// Starts maintenance that the change enables, such as removal of files. A failure does not affect

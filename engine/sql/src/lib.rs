@@ -22,7 +22,7 @@ pub use access::{
     Equalities, Equality, IndexAccess, IndexKeys, equalities, fixed_columns, index_access,
     index_keys, joined_key, key_name,
 };
-pub use bind::Given;
+pub use bind::{Given, TableRules, table_rules};
 pub use explain::{explain, explain_nodes, explain_row_nodes};
 pub use expr::{
     Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind, ScalarFunction, Subquery, SubqueryKind,

@@ -1,5 +1,6 @@
 //! Settings of a store.
 
+use crate::table::rules::CompileRules;
 use nacre_host::Host;
 use nacre_log::LogOptions;
 
@@ -60,6 +61,8 @@ pub struct StoreOptions {
     pub read_only: bool,
     /// Whether to open a database although commits at the end of its log are missing.
     pub accept_loss: bool,
+    /// Compiles the rules in schemas. Without it, tables that have any are only read.
+    pub rules: Option<CompileRules>,
 }
 
 /// The memory of a store by default, in bytes.
@@ -95,6 +98,7 @@ impl StoreOptions {
             bulk_rows: 1 << 14,
             read_only: false,
             accept_loss: false,
+            rules: None,
         }
     }
 

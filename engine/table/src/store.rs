@@ -285,6 +285,11 @@ impl Store {
         tables::create(&self.catalog, schema)
     }
 
+    /// Like [`Store::create_table`]. A table of the same name is dropped in the same commit.
+    pub fn replace_table(&self, schema: TableSchema) -> Result<Arc<Table>> {
+        tables::replace(&self.catalog, schema)
+    }
+
     /// Drops a table with all its contents. Transactions that still read it continue; writes to it
     /// fail.
     pub fn drop_table(&self, table: &Arc<Table>) -> Result<()> {

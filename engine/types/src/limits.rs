@@ -21,6 +21,8 @@ pub const MAX_COLUMN_ID: u32 = (1 << 31) - 1;
 pub const MAX_SEGMENT_COLUMNS: usize = MAX_COLUMNS + 3;
 /// Maximum size of an SQL text, in bytes.
 pub const MAX_SQL_BYTES: usize = 16 << 20;
+/// Maximum number of checks of a table.
+pub const MAX_CHECKS: usize = 4096;
 /// Maximum number of secondary indexes of a table.
 pub const MAX_INDEXES: usize = 64;
 /// Maximum number of columns of a secondary index.

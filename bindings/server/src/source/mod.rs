@@ -98,7 +98,7 @@ fn looks_like(head: &[u8]) -> Option<&'static str> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use nacredb::{Column, DataType, ErrorKind, TableSchema, Value};
+    use nacredb::{Column, ColumnRule, DataType, ErrorKind, TableSchema, Value};
     use std::path::PathBuf;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -130,6 +130,7 @@ pub mod tests {
             data_type: *data_type,
             nullable: !name.ends_with('!'),
             default: Value::Null,
+            rule: ColumnRule::Constant,
         });
         Arc::new(TableSchema {
             id: 1,

@@ -68,12 +68,14 @@ impl Point {
             }
             Action::Insert { rows } => {
                 for row in rows {
-                    transaction.insert_row(table, &slot::values(row, parameters)?)?;
+                    let row = table.complete_row(slot::values(row, parameters)?)?;
+                    transaction.insert_row(table, &row)?;
                 }
                 Ok(Outcome::Written(rows.len() as u64))
             }
             Action::Upsert { rows, keys, on_duplicate } => {
-                let mut rows = rows.iter().map(|row| slot::values(row, parameters));
+                let whole = |row: &Vec<Slot>| table.complete_row(slot::values(row, parameters)?);
+                let mut rows = rows.iter().map(whole);
                 let upsert = Upsert { table: table.schema(), keys, on_duplicate };
                 upsert::run(transaction, upsert, &mut rows, execution, None).map(Outcome::Written)
             }
@@ -97,6 +99,7 @@ impl Point {
                     }
                     changed.push(new);
                 }
+                table.complete_rows(&mut changed)?;
                 let seen: Vec<&[Value]> = found.rows.iter().map(Vec::as_slice).collect();
                 transaction
                     .update_seen(table, &found.locators, &seen, changed)

@@ -32,7 +32,7 @@ pub(crate) fn run(
     let mut held = Reservation::default();
     let mut load: Option<Load> = None;
     while let Some(batch) = waits.call(|| operator.next(&context))? {
-        let batch = in_table_types(&batch.compact(), table);
+        let batch = target.complete(in_table_types(&batch.compact(), table))?;
         rows += batch.rows;
         bytes += batch.memory_bytes(batches.last());
         batches.push(batch);

@@ -44,6 +44,9 @@ impl<'a> Update<'a> {
         columns: Vec<usize>,
         execution: &'a Execution<'a>,
     ) -> Result<Update<'a>> {
+        // Generated columns follow.
+        let generated = (0..table.columns.len()).filter(|at| table.columns[*at].is_generated());
+        let columns: Vec<usize> = columns.into_iter().chain(generated).collect();
         Ok(Update {
             target: transaction.table_of(table)?,
             rekeys: rekeys(table, &columns),
@@ -75,6 +78,7 @@ impl<'a> Update<'a> {
                 columns[*position] = Arc::new(evaluate(expr, &batch, &context)?);
             }
             let rows = in_table_types(&Batch::new(columns, batch.rows), self.table);
+            let rows = self.target.complete(rows)?;
             if let Some(returned) = &mut returned {
                 returned_bytes += rows.memory_bytes(returned.last());
                 returned.push(rows.clone());

@@ -137,7 +137,7 @@ pub(crate) fn run(
     let mut seen: Set<Vec<u8>> = Set::default();
     for new in rows {
         let new = new?;
-        schema.check_row(&new)?;
+        table.check_row(&new)?;
         let mut own = encoded_keys(schema, &unique, &new)?;
         let mut full = chunk.len() >= chunk_rows || own.iter().any(|key| seen.contains(key));
         let olds = loop {
@@ -190,7 +190,6 @@ fn by_primary_key(
     execution: &Execution<'_>,
     written: &mut Written<'_>,
 ) -> Result<u64> {
-    let schema = table.schema();
     let mut affected = 0;
     let (mut keys, mut news): (Vec<RowKey>, Vec<Row>) = Default::default();
     // A hash collision only makes the chunk smaller.
@@ -206,7 +205,7 @@ fn by_primary_key(
                         .collect();
                     let mut changed = changed(
                         transaction,
-                        schema,
+                        table,
                         &taken,
                         assignments,
                         filter.as_ref(),
@@ -395,7 +394,7 @@ fn update(
 ) -> Result<u64> {
     let schema = table.schema().clone();
     let pairs: Vec<(&Row, &Row)> = taken.iter().map(|(_, old, new)| (old, new)).collect();
-    let changed = changed(transaction, &schema, &pairs, assignments, filter, execution)?;
+    let changed = changed(transaction, table, &pairs, assignments, filter, execution)?;
     let is_key =
         |at: &usize| schema.primary_key.as_ref().is_some_and(|key| key.columns.contains(at));
     let rekeys = assignments.iter().any(|(at, _)| is_key(at));
@@ -410,7 +409,7 @@ fn update(
     let affected = news.len() as u64;
     if rekeys {
         // Delete all old keys before inserting new ones.
-        news.iter().try_for_each(|row| schema.check_row(row))?;
+        news.iter().try_for_each(|row| table.check_row(row))?;
         transaction.delete(table, &locators)?;
         news.iter().try_for_each(|row| transaction.insert_row(table, row))?;
     } else if !news.is_empty() {
@@ -423,13 +422,13 @@ fn update(
 /// the filter leaves unchanged.
 fn changed(
     transaction: &Transaction,
-    schema: &TableSchema,
+    table: &Table,
     taken: &[(&Row, &Row)],
     assignments: &[(usize, Expr)],
     filter: Option<&Expr>,
     execution: &Execution<'_>,
 ) -> Result<Vec<Option<Row>>> {
-    let context = execution.context(transaction);
+    let (schema, context) = (table.schema(), execution.context(transaction));
     let mut chosen: Vec<usize> = (0..taken.len()).collect();
     if let (Some(filter), false) = (filter, taken.is_empty()) {
         let passed = evaluate(filter, &both(&schema.types(), taken, &chosen), &context)?;
@@ -465,7 +464,7 @@ fn changed(
                 Source::Vector(vector) => vector.value(position),
             };
         }
-        out[taken_row] = Some(row);
+        out[taken_row] = Some(table.complete_row(row)?);
     }
     Ok(out)
 }

@@ -12,7 +12,7 @@ use crate::execution::Execution;
 use nacre_column::{Batch, Values, Vector};
 use nacre_exec::{Context, Reservation, SuppliedRows};
 use nacre_sql::{Field, Plan, WriteStatement};
-use nacre_table::{RowLocator, Transaction};
+use nacre_table::{RowLocator, Table, Transaction};
 use nacre_types::{DataType, Result, TableSchema, Value, invariant};
 use std::sync::Arc;
 
@@ -32,8 +32,9 @@ pub(crate) fn run(
         }
         WriteStatement::Upsert { table, source, keys, on_duplicate } => {
             let batches = collect(source, &execution.context(transaction))?;
-            let batches: Vec<Batch> =
-                batches.iter().map(|batch| in_table_types(batch, table)).collect();
+            let target = transaction.table_of(table)?;
+            let whole = |batch: &Batch| target.complete(in_table_types(batch, table));
+            let batches = batches.iter().map(whole).collect::<Result<Vec<Batch>>>()?;
             let mut rows = Vec::new();
             let wanted = returned.is_some().then_some(&mut rows);
             let mut proposed =
@@ -59,8 +60,10 @@ pub(crate) fn run(
             let context = execution.context(transaction);
             let found = locate(target, &context)?;
             let matched = matches_of(&found, *rows, matches, &context)?;
-            let change = Change { table, columns: columns.as_deref(), fields: &matches.fields() };
-            let changes = change.rows(&found, &matched, returned);
+            let target = transaction.table_of(table)?;
+            let fields = matches.fields();
+            let change = Change { target: &target, columns: columns.as_deref(), fields: &fields };
+            let changes = change.rows(&found, &matched, returned)?;
             match columns {
                 Some(columns) => {
                     let mut update = Update::new(transaction, table, columns.clone(), execution)?;
@@ -138,7 +141,7 @@ fn matches_of(
 
 /// Computes changed rows from matches.
 struct Change<'a> {
-    table: &'a TableSchema,
+    target: &'a Table,
     /// Columns with new values; `None` for a delete.
     columns: Option<&'a [usize]>,
     /// Columns of a match.
@@ -161,7 +164,7 @@ impl Change<'_> {
         found: &[LocatedRows],
         matched: &[Batch],
         mut returned: Option<&mut Returned>,
-    ) -> Vec<LocatedRows> {
+    ) -> Result<Vec<LocatedRows>> {
         let mut picks: Vec<Pick> = Vec::new();
         for (batch, rows) in matched.iter().enumerate() {
             for row in 0..rows.rows {
@@ -200,7 +203,11 @@ impl Change<'_> {
             let locators = rows.iter().map(|row| locators[*row as usize].clone()).collect();
             let mut now = Batch { selection: Some(rows), ..batch.clone() }.compact();
             for (n, at) in self.columns.into_iter().flatten().enumerate() {
-                now.columns[*at] = column(picks, n + 1, self.table.columns[*at].data_type);
+                now.columns[*at] =
+                    column(picks, n + 1, self.target.schema().columns[*at].data_type);
+            }
+            if self.columns.is_some() {
+                now = self.target.complete(now)?;
             }
             if let Some(returned) = &mut returned {
                 let mut seen = now.clone();
@@ -213,6 +220,6 @@ impl Change<'_> {
             }
             changes.push(LocatedRows { rows: now, locators });
         }
-        changes
+        Ok(changes)
     }
 }

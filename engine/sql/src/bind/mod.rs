@@ -13,10 +13,12 @@ mod limits;
 mod names;
 mod placeholder;
 mod query;
+mod rule;
 mod scope;
 mod statement;
 
 pub use given::Given;
+pub use rule::{TableRules, table_rules};
 
 use crate::parse::Parsed;
 use crate::plan::{Catalog, Statement};

@@ -275,6 +275,11 @@ fn tokenize<'a>(sql: &'a str, cuts: &[Cut]) -> Result<(Vec<TokenWithSpan>, Lines
     Ok((tokens, Lines { sql, location: Location::new(1, 1), offset: 0, known: known.into_iter() }))
 }
 
+/// The tokens of a text, with those between words.
+pub(crate) fn tokens(text: &str) -> Result<Vec<Token>> {
+    Tokenizer::new(&NacreDialect, text).tokenize().map_err(|e| Error::syntax(e.message))
+}
+
 /// Converts a parser location to a position; the parser uses line 0 for an unknown location.
 pub(crate) fn position(location: Location) -> Option<Position> {
     (location.line > 0)

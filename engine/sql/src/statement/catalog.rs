@@ -12,6 +12,8 @@ pub enum CatalogStatement {
         schema: TableSchema,
         /// `IF NOT EXISTS`.
         if_not_exists: bool,
+        /// `OR REPLACE`: drops a table with its name.
+        replace: bool,
     },
     /// `DROP TABLE`.
     DropTable {

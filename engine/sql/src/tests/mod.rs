@@ -10,7 +10,7 @@ mod transaction_end;
 
 use crate::plan::Catalog;
 use crate::{RowStatement, Statement, bind, explain, parse};
-use nacre_types::{Column, DataType, Error, KeyColumns, TableSchema, Value};
+use nacre_types::{Column, ColumnRule, DataType, Error, KeyColumns, TableSchema, Value};
 use std::sync::Arc;
 
 /// The tables of TPC-H at scale factor 1, and a table with a column of every type.
@@ -53,7 +53,14 @@ fn table(name: &str, rows: u64, key: &[usize], columns: &str) -> (Arc<TableSchem
         let default = if name == "with_default" { Value::Int(7) } else { Value::Null };
         let nullable = name.ends_with("_n") || name == "with_default" || rows == 1000;
         let nullable = nullable && !key.contains(&id);
-        Column { id: id as u32, name: name.into(), data_type, nullable, default }
+        Column {
+            id: id as u32,
+            name: name.into(),
+            data_type,
+            nullable,
+            default,
+            rule: ColumnRule::Constant,
+        }
     };
     let columns = columns.split_whitespace().enumerate().map(column).collect();
     let primary_key =

@@ -1,6 +1,7 @@
 //! The tables and views of a database, by name and by id, as the newest commit left them.
 
 use crate::table::agenda::Agenda;
+use crate::table::rules::CompileRules;
 use crate::table::version::Table;
 use nacre_types::hash::Map;
 use nacre_types::{Error, Result, TableId, Timestamp, ViewSchema, invariant};
@@ -11,6 +12,8 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(crate) struct Contents {
     agenda: Arc<Agenda>,
+    /// Compiles the rules of its tables.
+    compile: Option<CompileRules>,
     /// By lower-case name.
     by_name: BTreeMap<String, Arc<Table>>,
     by_id: Map<TableId, Arc<Table>>,
@@ -19,14 +22,21 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Contents without a table. The work of tables is noted on this agenda.
-    pub fn new(agenda: Agenda) -> Contents {
+    /// Contents without a table. The work of tables is noted on this agenda, and their rules are
+    /// compiled by `compile`.
+    pub fn new(agenda: Agenda, compile: Option<CompileRules>) -> Contents {
         Contents {
             agenda: Arc::new(agenda),
+            compile,
             by_name: BTreeMap::new(),
             by_id: Map::default(),
             views: BTreeMap::new(),
         }
+    }
+
+    /// The compiler of the rules of its tables.
+    pub fn compiler(&self) -> Option<CompileRules> {
+        self.compile
     }
 
     /// The work of its tables.
@@ -111,6 +121,7 @@ impl Contents {
             table.schema().name,
             table.id()
         );
+        table.row_source().rules.compile_with(self.compile);
         table.enlist(&self.agenda);
     }
 

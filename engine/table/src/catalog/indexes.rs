@@ -9,7 +9,7 @@
 use crate::catalog::registry::Catalog;
 use crate::catalog::{tables, verify};
 use crate::table::version::Table;
-use nacre_types::{Error, IndexSchema, Result, TableSchema, Timestamp, invariant};
+use nacre_types::{Error, IndexSchema, Result, TableSchema, invariant};
 use std::sync::Arc;
 
 /// Creates an index and returns the version of the table that has it. The index gets a new id.
@@ -27,7 +27,7 @@ pub(crate) fn create(
     let is_unique = index.unique;
     changed.indexes.push(index);
     changed.check_indexes()?;
-    let seen = settled_change(catalog, table);
+    let seen = tables::settled_change(catalog, table);
     if is_unique {
         // Verify without a lock first, which suffices if nothing is written meanwhile. The snapshot
         // keeps the segments being read from being removed after a merge or a truncation.
@@ -36,19 +36,12 @@ pub(crate) fn create(
         let outcome = trial.enter_all().and_then(|()| verify::new_indexes(&trial, table));
         // A row written meanwhile may have been counted twice; then the check under the lock
         // decides. A table truncated meanwhile has no rows that could conflict.
-        if outcome.is_err() && table.is_newest() && settled_change(catalog, table) == seen {
+        if outcome.is_err() && table.is_newest() && tables::settled_change(catalog, table) == seen {
             outcome?;
         }
         drop(pinned);
     }
     tables::alter_verified(catalog, table, changed, Some(seen))
-}
-
-/// The last commit that changed a table. Read under the commit lock: during a commit, the table's
-/// rows and its change timestamp may disagree.
-fn settled_change(catalog: &Catalog, table: &Table) -> Timestamp {
-    let _turn = catalog.commits().lock();
-    table.changed()
 }
 
 /// Drops an index by name and returns the version of the table without it. `conflict` if the table

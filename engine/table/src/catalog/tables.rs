@@ -4,6 +4,7 @@
 //! A transaction that wrote to a version that is no longer the newest when it commits fails with
 //! `conflict`: its rows would have the wrong columns, or be in partitions that are no longer read.
 
+use crate::catalog::contents::Contents;
 use crate::catalog::registry::Catalog;
 use crate::catalog::verify;
 use crate::index::hash::table::HashTable;
@@ -21,6 +22,29 @@ pub(crate) fn create(catalog: &Catalog, schema: TableSchema) -> Result<Arc<Table
     let mut payload = record::begin(0);
     record::create_table(&mut payload, table.schema())?;
     catalog.commit(payload, |contents, commit| contents.add(&table, commit))?;
+    Ok(table)
+}
+
+/// Like [`create`]. A table with the name is dropped in the same commit. `conflict` if another one
+/// got the name meanwhile.
+pub(crate) fn replace(catalog: &Catalog, schema: TableSchema) -> Result<Arc<Table>> {
+    let Some(old) = catalog.table(&schema.name) else { return create(catalog, schema) };
+    let table = catalog.new_table(schema)?;
+    let mut payload = record::begin(0);
+    record::drop_table(&mut payload, old.id());
+    record::create_table(&mut payload, table.schema())?;
+    catalog.commit(payload, |contents, commit| {
+        let Some(newest) = contents.table_by_id(old.id()).cloned() else {
+            return Err(old.superseded());
+        };
+        if !newest.schema().name.eq_ignore_ascii_case(&table.schema().name) {
+            return Err(old.superseded());
+        }
+        newest.drop_at(commit);
+        contents.remove(&newest);
+        discard_segments(catalog.garbage(), &newest, commit);
+        contents.add(&table, commit)
+    })?;
     Ok(table)
 }
 
@@ -75,19 +99,26 @@ pub(crate) fn alter(
     table: &Arc<Table>,
     changed: TableSchema,
 ) -> Result<Arc<Table>> {
-    alter_verified(catalog, table, changed, None)
+    if !verify::is_stricter(&changed, table.schema()) {
+        return alter_verified(catalog, table, changed, None);
+    }
+    // Verify without a lock first, which suffices if nothing is written meanwhile. The snapshot
+    // keeps the segments being read.
+    let seen = settled_change(catalog, table);
+    let pinned = catalog.commits().snapshots().take();
+    let trial = Table::altered(table, numbered(changed.clone(), table.schema())?, 0);
+    trial.row_source().rules.compile_with(catalog.read(Contents::compiler));
+    let outcome = verify::all_rows(&trial);
+    // A row that is written meanwhile may be seen although it is undone; then the lock decides.
+    if outcome.is_err() && table.is_newest() && settled_change(catalog, table) == seen {
+        outcome?;
+    }
+    drop(pinned);
+    alter_verified(catalog, table, changed, Some(seen))
 }
 
-/// Like [`alter`]. New unique indexes need no verification if the table has not changed since
-/// commit `verified`.
-pub(crate) fn alter_verified(
-    catalog: &Catalog,
-    table: &Arc<Table>,
-    mut changed: TableSchema,
-    verified: Option<Timestamp>,
-) -> Result<Arc<Table>> {
-    catalog.commits().check_writable()?;
-    let old = table.schema();
+/// A changed schema with the number of its version: the next one if rows look different.
+fn numbered(mut changed: TableSchema, old: &TableSchema) -> Result<TableSchema> {
     changed.id = old.id;
     changed.version = old.version;
     if !changed.same_columns(old) {
@@ -96,6 +127,32 @@ pub(crate) fn alter_verified(
                 .with_hint("copy it into a new table")
         })?;
     }
+    debug_assert!(
+        changed.version == old.version || changed.version == old.version + 1,
+        "version {} of a schema follows {}",
+        changed.version,
+        old.version
+    );
+    Ok(changed)
+}
+
+/// The last commit that changed a table. Read under the commit lock: during a commit, the table's
+/// rows and its change timestamp may disagree.
+pub(crate) fn settled_change(catalog: &Catalog, table: &Table) -> Timestamp {
+    let _turn = catalog.commits().lock();
+    table.changed()
+}
+
+/// Like [`alter`]. New unique indexes and rules need no verification if the table has not changed
+/// since commit `verified`.
+pub(crate) fn alter_verified(
+    catalog: &Catalog,
+    table: &Arc<Table>,
+    mut changed: TableSchema,
+    verified: Option<Timestamp>,
+) -> Result<Arc<Table>> {
+    catalog.commits().check_writable()?;
+    changed = numbered(changed, table.schema())?;
     changed.check_indexes()?;
     changed.complete_indexes();
     let mut payload = record::begin(0);
@@ -103,6 +160,12 @@ pub(crate) fn alter_verified(
     let prepare = |commit| {
         table.check_newest()?;
         let version = Arc::new(Table::altered(table, changed, commit));
+        if verify::is_stricter(version.schema(), table.schema())
+            && verified != Some(table.changed())
+        {
+            version.row_source().rules.compile_with(catalog.read(Contents::compiler));
+            verify::all_rows(&version)?;
+        }
         if version.indexes().iter().any(|index| !table.has_index(index.id())) {
             version.enter_all()?;
             if verified != Some(table.changed())

@@ -1,12 +1,15 @@
-//! Verifies that the rows of a table satisfy a new unique index.
+//! Verifies that the rows of a table satisfy a new unique index, a new check, or a column that takes
+//! no nulls any more.
 
 use crate::index::definition::Index;
 use crate::index::entries::each_entry;
 use crate::index::lookup::block_keys;
 use crate::layout::keys::fingerprint;
+use crate::segments::state::SegmentState;
 use crate::table::version::Table;
+use nacre_column::{Batch, Vector};
 use nacre_rowstore::{Change, Node};
-use nacre_types::{Result, limits};
+use nacre_types::{CheckConstraint, Column, Result, TableSchema, Value, limits};
 use std::sync::Arc;
 
 /// Checks all rows against the unique indexes that `old` did not have. Rows in memory must already
@@ -69,6 +72,63 @@ fn each_key(
                 live.map(|(key, _)| key).try_for_each(|key| visit(key))?;
             }
         }
+    }
+    Ok(())
+}
+
+/// Whether rows that satisfy `old` may not satisfy `new`: there is another check, or a column takes
+/// no nulls any more.
+pub(crate) fn is_stricter(new: &TableSchema, old: &TableSchema) -> bool {
+    let is_new = |check: &CheckConstraint| !old.checks.contains(check);
+    let takes_null = |id| old.columns.iter().any(|c| c.id == id && c.nullable);
+    new.checks.iter().any(is_new) || new.columns.iter().any(|c| !c.nullable && takes_null(c.id))
+}
+
+/// Checks the rows of a table as of now against all its rules. The answer is final only under the
+/// commit lock.
+pub(crate) fn all_rows(table: &Table) -> Result<()> {
+    let types = table.schema().types();
+    for partition in table.partitions() {
+        let mut nodes = Vec::new();
+        partition.rowstore().range_after(None, usize::MAX, &mut nodes);
+        let mut rows: Vec<Vec<Value>> = Vec::new();
+        for node in nodes {
+            if let Some(Change::Put(row)) = node.newest().map(|version| version.change) {
+                let row = table.layout().upgrade(row)?;
+                let values = (0..types.len()).map(|at| table.layout().rows().value(&row, at));
+                rows.push(values.collect());
+            }
+            if rows.len() >= limits::VECTOR_ROWS {
+                table.check_batch(&Batch::from_rows(&types, &rows))?;
+                rows.clear();
+            }
+        }
+        table.check_batch(&Batch::from_rows(&types, &rows))?;
+        for state in partition.segments().iter().filter(|state| state.is_current()) {
+            segment_rows(table, state)?;
+        }
+    }
+    Ok(())
+}
+
+fn segment_rows(table: &Table, state: &SegmentState) -> Result<()> {
+    let (segment, deleted) = (&state.segment, state.all_deleted());
+    let mapping = table.layout().segment_mapping(segment);
+    debug_assert!(
+        mapping.len() == table.schema().columns.len(),
+        "{} columns of a segment are mapped",
+        mapping.len()
+    );
+    for start in (0..segment.rows()).step_by(limits::BLOCK_ROWS) {
+        let count = limits::BLOCK_ROWS.min(segment.rows() - start);
+        let column = |(column, place): (&Column, &Option<usize>)| match place {
+            Some(at) => Ok(Arc::new(segment.decode(*at, start, count)?)),
+            None => Ok(Arc::new(Vector::constant(column.data_type, &column.default, count))),
+        };
+        let columns = table.schema().columns.iter().zip(&mapping).map(column);
+        let rows = Batch::new(columns.collect::<Result<_>>()?, count);
+        let live = (0..count as u32).filter(|row| !deleted.contains(start as u32 + row)).collect();
+        table.check_batch(&Batch { selection: Some(live), ..rows }.compact())?;
     }
     Ok(())
 }

@@ -98,7 +98,7 @@ impl BulkLoad {
         self.check_usable()?;
         debug_assert!(self.publication.is_none(), "rows are added to a load that is ending");
         let batch = batch.clone().compact();
-        self.table.layout().check_batch(&batch)?;
+        self.table.check_batch(&batch)?;
         check_row_lengths(&batch)?;
         let loader = self.loader.clone();
         let _within = walked::within(Path::Load);

@@ -107,7 +107,7 @@ impl BulkUpdate {
             rows.rows,
             locators.len()
         );
-        self.table.layout().check_batch(&rows)?;
+        self.table.check_batch(&rows)?;
         check_row_lengths(&rows)?;
         let loader = self.loader.clone();
         loader.transactions().environment().waiting(|| self.add_checked(&rows, locators))
@@ -117,7 +117,7 @@ impl BulkUpdate {
     pub fn add_new(&mut self, rows: &Batch) -> Result<()> {
         invariant!(self.rekeys && self.staged.is_none(), "keys of new rows are not reserved");
         let rows = rows.clone().compact();
-        self.table.layout().check_batch(&rows)?;
+        self.table.check_batch(&rows)?;
         check_row_lengths(&rows)?;
         let loader = self.loader.clone();
         loader.transactions().environment().waiting(|| {

@@ -317,6 +317,9 @@ impl Outcome {
             record::delete_rows(&mut payload, place(*partition), state.id(), rows)?;
         }
         add_segments(&mut payload, table, files, (&self.rejected, runs))?;
+        if table.schema().identity_column().is_some() {
+            record::advance(&mut payload, table.schema().id, table.next_identity());
+        }
         Ok(payload)
     }
 

@@ -6,7 +6,7 @@ use crate::commit::snapshots::SnapshotGuard;
 use crate::index::hash::table::HashTable;
 use crate::maintenance::context::TaskContext;
 use crate::record::{
-    Description, ImageWriter, Indexes, NewPart, NewTable, NextIds, Place, RunPlace,
+    Description, ImageWriter, Indexes, NewPart, NewTable, NextIds, Place, Rules, RunPlace,
 };
 use crate::segments::names::FileKind;
 use crate::segments::state::SegmentState;
@@ -225,8 +225,11 @@ impl SnapshotWrite {
             parts.extend(separate.into_iter().map(|(place, part, _)| (place, part)));
             hashes.extend(table.hashes.iter().map(|(place, hashes)| (*place, hashes.as_logged())));
         }
+        let rules_of = |table: &Table| Rules::of(table.schema(), table.next_identity());
+        let rules: Vec<(TableId, Rules)> =
+            self.tables.iter().filter_map(|t| Some((t.table.id(), rules_of(&t.table)?))).collect();
         let views = self.views.iter().map(|view| &**view);
-        self.image.finish(views, &indexes, &parts, &hashes, &files);
+        self.image.finish(views, &indexes, &parts, &hashes, &files, &rules);
     }
 }
 

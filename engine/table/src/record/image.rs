@@ -6,6 +6,7 @@ use crate::record::fields::{put_bitmap, put_place, read_bitmap, read_place, read
 use crate::record::hashes::{NewTable, put_hash_table, read_hash_table};
 use crate::record::indexes::{Indexes, NewPart, put_indexes, put_part, read_indexes, read_part};
 use crate::record::operation::Place;
+use crate::record::rules::{Rules, put_rules, read_rules};
 use crate::record::schema::{put_schema, put_view, read_schema, read_view};
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::{Result, TableId, TableSchema, Timestamp, ViewSchema, invariant};
@@ -52,10 +53,11 @@ pub(crate) struct Image {
     pub hashes: Vec<(Place, NewTable)>,
     /// Descriptions of segments, index parts and hash tables.
     pub files: Vec<(Place, Description)>,
+    pub rules: Vec<(TableId, Rules)>,
 }
 
 /// Writes a snapshot piece by piece, in order: each table with its partitions, then all views,
-/// indexes, index parts, hash tables and descriptions of files. The caller takes the bytes away as
+/// indexes, index parts, hash tables, descriptions of files, and rules. The caller takes the bytes away as
 /// they come.
 pub(crate) struct ImageWriter {
     out: Vec<u8>,
@@ -174,6 +176,7 @@ impl ImageWriter {
         parts: &[(Place, NewPart)],
         hashes: &[(Place, NewTable)],
         files: &[(Place, Description)],
+        rules: &[(TableId, Rules)],
     ) {
         invariant!(
             self.tables_left == 0 && self.partitions_left == 0 && !self.in_rows,
@@ -203,6 +206,11 @@ impl ImageWriter {
         for (place, file) in files {
             put_place(out, *place);
             put_description(out, file);
+        }
+        out.put_varint(rules.len() as u64);
+        for (table, rules) in rules {
+            out.put_varint(*table as u64);
+            put_rules(out, rules);
         }
         #[cfg(debug_assertions)]
         invariant!(
@@ -254,9 +262,16 @@ impl Image {
                 files.push((read_place(&mut reader)?, read_description(&mut reader)?));
             }
         }
+        let mut rules = Vec::new();
+        // Snapshots written before tables had rules end here.
+        if reader.remaining() > 0 {
+            for _ in 0..reader.count(tables.len())? {
+                rules.push((read_table(&mut reader)?, read_rules(&mut reader)?));
+            }
+        }
         reader.finish()?;
         let next = NextIds { commit, segment, table };
-        Ok(Image { next, tables, views, indexes, parts, hashes, files })
+        Ok(Image { next, tables, views, indexes, parts, hashes, files, rules })
     }
 }
 

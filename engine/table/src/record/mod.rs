@@ -9,6 +9,7 @@ mod image;
 mod indexes;
 mod operation;
 mod read;
+mod rules;
 mod schema;
 mod write;
 
@@ -18,10 +19,11 @@ pub(crate) use image::{Image, ImageWriter, NextIds};
 pub(crate) use indexes::{Indexes, NewPart};
 pub(crate) use operation::{FlushedRange, NewSegment, Operation, Place};
 pub(crate) use read::decode;
+pub(crate) use rules::Rules;
 pub(crate) use write::{
-    add_part, add_segments, alter_table, begin, create_table, create_view, delete, delete_rows,
-    describe, drop_table, drop_view, flush_range, merge, move_row, put, set_tables, stamp,
-    timestamp, truncate,
+    add_part, add_segments, advance, alter_table, begin, create_table, create_view, delete,
+    delete_rows, describe, drop_table, drop_view, flush_range, merge, move_row, put, set_tables,
+    stamp, timestamp, truncate,
 };
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use crate::record::description::Description;
 use crate::record::hashes::NewTable;
 use crate::record::indexes::{Indexes, NewPart};
+use crate::record::rules::Rules;
 use nacre_types::{TableId, TableSchema, Timestamp, ViewSchema};
 use roaring::RoaringBitmap;
 
@@ -75,6 +76,10 @@ pub(crate) enum Operation {
     Truncate { table: TableId },
     /// Sets a table's indexes.
     SetIndexes { table: TableId, indexes: Indexes },
+    /// Sets a table's rules.
+    SetRules { table: TableId, rules: Rules },
+    /// Lets the counter of a table's identity column go on from this value at least.
+    Advance { table: TableId, next: i64 },
     /// Adds a separate index part of one segment.
     AddPart { place: Place, part: NewPart },
     /// Replaces hash tables of a partition, named by their first files, by one or none.
@@ -101,6 +106,8 @@ pub(super) mod tag {
     pub const SET_TABLES: u8 = 14;
     pub const DESCRIBE: u8 = 15;
     pub const FLUSH_RANGE: u8 = 16;
+    pub const SET_RULES: u8 = 17;
+    pub const ADVANCE: u8 = 18;
     pub const CREATE_VIEW: u8 = 20;
     pub const DROP_VIEW: u8 = 21;
 }

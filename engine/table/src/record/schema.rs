@@ -3,7 +3,8 @@
 use crate::record::fields::read_table;
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::{
-    Column, Error, KeyColumns, Result, ShardKey, TableSchema, ViewSchema, key, limits, type_code,
+    Column, ColumnRule, Error, KeyColumns, Result, ShardKey, TableSchema, ViewSchema, key, limits,
+    type_code,
 };
 
 pub(crate) fn put_schema(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()> {
@@ -112,7 +113,8 @@ pub(crate) fn read_schema(reader: &mut Reader<'_>) -> Result<TableSchema> {
         let nullable = reader.u8()? != 0;
         let default = key::decode(reader.bytes()?, &[data_type])?.pop();
         let default = default.ok_or_else(|| reader.corrupt("a column without a default"))?;
-        columns.push(Column { id, name, data_type, nullable, default });
+        let rule = ColumnRule::Constant;
+        columns.push(Column { id, name, data_type, nullable, default, rule });
     }
     check_ids(reader, &columns)?;
     let primary_key = read_key(reader, columns.len())?;

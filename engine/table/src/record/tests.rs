@@ -4,7 +4,8 @@ use crate::record::*;
 use crate::segments::names::FileKind;
 use nacre_segment::OrderBounds;
 use nacre_types::{
-    Column, DataType, IndexKind, IndexSchema, KeyColumns, ShardKey, TableSchema, Value, ViewSchema,
+    Column, ColumnRule, DataType, IndexKind, IndexSchema, KeyColumns, ShardKey, TableSchema, Value,
+    ViewSchema,
 };
 use roaring::RoaringBitmap;
 
@@ -15,6 +16,7 @@ fn schema() -> TableSchema {
         data_type,
         nullable: true,
         default,
+        rule: ColumnRule::Constant,
     };
     TableSchema {
         id: 7,

@@ -6,6 +6,7 @@ use crate::record::hashes::{NewTable, put_hash_table, put_numbers};
 use crate::record::indexes::{Indexes, NewPart, put_indexes, put_part};
 use crate::record::operation::{FlushedRange, NewSegment, Operation, Place, tag};
 use crate::record::read::read_operation;
+use crate::record::rules::{Rules, put_rules};
 use crate::record::schema::{put_schema, put_view};
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::{Result, TableId, TableSchema, Timestamp, ViewSchema, invariant};
@@ -169,6 +170,7 @@ pub(crate) fn create_table(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()
     out.put_u8(tag::CREATE_TABLE);
     put_schema(out, schema)?;
     set_indexes(out, schema);
+    set_rules(out, schema);
     Ok(())
 }
 
@@ -187,6 +189,7 @@ pub(crate) fn alter_table(out: &mut Vec<u8>, schema: &TableSchema) -> Result<()>
     out.put_u8(tag::ALTER_TABLE);
     put_schema(out, schema)?;
     set_indexes(out, schema);
+    set_rules(out, schema);
     Ok(())
 }
 
@@ -204,6 +207,35 @@ fn set_indexes(out: &mut Vec<u8>, schema: &TableSchema) {
             schema.name
         );
     }
+}
+
+/// Writes nothing for a table without rules.
+fn set_rules(out: &mut Vec<u8>, schema: &TableSchema) {
+    if let Some(rules) = Rules::of(schema, schema.next_identity) {
+        let start = out.len();
+        out.put_u8(tag::SET_RULES);
+        out.put_varint(schema.id as u64);
+        put_rules(out, &rules);
+        debug_assert!(
+            reads_back(out, start, |read| matches!(read,
+                Operation::SetRules { table, rules: r } if *table == schema.id && *r == rules)),
+            "the rules of table {} do not read back",
+            schema.name
+        );
+    }
+}
+
+/// Writes how far the counter of a table's identity column has come.
+pub(crate) fn advance(out: &mut Vec<u8>, table: TableId, next: i64) {
+    debug_assert!(next > 0, "the counter of table {table} gives {next} next");
+    let start = out.len();
+    out.put_u8(tag::ADVANCE);
+    out.put_varint(table as u64);
+    out.put_u64(next as u64);
+    debug_assert!(
+        reads_back(out, start, |read| *read == Operation::Advance { table, next }),
+        "the counter of table {table} does not read back"
+    );
 }
 
 pub(crate) fn add_part(out: &mut Vec<u8>, place: Place, part: NewPart) {

@@ -116,7 +116,7 @@ fn segment_files(
 /// The catalog with the contents that the log describes.
 fn start(replay: &Replay, opened: Opened, options: &StoreOptions) -> Result<Contents> {
     replay.check();
-    let empty = Contents::new(Agenda::new(options.flush_bytes));
+    let empty = Contents::new(Agenda::new(options.flush_bytes), options.rules);
     enter_rows(replay)?;
     let moment = Moment { at: 0, oldest: 0 };
     install(replay, opened, &Garbage::default(), moment);

@@ -9,6 +9,7 @@
 use crate::catalog::registry::Catalog;
 use crate::record::{
     self, Description, Image, Indexes, NewPart, NewSegment, NewTable, NextIds, Operation, Place,
+    Rules,
 };
 use crate::recovery::partition::{ReplayedPartition, SegmentChanges, Touched};
 use crate::table::sharding::partition_count;
@@ -190,11 +191,16 @@ impl Replay {
         }
         let newest = self.next.commit;
         let mut indexes: Map<TableId, Indexes> = image.indexes.into_iter().collect();
+        let mut rules: Map<TableId, Rules> = image.rules.into_iter().collect();
         for table in image.tables {
             let id = table.schema.id;
             let schema = match indexes.remove(&id) {
                 Some(indexes) => indexes.put_into(table.schema)?,
                 None => table.schema,
+            };
+            let schema = match rules.remove(&id) {
+                Some(rules) => rules.put_into(schema)?,
+                None => schema,
             };
             self.create(schema)?;
             let known = self.tables.get(&id).map_or(0, |t| t.segments.len());
@@ -336,6 +342,14 @@ impl Replay {
                     let replayed = self.table(table)?;
                     let schema = indexes.put_into((**replayed.table.schema()).clone())?;
                     replayed.alter(schema, commit)?;
+                }
+                Operation::SetRules { table, rules } => {
+                    let replayed = self.table(table)?;
+                    let schema = rules.put_into((**replayed.table.schema()).clone())?;
+                    replayed.alter(schema, commit)?;
+                }
+                Operation::Advance { table, next } => {
+                    self.table(table)?.table.row_source().counter.start_at(next)
                 }
                 Operation::AddPart { place, part } => {
                     self.partition(place)?.check_segment(part.segment)?;

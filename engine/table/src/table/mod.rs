@@ -2,10 +2,14 @@
 //! partitions.
 
 pub(crate) mod agenda;
+mod common;
+pub(crate) mod counter;
 pub(crate) mod journal;
+pub(crate) mod new_rows;
 pub(crate) mod partition;
 pub(crate) mod reservations;
 pub(crate) mod row_key;
+pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod segment_count;
 pub(crate) mod segment_list;

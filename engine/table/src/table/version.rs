@@ -13,7 +13,9 @@ use crate::layout::table_layout::TableLayout;
 use crate::record::Place;
 use crate::segments::state::{FOREVER, SegmentState};
 use crate::table::agenda::{Agenda, Work};
+use crate::table::common::Common;
 use crate::table::journal::Journals;
+use crate::table::new_rows::RowSource;
 use crate::table::partition::Partition;
 use crate::table::reservations::Reservations;
 use crate::table::row_key::RowKey;
@@ -43,19 +45,7 @@ pub struct Table {
     previous: Previous,
     dropped: AtomicBool,
     common: Arc<Common>,
-}
-
-/// What all versions of a table have in common, until it is emptied.
-#[derive(Default)]
-struct Common {
-    /// Timestamp of the last commit that changed the table.
-    changed: AtomicU64,
-    /// Timestamp of the last commit that deleted rows of segments without a node for their keys.
-    cleared: AtomicU64,
-    /// The journals of loads that are being published.
-    journals: Arc<Journals>,
-    /// Keys that transactions have reserved.
-    reservations: Arc<Reservations>,
+    row_source: RowSource,
 }
 
 /// The previous version, while a snapshot may need it.
@@ -82,6 +72,7 @@ impl Table {
         let count = partition_count(&schema);
         let partitions = (0..count).map(|number| Partition::new(number, count)).collect();
         Table {
+            row_source: RowSource::default().of_version(&schema),
             sharding: Sharding::new(&schema),
             indexes: Indexes::new(&schema, count as usize, None),
             partitions: Arc::new(partitions),
@@ -109,6 +100,7 @@ impl Table {
             old.since
         );
         Table {
+            row_source: old.row_source.of_version(&schema),
             sharding: Sharding::new(&schema),
             indexes: Indexes::new(&schema, old.partitions.len(), Some(&old.indexes)),
             layout: old.layout.altered(schema),
@@ -135,7 +127,8 @@ impl Table {
         for (old, new) in old.partitions.iter().zip(new.partitions.iter()) {
             new.saw_row_numbers(old.next_row_number().saturating_sub(1));
         }
-        Table { since, created: AtomicU64::new(old.created()), ..new }
+        let row_source = old.row_source.of_version(new.schema());
+        Table { since, created: AtomicU64::new(old.created()), row_source, ..new }
     }
 
     /// The commit that created the table, in any version; 0 if it predates the opening of the
@@ -277,25 +270,23 @@ impl Table {
 
     /// Timestamp of the last commit that changed the table, in any version.
     pub(crate) fn changed(&self) -> Timestamp {
-        self.common.changed.load(Ordering::Acquire)
+        self.common.changed()
     }
 
     /// Records a commit that changes the table. Must be called under the commit lock.
     pub(crate) fn set_changed(&self, at: Timestamp) {
-        let before = self.common.changed.fetch_max(at, Ordering::AcqRel);
-        debug_assert!(before <= at, "commit {at} changes a table after commit {before} has");
+        self.common.set_changed(at);
     }
 
     /// Timestamp of the last commit that deleted rows of segments without a node for their keys. A
     /// key that is free now may be taken in an older snapshot.
     pub(crate) fn cleared(&self) -> Timestamp {
-        self.common.cleared.load(Ordering::Acquire)
+        self.common.cleared()
     }
 
     /// Records such a commit. Must be called under the commit lock, before it deletes the rows.
     pub(crate) fn set_cleared(&self, at: Timestamp) {
-        let before = self.common.cleared.fetch_max(at, Ordering::AcqRel);
-        debug_assert!(before < at, "commit {at} deletes rows after commit {before} has");
+        self.common.set_cleared(at);
     }
 
     /// The journals of loads that are being published.
@@ -318,6 +309,10 @@ impl Table {
         &self.layout
     }
 
+    pub(crate) fn row_source(&self) -> &RowSource {
+        &self.row_source
+    }
+
     /// Its identity, the same for all versions.
     pub(crate) fn id(&self) -> TableId {
         self.schema().id
@@ -331,7 +326,7 @@ impl Table {
     /// Checks a row to be written, given in table order, and returns its primary key. The table
     /// must have a primary key.
     pub fn row_key(&self, row: &[Value]) -> Result<RowKey> {
-        self.schema().check_row(row)?;
+        self.check_row(row)?;
         let columns = self.key_columns();
         invariant!(columns.is_some(), "table {} has no primary key", self.schema().name);
         RowKey::new(&self.layout, key_of(columns.unwrap_or(&[]), row))

@@ -71,7 +71,7 @@ fn opened_from(next: NextIds, rows: u64) -> Result<Arc<Store>> {
     image.begin_table(&TableSchema { id: 1, ..schema("t", false) }, 1)?;
     image.begin_partition(rows + 1, 0);
     image.end_rows();
-    image.finish(std::iter::empty(), &[], &[], &[], &[]);
+    image.finish(std::iter::empty(), &[], &[], &[], &[], &[]);
     let payload = image.take();
     let files = Arc::new(MemoryStore::new());
     let log = Log::open(files.clone(), LogOptions::default(), &mut |_| Ok(()), &mut |_, _| Ok(()))?;

@@ -111,10 +111,7 @@ fn alter(store: &Arc<Store>, table: &Arc<Table>, step: usize) {
     } else {
         let id = changed.take_column_id();
         let default = Value::Int(step as i64);
-        changed.insert_column(
-            3,
-            Column { id, name: "x".into(), data_type: DataType::Int32, nullable: false, default },
-        );
+        changed.insert_column(3, Column { default, ..column(id, "x", DataType::Int32, false) });
     }
     store.alter_table(table, changed).unwrap();
 }

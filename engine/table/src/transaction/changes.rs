@@ -28,7 +28,7 @@ pub(super) fn insert(core: &mut Core, table: &Arc<Table>, batch: &Batch) -> Resu
         batch
     };
     table.check_newest()?;
-    table.layout().check_batch(batch)?;
+    table.check_batch(batch)?;
     for row in 0..batch.rows {
         insert_values(core, table, &batch.row(row))?;
     }
@@ -38,7 +38,7 @@ pub(super) fn insert(core: &mut Core, table: &Arc<Table>, batch: &Batch) -> Resu
 /// Inserts one row given in table order.
 pub(super) fn insert_row(core: &mut Core, table: &Arc<Table>, values: &[Value]) -> Result<()> {
     table.check_newest()?;
-    table.schema().check_row(values)?;
+    table.check_row(values)?;
     insert_values(core, table, values)
 }
 
@@ -191,7 +191,7 @@ pub(super) fn update_row(
     values: &[Value],
 ) -> Result<()> {
     table.check_newest()?;
-    table.schema().check_row(values)?;
+    table.check_row(values)?;
     let row = table.layout().encode_row(values)?;
     debug_assert!(
         matches!(locator, RowLocator::Segment { .. })
@@ -228,7 +228,7 @@ pub(super) fn update(
         locators.len()
     );
     table.check_newest()?;
-    table.layout().check_batch(new_rows)?;
+    table.check_batch(new_rows)?;
     let locked = lock_rows(core, table, locators, &[])?;
     let mut new_rows = (0..new_rows.rows).map(|row| new_rows.row(row));
     update_locked(core, table, locked, &mut new_rows)
@@ -251,7 +251,7 @@ pub(super) fn update_seen(
         locators.len()
     );
     table.check_newest()?;
-    new_rows.iter().try_for_each(|row| table.schema().check_row(row))?;
+    new_rows.iter().try_for_each(|row| table.check_row(row))?;
     let locked = lock_rows(core, table, locators, seen)?;
     update_locked(core, table, locked, &mut new_rows.into_iter())
 }

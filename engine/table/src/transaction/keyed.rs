@@ -276,7 +276,7 @@ fn insert_locked(
 fn check_and_move(core: &mut Core, table: &Arc<Table>, taken: &[Replacement]) -> Result<()> {
     let mut moves = Vec::new();
     for Replacement { locked, old, new } in taken {
-        table.schema().check_row(new)?;
+        table.check_row(new)?;
         debug_assert!(old.len() == new.len(), "{} values replace {}", new.len(), old.len());
         let newest = locked.node.newest();
         let is_here = newest.is_some_and(|newest| matches!(newest.change, Change::Put(_)));

@@ -403,6 +403,7 @@ impl WriteSet {
             invariant!(undo.claim.is_none(), "a claimed value has a change to be logged");
             operations += 1;
         }
+        self.log_counters(payload);
         Ok(operations)
     }
 
@@ -411,11 +412,30 @@ impl WriteSet {
         self.claimed().next().is_some()
     }
 
+    /// Appends how far the counters have come of tables that rows were written to.
+    fn log_counters(&self, payload: &mut Vec<u8>) {
+        let mut counted: Set<TableId> = Set::default();
+        let updated = self.updates().map(BulkUpdate::table);
+        for table in self.written().map(|undo| &undo.table).chain(updated) {
+            if table.schema().identity_column().is_some() && counted.insert(table.id()) {
+                record::advance(payload, table.id(), table.next_identity());
+            }
+        }
+    }
+
     /// The rows that are deleted together.
     fn claimed(&self) -> impl Iterator<Item = &ClaimedRows> {
         self.undo.iter().filter_map(|step| match step {
             Step::Claim(claimed) => Some(claimed),
             Step::Write(_) | Step::Update(_) | Step::Hide { .. } => None,
+        })
+    }
+
+    /// The updates of many rows.
+    fn updates(&self) -> impl Iterator<Item = &BulkUpdate> {
+        self.undo.iter().filter_map(|step| match step {
+            Step::Update(update) => Some(update),
+            _ => None,
         })
     }
 

@@ -1,8 +1,10 @@
-//! The schema of a table: columns, keys and indexes. Storage decisions are not here.
+//! The schema of a table: columns, keys, indexes and rules for values. Storage decisions are not here.
 
 mod index;
 mod indexes;
+mod rules;
 mod table;
 
 pub use index::{IndexId, IndexKind, IndexSchema, IndexTraits};
+pub use rules::{CheckConstraint, ColumnRule};
 pub use table::{Column, KeyColumns, ShardKey, TableId, TableSchema, ViewSchema};

@@ -1,6 +1,7 @@
 //! The schema of a table: columns and keys. Storage decisions (segments, partitions) are not here.
 
 use super::index::IndexSchema;
+use super::rules::{CheckConstraint, ColumnRule};
 use crate::{DataType, Error, Result, Value, limits};
 
 /// Identifies a table for the life of a database; never reused.
@@ -17,8 +18,11 @@ pub struct Column {
     pub data_type: DataType,
     /// Whether `NULL` is allowed.
     pub nullable: bool,
-    /// Value for rows that do not name the column; `Null` without a default.
+    /// Value of rows written before the column existed, and of rows that do not name it while its
+    /// rule is [`ColumnRule::Constant`]; `Null` without a default.
     pub default: Value,
+    /// Where the value of a row that does not name the column comes from.
+    pub rule: ColumnRule,
 }
 
 /// Compares float defaults by their bits, so that a NaN equals itself.
@@ -28,8 +32,9 @@ impl PartialEq for Column {
             (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
             (a, b) => a == b,
         };
-        let known = (self.id, &self.name, self.data_type, self.nullable);
-        same_default && known == (other.id, &other.name, other.data_type, other.nullable)
+        let known = (self.id, &self.name, self.data_type, self.nullable, &self.rule);
+        let others = (other.id, &other.name, other.data_type, other.nullable, &other.rule);
+        same_default && known == others
     }
 }
 
@@ -74,6 +79,10 @@ pub struct TableSchema {
     pub next_index_id: u32,
     /// Ids below this are used, some by dropped columns.
     pub next_column_id: u32,
+    /// Conditions that rows satisfy.
+    pub checks: Vec<CheckConstraint>,
+    /// The least value that the counter of the identity column gives next.
+    pub next_identity: i64,
     /// Incremented with every change of the columns. Rows in memory and in the log carry the
     /// version under which they were written.
     pub version: u16,

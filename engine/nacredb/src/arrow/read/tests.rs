@@ -15,7 +15,7 @@ use arrow_array::{
 };
 use arrow_buffer::NullBuffer;
 use nacre_column::Batch;
-use nacre_types::{Column, DataType, ErrorKind, Result, TableSchema, Value};
+use nacre_types::{Column, ColumnRule, DataType, ErrorKind, Result, TableSchema, Value};
 use std::sync::Arc;
 
 fn table(columns: &[(&str, DataType)]) -> Arc<TableSchema> {
@@ -25,6 +25,7 @@ fn table(columns: &[(&str, DataType)]) -> Arc<TableSchema> {
         data_type: *data_type,
         nullable: true,
         default: Value::Null,
+        rule: ColumnRule::Constant,
     };
     let columns = columns.iter().enumerate().map(column).collect();
     Arc::new(TableSchema { name: "t".into(), columns, ..TableSchema::default() })

@@ -2,12 +2,12 @@
 
 use crate::bind::binder::Binder;
 use crate::bind::catalog::keys::{key_of_column, keys_of};
-use crate::bind::catalog::rows::{rows, text};
+use crate::bind::catalog::rows::{default_of, rows, text};
 use crate::bind::scope::with_suggestion;
 use crate::plan::Plan;
 use nacre_function::decimal_type::decimal_shape;
 use nacre_function::scalar::system::{DATABASE, SCHEMA};
-use nacre_types::{DataType, Error, Result, Value};
+use nacre_types::{ColumnRule, DataType, Error, Result, Value};
 
 const TEXT: DataType = DataType::TEXT;
 const COUNT: DataType = DataType::Int64;
@@ -29,10 +29,15 @@ const TABLES: &[(&str, Columns)] = &[
             ("numeric_precision", COUNT),
             ("numeric_scale", COUNT),
             ("column_key", TEXT),
+            ("is_identity", TEXT),
+            ("identity_generation", TEXT),
+            ("is_generated", TEXT),
+            ("generation_expression", TEXT),
         ],
     ),
     ("views", &[("view_definition", TEXT)]),
     ("table_constraints", &[("constraint_name", TEXT), ("constraint_type", TEXT)]),
+    ("check_constraints", &[("constraint_name", TEXT), ("check_clause", TEXT)]),
     (
         "key_column_usage",
         &[("constraint_name", TEXT), ("column_name", TEXT), ("ordinal_position", COUNT)],
@@ -91,18 +96,22 @@ impl Binder<'_> {
                 "columns" => {
                     for (at, c) in table.columns.iter().enumerate() {
                         let key = key_of_column(&table, at);
-                        let default = if c.default.is_null() {
-                            Value::Null
-                        } else {
-                            text(&c.default.to_string())
-                        };
-                        push(column(at, &c.name, c.data_type, c.nullable, default, key));
+                        let mut cells =
+                            column(at, &c.name, c.data_type, c.nullable, default_of(c), key);
+                        cells.extend(generation(&c.rule));
+                        push(cells);
                     }
                 }
                 "table_constraints" => {
                     for key in keys.iter().filter(|key| key.unique) {
                         let kind = if key.name == "PRIMARY" { "PRIMARY KEY" } else { "UNIQUE" };
                         push(vec![text(&key.name), text(kind)]);
+                    }
+                    table.checks.iter().for_each(|c| push(vec![text(&c.name), text("CHECK")]));
+                }
+                "check_constraints" => {
+                    for check in &table.checks {
+                        push(vec![text(&check.name), text(&check.expression)]);
                     }
                 }
                 "key_column_usage" => {
@@ -148,7 +157,10 @@ impl Binder<'_> {
                 "columns" => {
                     let fields = self.view_fields(&name).ok().flatten().unwrap_or_default();
                     for (at, f) in fields.iter().enumerate() {
-                        push(column(at, &f.name, f.data_type, f.nullable, Value::Null, ""));
+                        let mut cells =
+                            column(at, &f.name, f.data_type, f.nullable, Value::Null, "");
+                        cells.extend(generation(&ColumnRule::Constant));
+                        push(cells);
                     }
                 }
                 _ => {}
@@ -205,4 +217,19 @@ fn column(
         shape.map_or(Value::Null, |(_, scale)| count(scale as usize)),
         text(key),
     ]
+}
+
+/// Whether a column counts rows, and how; whether it is generated, and from what.
+fn generation(rule: &ColumnRule) -> [Value; 4] {
+    let (no, never) = (text("NO"), text("NEVER"));
+    match rule {
+        ColumnRule::Identity { always } => {
+            let how = text(if *always { "ALWAYS" } else { "BY DEFAULT" });
+            [text("YES"), how, never, Value::Null]
+        }
+        ColumnRule::Generated { expression, .. } => {
+            [no, Value::Null, text("ALWAYS"), text(expression)]
+        }
+        ColumnRule::Constant | ColumnRule::Default(_) => [no, Value::Null, never, Value::Null],
+    }
 }

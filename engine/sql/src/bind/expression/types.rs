@@ -74,6 +74,21 @@ fn alias(name: &str) -> Option<DataType> {
     NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, to)| *to)
 }
 
+/// The type of a column declared `SERIAL`, which counts rows; `None` for any other type.
+pub(crate) fn serial(ast: &Ast) -> Option<DataType> {
+    const NAMES: [(&str, DataType); 6] = [
+        ("serial", DataType::Int32),
+        ("serial4", DataType::Int32),
+        ("bigserial", DataType::Int64),
+        ("serial8", DataType::Int64),
+        ("smallserial", DataType::Int16),
+        ("serial2", DataType::Int16),
+    ];
+    let Ast::Custom(name, _) = ast else { return None };
+    let name = name.to_string();
+    NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(&name)).map(|(_, to)| *to)
+}
+
 fn time_zone() -> Error {
     Error::unsupported("types WITH TIME ZONE are not supported")
 }

@@ -5,10 +5,14 @@
 
 use crate::bind::binder::Binder;
 use crate::bind::names::{table_name, unsupported};
+use crate::bind::statement::alter_column::{
+    check_unread, check_valid, drop_constraint, rename_in_rules, set_counter,
+};
+use crate::bind::statement::declared::Declared;
 use crate::bind::statement::index::{Wanted, drop_index};
 use crate::parse::position;
 use crate::plan::{CatalogStatement, ControlStatement, Statement};
-use nacre_types::{Error, Position, Result, TableSchema, limits};
+use nacre_types::{ColumnRule, Error, Position, Result, TableSchema, limits};
 use sqlparser::ast::{self, AlterTableOperation as Operation};
 
 impl<'a> Binder<'a> {
@@ -25,18 +29,15 @@ impl<'a> Binder<'a> {
         }
         let table = self.table(&alter.name)?;
         let mut changed = (*table).clone();
-        let mut indexes = Vec::new();
+        let mut declared = Declared::default();
         for operation in &alter.operations {
             match operation {
                 Operation::AddColumn { if_not_exists, column_def, column_position, .. } => {
                     if *if_not_exists && changed.column_index(&column_def.name.value).is_some() {
                         continue;
                     }
-                    indexes.extend(self.add_column(
-                        &mut changed,
-                        column_def,
-                        column_position.as_ref(),
-                    )?);
+                    let place = column_position.as_ref();
+                    self.add_column(&mut changed, column_def, place, &mut declared)?;
                 }
                 Operation::DropColumn { column_names, if_exists, drop_behavior, .. } => {
                     if matches!(drop_behavior, Some(ast::DropBehavior::Cascade)) {
@@ -59,33 +60,42 @@ impl<'a> Binder<'a> {
                         let error = Error::already_exists(format!("table {name} already exists"));
                         return Err(error.with_sqlstate("42P07").with_table(name).at(at));
                     }
-                    changed.name = name;
+                    let before = changed.clone();
+                    changed.name.clone_from(&name);
+                    rename_in_rules(&before, &mut changed, (&before.name, &name), true)?;
                 }
                 Operation::AddConstraint {
                     constraint: ast::TableConstraint::Unique(unique),
                     ..
                 } => {
-                    indexes.push(Wanted::unique(unique)?);
+                    declared.index(Wanted::unique(unique)?);
                 }
                 Operation::AddConstraint {
                     constraint: ast::TableConstraint::Index(index), ..
                 } => {
-                    indexes.push(Wanted::plain(index));
+                    declared.index(Wanted::plain(index));
                 }
                 Operation::DropIndex { name } => drop_index(&mut changed, name)?,
                 Operation::DropConstraint { if_exists, name, .. } => {
-                    match changed.index_by_name(&name.value) {
-                        Some(index) if index.unique => drop_index(&mut changed, name)?,
-                        None if *if_exists => {}
-                        _ => return Err(unsupported("DROP CONSTRAINT of anything but UNIQUE")),
-                    }
+                    drop_constraint(&mut changed, name, *if_exists)?
                 }
+                Operation::AddConstraint {
+                    constraint: ast::TableConstraint::Check(check),
+                    not_valid,
+                } => {
+                    check_valid(*not_valid, check)?;
+                    declared.check(check, None, None)?;
+                }
+                Operation::AlterColumn { column_name, op } => {
+                    self.alter_column(&mut changed, column_name, op)?
+                }
+                Operation::AutoIncrement { value, .. } => set_counter(&mut changed, value)?,
                 other => {
                     return Err(unsupported(&format!("ALTER TABLE … {}", operation_name(other))));
                 }
             }
         }
-        indexes.iter().try_for_each(|index| index.apply(&mut changed))?;
+        self.apply_declared(&declared, &mut changed)?;
         if changed == *table {
             Ok(ControlStatement::Nothing.into())
         } else {
@@ -98,7 +108,8 @@ impl<'a> Binder<'a> {
         schema: &mut TableSchema,
         definition: &'a ast::ColumnDef,
         place: Option<&ast::MySQLColumnPosition>,
-    ) -> Result<Option<Wanted<'a>>> {
+        declared: &mut Declared<'a>,
+    ) -> Result<()> {
         let at = position(definition.name.span.start);
         if schema.columns.len() >= limits::MAX_COLUMNS {
             let message =
@@ -106,12 +117,15 @@ impl<'a> Binder<'a> {
             return Err(Error::limit(message).with_sqlstate("54011").at(at));
         }
         let had_key = schema.primary_key.clone();
-        let wanted = self.column_definition(definition, schema)?;
+        self.column_definition(definition, schema, declared)?;
         if schema.primary_key != had_key {
             return Err(unsupported("ADD COLUMN … PRIMARY KEY").at(at));
         }
-        let Some(column) = schema.columns.pop() else { return Ok(None) };
-        if !column.nullable && column.default.is_null() {
+        let Some(column) = schema.columns.pop() else { return Ok(()) };
+        if matches!(column.rule, ColumnRule::Generated { .. } | ColumnRule::Identity { .. }) {
+            return Err(unsupported("ADD COLUMN of a generated or identity column").at(at));
+        }
+        if column.must_be_given() {
             let message = format!(
                 "column {} is NOT NULL without a default, but the table may contain rows",
                 column.name
@@ -128,7 +142,7 @@ impl<'a> Binder<'a> {
             Some(ast::MySQLColumnPosition::After(name)) => find(schema, name)? + 1,
         };
         schema.insert_column(index, column);
-        Ok(wanted)
+        Ok(())
     }
 
     pub(crate) fn truncate(&mut self, truncate: &ast::Truncate) -> Result<Statement> {
@@ -151,7 +165,7 @@ impl<'a> Binder<'a> {
 }
 
 /// Returns the position of a column, or an error if it does not exist.
-fn find(schema: &TableSchema, name: &ast::Ident) -> Result<usize> {
+pub(super) fn find(schema: &TableSchema, name: &ast::Ident) -> Result<usize> {
     schema.column_index(&name.value).ok_or_else(|| {
         crate::bind::scope::no_column(schema, &name.value).at(position(name.span.start))
     })
@@ -171,6 +185,7 @@ fn drop_column(schema: &mut TableSchema, name: &ast::Ident, if_exists: bool) -> 
     if schema.shard_key.as_ref().is_some_and(|key| key.columns.contains(&column)) {
         return Err(key_error(schema, name, "SHARD KEY", at));
     }
+    check_unread(schema, column, at)?;
     let id = schema.columns[column].id;
     if let Some(index) = schema.indexes.iter().find(|index| index.columns.contains(&id)) {
         return Err(key_error(schema, name, &format!("INDEX {}", index.name), at)
@@ -199,8 +214,10 @@ fn rename_column(schema: &mut TableSchema, from: &ast::Ident, to: &ast::Ident) -
         ));
         return Err(error.with_sqlstate("42701").at(position(to.span.start)));
     }
+    let before = schema.clone();
     schema.columns[column].name = to.value.clone();
-    Ok(())
+    let names = (&*before.columns[column].name, &*to.value);
+    rename_in_rules(&before, schema, names, false)
 }
 
 fn operation_name(operation: &Operation) -> &'static str {

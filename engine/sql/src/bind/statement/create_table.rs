@@ -1,19 +1,23 @@
-//! `CREATE TABLE`: columns, types, defaults and the primary key.
+//! `CREATE TABLE`: columns, types, defaults and the primary key. The other things that definitions
+//! declare are in `declared`.
 
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
 use crate::bind::expression::literal;
 use crate::bind::expression::types;
 use crate::bind::names::{place, table_name, unsupported};
+use crate::bind::rule::Kind;
 use crate::bind::scope::Scope;
+use crate::bind::statement::alter_column::rename_in_rules;
+use crate::bind::statement::declared::Declared;
 use crate::bind::statement::index::Wanted;
 use crate::bind::statement::storage_keys as keys;
-use crate::bind::statement::table_clauses::{refuse, refuse_deferral};
+use crate::bind::statement::table_clauses::{is_first_identity, refuse, refuse_deferral};
 use crate::expr::ExprKind;
 use crate::parse::position;
 use crate::plan::{CatalogStatement, Plan, RowStatement, Statement};
 use nacre_types::{
-    Column, DataType, Error, KeyColumns, Position, Result, TableSchema, Value, limits,
+    Column, ColumnRule, DataType, Error, KeyColumns, Position, Result, TableSchema, Value, limits,
 };
 use sqlparser::ast::{self, ColumnOption, TableConstraint};
 
@@ -25,7 +29,11 @@ impl<'a> Binder<'a> {
             let error = Error::already_exists(format!("view {name} already exists"));
             return Err(error.with_sqlstate("42P07").with_table(name).at(at));
         }
-        if !create.if_not_exists && self.catalog.table(&name).is_some() {
+        if create.or_replace && create.if_not_exists {
+            return Err(Error::syntax("OR REPLACE with IF NOT EXISTS").at(at));
+        }
+        let may_exist = create.if_not_exists || create.or_replace;
+        if !may_exist && self.catalog.table(&name).is_some() {
             let error = Error::already_exists(format!("table {name} already exists"));
             return Err(error.with_sqlstate("42P07").with_table(name).at(at));
         }
@@ -38,12 +46,15 @@ impl<'a> Binder<'a> {
             let with_data = create.with_data.as_ref().is_none_or(|with| with.data);
             return self.create_table_as(schema, create.if_not_exists, query, with_data);
         }
+        if let Some(like) = &create.like {
+            return self.create_table_like(create, like, schema.name);
+        }
         let mut keys = Vec::new();
-        let mut indexes = Vec::new();
+        let mut declared = Declared::default();
         for definition in &create.columns {
             match keys::of_definition(definition) {
                 Some(key) => keys.push(key),
-                None => indexes.extend(self.column_definition(definition, &mut schema)?),
+                None => self.column_definition(definition, &mut schema, &mut declared)?,
             }
         }
         if schema.columns.is_empty() {
@@ -57,7 +68,7 @@ impl<'a> Binder<'a> {
                 }
                 TableConstraint::Unique(unique) => {
                     refuse_deferral(&unique.characteristics)?;
-                    indexes.push(Wanted::unique(unique)?);
+                    declared.index(Wanted::unique(unique)?);
                 }
                 TableConstraint::UniqueUsingIndex(_) => {
                     return Err(unsupported("UNIQUE USING INDEX"));
@@ -66,8 +77,8 @@ impl<'a> Binder<'a> {
                     return Err(unsupported("PRIMARY KEY USING INDEX"));
                 }
                 TableConstraint::ForeignKey(_) => return Err(unsupported("FOREIGN KEY")),
-                TableConstraint::Check(_) => return Err(unsupported("CHECK")),
-                TableConstraint::Index(index) => indexes.push(Wanted::plain(index)),
+                TableConstraint::Check(check) => declared.check(check, None, None)?,
+                TableConstraint::Index(index) => declared.index(Wanted::plain(index)),
                 TableConstraint::FulltextOrSpatial(_) => {
                     return Err(unsupported("a FULLTEXT or SPATIAL KEY"));
                 }
@@ -75,8 +86,30 @@ impl<'a> Binder<'a> {
             }
         }
         keys.iter().try_for_each(|key| key.apply(&mut schema))?;
-        indexes.iter().try_for_each(|index| index.apply(&mut schema))?;
-        Ok(CatalogStatement::CreateTable { schema, if_not_exists: create.if_not_exists }.into())
+        self.apply_declared(&declared, &mut schema)?;
+        set_first_identity(&create.table_options, &mut schema)?;
+        Ok(created(create, schema))
+    }
+
+    /// Binds `CREATE TABLE … LIKE`: columns, keys, indexes and rules are those of another table, and
+    /// its counter starts anew.
+    fn create_table_like(
+        &mut self,
+        create: &ast::CreateTable,
+        like: &ast::CreateTableLikeKind,
+        name: String,
+    ) -> Result<Statement> {
+        use ast::{CreateTableLikeDefaults as Defaults, CreateTableLikeKind as Kind};
+        let (Kind::Parenthesized(like) | Kind::Plain(like)) = like;
+        if like.defaults == Some(Defaults::Excluding) {
+            return Err(unsupported("LIKE … EXCLUDING DEFAULTS"));
+        }
+        let model = self.table(&like.name)?;
+        let mut schema = TableSchema { name, id: 0, version: 0, ..(*model).clone() };
+        schema.next_identity = 0;
+        let names = (&*model.name, &*schema.name.clone());
+        rename_in_rules(&model, &mut schema, names, true)?;
+        Ok(created(create, schema))
     }
 
     /// Binds `CREATE TABLE … AS`. The columns are those of the query, all nullable; the table has
@@ -118,6 +151,7 @@ impl<'a> Binder<'a> {
                 data_type,
                 nullable: true,
                 default: Value::Null,
+                rule: ColumnRule::Constant,
             });
         }
         schema.next_column_id = schema.columns.len() as u32;
@@ -128,13 +162,14 @@ impl<'a> Binder<'a> {
         Ok(RowStatement::CreateTableAs { schema, if_not_exists, source }.into())
     }
 
-    /// Adds a column to the schema. Returns the index of a `UNIQUE` option, to be applied once all
-    /// columns and keys are known.
+    /// Adds a column to the schema, and to `declared` what is to be applied once all columns and
+    /// keys are known.
     pub(crate) fn column_definition(
         &mut self,
         definition: &'a ast::ColumnDef,
         schema: &mut TableSchema,
-    ) -> Result<Option<Wanted<'a>>> {
+        declared: &mut Declared<'a>,
+    ) -> Result<()> {
         let name = definition.name.value.clone();
         let at = position(definition.name.span.start);
         if keys::of_definition(definition).is_some() {
@@ -148,16 +183,25 @@ impl<'a> Binder<'a> {
             let error = Error::already_exists(format!("column {name} is specified more than once"));
             return Err(error.with_sqlstate("42701").at(at));
         }
-        let data_type = types::data_type(&definition.data_type)
-            .map_err(|e| e.context(format!("column {name}")).at(at))?;
+        let serial = types::serial(&definition.data_type);
+        let data_type = match serial {
+            Some(data_type) => data_type,
+            None => types::data_type(&definition.data_type)
+                .map_err(|e| e.context(format!("column {name}")).at(at))?,
+        };
         if data_type == DataType::Interval {
             return Err(unsupported("a column of type INTERVAL").at(at));
         }
         let id = schema.take_column_id();
-        let mut column = Column { id, name, data_type, nullable: true, default: Value::Null };
+        let rule = match serial {
+            Some(_) => ColumnRule::Identity { always: false },
+            None => ColumnRule::Constant,
+        };
+        let default = Value::Null;
+        let mut column = Column { id, name, data_type, nullable: serial.is_none(), default, rule };
         let mut primary = false;
         let mut told = None;
-        let mut index = None;
+        let mut sources = usize::from(serial.is_some());
         for option in &definition.options {
             match &option.option {
                 ColumnOption::Null | ColumnOption::NotNull => {
@@ -170,7 +214,8 @@ impl<'a> Binder<'a> {
                     column.nullable = nullable;
                 }
                 ColumnOption::Default(expr) => {
-                    column.default = self.default_value(expr, &column)?
+                    self.set_default(expr, schema, &mut column)?;
+                    sources += 1;
                 }
                 ColumnOption::PrimaryKey(key) => {
                     refuse_deferral(&key.characteristics).map_err(|e| e.at(at))?;
@@ -179,48 +224,78 @@ impl<'a> Binder<'a> {
                 ColumnOption::Comment(_) => {}
                 ColumnOption::Unique(unique) => {
                     refuse_deferral(&unique.characteristics).map_err(|e| e.at(at))?;
-                    index = Some(Wanted::of_column(&definition.name, unique)?)
+                    declared.index(Wanted::of_column(&definition.name, unique)?)
                 }
                 ColumnOption::ForeignKey(_) => return Err(unsupported("REFERENCES").at(at)),
-                ColumnOption::Check(_) => return Err(unsupported("CHECK").at(at)),
+                ColumnOption::Check(check) => {
+                    declared.check(check, option.name.as_ref(), Some(&column.name))?
+                }
                 ColumnOption::Collation(_) | ColumnOption::CharacterSet(_) => {
                     return Err(unsupported("COLLATE").at(at));
                 }
-                ColumnOption::Generated { .. } | ColumnOption::Identity(_) => {
-                    return Err(unsupported("a generated column").at(at));
-                }
-                ColumnOption::DialectSpecific(_) => {
-                    return Err(unsupported("AUTO_INCREMENT").at(at));
+                ColumnOption::Generated { .. }
+                | ColumnOption::Identity(_)
+                | ColumnOption::DialectSpecific(_) => {
+                    let first = declared.generate(&option.option, &mut column);
+                    schema.next_identity = first.map_err(|e| e.at(at))?.max(schema.next_identity);
+                    sources += 1;
                 }
                 ColumnOption::OnUpdate(_) => return Err(unsupported("ON UPDATE").at(at)),
                 _ => return Err(unsupported("this column option").at(at)),
             }
+        }
+        if sources > 1 {
+            let name = &column.name;
+            return Err(Error::syntax(format!("column {name} has two sources of values")).at(at));
+        }
+        if matches!(column.rule, ColumnRule::Identity { .. }) {
+            check_identity(&column, schema).map_err(|e| e.at(at))?;
+            if told == Some(true) {
+                let message = format!("identity column {} is declared NULL", column.name);
+                return Err(Error::syntax(message).at(at));
+            }
+            column.nullable = false;
         }
         let place = schema.columns.len();
         schema.columns.push(column);
         if primary {
             set_primary_key(schema, vec![place], at)?;
         }
-        Ok(index)
+        Ok(())
     }
 
-    /// Binds a default, which must be a literal, and casts it to the type of the column.
-    fn default_value(&mut self, ast: &'a ast::Expr, column: &Column) -> Result<Value> {
+    /// Sets the default of a column: a constant is cast to its type, any other expression is kept
+    /// as text.
+    pub(crate) fn set_default(
+        &mut self,
+        ast: &'a ast::Expr,
+        schema: &TableSchema,
+        column: &mut Column,
+    ) -> Result<()> {
         let scope = Scope::default();
         let expr = self.expr(ast, &mut Env::new(&scope, "DEFAULT"))?;
         let to = column.data_type;
-        let value = match self.assign(expr, to, &column.name).map_err(|e| e.at(place(ast)))?.kind {
+        let expr = self.assign(expr, to, &column.name).map_err(|e| e.at(place(ast)))?;
+        let constant = match expr.kind {
             ExprKind::Literal(value) => Some(value),
             ExprKind::Cast(inner) => match inner.kind {
                 ExprKind::Literal(value) => {
-                    literal::cast_fully(&value, to).map_err(|e| e.at(place(ast)))?
+                    let cast = literal::cast_fully(&value, to).map_err(|e| e.at(place(ast)))?;
+                    let error = || Error::out_of_range(format!("DEFAULT does not fit {to}"));
+                    Some(cast.ok_or_else(|| error().at(place(ast)))?)
                 }
-                _ => return Err(unsupported("DEFAULT of an expression").at(place(ast))),
+                _ => None,
             },
-            _ => return Err(unsupported("DEFAULT of an expression").at(place(ast))),
+            _ => None,
         };
-        value
-            .ok_or_else(|| Error::out_of_range(format!("DEFAULT does not fit {to}")).at(place(ast)))
+        match constant {
+            Some(value) => (column.default, column.rule) = (value, ColumnRule::Constant),
+            None => {
+                let text = self.declared_rule(ast, schema, Kind::Default(column))?;
+                column.rule = ColumnRule::Default(text);
+            }
+        }
+        Ok(())
     }
 
     fn primary_key(
@@ -274,4 +349,39 @@ fn set_primary_key(
     }
     schema.primary_key = Some(KeyColumns { name: "PRIMARY".into(), columns });
     Ok(())
+}
+
+/// Fails if a column cannot count rows, or if another one does.
+fn check_identity(column: &Column, schema: &TableSchema) -> Result<()> {
+    if !column.data_type.is_integer() {
+        let message = format!("identity column {} is of type {}", column.name, column.data_type);
+        return Err(Error::type_error(format!("{message}, not an integer")));
+    }
+    match schema.identity_column() {
+        Some(_) => Err(unsupported("a second identity column")),
+        None => Ok(()),
+    }
+}
+
+/// Applies MySQL's table option `AUTO_INCREMENT = n`.
+fn set_first_identity(options: &ast::CreateTableOptions, schema: &mut TableSchema) -> Result<()> {
+    let ast::CreateTableOptions::Plain(list) = options else { return Ok(()) };
+    for option in list {
+        if let ast::SqlOption::KeyValue { key, value } = option
+            && is_first_identity(key)
+        {
+            schema.next_identity = counter_value(&value.to_string())?.max(schema.next_identity);
+        }
+    }
+    Ok(())
+}
+
+/// Reads the value of `AUTO_INCREMENT = n`.
+pub(crate) fn counter_value(text: &str) -> Result<i64> {
+    text.parse().map_err(|_| Error::out_of_range(format!("AUTO_INCREMENT = {text}")))
+}
+
+fn created(create: &ast::CreateTable, schema: TableSchema) -> Statement {
+    let (if_not_exists, replace) = (create.if_not_exists, create.or_replace);
+    CatalogStatement::CreateTable { schema, if_not_exists, replace }.into()
 }

@@ -5,6 +5,7 @@ use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
 use crate::bind::expression::literal::number;
 use crate::bind::names::{place, unsupported};
+use crate::bind::rule::rule_of;
 use crate::bind::scope::Scope;
 use crate::bind::statement::assignment::{
     column_position, set_as_values, single_assignments, table_fields,
@@ -14,13 +15,53 @@ use crate::parse::is_rows_only;
 use crate::parse::literal_rows::{Literal, LiteralRows};
 use crate::parse::position;
 use crate::plan::{Plan, Statement};
-use nacre_types::{Column, DataType, Error, Result, TableSchema, Value};
+use nacre_types::{ColumnRule, DataType, Error, Result, TableSchema, Value};
 use sqlparser::ast::{self, SetExpr};
 use std::sync::Arc;
 
-/// Returns the default of a column as an expression.
-fn default_of(column: &Column) -> Expr {
-    Expr::literal(column.default.clone(), column.data_type)
+/// The columns that an `INSERT` gives values for.
+struct Targets<'t> {
+    table: &'t TableSchema,
+    /// Positions, in the order of the values.
+    columns: Vec<usize>,
+    /// For every column of the table, the value that it has otherwise.
+    defaults: Vec<Expr>,
+}
+
+impl<'t> Targets<'t> {
+    fn new(table: &'t TableSchema, columns: Vec<usize>) -> Result<Targets<'t>> {
+        let of = |at: usize| match table.columns[at].is_generated() {
+            // Computed once the row is whole.
+            true => Ok(Expr::literal(Value::Null, table.columns[at].data_type)),
+            false => rule_of(table, at),
+        };
+        let defaults = (0..table.columns.len()).map(of).collect::<Result<_>>()?;
+        Ok(Targets { table, columns, defaults })
+    }
+
+    /// Whether the values of a row are those of the table, in order.
+    fn are_all(&self) -> bool {
+        self.columns.iter().copied().eq(0..self.table.columns.len())
+    }
+
+    /// Fails for a column that takes no value but its own.
+    fn check(&self, target: usize) -> Result<()> {
+        check_assignable(self.table, target)
+    }
+}
+
+/// Fails for a column whose value a statement must not give: it may say `DEFAULT`.
+pub(crate) fn check_assignable(table: &TableSchema, at: usize) -> Result<()> {
+    let column = &table.columns[at];
+    let what = match column.rule {
+        ColumnRule::Generated { .. } => "generated",
+        ColumnRule::Identity { always: true } => "GENERATED ALWAYS AS IDENTITY",
+        _ => return Ok(()),
+    };
+    Err(Error::constraint(format!("column {} is {what}; only DEFAULT can be given", column.name))
+        .with_sqlstate("428C9")
+        .with_table(table.name.clone())
+        .with_key(column.name.clone()))
 }
 
 fn is_default(ast: &ast::Expr) -> bool {
@@ -56,71 +97,71 @@ impl<'a> Binder<'a> {
             }
             targets.push(column);
         }
-        if insert.columns.is_empty() {
-            targets = (0..table.columns.len()).collect();
-        }
+        let schema = table.clone();
+        let fields = table_fields(&schema);
         if !insert.assignments.is_empty() {
-            let (targets, values) = set_as_values(&table, &insert.assignments)?;
-            let row = self.inserted_row(&table, &targets, values)?;
-            let source = Plan::Values { fields: table_fields(&table), rows: vec![row] };
-            return self.written(insert, table, source);
+            let (columns, values) = set_as_values(&schema, &insert.assignments)?;
+            let row = self.inserted_row(&Targets::new(&schema, columns)?, values)?;
+            return self.written(insert, table, Plan::Values { fields, rows: vec![row] });
         }
         let Some(source) = &insert.source else {
             // INSERT … DEFAULT VALUES
-            let rows = vec![table.columns.iter().map(default_of).collect()];
-            let source = Plan::Values { fields: table_fields(&table), rows };
-            return self.written(insert, table, source);
+            let rows = vec![Targets::new(&schema, Vec::new())?.defaults];
+            return self.written(insert, table, Plan::Values { fields, rows });
         };
-        let source = match source.body.as_ref() {
-            SetExpr::Values(values) if is_rows_only(source) => {
-                self.insert_values(&table, &targets, values)?
-            }
-            _ => self.insert_query(&table, &targets, source)?,
+        let rows = match source.body.as_ref() {
+            SetExpr::Values(values) if is_rows_only(source) => Some(values),
+            _ => None,
+        };
+        if insert.columns.is_empty() {
+            // Generated columns may be left out.
+            let width = rows.and_then(|values| Some(values.rows.first()?.content.len()));
+            let is_named = |at: &usize| {
+                width == Some(schema.columns.len()) || !schema.columns[*at].is_generated()
+            };
+            targets = (0..schema.columns.len()).filter(is_named).collect();
+        }
+        let targets = Targets::new(&schema, targets)?;
+        let source = match rows {
+            Some(values) => self.insert_values(&targets, values)?,
+            None => self.insert_query(&targets, source)?,
         };
         self.written(insert, table, source)
     }
 
-    fn insert_values(
-        &mut self,
-        table: &TableSchema,
-        targets: &[usize],
-        values: &'a ast::Values,
-    ) -> Result<Plan> {
+    fn insert_values(&mut self, targets: &Targets<'_>, values: &'a ast::Values) -> Result<Plan> {
         let mut rows = Vec::with_capacity(values.rows.len());
         for row in &values.rows {
-            rows.push(self.inserted_row(table, targets, row.content.iter().collect())?);
+            rows.push(self.inserted_row(targets, row.content.iter().collect())?);
             if let Some(literals) = self.literal_rows.take() {
-                self.literal_rows(table, targets, literals, &mut rows)?;
+                self.literal_rows(targets, literals, &mut rows)?;
             }
         }
-        Ok(Plan::Values { fields: table_fields(table), rows })
+        Ok(Plan::Values { fields: table_fields(targets.table), rows })
     }
 
     /// Binds one row of values for the target columns. Returns a value for every column, in table
     /// order.
     fn inserted_row(
         &mut self,
-        table: &TableSchema,
-        targets: &[usize],
+        targets: &Targets<'_>,
         row: Vec<&'a ast::Expr>,
     ) -> Result<Vec<Expr>> {
         let scope = Scope::default();
         let mut env = Env::new(&scope, "VALUES");
-        if row.len() != targets.len() {
+        if row.len() != targets.columns.len() {
             let at = row.first().and_then(|e| place(e));
-            return Err(count_error(targets.len(), row.len()).at(at));
+            return Err(count_error(targets.columns.len(), row.len()).at(at));
         }
-        let in_order = targets.iter().copied().eq(0..table.columns.len());
-        let mut out: Vec<Expr> = if in_order {
-            Vec::with_capacity(row.len())
-        } else {
-            table.columns.iter().map(default_of).collect()
-        };
-        for (ast, target) in row.into_iter().zip(targets) {
-            let column = &table.columns[*target];
+        let in_order = targets.are_all();
+        let mut out =
+            if in_order { Vec::with_capacity(row.len()) } else { targets.defaults.clone() };
+        for (ast, target) in row.into_iter().zip(&targets.columns) {
+            let column = &targets.table.columns[*target];
             let expr = if is_default(ast) {
-                default_of(column)
+                targets.defaults[*target].clone()
             } else {
+                targets.check(*target).map_err(|e| e.at(place(ast)))?;
                 let expr = self.expr(ast, &mut env)?;
                 self.assign(expr, column.data_type, &column.name).map_err(|e| e.at(place(ast)))?
             };
@@ -137,26 +178,23 @@ impl<'a> Binder<'a> {
     /// `inserted_row`.
     fn literal_rows(
         &mut self,
-        table: &TableSchema,
-        targets: &[usize],
+        targets: &Targets<'_>,
         literals: &LiteralRows,
         rows: &mut Vec<Vec<Expr>>,
     ) -> Result<()> {
         let text = self.text;
         let at = |offset: usize| position(literals.place(text, offset));
-        let in_order = targets.iter().copied().eq(0..table.columns.len());
+        let in_order = targets.are_all();
         literals.for_each(text, |row| {
-            if row.len() != targets.len() {
+            if row.len() != targets.columns.len() {
                 let first = row.first().and_then(|(_, offset)| at(*offset));
-                return Err(count_error(targets.len(), row.len()).at(first));
+                return Err(count_error(targets.columns.len(), row.len()).at(first));
             }
-            let mut out: Vec<Expr> = if in_order {
-                Vec::with_capacity(row.len())
-            } else {
-                table.columns.iter().map(default_of).collect()
-            };
-            for ((literal, offset), target) in row.iter().zip(targets) {
-                let column = &table.columns[*target];
+            let mut out =
+                if in_order { Vec::with_capacity(row.len()) } else { targets.defaults.clone() };
+            for ((literal, offset), target) in row.iter().zip(&targets.columns) {
+                let column = &targets.table.columns[*target];
+                targets.check(*target).map_err(|e| e.at(at(*offset)))?;
                 let expr = match obvious(*literal, column.data_type) {
                     Some(expr) => expr,
                     None => {
@@ -192,24 +230,20 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn insert_query(
-        &mut self,
-        table: &TableSchema,
-        targets: &[usize],
-        query: &'a ast::Query,
-    ) -> Result<Plan> {
+    fn insert_query(&mut self, targets: &Targets<'_>, query: &'a ast::Query) -> Result<Plan> {
         let plan = self.query(query)?;
         let fields = plan.fields();
-        if fields.len() != targets.len() {
-            return Err(count_error(targets.len(), fields.len()));
+        if fields.len() != targets.columns.len() {
+            return Err(count_error(targets.columns.len(), fields.len()));
         }
-        let mut exprs: Vec<Expr> = table.columns.iter().map(default_of).collect();
-        for (at, (field, target)) in fields.iter().zip(targets).enumerate() {
-            let column = &table.columns[*target];
+        let mut exprs = targets.defaults.clone();
+        for (at, (field, target)) in fields.iter().zip(&targets.columns).enumerate() {
+            targets.check(*target)?;
+            let column = &targets.table.columns[*target];
             exprs[*target] =
                 self.assign(Expr::column(at, field.data_type), column.data_type, &column.name)?;
         }
-        Ok(Plan::Project { input: Box::new(plan), exprs, fields: table_fields(table) })
+        Ok(Plan::Project { input: Box::new(plan), exprs, fields: table_fields(targets.table) })
     }
 
     /// Binds a `SET` list.
@@ -223,8 +257,13 @@ impl<'a> Binder<'a> {
         for (at, value) in single_assignments(table, list)? {
             let column = &table.columns[at];
             let expr = if is_default(value) {
-                default_of(column)
+                match column.is_generated() {
+                    // It is computed anyway.
+                    true => continue,
+                    false => rule_of(table, at)?,
+                }
             } else {
+                check_assignable(table, at).map_err(|e| e.at(place(value)))?;
                 let mut env = Env::new(scope, "SET");
                 let expr = self.expr(value, &mut env)?;
                 self.assign(expr, column.data_type, &column.name).map_err(|e| e.at(place(value)))?

@@ -1,9 +1,11 @@
 //! Statements other than queries: writes, `CREATE`, `ALTER` and `DROP`, and session options.
 
+mod alter_column;
 pub(super) mod alter_table;
 pub(super) mod assignment;
 pub(super) mod change;
 pub(super) mod create_table;
+mod declared;
 pub(super) mod dispatch;
 pub(super) mod dml;
 pub(super) mod index;

@@ -78,7 +78,7 @@ pub(super) fn refuse(create: &ast::CreateTable) -> Result<()> {
     } = create;
     let has_statistics = with_data.as_ref().is_some_and(|with| with.statistics.is_some());
     let clauses = [
-        (*or_replace, "CREATE OR REPLACE TABLE"),
+        (*or_replace && query.is_some(), "CREATE OR REPLACE TABLE … AS"),
         (*temporary, "a TEMPORARY table"),
         (*unlogged, "an UNLOGGED table"),
         (*external, "an EXTERNAL table"),
@@ -93,7 +93,11 @@ pub(super) fn refuse(create: &ast::CreateTable) -> Result<()> {
             "CREATE TABLE … AS with columns or keys",
         ),
         (has_statistics, "WITH DATA AND STATISTICS"),
-        (like.is_some() || clone.is_some(), "CREATE TABLE … LIKE"),
+        (clone.is_some(), "CREATE TABLE … CLONE"),
+        (
+            like.is_some() && !(columns.is_empty() && constraints.is_empty()),
+            "CREATE TABLE … LIKE with columns or keys",
+        ),
         (partition_by.is_some(), "PARTITION BY"),
         (!matches!(hive_distribution, HiveDistributionStyle::NONE), "PARTITIONED BY"),
         (partition_of.is_some() || for_values.is_some(), "PARTITION OF"),
@@ -157,6 +161,7 @@ fn refuse_options(options: &CreateTableOptions) -> Result<()> {
         SqlOption::Comment(_) => Ok(()),
         SqlOption::NamedParenthesizedList(list) if is(&list.key, "ENGINE") => Ok(()),
         SqlOption::KeyValue { key, .. } if is(key, "ROW_FORMAT") => Ok(()),
+        SqlOption::KeyValue { key, .. } if is_first_identity(key) => Ok(()),
         SqlOption::KeyValue { key, value } if is_character_set(key) && is_utf8(value) => Ok(()),
         SqlOption::KeyValue { key, .. } => Err(table_option(&key.value)),
         SqlOption::NamedParenthesizedList(list) => Err(table_option(&list.key.value)),
@@ -169,6 +174,11 @@ fn refuse_options(options: &CreateTableOptions) -> Result<()> {
 
 fn is(name: &ast::Ident, word: &str) -> bool {
     name.value.eq_ignore_ascii_case(word)
+}
+
+/// Whether an option of a table is `AUTO_INCREMENT = n`.
+pub(super) fn is_first_identity(key: &ast::Ident) -> bool {
+    is(key, "AUTO_INCREMENT")
 }
 
 fn is_character_set(key: &ast::Ident) -> bool {

@@ -2,9 +2,11 @@
 //! either sign.
 
 use super::*;
+use nacre_types::ColumnRule;
 
 fn float(name: &str, id: u32, default: Value) -> Column {
-    Column { id, name: name.into(), data_type: DataType::Float64, nullable: false, default }
+    let (data_type, rule) = (DataType::Float64, ColumnRule::Constant);
+    Column { id, name: name.into(), data_type, nullable: false, default, rule }
 }
 
 /// Lookups by the first column of a two-column key, in segments with a different sort order.

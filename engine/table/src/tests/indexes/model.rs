@@ -3,7 +3,7 @@
 use super::*;
 use crate::tests::Random;
 use crate::tests::access::write_snapshot;
-use nacre_types::Result;
+use nacre_types::{ColumnRule, Result};
 use std::fmt::Debug;
 
 /// The key on which two rows conflict, if any.
@@ -371,6 +371,7 @@ fn run_seed(seed: u64) {
                     data_type: DataType::TEXT,
                     nullable: true,
                     default: Value::Null,
+                    rule: ColumnRule::Constant,
                 };
                 changed.insert_column(0, column);
                 let mut wider = store.alter_table(&table, changed).unwrap();

@@ -1,0 +1,73 @@
+//! The rules of tables, for the storage: defaults, generated columns and checks as bound
+//! expressions.
+
+use nacre_column::{Batch, Form, Vector};
+use nacre_exec::evaluate_alone;
+use nacre_sql::expr::Expr;
+use nacre_sql::{TableRules, table_rules};
+use nacre_table::RowRules;
+use nacre_types::{Error, Result, TableSchema, Value};
+use std::sync::Arc;
+
+/// Compiles the rules of a schema; see [`StoreOptions::rules`](nacre_table::StoreOptions::rules).
+pub fn compile_rules(schema: &TableSchema) -> Result<Arc<dyn RowRules>> {
+    let bound = table_rules(schema)?;
+    Ok(Arc::new(Rules { table: schema.name.clone(), bound }))
+}
+
+/// The value that a new column with a default that is an expression has in existing rows.
+pub(crate) fn default_now(schema: &TableSchema, column: usize, now_us: i64) -> Result<Value> {
+    Ok(compile_rules(schema)?.defaults(column, 1, now_us)?.value(0))
+}
+
+struct Rules {
+    /// Name of the table, for messages.
+    table: String,
+    bound: TableRules,
+}
+
+impl RowRules for Rules {
+    fn generated(&self, rows: &Batch) -> Result<Vec<(usize, Arc<Vector>)>> {
+        let mut rows = rows.clone();
+        let mut out = Vec::with_capacity(self.bound.generated.len());
+        for (at, expr) in &self.bound.generated {
+            let values = Arc::new(evaluate_alone(expr, &rows, 0)?);
+            rows.columns[*at] = values.clone();
+            out.push((*at, values));
+        }
+        Ok(out)
+    }
+
+    fn check(&self, rows: &Batch) -> Result<()> {
+        for (name, condition) in &self.bound.checks {
+            let holds = evaluate_alone(condition, rows, 0)?;
+            if is_false_somewhere(&holds) {
+                let table = &self.table;
+                let message = format!("a row of table {table} violates CHECK {name}");
+                return Err(Error::constraint(message)
+                    .with_sqlstate("23514")
+                    .with_table(table.clone())
+                    .with_key(name.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    fn defaults(&self, column: usize, rows: usize, now_us: i64) -> Result<Vector> {
+        let of = |known: &&(usize, Expr)| known.0 == column;
+        let Some((_, expr)) = self.bound.defaults.iter().find(of) else {
+            let table = &self.table;
+            return Err(Error::not_found(format!("a default of column {column} of {table}")));
+        };
+        evaluate_alone(expr, &Batch::new(Vec::new(), rows), now_us)
+    }
+}
+
+/// Whether a condition is false, and not null, for a row.
+fn is_false_somewhere(holds: &Vector) -> bool {
+    let rows = match holds.form() {
+        Form::Constant(_) => holds.len().min(1),
+        _ => holds.len(),
+    };
+    (0..rows).any(|row| holds.value(row) == Value::Boolean(false))
+}

@@ -1,0 +1,243 @@
+//! Expressions that a schema holds as text: defaults, generated columns, checks. They are bound when
+//! they are declared, so that errors are reported there, and again from the text when they are used.
+//!
+//! They read at most the row they belong to: no subqueries, aggregates or parameters. What they
+//! store is the expression as the parser renders it; a text that would bind to something else is
+//! refused at its declaration.
+
+use crate::analysis::columns::columns;
+use crate::analysis::subqueries::has_subquery;
+use crate::bind::binder::Binder;
+use crate::bind::environment::Env;
+use crate::bind::names::{place, unsupported};
+use crate::bind::scope::Scope;
+use crate::bind::statement::assignment::table_fields;
+use crate::expr::{Expr, ExprKind};
+use crate::parse::Parsed;
+use crate::plan::Catalog;
+use nacre_function::entry::definition::Volatility;
+use nacre_types::{Column, ColumnRule, Error, Result, TableSchema, Value};
+use sqlparser::ast;
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, Word};
+use std::sync::Arc;
+
+/// The bound rules of a table.
+#[derive(Debug)]
+pub struct TableRules {
+    /// Positions of generated columns with their expressions over the row, in the order in which
+    /// they are computed.
+    pub generated: Vec<(usize, Expr)>,
+    /// Names of checks with their conditions over the row.
+    pub checks: Vec<(String, Expr)>,
+    /// Positions of columns whose default is an expression, with that.
+    pub defaults: Vec<(usize, Expr)>,
+}
+
+/// Binds the rules of a table.
+///
+/// # Errors
+/// `corrupt` if the text of a rule is not an expression; those of an expression that no longer has a
+/// meaning.
+pub fn table_rules(schema: &TableSchema) -> Result<TableRules> {
+    let (mut generated, mut defaults) = (Vec::new(), Vec::new());
+    for (at, column) in schema.columns.iter().enumerate() {
+        match &column.rule {
+            ColumnRule::Generated { .. } => generated.push((at, rule_of(schema, at)?)),
+            ColumnRule::Default(_) => defaults.push((at, rule_of(schema, at)?)),
+            ColumnRule::Constant | ColumnRule::Identity { .. } => {}
+        }
+    }
+    let check = |check: &nacre_types::CheckConstraint| {
+        Ok((check.name.clone(), of_text(&check.expression, schema, Kind::Check)?))
+    };
+    let checks = schema.checks.iter().map(check).collect::<Result<_>>()?;
+    Ok(TableRules { generated, checks, defaults })
+}
+
+/// The value of a column in a row that does not name it, as an expression without columns. Null
+/// where the table fills it in.
+pub(crate) fn rule_of(schema: &TableSchema, at: usize) -> Result<Expr> {
+    let column = &schema.columns[at];
+    match &column.rule {
+        ColumnRule::Constant => Ok(Expr::literal(column.default.clone(), column.data_type)),
+        ColumnRule::Identity { .. } => Ok(Expr::literal(Value::Null, column.data_type)),
+        ColumnRule::Default(text) => of_text(text, schema, Kind::Default(column)),
+        ColumnRule::Generated { expression, .. } => {
+            of_text(expression, schema, Kind::Generated(column))
+        }
+    }
+}
+
+/// What a rule is for.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind<'c> {
+    Default(&'c Column),
+    Generated(&'c Column),
+    Check,
+}
+
+impl Kind<'_> {
+    fn clause(self) -> &'static str {
+        match self {
+            Kind::Default(_) => "DEFAULT",
+            Kind::Generated(_) => "GENERATED",
+            Kind::Check => "CHECK",
+        }
+    }
+}
+
+/// Parses and binds the text of a rule.
+pub(crate) fn of_text(text: &str, schema: &TableSchema, kind: Kind<'_>) -> Result<Expr> {
+    let corrupt =
+        || Error::corrupt(format!("table {}: `{text}` is not an expression", schema.name));
+    let parsed = crate::parse(&format!("SELECT {text}")).map_err(|_| corrupt())?;
+    let expr = parsed.first().and_then(expression).filter(|_| parsed.len() == 1);
+    let mut binder = Binder::new(&NoTables, &[], 0, "");
+    let bound = binder.rule(expr.ok_or_else(corrupt)?, schema, kind);
+    // A position would be one in the text of the rule.
+    bound.map_err(|error| error.at(None).context(format!("table {}", schema.name)))
+}
+
+/// The expression of a `SELECT` that consists of it.
+fn expression(parsed: &Parsed) -> Option<&ast::Expr> {
+    let Ok(ast::Statement::Query(query)) = parsed.statement() else { return None };
+    let ast::SetExpr::Select(select) = query.body.as_ref() else { return None };
+    match select.projection.as_slice() {
+        [ast::SelectItem::UnnamedExpr(expr)] if select.from.is_empty() => Some(expr),
+        _ => None,
+    }
+}
+
+/// Rules read no table.
+struct NoTables;
+
+impl Catalog for NoTables {
+    fn table(&self, _: &str) -> Option<Arc<TableSchema>> {
+        None
+    }
+
+    fn table_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn row_count(&self, _: &TableSchema) -> u64 {
+        0
+    }
+}
+
+impl<'a> Binder<'a> {
+    /// Binds the expression of a rule over the columns of its table.
+    fn rule(&mut self, ast: &'a ast::Expr, schema: &TableSchema, kind: Kind<'_>) -> Result<Expr> {
+        let scope = match kind {
+            Kind::Default(_) => Scope::default(),
+            Kind::Generated(_) | Kind::Check => Scope::of(&schema.name, &table_fields(schema)),
+        };
+        let clause = kind.clause();
+        let expr = self.expr(ast, &mut Env::new(&scope, clause))?;
+        let expr = match kind {
+            Kind::Check => self.condition(expr, clause)?,
+            Kind::Default(column) | Kind::Generated(column) => {
+                self.assign(expr, column.data_type, &column.name)?
+            }
+        };
+        if !self.parameters.is_empty() {
+            return Err(unsupported(&format!("{clause} with parameters")));
+        }
+        if has_subquery(&expr) {
+            return Err(unsupported(&format!("{clause} with a subquery")));
+        }
+        if !matches!(kind, Kind::Default(_))
+            && let Some(name) = varying(&expr)
+        {
+            return Err(Error::unsupported(format!("{clause} with {name}(), which varies"))
+                .with_sqlstate("42P17"));
+        }
+        match kind {
+            Kind::Generated(column) => check_order(&expr, schema, column).map(|()| expr),
+            Kind::Default(_) | Kind::Check => Ok(expr),
+        }
+    }
+
+    /// Binds the expression of a rule where it is declared, and returns the text to store.
+    pub(crate) fn declared_rule(
+        &mut self,
+        ast: &'a ast::Expr,
+        schema: &TableSchema,
+        kind: Kind<'_>,
+    ) -> Result<String> {
+        let bound = self.rule(ast, schema, kind).map_err(|e| e.at(place(ast)))?;
+        let mut inner = ast;
+        while let ast::Expr::Nested(within) = inner {
+            inner = within;
+        }
+        let text = inner.to_string();
+        match of_text(&text, schema, kind) {
+            Ok(again) if again == bound => Ok(text),
+            _ => Err(unsupported(&format!("this expression of {}", kind.clause())).at(place(ast))),
+        }
+    }
+}
+
+/// The name of a function in an expression whose result depends on more than its arguments.
+fn varying(expr: &Expr) -> Option<&'static str> {
+    if let ExprKind::Function { function, .. } = &expr.kind
+        && function.volatility != Volatility::Immutable
+    {
+        return Some(function.name());
+    }
+    let mut found = None;
+    expr.for_each_child(&mut |child| found = found.or(varying(child)));
+    found
+}
+
+/// Fails if a generated column reads itself or a generated column that is computed after it.
+fn check_order(expr: &Expr, schema: &TableSchema, column: &Column) -> Result<()> {
+    let own = schema.columns.iter().position(|c| c.id == column.id);
+    let own = own.unwrap_or(schema.columns.len());
+    let mut read = Vec::new();
+    columns(expr, &mut |at| read.push(at));
+    let late =
+        read.into_iter().find(|at| *at == own || *at > own && schema.columns[*at].is_generated());
+    match late {
+        None => Ok(()),
+        Some(at) => Err(Error::unsupported(format!(
+            "column {} is generated from {}, which is not computed before it",
+            column.name, schema.columns[at].name
+        ))
+        .with_sqlstate("42P17")),
+    }
+}
+
+/// What reads a column: the name of a check or of another generated column, if there is any.
+pub(crate) fn rules_reading(schema: &TableSchema, column: usize) -> Result<Option<String>> {
+    let rules = table_rules(schema)?;
+    let reads = |expr: &Expr| {
+        let mut found = false;
+        columns(expr, &mut |at| found |= at == column);
+        found
+    };
+    if let Some((name, _)) = rules.checks.iter().find(|(_, expr)| reads(expr)) {
+        return Ok(Some(format!("CHECK {name}")));
+    }
+    let generated = rules.generated.iter().find(|(at, expr)| *at != column && reads(expr));
+    Ok(generated.map(|(at, _)| format!("the generated column {}", schema.columns[*at].name)))
+}
+
+/// A text of a rule with another name of a column, or of the table where a point follows it.
+pub(crate) fn renamed(text: &str, (from, to): (&str, &str), is_table: bool) -> Result<String> {
+    let mut tokens = crate::parse::tokens(text)?;
+    for at in 0..tokens.len() {
+        let after = tokens.get(at + 1).cloned();
+        let is_before_point = after == Some(Token::Period);
+        let is_call = after == Some(Token::LParen);
+        if let Token::Word(word) = &mut tokens[at]
+            && word.value.eq_ignore_ascii_case(from)
+            && is_before_point == is_table
+            && !is_call
+        {
+            *word = Word { value: to.into(), quote_style: Some('"'), keyword: Keyword::NoKeyword };
+        }
+    }
+    Ok(tokens.iter().map(ToString::to_string).collect())
+}

@@ -1,0 +1,178 @@
+//! `ALTER TABLE`: defaults, nullability and constraints of existing columns, and what a change of
+//! names means for the rules of a table.
+
+use crate::bind::binder::Binder;
+use crate::bind::names::{place, unsupported};
+use crate::bind::rule::{Kind, of_text, renamed, rules_reading};
+use crate::bind::statement::alter_table::find;
+use crate::bind::statement::create_table::counter_value;
+use crate::bind::statement::index::drop_index;
+use crate::parse::position;
+use nacre_types::{ColumnRule, Error, Position, Result, TableSchema};
+use sqlparser::ast::{self, AlterColumnOperation as Change};
+
+impl<'a> Binder<'a> {
+    /// Applies `ALTER COLUMN`.
+    pub(crate) fn alter_column(
+        &mut self,
+        schema: &mut TableSchema,
+        name: &ast::Ident,
+        change: &'a Change,
+    ) -> Result<()> {
+        let column = find(schema, name)?;
+        let at = position(name.span.start);
+        match change {
+            Change::SetNotNull => schema.columns[column].nullable = false,
+            Change::DropNotNull => {
+                let is_key =
+                    schema.primary_key.as_ref().is_some_and(|key| key.columns.contains(&column));
+                let what = match &schema.columns[column].rule {
+                    _ if is_key => Some("part of the PRIMARY KEY"),
+                    ColumnRule::Identity { .. } => Some("an identity column"),
+                    _ => None,
+                };
+                if let Some(what) = what {
+                    let message = format!("column {} is {what}", name.value);
+                    return Err(Error::constraint(message)
+                        .with_sqlstate("42P16")
+                        .with_table(schema.name.clone())
+                        .at(at));
+                }
+                schema.columns[column].nullable = true;
+            }
+            Change::SetDefault { value } => {
+                check_constant_source(schema, column, at)?;
+                let mut new = schema.columns[column].clone();
+                let absent = new.default.clone();
+                self.set_default(value, schema, &mut new)?;
+                // Rows that are older than the column keep the value they have.
+                let is_kept = new.rule == ColumnRule::Constant && new == schema.columns[column];
+                schema.columns[column].rule = match new.rule {
+                    _ if is_kept => ColumnRule::Constant,
+                    ColumnRule::Constant if new.default == absent => ColumnRule::Constant,
+                    ColumnRule::Constant => {
+                        let kind = Kind::Default(&schema.columns[column]);
+                        ColumnRule::Default(self.declared_rule(value, schema, kind)?)
+                    }
+                    rule => rule,
+                };
+            }
+            Change::DropDefault => {
+                check_constant_source(schema, column, at)?;
+                let column = &mut schema.columns[column];
+                column.rule = match column.default.is_null() {
+                    true => ColumnRule::Constant,
+                    false => ColumnRule::Default("NULL".into()),
+                };
+            }
+            Change::SetDataType { .. } => return Err(unsupported("ALTER COLUMN … TYPE").at(at)),
+            Change::AddGenerated { .. } => {
+                return Err(unsupported("ALTER COLUMN … ADD GENERATED").at(at));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Fails if the values of a column do not come from a default.
+fn check_constant_source(schema: &TableSchema, at: usize, place: Option<Position>) -> Result<()> {
+    let column = &schema.columns[at];
+    let what = match column.rule {
+        ColumnRule::Constant | ColumnRule::Default(_) => return Ok(()),
+        ColumnRule::Generated { .. } => "a generated column",
+        ColumnRule::Identity { .. } => "an identity column",
+    };
+    Err(Error::constraint(format!("column {} is {what}", column.name))
+        .with_sqlstate("42601")
+        .with_table(schema.name.clone())
+        .at(place))
+}
+
+/// Applies `AUTO_INCREMENT = n`.
+pub(super) fn set_counter(schema: &mut TableSchema, value: &ast::ValueWithSpan) -> Result<()> {
+    let at = position(value.span.start);
+    if schema.identity_column().is_none() {
+        let message = format!("table {} has no identity column", schema.name);
+        return Err(Error::constraint(message).with_table(schema.name.clone()).at(at));
+    }
+    let least = counter_value(&value.value.to_string()).map_err(|e| e.at(at))?;
+    schema.next_identity = schema.next_identity.max(least);
+    Ok(())
+}
+
+/// Applies `DROP CONSTRAINT`.
+pub(super) fn drop_constraint(
+    schema: &mut TableSchema,
+    name: &ast::Ident,
+    if_exists: bool,
+) -> Result<()> {
+    let at = position(name.span.start);
+    if schema.check_by_name(&name.value).is_some() {
+        schema.checks.retain(|check| !check.name.eq_ignore_ascii_case(&name.value));
+        return Ok(());
+    }
+    match schema.index_by_name(&name.value) {
+        Some(index) if index.unique => drop_index(schema, name),
+        Some(_) => Err(unsupported("DROP CONSTRAINT of an index that is not UNIQUE").at(at)),
+        None if if_exists => Ok(()),
+        None if name.value.eq_ignore_ascii_case("primary") => {
+            Err(unsupported("DROP CONSTRAINT of the PRIMARY KEY").at(at))
+        }
+        None => Err(Error::not_found(format!(
+            "constraint {} of table {} does not exist",
+            name.value, schema.name
+        ))
+        .with_sqlstate("42704")
+        .at(at)),
+    }
+}
+
+/// Fails if a rule other than its own reads a column.
+pub(super) fn check_unread(schema: &TableSchema, at: usize, place: Option<Position>) -> Result<()> {
+    match rules_reading(schema, at)? {
+        None => Ok(()),
+        Some(what) => {
+            let message = format!("column {} is read by {what}", schema.columns[at].name);
+            Err(Error::constraint(message)
+                .with_sqlstate("2BP01")
+                .with_table(schema.name.clone())
+                .at(place))
+        }
+    }
+}
+
+/// Changes a name in the texts of rules: that of a column, or of the table before a point.
+/// `changed` is the schema with the new name and the old texts.
+pub(super) fn rename_in_rules(
+    before: &TableSchema,
+    changed: &mut TableSchema,
+    (from, to): (&str, &str),
+    is_table: bool,
+) -> Result<()> {
+    let new_text = |text: &str, kind: Kind<'_>, after: &TableSchema| {
+        let new = renamed(text, (from, to), is_table)?;
+        match of_text(&new, after, kind)? == of_text(text, before, kind)? {
+            true => Ok(new),
+            false => Err(unsupported("this change of a name that is used by a CHECK or a column")),
+        }
+    };
+    let after = changed.clone();
+    for at in 0..changed.columns.len() {
+        let kind = Kind::Generated(&after.columns[at]);
+        if let ColumnRule::Generated { expression, .. } = &mut changed.columns[at].rule {
+            *expression = new_text(expression, kind, &after)?;
+        }
+    }
+    for check in &mut changed.checks {
+        check.expression = new_text(&check.expression, Kind::Check, &after)?;
+    }
+    Ok(())
+}
+
+/// Refuses forms of `ADD CONSTRAINT … CHECK` that do not look at existing rows.
+pub(super) fn check_valid(not_valid: bool, check: &ast::CheckConstraint) -> Result<()> {
+    match not_valid {
+        true => Err(unsupported("NOT VALID").at(place(&check.expr))),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,191 @@
+//! What the definitions of columns and tables declare besides columns: indexes, checks, generated
+//! and identity columns. They may refer to columns that are defined later, so they are collected
+//! first and applied when all columns are known.
+
+use crate::bind::binder::Binder;
+use crate::bind::names::{place, unsupported};
+use crate::bind::rule::Kind;
+use crate::bind::statement::index::Wanted;
+use crate::parse::position;
+use nacre_types::{CheckConstraint, Column, ColumnRule, Error, Result, TableSchema, limits};
+use sqlparser::ast;
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::Token;
+
+/// What definitions declare, in their order.
+#[derive(Default)]
+pub(crate) struct Declared<'a> {
+    indexes: Vec<Wanted<'a>>,
+    checks: Vec<Check<'a>>,
+    /// Ids of generated columns and their expressions.
+    generated: Vec<(u32, &'a ast::Expr)>,
+}
+
+/// A check to be added.
+struct Check<'a> {
+    name: Option<&'a ast::Ident>,
+    /// The column in whose definition it is.
+    column: Option<String>,
+    condition: &'a ast::Expr,
+}
+
+impl<'a> Declared<'a> {
+    pub fn index(&mut self, index: Wanted<'a>) {
+        self.indexes.push(index);
+    }
+
+    /// Adds a check of a table; `column` names the column whose definition it is part of.
+    pub fn check(
+        &mut self,
+        check: &'a ast::CheckConstraint,
+        name: Option<&'a ast::Ident>,
+        column: Option<&str>,
+    ) -> Result<()> {
+        let at = place(&check.expr);
+        match check {
+            _ if check.enforced == Some(false) => Err(unsupported("CHECK … NOT ENFORCED").at(at)),
+            _ if check.no_inherit => Err(unsupported("CHECK … NO INHERIT").at(at)),
+            _ => {
+                let name = name.or(check.name.as_ref());
+                let column = column.map(str::to_string);
+                self.checks.push(Check { name, column, condition: &check.expr });
+                Ok(())
+            }
+        }
+    }
+
+    /// Applies an option of a column that says where its values come from.
+    pub fn generate(&mut self, option: &'a ast::ColumnOption, column: &mut Column) -> Result<i64> {
+        use ast::{ColumnOption, GeneratedAs, GeneratedExpressionMode, IdentityPropertyKind};
+        let identity = |column: &mut Column, always: bool| {
+            column.rule = ColumnRule::Identity { always };
+            column.nullable = false;
+        };
+        match option {
+            ColumnOption::Generated {
+                generation_expr: Some(expr), generation_expr_mode, ..
+            } => {
+                let stored = *generation_expr_mode == Some(GeneratedExpressionMode::Stored);
+                column.rule = ColumnRule::Generated { expression: String::new(), stored };
+                self.generated.push((column.id, expr));
+            }
+            ColumnOption::Generated { generated_as, sequence_options, .. } => {
+                identity(column, matches!(generated_as, GeneratedAs::Always));
+                return first_of(sequence_options.as_deref().unwrap_or_default());
+            }
+            ColumnOption::Identity(
+                IdentityPropertyKind::Identity(property)
+                | IdentityPropertyKind::Autoincrement(property),
+            ) if property.parameters.is_none() && property.order.is_none() => {
+                identity(column, false)
+            }
+            ColumnOption::DialectSpecific(tokens) if counts(tokens) => identity(column, false),
+            ColumnOption::DialectSpecific(_) => return Err(unsupported("this column option")),
+            _ => return Err(unsupported("IDENTITY with parameters")),
+        }
+        Ok(0)
+    }
+}
+
+/// Whether these are the tokens of `AUTO_INCREMENT` or `AUTOINCREMENT`.
+fn counts(tokens: &[Token]) -> bool {
+    matches!(tokens, [Token::Word(word)]
+        if matches!(word.keyword, Keyword::AUTO_INCREMENT | Keyword::AUTOINCREMENT))
+}
+
+/// The first value of a sequence; the options must not ask for more.
+fn first_of(options: &[ast::SequenceOptions]) -> Result<i64> {
+    use ast::SequenceOptions as Option;
+    let mut first = 0;
+    for option in options {
+        match option {
+            Option::StartWith(value, _) => {
+                let text = value.to_string();
+                first = text.parse().map_err(|_| {
+                    Error::out_of_range(format!("{text} is no first value of an identity column"))
+                })?;
+            }
+            Option::IncrementBy(value, _) if value.to_string() == "1" => {}
+            Option::Cycle(true) | Option::Cache(_) => {}
+            Option::MinValue(None) | Option::MaxValue(None) => {}
+            other => return Err(unsupported(&format!("{} of an identity column", other).trim())),
+        }
+    }
+    Ok(first)
+}
+
+impl<'a> Binder<'a> {
+    /// Adds to a schema what its definitions declare. Checks are named if they have no name.
+    pub(crate) fn apply_declared(
+        &mut self,
+        declared: &Declared<'a>,
+        schema: &mut TableSchema,
+    ) -> Result<()> {
+        for (id, ast) in &declared.generated {
+            let column = schema.columns.iter().find(|c| c.id == *id).cloned();
+            let Some(column) = column else { continue };
+            let text = self.declared_rule(ast, schema, Kind::Generated(&column))?;
+            for known in schema.columns.iter_mut().filter(|c| c.id == *id) {
+                if let ColumnRule::Generated { expression, .. } = &mut known.rule {
+                    expression.clone_from(&text);
+                }
+            }
+        }
+        for check in &declared.checks {
+            let expression = self.declared_rule(check.condition, schema, Kind::Check)?;
+            let name = match check.name {
+                Some(name) => free_constraint(schema, name)?,
+                None => check_name(schema, check.column.as_deref()),
+            };
+            schema.checks.push(CheckConstraint { name, expression });
+        }
+        if schema.checks.len() > limits::MAX_CHECKS {
+            let message =
+                format!("table {} has more than {} checks", schema.name, limits::MAX_CHECKS);
+            return Err(Error::limit(message));
+        }
+        declared.indexes.iter().try_for_each(|index| index.apply(schema))?;
+        check_generated_keys(schema)
+    }
+}
+
+/// Returns the name of a constraint, which must be free.
+fn free_constraint(schema: &TableSchema, name: &ast::Ident) -> Result<String> {
+    match is_taken(schema, &name.value) {
+        false => Ok(name.value.clone()),
+        true => Err(Error::already_exists(format!(
+            "constraint {} of table {} already exists",
+            name.value, schema.name
+        ))
+        .with_sqlstate("42710")
+        .at(position(name.span.start))),
+    }
+}
+
+fn is_taken(schema: &TableSchema, name: &str) -> bool {
+    schema.check_by_name(name).is_some() || schema.index_by_name(name).is_some()
+}
+
+/// Returns a free name for a check.
+fn check_name(schema: &TableSchema, column: Option<&str>) -> String {
+    let base = match column {
+        Some(column) => format!("{}_{column}_check", schema.name),
+        None => format!("{}_check", schema.name),
+    };
+    let numbered = (1..).map(|number| format!("{base}{number}"));
+    let mut names = std::iter::once(base.clone()).chain(numbered);
+    names.find(|name| !is_taken(schema, name)).unwrap_or(base)
+}
+
+/// Fails if a generated column decides where a row is stored.
+fn check_generated_keys(schema: &TableSchema) -> Result<()> {
+    let keys = [&schema.primary_key, &schema.sort_key].into_iter().flatten();
+    let keys = keys.flat_map(|key| &key.columns);
+    let shard = schema.shard_key.iter().flat_map(|key| &key.columns);
+    match keys.chain(shard).find(|at| schema.columns[**at].is_generated()) {
+        Some(at) => {
+            Err(unsupported(&format!("a key of the generated column {}", schema.columns[*at].name)))
+        }
+        None => Ok(()),
+    }
+}

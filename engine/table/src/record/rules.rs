@@ -1,0 +1,122 @@
+//! The encoding of a table's rules: defaults that are expressions, generated and identity columns,
+//! and checks.
+
+use nacre_types::bytes::{Reader, Write};
+use nacre_types::{CheckConstraint, ColumnRule, Error, Result, TableSchema, limits};
+
+/// The version of the encoding.
+const VERSION: u64 = 1;
+
+/// The first byte of a column's rule. The numbers are stored and never reused.
+mod tag {
+    pub const DEFAULT: u8 = 1;
+    pub const VIRTUAL: u8 = 2;
+    pub const STORED: u8 = 3;
+    pub const IDENTITY: u8 = 4;
+    pub const IDENTITY_ALWAYS: u8 = 5;
+}
+
+/// The rules of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rules {
+    /// By column id.
+    pub columns: Vec<(u32, ColumnRule)>,
+    pub checks: Vec<CheckConstraint>,
+    /// The value that the counter of the identity column gives next, at least.
+    pub next_identity: i64,
+}
+
+impl Rules {
+    /// The rules of a table whose counter gives this value next; `None` if it has none.
+    pub fn of(schema: &TableSchema, next_identity: i64) -> Option<Rules> {
+        let ruled = schema.columns.iter().filter(|c| c.rule != ColumnRule::Constant);
+        let columns = ruled.map(|column| (column.id, column.rule.clone())).collect();
+        let next_identity = next_identity.max(schema.next_identity);
+        let rules = Rules { columns, checks: schema.checks.clone(), next_identity };
+        schema.has_rules().then_some(rules)
+    }
+
+    /// Returns the schema with these rules.
+    pub fn put_into(self, mut schema: TableSchema) -> Result<TableSchema> {
+        for (id, rule) in self.columns {
+            let Some(at) = schema.column_position(id) else {
+                let name = &schema.name;
+                return Err(Error::corrupt(format!("table {name}: a rule of no column")));
+            };
+            schema.columns[at].rule = rule;
+        }
+        (schema.checks, schema.next_identity) = (self.checks, self.next_identity);
+        Ok(schema)
+    }
+}
+
+pub(crate) fn put_rules(out: &mut Vec<u8>, rules: &Rules) {
+    let start = out.len();
+    debug_assert!(rules.columns.iter().is_sorted_by(|a, b| a.0 != b.0), "a column has two rules");
+    out.put_varint(VERSION);
+    out.put_varint(rules.columns.len() as u64);
+    for (id, rule) in &rules.columns {
+        out.put_varint(*id as u64);
+        put_rule(out, rule);
+    }
+    debug_assert!(rules.checks.len() <= limits::MAX_CHECKS, "{} checks", rules.checks.len());
+    out.put_varint(rules.checks.len() as u64);
+    for check in &rules.checks {
+        out.put_bytes(check.name.as_bytes());
+        out.put_bytes(check.expression.as_bytes());
+    }
+    out.put_u64(rules.next_identity as u64);
+    debug_assert!(
+        read_rules(&mut Reader::new(&out[start..], "rules")).is_ok_and(|read| read == *rules),
+        "the rules of a table do not read back"
+    );
+}
+
+fn put_rule(out: &mut Vec<u8>, rule: &ColumnRule) {
+    let (tag, expression) = match rule {
+        ColumnRule::Default(expression) => (tag::DEFAULT, &**expression),
+        ColumnRule::Generated { expression, stored: false } => (tag::VIRTUAL, &**expression),
+        ColumnRule::Generated { expression, stored: true } => (tag::STORED, &**expression),
+        ColumnRule::Identity { always: false } => (tag::IDENTITY, ""),
+        ColumnRule::Identity { always: true } => (tag::IDENTITY_ALWAYS, ""),
+        ColumnRule::Constant => (tag::DEFAULT, "NULL"),
+    };
+    debug_assert!(*rule != ColumnRule::Constant, "a column without a rule is stored with one");
+    out.put_u8(tag);
+    out.put_bytes(expression.as_bytes());
+}
+
+pub(crate) fn read_rules(reader: &mut Reader<'_>) -> Result<Rules> {
+    let version = reader.varint()?;
+    if version != VERSION {
+        return Err(Error::unsupported(format!(
+            "rules of a table in version {version}; this build reads version {VERSION}"
+        )));
+    }
+    let count = reader.count(limits::MAX_COLUMNS)?;
+    let mut columns = Vec::with_capacity(count);
+    for _ in 0..count {
+        let id = reader.count(limits::MAX_COLUMN_ID as usize)? as u32;
+        columns.push((id, read_rule(reader)?));
+    }
+    let count = reader.count(limits::MAX_CHECKS)?;
+    let mut checks = Vec::with_capacity(count);
+    for _ in 0..count {
+        let name = reader.text()?.to_string();
+        checks.push(CheckConstraint { name, expression: reader.text()?.to_string() });
+    }
+    Ok(Rules { columns, checks, next_identity: reader.u64()? as i64 })
+}
+
+fn read_rule(reader: &mut Reader<'_>) -> Result<ColumnRule> {
+    let tag = reader.u8()?;
+    let expression = reader.text()?.to_string();
+    Ok(match tag {
+        tag::DEFAULT => ColumnRule::Default(expression),
+        tag::VIRTUAL => ColumnRule::Generated { expression, stored: false },
+        tag::STORED => ColumnRule::Generated { expression, stored: true },
+        tag::IDENTITY => ColumnRule::Identity { always: false },
+        tag::IDENTITY_ALWAYS => ColumnRule::Identity { always: true },
+        _ => return Err(reader.corrupt("unknown rule of a column")),
+    })
+}
