@@ -5,7 +5,7 @@ use crate::record::fields::{read_bitmap, read_place, read_segments, read_table};
 use crate::record::hashes::{read_hash_table, read_numbers};
 use crate::record::indexes::{read_indexes, read_part};
 use crate::record::operation::{FlushedRange, NewSegment, Operation, tag};
-use crate::record::rules::read_rules;
+use crate::record::rules::{read_counter, read_rules};
 use crate::record::schema::{read_schema, read_view};
 use nacre_types::bytes::Reader;
 use nacre_types::{Result, Timestamp};
@@ -85,7 +85,7 @@ pub(super) fn read_operation(reader: &mut Reader<'_>) -> Result<Operation> {
             Operation::SetRules { table: read_table(reader)?, rules: read_rules(reader)? }
         }
         tag::ADVANCE => {
-            Operation::Advance { table: read_table(reader)?, next: reader.u64()? as i64 }
+            Operation::Advance { table: read_table(reader)?, next: read_counter(reader)? }
         }
         tag::ADD_PART => {
             Operation::AddPart { place: read_place(reader)?, part: read_part(reader)? }

@@ -65,11 +65,21 @@ pub(crate) fn put_rules(out: &mut Vec<u8>, rules: &Rules) {
         out.put_bytes(check.name.as_bytes());
         out.put_bytes(check.expression.as_bytes());
     }
-    out.put_u64(rules.next_identity as u64);
+    put_counter(out, rules.next_identity);
     debug_assert!(
         read_rules(&mut Reader::new(&out[start..], "rules")).is_ok_and(|read| read == *rules),
         "the rules of a table do not read back"
     );
+}
+
+/// Writes the value of a counter, which is never negative.
+pub(super) fn put_counter(out: &mut Vec<u8>, next: i64) {
+    debug_assert!(next >= 0, "a counter gives {next} next");
+    out.put_varint(next.unsigned_abs());
+}
+
+pub(super) fn read_counter(reader: &mut Reader<'_>) -> Result<i64> {
+    i64::try_from(reader.varint()?).map_err(|_| reader.corrupt("value of a counter"))
 }
 
 fn put_rule(out: &mut Vec<u8>, rule: &ColumnRule) {
@@ -105,7 +115,7 @@ pub(crate) fn read_rules(reader: &mut Reader<'_>) -> Result<Rules> {
         let name = reader.text()?.to_string();
         checks.push(CheckConstraint { name, expression: reader.text()?.to_string() });
     }
-    Ok(Rules { columns, checks, next_identity: reader.u64()? as i64 })
+    Ok(Rules { columns, checks, next_identity: read_counter(reader)? })
 }
 
 fn read_rule(reader: &mut Reader<'_>) -> Result<ColumnRule> {

@@ -4,8 +4,8 @@ use crate::record::*;
 use crate::segments::names::FileKind;
 use nacre_segment::OrderBounds;
 use nacre_types::{
-    Column, ColumnRule, DataType, IndexKind, IndexSchema, KeyColumns, ShardKey, TableSchema, Value,
-    ViewSchema,
+    CheckConstraint, Column, ColumnRule, DataType, IndexKind, IndexSchema, KeyColumns, ShardKey,
+    TableSchema, Value, ViewSchema,
 };
 use roaring::RoaringBitmap;
 
@@ -152,6 +152,42 @@ fn records_round_trip() {
         Operation::FlushRange { range: found, segment, .. }
             if *found == range() && segment.deleted.len() == 2
     ));
+}
+
+#[test]
+fn rules_round_trip_and_name_a_newer_version() {
+    let mut ruled = schema();
+    let rules = [
+        ColumnRule::Default("now()".into()),
+        ColumnRule::Generated { expression: "a + 1".into(), stored: true },
+        ColumnRule::Identity { always: true },
+    ];
+    for (column, rule) in ruled.columns.iter_mut().zip(rules) {
+        column.rule = rule;
+    }
+    ruled.checks.push(CheckConstraint { name: "c".into(), expression: "a > 0".into() });
+    ruled.next_identity = 300;
+    let mut out = begin(42);
+    create_table(&mut out, &ruled).unwrap();
+    advance(&mut out, 7, 1 << 40);
+    let (_, operations) = decode(&out).unwrap();
+    let [Operation::CreateTable { .. }, Operation::SetRules { table: 7, rules }, last] =
+        &operations[..]
+    else {
+        panic!("{operations:?}")
+    };
+    assert_eq!(rules.clone().put_into(schema()).unwrap(), ruled);
+    assert_eq!(*last, Operation::Advance { table: 7, next: 1 << 40 });
+    for column in [2, 5, 9] {
+        let known = rules.columns.iter().any(|(id, _)| *id == column);
+        assert_eq!(known, column != 9);
+    }
+    // The version follows the tag and the table.
+    let mut newer = begin(42);
+    newer.extend([17, 7, 2]);
+    assert_eq!(decode(&newer).unwrap_err().kind(), nacre_types::ErrorKind::Unsupported);
+    let unknown = Rules { columns: vec![(99, ColumnRule::Constant)], ..rules.clone() };
+    assert_eq!(unknown.put_into(schema()).unwrap_err().kind(), nacre_types::ErrorKind::Corrupt);
 }
 
 /// Flushes were one record over all keys before they went slice by slice.

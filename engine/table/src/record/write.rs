@@ -6,7 +6,7 @@ use crate::record::hashes::{NewTable, put_hash_table, put_numbers};
 use crate::record::indexes::{Indexes, NewPart, put_indexes, put_part};
 use crate::record::operation::{FlushedRange, NewSegment, Operation, Place, tag};
 use crate::record::read::read_operation;
-use crate::record::rules::{Rules, put_rules};
+use crate::record::rules::{Rules, put_counter, put_rules};
 use crate::record::schema::{put_schema, put_view};
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::{Result, TableId, TableSchema, Timestamp, ViewSchema, invariant};
@@ -231,7 +231,7 @@ pub(crate) fn advance(out: &mut Vec<u8>, table: TableId, next: i64) {
     let start = out.len();
     out.put_u8(tag::ADVANCE);
     out.put_varint(table as u64);
-    out.put_u64(next as u64);
+    put_counter(out, next);
     debug_assert!(
         reads_back(out, start, |read| *read == Operation::Advance { table, next }),
         "the counter of table {table} does not read back"

@@ -378,7 +378,8 @@ fn set_first_identity(options: &ast::CreateTableOptions, schema: &mut TableSchem
 
 /// Reads the value of `AUTO_INCREMENT = n`.
 pub(crate) fn counter_value(text: &str) -> Result<i64> {
-    text.parse().map_err(|_| Error::out_of_range(format!("AUTO_INCREMENT = {text}")))
+    let value = text.parse().ok().filter(|value: &i64| *value >= 0);
+    value.ok_or_else(|| Error::out_of_range(format!("AUTO_INCREMENT = {text}")))
 }
 
 fn created(create: &ast::CreateTable, schema: TableSchema) -> Statement {

@@ -101,7 +101,7 @@ fn first_of(options: &[ast::SequenceOptions]) -> Result<i64> {
         match option {
             Option::StartWith(value, _) => {
                 let text = value.to_string();
-                first = text.parse().map_err(|_| {
+                first = text.parse().ok().filter(|first| *first > 0).ok_or_else(|| {
                     Error::out_of_range(format!("{text} is no first value of an identity column"))
                 })?;
             }
