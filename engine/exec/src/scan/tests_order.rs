@@ -157,13 +157,17 @@ fn the_first_rows_in_order_are_those_of_a_sort() {
                 nulls_first: round % 2 == 0,
             };
             let keys: Vec<SortKey> = columns.iter().map(key).collect();
-            let limit = Some(1 + random.below(30));
-            let sorted = |input| Plan::Sort { input: Box::new(input), keys: keys.clone(), limit };
+            let most = 1 + random.below(30);
+            let sorted = |input| Plan::Sort {
+                input: Box::new(input),
+                keys: keys.clone(),
+                limit: Some(most),
+            };
             let rows = |plan: &Plan| {
                 let context = fixture.context();
                 let mut operator = build(plan, &context).unwrap();
                 let mut rows = run(&mut *operator, &context).unwrap();
-                rows.truncate(limit.unwrap_or(0) as usize);
+                rows.truncate(most as usize);
                 rows
             };
             let predicate = boolean(ExprKind::And(filters.clone()));

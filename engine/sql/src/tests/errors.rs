@@ -535,7 +535,10 @@ fn limits_name_their_values() {
         (format!("select a from t where a in (1{})", ", 1".repeat(1 << 20)), 1usize << 20),
         (format!("select {between} from t"), 1 << 18),
         (format!("select 1{}", ", (select 2)".repeat(200)), 160),
-        (format!("select * from t a0{}", ", t".repeat(64)), 64),
+        (
+            format!("select * from t{}", (1..=64).map(|i| format!(", t a{i}")).collect::<String>()),
+            64,
+        ),
     ] {
         let error = plan(&sql, &[]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limit, "{error}");

@@ -17,7 +17,6 @@ mod indexes;
 mod journal_models;
 mod keyed;
 mod lazy;
-mod limits;
 mod loads;
 mod long_rows;
 mod memory;
@@ -29,7 +28,11 @@ mod overtaking;
 mod partitions;
 mod runs;
 mod snapshots;
+<<<<<<< ours
 mod undurable;
+=======
+mod used_up;
+>>>>>>> theirs
 
 use crate::tests::access::write_snapshot;
 use crate::*;

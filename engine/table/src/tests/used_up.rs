@@ -17,11 +17,11 @@ fn ids_of_tables_and_columns_are_used_up() {
     let store = Store::open(host(&Arc::new(MemoryStore::new())), options()).unwrap();
     let mut shape = schema("old", true);
     shape.next_column_id = limits::MAX_COLUMN_ID + 1;
-    is_limit(&store.create_table(shape).unwrap_err(), u64::from(limits::MAX_COLUMN_ID));
+    is_limit(&store.create_table(shape).map(drop).unwrap_err(), u64::from(limits::MAX_COLUMN_ID));
     store.context().catalog().saw_tables(TableId::MAX - 1);
     store.create_table(schema("last", true)).unwrap();
     for _ in 0..2 {
-        let error = store.create_table(schema("next", true)).unwrap_err();
+        let error = store.create_table(schema("next", true)).map(drop).unwrap_err();
         is_limit(&error, u64::from(TableId::MAX - 1));
     }
     assert!(store.table("last").is_some() && store.table("next").is_none());
