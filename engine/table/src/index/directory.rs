@@ -136,6 +136,7 @@ impl Directory {
     /// The positions of the segments whose range is unknown, as that of a segment without an index
     /// part is.
     pub fn without_range(&self) -> impl Iterator<Item = usize> {
+        debug_assert!(self.unbounded.is_sorted(), "segments without a range are out of order");
         self.unbounded.iter().map(|place| *place as usize)
     }
 

@@ -26,6 +26,7 @@ pub(crate) fn with_key_filter(
         return builder;
     };
     let sample = |sample: usize| builder.values(columns, sample * builder.rows() / SAMPLES);
+    debug_assert!(!columns.is_empty(), "keys of no columns are to be filtered");
     let met: usize = (0..SAMPLES).map(|number| met(&sample(number))).sum();
     // On average, the filter saves at least half of the keys a useless search elsewhere.
     if met * 2 < SAMPLES {
@@ -48,6 +49,12 @@ pub(crate) fn has_in_range(layout: &TableLayout, segment: &Segment, key: &[Value
     }
     // A damaged segment without key columns has every key.
     let places = layout.key_positions(segment).unwrap_or_default();
+    debug_assert!(
+        places.is_empty() || places.len() == key.len(),
+        "{} values of a key of {} columns",
+        key.len(),
+        places.len()
+    );
     !places
         .iter()
         .zip(key)

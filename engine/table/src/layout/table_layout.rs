@@ -222,6 +222,12 @@ impl TableLayout {
     /// Encodes the first of the columns that order the rows of a segment.
     pub fn encode_order_prefix(&self, values: &[Value]) -> Result<Vec<u8>> {
         let sort = self.sort_columns().unwrap_or(&[]);
+        debug_assert!(
+            values.len() <= sort.len() + self.key_types().len(),
+            "{} values of the order of table {}",
+            values.len(),
+            self.schema.name
+        );
         let types = sort
             .iter()
             .map(|column| self.schema.columns[*column].data_type)

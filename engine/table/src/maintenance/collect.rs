@@ -92,6 +92,10 @@ fn unlist(context: &TaskContext, segments: &Set<u64>, part_files: &Set<u64>) {
             if !own.is_empty() {
                 partition.update_segments(|list| list.remove(&own));
             }
+            debug_assert!(
+                own.iter().all(|id| partition.segment(*id).is_none()),
+                "a segment whose file is removed is listed"
+            );
         }
     }
 }

@@ -24,6 +24,10 @@ impl Failed {
     pub fn add_part(&mut self, part: PartId, place: Place) {
         self.parts.insert(part);
         self.add(Work::IndexParts, place);
+        debug_assert!(
+            self.parts.contains(&part) && self.has(Work::IndexParts, place),
+            "the failure of {part:?} is not noted"
+        );
     }
 
     /// The index parts.
@@ -44,5 +48,6 @@ impl Failed {
                 table.partition(number).consider(work);
             }
         }
+        debug_assert!(self.places.is_empty(), "failed work is retried only in part");
     }
 }

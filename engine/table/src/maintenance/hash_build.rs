@@ -106,6 +106,10 @@ fn to_merge(tables: &[Arc<HashTable>], current: &Set<u64>) -> Option<Vec<Arc<Has
     let alike = |table: &Arc<HashTable>| -> Vec<_> {
         tables.iter().filter(|other| class(other) == class(table)).cloned().collect()
     };
+    debug_assert!(
+        tables.windows(2).all(|pair| pair[0].keys() == pair[1].keys()),
+        "hash tables of different keys are compared"
+    );
     tables.iter().map(alike).find(|members| members.len() >= FAN_IN)
 }
 

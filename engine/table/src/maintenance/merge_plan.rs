@@ -122,6 +122,10 @@ impl Goals {
         if !goals.is_empty() {
             return goals.iter().all(left);
         }
+        debug_assert!(
+            runs.iter().all(|run| list.run(run.place().number).is_some()),
+            "a run that is not listed could be merged"
+        );
         let is_dead =
             |(run, at): (&Run, usize)| run.states()[at].is_mostly_deleted() && run.is_apart(at);
         runs.iter().any(|run| (0..run.states().len()).any(|at| is_dead((run, at))))

@@ -65,7 +65,12 @@ fn filled(context: &TaskContext) -> Vec<Filled> {
         }
         found
     };
-    catalog.agenda().filled().into_iter().filter_map(known).collect()
+    let filled: Vec<Filled> = catalog.agenda().filled().into_iter().filter_map(known).collect();
+    debug_assert!(
+        filled.iter().all(|(table, number)| (*number as usize) < table.partitions().len()),
+        "a partition with rows is in no table"
+    );
+    filled
 }
 
 /// Counts these rowstores. Returns the partition with the most unflushed bytes, if it has any, and

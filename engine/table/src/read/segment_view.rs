@@ -51,6 +51,7 @@ impl SegmentWalk {
     /// The last place, whether the view sees its segment or not.
     pub(super) fn next_back(&mut self) -> Option<SegmentPlace> {
         let (partition, places) = self.0.back_mut()?;
+        debug_assert!(!Range::is_empty(places), "a walk keeps no places of partition {partition}");
         let (partition, place) = (*partition, places.next_back());
         if places.start >= places.end {
             self.0.pop_back();
@@ -61,6 +62,7 @@ impl SegmentWalk {
     /// The next place, whether the view sees its segment or not.
     pub(super) fn next(&mut self) -> Option<SegmentPlace> {
         let (partition, places) = self.0.front_mut()?;
+        debug_assert!(!Range::is_empty(places), "a walk keeps no places of partition {partition}");
         let (partition, place) = (*partition, places.next());
         if places.start >= places.end {
             self.0.pop_front();

@@ -79,6 +79,10 @@ impl TableView {
         segments_of: impl Fn(&Partition) -> Arc<SegmentList>,
     ) -> TableView {
         let list = |partition: &Partition| (partition.number(), segments_of(partition));
+        debug_assert!(
+            hidden.as_ref().is_none_or(|hidden| !hidden.is_empty()),
+            "a transaction hides rows of no segment"
+        );
         TableView {
             lists: table.partitions().iter().map(list).collect(),
             partitions: 0..table.partitions().len(),
@@ -108,6 +112,11 @@ impl TableView {
     pub fn count(&self) -> SegmentCount {
         let mut count = SegmentCount::default();
         self.lists.iter().for_each(|(_, list)| count += list.count_at(self.guard.at()));
+        debug_assert!(
+            count.segments <= self.lists.iter().map(|(_, list)| list.len()).sum(),
+            "a view has {} segments, more than are listed",
+            count.segments
+        );
         count
     }
 
@@ -155,6 +164,10 @@ impl TableView {
         if to.as_ref().is_some_and(|to| *to < from) {
             return Ok(());
         }
+        debug_assert!(
+            self.lists.is_sorted_by(|(a, _), (b, _)| a < b),
+            "the partitions of a view are out of order"
+        );
         for (number, list) in &self.lists {
             let found = list.in_order_range(&from, to.as_deref());
             found.filter(|places| !places.is_empty()).for_each(|places| visit(*number, places));
@@ -190,6 +203,11 @@ impl TableView {
                 count += SegmentCount { segments: 1, blocks: state.segment.blocks() };
             }
         }
+        debug_assert!(
+            count.segments <= self.count().segments,
+            "a walk over {} segments, more than the view has",
+            count.segments
+        );
         count
     }
 
@@ -198,7 +216,13 @@ impl TableView {
     pub fn order_columns(&self) -> Vec<usize> {
         let layout = self.table.layout();
         let sort = layout.sort_columns().unwrap_or(&[]);
-        sort.iter().chain(layout.key_columns().unwrap_or(&[])).copied().collect()
+        let columns = sort.iter().chain(layout.key_columns().unwrap_or(&[]));
+        debug_assert!(
+            columns.clone().all(|at| *at < layout.schema().columns.len()),
+            "table {} is ordered by a column that it does not have",
+            layout.schema().name
+        );
+        columns.copied().collect()
     }
 
     /// A segment that the view sees.
@@ -229,12 +253,15 @@ impl TableView {
     pub(super) fn state(&self, place: SegmentPlace) -> &Arc<SegmentState> {
         let list = self.lists.binary_search_by_key(&place.partition, |(number, _)| *number);
         invariant!(list.is_ok(), "partition {} is not in a view", place.partition);
-        &self.lists[list.unwrap_or_default()].1[place.place as usize]
+        let list = &self.lists[list.unwrap_or_default()].1;
+        debug_assert!((place.place as usize) < list.len(), "{place:?} of {}", list.len());
+        &list[place.place as usize]
     }
 
     /// Rows of a segment that are deleted, and those that the transaction hides.
     pub(super) fn unseen_rows(&self, place: SegmentPlace) -> [Option<Arc<RoaringBitmap>>; 2] {
         let state = self.state(place);
+        debug_assert!(state.exists_at(self.guard.at()), "segment {} is not in a view", state.id());
         [state.deleted_at(self.guard.at()), self.hidden_of(state).cloned()]
     }
 
@@ -244,6 +271,7 @@ impl TableView {
 
     /// The segment at a place of a partition's list; `None` if the view does not see it.
     pub(super) fn seen(&self, partition: u32, place: usize) -> Option<SegmentPlace> {
+        debug_assert!(place < u32::MAX as usize, "segment {place} of partition {partition}");
         let place = SegmentPlace { partition, place: place as u32 };
         self.state(place).exists_at(self.guard.at()).then_some(place)
     }

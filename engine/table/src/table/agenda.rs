@@ -110,7 +110,9 @@ impl Agenda {
 
     /// Partitions with rows in memory, ascending.
     pub fn filled(&self) -> Vec<Place> {
-        self.filled.list()
+        let places = self.filled.list();
+        debug_assert!(places.is_sorted(), "partitions with rows are out of order");
+        places
     }
 
     /// Partitions that may need work of a kind, ascending.
@@ -134,9 +136,12 @@ impl Agenda {
 
     /// Notes whether a rowstore has rows.
     pub fn set_filled(&self, place: Place, is_filled: bool) {
-        self.filled.change(|all| match is_filled {
-            true => all.insert(place),
-            false => all.remove(&place),
+        self.filled.change(|all| {
+            match is_filled {
+                true => all.insert(place),
+                false => all.remove(&place),
+            };
+            debug_assert!(all.contains(&place) == is_filled, "{place:?} is noted otherwise");
         });
     }
 

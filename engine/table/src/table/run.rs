@@ -56,11 +56,20 @@ impl Ages {
                 blocks += *of_one;
                 *of_one = blocks;
             });
+            debug_assert!(
+                commits.is_sorted_by_key(|(_, blocks)| *blocks),
+                "blocks are taken out of a sum"
+            );
             commits
         };
         let blocks = |state: &SegmentState| state.segment.blocks();
         let states = || run.states.iter().inspect(|_| visits::add());
         let gone = states().filter(|state| run.is_dropped && state.dropped_at() < FOREVER);
+        debug_assert!(
+            gone.clone().all(|state| state.created() <= state.dropped_at()),
+            "a segment of run {} went before it came",
+            run.place.number
+        );
         Ages {
             created: up_to(states().map(|state| (state.created(), blocks(state))).collect()),
             dropped: up_to(gone.map(|state| (state.dropped_at(), blocks(state))).collect()),
@@ -123,6 +132,7 @@ impl Run {
 
     /// A run of segments that are dropped, or are about to be.
     pub fn of_dropped(place: RunPlace, states: Vec<Arc<SegmentState>>) -> Run {
+        debug_assert!(!states.is_empty(), "a run of no dropped segments");
         Run { is_dropped: true, ..Run::new(place, states) }
     }
 
@@ -133,6 +143,12 @@ impl Run {
 
     /// Rows of all its segments, deleted ones included.
     pub fn rows(&self) -> u64 {
+        debug_assert!(
+            self.rows <= (self.states.len() * limits::MAX_SEGMENT_ROWS) as u64,
+            "{} rows of {} segments",
+            self.rows,
+            self.states.len()
+        );
         self.rows
     }
 
@@ -176,6 +192,7 @@ impl Run {
             return Ok(known.clone());
         }
         drop(known);
+        debug_assert!(!self.is_dropped, "statistics of dropped segments are asked for");
         let made = Arc::new(RunSummary::of(&self.states, column)?);
         let mut known = self.summaries.write().unwrap_or_else(PoisonError::into_inner);
         known.insert(column, made.clone());

@@ -13,5 +13,10 @@ impl std::ops::AddAssign for SegmentCount {
     fn add_assign(&mut self, other: SegmentCount) {
         self.segments += other.segments;
         self.blocks += other.blocks;
+        debug_assert!(
+            self.segments > 0 || self.blocks == 0,
+            "{} blocks of no segments",
+            self.blocks
+        );
     }
 }

@@ -91,6 +91,12 @@ impl SegmentList {
     pub(crate) fn count_at(&self, at: Timestamp) -> SegmentCount {
         let mut count = SegmentCount::default();
         self.runs.iter().for_each(|run| count += run.count_at(at));
+        debug_assert!(
+            count.segments <= self.len(),
+            "a snapshot sees {} of {} segments",
+            count.segments,
+            self.len()
+        );
         count
     }
 
@@ -161,6 +167,7 @@ impl SegmentList {
         let mut runs: BTreeMap<u64, (RunPlace, Vec<Arc<SegmentState>>)> = BTreeMap::new();
         for (place, states) in segments {
             let (known, all) = runs.entry(place.number).or_insert((place, Vec::new()));
+            debug_assert!(known.number == place.number, "a segment of another run is added");
             known.level = known.level.max(place.level);
             all.extend(states);
         }
@@ -244,6 +251,10 @@ impl SegmentList {
             .filter(|id| ids.contains(id))
             .collect();
         let removed = self.take(ids);
+        debug_assert!(
+            dropped.iter().all(|id| removed.iter().any(|state| state.id() == *id)),
+            "a dropped segment stays"
+        );
         let listed = removed.iter().filter(|state| !dropped.contains(&state.id()));
         listed.for_each(|state| state.forget_deleted());
         self.number();
@@ -404,9 +415,14 @@ impl SegmentList {
         from: &[u8],
         to: Option<&[u8]>,
     ) -> impl Iterator<Item = Range<usize>> {
+        debug_assert!(
+            self.starts.len() == self.runs.len(),
+            "a run whose segments have no places is searched for a range"
+        );
         let runs = self.starts.iter().zip(&self.runs);
         runs.map(move |(start, run)| {
             let found = run.overlapping(from, to);
+            debug_assert!(found.end <= run.states().len(), "{found:?} of one run");
             start + found.start..start + found.end
         })
     }
@@ -466,6 +482,10 @@ impl IndexDirectory<'_> {
         for (start, directory) in &self.runs {
             places.extend(directory.without_range().map(|at| start + at));
         }
+        debug_assert!(
+            places.iter().all(|place| *place < self.list.len()),
+            "a segment without a range is not listed"
+        );
         places
     }
 

@@ -48,6 +48,12 @@ impl RunSummary {
             let Some(columns) = unless_damaged(segment.columns())? else { continue };
             let meta = &columns[at];
             all.nulls += meta.null_count;
+            debug_assert!(
+                all.nulls <= all.rows,
+                "{} nulls in {} rows of column {id}",
+                all.nulls,
+                all.rows
+            );
             if !meta.min.is_null() {
                 all.widen((meta.min.clone(), meta.max.clone()));
             }
@@ -71,6 +77,12 @@ impl RunSummary {
         self.distinct_sum += other.distinct_sum;
         self.distinct_most = self.distinct_most.max(other.distinct_most);
         self.is_sampled |= other.is_sampled;
+        debug_assert!(
+            self.distinct_most <= self.distinct_sum,
+            "one segment has {} distinct values, all have {}",
+            self.distinct_most,
+            self.distinct_sum
+        );
     }
 
     fn widen(&mut self, (low, high): (Value, Value)) {

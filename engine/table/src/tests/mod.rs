@@ -28,11 +28,8 @@ mod overtaking;
 mod partitions;
 mod runs;
 mod snapshots;
-<<<<<<< ours
 mod undurable;
-=======
 mod used_up;
->>>>>>> theirs
 
 use crate::tests::access::write_snapshot;
 use crate::*;

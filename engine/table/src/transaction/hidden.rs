@@ -23,7 +23,9 @@ pub(crate) struct HiddenRows(Map<TableId, Arc<Map<u64, Arc<RoaringBitmap>>>>);
 impl HiddenRows {
     /// Hides a row; returns whether it was not hidden before.
     pub fn insert(&mut self, table: &Table, hidden: SegmentRow) -> bool {
-        self.rows_of(table, hidden.segment).insert(hidden.row)
+        let is_new = self.rows_of(table, hidden.segment).insert(hidden.row);
+        debug_assert!(self.contains(table, hidden.segment, hidden.row), "{hidden:?} is not hidden");
+        is_new
     }
 
     /// Hides rows that are not hidden.
@@ -90,5 +92,9 @@ impl HiddenRows {
         if segments.is_empty() {
             self.0.remove(&table.id());
         }
+        debug_assert!(
+            self.0.values().all(|segments| !segments.is_empty()),
+            "a table without hidden rows is kept"
+        );
     }
 }
