@@ -1,7 +1,6 @@
 //! Changes of many rows in one commit: `INSERT … SELECT`, loads that replace rows, updates and
 //! deletions. Each leaves a row that marks its commit, so that one that is only partly there shows.
 
-use crate::model::Model;
 use nacre_native::block_on;
 use nacre_testing::Random;
 use nacredb::{Batch, DataType, OnDuplicate, Result, Session, Value, Vector};
@@ -42,10 +41,10 @@ pub fn marked(ids: impl Iterator<Item = i64>) -> impl Iterator<Item = i64> {
 }
 
 impl Many {
-    /// The next change of a thread.
-    pub fn next(model: &Model, random: &mut Random) -> Many {
-        let (there, large) = (model.many.range(0..).count() as i64, model.large);
-        let next = model.many.last_key_value().map_or(0, |(id, _)| (*id + 1).max(0));
+    /// The next change of a thread with these rows. `large` is the number of rows of a large one.
+    pub fn next(rows: &BTreeMap<i64, i64>, large: i64, random: &mut Random) -> Many {
+        let there = rows.range(0..).count() as i64;
+        let next = rows.last_key_value().map_or(0, |(id, _)| (*id + 1).max(0));
         if there < large / 4 || there < 2 * large && random.below(4) == 0 {
             let rows = if random.below(3) == 0 { large } else { large / 20 };
             return Many::Insert { from: next, rows };

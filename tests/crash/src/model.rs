@@ -107,7 +107,7 @@ impl Model {
         match random.below(20) {
             0..=6 => Step::Single,
             7 => Step::Bulk { rows: 20 + random.below(400) as i64 },
-            8 => Step::Many(Many::next(self, &mut random)),
+            8 => Step::Many(Many::next(&self.many, self.large, &mut random)),
             _ => {
                 let abandoned = if random.below(8) == 0 {
                     self.operations(&mut random, false)

@@ -64,6 +64,12 @@ impl Contests {
 
     /// Decides the rows, as if the table skipped none.
     pub fn finish(mut self, files: usize) -> Contested {
+        debug_assert!(
+            self.places.len() <= self.most,
+            "{} places of {} are decided",
+            self.places.len(),
+            self.most
+        );
         self.places.sort_unstable();
         debug_assert!(
             self.places.iter().all(|(_, row, key)| row.file < files && *key < self.keys),

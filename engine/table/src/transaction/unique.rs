@@ -146,6 +146,7 @@ fn claim(
 /// The error for a unique value that a row has lost since the snapshot. If the commit that took it
 /// away is not durable yet, this transaction waits for that one, like for any lock.
 fn taken_away(core: &mut Core, table: &Table, locator: &RowLocator) -> Result<Error> {
+    debug_assert!(table.changed() > core.at(), "a row has lost a value, and nothing has changed");
     let (partition, key) = match locator {
         RowLocator::Memory { partition, key } => {
             (table.partition(*partition), key::decode(key, &table.layout().key_types())?)

@@ -409,7 +409,9 @@ impl WriteSet {
 
     /// Whether rows are deleted together.
     pub fn has_claims(&self) -> bool {
-        self.claimed().next().is_some()
+        let is_any = self.claimed().next().is_some();
+        debug_assert!(!is_any || !self.is_empty(), "an empty write set deletes rows together");
+        is_any
     }
 
     /// Appends how far the counters have come of tables that rows were written to.

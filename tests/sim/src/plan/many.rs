@@ -120,69 +120,71 @@ impl Maker {
     }
 }
 
-/// Adds scripts that delete many rows. Returns the number of rows from which they are deleted
-/// together, in seeds that have them.
-pub(crate) fn erase(seed: u64, phases: &mut [Phase], maker: &mut Maker) -> Option<usize> {
-    let mut random = Random::with_purpose(seed, "many");
-    if !random.percent(40) {
-        return None;
+impl Maker {
+    /// Adds scripts that delete many rows. Returns the number of rows from which they are deleted
+    /// together, in seeds that have them.
+    pub(crate) fn erase(&mut self, seed: u64, phases: &mut [Phase]) -> Option<usize> {
+        let mut random = Random::with_purpose(seed, "many");
+        if !random.percent(40) {
+            return None;
+        }
+        for phase in phases {
+            phase.scripts.push(self.many_script());
+        }
+        Some(*random.pick(&[1, 2, 5, 20]))
     }
-    for phase in phases {
-        phase.scripts.push(maker.many_script());
-    }
-    Some(*random.pick(&[1, 2, 5, 20]))
-}
 
-/// Cancels operations in their middle.
-pub(crate) fn cancel(seed: u64, phases: &mut [Phase]) {
-    let mut random = Random::with_purpose(seed, "cancel");
-    if !random.percent(35) {
-        return;
-    }
-    let percent = *random.pick(&[5, 20, 50]);
-    for script in phases.iter_mut().flat_map(|phase| &mut phase.scripts) {
-        let ops = std::mem::take(&mut script.ops);
-        for op in ops {
-            let is_long = op.locks_rows() || op.is_load();
-            if is_long && script.role != "bank" && random.percent(percent) {
-                let within = *random.pick(&[2, 6, 20]);
-                let after = 1 + random.below(within);
-                script.ops.push(Op::Cancel { after });
+    /// Cancels operations in their middle.
+    pub(crate) fn cancel(seed: u64, phases: &mut [Phase]) {
+        let mut random = Random::with_purpose(seed, "cancel");
+        if !random.percent(35) {
+            return;
+        }
+        let percent = *random.pick(&[5, 20, 50]);
+        for script in phases.iter_mut().flat_map(|phase| &mut phase.scripts) {
+            let ops = std::mem::take(&mut script.ops);
+            for op in ops {
+                let is_long = op.locks_rows() || op.is_load();
+                if is_long && script.role != "bank" && random.percent(percent) {
+                    let within = *random.pick(&[2, 6, 20]);
+                    let after = 1 + random.below(within);
+                    script.ops.push(Op::Cancel { after });
+                }
+                script.ops.push(op);
             }
-            script.ops.push(op);
         }
     }
-}
 
-/// Aims faults at the middle of long state machines.
-pub(crate) fn aim(seed: u64, phases: &mut [Phase]) {
-    let mut random = Random::with_purpose(seed, "aimed faults");
-    if !random.percent(35) {
-        return;
-    }
-    for phase in phases {
-        for _ in 0..1 + random.below(2) {
-            let kind = match random.below(6) {
-                0 | 1 => FaultKind::Full { calls: 1 + random.below(60) },
-                2 | 3 => FaultKind::Fail,
-                4 => FaultKind::PowerCut,
-                _ => FaultKind::Kill,
-            };
-            let call = match kind {
-                FaultKind::Full { .. } => Some(*random.pick(&[Call::Create, Call::Write])),
-                _ => *random.pick(&[
-                    None,
-                    None,
-                    Some(Call::Write),
-                    Some(Call::Sync),
-                    Some(Call::Create),
-                    Some(Call::Read),
-                ]),
-            };
-            let within = Some(*random.pick(&AIMS));
-            let within_calls = *random.pick(&[1, 3, 10, 40]);
-            let nth = random.below(within_calls);
-            phase.faults.push(Fault { call, class: None, within, nth, kind });
+    /// Aims faults at the middle of long state machines.
+    pub(crate) fn aim(seed: u64, phases: &mut [Phase]) {
+        let mut random = Random::with_purpose(seed, "aimed faults");
+        if !random.percent(35) {
+            return;
+        }
+        for phase in phases {
+            for _ in 0..1 + random.below(2) {
+                let kind = match random.below(6) {
+                    0 | 1 => FaultKind::Full { calls: 1 + random.below(60) },
+                    2 | 3 => FaultKind::Fail,
+                    4 => FaultKind::PowerCut,
+                    _ => FaultKind::Kill,
+                };
+                let call = match kind {
+                    FaultKind::Full { .. } => Some(*random.pick(&[Call::Create, Call::Write])),
+                    _ => *random.pick(&[
+                        None,
+                        None,
+                        Some(Call::Write),
+                        Some(Call::Sync),
+                        Some(Call::Create),
+                        Some(Call::Read),
+                    ]),
+                };
+                let within = Some(*random.pick(&AIMS));
+                let within_calls = *random.pick(&[1, 3, 10, 40]);
+                let nth = random.below(within_calls);
+                phase.faults.push(Fault { call, class: None, within, nth, kind });
+            }
         }
     }
 }

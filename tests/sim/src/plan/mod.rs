@@ -223,7 +223,8 @@ pub fn plan(seed: u64) -> Plan {
         }
     }
     let many = Random::with_purpose(seed, "many rows");
-    if let Some(rows) = many::erase(seed, &mut phases, &mut Maker { random: many, ..extra }) {
+    let mut many = Maker { random: many, ..extra };
+    if let Some(rows) = many.erase(seed, &mut phases) {
         options.bulk_rows = rows;
     }
     let mut prepared = Random::with_purpose(seed, "prepared statements");
@@ -234,8 +235,8 @@ pub fn plan(seed: u64) -> Plan {
             .for_each(|script| script.prepares = prepared.percent(60));
     }
     fail_first_reads(seed, &mut phases);
-    many::aim(seed, &mut phases);
-    many::cancel(seed, &mut phases);
+    Maker::aim(seed, &mut phases);
+    Maker::cancel(seed, &mut phases);
     let tables = setups(seed, indexed);
     Plan {
         seed,
