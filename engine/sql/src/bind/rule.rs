@@ -88,7 +88,7 @@ impl Kind<'_> {
 }
 
 /// Parses and binds the text of a rule.
-pub(crate) fn of_text(text: &str, schema: &TableSchema, kind: Kind<'_>) -> Result<Expr> {
+fn of_text(text: &str, schema: &TableSchema, kind: Kind<'_>) -> Result<Expr> {
     let corrupt =
         || Error::corrupt(format!("table {}: `{text}` is not an expression", schema.name));
     let parsed = crate::parse(&format!("SELECT {text}")).map_err(|_| corrupt())?;
@@ -225,7 +225,7 @@ pub(crate) fn rules_reading(schema: &TableSchema, column: usize) -> Result<Optio
 }
 
 /// A text of a rule with another name of a column, or of the table where a point follows it.
-pub(crate) fn renamed(text: &str, (from, to): (&str, &str), is_table: bool) -> Result<String> {
+fn renamed(text: &str, (from, to): (&str, &str), is_table: bool) -> Result<String> {
     let mut tokens = crate::parse::tokens(text)?;
     for at in 0..tokens.len() {
         let after = tokens.get(at + 1).cloned();
@@ -240,4 +240,32 @@ pub(crate) fn renamed(text: &str, (from, to): (&str, &str), is_table: bool) -> R
         }
     }
     Ok(tokens.iter().map(ToString::to_string).collect())
+}
+
+/// Changes a name in the texts of rules: that of a column, or of the table before a point.
+/// `changed` is the schema with the new name and the old texts.
+pub(crate) fn rename_in_rules(
+    before: &TableSchema,
+    changed: &mut TableSchema,
+    (from, to): (&str, &str),
+    is_table: bool,
+) -> Result<()> {
+    let new_text = |text: &str, kind: Kind<'_>, after: &TableSchema| {
+        let new = renamed(text, (from, to), is_table)?;
+        match of_text(&new, after, kind)? == of_text(text, before, kind)? {
+            true => Ok(new),
+            false => Err(unsupported("this change of a name that is used by a CHECK or a column")),
+        }
+    };
+    let after = changed.clone();
+    for at in 0..changed.columns.len() {
+        let kind = Kind::Generated(&after.columns[at]);
+        if let ColumnRule::Generated { expression, .. } = &mut changed.columns[at].rule {
+            *expression = new_text(expression, kind, &after)?;
+        }
+    }
+    for check in &mut changed.checks {
+        check.expression = new_text(&check.expression, Kind::Check, &after)?;
+    }
+    Ok(())
 }

@@ -29,10 +29,10 @@ impl Counter {
         next
     }
 
-    /// Takes as many values and returns the first of them; the others follow it.
+    /// Takes `count` values and returns the first; the others follow it.
     ///
     /// # Errors
-    /// `limit` if there are not so many left.
+    /// `limit` if fewer are left.
     pub fn take(&self, count: usize) -> Result<i64> {
         let after = |next: i64| i64::try_from(count).ok().and_then(|count| next.checked_add(count));
         debug_assert!(count > 0, "no value of a counter is taken");

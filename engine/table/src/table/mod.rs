@@ -9,6 +9,7 @@ pub(crate) mod new_rows;
 pub(crate) mod partition;
 pub(crate) mod reservations;
 pub(crate) mod row_key;
+pub(crate) mod row_source;
 pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod segment_count;

@@ -1,36 +1,11 @@
 //! Rows to be written: fills in the values that a statement leaves to the table, and checks rows
 //! before they are written, on every path.
 
-use crate::table::counter::Counter;
-use crate::table::rules::{RowRules, TableRules};
+use crate::table::rules::RowRules;
 use crate::table::version::Table;
 use nacre_column::{Batch, Vector};
-use nacre_types::{DataType, Result, TableSchema, Value, key};
+use nacre_types::{DataType, Result, Value, key};
 use std::sync::Arc;
-
-/// What the values of new rows depend on.
-#[derive(Default)]
-pub(crate) struct RowSource {
-    pub rules: TableRules,
-    pub counter: Arc<Counter>,
-    /// The identity column.
-    identity: Option<usize>,
-    /// Whether there are generated columns.
-    generates: bool,
-}
-
-impl RowSource {
-    /// That of another version of the table, which has this schema.
-    pub fn of_version(&self, schema: &TableSchema) -> RowSource {
-        self.counter.start_at(schema.next_identity);
-        RowSource {
-            rules: TableRules::default(),
-            counter: self.counter.clone(),
-            identity: schema.identity_column(),
-            generates: schema.columns.iter().any(|column| column.is_generated()),
-        }
-    }
-}
 
 impl Table {
     /// The compiled rules; `None` if no column and no check needs any.

@@ -2,6 +2,7 @@
 
 mod index;
 mod indexes;
+mod ruled;
 mod rules;
 mod table;
 

@@ -3,9 +3,8 @@
 
 use crate::bind::binder::Binder;
 use crate::bind::names::{place, unsupported};
-use crate::bind::rule::{Kind, of_text, renamed, rules_reading};
-use crate::bind::statement::alter_table::find;
-use crate::bind::statement::create_table::counter_value;
+use crate::bind::rule::{Kind, rules_reading};
+use crate::bind::statement::declared::counter_value;
 use crate::bind::statement::index::drop_index;
 use crate::parse::position;
 use nacre_types::{ColumnRule, Error, Position, Result, TableSchema};
@@ -141,32 +140,11 @@ pub(super) fn check_unread(schema: &TableSchema, at: usize, place: Option<Positi
     }
 }
 
-/// Changes a name in the texts of rules: that of a column, or of the table before a point.
-/// `changed` is the schema with the new name and the old texts.
-pub(super) fn rename_in_rules(
-    before: &TableSchema,
-    changed: &mut TableSchema,
-    (from, to): (&str, &str),
-    is_table: bool,
-) -> Result<()> {
-    let new_text = |text: &str, kind: Kind<'_>, after: &TableSchema| {
-        let new = renamed(text, (from, to), is_table)?;
-        match of_text(&new, after, kind)? == of_text(text, before, kind)? {
-            true => Ok(new),
-            false => Err(unsupported("this change of a name that is used by a CHECK or a column")),
-        }
-    };
-    let after = changed.clone();
-    for at in 0..changed.columns.len() {
-        let kind = Kind::Generated(&after.columns[at]);
-        if let ColumnRule::Generated { expression, .. } = &mut changed.columns[at].rule {
-            *expression = new_text(expression, kind, &after)?;
-        }
-    }
-    for check in &mut changed.checks {
-        check.expression = new_text(&check.expression, Kind::Check, &after)?;
-    }
-    Ok(())
+/// Returns the position of a column, or an error if it does not exist.
+pub(super) fn find(schema: &TableSchema, name: &ast::Ident) -> Result<usize> {
+    schema.column_index(&name.value).ok_or_else(|| {
+        crate::bind::scope::no_column(schema, &name.value).at(position(name.span.start))
+    })
 }
 
 /// Refuses forms of `ADD CONSTRAINT … CHECK` that do not look at existing rows.

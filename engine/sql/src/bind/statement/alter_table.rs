@@ -5,8 +5,9 @@
 
 use crate::bind::binder::Binder;
 use crate::bind::names::{table_name, unsupported};
+use crate::bind::rule::rename_in_rules;
 use crate::bind::statement::alter_column::{
-    check_unread, check_valid, drop_constraint, rename_in_rules, set_counter,
+    check_unread, check_valid, drop_constraint, find, set_counter,
 };
 use crate::bind::statement::declared::Declared;
 use crate::bind::statement::index::{Wanted, drop_index};
@@ -162,13 +163,6 @@ impl<'a> Binder<'a> {
         }
         Ok(CatalogStatement::Truncate { tables }.into())
     }
-}
-
-/// Returns the position of a column, or an error if it does not exist.
-pub(super) fn find(schema: &TableSchema, name: &ast::Ident) -> Result<usize> {
-    schema.column_index(&name.value).ok_or_else(|| {
-        crate::bind::scope::no_column(schema, &name.value).at(position(name.span.start))
-    })
 }
 
 fn drop_column(schema: &mut TableSchema, name: &ast::Ident, if_exists: bool) -> Result<()> {

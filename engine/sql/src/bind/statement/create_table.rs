@@ -6,10 +6,9 @@ use crate::bind::environment::Env;
 use crate::bind::expression::literal;
 use crate::bind::expression::types;
 use crate::bind::names::{place, table_name, unsupported};
-use crate::bind::rule::Kind;
+use crate::bind::rule::{Kind, rename_in_rules};
 use crate::bind::scope::Scope;
-use crate::bind::statement::alter_column::rename_in_rules;
-use crate::bind::statement::declared::Declared;
+use crate::bind::statement::declared::{Declared, counter_value};
 use crate::bind::statement::index::Wanted;
 use crate::bind::statement::storage_keys as keys;
 use crate::bind::statement::table_clauses::{is_first_identity, refuse, refuse_deferral};
@@ -374,12 +373,6 @@ fn set_first_identity(options: &ast::CreateTableOptions, schema: &mut TableSchem
         }
     }
     Ok(())
-}
-
-/// Reads the value of `AUTO_INCREMENT = n`.
-pub(crate) fn counter_value(text: &str) -> Result<i64> {
-    let value = text.parse().ok().filter(|value: &i64| *value >= 0);
-    value.ok_or_else(|| Error::out_of_range(format!("AUTO_INCREMENT = {text}")))
 }
 
 fn created(create: &ast::CreateTable, schema: TableSchema) -> Statement {

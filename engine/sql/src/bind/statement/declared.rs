@@ -189,3 +189,9 @@ fn check_generated_keys(schema: &TableSchema) -> Result<()> {
         None => Ok(()),
     }
 }
+
+/// Reads the value of `AUTO_INCREMENT = n`.
+pub(crate) fn counter_value(text: &str) -> Result<i64> {
+    let value = text.parse().ok().filter(|value: &i64| *value >= 0);
+    value.ok_or_else(|| Error::out_of_range(format!("AUTO_INCREMENT = {text}")))
+}
