@@ -78,11 +78,9 @@ impl Table {
     fn counted(&self, column: &Vector) -> Result<Vector> {
         let mut values: Vec<Value> = (0..column.len()).map(|row| column.value(row)).collect();
         values.iter().for_each(|value| self.saw(value));
-        let mut next = self.row_source().counter.take(column.null_count())?;
-        for value in values.iter_mut().filter(|value| value.is_null()) {
-            *value = self.identity(next);
-            next += 1;
-        }
+        let first = self.row_source().counter.take(column.null_count())?;
+        let missing = values.iter_mut().filter(|value| value.is_null());
+        missing.zip(first..).for_each(|(value, next)| *value = self.identity(next));
         let counted = Vector::from_values(column.data_type(), &values);
         debug_assert!(counted.null_count() == 0, "a row has no value of the counter");
         Ok(counted)

@@ -108,7 +108,7 @@ fn first_of(options: &[ast::SequenceOptions]) -> Result<i64> {
             Option::IncrementBy(value, _) if value.to_string() == "1" => {}
             Option::Cycle(true) | Option::Cache(_) => {}
             Option::MinValue(None) | Option::MaxValue(None) => {}
-            other => return Err(unsupported(&format!("{} of an identity column", other).trim())),
+            other => return Err(unsupported(format!("{other} of an identity column").trim())),
         }
     }
     Ok(first)
