@@ -11,6 +11,7 @@ use crate::run;
 use crate::settings::Settings;
 use crate::statement_cache::TextStatement;
 use crate::stream::RowStream;
+use crate::text_binding;
 use crate::transaction::OpenTransaction;
 use crate::transactional;
 use nacre_sql::{Parsed, Statement};
@@ -50,7 +51,7 @@ impl Source<'_> {
         sees: Timestamp,
     ) -> Result<Arc<Binding>> {
         match self {
-            Source::Text(statement) => statement.current(parameters, engine, sees),
+            Source::Text(statement) => text_binding::current(statement, parameters, engine, sees),
             Source::Prepared(prepared) => prepared.current(parameters, engine, sees),
         }
     }
@@ -63,7 +64,7 @@ impl Source<'_> {
         sees: Timestamp,
     ) -> Result<Arc<Binding>> {
         match self {
-            Source::Text(statement) => statement.rebound(parameters, engine, sees),
+            Source::Text(statement) => text_binding::rebound(statement, parameters, engine, sees),
             Source::Prepared(prepared) => prepared.rebound(parameters, engine, sees),
         }
     }

@@ -33,6 +33,7 @@ mod statement;
 mod statement_cache;
 mod stream;
 mod timed;
+mod text_binding;
 mod transaction;
 mod transactional;
 

@@ -1,20 +1,17 @@
 //! Texts that ran before, so that a text that comes again is not parsed again, nor bound again if
 //! it is a point statement.
 //!
-//! Only bindings of point statements are kept. They depend on the catalog alone, and on the types
-//! of the parameters, which [`Binding::is_current`] compares. Any other plan also depends on
-//! estimates, which change with every load, or has rows of `information_schema` in it.
+//! What is bound is in `text_binding`.
 //!
 //! A text is kept when it comes the second time: texts with their values in them come once, and
 //! would take the place of others. The cache belongs to the database, because sessions are short: a
 //! transaction in JavaScript has its own. It holds at most [`SHARDS`] × [`TEXTS`] texts of at most
 //! [`TEXT_BYTES`].
 
-use crate::binding::Binding;
-use crate::engine::Engine;
 use nacre_sql::Parsed;
+use nacre_types::Result;
 use nacre_types::hash::hash_bytes;
-use nacre_types::{Result, Timestamp, Value};
+use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Number of independently locked parts, for sessions on several threads.
@@ -56,9 +53,12 @@ pub(crate) struct ParsedText {
 /// A statement of a text.
 pub(crate) struct TextStatement {
     parsed: Parsed,
-    /// Its last binding as a point statement.
-    point: Mutex<Option<Arc<Binding>>>,
+    kept: Mutex<Option<Kept>>,
 }
+
+/// The last binding of a statement, without its type: a binding knows the engine, which has the
+/// cache.
+pub(crate) type Kept = Arc<dyn Any + Send + Sync>;
 
 impl StatementCache {
     /// Parses a text, unless it is known.
@@ -118,7 +118,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl ParsedText {
     fn new(text: &str) -> Result<ParsedText> {
         let parsed = nacre_sql::parse(text)?.into_iter();
-        let statements = parsed.map(|parsed| TextStatement { parsed, point: Mutex::default() });
+        let statements = parsed.map(|parsed| TextStatement { parsed, kept: Mutex::default() });
         Ok(ParsedText { statements: statements.collect() })
     }
 }
@@ -129,36 +129,14 @@ impl TextStatement {
         &self.parsed
     }
 
-    /// The statement bound for these parameters against the catalog that the session sees.
-    pub fn current(
-        &self,
-        parameters: &[Value],
-        engine: &Engine,
-        sees: Timestamp,
-    ) -> Result<Arc<Binding>> {
-        let kept = locked(&self.point).clone();
-        match kept.filter(|binding| binding.is_current(parameters, engine, sees)) {
-            Some(binding) => Ok(binding),
-            None => self.rebound(parameters, engine, sees),
-        }
+    /// What was kept last.
+    pub fn kept(&self) -> Option<Kept> {
+        locked(&self.kept).clone()
     }
 
-    /// Binds the statement again.
-    pub fn rebound(
-        &self,
-        parameters: &[Value],
-        engine: &Engine,
-        sees: Timestamp,
-    ) -> Result<Arc<Binding>> {
-        let binding = Arc::new(Binding::new(&self.parsed, parameters, engine, sees)?);
-        if binding.point().is_some() {
-            self.keep(Some(binding.clone()));
-        }
-        Ok(binding)
-    }
-
-    fn keep(&self, binding: Option<Arc<Binding>>) {
-        *locked(&self.point) = binding;
+    /// Keeps a binding until the catalog changes, or nothing.
+    pub fn keep(&self, kept: Option<Kept>) {
+        *locked(&self.kept) = kept;
     }
 }
 

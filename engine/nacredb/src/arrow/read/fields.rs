@@ -1,51 +1,11 @@
 //! The columns of a stream, and those of the table that they are.
 
+use super::form::{Form, INT32, form_of, int};
 use super::values::{Body, coded};
-use arrow_ipc::{
-    DateUnit, DictionaryBatch, Endianness, Field, Int, Precision, RecordBatch, Schema, TimeUnit,
-    Type,
-};
+use arrow_ipc::{DictionaryBatch, Endianness, RecordBatch, Schema};
 use nacre_column::{Batch, Vector};
 use nacre_types::{Error, Result, TableSchema, invariant};
 use std::sync::Arc;
-
-/// How the values of a column lie in their buffers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    Null,
-    Boolean,
-    Int {
-        bytes: usize,
-        signed: bool,
-    },
-    Float32,
-    Float64,
-    Decimal128 {
-        scale: i32,
-    },
-    /// Days, or milliseconds.
-    Date {
-        ms: bool,
-    },
-    /// Length of a value, and units in a second.
-    Time {
-        bytes: usize,
-        units: i64,
-    },
-    Timestamp {
-        units: i64,
-    },
-    /// Length of an offset.
-    Text {
-        offset_bytes: usize,
-    },
-    Binary {
-        offset_bytes: usize,
-    },
-    FixedBinary {
-        bytes: usize,
-    },
-}
 
 /// A column of a stream.
 struct StreamField {
@@ -94,76 +54,6 @@ pub(super) fn fields_of(schema: Schema<'_>, table: &TableSchema) -> Result<Field
         fields.push(StreamField { column, form, coding });
     }
     Ok(Fields(fields))
-}
-
-/// The type of indices without a type.
-const INT32: Form = Form::Int { bytes: 4, signed: true };
-
-fn int(of: Int<'_>) -> Result<Form> {
-    match of.bitWidth() {
-        bits @ (8 | 16 | 32 | 64) => {
-            Ok(Form::Int { bytes: bits as usize / 8, signed: of.is_signed() })
-        }
-        bits => Err(Error::corrupt(format!("an Arrow integer of {bits} bits"))),
-    }
-}
-
-fn form_of(field: Field<'_>) -> Result<Form> {
-    let unsupported = |what: &str| Err(Error::unsupported(format!("Arrow type {what} in a table")));
-    let absent = || Error::corrupt("an Arrow field without its type");
-    Ok(match field.type_type() {
-        Type::Null => Form::Null,
-        Type::Bool => Form::Boolean,
-        Type::Int => int(field.type_as_int().ok_or_else(absent)?)?,
-        Type::FloatingPoint => {
-            match field.type_as_floating_point().ok_or_else(absent)?.precision() {
-                Precision::SINGLE => Form::Float32,
-                Precision::DOUBLE => Form::Float64,
-                _ => return unsupported("Float16"),
-            }
-        }
-        Type::Decimal => {
-            let decimal = field.type_as_decimal().ok_or_else(absent)?;
-            match decimal.bitWidth() {
-                128 => Form::Decimal128 { scale: decimal.scale() },
-                bits => return unsupported(&format!("Decimal{bits}")),
-            }
-        }
-        Type::Date => {
-            let unit = field.type_as_date().ok_or_else(absent)?.unit();
-            Form::Date { ms: unit == DateUnit::MILLISECOND }
-        }
-        Type::Time => {
-            let time = field.type_as_time().ok_or_else(absent)?;
-            let bytes = if time.bitWidth() == 64 { 8 } else { 4 };
-            Form::Time { bytes, units: units(time.unit()) }
-        }
-        Type::Timestamp => {
-            let unit = field.type_as_timestamp().ok_or_else(absent)?.unit();
-            Form::Timestamp { units: units(unit) }
-        }
-        Type::Utf8 => Form::Text { offset_bytes: 4 },
-        Type::LargeUtf8 => Form::Text { offset_bytes: 8 },
-        Type::Binary => Form::Binary { offset_bytes: 4 },
-        Type::LargeBinary => Form::Binary { offset_bytes: 8 },
-        Type::FixedSizeBinary => {
-            let bytes = field.type_as_fixed_size_binary().ok_or_else(absent)?.byteWidth();
-            let bytes = usize::try_from(bytes)
-                .map_err(|_| Error::corrupt("an Arrow type of negative length"))?;
-            Form::FixedBinary { bytes }
-        }
-        other => return unsupported(other.variant_name().unwrap_or("of a later version")),
-    })
-}
-
-/// Units in a second.
-fn units(unit: TimeUnit) -> i64 {
-    match unit {
-        TimeUnit::SECOND => 1,
-        TimeUnit::MILLISECOND => 1_000,
-        TimeUnit::NANOSECOND => 1_000_000_000,
-        _ => 1_000_000,
-    }
 }
 
 impl Fields {

@@ -7,6 +7,7 @@
 //! Source: Apache Arrow, *Columnar Format*, "Serialization and Interprocess Communication".
 
 mod fields;
+mod form;
 mod messages;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! The values of a message's body as vectors. Every length and offset is checked against the body.
 
-use super::fields::Form;
+use super::form::Form;
 use crate::arrow::import::{bytes, coded_texts, scaled, texts};
 use arrow_ipc::RecordBatch;
 use nacre_column::{Bitmap, Values, Vector, VectorBuilder};

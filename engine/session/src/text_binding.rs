@@ -1,0 +1,39 @@
+//! Binds the statements of a text, or takes what was bound before.
+//!
+//! Only bindings of point statements are kept. They depend on the catalog alone, and on the types
+//! of the parameters, which [`Binding::is_current`] compares. Any other plan also depends on
+//! estimates, which change with every load, or has rows of `information_schema` in it.
+
+use crate::binding::Binding;
+use crate::engine::Engine;
+use crate::statement_cache::TextStatement;
+use nacre_types::{Result, Timestamp, Value};
+use std::sync::Arc;
+
+/// The statement bound for these parameters against the catalog that the session sees.
+pub(crate) fn current(
+    statement: &TextStatement,
+    parameters: &[Value],
+    engine: &Engine,
+    sees: Timestamp,
+) -> Result<Arc<Binding>> {
+    let kept = statement.kept().and_then(|kept| kept.downcast::<Binding>().ok());
+    match kept.filter(|binding| binding.is_current(parameters, engine, sees)) {
+        Some(binding) => Ok(binding),
+        None => rebound(statement, parameters, engine, sees),
+    }
+}
+
+/// Binds the statement again.
+pub(crate) fn rebound(
+    statement: &TextStatement,
+    parameters: &[Value],
+    engine: &Engine,
+    sees: Timestamp,
+) -> Result<Arc<Binding>> {
+    let binding = Arc::new(Binding::new(statement.parsed(), parameters, engine, sees)?);
+    if binding.point().is_some() {
+        statement.keep(Some(binding.clone()));
+    }
+    Ok(binding)
+}
