@@ -83,6 +83,13 @@ impl Record {
 /// it: retiring or dropping it frees it once they are gone.
 pub(crate) struct Detached(NonNull<Record>);
 
+// SAFETY: it owns its record, and `needs_send` checks that a record can be sent to another thread.
+// Threads that still read the record have shared references.
+unsafe impl Send for Detached {}
+
+const fn needs_send<T: Send>() {}
+const _: () = needs_send::<Record>();
+
 impl Detached {
     pub(crate) fn new(commit: Timestamp, content: Timestamp, change: Change) -> Detached {
         debug_assert!(content <= commit, "content of {content} in a version of {commit}");
@@ -102,6 +109,14 @@ impl Detached {
         debug_assert!(MODELLED || self.commit() == 0, "a change is committed twice");
         self.commit.store(commit, Ordering::Relaxed);
         self.content.store(commit, Ordering::Relaxed);
+    }
+
+    /// Sets the timestamps of a record that was made before they were known.
+    pub(crate) fn date(&self, commit: Timestamp, content: Timestamp) {
+        debug_assert!(content <= commit, "content of {content} in a version of {commit}");
+        debug_assert!(MODELLED || self.commit() == 0, "a record is dated twice");
+        self.commit.store(commit, Ordering::Relaxed);
+        self.content.store(content, Ordering::Relaxed);
     }
 
     fn into_raw(self) -> *mut Record {

@@ -29,7 +29,7 @@ mod version;
 pub use encoded::{Key, Row};
 pub use entries::{Entries, Entry};
 pub use lock::{Blocker, LockError, Owner, Waiting};
-pub use node::Node;
+pub use node::{FlushMark, Node};
 pub use rowstore::Rowstore;
 pub use version::{Change, Version, Visible};
 

@@ -25,6 +25,16 @@ pub struct Node {
     pub(crate) bytes: Arc<AtomicUsize>,
 }
 
+/// The version of a row that was moved into a segment, before its commit. Allocating it ahead keeps
+/// that out of the commit, which marks many rows.
+pub struct FlushMark(Detached);
+
+impl Default for FlushMark {
+    fn default() -> FlushMark {
+        FlushMark(Detached::new(0, 0, Change::Flushed))
+    }
+}
+
 impl Node {
     pub(crate) fn new(key: Key, bytes: Arc<AtomicUsize>) -> Node {
         Node {
@@ -247,6 +257,11 @@ impl Node {
     /// Marks the row as moved into a segment at `commit`, if the node is unlocked and its newest
     /// version is still the one committed at `expected`. Returns whether it did.
     pub fn flush(&self, commit: Timestamp, expected: Timestamp) -> bool {
+        self.flush_with(FlushMark::default(), commit, expected)
+    }
+
+    /// Like [`Node::flush`], with a mark that was allocated before.
+    pub fn flush_with(&self, mark: FlushMark, commit: Timestamp, expected: Timestamp) -> bool {
         debug_assert!(expected < commit, "version {expected} is flushed at {commit}");
         let Some(_latch) = self.latch() else { return false };
         let content = match self.versions.get(&pin()) {
@@ -256,7 +271,10 @@ impl Node {
             }
             _ => return false,
         };
-        self.attach(commit, content, Change::Flushed);
+        let FlushMark(record) = mark;
+        record.date(commit, content);
+        self.account(&record);
+        self.push(record);
         true
     }
 

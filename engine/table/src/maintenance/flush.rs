@@ -25,7 +25,7 @@ use crate::table::partition::{Left, Partition};
 use crate::table::run::place_at_end;
 use crate::table::version::Table;
 use nacre_log::MAX_RECORD_BYTES;
-use nacre_rowstore::{Change, Key, Node, Row};
+use nacre_rowstore::{Change, FlushMark, Key, Node, Row};
 use nacre_segment::{Segment, SegmentBuilder};
 use nacre_types::plant::{self, Bug};
 use nacre_types::walked::{self, Path};
@@ -39,11 +39,11 @@ const SLICE_ROWS: usize = 32 << 10;
 const SLICE_KEY_BYTES: usize = if cfg!(test) { 1 << 20 } else { 4 << 20 };
 const _: () = assert!(SLICE_KEY_BYTES + limits::MAX_KEY_BYTES + SLICE_ROWS * 8 < MAX_RECORD_BYTES);
 /// Nodes to read, or rows to sort, per step.
-const READ_ROWS: usize = limits::BLOCK_ROWS;
+const READ_ROWS: usize = limits::BLOCK_ROWS / 2;
 /// Bytes of rows after which a step reads no more.
 const READ_BYTES: usize = 1 << 20;
 /// Nodes or index entries to free per step.
-const FREE_ROWS: usize = 2048;
+const FREE_ROWS: usize = 1024;
 
 /// A flush of one partition in progress. Only one runs at a time.
 pub(crate) struct Flush {
@@ -324,7 +324,7 @@ impl Flush {
 
     /// Marks the rows as flushed; `None` if the table was altered or truncated.
     fn append(&mut self, context: &TaskContext, file: &Arc<Segment>) -> Result<Option<Committed>> {
-        let (table, slice) = (&self.table, &self.slice);
+        let (table, slice) = (&self.table, &mut self.slice);
         let partition = table.partition(self.partition);
         let mut turn = context.commits().lock();
         let commit = turn.next();
@@ -385,6 +385,9 @@ impl Flush {
     /// Frees versions and nodes of the slice that no snapshot needs.
     fn free_some(&mut self, context: &TaskContext) {
         let Stage::Free(after) = &self.stage else { return };
+        // The last reference to a node frees it, which takes as long as unlinking it.
+        let seen = self.slice.rows.len().min(FREE_ROWS);
+        self.slice.rows.drain(..seen);
         let (partition, slice) = (self.table.partition(self.partition), &self.slice);
         debug_assert!(
             slice.committed == 0 || slice.upto.is_some_and(|upto| upto < slice.committed),
@@ -487,7 +490,8 @@ impl Slice {
             }
             self.read += 1;
             self.bytes += row.len();
-            found.push((table.layout().upgrade(row)?, FlushRow { node, commit }));
+            let mark = Some(FlushMark::default());
+            found.push((table.layout().upgrade(row)?, FlushRow { node, commit, mark }));
         }
         Ok(found)
     }
@@ -518,14 +522,15 @@ impl Slice {
 
     /// Marks the rows as flushed at a commit. Returns the row numbers of those that have changed or
     /// are locked, which stay in memory.
-    fn mark(&self, commit: Timestamp) -> RoaringBitmap {
+    fn mark(&mut self, commit: Timestamp) -> RoaringBitmap {
         debug_assert!(
             self.rows.iter().all(|row| row.commit < commit),
             "commit {commit} flushes a row of a later one"
         );
         let mut stays = RoaringBitmap::new();
-        for (row, flushed) in self.rows.iter().enumerate() {
-            if !flushed.node.flush(commit, flushed.commit) {
+        for (row, flushed) in self.rows.iter_mut().enumerate() {
+            let mark = flushed.mark.take().unwrap_or_default();
+            if !flushed.node.flush_with(mark, commit, flushed.commit) {
                 stays.insert(row as u32);
             }
         }

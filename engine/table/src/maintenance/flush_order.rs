@@ -1,7 +1,7 @@
 //! The order in which a flush writes the rows of a table with a sort key.
 
 use crate::table::version::Table;
-use nacre_rowstore::{Node, Row};
+use nacre_rowstore::{FlushMark, Node, Row};
 use nacre_types::{Result, Timestamp};
 use std::sync::Arc;
 
@@ -10,6 +10,8 @@ pub(super) struct FlushRow {
     pub node: Arc<Node>,
     /// Commit of the version being written.
     pub commit: Timestamp,
+    /// Marks it as flushed; taken by the commit.
+    pub mark: Option<FlushMark>,
 }
 
 /// A row with its position in the order of the sort key.

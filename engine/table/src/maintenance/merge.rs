@@ -43,7 +43,7 @@ use roaring::RoaringBitmap;
 use std::sync::Arc;
 
 /// Approximate number of blocks of one column to decode per step.
-const READ_BLOCKS: usize = 64;
+const READ_BLOCKS: usize = 24;
 /// Remap deletes in a step of their own from this many on; fewer are left to the commit.
 const REMAP_ROWS: u64 = 256;
 /// Most segments that one commit moves to another run.
