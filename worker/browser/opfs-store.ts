@@ -34,6 +34,8 @@ const LOCK = 'LOCK';
 const MIN_SPARE = 8;
 const SPARE_AFTER_PREPARE = 12;
 const MAX_SPARE = 24;
+/** How long more spare files are kept after a shortage, in milliseconds. */
+const SHORTAGE_MS = 5_000;
 const MAX_HANDLES = 220;
 /** Handles of files that could do without, above which those used least are closed. */
 const MAX_WARM = 128;
@@ -70,6 +72,8 @@ export class OpfsStore implements OwnedStore {
   /** Number of spare files to keep. */
   #wanted = SPARE_AFTER_PREPARE;
   #ranShort = false;
+  /** When the last shortage is over. */
+  #shortUntil = 0;
   #generation = 0;
   #nextEntry = 0;
   #nextId = 1;
@@ -316,6 +320,9 @@ export class OpfsStore implements OwnedStore {
     if (this.#ranShort) {
       this.#ranShort = false;
       this.#wanted = Math.min(2 * this.#wanted, MAX_HANDLES);
+      this.#shortUntil = performance.now() + SHORTAGE_MS;
+    } else if (performance.now() > this.#shortUntil) {
+      this.#wanted = SPARE_AFTER_PREPARE;
     }
     const least = this.#wanted > SPARE_AFTER_PREPARE ? this.#wanted : MIN_SPARE;
     const enough = spare >= least || spare >= this.#mostSpare();
