@@ -217,6 +217,8 @@ test('a name that cannot be a directory is refused', async () => {
 /** More files than there may be handles. */
 const MANY = 400;
 const MAX_HANDLES = 220;
+/** These tests open and sync hundreds of files. */
+const SLOW = { timeout: 90_000 };
 
 async function eventually(holds: () => Promise<boolean>): Promise<void> {
   for (const end = Date.now() + 10_000; !(await holds());) {
@@ -225,7 +227,7 @@ async function eventually(holds: () => Promise<boolean>): Promise<void> {
   }
 }
 
-test('there are more files than handles, and all of them are read', async () => {
+test('there are more files than handles, and all of them are read', SLOW, async () => {
   const name = freshName();
   const store = await started(name);
   await store.call('fill', 'log-', 0, 2);
@@ -252,7 +254,7 @@ test('there are more files than handles, and all of them are read', async () => 
   expect(await second.call('handles', name)).toBeLessThanOrEqual(MAX_HANDLES + 1);
 });
 
-test('a file without a handle is removed, and not found again', async () => {
+test('a file without a handle is removed, and not found again', SLOW, async () => {
   const name = freshName();
   const first = await started(name);
   await first.call('fill', 'seg-', 0, MANY);
@@ -272,45 +274,53 @@ test('a file without a handle is removed, and not found again', async () => {
   expect(await second.call('entries', name)).toBeLessThan(MANY / 2 + 40);
 });
 
-test('a file that is read often gets a handle, and a file that is not gives one up', async () => {
-  const name = freshName();
-  const first = await started(name);
-  await first.call('fill', 'seg-', 0, MANY);
-  await first.call('close');
+test(
+  'a file that is read often gets a handle, and a file that is not gives one up',
+  SLOW,
+  async () => {
+    const name = freshName();
+    const first = await started(name);
+    await first.call('fill', 'seg-', 0, MANY);
+    await first.call('close');
 
-  const store = await started(name);
-  const before = (await store.call('handles', name)) as number;
-  const read = async (from: number, to: number) => {
-    for (let round = 0; round < 20; round++) {
-      expect(await store.call('wrong', 'seg-', from, to)).toEqual([]);
-    }
-  };
-  await read(0, 30);
-  await eventually(async () => (await store.call('handles', name)) === before + 30);
-  await read(30, MANY);
-  await eventually(async () => ((await store.call('handles', name)) as number) > before + 100);
-  const most = await store.call('handles', name);
-  expect(most).toBeLessThanOrEqual(MAX_HANDLES + 1);
-  expect(await store.call('wrong', 'seg-', 0, MANY)).toEqual([]);
-});
+    const store = await started(name);
+    const before = (await store.call('handles', name)) as number;
+    const read = async (from: number, to: number) => {
+      for (let round = 0; round < 20; round++) {
+        expect(await store.call('wrong', 'seg-', from, to)).toEqual([]);
+      }
+    };
+    await read(0, 30);
+    await eventually(async () => (await store.call('handles', name)) === before + 30);
+    await read(30, MANY);
+    await eventually(async () => ((await store.call('handles', name)) as number) > before + 100);
+    const most = await store.call('handles', name);
+    expect(most).toBeLessThanOrEqual(MAX_HANDLES + 1);
+    expect(await store.call('wrong', 'seg-', 0, MANY)).toEqual([]);
+  },
+);
 
-test('a file that is not durable keeps its handle, and one without is not written', async () => {
-  const name = freshName();
-  const store = await started(name);
-  const open = await store.call('create', 'seg-open');
-  await store.call('put', open, 'unsynced');
-  await store.call('fill', 'seg-', 0, MANY);
-  await store.call('put', open, 'rewritten');
-  await store.call('sync', open);
-  expect(await store.call('get', open)).toBe('rewritten');
-  const cold = await store.call('open', 'seg-0');
-  await store.call('sync', cold);
-  await expect(store.call('put', cold, 'late')).rejects.toMatchObject({ kind: 'io' });
-  await expect(store.call('truncate', cold, 1)).rejects.toMatchObject({ kind: 'io' });
-  expect(await store.call('wrong', 'seg-', 0, 1)).toEqual([]);
-});
+test(
+  'a file that is not durable keeps its handle, and one without is not written',
+  SLOW,
+  async () => {
+    const name = freshName();
+    const store = await started(name);
+    const open = await store.call('create', 'seg-open');
+    await store.call('put', open, 'unsynced');
+    await store.call('fill', 'seg-', 0, MANY);
+    await store.call('put', open, 'rewritten');
+    await store.call('sync', open);
+    expect(await store.call('get', open)).toBe('rewritten');
+    const cold = await store.call('open', 'seg-0');
+    await store.call('sync', cold);
+    await expect(store.call('put', cold, 'late')).rejects.toMatchObject({ kind: 'io' });
+    await expect(store.call('truncate', cold, 1)).rejects.toMatchObject({ kind: 'io' });
+    expect(await store.call('wrong', 'seg-', 0, 1)).toEqual([]);
+  },
+);
 
-test('many files are created at once, after a shortage, although as many exist', async () => {
+test('many files are created at once, after a shortage, although as many exist', SLOW, async () => {
   const store = await started(freshName());
   await store.call('fill', 'seg-', 0, MANY);
   let made = 0;
