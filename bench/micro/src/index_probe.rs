@@ -78,7 +78,7 @@ impl Subject {
         let hash_ns = started.elapsed().as_nanos() as f64;
         let transaction = store.begin().expect("a transaction");
         let view = transaction.view(&table);
-        assert_eq!(view.segments.len(), segments);
+        assert_eq!(view.segments().count(), segments);
         Subject { files, store, table, transaction, view, load_ns, hash_ns }
     }
 
@@ -93,7 +93,7 @@ impl Subject {
     /// Looks up keys that are present, or absent keys next to them.
     fn looks(&self, name: &str, scattered: bool, present: bool, as_range: bool) -> Work<'_> {
         let mut random = Random::new(11);
-        let rows = (self.view.segments.len() * ROWS) as u64;
+        let rows = (self.view.segments().count() * ROWS) as u64;
         let id = self.table.schema().indexes[0].id;
         let ranges: Vec<KeyRange> = (0..PROBES)
             .map(|_| {

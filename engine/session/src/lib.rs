@@ -32,8 +32,8 @@ mod slots;
 mod statement;
 mod statement_cache;
 mod stream;
-mod timed;
 mod text_binding;
+mod timed;
 mod transaction;
 mod transactional;
 

@@ -3,6 +3,7 @@
 use crate::model::verdict::{Answer, Verdict};
 use crate::model::{State, Txn};
 use crate::op::Op;
+use nacredb::walked::{self, Path};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -62,4 +63,9 @@ pub enum Next {
     Go,
     /// Abandon the transaction, if the script says so.
     Failed,
+}
+
+/// Whether the call is one of an update of many rows, which writes files before it commits.
+pub(super) fn is_updating() -> bool {
+    walked::current() == Some(Path::ManyUpdated)
 }

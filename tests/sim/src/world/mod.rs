@@ -147,7 +147,7 @@ impl World {
         if class == Class::Folder || self.disk.ended().is_some() {
             return;
         }
-        if room::is_updating() {
+        if frame::is_updating() {
             return;
         }
         let session = frame.session;

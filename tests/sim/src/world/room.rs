@@ -1,15 +1,10 @@
 //! What other sessions may do in the middle of a call of one session.
 
 use super::World;
+use super::frame::is_updating;
 use crate::disk::Class;
 use crate::op::{Op, Weight};
 use crate::subject::is_commit;
-use nacredb::walked::{self, Path};
-
-/// Whether the call is one of an update of many rows, which writes files before it commits.
-pub(super) fn is_updating() -> bool {
-    walked::current() == Some(Path::ManyUpdated)
-}
 
 impl World {
     /// The heaviest operation another session may run while this class of file is accessed, if any.

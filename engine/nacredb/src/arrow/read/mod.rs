@@ -4,7 +4,7 @@
 //! ends the engine in WebAssembly. This one takes the flat types of tables only, and checks every
 //! length and offset. It reads vectors from the buffers of a message, without arrays in between.
 //!
-//! Source: Apache Arrow, *Columnar Format*, "Serialization and Interprocess Communication".
+//! Source: Apache Arrow, *Columnar Format*, the section on interprocess communication.
 
 mod fields;
 mod form;
