@@ -18,9 +18,18 @@ use std::fmt;
 /// When the condition is false.
 #[macro_export]
 macro_rules! invariant {
-    ($condition:expr, $($sentence:tt)+) => {
+    ($condition:expr, $sentence:literal $($values:tt)*) => {
         if !$condition {
-            $crate::invariant::broken(format_args!($($sentence)+));
+            #[cfg(not(target_family = "wasm"))]
+            $crate::invariant::broken(format_args!($sentence $($values)*));
+            // To print values takes as much code as the sentences. They are only type-checked here.
+            #[cfg(target_family = "wasm")]
+            {
+                let _ = || {
+                    let _ = format_args!($sentence $($values)*);
+                };
+                $crate::invariant::broken(format_args!("{}", $sentence));
+            }
         }
     };
 }

@@ -79,6 +79,9 @@ impl Dialect for NacreDialect {
     fn supports_update_order_by(&self) -> bool {
         true
     }
+    fn supports_create_table_like_parenthesized(&self) -> bool {
+        true
+    }
     fn supports_insert_set(&self) -> bool {
         true
     }
