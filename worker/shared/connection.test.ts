@@ -45,6 +45,7 @@ vi.mock('../../bindings/wasm/pkg/nacre.js', () => ({
   initSync: () => {},
   __wbg_reset_state: () => {},
   Database: { open: () => engine.open() },
+  Load: class {},
   Pending: engine.Pending,
   Prepared: class {},
   Rows: class {},
