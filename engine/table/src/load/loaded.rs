@@ -44,7 +44,7 @@ pub(super) struct Load<'a> {
     pub table: &'a Arc<Table>,
     pub on_duplicate: OnDuplicate,
     pub files: &'a [Loaded],
-    /// Tells of a row of a segment whether the load's own transaction deletes it.
+    /// Whether the load's own transaction deletes a row of a segment.
     pub leaving: Option<&'a Leaving<'a>>,
 }
 

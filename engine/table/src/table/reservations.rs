@@ -21,7 +21,7 @@ pub(crate) trait ReservedKeys: Send + Sync {
     fn has_value(&self, index: &Index, key: &[u8]) -> Result<bool>;
 }
 
-/// Who reserves keys of a table, and which.
+/// The keys that one transaction reserves.
 struct Reserved {
     owner: Arc<Owner>,
     keys: Arc<dyn ReservedKeys>,
@@ -35,7 +35,7 @@ pub(crate) struct Reservations {
     all: Mutex<Vec<Reserved>>,
 }
 
-/// Keys that are reserved until this is dropped. The owner is told afterwards, like after the
+/// Keys that are reserved until this is dropped. The owner then wakes its waiters, as after the
 /// release of a lock.
 pub(crate) struct Reservation {
     reservations: Arc<Reservations>,

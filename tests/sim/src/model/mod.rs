@@ -235,6 +235,22 @@ impl Model {
         self.erased.extend(many.map(|(table, _)| (table, self.index)));
     }
 
+    /// The tables of which changes that are about to be committed write at least `least` rows that are
+    /// there anew, or under other keys.
+    pub fn rewritten(&self, writes: &Writes, least: usize) -> Vec<TableId> {
+        let mut rows: BTreeMap<TableId, (usize, bool)> = BTreeMap::new();
+        for ((table, id), row) in writes {
+            let (known, is_written) = rows.entry(*table).or_default();
+            let is_there = |table: &Table| table.rows.contains_key(id);
+            *known += usize::from(self.latest.by_id(*table).is_some_and(is_there));
+            *is_written |= row.is_some();
+        }
+        let is_many = |(_, (known, is_written)): &(TableId, (usize, bool))| {
+            *is_written && *known >= least
+        };
+        rows.into_iter().filter(is_many).map(|(table, _)| table).collect()
+    }
+
     /// A table as a transaction sees it: a dropped table is gone; one altered or renamed since is
     /// unchanged; one created after the snapshot is empty and has its current name.
     pub fn seen(&self, view: &State, name: &str) -> Option<Table> {

@@ -180,7 +180,14 @@ impl World {
     /// Applies a commit to the model.
     fn apply(&mut self, session: usize, op: &Op, verdict: &Verdict) {
         let effect = effect(verdict);
+        let rewritten = match &effect {
+            Effect::Rows(writes) => self.model.rewritten(writes, self.bulk_rows),
+            _ => Vec::new(),
+        };
         self.model.commit(&effect);
+        // Rows merged with those of an update of many rows appear to stem from it.
+        let index = self.model.index;
+        self.model.loaded.extend(rewritten.into_iter().map(|table| (table, index)));
         if let Effect::Rows(writes) = &effect {
             // A load deletes the rows that it replaces by a bit each.
             self.model.erase(writes, if op.is_load() { 1 } else { self.bulk_rows });

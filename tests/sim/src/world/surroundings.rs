@@ -30,8 +30,8 @@ impl World {
         outer.any(|s| s.op.as_ref().is_some_and(is_commit) && s.committed.is_none())
     }
 
-    /// Whether a bulk load changed the table after the session's snapshot. Merges do not preserve
-    /// which rows were loaded, so all rows then conflict.
+    /// Whether a bulk load or an update of many rows changed the table after the session's snapshot.
+    /// Merges do not preserve which rows these were, so all rows then conflict.
     pub(super) fn loaded(&self, session: usize, op: &Op) -> bool {
         let known = table_of(op).and_then(|name| self.model.latest.tables.get(name));
         let snapshot = self.sessions[session].txn.as_ref().map(|txn| txn.snapshot);
