@@ -245,9 +245,8 @@ impl Model {
             *known += usize::from(self.latest.by_id(*table).is_some_and(is_there));
             *is_written |= row.is_some();
         }
-        let is_many = |(_, (known, is_written)): &(TableId, (usize, bool))| {
-            *is_written && *known >= least
-        };
+        let is_many =
+            |(_, (known, is_written)): &(TableId, (usize, bool))| *is_written && *known >= least;
         rows.into_iter().filter(is_many).map(|(table, _)| table).collect()
     }
 
