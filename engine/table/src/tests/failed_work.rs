@@ -8,7 +8,7 @@ use nacre_types::{Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A store that cannot open files of segments while it is told so.
+/// A store that fails to open files of segments while a flag is set.
 struct Refusing {
     files: MemoryStore,
     refuses: AtomicBool,
