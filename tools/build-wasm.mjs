@@ -44,6 +44,14 @@ const KEEP_FEATURES = {
   CARGO_PROFILE_WASM_QUICK_STRIP: 'debuginfo',
 };
 
+/**
+ * The standard library is compiled with the engine, for size: its sorts, searches and formatting
+ * are smaller than those of the compiled one. Cargo knows the option, but its form may still
+ * change, hence the variable; the compiler's version is fixed in rust-toolchain.toml.
+ */
+const SMALL_STD = ['-Zbuild-std=std,panic_abort', '-Zbuild-std-features=optimize_for_size'];
+const UNSTABLE_OPTIONS = { RUSTC_BOOTSTRAP: '1' };
+
 /** The loops over columns are written for the compiler to vectorise. */
 const SIMD = { CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS: '-C target-feature=+simd128' };
 
@@ -69,8 +77,9 @@ export async function buildWasm({ quick = false } = {}) {
   const started = Date.now();
   console.log(`build: the engine for WebAssembly, profile ${profile}`);
   const build = ['build', '-q', '-p', 'nacre-wasm', '--profile', profile];
-  await run('cargo', [...build, '--target', 'wasm32-unknown-unknown'], {
-    env: { ...KEEP_FEATURES, ...SIMD },
+  const small = quick ? { options: [], env: {} } : { options: SMALL_STD, env: UNSTABLE_OPTIONS };
+  await run('cargo', [...build, '--target', 'wasm32-unknown-unknown', ...small.options], {
+    env: { ...KEEP_FEATURES, ...SIMD, ...small.env },
   });
   const compiled = path.join(target, `wasm32-unknown-unknown/${profile}/nacre_wasm.wasm`);
   fs.rmSync(path.join(root, NEXT), { recursive: true, force: true });

@@ -32,6 +32,10 @@ async function rust() {
     console.log('setup: adding the wasm32-unknown-unknown target');
     await run('rustup', ['target', 'add', 'wasm32-unknown-unknown']);
   }
+  if (!fs.existsSync(path.join(sysroot, 'lib/rustlib/src/rust/library'))) {
+    console.log('setup: adding rust-src');
+    await run('rustup', ['component', 'add', 'rust-src']);
+  }
   for (const [component, command] of [
     ['rustfmt', 'fmt'],
     ['clippy', 'clippy'],

@@ -140,7 +140,7 @@ fn worth_a_dictionary(sample: &[&(Values, Option<Bitmap>)], blocks: usize) -> bo
             });
         }
     }
-    hashes.sort_unstable();
+    hashes.sort();
     hashes.dedup();
     // Values nearly unique in the sample are nearly unique in the column, unless the sample is the
     // whole column.

@@ -2,8 +2,7 @@
 //! index.
 
 use super::blocks::BlockValues;
-use nacre_column::Scalar;
-use nacre_column::Values;
+use nacre_column::{Scalar, Values};
 use nacre_types::invariant;
 use nacre_types::key::order_f64;
 use nacre_types::limits::BLOCK_ROWS;
@@ -134,7 +133,8 @@ fn sort_by(keys: &[&[BlockValues]], rows: &mut [u32]) {
         let common = common_bytes(blocks, rows, known);
         ranks.clear();
         ranks.extend(rows.iter().map(|row| rank(blocks, *row, common)));
-        ranks.sort_unstable();
+        // A rank ends in its row, so no two are equal.
+        ranks.sort();
         rows.iter_mut().zip(&ranks).for_each(|(row, rank)| *row = *rank as u32);
         let is_wide = matches!(blocks.first(), Some((Values::I128(_), _)));
         let mut start = 0;

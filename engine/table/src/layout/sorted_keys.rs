@@ -147,7 +147,7 @@ impl<'a> SortedKeys<'a> {
             return Ok(rows.iter().map(|column| column.take(&numbers)).collect());
         }
         let mut ascending: Vec<u32> = (0..count as u32).collect();
-        ascending.sort_unstable_by_key(|at| numbers[*at as usize]);
+        ascending.sort_by_key(|at| numbers[*at as usize]);
         let taken: Vec<u32> = ascending.iter().map(|at| numbers[*at as usize]).collect();
         let mut back = vec![0; count];
         (0..).zip(&ascending).for_each(|(place, at)| back[*at as usize] = place);

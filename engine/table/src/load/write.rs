@@ -12,12 +12,29 @@ use nacre_segment::{Segment, SegmentBuilder};
 use nacre_types::hash::{Map, Set};
 use nacre_types::{DataType, Error, Result, invariant, key};
 use roaring::RoaringBitmap;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// An encoded key and the position of its row.
 struct KeyAt {
+    /// The first 16 bytes, followed by zeros, as a number: it decides most comparisons, without
+    /// the memory of the key.
+    first: u128,
     bytes: Vec<u8>,
     pick: Pick,
+}
+
+impl KeyAt {
+    fn new(bytes: Vec<u8>, pick: Pick) -> KeyAt {
+        let mut first = [0; 16];
+        let shared = bytes.len().min(first.len());
+        first[..shared].copy_from_slice(&bytes[..shared]);
+        KeyAt { first: u128::from_be_bytes(first), bytes, pick }
+    }
+
+    fn compare(&self, other: &KeyAt) -> Ordering {
+        self.first.cmp(&other.first).then_with(|| self.bytes.cmp(&other.bytes))
+    }
 }
 
 /// Rows with the same primary key, and different values of other unique keys, that are written
@@ -64,7 +81,7 @@ impl Target<'_> {
         let mut keys = encode_keys(columns, &batches);
         debug_assert!(keys.len() == count, "{} keys of {count} rows", keys.len());
         keys.iter().try_for_each(|at| key::check_length(&at.bytes))?;
-        let in_order = keys.windows(2).all(|pair| pair[0].bytes < pair[1].bytes);
+        let in_order = keys.windows(2).all(|pair| pair[0].compare(&pair[1]).is_lt());
         if in_order && layout.sort_columns().is_none() {
             let mut builder = table.segment_builder();
             batches.iter().for_each(|batch| builder.push(batch));
@@ -73,12 +90,12 @@ impl Target<'_> {
         }
         if !in_order {
             // Stable: among equal keys, the earlier row comes first.
-            keys.sort_by(|a, b| a.bytes.cmp(&b.bytes));
+            keys.sort_by(KeyAt::compare);
         }
         let mut all = Vec::new();
         for mut keys in self.layers(keys, &batches)? {
             debug_assert!(
-                keys.windows(2).all(|pair| pair[0].bytes < pair[1].bytes),
+                keys.windows(2).all(|pair| pair[0].compare(&pair[1]).is_lt()),
                 "a segment of a load has a key twice"
             );
             if let Some(sort) = layout.sort_columns() {
@@ -117,18 +134,18 @@ impl Target<'_> {
     /// matter are left out: those that have all unique keys of the row that the option selects.
     fn layers(&self, keys: Vec<KeyAt>, batches: &[Batch]) -> Result<Vec<Vec<KeyAt>>> {
         debug_assert!(
-            keys.is_sorted_by(|a, b| a.bytes <= b.bytes),
+            keys.is_sorted_by(|a, b| a.compare(b).is_le()),
             "rows are divided into layers before they are sorted"
         );
         let mut layers: Vec<Vec<KeyAt>> = vec![Vec::with_capacity(keys.len())];
         let mut keys = keys.into_iter().peekable();
         while let Some(first) = keys.next() {
-            if keys.peek().is_none_or(|next| next.bytes != first.bytes) {
+            if keys.peek().is_none_or(|next| next.compare(&first).is_ne()) {
                 layers[0].push(first);
                 continue;
             }
             let mut same = vec![first];
-            while let Some(next) = keys.next_if(|next| next.bytes == same[0].bytes) {
+            while let Some(next) = keys.next_if(|next| next.compare(&same[0]).is_eq()) {
                 if self.on_duplicate == OnDuplicate::Error {
                     let layout = self.table.layout();
                     let key = key::decode(&next.bytes, &layout.key_types())?;
@@ -225,7 +242,8 @@ fn sort_by_order(sort: &[usize], keys: &mut [KeyAt], batches: &[Batch]) {
     let first = firsts(batches);
     debug_assert!(keys.len() <= orders.len(), "{} sort keys of {} rows", orders.len(), keys.len());
     // Stable: among equal sort keys, the lower key comes first.
-    keys.sort_by_key(|key| orders[place(key.pick, &first)].bytes.as_slice());
+    let order = |key: &KeyAt| &orders[place(key.pick, &first)];
+    keys.sort_by(|a, b| order(a).compare(order(b)));
 }
 
 /// The position of each batch's first row among the rows of all.
@@ -252,7 +270,7 @@ fn encode_keys(columns: &[usize], batches: &[Batch]) -> Vec<KeyAt> {
         for row in 0..batch.rows {
             let mut bytes = Vec::with_capacity(columns.len() * 9);
             rows.put(row, &mut bytes);
-            keys.push(KeyAt { bytes, pick: Pick { batch: index as u32, row: row as u32 } });
+            keys.push(KeyAt::new(bytes, Pick { batch: index as u32, row: row as u32 }));
         }
     }
     keys

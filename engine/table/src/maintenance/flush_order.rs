@@ -35,7 +35,7 @@ pub(super) fn sorted(
         Ok(SortedRow { order, row, flush })
     };
     let mut rows = found.into_iter().map(with_order).collect::<Result<Vec<_>>>()?;
-    rows.sort_unstable_by(|a, b| a.order.cmp(&b.order));
+    rows.sort_by(|a, b| a.order.cmp(&b.order));
     debug_assert!(
         rows.windows(2).all(|pair| pair[0].order < pair[1].order),
         "two rows of a flush have the same key"

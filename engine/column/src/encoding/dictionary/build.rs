@@ -99,7 +99,7 @@ fn build_as<'a, K: Hash + Ord + Copy>(
     }
     // Maps numbers in order of appearance to codes in value order.
     let mut sorted: Vec<(K, u32)> = numbers.into_iter().collect();
-    sorted.sort_unstable_by_key(|(value, _)| *value);
+    sorted.sort_by_key(|(value, _)| *value);
     let mut code_of = vec![0u32; sorted.len()];
     for (code, (_, number)) in sorted.iter().enumerate() {
         code_of[*number as usize] = code as u32;
