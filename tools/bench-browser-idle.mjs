@@ -9,6 +9,9 @@
  * same reads with `query()`, are measured in turns.
  */
 
+import * as fs from 'node:fs';
+import * as os from 'node:os';
+import * as path from 'node:path';
 import { buildPackage } from './build.mjs';
 import { launchOptions } from './chromium.mjs';
 import { Failure } from './lib.mjs';
@@ -121,11 +124,14 @@ export async function bench(args) {
   const rows = Math.round(Number(value ?? 1_000_000) / 500) * 500;
   await setup({ browser: true });
   await buildPackage();
+  // Without a profile, Chromium keeps the files of a page in memory, in buffers that it copies
+  // whenever they have to grow.
+  const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-browser-idle-'));
   let server, browser;
   try {
     server = await servePage(PAGE);
     const { chromium } = await import('playwright-core');
-    browser = await chromium.launch(launchOptions());
+    browser = await chromium.launchPersistentContext(profile, launchOptions());
     const page = await browser.newPage();
     page.on('pageerror', (error) => console.error(`page: ${error.message}`));
     await page.goto(`http://localhost:${server.address().port}/`);
@@ -135,6 +141,7 @@ export async function bench(args) {
   } finally {
     await browser?.close();
     server?.close();
+    fs.rmSync(profile, { recursive: true, force: true });
   }
 }
 

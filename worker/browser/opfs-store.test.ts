@@ -78,6 +78,21 @@ test('a removed file leaves no bytes to the next one', async () => {
   }
 });
 
+test('a large file is removed for good, and a small one is used again', async () => {
+  const name = freshName();
+  const store = await started(name);
+  const entries = await store.call('entries', name);
+  await store.call('create', 'small');
+  await store.call('remove', 'small');
+  expect(await store.call('entries', name)).toBe(entries);
+  const large = await store.call('create', 'large');
+  await store.call('truncate', large, 9 * 2 ** 20);
+  await store.call('remove', 'large');
+  await expect(store.call('len', large)).rejects.toMatchObject({ kind: 'not_found' });
+  await expect.poll(() => store.call('entries', name)).toBe((entries as number) - 1);
+  expect(await store.call('list')).toEqual([]);
+});
+
 test('reading past the end is corrupt, and truncating shortens and extends', async () => {
   const store = await started(freshName());
   const file = await store.call('create', 'a');

@@ -41,6 +41,8 @@ const MAX_HANDLES = 220;
 const MAX_WARM = 128;
 /** Reads of a file without a handle after which it gets one. */
 const READS_UNTIL_WARM = 16;
+/** Size from which a removed file is not emptied and used again: emptying takes time by size. */
+const LARGE_BYTES = 8 * 2 ** 20;
 /** Spare files reserved for the names that `ALWAYS_SERVED` matches. */
 const RESERVED = 2;
 const ALWAYS_SERVED = /^(log|snap)-/;
@@ -179,7 +181,8 @@ export class OpfsStore implements OwnedStore {
       if (header === null || header.name === null) {
         this.#empty(place);
       } else {
-        this.#free(place);
+        this.#unname(place);
+        this.#empty(place);
       }
     }
     const written = [...this.#byName.values()].filter((file) => !file.isWrittenOnce);
@@ -234,12 +237,18 @@ export class OpfsStore implements OwnedStore {
       return;
     }
     try {
-      this.#free(place);
+      this.#unname(place);
+      if (place.getSize() < LARGE_BYTES) {
+        this.#empty(place);
+        this.#spare.push({ entry, handle: place });
+        return;
+      }
     } catch (error) {
       this.#unusable.push({ entry, handle: place });
       throw error;
     }
-    this.#spare.push({ entry, handle: place });
+    place.close();
+    this.#discard(entry);
   }
 
   release(_file: number): void {
@@ -543,13 +552,12 @@ export class OpfsStore implements OwnedStore {
   }
 
   /**
-   * Removes the name, durably, and then the data. In the other order a crash could leave a name
-   * without data.
+   * Removes the name, durably. The data goes after it: in the other order a crash could leave a
+   * name without data.
    */
-  #free(handle: SyncAccessHandle): void {
+  #unname(handle: SyncAccessHandle): void {
     this.#writeHeader(handle, null);
     handle.flush();
-    this.#empty(handle);
   }
 
   #empty(handle: SyncAccessHandle): void {
