@@ -1,6 +1,6 @@
 /**
- * Builds the npm package into `bindings/js/dist`: three scripts (page, worker, Node), the engine,
- * and types. Does nothing when no input changed.
+ * Builds the npm package into `bindings/js/dist`: three scripts (page, worker, Node), the engine in
+ * two files, and types. Does nothing when no input changed.
  */
 
 import * as fs from 'node:fs';
@@ -31,6 +31,7 @@ const OUTPUTS = [
   'node.js',
   'worker.js',
   'nacre_bg.wasm',
+  'nacre_more.wasm',
   'types/bindings/js/src/index.d.ts',
 ];
 const ENTRIES = {
@@ -57,7 +58,15 @@ async function build() {
     (file) => `bindings/wasm/pkg/${file}`,
   );
   const inputs = [
-    ...filesBelow('bindings/js', 'worker', 'tsconfig.json', 'tools/build.mjs'),
+    ...filesBelow(
+      'bindings/js',
+      'bindings/wasm/more.js',
+      'worker',
+      'tools/divide',
+      'tsconfig.json',
+      'tools/build.mjs',
+      'tools/first-load.mjs',
+    ),
     ...pkg,
   ];
   const hash = fingerprint(inputs);
@@ -74,10 +83,6 @@ async function build() {
   const dist = path.join(root, NEXT);
   fs.rmSync(dist, { recursive: true, force: true });
   fs.mkdirSync(dist, { recursive: true });
-  fs.copyFileSync(
-    path.join(root, 'bindings/wasm/pkg/nacre_bg.wasm'),
-    path.join(dist, 'nacre_bg.wasm'),
-  );
   // The engine's glue has no dependency but itself: its types are a file to copy.
   const glueTypes = path.join(dist, 'types/bindings/wasm/pkg');
   fs.mkdirSync(glueTypes, { recursive: true });
@@ -92,10 +97,23 @@ async function build() {
     path.join(dist, 'types'),
   ]);
   await bundle(dist);
+  await divide(dist);
   fs.copyFileSync(path.join(root, 'LICENSE'), path.join(root, 'bindings/js/LICENSE'));
   replace(DIST, NEXT);
   writeStamp(STAMP, hash);
   console.log(`build: the npm package took ${seconds(Date.now() - started)}`);
+}
+
+/** Divides the engine into what runs when a page does what most pages do, and the rest. */
+async function divide(dist) {
+  const whole = path.join(root, 'bindings/wasm/pkg/nacre_bg.wasm');
+  const first = path.join(dist, 'nacre_bg.wasm');
+  const needed = path.join(dist, 'needed.txt');
+  const tool = ['run', '-q', '-p', 'nacre-divide', '--profile', 'tool', '--'];
+  await run('cargo', [...tool, 'instrument', whole, first]);
+  await run(process.execPath, ['tools/first-load.mjs', dist, needed]);
+  await run('cargo', [...tool, 'divide', whole, needed, first, path.join(dist, 'nacre_more.wasm')]);
+  fs.rmSync(needed);
 }
 
 /** One script an entry, so that a page without a bundler loads two files and not twenty. */

@@ -12,13 +12,40 @@ import { serve, type ServerPort } from '../shared/server.js';
 import type { OpenRequest } from '../shared/wire.js';
 import { OpfsStore } from './opfs-store.js';
 
-async function open({ url, options, wasmUrl, wasmModule }: OpenRequest): Promise<Connection> {
+async function open(request: OpenRequest): Promise<Connection> {
+  const { url, options, wasmUrl, wasmModule } = request;
+  const rest = () => request.moreWasmModule ?? fetchNow(moreUrl(request));
   const loaded = wasmModule
-    ? loadFromModule(wasmModule)
-    : loadFromUrl(wasmUrl ?? new URL('./nacre_bg.wasm', import.meta.url).href);
+    ? loadFromModule(wasmModule, rest)
+    : loadFromUrl(wasmUrl ?? new URL('./nacre_bg.wasm', import.meta.url).href, rest);
   // Opening the store and loading the engine each take a while, and are independent.
   const [store] = await Promise.all([openStore(url), loaded]);
   return Connection.open(store, options);
+}
+
+function moreUrl({ moreWasmUrl, wasmUrl }: OpenRequest): string {
+  if (moreWasmUrl !== undefined) {
+    return moreWasmUrl;
+  }
+  return wasmUrl === undefined
+    ? new URL('./nacre_more.wasm', import.meta.url).href
+    : new URL('nacre_more.wasm', wasmUrl).href;
+}
+
+/** Fetches a file while the engine waits. */
+function fetchNow(url: string): ArrayBuffer {
+  const request = new XMLHttpRequest();
+  request.open('GET', url, false);
+  request.responseType = 'arraybuffer';
+  try {
+    request.send();
+  } catch (error) {
+    throw nacreError('io', `cannot fetch ${url}: ${String(error)}`, error);
+  }
+  if (request.status !== 200) {
+    throw nacreError('io', `cannot fetch ${url}: HTTP status ${request.status}`);
+  }
+  return request.response as ArrayBuffer;
 }
 
 async function openStore(url: string): Promise<OwnedStore | null> {

@@ -42,7 +42,8 @@ const engine = vi.hoisted(() => {
 
 vi.mock('../../bindings/wasm/pkg/nacre.js', () => ({
   default: () => Promise.resolve(),
-  initSync: () => {},
+  initSync: () => ({}),
+  loadAll: () => {},
   __wbg_reset_state: () => {},
   Database: { open: () => engine.open() },
   Load: class {},
@@ -78,7 +79,8 @@ async function opened(options = {}) {
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   // A fresh instance, in case the previous test ended in a trap.
-  loadSync(() => new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]));
+  const empty = () => new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]);
+  loadSync(empty, empty);
   engine.calls.length = 0;
 });
 

@@ -2,11 +2,16 @@
  * Starts the engine's WebAssembly module, polls its calls that wait, and converts what it throws to
  * NacreErrors. There is one module instance per thread, whose memory all connections of the thread
  * share.
+ *
+ * The engine is divided: a second module has the functions that most pages never call. The first
+ * one asks for it when it is needed, in the middle of a call, so it is loaded synchronously.
  */
 
+import { setLoadMore } from '../../bindings/wasm/more.js';
 import init, {
   __wbg_reset_state as resetInstance,
   initSync,
+  loadAll,
   Pending,
 } from '../../bindings/wasm/pkg/nacre.js';
 import { NacreError, nacreError, toErrorData } from './errors.js';
@@ -36,30 +41,69 @@ const waiting = new Set<(error: NacreError) => void>();
 /** Releases what each connection of the instance holds outside it. */
 const releases = new Set<() => void>();
 
-/** Loads the module from a URL; returns at once if it is loaded already. */
-export function loadFromUrl(url: string): Promise<void> {
-  return load(() => init({ module_or_path: compile(url) }));
+/** Reads a module, or its bytes, synchronously. */
+export type ReadModule = () => BufferSource | WebAssembly.Module;
+
+/** Reads the second module; null until the first one is loaded. */
+let readMore: ReadModule | null = null;
+/** The second module, once it was needed. */
+let more: WebAssembly.Module | null = null;
+
+/** What the first module exports for the second one, if the engine is divided. */
+interface Divided {
+  readonly isWhole?: WebAssembly.Global<'i32'>;
 }
 
-/** Uses a module that the caller compiled. */
-export function loadFromModule(module: WebAssembly.Module): Promise<void> {
-  return load(() => init({ module_or_path: module }));
+setLoadMore(() => {
+  // The glue answers the exports of the current instance, without a look at the module.
+  const exports = initSync({ module: new Uint8Array() }) as Divided;
+  const { isWhole } = exports;
+  if (isWhole === undefined || isWhole.value === 1) {
+    return;
+  }
+  try {
+    more ??= moduleOf(readMore!());
+    new WebAssembly.Instance(more, { a: exports as WebAssembly.ModuleImports });
+    isWhole.value = 1;
+  } catch (error) {
+    // The call that needs it cannot go on, nor be undone.
+    throw new WebAssembly.RuntimeError(`the rest of the engine did not load: ${reasonOf(error)}`);
+  }
+});
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function moduleOf(source: BufferSource | WebAssembly.Module): WebAssembly.Module {
+  return source instanceof WebAssembly.Module ? source : new WebAssembly.Module(source);
+}
+
+/** Loads the first module from a URL; returns at once if it is loaded already. */
+export function loadFromUrl(url: string, rest: ReadModule): Promise<void> {
+  return load(() => init({ module_or_path: compile(url) }), rest);
+}
+
+/** Uses a first module that the caller compiled. */
+export function loadFromModule(module: WebAssembly.Module, rest: ReadModule): Promise<void> {
+  return load(() => init({ module_or_path: module }), rest);
 }
 
 /**
- * Loads the module synchronously from what `read` answers, unless it is loaded already; for
- * runtimes that read files synchronously. Not to be mixed with the asynchronous functions, which
- * would replace the instance when they finish.
+ * Loads both modules synchronously, unless they are loaded already; for runtimes that read files
+ * synchronously. Not to be mixed with the asynchronous functions, which would replace the instance
+ * when they finish.
  */
-export function loadSync(read: () => BufferSource | WebAssembly.Module): void {
+export function loadSync(read: ReadModule, rest: ReadModule): void {
   if (ready) {
     revive();
   } else {
+    readMore = rest;
     const source = read();
     try {
-      initSync({
-        module: source instanceof WebAssembly.Module ? source : new WebAssembly.Module(source),
-      });
+      initSync({ module: moduleOf(source) });
+      // Later its file may be another one, or gone.
+      loadAll();
     } catch (error) {
       throw notStarted(error);
     }
@@ -79,11 +123,12 @@ function revive(): void {
   }
 }
 
-function load(start: () => Promise<unknown>): Promise<void> {
+function load(start: () => Promise<unknown>, rest: ReadModule): Promise<void> {
   if (ready) {
     revive();
     return Promise.resolve();
   }
+  readMore ??= rest;
   loading ??= start().then(
     () => {
       ready = true;

@@ -27,6 +27,10 @@ export interface OpenRequest {
   wasmUrl?: string | undefined;
   /** A compiled module, which takes precedence over `wasmUrl`. */
   wasmModule?: WebAssembly.Module | undefined;
+  /** Address of the second WebAssembly file; by default it is beside the first one. */
+  moreWasmUrl?: string | undefined;
+  /** The second module, compiled, which takes precedence over `moreWasmUrl`. */
+  moreWasmModule?: WebAssembly.Module | undefined;
 }
 
 /**

@@ -30,8 +30,10 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
   const request = {
     url,
     options: engineOptions(options),
-    wasmUrl: options.wasmUrl === undefined ? undefined : absolute(options.wasmUrl),
+    wasmUrl: absolute('wasmUrl', options.wasmUrl),
     wasmModule: options.wasmModule,
+    moreWasmUrl: absolute('moreWasmUrl', options.moreWasmUrl),
+    moreWasmModule: options.moreWasmModule,
   };
   const transport = workerTransport(makeWorker(options.workerUrl));
   try {
@@ -63,13 +65,16 @@ function makeWorker(url: string | URL | undefined): Worker {
   }
 }
 
-function absolute(url: string | URL): string {
+function absolute(option: string, url: string | URL | undefined): string | undefined {
+  if (url === undefined) {
+    return undefined;
+  }
   try {
     return new URL(
       url,
       globalThis.document?.baseURI ?? globalThis.location?.href ?? import.meta.url,
     ).href;
   } catch (error) {
-    throw nacreError('type', `wasmUrl is not a valid URL: ${String(url)}`, error);
+    throw nacreError('type', `${option} is not a valid URL: ${String(url)}`, error);
   }
 }

@@ -1,6 +1,7 @@
 /** The package in Node: the engine runs in the caller's thread, on a folder or in memory. */
 
 import * as fs from 'node:fs';
+import * as path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { FolderStore } from '../../../worker/node/folder-store.js';
 import { Connection } from '../../../worker/shared/connection.js';
@@ -33,7 +34,10 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
   try {
     // Only once the folder is ours, and without a pause before the connection: another one may
     // start or end the engine.
-    loadSync(() => options.wasmModule ?? readEngine(options.wasmUrl));
+    loadSync(
+      () => options.wasmModule ?? readEngine(options.wasmUrl ?? FIRST),
+      () => options.moreWasmModule ?? readEngine(moreUrl(options)),
+    );
   } catch (error) {
     store?.close();
     throw error;
@@ -42,9 +46,20 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
   return new Database({ transport: new LocalTransport(connection), types });
 }
 
-function readEngine(
-  url: string | URL = new URL('./nacre_bg.wasm', import.meta.url),
-): Uint8Array<ArrayBuffer> {
+/** The engine's two files. */
+const FIRST = new URL('./nacre_bg.wasm', import.meta.url);
+const MORE = new URL('./nacre_more.wasm', import.meta.url);
+
+function moreUrl({ wasmUrl, moreWasmUrl }: ConnectOptions): string | URL {
+  if (moreWasmUrl !== undefined || wasmUrl === undefined) {
+    return moreWasmUrl ?? MORE;
+  }
+  return isFileUrl(wasmUrl)
+    ? new URL('nacre_more.wasm', wasmUrl)
+    : path.join(path.dirname(String(wasmUrl)), 'nacre_more.wasm');
+}
+
+function readEngine(url: string | URL): Uint8Array<ArrayBuffer> {
   try {
     return fs.readFileSync(isFileUrl(url) ? fileURLToPath(url) : url);
   } catch (error) {

@@ -54,6 +54,13 @@ export interface ConnectOptions {
   wasmUrl?: string | URL;
   /** The engine's WebAssembly module, if already compiled. Takes precedence over `wasmUrl`. */
   wasmModule?: WebAssembly.Module;
+  /**
+   * URL of the engine's second WebAssembly file, which has what most pages never need, and is
+   * fetched when it is needed. By default it is `nacre_more.wasm` beside the first one.
+   */
+  moreWasmUrl?: string | URL;
+  /** The second WebAssembly module, if already compiled. Takes precedence over `moreWasmUrl`. */
+  moreWasmModule?: WebAssembly.Module;
   /** URL of the worker's script, in browsers. By default it is beside the package's scripts. */
   workerUrl?: string | URL;
 }

@@ -25,6 +25,39 @@ test('the caller can compile the engine', async () => {
   await expectKind(second.query('select * from t'), 'not_found');
 });
 
+const WINDOW = 'select a, sum(a) over (order by a) as total from (values (1), (2)) as t(a)';
+const TOTALS = [
+  { a: 1, total: '1' },
+  { a: 2, total: '3' },
+];
+
+test('what most pages do needs the first file only', async () => {
+  const db = await connected('memory://', { moreWasmUrl: 'http://localhost:1/no.wasm' });
+  await db.exec('create table t (id bigint primary key, name text)');
+  await db.query('insert into t values (?, ?), (2, ?)', [1, 'shell', 'pearl']);
+  await db.query('update t set name = ? where id = ?', ['nacre', 1]);
+  expect((await db.query('select name from t where id = 1')).rows).toEqual([{ name: 'nacre' }]);
+  expect((await db.query('select count(*) as n from t')).rows).toEqual([{ n: 2n }]);
+  const failed = db.query(WINDOW);
+  await expectKind(failed, 'closed');
+  await expect(failed).rejects.toThrow('cannot fetch http://localhost:1/no.wasm');
+  await expectKind(db.query('select 1'), 'closed');
+});
+
+test('the second file is fetched when it is needed, wherever it is', async () => {
+  const response = await fetch(new URL('nacre_more.wasm', dist));
+  const moreWasmModule = await WebAssembly.compile(await response.arrayBuffer());
+  for (const options of [
+    {},
+    { wasmUrl: new URL('nacre_bg.wasm', dist) },
+    { moreWasmUrl: new URL('nacre_more.wasm', dist) },
+    { moreWasmUrl: 'http://localhost:1/no.wasm', moreWasmModule },
+  ]) {
+    const db = await connected('memory://', options);
+    expect((await db.query(WINDOW)).rows).toEqual(TOTALS);
+  }
+});
+
 test('missing files are errors', async () => {
   await expectKind(connect('memory://', { wasmUrl: 'http://localhost:1/no.wasm' }), 'io');
   await expectKind(connect('memory://', { workerUrl: new URL('no-worker.js', dist) }), 'io');
@@ -33,6 +66,7 @@ test('missing files are errors', async () => {
 
 test('invalid URLs and options are refused before anything is opened', async () => {
   await expectKind(connect('memory://', { wasmUrl: 'http://' }), 'type');
+  await expectKind(connect('memory://', { moreWasmUrl: 'http://' }), 'type');
   await expectKind(
     connect('memory://', { workerUrl: 'https://elsewhere.example/worker.js' }),
     'io',

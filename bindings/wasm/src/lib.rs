@@ -32,6 +32,20 @@ extern "C" {
     fn console_error(text: &str);
 }
 
+#[wasm_bindgen(raw_module = "../more.js")]
+extern "C" {
+    /// Loads the functions that are not in the module itself. What is shipped is divided when it
+    /// is built (`tools/divide`), and then calls this by itself before the first of them.
+    #[wasm_bindgen(js_name = loadMore)]
+    fn load_more();
+}
+
+/// Makes the whole engine available now, instead of when it is needed.
+#[wasm_bindgen(js_name = loadAll)]
+pub fn load_all() {
+    load_more();
+}
+
 /// Runs when the module is instantiated. A panic traps; this hook prints its location.
 #[wasm_bindgen(start)]
 fn start() {
