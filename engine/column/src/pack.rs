@@ -172,6 +172,18 @@ pub(crate) fn pick<W: Word, const LANES: usize>(bytes: &[u8], width: u32, row: u
     value & (W::ONES >> (W::BITS - width))
 }
 
+/// The bytes that [`pick`] reads for rows `from` to `to`, both included.
+pub(crate) fn picked<W: Word, const LANES: usize>(
+    width: u32,
+    from: usize,
+    to: usize,
+) -> std::ops::Range<usize> {
+    debug_assert!(from <= to && width <= W::BITS, "rows {from} to {to} of {width} bits");
+    let (bits, width) = (W::BITS as usize, width as usize);
+    let (first, end) = (from / LANES * width / bits, ((to / LANES + 1) * width).div_ceil(bits));
+    first * LANES * bits / 8..end * LANES * bits / 8
+}
+
 /// Stores one value below `2^width` at a position whose bits are zero. The buffer must be long
 /// enough.
 pub(crate) fn put<const LANES: usize>(bytes: &mut [u8], width: u32, row: usize, value: u32) {

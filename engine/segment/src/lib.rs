@@ -7,6 +7,7 @@ mod column;
 mod filter;
 mod footer;
 mod identity;
+mod outline;
 mod read;
 mod sync;
 mod write;

@@ -58,6 +58,44 @@ impl<'a> Block<'a> {
         self.opened.as_ref().map(Opened::body)
     }
 
+    /// Passes the slices of a block that [`Block::open`] reads, and those that all rows share; in
+    /// order, none of them overlapping. The dictionary of a dictionary-coded block may be missing.
+    /// Returns whether its rows are read by parts at all, see [`Block::parts`].
+    pub fn head(
+        bytes: &'a [u8],
+        data_type: DataType,
+        encoding: Encoding,
+        rows: usize,
+        see: &mut dyn FnMut(&'a [u8]),
+    ) -> Result<bool> {
+        let flags = header::read(bytes, encoding as u8, rows)?;
+        let at = match flags {
+            0 => HEADER_BYTES,
+            HAS_VALIDITY => HEADER_BYTES + rows.div_ceil(64) * 8,
+            _ => return Ok(false),
+        };
+        let physical = data_type.physical();
+        let body = bytes.get(at..).ok_or_else(|| corrupt("validity ends early"))?;
+        see(slice(bytes, 0, HEADER_BYTES, "block header ends early")?);
+        let source = Source { bytes: body, data_type, physical, rows, dictionary: None };
+        Opened::head(encoding, source, see)
+    }
+
+    /// Passes the slices that [`Block::get`] reads for a row, besides the head and the dictionary.
+    ///
+    /// The block may have been opened from bytes of which only the head and some of these slices
+    /// were read and the rest is zero. The place of a slice may depend on one that is passed before
+    /// it, so callers read what is passed and call again, until nothing is new.
+    pub fn parts(&self, row: usize, see: &mut dyn FnMut(&'a [u8])) {
+        debug_assert!(row < self.rows, "parts of row {row} of a block of {}", self.rows);
+        if let Some(bits) = self.validity {
+            see(bits.get(row / 8..=row / 8).unwrap_or_default());
+        }
+        if let Some(body) = self.body() {
+            body.parts(row, see);
+        }
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows

@@ -17,7 +17,7 @@ pub use scheme::{Dictionary, Input};
 pub use values::{decode_values, encode_values};
 
 use nacre_types::Result;
-use scheme::{Body, Offer, Scheme, Source};
+use scheme::{Body, Offer, Scheme, See, Source};
 
 /// Properties of an encoding in the list, besides its number.
 pub(crate) struct Entry {
@@ -69,6 +69,17 @@ macro_rules! encodings {
             pub(crate) fn open(encoding: Encoding, source: Source<'a>) -> Result<Opened<'a>> {
                 match encoding {
                     $(Encoding::$variant => Scheme::open(source).map(Opened::$variant),)*
+                }
+            }
+
+            /// Passes the head of a body, see [`Scheme::head`].
+            pub(crate) fn head(
+                encoding: Encoding,
+                source: Source<'a>,
+                see: See<'_, 'a>,
+            ) -> Result<bool> {
+                match encoding {
+                    $(Encoding::$variant => <$module::$body<'a> as Scheme<'a>>::head(source, see),)*
                 }
             }
 

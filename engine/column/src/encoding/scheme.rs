@@ -107,6 +107,9 @@ pub(crate) enum Offer {
     Last,
 }
 
+/// Receives slices of a block.
+pub(crate) type See<'s, 'a> = &'s mut dyn FnMut(&'a [u8]);
+
 /// An encoding. `Self` is the type of its opened bodies.
 pub(crate) trait Scheme<'a>: Body<'a> + Sized {
     /// Name in reports.
@@ -133,12 +136,23 @@ pub(crate) trait Scheme<'a>: Body<'a> + Sized {
 
     /// Reads the head of a body and nothing more: a point read opens a block for every value.
     fn open(source: Source<'a>) -> Result<Self>;
+
+    /// Passes the slices of a body that [`Scheme::open`] and [`Body::parts`] read for any row. The
+    /// dictionary may be missing. Returns whether rows are read by parts at all.
+    fn head(_source: Source<'a>, _see: See<'_, 'a>) -> Result<bool> {
+        Ok(false)
+    }
 }
 
 /// An opened body. Callers pass rows below the block's row count and ranges within it.
 pub(crate) trait Body<'a> {
     /// Decodes one row and nothing else.
     fn get(&self, row: usize) -> Result<Scalar<'a>>;
+
+    /// Passes the slices that [`Body::get`] reads for a row besides the head, as far as their place
+    /// is known. Bytes that were not read yet are zero, so the place of a slice may depend on one
+    /// that is passed first: callers read what is passed and call again, until nothing is new.
+    fn parts(&self, _row: usize, _see: See<'_, 'a>) {}
 
     /// Reads a byte that [`Body::get`] will need for a row, which brings it into the processor's
     /// cache. The byte itself is meaningless.

@@ -8,6 +8,17 @@ use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Value, invariant};
 use std::sync::OnceLock;
 
+/// Location of a column's outline.
+#[derive(Clone, Copy, Debug)]
+pub struct OutlineEntry {
+    /// Offset in the file.
+    pub offset: u64,
+    /// Length in bytes.
+    pub length: u32,
+    /// Its checksum.
+    pub checksum: u64,
+}
+
 /// Location of a column's dictionary.
 #[derive(Clone, Copy, Debug)]
 pub struct DictionaryEntry {
@@ -43,6 +54,8 @@ pub struct ColumnEntry {
     pub groups: OnceLock<Vec<GroupZone>>,
     /// The dictionary, if any block is dictionary-coded.
     pub dictionary: Option<DictionaryEntry>,
+    /// The outline, if rows of any block are read by parts.
+    pub outline: Option<OutlineEntry>,
 }
 
 impl ColumnEntry {
@@ -69,6 +82,7 @@ impl ColumnEntry {
             bounds: Bounds::new(spec.data_type.physical()),
             groups: OnceLock::new(),
             dictionary: None,
+            outline: None,
         }
     }
 
@@ -105,6 +119,7 @@ impl ColumnEntry {
         meta.null_count = self.nulls.iter().map(|n| *n as u64).sum();
         meta.bytes = self.lengths.iter().map(|n| *n as u64).sum();
         meta.bytes += self.dictionary.map_or(0, |d| d.length as u64);
+        meta.bytes += self.outline.map_or(0, |o| o.length as u64);
         meta.exact = self.bounds.exact.get(blocks);
         if meta.null_count < rows as u64 {
             (meta.min, meta.max) = self.bounds.values(meta.data_type, blocks);

@@ -3,7 +3,7 @@
 //! The reader validates everything against the file's length and the row count, so that the rest of
 //! the crate may trust offsets, counts and encodings.
 
-use super::entry::{ColumnEntry, DictionaryEntry, block_count, block_rows};
+use super::entry::{ColumnEntry, DictionaryEntry, OutlineEntry, block_count, block_rows};
 use crate::column::ColumnSpec;
 use crate::identity::{Identity, OrderBounds};
 use nacre_column::Bitmap;
@@ -13,9 +13,11 @@ use nacre_types::limits::{MAX_SEGMENT_COLUMNS, MAX_SEGMENT_ROWS};
 use nacre_types::{Error, Result, TableId, invariant, type_code};
 
 /// First and last eight bytes of a segment file: a name, then the format version.
-pub const MAGIC: [u8; 8] = *b"NACRSEG\x02";
+pub const MAGIC: [u8; 8] = *b"NACRSEG\x03";
 /// The version before files had an identity and order bounds. Still read.
 const WITHOUT_HEAD: u8 = 1;
+/// The first version whose columns may have outlines.
+const WITH_OUTLINES: u8 = 3;
 /// Footer offset, length, checksum, magic.
 pub const TRAILER_BYTES: usize = 32;
 /// Blocks start at multiples of this.
@@ -23,6 +25,7 @@ pub const ALIGNMENT: usize = 8;
 
 const NULLABLE: u8 = 1;
 const DICTIONARY: u8 = 2;
+const OUTLINE: u8 = 4;
 
 /// Flags of the head.
 const IDENTITY: u8 = 1;
@@ -82,13 +85,19 @@ pub fn encode(rows: usize, head: &FooterHead, columns: &[ColumnEntry]) -> Vec<u8
         out.put_bytes(&[]);
         type_code::put(&mut out, column.meta.data_type);
         let nullable = if column.meta.nullable { NULLABLE } else { 0 };
-        out.put_u8(nullable | if column.dictionary.is_some() { DICTIONARY } else { 0 });
+        let dictionary = if column.dictionary.is_some() { DICTIONARY } else { 0 };
+        out.put_u8(nullable | dictionary | if column.outline.is_some() { OUTLINE } else { 0 });
         out.put_varint(column.meta.raw_bytes);
         if let Some(dictionary) = column.dictionary {
             out.put_u64(dictionary.offset);
             out.put_u32(dictionary.length);
             out.put_u64(dictionary.checksum);
             out.put_u32(dictionary.values);
+        }
+        if let Some(outline) = column.outline {
+            out.put_u64(outline.offset);
+            out.put_u32(outline.length);
+            out.put_u64(outline.checksum);
         }
         column.offsets.iter().for_each(|v| out.put_u64(*v));
         column.lengths.iter().for_each(|v| out.put_u32(*v));
@@ -156,13 +165,18 @@ pub fn decode(bytes: &[u8], end: u64, version: u8) -> Result<Footer> {
     };
     let mut columns = Vec::new();
     for _ in 0..count {
-        columns.push(decode_column(&mut reader, rows, end)?);
+        columns.push(decode_column(&mut reader, rows, end, version)?);
     }
     reader.finish()?;
     Ok(Footer { rows, head, columns })
 }
 
-fn decode_column(reader: &mut Reader<'_>, rows: usize, end: u64) -> Result<ColumnEntry> {
+fn decode_column(
+    reader: &mut Reader<'_>,
+    rows: usize,
+    end: u64,
+    version: u8,
+) -> Result<ColumnEntry> {
     let blocks = block_count(rows);
     let id = reader.count(u32::MAX as usize)? as u32;
     if reader.varint()? != 0 || !reader.bytes()?.is_empty() {
@@ -170,7 +184,8 @@ fn decode_column(reader: &mut Reader<'_>, rows: usize, end: u64) -> Result<Colum
     }
     let data_type = type_code::get(reader)?;
     let flags = reader.u8()?;
-    if flags & !(NULLABLE | DICTIONARY) != 0 {
+    let known = NULLABLE | DICTIONARY | if version >= WITH_OUTLINES { OUTLINE } else { 0 };
+    if flags & !known != 0 {
         return Err(reader.corrupt("unknown column flags"));
     }
     let mut column =
@@ -183,6 +198,13 @@ fn decode_column(reader: &mut Reader<'_>, rows: usize, end: u64) -> Result<Colum
             return Err(reader.corrupt("dictionary outside the file or too large"));
         }
         column.dictionary = Some(DictionaryEntry { offset, length, checksum, values });
+    }
+    if flags & OUTLINE != 0 {
+        let (offset, length, checksum) = (reader.u64()?, reader.u32()?, reader.u64()?);
+        if !inside(offset, length, end) {
+            return Err(reader.corrupt("outline outside the file"));
+        }
+        column.outline = Some(OutlineEntry { offset, length, checksum });
     }
     let words = |bytes: &[u8]| {
         bytes.as_chunks::<8>().0.iter().map(|v| u64::from_le_bytes(*v)).collect::<Vec<u64>>()

@@ -6,7 +6,7 @@ mod format;
 mod groups;
 
 pub(crate) use bounds::extremes;
-pub(crate) use entry::{ColumnEntry, DictionaryEntry, block_count, block_rows};
+pub(crate) use entry::{ColumnEntry, DictionaryEntry, OutlineEntry, block_count, block_rows};
 pub(crate) use format::{
     ALIGNMENT, Footer, FooterHead, MAGIC, TRAILER_BYTES, decode, encode, version_of,
 };

@@ -9,7 +9,7 @@ const RUN_BYTES: u64 = 8 << 20;
 #[derive(Clone, Copy)]
 pub(crate) struct BlockAddress {
     pub column: usize,
-    /// Block number; the number of blocks for the dictionary.
+    /// Block number; the number of blocks for the dictionary, one more for the outline.
     pub index: usize,
     pub offset: u64,
     pub length: usize,

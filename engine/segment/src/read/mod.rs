@@ -7,6 +7,7 @@ mod filter;
 mod in_order;
 mod open;
 mod opened;
+mod parts;
 mod row;
 mod search;
 mod segment;

@@ -334,17 +334,18 @@ impl Opened {
     /// to the store, neighbours as one range. A scan calls this ahead of decoding.
     pub fn load(&self, column_blocks: &[(usize, usize)]) -> Result<()> {
         let mut places = Vec::new();
-        let mut want = |place: BlockAddress| {
-            if !self.slots.has(place.column, place.index) {
-                places.push(place);
-            }
-        };
         for &(column, block) in column_blocks {
             if block < self.blocks() {
-                self.dictionary_address(column, block).into_iter().for_each(&mut want);
-                want(self.block_address(column, block));
+                places.extend(self.dictionary_address(column, block));
+                places.push(self.block_address(column, block));
             }
         }
+        self.load_uncached(places)
+    }
+
+    /// Loads those that are not cached, with one call.
+    pub(super) fn load_uncached(&self, mut places: Vec<BlockAddress>) -> Result<()> {
+        places.retain(|place| !self.slots.has(place.column, place.index));
         places.sort_unstable_by_key(|place| place.offset);
         places.dedup_by_key(|place| (place.offset, place.column, place.index));
         self.load_addresses(&places).map(drop)
@@ -373,6 +374,20 @@ impl Opened {
             length: dictionary.length as usize,
             checksum: dictionary.checksum,
         })
+    }
+
+    /// A page, loaded if not cached.
+    pub(super) fn page(&self, place: &BlockAddress, purpose: Purpose) -> Result<Arc<Page>> {
+        let cached = self.slots.get(place.column, place.index, purpose);
+        let page = match cached {
+            Some(page) => Some(page),
+            None => self.load_addresses(std::slice::from_ref(place))?.pop(),
+        };
+        page.ok_or_else(|| self.locate(Error::corrupt("block was not loaded"), place))
+    }
+
+    pub(super) fn cache(&self) -> &BlockCache {
+        &self.cache
     }
 
     /// Reads uncached blocks, in ascending order of their offsets, and caches them.
@@ -438,9 +453,10 @@ impl Opened {
     #[cold]
     pub(crate) fn locate(&self, error: Error, place: &BlockAddress) -> Error {
         let id = self.metas[place.column].id;
-        let what = match place.index == self.blocks() {
-            true => "dictionary block".to_string(),
-            false => format!("block {}", place.index),
+        let what = match place.index.checked_sub(self.blocks()) {
+            Some(0) => "dictionary block".to_string(),
+            Some(_) => "outline".to_string(),
+            None => format!("block {}", place.index),
         };
         error
             .context(format!("segment {}, column {id}, {what} at byte {}", self.name, place.offset))

@@ -13,7 +13,7 @@ use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, Value};
 
 /// Number of columns read together.
-const TOGETHER: usize = 8;
+pub(super) const TOGETHER: usize = 8;
 
 /// The pinned pages of a block: its own and, if it is dictionary-coded, that of its dictionary.
 type Pinned<'a> = (&'a Page, Option<&'a Page>);
@@ -40,14 +40,7 @@ impl Opened {
                 .zip(&mut *columns)
                 .for_each(|(at, column)| *column = self.column_index(id(at)));
             if !self.values_in_memory(row, columns, start, absent, out)? {
-                let missing: Vec<(usize, usize)> =
-                    columns.iter().flatten().map(|c| (*c, row / BLOCK_ROWS)).collect();
-                self.load(&missing)?;
-                for (at, column) in (start..).zip(&*columns) {
-                    out.push(
-                        column.map_or_else(|| Ok(absent(at)), |column| self.get(column, row))?,
-                    );
-                }
+                self.values_from_file(row, columns, start, absent, out)?;
             }
         }
         debug_assert_eq!(out.len(), before + count, "values of a row");

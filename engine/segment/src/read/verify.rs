@@ -27,7 +27,20 @@ impl Opened {
                 }
             };
             let mut nulls = 0;
+            let outline = self.outline_address(column).map(|place| self.read_place(&place));
+            let outline = match outline.transpose() {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    errors.push(error);
+                    None
+                }
+            };
             for block in 0..self.blocks() {
+                if let Some(outline) = &outline
+                    && let Err(error) = self.verify_stub(column, block, outline)
+                {
+                    errors.push(error);
+                }
                 match self.verify_block(column, block, bytes.as_deref(), &decoded) {
                     Ok(count) => nulls += count as u64,
                     Err(error) => errors.push(error),
@@ -68,6 +81,19 @@ impl Opened {
         vector
             .and_then(|vector| self.verify_zone(column, block, &vector))
             .map_err(|error| self.locate(error, &place))
+    }
+
+    /// Compares a block with its stub in the outline of its column. Damage of the block itself is
+    /// left to `verify_block`.
+    fn verify_stub(&self, column: usize, block: usize, outline: &[u8]) -> Result<()> {
+        let place = self.block_address(column, block);
+        let Some(stub) = self.stub(&place, outline)? else { return Ok(()) };
+        match self.read_place(&place) {
+            Ok(bytes) if !stub.is_of(&bytes) => {
+                Err(self.locate(Error::corrupt("outline of another block"), &place))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn verify_zone(&self, column: usize, block: usize, vector: &Vector) -> Result<usize> {

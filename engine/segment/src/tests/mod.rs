@@ -4,6 +4,7 @@
 mod cache;
 mod damage;
 mod large;
+mod parts;
 mod search;
 
 use crate::{BlockCache, ColumnSpec, Segment, SegmentBuilder};

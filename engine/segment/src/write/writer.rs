@@ -1,20 +1,22 @@
 //! Writes a segment, column by column, in steps.
 //!
-//! Each column is written with its dictionary first, and freed as it is written. The footer comes
-//! last, so a truncated file has no trailer and is not a segment.
+//! Each column is written with its dictionary first and its outline last, and freed as it is
+//! written. The footer comes last, so a truncated file has no trailer and is not a segment.
 
 use super::blocks::{BlockValues, Column};
 use super::derived::Derivation;
 use crate::footer::{
-    self, ALIGNMENT, ColumnEntry, DictionaryEntry, FooterHead, MAGIC, TRAILER_BYTES, extremes,
+    self, ALIGNMENT, ColumnEntry, DictionaryEntry, FooterHead, MAGIC, OutlineEntry, TRAILER_BYTES,
+    extremes,
 };
+use crate::outline::OutlineBuilder;
 use nacre_column::block::{ColumnPlan, encode_block};
 use nacre_column::encoding::MAX_DICTIONARY_VALUES;
 use nacre_column::{Scalar, Values};
 use nacre_host::LocalFile;
 use nacre_types::bytes::Write;
 use nacre_types::checksum::checksum;
-use nacre_types::limits::BLOCK_ROWS;
+use nacre_types::limits::{BLOCK_ROWS, MAX_COLUMN_ID};
 use nacre_types::{Error, PhysicalType, Result, invariant};
 use std::collections::VecDeque;
 
@@ -109,7 +111,9 @@ impl SegmentWriter {
             let cost = column.step(file, &mut self.out, left)?;
             left = left.saturating_sub(cost);
             match column.next == column.blocks.len() {
-                true => self.entries.push(column.finish(self.rows)),
+                true => {
+                    self.entries.push(column.finish(self.rows, file, &mut self.out)?);
+                }
                 false => self.current = Some(column),
             }
         }
@@ -152,6 +156,8 @@ struct ColumnWriter {
     entry: ColumnEntry,
     /// Smallest and largest value so far.
     whole: Option<(Scalar<'static>, Scalar<'static>)>,
+    /// The outline so far; `None` for columns of which single rows are not read.
+    outline: Option<OutlineBuilder>,
 }
 
 impl ColumnWriter {
@@ -174,7 +180,8 @@ impl ColumnWriter {
             entry.dictionary =
                 Some(DictionaryEntry { offset, length, checksum, values: values as u32 });
         }
-        Ok(ColumnWriter { blocks: column.blocks, next: 0, plan, entry, whole: None })
+        let outline = (column.spec.id <= MAX_COLUMN_ID).then(OutlineBuilder::default);
+        Ok(ColumnWriter { blocks: column.blocks, next: 0, plan, entry, whole: None, outline })
     }
 
     /// Writes blocks until they cost as much as `blocks` of them; returns what they cost.
@@ -203,6 +210,9 @@ impl ColumnWriter {
             entry.checksums.push(checksum(&block.bytes));
             entry.encodings.push(block.encoding);
             entry.offsets.push(out.put(file, &block.bytes)?);
+            if let Some(outline) = &mut self.outline {
+                outline.push(&block.bytes, data_type, block.encoding, values.len())?;
+            }
             let nulls = validity.as_ref().map_or(0, |v| v.len() - v.count_ones());
             invariant!(nulls <= values.len(), "{nulls} nulls in {} rows", values.len());
             entry.nulls.push(nulls as u16);
@@ -225,12 +235,17 @@ impl ColumnWriter {
         Ok(cost)
     }
 
-    /// The entry of a column once all its blocks are written.
-    fn finish(self, rows: usize) -> ColumnEntry {
+    /// Writes the outline, if any, and returns the entry of a column whose blocks are written.
+    fn finish(self, rows: usize, file: &dyn LocalFile, out: &mut Output) -> Result<ColumnEntry> {
         let mut entry = self.entry;
+        if let Some(bytes) = self.outline.and_then(OutlineBuilder::finish) {
+            let (length, checksum) = (length(&bytes)?, checksum(&bytes));
+            let offset = out.put(file, &bytes)?;
+            entry.outline = Some(OutlineEntry { offset, length, checksum });
+        }
         entry.bounds.push(entry.meta.data_type, self.whole.as_ref());
         entry.assert_complete(rows);
-        entry
+        Ok(entry)
     }
 }
 

@@ -10,6 +10,7 @@ use nacre_types::{DataType, Value};
 use std::sync::{Arc, OnceLock};
 
 mod filter;
+mod parts;
 
 const WIDE: DataType = DataType::Decimal { precision: 38, scale: 3 };
 const TYPES: [DataType; 7] = [
@@ -151,6 +152,11 @@ fn encoded(encoding: Encoding, values: &Values, validity: &Option<Bitmap>) -> Op
 }
 
 impl Encoded {
+    /// The same block with other bytes.
+    fn with_bytes(&self, bytes: Vec<u8>) -> Encoded {
+        Encoded { encoding: self.encoding, bytes, dictionary: self.dictionary.clone() }
+    }
+
     fn read<T>(
         &self,
         data_type: DataType,
@@ -219,6 +225,7 @@ fn check(
             assert_eq!(quick, plain, "{what} compare {row} to {other:?}");
         }
         filter::check(&block, data_type, &expected, random, &what);
+        parts::check(&block, data_type, &expected, random, &what);
         for (start, len) in [(0, rows + 1), (rows + 1, 0), (usize::MAX, 2)] {
             assert!(block.read(data_type, rows, |b| b.decode(start, len)).unwrap().is_err());
         }

@@ -16,7 +16,7 @@
 
 use super::bitpacked::{self, BitPacked};
 use super::read::{array_at, corrupt, slice, u32_at};
-use super::scheme::{Body, Input, Offer, Scheme, Source};
+use super::scheme::{Body, Input, Offer, Scheme, See, Source};
 use crate::kernel::{Predicate, filter_form};
 use crate::{Bitmap, Form, Scalar, Values};
 use decimal::{Decoder, decode_all};
@@ -220,11 +220,33 @@ impl<'a> Scheme<'a> for Alp<'a> {
         };
         Ok(Alp { kind, single: flags == SINGLE, entries, exceptions, rows })
     }
+
+    fn head(source: Source<'a>, see: See<'_, 'a>) -> Result<bool> {
+        let body = Alp::open(source)?;
+        let entries = HEAD_BYTES + body.entries.len();
+        see(slice(source.bytes, 0, entries, ENDS_EARLY)?);
+        match &body.kind {
+            Kind::Decimal(integers) => integers.head(see),
+            Kind::Real(real) => real.head(&source.bytes[entries..], see)?,
+        }
+        Ok(true)
+    }
 }
 
 impl<'a> Body<'a> for Alp<'a> {
     fn get(&self, row: usize) -> Result<Scalar<'a>> {
         Ok(Scalar::F64(self.one(row)?))
+    }
+
+    fn parts(&self, row: usize, see: See<'_, 'a>) {
+        if let Ok((_, exceptions)) = self.vector(row / VECTOR) {
+            see(exceptions.rows.as_flattened());
+            see(exceptions.values.as_flattened());
+        }
+        match &self.kind {
+            Kind::Decimal(integers) => integers.parts(row, row, see),
+            Kind::Real(real) => real.parts(row, see),
+        }
     }
 
     fn decode(&self, start: usize, len: usize) -> Result<Form> {

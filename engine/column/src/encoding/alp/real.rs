@@ -12,7 +12,7 @@ use super::layout::{ENDS_EARLY, EXCEPTION_BITS, Exponents, Numbers, REAL, VECTOR
 use crate::Values;
 use crate::encoding::bitpacked::{self, BitPacked};
 use crate::encoding::read::{array_at, corrupt, slice, u32_at};
-use crate::encoding::scheme::Input;
+use crate::encoding::scheme::{Input, See};
 use nacre_types::bytes::Write;
 use nacre_types::{PhysicalType, Result, invariant};
 
@@ -145,6 +145,20 @@ impl<'a> Real<'a> {
             codes: BitPacked::read(codes, PhysicalType::I64, rows)?,
             backs: BitPacked::read(&bytes[FRONTS * 8 + 8 + length..], PhysicalType::I64, rows)?,
         })
+    }
+
+    /// Passes the head of the packed numbers `bytes`: the dictionary, and the entries.
+    pub fn head(&self, bytes: &'a [u8], see: See<'_, 'a>) -> Result<()> {
+        see(slice(bytes, 0, FRONTS * 8 + 8, ENDS_EARLY)?);
+        self.codes.head(see);
+        self.backs.head(see);
+        Ok(())
+    }
+
+    /// Passes the words of a row.
+    pub fn parts(&self, row: usize, see: See<'_, 'a>) {
+        self.codes.parts(row, row, see);
+        self.backs.parts(row, row, see);
     }
 
     #[inline(always)]

@@ -7,11 +7,11 @@
 //! packed in 32 lanes of 32-bit words, wider ones in 16 lanes of 64-bit words ([`crate::pack`]).
 
 use super::read::{array_at, corrupt, slice};
-use super::scheme::{Body, Input, Offer, Scheme, Source};
+use super::scheme::{Body, Input, Offer, Scheme, See, Source};
 use crate::kernel::Predicate;
 use crate::kernel::predicate::Range;
 use crate::kernel::spans::Spans;
-use crate::pack::{pack, packed_bytes, pick, unpack, width_of};
+use crate::pack::{pack, packed_bytes, pick, picked, unpack, width_of};
 use crate::{Bitmap, Form, Scalar, Values};
 use groups::Groups;
 use nacre_types::bytes::Write;
@@ -244,6 +244,29 @@ impl<'a> BitPacked<'a> {
         }
     }
 
+    /// Passes the head: the entries.
+    pub(super) fn head(&self, see: See<'_, 'a>) {
+        see(self.entries);
+    }
+
+    /// Passes the words of rows `from` to `to`, both included, of one sub-block.
+    pub(super) fn parts(&self, from: usize, to: usize, see: See<'_, 'a>) {
+        let index = from / SUB_ROWS;
+        debug_assert!(index == to / SUB_ROWS, "rows {from} to {to} leave their sub-block");
+        let sub = match self.physical {
+            PhysicalType::I128 => self.sub::<i128>(index).map(|sub| (sub.width, sub.words)),
+            _ => self.sub::<i64>(index).map(|sub| (sub.width, sub.words)),
+        };
+        // Damage is reported when the row is read.
+        let Ok((width, words)) = sub else { return };
+        let (from, to) = (from % SUB_ROWS, to % SUB_ROWS);
+        let range = match width {
+            0..=NARROW => picked::<u32, LANES_32>(width, from, to),
+            _ => picked::<u64, LANES_64>(width, from, to),
+        };
+        see(words.get(range.start..range.end.min(words.len())).unwrap_or_default());
+    }
+
     /// Decodes one value.
     #[inline]
     pub(super) fn one<T: Integer>(&self, row: usize) -> Result<T> {
@@ -382,6 +405,11 @@ impl<'a> Scheme<'a> for BitPacked<'a> {
     fn open(source: Source<'a>) -> Result<BitPacked<'a>> {
         BitPacked::read(source.bytes, source.physical, source.rows)
     }
+
+    fn head(source: Source<'a>, see: See<'_, 'a>) -> Result<bool> {
+        BitPacked::read(source.bytes, source.physical, source.rows)?.head(see);
+        Ok(true)
+    }
 }
 
 impl<'a> Body<'a> for BitPacked<'a> {
@@ -390,6 +418,10 @@ impl<'a> Body<'a> for BitPacked<'a> {
             PhysicalType::I128 => Scalar::I128(self.one(row)?),
             _ => Scalar::I64(self.one(row)?),
         })
+    }
+
+    fn parts(&self, row: usize, see: See<'_, 'a>) {
+        BitPacked::parts(self, row, row, see);
     }
 
     fn decode(&self, start: usize, len: usize) -> Result<Form> {

@@ -8,7 +8,7 @@
 
 use super::bitpacked::{self, BitPacked};
 use super::read::{corrupt, slice, u32_at};
-use super::scheme::{Body, Input, Offer, Scheme, Source};
+use super::scheme::{Body, Input, Offer, Scheme, See, Source};
 use crate::{Form, Scalar, Values};
 use nacre_types::bytes::Write;
 use nacre_types::{PhysicalType, Result, invariant};
@@ -136,11 +136,26 @@ impl<'a> Scheme<'a> for Delta<'a> {
             deltas: BitPacked::read(&bytes[8 + length..], physical, rows)?,
         })
     }
+
+    fn head(source: Source<'a>, see: See<'_, 'a>) -> Result<bool> {
+        let body = Delta::open(source)?;
+        see(slice(source.bytes, 0, 8, ENDS_EARLY)?);
+        body.bases.head(see);
+        body.deltas.head(see);
+        Ok(true)
+    }
 }
 
 impl<'a> Body<'a> for Delta<'a> {
     fn get(&self, row: usize) -> Result<Scalar<'a>> {
         Ok(Scalar::I64(self.one(row)?))
+    }
+
+    fn parts(&self, row: usize, see: See<'_, 'a>) {
+        self.bases.parts(row / GROUP, row / GROUP, see);
+        if !row.is_multiple_of(GROUP) {
+            self.deltas.parts(row - row % GROUP + 1, row, see);
+        }
     }
 
     fn decode(&self, start: usize, len: usize) -> Result<Form> {

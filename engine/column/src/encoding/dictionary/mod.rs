@@ -14,7 +14,7 @@ pub(crate) use build::{Built, build};
 use super::bitpacked::{self, BitPacked};
 use super::plain::Plain;
 use super::read::corrupt;
-use super::scheme::{Body, Dictionary, Input, Offer, Scheme, Source};
+use super::scheme::{Body, Dictionary, Input, Offer, Scheme, See, Source};
 use super::values::{check_text, open_values};
 use crate::kernel::Predicate;
 use crate::{Bitmap, Form, Scalar, Values};
@@ -88,6 +88,11 @@ impl<'a> Scheme<'a> for Coded<'a> {
         let codes = BitPacked::read(bytes, PhysicalType::I64, rows)?;
         Ok(Coded { codes, dictionary, entries, data_type })
     }
+
+    fn head(source: Source<'a>, see: See<'_, 'a>) -> Result<bool> {
+        BitPacked::read(source.bytes, PhysicalType::I64, source.rows)?.head(see);
+        Ok(true)
+    }
 }
 
 impl<'a> Body<'a> for Coded<'a> {
@@ -98,6 +103,10 @@ impl<'a> Body<'a> for Coded<'a> {
         } else {
             Err(corrupt("code outside the dictionary"))
         }
+    }
+
+    fn parts(&self, row: usize, see: See<'_, 'a>) {
+        self.codes.parts(row, row, see);
     }
 
     fn decode(&self, start: usize, len: usize) -> Result<Form> {

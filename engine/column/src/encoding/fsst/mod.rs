@@ -12,7 +12,7 @@
 
 use super::plain::{self, Plain};
 use super::read::{corrupt, slice, u32_at};
-use super::scheme::{Body, Input, Offer, Scheme, Source};
+use super::scheme::{Body, Input, Offer, Scheme, See, Source};
 use crate::kernel::Predicate;
 use crate::{Bitmap, BytesColumn, Form, Scalar, Values};
 use nacre_types::bytes::Write;
@@ -136,6 +136,14 @@ impl<'a> Scheme<'a> for Fsst<'a> {
         debug_assert_eq!(symbols.len(), lengths.len(), "symbols and their lengths");
         Ok(Fsst { symbols, lengths, codes: Plain::read(&bytes[at + count..], physical, rows)? })
     }
+
+    /// Without the symbols, which would take as much memory as the values of many rows.
+    fn head(source: Source<'a>, see: See<'_, 'a>) -> Result<bool> {
+        let body = Fsst::open(source)?;
+        see(slice(source.bytes, 0, 8, ENDS_EARLY)?);
+        let at = 8 + body.lengths.len() * (LONGEST + 1);
+        Plain::head(&source.bytes[at..], source.physical, source.rows, see)
+    }
 }
 
 impl<'a> Body<'a> for Fsst<'a> {
@@ -143,6 +151,12 @@ impl<'a> Body<'a> for Fsst<'a> {
         let mut out = Vec::new();
         self.expand(self.codes.bytes(row)?, &mut out)?;
         Ok(Scalar::Bytes(Cow::Owned(out)))
+    }
+
+    fn parts(&self, row: usize, see: See<'_, 'a>) {
+        see(self.symbols.as_flattened());
+        see(self.lengths);
+        self.codes.parts(row, see);
     }
 
     /// Also touches the symbols, which are scattered over the table.

@@ -9,7 +9,7 @@
 mod prefix;
 
 use super::read::{corrupt, slice, u32_at};
-use super::scheme::{Body, Input, Offer, Scheme, Source};
+use super::scheme::{Body, Input, Offer, Scheme, See, Source};
 use crate::kernel::Predicate;
 use crate::{Bitmap, BytesColumn, Form, Scalar, Values};
 use nacre_types::bytes::{Reader, Write};
@@ -176,11 +176,24 @@ impl<'a> Scheme<'a> for Lz4<'a> {
         let table = slice(bytes, 8, chunks * 8, ENDS_EARLY)?;
         Ok(Lz4 { chunk_rows, table, data: &bytes[8 + table.len()..], rows })
     }
+
+    fn head(source: Source<'a>, see: See<'_, 'a>) -> Result<bool> {
+        see(slice(source.bytes, 0, 8, ENDS_EARLY)?);
+        Ok(true)
+    }
 }
 
 impl<'a> Body<'a> for Lz4<'a> {
     fn get(&self, row: usize) -> Result<Scalar<'a>> {
         Ok(Scalar::Bytes(Cow::Owned(self.row(row)?)))
+    }
+
+    /// Where the chunk of the row ends, and the one before it; then the chunk.
+    fn parts(&self, row: usize, see: See<'_, 'a>) {
+        let index = row / self.chunk_rows;
+        let table = self.table.get(index.saturating_sub(1) * 8..(index + 1) * 8);
+        see(table.unwrap_or_default());
+        see(self.packed(index).map_or(&[], |(packed, _)| packed));
     }
 
     fn decode(&self, start: usize, len: usize) -> Result<Form> {

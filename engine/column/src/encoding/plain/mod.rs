@@ -8,7 +8,7 @@
 //! stored as zeroes, or as no bytes.
 
 use super::read::{array_at, corrupt, slice, u32_at};
-use super::scheme::{Body, Input, Offer, Scheme, Source};
+use super::scheme::{Body, Input, Offer, Scheme, See, Source};
 use crate::kernel::Predicate;
 use crate::kernel::predicate::domain;
 use crate::kernel::spans::Spans;
@@ -148,6 +148,43 @@ impl<'a> Plain<'a> {
             }
         };
         if view.data.len() < size { Err(corrupt(ENDS_EARLY)) } else { Ok(view) }
+    }
+
+    /// Passes the head of a body: layout and length, and the bases of short offsets.
+    pub(crate) fn head(
+        bytes: &'a [u8],
+        physical: PhysicalType,
+        rows: usize,
+        see: See<'_, 'a>,
+    ) -> Result<bool> {
+        let view = Plain::read(bytes, physical, rows)?;
+        if physical == PhysicalType::Bytes {
+            let bases = if view.layout == SHORT { rows.div_ceil(GROUP) * 4 } else { 0 };
+            see(slice(bytes, 0, 8 + bases, ENDS_EARLY)?);
+        }
+        Ok(true)
+    }
+
+    /// Passes the slices of a row: its offsets, and its value.
+    pub(crate) fn parts(&self, row: usize, see: See<'_, 'a>) {
+        debug_assert!(row < self.rows, "row {row} of a plain body of {}", self.rows);
+        let width = match self.physical {
+            PhysicalType::Bool => return see(self.data.get(row / 8..=row / 8).unwrap_or_default()),
+            PhysicalType::I64 | PhysicalType::F64 => 8,
+            PhysicalType::I128 => 16,
+            PhysicalType::Bytes => {
+                let (skip, width) = match self.layout {
+                    FIXED => (0, 0),
+                    LONG => (0, 4),
+                    _ => (self.rows.div_ceil(GROUP) * 4, 2),
+                };
+                // The end of the row before is the start of this one.
+                let ends = skip + row.saturating_sub(1) * width..skip + (row + 1) * width;
+                see(self.offsets.get(ends).unwrap_or_default());
+                return see(self.bytes(row).unwrap_or_default());
+            }
+        };
+        see(self.data.get(row * width..(row + 1) * width).unwrap_or_default());
     }
 
     /// Length of a `Bytes` body according to its own offsets.
@@ -319,6 +356,10 @@ impl<'a> Scheme<'a> for Plain<'a> {
     fn open(source: Source<'a>) -> Result<Plain<'a>> {
         Plain::read(source.bytes, source.physical, source.rows)
     }
+
+    fn head(source: Source<'a>, see: See<'_, 'a>) -> Result<bool> {
+        Plain::head(source.bytes, source.physical, source.rows, see)
+    }
 }
 
 impl<'a> Body<'a> for Plain<'a> {
@@ -330,6 +371,10 @@ impl<'a> Body<'a> for Plain<'a> {
             PhysicalType::F64 => Scalar::F64(f64::from_le_bytes(self.fixed(row)?)),
             PhysicalType::Bytes => Scalar::Bytes(Cow::Borrowed(self.bytes(row)?)),
         })
+    }
+
+    fn parts(&self, row: usize, see: See<'_, 'a>) {
+        Plain::parts(self, row, see);
     }
 
     fn touch(&self, row: usize) -> u8 {

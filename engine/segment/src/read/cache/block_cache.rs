@@ -2,16 +2,27 @@
 
 use super::footers::Footers;
 use super::queues::Queues;
-use super::slots::{Page, Slots};
+use super::scratch::Scratch;
+use super::slots::{Page, Pages, Slots};
 use crate::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
+
+/// Reads of a block by parts after which it is loaded: reading all of it, and evicting others for it,
+/// costs about as much.
+const READS_BY_PARTS: u32 = 8;
 
 /// The block cache, shared by the segments of a database and bounded in bytes.
 pub struct BlockCache {
     limit_bytes: usize,
     read_bytes: AtomicU64,
     queues: Mutex<Queues>,
+    /// Bytes of the cached blocks, readable without the mutex.
+    bytes: AtomicUsize,
+    /// Bytes of the blocks that were read by parts: a clock that goes on as fast as one of evicted
+    /// bytes would if they had been loaded.
+    passed: AtomicU64,
+    scratch: Scratch,
     footers: Footers,
 }
 
@@ -28,6 +39,9 @@ impl BlockCache {
             limit_bytes,
             read_bytes: AtomicU64::new(0),
             queues: Mutex::new(Queues::new(limit_bytes)),
+            bytes: AtomicUsize::new(0),
+            passed: AtomicU64::new(0),
+            scratch: Scratch::default(),
             footers: Footers::new(footer_bytes),
         })
     }
@@ -70,7 +84,39 @@ impl BlockCache {
 
     /// Drops the blocks of a segment.
     pub(crate) fn forget(&self, slots: &Slots) {
-        self.with_queues(|queues| queues.forget(slots));
+        self.with_queues(|queues| {
+            queues.forget(slots);
+            self.bytes.store(queues.bytes(), Ordering::Relaxed);
+        });
+    }
+
+    /// Whether a row of an uncached block should be read by parts: the cache has no room for `bytes`,
+    /// and the block has not been read so often lately that it belongs into it. Counts the read.
+    pub(crate) fn prefers_parts(
+        &self,
+        pages: &Pages,
+        column: usize,
+        block: usize,
+        bytes: usize,
+    ) -> bool {
+        if self.bytes.load(Ordering::Relaxed) + bytes <= self.limit_bytes {
+            return false;
+        }
+        let (now, window) = (self.passed.load(Ordering::Relaxed), self.limit_bytes as u64);
+        let window = window.saturating_mul(u64::from(READS_BY_PARTS));
+        pages.count_partial_read(column, block, now, window) < READS_BY_PARTS
+    }
+
+    /// Advances the clock by the bytes of blocks that were read by parts.
+    pub(crate) fn pass(&self, bytes: usize) {
+        if bytes > 0 {
+            self.passed.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Memory to decode parts in.
+    pub(crate) fn scratch(&self) -> &Scratch {
+        &self.scratch
     }
 
     /// Caches a page that was just loaded, counted as `bytes`. Returns the cached page: another one
@@ -84,7 +130,11 @@ impl BlockCache {
         bytes: usize,
     ) -> Arc<Page> {
         let place = (column as u32, index as u32);
-        self.with_queues(|queues| queues.insert(slots, place, page, bytes))
+        self.with_queues(|queues| {
+            let kept = queues.insert(slots, place, page, bytes);
+            self.bytes.store(queues.bytes(), Ordering::Relaxed);
+            kept
+        })
     }
 
     pub(super) fn with_queues<T>(&self, work: impl FnOnce(&mut Queues) -> T) -> T {

@@ -14,6 +14,7 @@ mod footers;
 #[cfg(feature = "loom")]
 mod models;
 mod queues;
+mod scratch;
 mod slots;
 #[cfg(test)]
 #[cfg(not(feature = "loom"))]

@@ -28,7 +28,7 @@ pub(crate) enum Purpose {
     Scan,
 }
 
-/// The verified bytes of one block or dictionary, and the decoded values of a dictionary.
+/// The verified bytes of one block, dictionary or outline, and the decoded values of a dictionary.
 pub(crate) struct Page {
     pub bytes: Box<[u8]>,
     pub decoded: std::sync::OnceLock<Arc<Values>>,
@@ -95,6 +95,10 @@ struct Slot {
     /// When the block last left the small queue, in [`Queues`](super::queues::Queues)'s count of
     /// evicted bytes; 0 if it did not, or was evicted from the main queue since.
     evicted_at: u64,
+    /// Reads by parts while the block was not cached, and since when they are counted, in KiB of
+    /// the clock of [`BlockCache`](super::BlockCache). Concurrent reads may count as one.
+    partial_reads: AtomicU32,
+    counted_since: AtomicU32,
 }
 
 /// The cached pages of one segment. The slots of a column are allocated on first use.
@@ -116,6 +120,20 @@ impl Pages {
     pub fn peek(&self, column: usize, index: usize) -> Option<&Arc<Page>> {
         debug_assert!(index < self.per_column, "slot {index} of {}", self.per_column);
         self.columns[column].get()?[index].page.get()
+    }
+
+    /// Counts a read by parts at `now` and returns how many there were. Starts again after `window`;
+    /// both are bytes of the cache's clock.
+    pub fn count_partial_read(&self, column: usize, index: usize, now: u64, window: u64) -> u32 {
+        let slot = self.slot(column, index);
+        let (now, window) = ((now >> 10) as u32, (window >> 10).min(u64::from(u32::MAX)) as u32);
+        let is_over = now.wrapping_sub(slot.counted_since.load(Ordering::Relaxed)) > window;
+        let before = if is_over { 0 } else { slot.partial_reads.load(Ordering::Relaxed) };
+        if is_over {
+            slot.counted_since.store(now, Ordering::Relaxed);
+        }
+        slot.partial_reads.store(before + 1, Ordering::Relaxed);
+        before + 1
     }
 
     /// The page in a slot, if cached. Counts a use for a row or a key.
@@ -141,11 +159,11 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// Creates slots for every block of every column. The last slot of a column is that of its
-    /// dictionary.
+    /// Creates slots for every block of every column. The last slots of a column are those of its
+    /// dictionary and its outline.
     pub fn new(columns: usize, blocks: usize) -> Arc<Slots> {
         let columns = (0..columns).map(|_| OnceLock::new()).collect();
-        Arc::new(Slots { pages: RwLock::new(Pages { columns, per_column: blocks + 1 }) })
+        Arc::new(Slots { pages: RwLock::new(Pages { columns, per_column: blocks + 2 }) })
     }
 
     /// Pins the cached pages; none is evicted meanwhile. Do not wait or pin again while holding the
@@ -194,7 +212,7 @@ impl Slots {
             "page {index} of column {column} was not in memory"
         );
         if let Some(slot) = slot {
-            *slot = Slot { page: OnceLock::new(), evicted_at };
+            *slot = Slot { evicted_at, ..Slot::default() };
         }
     }
 
