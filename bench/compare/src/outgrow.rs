@@ -4,10 +4,12 @@
 //! block cache holds almost completely; so point reads are also compared with those of that table
 //! with a hundredth of the cache, in which blocks are missed as often.
 //!
+//! With `--rounds` only point reads are measured, of both tables in turns, in processor time too.
+//!
 //! The processor is not compared with a peer: what is measured is whether cost and memory follow
 //! the work or the size of the table.
 
-use crate::measure::{Folder, Outcome, check, median, open, timed};
+use crate::measure::{Folder, Outcome, check, median, open, thread_time_ns, timed};
 use crate::options::Options;
 use nacre_native::block_on;
 use nacre_testing::Random;
@@ -50,6 +52,10 @@ pub fn run(options: &Options) -> Outcome<()> {
     println!("{:>10} {:>9} {:>8} {:>8}  parts in MB", "", "seconds", "rss_mb", "peak_mb");
     let small = table(&folder.join("small"), rows / FRACTION, CACHE_BYTES / FRACTION as usize)?;
     let large = table(&folder.join("large"), rows, CACHE_BYTES)?;
+    let rounds = options.get("rounds", 0)?;
+    if rounds > 0 {
+        return only_points(&folder, rows, rounds);
+    }
     let db = open(&folder.join("large"), engine_options())?;
     let updated = statement(&db, "update", UPDATE)?;
     let deleted = statement(&db, "delete", DELETE)?;
@@ -72,6 +78,26 @@ pub fn run(options: &Options) -> Outcome<()> {
         large.miss_us / small.miss_us,
         updated.map_or("unsupported".into(), |seconds| format!("{seconds:.1}")),
         large.runs
+    );
+    Ok(())
+}
+
+/// Compares point reads of the two tables in turns.
+fn only_points(folder: &Folder, rows: i64, rounds: usize) -> Outcome<()> {
+    let (mut hits, mut misses) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        hits.push(points_of(&folder.join("small"), engine_options(), rows / FRACTION)?);
+        misses.push(points_of(&folder.join("large"), engine_options(), rows)?);
+    }
+    let all = |points: &[Points], of: fn(&Points) -> f64| {
+        median(&mut points.iter().map(of).collect::<Vec<_>>())
+    };
+    let (hit, miss) = (all(&hits, |p| p.median_us), all(&misses, |p| p.median_us));
+    let (hit_cpu, miss_cpu) = (all(&hits, |p| p.processor_us), all(&misses, |p| p.processor_us));
+    println!(
+        "outgrow: point_us={miss:.1} point_hit_us={hit:.1} point_ratio={:.2} \
+         point_processor_us={miss_cpu:.1} point_hit_processor_us={hit_cpu:.1}",
+        miss / hit
     );
     Ok(())
 }
@@ -120,23 +146,32 @@ fn table(path: &Path, rows: i64, cache_bytes: usize) -> Outcome<Measured> {
         openings.push(seconds * 1_000.0);
         block_on(db.close())?;
     }
-    let point_us = points_of(path, engine_options(), rows)?;
-    let miss_us = points_of(path, nacredb::Options { cache_bytes, ..engine_options() }, rows)?;
+    let point_us = points_of(path, engine_options(), rows)?.median_us;
+    let small_cache = nacredb::Options { cache_bytes, ..engine_options() };
+    let miss_us = points_of(path, small_cache, rows)?.median_us;
     let open_ms = median(&mut openings);
     println!("opening {open_ms:.1} ms, a point read {point_us:.1} µs, {miss_us:.1} µs with misses");
     Ok(Measured { rate_ratio: first / last, open_ms, point_us, miss_us, runs })
 }
 
-/// The median of point reads in a database opened with these options, in microseconds.
-fn points_of(path: &Path, options: nacredb::Options, rows: i64) -> Outcome<f64> {
+/// Times of point reads.
+#[derive(Default)]
+struct Points {
+    median_us: f64,
+    /// Mean processor time.
+    processor_us: f64,
+}
+
+/// Reads rows of a database opened with these options.
+fn points_of(path: &Path, options: nacredb::Options, rows: i64) -> Outcome<Points> {
     let db = open(path, options)?;
-    let mut median_us = 0.0;
+    let mut read = Points::default();
     phase(&db, "points", || {
-        median_us = points(&db, rows)?;
+        read = points(&db, rows)?;
         Ok(())
     })?;
     block_on(db.close())?;
-    Ok(median_us)
+    Ok(read)
 }
 
 fn engine_options() -> nacredb::Options {
@@ -180,14 +215,18 @@ fn push_row(columns: &mut [VectorBuilder], id: i64) {
     columns[11].push_bytes(format!("a note about row {id}").as_bytes());
 }
 
-/// The median of point reads by key, in microseconds.
-fn points(db: &Database, rows: i64) -> Outcome<f64> {
+/// Reads rows by key.
+fn points(db: &Database, rows: i64) -> Outcome<Points> {
     let mut session = db.session();
     let read = session.prepare(READ)?;
     let mut random = Random::new(1);
     let mut times = Vec::with_capacity(READS);
+    let mut before = 0;
     for at in 0..2 * READS {
         let id = random.below(rows as u64) as i64;
+        if at == READS {
+            before = thread_time_ns()?;
+        }
         let started = Instant::now();
         if session.get(&read, &[Value::Int(id)])?.is_none() {
             return Err(format!("row {id} is missing").into());
@@ -197,7 +236,8 @@ fn points(db: &Database, rows: i64) -> Outcome<f64> {
             times.push(started.elapsed().as_secs_f64() * 1e6);
         }
     }
-    Ok(median(&mut times))
+    let processor_us = (thread_time_ns()? - before) as f64 / 1e3 / READS as f64;
+    Ok(Points { median_us: median(&mut times), processor_us })
 }
 
 /// The seconds of a statement; `None` if the engine refuses one of this size.

@@ -80,6 +80,12 @@ impl OutlineBuilder {
         if self.stubs.is_empty() {
             return None;
         }
+        invariant!(self.ends.is_sorted(), "stubs of an outline out of order");
+        invariant!(
+            self.ends.last().is_some_and(|end| *end as usize == self.stubs.len()),
+            "the last stub does not end at byte {}",
+            self.stubs.len()
+        );
         let mut out = Vec::with_capacity(self.ends.len() * 4 + self.stubs.len());
         self.ends.iter().for_each(|end| out.put_u32(*end));
         out.extend_from_slice(&self.stubs);
@@ -89,6 +95,7 @@ impl OutlineBuilder {
 
 /// Checksum of a part of a block.
 fn part_checksum(part: &[u8]) -> u32 {
+    debug_assert!((1..=PART_BYTES).contains(&part.len()), "a part of {} bytes", part.len());
     checksum(part) as u32
 }
 
@@ -111,6 +118,7 @@ impl<'a> Stub<'a> {
         debug_assert!(block < blocks, "the stub of block {block} of {blocks}");
         let ends = outline.get(..blocks * 4).ok_or_else(|| damaged("ends early"))?;
         let (ends, stubs) = (ends.as_chunks::<4>().0, &outline[blocks * 4..]);
+        debug_assert_eq!(ends.len(), blocks, "stubs of an outline");
         let end = |block: usize| u32::from_le_bytes(ends[block]) as usize;
         let start = if block == 0 { 0 } else { end(block - 1) };
         let stub = stubs.get(start..end(block));
@@ -128,6 +136,7 @@ impl<'a> Stub<'a> {
 
     /// Passes the pieces of the head, with their offsets in the block.
     fn each_piece(&self, mut see: impl FnMut(usize, &'a [u8]) -> Option<()>) -> Result<()> {
+        debug_assert!(!self.checksums.is_empty(), "a stub of a block without parts");
         let mut reader = Reader::new(self.pieces, "outline");
         for _ in 0..reader.u8()? {
             let (at, len) = (reader.u32()? as usize, reader.u16()? as usize);
@@ -154,6 +163,11 @@ impl<'a> Stub<'a> {
 
     /// Whether it is that of a block with these bytes.
     pub fn is_of(&self, block: &[u8]) -> bool {
+        debug_assert_eq!(
+            self.checksums.len(),
+            block.len().div_ceil(PART_BYTES),
+            "parts of a block"
+        );
         let same =
             |at: usize, piece: &[u8]| (block.get(at..)?.get(..piece.len())? == piece).then_some(());
         self.each_piece(same).is_ok() && self.verify(0, block)

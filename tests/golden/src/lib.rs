@@ -40,7 +40,7 @@ const NO_SNAPSHOT: u64 = 1 << 30;
 const WHOLE: usize = 1 << 20;
 
 /// All cases.
-pub const CASES: [Case; 12] = [
+pub const CASES: [Case; 13] = [
     Case {
         name: "log",
         why: "rows of every type in an unsealed log: put, delete, views, no segment",
@@ -149,6 +149,15 @@ pub const CASES: [Case; 12] = [
         tables: &[("d", "id"), ("loose", "a")],
         steps: 40,
     },
+    Case {
+        name: "outlines",
+        why: "blocks of more than 4 KiB in each encoding that is read by parts, with their outlines",
+        snapshot_bytes: 4 << 10,
+        segment_rows: WHOLE,
+        statements: outlines,
+        tables: &[("o", "id"), ("n", "n")],
+        steps: 40,
+    },
 ];
 
 fn log() -> Vec<String> {
@@ -245,6 +254,29 @@ fn encodings() -> Vec<String> {
     all.push("delete from e where id between 100 and 130".into());
     all.push("update e set packed = -5 where id in (7, 300, 599)".into());
     all
+}
+
+fn outlines() -> Vec<String> {
+    // 65 by 65 rows: a whole block, and the start of another one.
+    let numbers: Vec<String> = (0..65).map(|n| format!("({n})")).collect();
+    let columns = "id bigint primary key, packed int, holes int, ascending bigint, coded text, symbols text, \
+                   long_text text, price double, noise double, binary_data text";
+    let rows = "select id, id * 7919 % 100003, case when id % 7 = 0 then null else id * 104729 % 1000003 end, \
+                id * 1000003 + id * 7919 % 999983, 'city ' || cast(id * 31 % 1000 as text), \
+                'a note about row ' || cast(id * 7919 % 100003 as text), \
+                case when id % 50 = 0 then 'long ' || cast(id * 7919 as text) || ' and ' || cast(id * 104729 as text) \
+                else '' end, \
+                id * 7919 % 100003 / 8.0, 1.0 / (id + 1), cast(id * 982451653 % 999999937 as text) \
+                from (select a.n * 65 + b.n as id from n as a, n as b) as numbers";
+    vec![
+        "create table n (n bigint primary key)".into(),
+        format!("insert into n values {}", numbers.join(", ")),
+        format!("create table o ({columns})"),
+        format!("insert into o {rows}"),
+        "optimize table o full".into(),
+        "delete from o where id between 100 and 130".into(),
+        "update o set packed = -5 where id in (7, 300, 4200)".into(),
+    ]
 }
 
 fn altered() -> Vec<String> {

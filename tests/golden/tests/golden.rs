@@ -114,6 +114,28 @@ fn every_folder_holds_what_was_put_into_it() {
     }
 }
 
+/// Rows read alone without a cache: of files with outlines by parts, of older ones from whole blocks.
+#[test]
+fn every_row_is_found_by_its_key() {
+    for (name, table, rows_of_table) in [("outlines", "o", 4_225), ("encodings", "e", 600)] {
+        let case = CASES.iter().find(|case| case.name == name).unwrap();
+        let copy = Copy::of(name, "points");
+        let without_cache = nacredb::Options { cache_bytes: 1, ..options(case) };
+        let db = block_on(Database::open(open_folder(&copy.0).unwrap(), without_cache)).unwrap();
+        let again = block_on(Database::open(memory_host(), options(case))).unwrap();
+        make(&again, case);
+        let (mut stored, mut made) = (db.session(), again.session());
+        let mut found = 0;
+        for id in (0..rows_of_table).step_by(7) {
+            let sql = format!("select * from {table} where id = {id}");
+            let (stored, made) = (rows(&mut stored, &sql), rows(&mut made, &sql));
+            assert_eq!(stored, made, "{name}: row {id}");
+            found += made.len();
+        }
+        assert!(found > rows_of_table / 8, "{name}: {found} rows");
+    }
+}
+
 #[test]
 fn the_folders_have_what_they_are_there_for() {
     let count = |name: &str, prefix: &str| {
@@ -128,6 +150,9 @@ fn the_folders_have_what_they_are_there_for() {
             files(&committed(case.name)).iter().map(|f| f.metadata().unwrap().len()).sum();
         assert!(bytes < 250_000, "{} has {bytes} bytes: {}", case.name, case.why);
     }
+    let version =
+        |name: &str| std::fs::read(committed(name).join("seg-0000000000000001")).unwrap()[7];
+    assert_eq!(["encodings", "contents", "outlines"].map(version), [1, 2, 3]);
     let copy = Copy::of("encodings", "inspect");
     let db = block_on(Database::open(open_folder(&copy.0).unwrap(), options(&CASES[3]))).unwrap();
     let report = db.inspect().unwrap();

@@ -74,6 +74,7 @@ impl<'a> Block<'a> {
             HAS_VALIDITY => HEADER_BYTES + rows.div_ceil(64) * 8,
             _ => return Ok(false),
         };
+        debug_assert!(at.is_multiple_of(8), "a body at byte {at}");
         let physical = data_type.physical();
         let body = bytes.get(at..).ok_or_else(|| corrupt("validity ends early"))?;
         see(slice(bytes, 0, HEADER_BYTES, "block header ends early")?);

@@ -8,7 +8,6 @@
 use super::address::BlockAddress;
 use super::cache::{Page, Purpose};
 use super::opened::Opened;
-use super::row::TOGETHER;
 use crate::outline::{PART_BYTES, Stub, WHOLE_BYTES};
 use nacre_host::ReadRange;
 use nacre_types::limits::BLOCK_ROWS;
@@ -29,7 +28,8 @@ struct PartialBlock {
 }
 
 impl Opened {
-    /// Appends the values of up to [`TOGETHER`] columns, some of whose blocks are not cached.
+    /// Appends the values of columns, some of whose blocks are not cached. The first one is number
+    /// `start` of the row.
     pub(super) fn values_from_file(
         &self,
         row: usize,
@@ -39,11 +39,11 @@ impl Opened {
         out: &mut Vec<Value>,
     ) -> Result<()> {
         let block = row / BLOCK_ROWS;
-        debug_assert!(columns.len() <= TOGETHER, "{} columns together", columns.len());
+        debug_assert!(row < self.rows(), "row {row} of {}", self.rows());
         let by_parts = self.choose(columns, block);
         // One read of all whole blocks, dictionaries and outlines.
         let mut places = Vec::new();
-        for (column, by_parts) in columns.iter().zip(by_parts) {
+        for (column, by_parts) in columns.iter().zip(&by_parts) {
             if let Some(column) = *column {
                 places.extend(self.dictionary_address(column, block));
                 match by_parts {
@@ -55,8 +55,8 @@ impl Opened {
         self.load_uncached(places)?;
         let mut partial = Vec::new();
         let mut bytes = 0;
-        for (column, by_parts) in columns.iter().zip(by_parts) {
-            if let Some(column) = column.filter(|_| by_parts)
+        for (column, by_parts) in columns.iter().zip(&by_parts) {
+            if let Some(column) = column.filter(|_| *by_parts)
                 && let Some(one) = self.partial(column, block, bytes)?
             {
                 bytes += one.place.length;
@@ -86,8 +86,8 @@ impl Opened {
     }
 
     /// Which of the columns are read by parts, although they could be loaded.
-    fn choose(&self, columns: &[Option<usize>], block: usize) -> [bool; TOGETHER] {
-        let mut by_parts = [false; TOGETHER];
+    fn choose(&self, columns: &[Option<usize>], block: usize) -> Vec<bool> {
+        let mut by_parts = vec![false; columns.len()];
         let pages = self.slots.pin();
         let (mut loaded, mut passed) = (0, 0);
         for (by_parts, column) in by_parts.iter_mut().zip(columns) {
@@ -118,12 +118,14 @@ impl Opened {
     /// The outline that is needed to read a block by parts; `None` if the block is one part.
     fn outline_of(&self, column: usize, block: usize) -> Option<BlockAddress> {
         let length = self.columns[column].lengths[block] as usize;
+        debug_assert!(length > 0, "a block without bytes");
         self.outline_address(column).filter(|_| length > WHOLE_BYTES)
     }
 
     /// Gets what it takes to read a block by parts; `None` if it is only read as a whole.
     fn partial(&self, column: usize, block: usize, start: usize) -> Result<Option<PartialBlock>> {
         let place = self.block_address(column, block);
+        debug_assert!(place.index == block, "block {block} at {}", place.index);
         let page = |place| self.page(&place, Purpose::Point);
         let outline = self.outline_of(column, block).map(page).transpose()?;
         if let Some(page) = &outline
@@ -177,6 +179,7 @@ impl Opened {
             return Ok(if one.read.is_empty() { vec![0] } else { Vec::new() });
         }
         let bytes = one.bytes(buffer);
+        debug_assert!(bytes.len() > WHOLE_BYTES, "{} bytes are one part", bytes.len());
         let mut parts = Vec::new();
         let block = self.open_partial(one, bytes)?;
         block.parts(row % BLOCK_ROWS, &mut |slice| {
@@ -198,6 +201,7 @@ impl Opened {
         wanted: &[(usize, Range<usize>)],
         buffer: &mut [u8],
     ) -> Result<()> {
+        debug_assert!(!wanted.is_empty(), "a read of no parts");
         let mut ranges = Vec::with_capacity(wanted.len());
         let (mut rest, mut passed) = (&mut *buffer, 0);
         for (index, range) in wanted {
@@ -245,7 +249,13 @@ impl Opened {
             .map_err(|error| self.locate(error, &one.place))
     }
 
+    /// Whether everything was read that a row takes.
+    fn has_parts(&self, one: &PartialBlock, row: usize, buffer: &[u8]) -> bool {
+        self.wanted(one, row, buffer).is_ok_and(|parts| parts.is_empty())
+    }
+
     fn value_of_parts(&self, one: &PartialBlock, row: usize, buffer: &[u8]) -> Result<Value> {
+        debug_assert!(self.has_parts(one, row, buffer), "a value without its parts");
         let data_type = self.columns[one.place.column].meta.data_type;
         let block = self.open_partial(one, one.bytes(buffer))?;
         let value = block.get(row % BLOCK_ROWS).map(|scalar| scalar.into_value(data_type));
@@ -257,6 +267,7 @@ impl Opened {
         let block = &mut buffer[one.start..one.start + one.place.length];
         for part in &one.read {
             let start = part * one.part_bytes();
+            debug_assert!(start < block.len(), "part {part} of {} bytes", block.len());
             let end = (start + one.part_bytes()).min(block.len());
             block[start..end].fill(0);
         }

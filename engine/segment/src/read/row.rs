@@ -13,7 +13,7 @@ use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, Value};
 
 /// Number of columns read together.
-pub(super) const TOGETHER: usize = 8;
+const TOGETHER: usize = 8;
 
 /// The pinned pages of a block: its own and, if it is dictionary-coded, that of its dictionary.
 type Pinned<'a> = (&'a Page, Option<&'a Page>);
@@ -40,7 +40,11 @@ impl Opened {
                 .zip(&mut *columns)
                 .for_each(|(at, column)| *column = self.column_index(id(at)));
             if !self.values_in_memory(row, columns, start, absent, out)? {
-                self.values_from_file(row, columns, start, absent, out)?;
+                // One read for all that are left.
+                let columns: Vec<Option<usize>> =
+                    (start..count).map(|at| self.column_index(id(at))).collect();
+                self.values_from_file(row, &columns, start, absent, out)?;
+                break;
             }
         }
         debug_assert_eq!(out.len(), before + count, "values of a row");

@@ -87,6 +87,7 @@ impl Opened {
     /// left to `verify_block`.
     fn verify_stub(&self, column: usize, block: usize, outline: &[u8]) -> Result<()> {
         let place = self.block_address(column, block);
+        debug_assert!(place.index < self.blocks(), "the stub of something else than a block");
         let Some(stub) = self.stub(&place, outline)? else { return Ok(()) };
         match self.read_place(&place) {
             Ok(bytes) if !stub.is_of(&bytes) => {

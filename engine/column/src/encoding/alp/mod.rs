@@ -224,6 +224,7 @@ impl<'a> Scheme<'a> for Alp<'a> {
     fn head(source: Source<'a>, see: See<'_, 'a>) -> Result<bool> {
         let body = Alp::open(source)?;
         let entries = HEAD_BYTES + body.entries.len();
+        debug_assert!(entries <= source.bytes.len(), "entries of {entries} bytes");
         see(slice(source.bytes, 0, entries, ENDS_EARLY)?);
         match &body.kind {
             Kind::Decimal(integers) => integers.head(see),
@@ -239,6 +240,7 @@ impl<'a> Body<'a> for Alp<'a> {
     }
 
     fn parts(&self, row: usize, see: See<'_, 'a>) {
+        debug_assert!(row < self.rows, "row {row} of {} doubles", self.rows);
         if let Ok((_, exceptions)) = self.vector(row / VECTOR) {
             see(exceptions.rows.as_flattened());
             see(exceptions.values.as_flattened());

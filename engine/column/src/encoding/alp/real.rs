@@ -157,6 +157,7 @@ impl<'a> Real<'a> {
 
     /// Passes the words of a row.
     pub fn parts(&self, row: usize, see: See<'_, 'a>) {
+        debug_assert!(self.shift + self.back < 64, "a cut at {}+{}", self.shift, self.back);
         self.codes.parts(row, row, see);
         self.backs.parts(row, row, see);
     }

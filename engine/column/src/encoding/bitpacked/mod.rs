@@ -264,6 +264,7 @@ impl<'a> BitPacked<'a> {
             0..=NARROW => picked::<u32, LANES_32>(width, from, to),
             _ => picked::<u64, LANES_64>(width, from, to),
         };
+        debug_assert!(range.start <= range.end, "words {range:?} of rows {from} to {to}");
         see(words.get(range.start..range.end.min(words.len())).unwrap_or_default());
     }
 

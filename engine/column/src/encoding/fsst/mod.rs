@@ -154,6 +154,7 @@ impl<'a> Body<'a> for Fsst<'a> {
     }
 
     fn parts(&self, row: usize, see: See<'_, 'a>) {
+        debug_assert_eq!(self.symbols.len(), self.lengths.len(), "symbols and their lengths");
         see(self.symbols.as_flattened());
         see(self.lengths);
         self.codes.parts(row, see);

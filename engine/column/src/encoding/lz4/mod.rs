@@ -190,6 +190,7 @@ impl<'a> Body<'a> for Lz4<'a> {
 
     /// Where the chunk of the row ends, and the one before it; then the chunk.
     fn parts(&self, row: usize, see: See<'_, 'a>) {
+        debug_assert!(row < self.rows, "row {row} of a compressed body of {}", self.rows);
         let index = row / self.chunk_rows;
         let table = self.table.get(index.saturating_sub(1) * 8..(index + 1) * 8);
         see(table.unwrap_or_default());

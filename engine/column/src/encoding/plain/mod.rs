@@ -180,6 +180,7 @@ impl<'a> Plain<'a> {
                 };
                 // The end of the row before is the start of this one.
                 let ends = skip + row.saturating_sub(1) * width..skip + (row + 1) * width;
+                debug_assert!(ends.end <= self.offsets.len(), "ends {ends:?} of row {row}");
                 see(self.offsets.get(ends).unwrap_or_default());
                 return see(self.bytes(row).unwrap_or_default());
             }

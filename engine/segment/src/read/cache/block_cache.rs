@@ -99,6 +99,8 @@ impl BlockCache {
         block: usize,
         bytes: usize,
     ) -> bool {
+        debug_assert!(bytes > 0, "a block without bytes");
+        debug_assert!(pages.peek(column, block).is_none(), "block {block} is cached");
         if self.bytes.load(Ordering::Relaxed) + bytes <= self.limit_bytes {
             return false;
         }

@@ -132,6 +132,7 @@ impl Pages {
         if is_over {
             slot.counted_since.store(now, Ordering::Relaxed);
         }
+        debug_assert!(before < u32::MAX, "{before} reads of block {index}");
         slot.partial_reads.store(before + 1, Ordering::Relaxed);
         before + 1
     }
