@@ -152,12 +152,27 @@ impl Bitmap {
 
     /// Bitwise AND of two bitmaps of equal length.
     pub fn and(&self, other: &Bitmap) -> Bitmap {
+        self.merged(other, |a, b| a & b)
+    }
+
+    /// Bitwise OR of two bitmaps of equal length.
+    pub fn or(&self, other: &Bitmap) -> Bitmap {
+        self.merged(other, |a, b| a | b)
+    }
+
+    /// The bits that are set here and not in another bitmap of equal length.
+    pub fn and_not(&self, other: &Bitmap) -> Bitmap {
+        self.merged(other, |a, b| a & !b)
+    }
+
+    /// Merges two bitmaps of equal length word by word; zeros must merge to zero.
+    fn merged(&self, other: &Bitmap, merge: impl Fn(u64, u64) -> u64) -> Bitmap {
         let (bits, others) = (self.len, other.len);
         invariant!(bits == others, "a bitmap of {bits} bits meets one of {others}");
-        Bitmap {
-            words: self.words.iter().zip(&other.words).map(|(a, b)| a & b).collect(),
-            len: self.len,
-        }
+        let words = self.words.iter().zip(&other.words).map(|(a, b)| merge(*a, *b)).collect();
+        let out = Bitmap { words, len: self.len };
+        debug_assert!(out.is_clean(), "a bit is set past the end");
+        out
     }
 }
 
@@ -181,6 +196,12 @@ mod tests {
             }
             assert_eq!(found, expected, "step {step}");
         }
+        let other = Bitmap::filled(found.len(), true).and_not(&found);
+        assert_eq!(other.count_ones(), found.len() - found.count_ones());
+        assert_eq!(
+            (found.or(&other).count_ones(), found.and(&other).count_ones()),
+            (found.len(), 0)
+        );
         let ones: Vec<u32> =
             (0..expected.len()).filter(|i| expected.get(*i)).map(|i| i as u32).collect();
         assert_eq!(found.ones(), ones);

@@ -211,8 +211,12 @@ impl<'a> Block<'a> {
             _ => return Ok(Bitmap::filled(len, false)),
         };
         let mut out = Bitmap::default();
-        out.reserve(len);
-        body.filter(predicate, start, len, &mut out)?;
+        if predicate.is_everything() {
+            out = Bitmap::filled(len, true);
+        } else {
+            out.reserve(len);
+            body.filter(predicate, start, len, &mut out)?;
+        }
         debug_assert_eq!(out.len(), len, "bits of a filtered range");
         Ok(match self.validity.and_then(|bytes| validity_range(bytes, start, len)) {
             Some(validity) => out.and(&validity),

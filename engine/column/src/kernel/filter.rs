@@ -31,6 +31,16 @@ pub(crate) fn filter_values(values: &Values, predicate: &Predicate, out: &mut Bi
     debug_assert_eq!(out.len(), before + values.len(), "bits of filtered values");
 }
 
+fn accepts(values: &Values, at: usize, predicate: &Predicate) -> bool {
+    match values {
+        Values::Bool(v) => predicate.accepts_number(v[at] as i128),
+        Values::I64(v) => predicate.accepts_number(v[at] as i128),
+        Values::I128(v) => predicate.accepts_number(v[at]),
+        Values::F64(v) => predicate.accepts_number(key::order_f64(v[at]) as i128),
+        Values::Bytes(v) => predicate.accepts_bytes(v.get(at)),
+    }
+}
+
 /// Appends a bit for every row of a form, as if no row were null.
 pub(crate) fn filter_form(form: &Form, len: usize, predicate: &Predicate, out: &mut Bitmap) {
     let before = out.len();
@@ -41,6 +51,10 @@ pub(crate) fn filter_form(form: &Form, len: usize, predicate: &Predicate, out: &
             let mut answer = Bitmap::default();
             filter_values(one, predicate, &mut answer);
             out.extend_run(answer.get(0), len);
+        }
+        // A test for each distinct value would be more than one for each row.
+        Form::Dictionary { codes, values } if codes.len() < values.len() => {
+            codes.iter().for_each(|code| out.push(accepts(values, *code as usize, predicate)));
         }
         Form::Dictionary { codes, values } => {
             // Tests each distinct value once; the codes then look up the results.

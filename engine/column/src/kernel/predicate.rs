@@ -168,6 +168,19 @@ impl Predicate {
         Some(Predicate::of(physical, set))
     }
 
+    /// The values that begin with these bytes.
+    pub fn starts_with(prefix: &[u8]) -> Predicate {
+        // The least byte string after all of them: the last byte below 255 plus one.
+        let kept = prefix.iter().rposition(|byte| *byte < u8::MAX);
+        let high = kept.map(|last| {
+            let mut high = prefix[..=last].to_vec();
+            high[last] += 1;
+            high
+        });
+        let interval = Interval { low: prefix.to_vec(), high };
+        Predicate::of(PhysicalType::Bytes, Set::Bytes(vec![interval]))
+    }
+
     /// A predicate that no value passes.
     pub fn nothing(physical: PhysicalType) -> Predicate {
         let set = if physical == PhysicalType::Bytes {
@@ -255,6 +268,21 @@ impl Predicate {
             _ => return Predicate::nothing(self.physical),
         };
         Predicate::of(self.physical, set)
+    }
+
+    /// The disjunction: the values that pass either predicate; both have the same physical type.
+    pub fn or(self, other: &Predicate) -> Predicate {
+        self.not().and(&other.clone().not()).not()
+    }
+
+    /// Whether every value passes.
+    pub fn is_everything(&self) -> bool {
+        match &self.set {
+            Set::Numbers(ranges) => ranges[..] == [domain(self.physical)],
+            Set::Bytes(intervals) => {
+                matches!(&intervals[..], [all] if all.low.is_empty() && all.high.is_none())
+            }
+        }
     }
 
     /// Whether no value can pass.

@@ -46,9 +46,11 @@ fn check(vector: &Vector, constants: &[Value]) {
             }
             for other in constants.iter().filter(|c| !c.is_null() && !constant.is_null()) {
                 for more in Comparison::ALL {
-                    let both =
-                        predicate.clone().and(&Predicate::compare(physical, more, other).unwrap());
+                    let second = Predicate::compare(physical, more, other).unwrap();
+                    let both = predicate.clone().and(&second);
                     assert(&both, &|v| passes(v) && more.accepts(order(v, other)), "and");
+                    let either = predicate.clone().or(&second);
+                    assert(&either, &|v| passes(v) || more.accepts(order(v, other)), "or");
                 }
             }
         }
@@ -57,8 +59,17 @@ fn check(vector: &Vector, constants: &[Value]) {
     let among = |v: &Value| constants.iter().any(|c| !c.is_null() && order(v, c).is_eq());
     assert(&list, &among, "in");
     assert(&list.clone().not(), &|v| !among(v), "not in");
-    let nothing = list.clone().and(&list.not());
-    assert!(nothing.is_nothing());
+    for constant in constants {
+        if let Value::Text(prefix) = constant {
+            let passes = |v: &Value| matches!(v, Value::Text(v) if v.starts_with(prefix));
+            assert(&Predicate::starts_with(prefix.as_bytes()), &passes, "starts with");
+        }
+    }
+    let nothing = list.clone().and(&list.clone().not());
+    assert!(nothing.is_nothing() && !nothing.is_everything());
+    let all = list.clone().or(&list.not());
+    assert!(all.is_everything() && all == nothing.not());
+    assert(&all, &|_| true, "everything");
 }
 
 fn check_all(data_type: DataType, values: &[Value], more_constants: &[Value]) {
@@ -98,6 +109,29 @@ fn predicates_agree_with_values() {
     check_all(DataType::Boolean, &[false, true].map(Value::Boolean), &[]);
     let texts = ["", "a", "a\0", "ab", "b", "é"].map(|s| Value::Text(s.into()));
     check_all(DataType::TEXT, &texts, &[Value::Text("aa".into())]);
+}
+
+#[test]
+fn prefixes_end_where_a_byte_overflows() {
+    let accepts = |prefix: &[u8], value: &[u8]| {
+        Predicate::starts_with(prefix).accepts(&Scalar::Bytes(value.into()))
+    };
+    for (prefix, inside, outside) in [
+        (&[1, 255][..], &[1, 255, 255][..], &[2][..]),
+        (&[255, 255], &[255, 255, 0], &[255, 254]),
+        (&[1, 2], &[1, 2], &[1, 3]),
+    ] {
+        assert!(accepts(prefix, inside) && !accepts(prefix, outside), "{prefix:?}");
+    }
+    assert!(Predicate::starts_with(&[]).is_everything());
+}
+
+#[test]
+fn a_dictionary_longer_than_its_rows_is_not_tested_whole() {
+    let values: Vec<Value> = (0..100).map(Value::Int).collect();
+    let distinct = Arc::new(Vector::from_values(DataType::Int64, &values).flat().into_owned());
+    let vector = Vector::dictionary(DataType::Int64, vec![99, 3, 50], distinct, None);
+    check(&vector, &[Value::Int(50), Value::Null]);
 }
 
 #[test]
