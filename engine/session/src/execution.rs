@@ -1,6 +1,7 @@
 //! The environment of one execution of a statement, apart from its transaction.
 
 use nacre_exec::{Context, Memory, Profile, Statistics, Threads};
+use nacre_sql::ScanStrategy;
 use nacre_table::{Store, Table, Transaction};
 use nacre_types::{Error, Result, Value};
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub(crate) struct Execution<'a> {
     now_us: i64,
     cancelled: &'a (dyn Fn() -> bool + Sync),
     threads: Threads,
+    scan_strategy: ScanStrategy,
     insert_path: InsertPath,
     /// Tables that stay readable for the statement after they are dropped.
     tables: &'a [Arc<Table>],
@@ -40,20 +42,20 @@ pub(crate) struct ExecutionParts<'a> {
     pub now_us: i64,
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
     pub threads: Threads,
+    pub scan_strategy: ScanStrategy,
 }
 
 impl<'a> Execution<'a> {
     pub fn new(parts: ExecutionParts<'a>, insert_path: InsertPath) -> Execution<'a> {
-        let ExecutionParts { store, parameters, statistics, memory, now_us, cancelled, threads } =
-            parts;
         Execution {
-            store,
-            parameters,
-            statistics,
-            memory,
-            now_us,
-            cancelled,
-            threads,
+            store: parts.store,
+            parameters: parts.parameters,
+            statistics: parts.statistics,
+            memory: parts.memory,
+            now_us: parts.now_us,
+            cancelled: parts.cancelled,
+            threads: parts.threads,
+            scan_strategy: parts.scan_strategy,
             insert_path,
             tables: &[],
             profile: None,
@@ -109,6 +111,7 @@ impl<'a> Execution<'a> {
         );
         context.now_us = self.now_us;
         context.threads = self.threads;
+        context.scan_strategy = self.scan_strategy;
         context.profile = self.profile;
         context.tables = self.tables;
         context

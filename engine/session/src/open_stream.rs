@@ -44,6 +44,7 @@ pub(crate) async fn open(
         memory: settings.memory(),
         now_us: engine.host().clock.wall_us(),
         threads: settings.threads(),
+        scan_strategy: settings.scan_strategy(),
         tables: Vec::new(),
     };
     let cancelled = {

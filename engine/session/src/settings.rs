@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use nacre_exec::{Memory, Threads};
-use nacre_sql::SessionOption;
+use nacre_sql::{ScanStrategy, SessionOption};
 use nacre_table::StatementMemory;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct Settings {
     threads: Threads,
     memory_limit: usize,
+    scan_strategy: ScanStrategy,
     shared: Arc<StatementMemory>,
     cancel: Arc<AtomicBool>,
 }
@@ -20,6 +21,7 @@ impl Settings {
         Settings {
             threads: engine.threads(),
             memory_limit: engine.defaults().memory_limit,
+            scan_strategy: ScanStrategy::default(),
             shared: engine.store().environment().statement_memory().clone(),
             cancel: Arc::default(),
         }
@@ -27,6 +29,11 @@ impl Settings {
 
     pub fn threads(&self) -> Threads {
         self.threads
+    }
+
+    /// How scans filter.
+    pub fn scan_strategy(&self) -> ScanStrategy {
+        self.scan_strategy
     }
 
     /// The memory account of one statement.
@@ -66,6 +73,7 @@ impl Settings {
                 let bytes = bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
                 self.set_memory_limit(engine, bytes);
             }
+            SessionOption::ScanStrategy(strategy) => self.scan_strategy = strategy,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::execution::{Execution, ExecutionParts, InsertPath};
 use crate::result::{ResultKind, StatementResult, StatementStatistics};
 use nacre_column::Batch;
 use nacre_exec::{Memory, Operator, Statistics, Threads, pieces};
-use nacre_sql::Field;
+use nacre_sql::{Field, ScanStrategy};
 use nacre_table::{Fetched, Store, Table, Transaction};
 use nacre_types::{Error, Result, Value};
 use std::sync::Arc;
@@ -62,6 +62,7 @@ pub(crate) struct OwnedExecution {
     /// Wall clock when the query began, in microseconds since 1970.
     pub now_us: i64,
     pub threads: Threads,
+    pub scan_strategy: ScanStrategy,
     /// Tables that the plan reads; they may be dropped while the stream is read.
     pub tables: Vec<Arc<Table>>,
 }
@@ -76,6 +77,7 @@ impl OwnedExecution {
             now_us: self.now_us,
             cancelled,
             threads: self.threads,
+            scan_strategy: self.scan_strategy,
         };
         Execution::new(parts, InsertPath::Rowstore).keeping(&self.tables)
     }

@@ -218,6 +218,7 @@ fn execute(
         now_us: engine.host().clock.wall_us(),
         cancelled: &cancelled,
         threads: settings.threads(),
+        scan_strategy: settings.scan_strategy(),
     };
     let execution = Execution::new(parts, insert_path);
     if let Some(point) = work.point

@@ -22,6 +22,7 @@ pub use access::{
     Equalities, Equality, IndexAccess, IndexKeys, equalities, fixed_columns, index_access,
     index_keys, joined_key, key_name,
 };
+pub use analysis::may_fail::expr_may_fail;
 pub use bind::{Given, TableRules, table_rules};
 pub use explain::{explain, explain_nodes, explain_row_nodes};
 pub use expr::{
@@ -33,7 +34,7 @@ pub use plan::key_order::{KeyOrder, index_order, kept_by_key, key_order};
 pub use plan::{Catalog, ColumnStatistics, Field, JoinKind, Plan, SortKey};
 pub use statement::{
     Access, CatalogDescription, CatalogStatement, ControlStatement, NameResolution, OnDuplicateKey,
-    Output, RowDescription, RowStatement, SessionOption, Statement, WriteStatement,
+    Output, RowDescription, RowStatement, ScanStrategy, SessionOption, Statement, WriteStatement,
 };
 
 use nacre_types::{DataType, Result};

@@ -47,11 +47,10 @@ impl<O: ?Sized> Measuring<O> {
         let Some(node) = context.profile.and_then(|profile| profile.node(self.number)) else {
             return next(&mut self.operator, context);
         };
-        let clock = context.transaction.environment();
-        let from = clock.now_ns();
+        let from = context.now_ns();
         let answer =
             next(&mut self.operator, &Context { statistics: &node.statistics, ..*context })?;
-        node.time_ns.add(clock.now_ns().saturating_sub(from) as usize);
+        node.time_ns.add(context.now_ns().saturating_sub(from) as usize);
         node.calls.add(1);
         node.rows.add(rows(&answer));
         Ok(answer)

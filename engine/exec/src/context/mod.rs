@@ -14,6 +14,7 @@ use crate::buffer::limits::MOST_TEXT_BYTES;
 use crate::memory::{Memory, Reservation};
 use crate::spill::SpillFile;
 use fetch_waits::FetchWaits;
+use nacre_sql::ScanStrategy;
 use nacre_sql::plan::Plan;
 use nacre_table::{Table, Transaction};
 use nacre_types::{Error, Result, TableSchema, Value, limits};
@@ -40,6 +41,8 @@ pub struct Context<'a> {
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
     /// How many threads may work on the statement.
     pub threads: Threads,
+    /// How scans filter.
+    pub scan_strategy: ScanStrategy,
     /// Rows that the plan reads but does not compute.
     pub supplied: Option<&'a SuppliedRows<'a>>,
     /// Measures each node of the plan, when the statement is profiled.
@@ -84,6 +87,7 @@ impl<'a> Context<'a> {
             now_us: 0,
             cancelled,
             threads: Threads::ONE,
+            scan_strategy: ScanStrategy::default(),
             supplied: None,
             profile: None,
             tables: &[],
@@ -118,6 +122,11 @@ impl Context<'_> {
         let done = work(&Context { statistics: &own, ..*self })?;
         self.statistics.add(&own);
         Ok(done)
+    }
+
+    /// The host's monotonic clock, in nanoseconds.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.transaction.environment().now_ns()
     }
 
     /// Waits for absent bytes in the middle of a call.

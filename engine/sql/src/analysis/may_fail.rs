@@ -7,7 +7,7 @@ use nacre_function::entry::definition::Errors;
 use nacre_types::DataType;
 
 /// Whether an expression may raise an error, depending on its columns' values.
-pub(crate) fn expr_may_fail(expr: &Expr) -> bool {
+pub fn expr_may_fail(expr: &Expr) -> bool {
     let own = match &expr.kind {
         ExprKind::Cast(arg) => !widens(arg.data_type, expr.data_type),
         ExprKind::Negate(_) | ExprKind::Subquery(_) => true,

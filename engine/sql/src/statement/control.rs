@@ -8,6 +8,46 @@ pub enum SessionOption {
     Threads(u32),
     /// Maximum memory per statement, in bytes; `None` for the default.
     MemoryLimit(Option<u64>),
+    /// How scans filter.
+    ScanStrategy(ScanStrategy),
+}
+
+/// How scans evaluate their filters. All ways have the same results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ScanStrategy {
+    /// As measurements at the head of each segment suggest.
+    #[default]
+    Adaptive,
+    /// Clause by clause on decoded values, in the order written, without indexes.
+    Regular,
+    /// Clause by clause on encoded values where possible, in the order written, without indexes.
+    Encoded,
+    /// All clauses on all decoded rows, without indexes.
+    Group,
+    /// By indexes wherever the filters or joins allow, whatever the number of keys and rows.
+    Index,
+}
+
+impl ScanStrategy {
+    /// Every strategy.
+    pub const ALL: [ScanStrategy; 5] = [
+        ScanStrategy::Adaptive,
+        ScanStrategy::Regular,
+        ScanStrategy::Encoded,
+        ScanStrategy::Group,
+        ScanStrategy::Index,
+    ];
+
+    /// Its name in `SET`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ScanStrategy::Adaptive => "adaptive",
+            ScanStrategy::Regular => "regular",
+            ScanStrategy::Encoded => "encoded",
+            ScanStrategy::Group => "group",
+            ScanStrategy::Index => "index",
+        }
+    }
 }
 
 /// A bound statement that controls transactions or the session.
@@ -46,6 +86,9 @@ impl ControlStatement {
                 SessionOption::Threads(count) => format!("Set threads to {count}"),
                 SessionOption::MemoryLimit(None) => "Set memory_limit to the default".into(),
                 SessionOption::MemoryLimit(Some(bytes)) => format!("Set memory_limit to {bytes}"),
+                SessionOption::ScanStrategy(strategy) => {
+                    format!("Set scan_strategy to {}", strategy.name())
+                }
             },
             ControlStatement::Nothing => "Nothing".into(),
         }

@@ -9,7 +9,7 @@ mod plans;
 
 pub use bound::{OnDuplicateKey, RowStatement, Statement, WriteStatement};
 pub use catalog::{CatalogDescription, CatalogStatement, NameResolution};
-pub use control::{ControlStatement, SessionOption};
+pub use control::{ControlStatement, ScanStrategy, SessionOption};
 pub(crate) use description::Title;
 pub use description::{Access, Output, RowDescription};
 pub(crate) use plans::PlanRole;

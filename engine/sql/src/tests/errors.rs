@@ -116,6 +116,10 @@ fn messages() {
         "set threads = 0",
         "22023 type: threads must be a whole number from 1 to 1024, or DEFAULT (line 1, column 15)",
     );
+    fails(
+        "set scan_strategy = 'quick'",
+        "22023 type: scan_strategy must be 'adaptive', 'regular', 'encoded', 'group', 'index' or DEFAULT (line 1, column 21)",
+    );
     fails("set colour = 1", "42704 not_found: no setting colour (line 1, column 5)");
     fails(
         "create table n (x int primary key, shard key ())",

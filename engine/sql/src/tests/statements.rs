@@ -141,6 +141,8 @@ fn statements() {
         ("rollback to s", "RollbackTo s"),
         ("rollback to savepoint s", "RollbackTo s"),
         ("set threads = 2", "Set threads to 2"),
+        ("set scan_strategy = 'Encoded'", "Set scan_strategy to encoded"),
+        ("set scan_strategy = default", "Set scan_strategy to adaptive"),
         ("set session THREADS to default", "Set threads to the default"),
         ("release s", "Release s"),
         ("release savepoint s", "Release s"),

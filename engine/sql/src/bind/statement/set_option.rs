@@ -6,7 +6,7 @@ use crate::bind::names::{place, unsupported};
 use crate::bind::scope::Scope;
 use crate::expr::ExprKind;
 use crate::parse::position;
-use crate::plan::{ControlStatement, SessionOption, Statement};
+use crate::plan::{ControlStatement, ScanStrategy, SessionOption, Statement};
 use nacre_types::{Error, Result, Value};
 use sqlparser::ast;
 
@@ -27,6 +27,7 @@ impl<'a> Binder<'a> {
         let option = match () {
             () if is("threads") => SessionOption::Threads(0),
             () if is("memory_limit") => SessionOption::MemoryLimit(None),
+            () if is("scan_strategy") => SessionOption::ScanStrategy(ScanStrategy::default()),
             () => {
                 let error =
                     Error::not_found(format!("no setting {}", name.value)).with_sqlstate("42704");
@@ -51,6 +52,10 @@ impl<'a> Binder<'a> {
             (SessionOption::MemoryLimit(_), ExprKind::Literal(Value::Text(size))) => {
                 bytes_of(&size).map(|bytes| SessionOption::MemoryLimit(Some(bytes)))
             }
+            (SessionOption::ScanStrategy(_), ExprKind::Literal(Value::Text(name))) => {
+                let is_named = |one: &ScanStrategy| name.eq_ignore_ascii_case(one.name());
+                ScanStrategy::ALL.into_iter().find(is_named).map(SessionOption::ScanStrategy)
+            }
             _ => None,
         };
         let wanted = match option {
@@ -59,6 +64,9 @@ impl<'a> Binder<'a> {
             }
             SessionOption::MemoryLimit(_) => {
                 "memory_limit must be a number of bytes, a size like '64MB', or DEFAULT"
+            }
+            SessionOption::ScanStrategy(_) => {
+                "scan_strategy must be 'adaptive', 'regular', 'encoded', 'group', 'index' or DEFAULT"
             }
         };
         set.map(|option| ControlStatement::Set(option).into())
