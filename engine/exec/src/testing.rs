@@ -12,7 +12,7 @@ pub(crate) use nacre_function::aggregate::sum::{AVG, SUM};
 use nacre_function::entry::window::WindowFunction;
 use nacre_function::registry::{self, ScalarEntry, scalar};
 use nacre_host::memory::MemoryStore;
-use nacre_host::{Host, LocalStore, Parallelism};
+use nacre_host::{Clock, Host, LocalStore, Parallelism};
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_table::{Store, StoreOptions, Transaction};
 use nacre_testing::Fixed;
@@ -28,6 +28,7 @@ pub(crate) struct Fixture {
     pub statistics: Statistics,
     pub memory: Memory,
     pub memory_limit: usize,
+    clock: Arc<dyn Clock>,
 }
 
 impl Fixture {
@@ -43,7 +44,18 @@ impl Fixture {
     /// With files of its own, too.
     pub fn with(files: Arc<dyn LocalStore>, parallelism: Arc<dyn Parallelism>) -> Fixture {
         let fixed = Arc::new(Fixed::default());
-        let host = Host { store: files, clock: fixed.clone(), entropy: fixed, parallelism };
+        Fixture::of_host(Host { store: files, clock: fixed.clone(), entropy: fixed, parallelism })
+    }
+
+    /// With a clock of its own.
+    pub fn with_clock(clock: Arc<dyn Clock>) -> Fixture {
+        let fixed = Arc::new(Fixed::default());
+        let store = Arc::new(MemoryStore::new());
+        Fixture::of_host(Host { store, clock, entropy: fixed.clone(), parallelism: fixed })
+    }
+
+    fn of_host(host: Host) -> Fixture {
+        let clock = host.clock.clone();
         let options = StoreOptions {
             segment_rows: 10_000,
             flush_bytes: usize::MAX,
@@ -58,14 +70,15 @@ impl Fixture {
             statistics: Statistics::default(),
             memory: Memory::new(0),
             memory_limit: 1 << 30,
+            clock,
         }
     }
 
-    /// A host with new files in memory.
+    /// A host with new files in memory, and the clock.
     pub fn host(&self) -> Host {
         let fixed = Arc::new(Fixed::default());
         let store = Arc::new(MemoryStore::new());
-        Host { store, clock: fixed.clone(), entropy: fixed.clone(), parallelism: fixed }
+        Host { store, clock: self.clock.clone(), entropy: fixed.clone(), parallelism: fixed }
     }
 
     pub fn context(&self) -> Context<'_> {

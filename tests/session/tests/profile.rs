@@ -23,7 +23,7 @@ fn fill(session: &mut Session) {
 /// The lines of a result without times: plan, rows, access.
 fn lines(result: &QueryResult) -> Vec<String> {
     let names: Vec<&str> = result.columns.iter().map(|c| c.name.as_str()).collect();
-    assert_eq!(names, ["plan", "rows", "time_us", "access"]);
+    assert_eq!(names, ["plan", "rows", "time_us", "access", "filters"]);
     let mut lines = Vec::new();
     for row in result.to_rows() {
         assert_eq!(row[1].is_null(), row[2].is_null(), "{row:?}");

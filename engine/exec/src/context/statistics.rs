@@ -1,7 +1,8 @@
 //! Counters of a running statement.
 
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A number that several threads add to.
 #[derive(Debug, Default)]
@@ -17,6 +18,12 @@ impl Counter {
     pub(crate) fn add(&self, n: usize) {
         self.0.fetch_add(n as u64, Ordering::Relaxed);
     }
+}
+
+/// Decisions that can be described once a profiled statement has ended.
+pub(crate) trait Describe: Debug + Send + Sync {
+    /// The description; `None` if nothing was decided.
+    fn describe(&self) -> Option<String>;
 }
 
 /// The counters of one statement. Operators add through a shared reference, on any thread.
@@ -57,6 +64,8 @@ pub struct Statistics {
     /// Bytes written to temporary files because memory could not hold the rows.
     pub bytes_spilled: Counter,
     indexes: Mutex<Vec<String>>,
+    /// How scans filtered, while the statement is profiled.
+    filters: Mutex<Vec<Arc<dyn Describe>>>,
 }
 
 impl Statistics {
@@ -71,6 +80,19 @@ impl Statistics {
             }
         }
         other.indexes().into_iter().for_each(|name| self.note_index(name));
+        let theirs = other.filters.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        theirs.into_iter().for_each(|filter| self.describe(filter));
+    }
+
+    /// How scans filtered.
+    pub fn filters(&self) -> Vec<String> {
+        let filters = self.filters.lock().unwrap_or_else(PoisonError::into_inner);
+        filters.iter().filter_map(|filter| filter.describe()).collect()
+    }
+
+    /// Adds what will describe how a scan filtered.
+    pub(crate) fn describe(&self, filter: Arc<dyn Describe>) {
+        self.filters.lock().unwrap_or_else(PoisonError::into_inner).push(filter);
     }
 
     /// Names of the indexes that were used.

@@ -3,7 +3,7 @@
 
 use super::Evaluator;
 use crate::Context;
-use nacre_column::{Batch, Selection, Vector};
+use nacre_column::{Batch, Bitmap, Selection, Vector};
 use nacre_function::kernel::truth::Truth;
 use nacre_function::vector::rows::ActiveRows;
 use nacre_sql::expr::{Expr, ExprKind};
@@ -27,6 +27,36 @@ pub(crate) fn filter_rows(
     context: &Context<'_>,
 ) -> Result<Selection> {
     Evaluator::new(batch, context).conjunction(exprs, rows)
+}
+
+/// A bit for each row of the batch's vectors: set for those of `rows` for which an expression is
+/// true. Bits of other rows are unspecified.
+pub(crate) fn true_rows(
+    expr: &Expr,
+    batch: &Batch,
+    rows: ActiveRows<'_>,
+    context: &Context<'_>,
+) -> Result<Bitmap> {
+    let evaluator = Evaluator::new(batch, context);
+    if matches!(expr.kind, ExprKind::And(_) | ExprKind::Or(_)) {
+        let mut bits = Bitmap::filled(rows.len, false);
+        let passed = evaluator.clause(expr, rows)?;
+        passed.iter().for_each(|row| bits.set(*row as usize, true));
+        return Ok(bits);
+    }
+    let vector = evaluator.eval(expr, rows)?;
+    let truth = Truth::new(&vector);
+    if let nacre_column::Form::Constant(_) = vector.form() {
+        return Ok(Bitmap::filled(rows.len, truth.get(0) == Some(true)));
+    }
+    let mut bits = Bitmap::default();
+    bits.reserve(rows.len);
+    for from in (0..rows.len).step_by(64) {
+        let count = (rows.len - from).min(64);
+        let bit = |at: usize| u64::from(truth.is_true(from + at)) << at;
+        bits.extend_bits((0..count).map(bit).fold(0, |bits, bit| bits | bit), count);
+    }
+    Ok(bits)
 }
 
 /// Selected rows of the batch for which an expression is true, and those for which it is null.

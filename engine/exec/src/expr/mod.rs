@@ -16,7 +16,7 @@ mod tests_functions;
 pub use filter::filter;
 pub use nacre_function::kernel::cast::cast_value;
 
-pub(crate) use filter::{filter_rows, truths};
+pub(crate) use filter::{filter_rows, true_rows, truths};
 pub(crate) use nacre_function::kernel::cast::cast_vector;
 pub(crate) use nacre_function::kernel::order::compare_values;
 pub(crate) use nacre_function::vector::rows::ActiveRows;

@@ -17,6 +17,8 @@ mod split;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_adaptive;
+#[cfg(test)]
 mod tests_order;
 mod view;
 

@@ -1,8 +1,10 @@
 //! Scans over segments, deleted rows and the rowstore, against filtering every row.
 
+use crate::context::Context;
 use crate::testing::*;
 use crate::{Operator, build, build_locating};
 use nacre_column::Batch;
+use nacre_sql::ScanStrategy;
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_sql::plan::Plan;
 use nacre_table::{OnDuplicate, Store, StoreOptions, Table};
@@ -79,10 +81,23 @@ fn scan(table: &Table, projection: &[usize], filters: Vec<Expr>) -> Plan {
 }
 
 fn result(fixture: &Fixture, plan: &Plan) -> Vec<Vec<Value>> {
-    let context = fixture.context();
+    result_by(ScanStrategy::Adaptive, fixture, plan)
+}
+
+fn result_by(strategy: ScanStrategy, fixture: &Fixture, plan: &Plan) -> Vec<Vec<Value>> {
+    let context = Context { scan_strategy: strategy, ..fixture.context() };
     let mut operator: Box<dyn Operator> = build(plan, &context).unwrap();
     let mut rows = run(&mut *operator, &context).unwrap();
     rows.sort_by_key(|r| nacre_types::key::integer(r.first().unwrap_or(&Value::Null)));
+    rows
+}
+
+/// The rows, which are the same by every strategy.
+fn result_by_all(fixture: &Fixture, plan: &Plan) -> Vec<Vec<Value>> {
+    let rows = result(fixture, plan);
+    for strategy in ScanStrategy::ALL {
+        assert!(result_by(strategy, fixture, plan) == rows, "{strategy:?}: {plan:?}");
+    }
     rows
 }
 
@@ -139,7 +154,7 @@ fn filters_agree_with_a_check_of_every_row() {
     ];
     for (filters, keep) in cases {
         let expected: Vec<_> = there.iter().filter(|r| keep(r)).cloned().collect();
-        let found = result(&fixture, &scan(&table, &all, filters.clone()));
+        let found = result_by_all(&fixture, &scan(&table, &all, filters.clone()));
         assert!(
             found == expected,
             "{filters:?}: {} rows, {} expected",
@@ -302,7 +317,7 @@ fn tests_of_encoded_columns_combine_with_other_filters() {
     ];
     for (filters, keep) in cases {
         let expected: Vec<_> = there.iter().filter(|r| keep(r)).cloned().collect();
-        let found = result(&fixture, &scan(&table, &[0, 1, 2, 3], filters.clone()));
+        let found = result_by_all(&fixture, &scan(&table, &[0, 1, 2, 3], filters.clone()));
         assert!(
             found == expected,
             "{filters:?}: {} rows, {} expected",
@@ -313,7 +328,7 @@ fn tests_of_encoded_columns_combine_with_other_filters() {
         let input = Box::new(scan(&table, &[0, 1, 2, 3], filters.clone()));
         let only_ids = Plan::Project { input, exprs: vec![col(0, I64)], fields: Vec::new() };
         let ids: Vec<_> = expected.iter().map(|r| vec![r[0].clone()]).collect();
-        assert!(result(&fixture, &only_ids) == ids, "{filters:?}");
+        assert!(result_by_all(&fixture, &only_ids) == ids, "{filters:?}");
     }
 }
 

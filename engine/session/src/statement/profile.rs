@@ -26,6 +26,7 @@ pub(crate) fn run(
         Value::Int(done.rows_affected as i64),
         Value::Int((store.now_ns().saturating_sub(started_ns) / 1_000) as i64),
         Value::Null,
+        Value::Null,
     ];
     let mut nodes = profile.nodes().iter();
     let mut rows: Vec<Vec<Value>> = Vec::new();
@@ -52,7 +53,7 @@ pub(crate) fn run(
     Ok(StatementResult { columns, batches: vec![batch], ..StatementResult::new(ResultKind::Query) })
 }
 
-/// Rows, time and access of a node; empty if it was merged into another or never ran.
+/// Rows, time, access and filters of a node; empty if it was merged into another or never ran.
 fn cells(node: &Measured) -> Vec<Value> {
     if node.calls.get() == 0 {
         return Vec::new();
@@ -68,10 +69,12 @@ fn cells(node: &Measured) -> Vec<Value> {
             let _ = write!(access, "{space}{name}={}", counter.get());
         }
     }
-    let access = if access.is_empty() { Value::Null } else { Value::Text(access) };
+    let filters = node.statistics.filters().join(" | ");
+    let or_null = |text: String| if text.is_empty() { Value::Null } else { Value::Text(text) };
     vec![
         Value::Int(node.rows.get() as i64),
         Value::Int((node.time_ns.get() / 1_000) as i64),
-        access,
+        or_null(access),
+        or_null(filters),
     ]
 }

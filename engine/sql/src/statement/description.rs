@@ -53,6 +53,7 @@ impl Output<'_> {
                 field("rows", DataType::Int64, true),
                 field("time_us", DataType::Int64, true),
                 field("access", DataType::TEXT, true),
+                field("filters", DataType::TEXT, true),
             ],
         }
     }

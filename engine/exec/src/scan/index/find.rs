@@ -7,7 +7,7 @@ use super::lookup::Lookup;
 use crate::context::Context;
 use crate::join_filter::RuntimeFilters;
 use crate::scan::spec::ScanSpec;
-use nacre_sql::index_access;
+use nacre_sql::{ScanStrategy, index_access};
 use nacre_table::TableView;
 use nacre_types::Result;
 use nacre_types::hash::Set;
@@ -19,7 +19,12 @@ pub(in crate::scan) fn find(
     filters: &RuntimeFilters,
     context: &Context<'_>,
 ) -> Result<Option<Found>> {
-    context.counted(|context| look_up(spec, view, filters, context))
+    match context.scan_strategy {
+        ScanStrategy::Adaptive | ScanStrategy::Index => {
+            context.counted(|context| look_up(spec, view, filters, context))
+        }
+        ScanStrategy::Regular | ScanStrategy::Encoded | ScanStrategy::Group => Ok(None),
+    }
 }
 
 fn look_up(

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::scan::filter::clauses::same_family;
 use crate::scan::filter::prune::constant;
 use nacre_sql::expr::Expr;
-use nacre_sql::{IndexAccess, IndexKeys};
+use nacre_sql::{IndexAccess, IndexKeys, ScanStrategy};
 use nacre_table::{IndexProbe, KeyRange, TableView};
 use nacre_types::hash::Set;
 use nacre_types::{Result, TableSchema, Value, key};
@@ -40,6 +40,9 @@ impl<'a, 'c> Lookup<'a, 'c> {
         view: &'a TableView,
         context: &'a Context<'c>,
     ) -> Lookup<'a, 'c> {
+        if context.scan_strategy == ScanStrategy::Index {
+            return Lookup { schema, view, context, keys: MAX_KEYS, most: usize::MAX };
+        }
         let rows = view.table().row_count_estimate();
         let most = usize::try_from(rows / WORTH_ONE_IN).unwrap_or(usize::MAX).max(FEW_ROWS);
         let keys =

@@ -147,7 +147,7 @@ impl OrderedScan {
     ) -> Result<bool> {
         let mut all = Vec::new();
         for morsel in source.morsels(usize::MAX, choosing)? {
-            let Morsel::Blocks { view, blocks } = &morsel else {
+            let Morsel::Blocks { view, blocks, .. } = &morsel else {
                 self.add_memory(spec, &morsel, context)?;
                 continue;
             };

@@ -7,7 +7,7 @@ use crate::scan::spec::ScanSpec;
 use nacre_column::kernel::{self, Predicate};
 use nacre_column::{Bitmap, Vector};
 use nacre_table::{SegmentView, Span, Zone};
-use nacre_types::{Column, Result, TableSchema, Value};
+use nacre_types::{Column, DataType, Result, TableSchema, Value};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -41,6 +41,11 @@ impl StoredColumns {
 
     fn declared(&self, column: usize) -> &Column {
         &self.schema.columns[self.projection[column]]
+    }
+
+    /// The type of a column.
+    pub fn data_type(&self, column: usize) -> DataType {
+        self.declared(column).data_type
     }
 
     /// Where a segment stores a column; `None` in a segment older than the column.

@@ -3,13 +3,17 @@
 
 mod bounds;
 mod columns;
+mod narrow;
 mod origin;
+mod range;
 mod reader;
 mod unread;
+mod watch;
 
 pub(in crate::scan) use origin::Origin;
 pub(in crate::scan) use reader::SegmentReader;
 
+use super::filter::adaptive::learned::Learned;
 use super::filter::prune::Prune;
 use super::index::{self, Found};
 use super::morsel::Morsel;
@@ -21,7 +25,9 @@ use nacre_column::Batch;
 use nacre_table::{MemoryScan, RowLocator, Segment, SegmentView, Span, TableView};
 use nacre_types::plant::{self, Bug};
 use nacre_types::{Result, Value, limits};
+use std::sync::Arc;
 use unread::Unread;
+use watch::Watch;
 
 /// Whether to create locators for rows in memory. Those of segments follow from row numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,11 +52,14 @@ struct Current {
     /// The rest of the current block.
     at: usize,
     end: usize,
+    watch: Watch,
 }
 
 /// The rows of a scan.
 pub(in crate::scan) struct RowSource {
     reader: SegmentReader,
+    /// What the scan has learned about its clauses.
+    learned: Arc<Learned>,
     prune: Prune,
     /// No column, filter or locator is needed: rows are counted without being read.
     counts_only: bool,
@@ -84,18 +93,23 @@ impl RowSource {
             memory: Some(view.memory(spec.projection, makes)),
             unread: Some(Unread::new(view)),
             counts_only,
-            ..RowSource::without_rows(spec, context)
+            ..RowSource::without_rows(spec, Learned::new(spec, context), context)
         }
     }
 
     /// The rows of a morsel.
     pub fn of_morsel(spec: ScanSpec<'_>, morsel: &Morsel, context: &Context<'_>) -> RowSource {
-        let mut source = RowSource::without_rows(spec, context);
+        let learned = match morsel {
+            Morsel::Blocks { learned, .. } => learned.clone(),
+            _ => Learned::new(spec, context),
+        };
+        let mut source = RowSource::without_rows(spec, learned, context);
         match morsel {
             // Blocks were chosen when the scan was split.
-            Morsel::Blocks { view, blocks } => {
+            Morsel::Blocks { view, blocks, learned } => {
                 let blocks = blocks.iter().rev().copied().collect();
-                source.current = Some(Current { view: view.clone(), blocks, at: 0, end: 0 });
+                let watch = Watch::new(learned.clone());
+                source.current = Some(Current { view: view.clone(), blocks, at: 0, end: 0, watch });
             }
             Morsel::Memory(view) => source.memory = Some(view.memory(spec.projection, false)),
             Morsel::Rows { view, rows } => source.found = vec![(view.clone(), rows.clone())],
@@ -104,9 +118,10 @@ impl RowSource {
         source
     }
 
-    fn without_rows(spec: ScanSpec<'_>, context: &Context<'_>) -> RowSource {
+    fn without_rows(spec: ScanSpec<'_>, learned: Arc<Learned>, context: &Context<'_>) -> RowSource {
         RowSource {
             reader: SegmentReader::new(spec, context),
+            learned,
             prune: Prune::of(spec.filters, context),
             counts_only: false,
             counted: 0,
@@ -181,7 +196,7 @@ impl RowSource {
         let view = unread.view();
         let source = |walk| RowSource {
             unread: Some(Unread::of_walk(view.clone(), walk)),
-            ..RowSource::without_rows(spec, context)
+            ..RowSource::without_rows(spec, self.learned.clone(), context)
         };
         let runs = unread.by_run(self.reader.columns(), &self.prune)?;
         let memories = view.memories().into_iter().map(Morsel::Memory).collect();
@@ -214,10 +229,11 @@ impl RowSource {
             unread.advance();
             let Some(mut current) = current else { continue };
             current.blocks.reverse();
-            let cut = current.blocks.chunks(at_once);
-            morsels.extend(
-                cut.map(|blocks| Morsel::Blocks { view: segment.clone(), blocks: blocks.to_vec() }),
-            );
+            morsels.extend(current.blocks.chunks(at_once).map(|blocks| Morsel::Blocks {
+                view: segment.clone(),
+                blocks: blocks.to_vec(),
+                learned: self.learned.clone(),
+            }));
         }
         morsels.extend(unread.view().memories().into_iter().map(Morsel::Memory));
         Ok(morsels)
@@ -325,9 +341,10 @@ impl RowSource {
             return Ok(None);
         }
         statistics.segments_read.add(1);
+        self.learned.expect(blocks.len());
         blocks.reverse();
-        let view = view.clone();
-        Ok(Some(Current { view, blocks, at: 0, end: 0 }))
+        let (view, watch) = (view.clone(), Watch::new(self.learned.clone()));
+        Ok(Some(Current { view, blocks, at: 0, end: 0, watch }))
     }
 
     /// The next of the rows that indexes found in segments.
@@ -398,6 +415,7 @@ impl Current {
             }
             reader.prefetch(&self.view, block)?;
             self.blocks.pop();
+            reader.begin_block(&self.view, &mut self.watch);
             self.at = block * limits::BLOCK_ROWS;
             self.end = self.at + self.view.segment.block_rows(block);
             context.statistics.blocks_read.add(1);
@@ -408,7 +426,8 @@ impl Current {
             Direction::FirstToLast => self.at..self.at + len,
             Direction::LastToFirst => self.end - len..self.end,
         };
-        let read = context.counted(|context| reader.read(&self.view, range, context))?;
+        let watch = &mut self.watch;
+        let read = context.counted(|context| reader.read(&self.view, range, watch, context))?;
         match direction {
             Direction::FirstToLast => self.at += len,
             Direction::LastToFirst => self.end -= len,

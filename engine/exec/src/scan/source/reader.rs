@@ -1,34 +1,36 @@
 //! Selects the rows of segments that pass all filters, and reads their values.
 //!
-//! Within a range of a block, tests of single columns run first, on the encoded columns; then the
-//! filters of joins above the scan; then the other filters, on the columns they need. The remaining
-//! columns are read only for the rows that are left.
+//! Within a range of a block, the clauses run first (`narrow`), in the order and by the strategies
+//! that the scan has learned to be best; then the filters that may fail, on the columns they need.
+//! The remaining columns are read only for the rows that are left.
 
 use super::columns::StoredColumns;
+use super::narrow::{Narrow, batch_of};
 use super::origin::Origin;
+use super::range::RangeColumns;
+use super::watch::Watch;
 use crate::context::Context;
 use crate::expr::{self, ActiveRows};
 use crate::join_filter::RuntimeFilters;
-use crate::scan::filter::clauses::Clauses;
+use crate::scan::filter::adaptive::decision::Deciding;
+use crate::scan::filter::clauses::{Clauses, ordered};
 use crate::scan::spec::ScanSpec;
-use nacre_column::{Batch, Bitmap, Selection, Vector, kernel};
+use nacre_column::{Batch, Bitmap, Selection, Vector};
 use nacre_sql::expr::Expr;
 use nacre_table::{RoaringBitmap, SegmentView, Span};
-use nacre_types::{DataType, Result, Value};
+use nacre_types::Result;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Rows are fetched one by one if at most one in this many is left; otherwise the range is decoded.
-const TAKE_ONE_IN: usize = 8;
 
 /// Reads rows of segments that pass the filters of a scan.
 pub(in crate::scan) struct SegmentReader {
     columns: StoredColumns,
+    /// All filters; those that may fail come last.
     filters: Vec<Expr>,
     clauses: Clauses,
     /// Which output columns the filters read.
     filtered: Vec<bool>,
-    /// Output columns read by filters that are not tests of one column.
+    /// Output columns read by filters that may fail.
     needed_by_rest: Vec<bool>,
     /// Which output columns the parent reads; the others hold nulls.
     needed: Vec<bool>,
@@ -36,7 +38,7 @@ pub(in crate::scan) struct SegmentReader {
     runtime: RuntimeFilters,
 }
 
-/// The columns of a range that are decoded so far, by output column.
+/// The columns of rows that are read so far, by output column.
 type Decoded = Vec<Option<Arc<Vector>>>;
 
 impl SegmentReader {
@@ -45,7 +47,7 @@ impl SegmentReader {
         let clauses = Clauses::of(spec.filters, context);
         SegmentReader {
             columns: StoredColumns::new(spec),
-            filters: spec.filters.to_vec(),
+            filters: ordered(spec.filters, context),
             filtered: spec.columns_of(spec.filters),
             needed_by_rest: spec.columns_of(&clauses.rest),
             clauses,
@@ -62,6 +64,10 @@ impl SegmentReader {
 
     /// Drops rows that do not pass the filters of joins above.
     pub fn apply(&mut self, filters: RuntimeFilters) {
+        debug_assert!(self.runtime.0.is_empty(), "the filters of joins are applied once");
+        for (at, (column, _)) in filters.0.iter().enumerate() {
+            self.clauses.add_joined(at, *column);
+        }
         self.runtime = filters;
     }
 
@@ -96,11 +102,36 @@ impl SegmentReader {
         self.columns.prefetch(view, (0..self.columns.len()).filter(surely), block)
     }
 
+    /// Decides how the ranges of the next block are filtered.
+    pub(in crate::scan) fn begin_block(&self, view: &SegmentView, watch: &mut Watch) {
+        if !self.clauses.leaves.is_empty() {
+            let deciding = Deciding { clauses: &self.clauses, needed: &self.needed };
+            watch.begin_block(view.segment.id(), deciding);
+        }
+    }
+
     /// The rows of a range inside a block that pass, or `None` if no row does.
     pub(in crate::scan) fn read(
         &self,
         view: &SegmentView,
         range: Range<usize>,
+        watch: &mut Watch,
+        context: &Context<'_>,
+    ) -> Result<Option<(Batch, Origin)>> {
+        if !watch.times_ranges() {
+            return self.read_range(view, range, watch, context);
+        }
+        let (rows, from) = (range.len(), context.now_ns());
+        let read = self.read_range(view, range, watch, context)?;
+        watch.note_range(rows, context.now_ns().saturating_sub(from));
+        Ok(read)
+    }
+
+    fn read_range(
+        &self,
+        view: &SegmentView,
+        range: Range<usize>,
+        watch: &mut Watch,
         context: &Context<'_>,
     ) -> Result<Option<(Batch, Origin)>> {
         let len = range.len();
@@ -113,197 +144,103 @@ impl SegmentReader {
         if self.columns.len() > 0 && (!reads_all || rows.is_dense()) {
             context.statistics.rows_read.add(len);
         }
-        let tested = self.test(view, &range, rows, context)?;
-        if let Some(tested) = &tested {
-            rows = rows.narrowed(tested);
+        let start = range.start;
+        let mut columns = RangeColumns::new(&self.columns, view, range, context);
+        let narrowed = self.narrow(&mut columns, rows, watch)?;
+        if let Some(narrowed) = &narrowed {
+            rows = rows.narrowed(narrowed);
             if rows.is_empty() {
                 return Ok(None);
             }
         }
-        let mut columns: Decoded = vec![None; self.columns.len()];
-        let joined = self.apply_runtime(view, &range, rows, &mut columns, context)?;
-        if let Some(joined) = &joined {
-            rows = rows.narrowed(joined);
-            if rows.is_empty() {
-                return Ok(None);
-            }
-        }
-        let few = |rows: ActiveRows<'_>| rows.count() * TAKE_ONE_IN <= len;
-        if few(rows) {
+        if columns.is_few(rows.count()) {
             if reads_all && self.columns.len() > 0 && !rows.is_dense() {
                 context.statistics.rows_read.add(rows.count());
             }
-            return self.pick_filtered(view, range, rows.to_selection(), columns, context);
+            return self.pick_filtered(columns, rows.to_selection());
         }
         let passed: Selection;
         if !self.clauses.rest.is_empty() {
-            for (column, slot) in columns.iter_mut().enumerate() {
-                if self.needed_by_rest[column] && slot.is_none() {
-                    *slot = Some(self.columns.decode(view, column, range.clone(), context)?);
-                }
+            let mut vectors = vec![None; self.columns.len()];
+            for column in (0..vectors.len()).filter(|column| self.needed_by_rest[*column]) {
+                vectors[column] = Some(columns.decode(column)?);
             }
-            passed = filter(&self.clauses.rest, &columns, rows, context)?;
+            passed =
+                expr::filter_rows(&self.clauses.rest, &batch_of(&vectors, len), rows, context)?;
             rows = rows.narrowed(&passed);
             if passed.is_empty() {
                 return Ok(None);
             }
-            if few(rows) {
-                let taken = vec![None; columns.len()];
-                return self.pick(
-                    view,
-                    range,
-                    passed,
-                    Columns { decoded: columns, taken },
-                    context,
-                );
+            if columns.is_few(passed.len()) {
+                return self.pick(columns, passed);
             }
         }
-        let columns = (columns.into_iter().enumerate())
-            .map(|(column, have)| match have {
-                Some(vector) => Ok(vector),
-                None if !self.needed[column] => Ok(self.columns.stand_in(column, len)),
-                None => self.columns.decode(view, column, range.clone(), context),
+        let columns = (0..self.columns.len())
+            .map(|column| match self.needed[column] || columns.is_decoded(column) {
+                true => columns.decode(column),
+                false => Ok(self.columns.stand_in(column, len)),
             })
             .collect::<Result<Vec<_>>>()?;
         let (partition, segment) = (view.partition, view.segment.id());
         let selection = (rows.count() < len).then(|| rows.to_selection());
-        Ok(Some((
-            Batch { columns, rows: len, selection },
-            Origin::Segment { partition, segment, start: range.start },
-        )))
+        let batch = Batch { columns, rows: len, selection };
+        Ok(Some((batch, Origin::Segment { partition, segment, start })))
     }
 
-    /// Like [`SegmentReader::pick`], for rows on which the filters that are not tests have not been
+    /// The rows that pass the clauses; `None` if all do.
+    fn narrow(
+        &self,
+        columns: &mut RangeColumns<'_>,
+        rows: ActiveRows<'_>,
+        watch: &mut Watch,
+    ) -> Result<Option<Selection>> {
+        let Some((learned, decision, seen)) = watch.parts() else { return Ok(None) };
+        let mut alive = Bitmap::filled(rows.len, rows.selection.is_none());
+        rows.selection.into_iter().flatten().for_each(|row| alive.set(*row as usize, true));
+        let (clauses, runtime, group) = (&self.clauses, &self.runtime, decision.group);
+        let mut narrow = Narrow { clauses, runtime, learned, decision, seen, columns, group };
+        let passed = narrow.run(&alive)?;
+        Ok((passed.count_ones() < rows.count()).then(|| passed.ones()))
+    }
+
+    /// Like [`SegmentReader::pick`], for rows on which the filters that may fail have not been
     /// evaluated yet.
     fn pick_filtered(
         &self,
-        view: &SegmentView,
-        range: Range<usize>,
+        mut columns: RangeColumns<'_>,
         mut selection: Selection,
-        decoded: Decoded,
-        context: &Context<'_>,
     ) -> Result<Option<(Batch, Origin)>> {
-        let mut taken: Decoded = vec![None; decoded.len()];
         if !self.clauses.rest.is_empty() {
-            let rows = rows_of(&range, &selection);
-            for (column, slot) in taken.iter_mut().enumerate() {
-                if self.needed_by_rest[column] {
-                    *slot = Some(match &decoded[column] {
-                        Some(decoded) => Arc::new(decoded.take(&selection)),
-                        None => self.columns.take_in_scan(view, column, &rows, context)?,
-                    });
-                }
+            let mut vectors = vec![None; self.columns.len()];
+            for column in (0..vectors.len()).filter(|column| self.needed_by_rest[*column]) {
+                vectors[column] = Some(columns.at(column, &selection)?);
             }
-            let passed = filter(&self.clauses.rest, &taken, ActiveRows::all(rows.len()), context)?;
+            let (batch, rows) =
+                (batch_of(&vectors, selection.len()), ActiveRows::all(selection.len()));
+            let passed = expr::filter_rows(&self.clauses.rest, &batch, rows, columns.context)?;
             if passed.is_empty() {
                 return Ok(None);
             }
-            if passed.len() < rows.len() {
+            if passed.len() < selection.len() {
                 selection = passed.iter().map(|at| selection[*at as usize]).collect();
-                keep(&mut taken, &passed);
             }
         }
-        self.pick(view, range, selection, Columns { decoded, taken }, context)
+        self.pick(columns, selection)
     }
 
-    /// Fetches the selected rows of a range, each column by seek unless it is already decoded.
+    /// Fetches the selected rows of a range.
     fn pick(
         &self,
-        view: &SegmentView,
-        range: Range<usize>,
+        mut columns: RangeColumns<'_>,
         selection: Selection,
-        columns: Columns,
-        context: &Context<'_>,
     ) -> Result<Option<(Batch, Origin)>> {
-        let rows = rows_of(&range, &selection);
-        let columns = (columns.decoded.into_iter().zip(columns.taken).enumerate())
-            .map(|(column, have)| match have {
-                (_, Some(vector)) => Ok(vector),
-                (Some(vector), None) => Ok(Arc::new(vector.take(&selection))),
-                (None, None) if !self.needed[column] => {
-                    Ok(self.columns.stand_in(column, rows.len()))
-                }
-                (None, None) => self.columns.take_in_scan(view, column, &rows, context),
+        let vectors = (0..self.columns.len())
+            .map(|column| match self.needed[column] {
+                true => columns.at(column, &selection),
+                false => Ok(self.columns.stand_in(column, selection.len())),
             })
             .collect::<Result<Vec<_>>>()?;
-        Ok(Some(segment_rows(view, columns, rows)))
-    }
-
-    /// The rows that may have a partner in the joins above; `None` if all may. Keeps columns
-    /// decoded on the way.
-    fn apply_runtime(
-        &self,
-        view: &SegmentView,
-        range: &Range<usize>,
-        rows: ActiveRows<'_>,
-        columns: &mut Decoded,
-        context: &Context<'_>,
-    ) -> Result<Option<Selection>> {
-        let mut kept: Option<Selection> = None;
-        for (column, filter) in self.runtime.0.iter().filter(|(_, filter)| filter.is_worth_it()) {
-            let left = ActiveRows { selection: kept.as_deref().or(rows.selection), ..rows };
-            if left.is_empty() {
-                break;
-            }
-            kept = Some(if left.count() * TAKE_ONE_IN > left.len || columns[*column].is_some() {
-                let vector = match &columns[*column] {
-                    Some(vector) => vector.clone(),
-                    None => columns[*column]
-                        .insert(self.columns.decode(view, *column, range.clone(), context)?)
-                        .clone(),
-                };
-                filter.select(&vector, left)
-            } else {
-                let positions = left.to_selection();
-                let picked = rows_of(range, &positions);
-                let vector = self.columns.take_in_scan(view, *column, &picked, context)?;
-                let passed = filter.select(&vector, ActiveRows::all(picked.len()));
-                passed.into_iter().map(|at| positions[at as usize]).collect()
-            });
-        }
-        let kept = kept.filter(|kept| kept.len() < rows.count());
-        if let Some(kept) = &kept {
-            context.statistics.join_filtered.add(rows.count() - kept.len());
-        }
-        Ok(kept)
-    }
-
-    /// The rows that pass the tests of single columns; `None` if all do. A test runs on the encoded
-    /// column while many rows are left, and on the values of the remaining rows when few are.
-    fn test(
-        &self,
-        view: &SegmentView,
-        range: &Range<usize>,
-        rows: ActiveRows<'_>,
-        context: &Context<'_>,
-    ) -> Result<Option<Selection>> {
-        if self.clauses.tests.is_empty() {
-            return Ok(None);
-        }
-        let len = rows.len;
-        let mut left = Bitmap::filled(len, rows.selection.is_none());
-        rows.selection.into_iter().flatten().for_each(|row| left.set(*row as usize, true));
-        let mut many = rows.count();
-        for test in &self.clauses.tests {
-            if many == 0 {
-                break;
-            }
-            if many * TAKE_ONE_IN > len {
-                let (column, predicate) = (test.column, &test.predicate);
-                let passes =
-                    self.columns.filter(view, column, predicate, range.clone(), context)?;
-                left = left.and(&passes);
-            } else {
-                let positions = left.ones();
-                let picked = rows_of(range, &positions);
-                let vector = self.columns.take_in_scan(view, test.column, &picked, context)?;
-                let passes = kernel::filter(&vector, &test.predicate);
-                let failed = positions.iter().enumerate().filter(|(at, _)| !passes.get(*at));
-                failed.for_each(|(_, row)| left.set(*row as usize, false));
-            }
-            many = left.count_ones();
-        }
-        Ok((many < rows.count()).then(|| left.ones()))
+        Ok(Some(segment_rows(columns.view, vectors, columns.rows_of(&selection))))
     }
 
     /// Reads the rows of a segment that indexes found, and keeps those that pass all filters.
@@ -319,7 +256,8 @@ impl SegmentReader {
                 *slot = Some(self.columns.take(view, column, &rows, context)?);
             }
         }
-        let passed = filter(&self.filters, &columns, ActiveRows::all(rows.len()), context)?;
+        let (batch, all) = (batch_of(&columns, rows.len()), ActiveRows::all(rows.len()));
+        let passed = expr::filter_rows(&self.filters, &batch, all, context)?;
         let passed = self.apply_runtime_to_found(view, &rows, passed, &columns, context)?;
         if passed.is_empty() {
             return Ok(None);
@@ -370,17 +308,6 @@ impl SegmentReader {
     }
 }
 
-/// The columns of a range read so far: decoded as a whole, or fetched for the selected rows.
-struct Columns {
-    decoded: Decoded,
-    taken: Decoded,
-}
-
-/// Converts positions in a range to row numbers of the segment.
-fn rows_of(range: &Range<usize>, positions: &[u32]) -> Vec<u32> {
-    positions.iter().map(|at| range.start as u32 + at).collect()
-}
-
 /// Reduces the columns read so far to these rows.
 fn keep(columns: &mut Decoded, rows: &[u32]) {
     columns.iter_mut().flatten().for_each(|vector| *vector = Arc::new(vector.take(rows)));
@@ -390,20 +317,6 @@ fn keep(columns: &mut Decoded, rows: &[u32]) {
 fn segment_rows(view: &SegmentView, columns: Vec<Arc<Vector>>, rows: Vec<u32>) -> (Batch, Origin) {
     let batch = Batch::new(columns, rows.len());
     (batch, Origin::SegmentRows { partition: view.partition, segment: view.segment.id(), rows })
-}
-
-/// The rows that pass the filters. Columns that no filter reads may be missing.
-fn filter(
-    filters: &[Expr],
-    columns: &Decoded,
-    rows: ActiveRows<'_>,
-    context: &Context<'_>,
-) -> Result<Selection> {
-    // Placeholders keep the other columns at their positions.
-    let stand_in = Arc::new(Vector::constant(DataType::Null, &Value::Null, rows.len));
-    let columns = columns.iter().map(|c| c.clone().unwrap_or_else(|| stand_in.clone())).collect();
-    let batch = Batch { columns, rows: rows.len, selection: None };
-    expr::filter_rows(filters, &batch, rows, context)
 }
 
 /// Positions of live rows in a range; `None` if none is deleted.

@@ -1,0 +1,103 @@
+//! The columns of a range of rows inside one block, read as far as they are asked for.
+
+use super::columns::StoredColumns;
+use crate::context::Context;
+use nacre_column::Vector;
+use nacre_table::SegmentView;
+use nacre_types::Result;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Rows are fetched one by one if at most one in this many is left; otherwise the range is decoded.
+const TAKE_ONE_IN: usize = 8;
+
+/// The columns of a range: decoded as a whole, or fetched for some of its rows.
+pub(super) struct RangeColumns<'a> {
+    pub columns: &'a StoredColumns,
+    pub view: &'a SegmentView,
+    pub range: Range<usize>,
+    pub context: &'a Context<'a>,
+    /// By output column.
+    decoded: Vec<Option<Arc<Vector>>>,
+    /// By output column: positions in the range, and their values.
+    taken: Vec<Option<(Vec<u32>, Arc<Vector>)>>,
+}
+
+impl<'a> RangeColumns<'a> {
+    /// Nothing read yet.
+    pub fn new(
+        columns: &'a StoredColumns,
+        view: &'a SegmentView,
+        range: Range<usize>,
+        context: &'a Context<'a>,
+    ) -> RangeColumns<'a> {
+        let (decoded, taken) = (vec![None; columns.len()], vec![None; columns.len()]);
+        RangeColumns { columns, view, range, context, decoded, taken }
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// Whether these rows are so few that they are fetched one by one.
+    pub fn is_few(&self, rows: usize) -> bool {
+        rows * TAKE_ONE_IN <= self.len()
+    }
+
+    /// Whether a column is decoded already.
+    pub fn is_decoded(&self, column: usize) -> bool {
+        self.decoded[column].is_some()
+    }
+
+    /// A column, decoded.
+    pub fn decode(&mut self, column: usize) -> Result<Arc<Vector>> {
+        if let Some(vector) = &self.decoded[column] {
+            return Ok(vector.clone());
+        }
+        let vector = self.columns.decode(self.view, column, self.range.clone(), self.context)?;
+        self.decoded[column] = Some(vector.clone());
+        Ok(vector)
+    }
+
+    /// The values of a column at ascending positions: of the decoded column, or of values fetched
+    /// before, or by seek.
+    pub fn at(&mut self, column: usize, positions: &[u32]) -> Result<Arc<Vector>> {
+        if let Some(vector) = &self.decoded[column] {
+            return Ok(Arc::new(vector.take(positions)));
+        }
+        if let Some((known, vector)) = &self.taken[column]
+            && let Some(places) = places(known, positions)
+        {
+            return Ok(match places.len() == known.len() {
+                true => vector.clone(),
+                false => Arc::new(vector.take(&places)),
+            });
+        }
+        let rows = self.rows_of(positions);
+        let vector = self.columns.take_in_scan(self.view, column, &rows, self.context)?;
+        self.taken[column] = Some((positions.to_vec(), vector.clone()));
+        Ok(vector)
+    }
+
+    /// Converts positions in the range to row numbers of the segment.
+    pub fn rows_of(&self, positions: &[u32]) -> Vec<u32> {
+        positions.iter().map(|at| self.range.start as u32 + at).collect()
+    }
+}
+
+/// Where these ascending positions are among known ones; `None` if one is not.
+fn places(known: &[u32], positions: &[u32]) -> Option<Vec<u32>> {
+    let mut places = Vec::with_capacity(positions.len());
+    let mut at = 0;
+    for position in positions {
+        while known.get(at)? < position {
+            at += 1;
+        }
+        if known[at] != *position {
+            return None;
+        }
+        places.push(at as u32);
+    }
+    Some(places)
+}
