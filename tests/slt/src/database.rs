@@ -4,6 +4,7 @@ use nacre_native::{ThreadPool, block_on};
 use nacre_testing::Absent;
 use nacredb::{Database, Host, Options, QueryResult, Result, Session};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// Interference before every statement and query. Results must not change.
@@ -22,12 +23,29 @@ pub enum Mode {
     /// Flushes every table, in files that lack parts of their bytes: each read may have to be
     /// repeated once they were fetched. Every other result is streamed.
     Absent,
+    /// Flushes every table, and fixes how scans filter.
+    Regular,
+    /// The same.
+    Encoded,
+    /// The same.
+    Group,
+    /// The same.
+    Index,
 }
 
 impl Mode {
     /// All modes.
-    pub const ALL: [Mode; 5] =
-        [Mode::Plain, Mode::Flush, Mode::Reopen, Mode::Threads, Mode::Absent];
+    pub const ALL: [Mode; 9] = [
+        Mode::Plain,
+        Mode::Flush,
+        Mode::Reopen,
+        Mode::Threads,
+        Mode::Absent,
+        Mode::Regular,
+        Mode::Encoded,
+        Mode::Group,
+        Mode::Index,
+    ];
 
     /// Its name on the command line and in test names.
     pub fn name(self) -> &'static str {
@@ -37,7 +55,16 @@ impl Mode {
             Mode::Reopen => "reopen",
             Mode::Threads => "threads",
             Mode::Absent => "absent",
+            Mode::Regular => "regular",
+            Mode::Encoded => "encoded",
+            Mode::Group => "group",
+            Mode::Index => "index",
         }
+    }
+
+    /// Whether it only fixes how scans filter.
+    fn is_strategy(self) -> bool {
+        matches!(self, Mode::Regular | Mode::Encoded | Mode::Group | Mode::Index)
     }
 }
 
@@ -65,7 +92,7 @@ fn options(mode: Mode) -> Options {
         Mode::Threads => Options { threads: 3, morsel_rows: 1, ..options },
         // Hardly any block is found in the cache.
         Mode::Absent => Options { cache_bytes: 1, ..options },
-        Mode::Plain | Mode::Flush | Mode::Reopen => options,
+        _ => options,
     }
 }
 
@@ -88,13 +115,22 @@ impl TestDatabase {
     /// Runs a statement in a named session.
     pub fn run(&mut self, session: &str, sql: &str) -> Result<QueryResult> {
         self.disturb()?;
-        let database = &self.database;
-        let session = self.sessions.entry(session.to_owned()).or_insert_with(|| database.session());
+        let session = match self.sessions.entry(session.to_owned()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let mut session = self.database.session();
+                if self.mode.is_strategy() {
+                    let sql = format!("set scan_strategy = '{}'", self.mode.name());
+                    block_on(session.execute(&sql, &[]))?;
+                }
+                place.insert(session)
+            }
+        };
         match self.mode {
             // Both ways of reading must return the same rows.
             Mode::Flush | Mode::Threads => stream(session, sql),
             Mode::Absent if self.is_odd => stream(session, sql),
-            Mode::Plain | Mode::Reopen | Mode::Absent => block_on(session.execute(sql, &[])),
+            _ => block_on(session.execute(sql, &[])),
         }
     }
 
@@ -110,7 +146,7 @@ impl TestDatabase {
         }
         match self.mode {
             Mode::Plain => Ok(()),
-            Mode::Flush => self.flush(),
+            Mode::Flush | Mode::Regular | Mode::Encoded | Mode::Group | Mode::Index => self.flush(),
             Mode::Absent => {
                 self.is_odd = !self.is_odd;
                 self.flush()
