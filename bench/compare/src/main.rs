@@ -4,6 +4,7 @@
 //!
 //! Medians of interleaved rounds are compared, never one absolute time. Nothing here is a test.
 
+mod adaptive;
 mod bulk_insert;
 mod commit;
 mod disk_size;
@@ -37,7 +38,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// A workload: its name and its function.
 type Workload = (&'static str, fn(&Options) -> Outcome<()>);
 
-const WORKLOADS: [Workload; 14] = [
+const WORKLOADS: [Workload; 15] = [
+    ("adaptive", adaptive::run),
     ("bulk-insert", bulk_insert::run),
     ("commit", commit::run),
     ("disk-size", disk_size::run),

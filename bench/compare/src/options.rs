@@ -8,8 +8,8 @@ use std::str::FromStr;
 pub struct Options(Vec<(String, String)>);
 
 /// The option names of all workloads.
-const KNOWN: [&str; 9] =
-    ["clients", "io", "queries", "rounds", "rows", "scale", "seconds", "there", "writers"];
+const KNOWN: [&str; 10] =
+    ["clients", "io", "queries", "rounds", "rows", "scale", "seconds", "show", "there", "writers"];
 
 impl Options {
     /// Reads the rest of a command line.

@@ -1,5 +1,5 @@
 //! `npm run bench -- access | codecs | filter | index-entries | index-probe | load-indexed |
-//! load-over | seek | steps`: the cost of single parts of the engine, in memory, and without a
+//! load-over | seek | steps | take`: the cost of single parts of the engine, in memory, and without a
 //! database except in `access`, `load-indexed` and `steps`. Depends on the engine's crates only and
 //! builds in a minute or two.
 //!
@@ -16,6 +16,7 @@ mod load_over;
 mod measure;
 mod seek;
 mod steps;
+mod take;
 
 use std::process::ExitCode;
 
@@ -31,9 +32,10 @@ fn main() -> ExitCode {
         "load-over" => load_over::run(),
         "seek" => seek::run(),
         "steps" => steps::run(),
+        "take" => take::run(),
         _ => {
             eprintln!(
-                "usage: npm run bench -- access | codecs | filter | index-entries | index-probe | load-indexed | load-over | seek | steps"
+                "usage: npm run bench -- access | codecs | filter | index-entries | index-probe | load-indexed | load-over | seek | steps | take"
             );
             return ExitCode::from(2);
         }

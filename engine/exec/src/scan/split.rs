@@ -11,9 +11,6 @@ use crate::join_filter::RuntimeFilters;
 use nacre_table::TableView;
 use nacre_types::Result;
 
-/// The cost of fetching one row, in rows that are scanned.
-const PICKED_ROWS: usize = 16;
-
 /// A scan's input, divided for several threads.
 pub(crate) struct SplitScan {
     /// In the scan's order.
@@ -33,13 +30,20 @@ pub(crate) enum AskIndexes {
 }
 
 impl SplitScan {
-    fn of_found(found: Found, context: &Context<'_>) -> SplitScan {
-        let rows = context.threads.morsel_rows.div_ceil(PICKED_ROWS);
-        let mut morsels = found.morsels(rows);
+    fn of_found(
+        spec: ScanSpec<'_>,
+        view: TableView,
+        found: Found,
+        context: &Context<'_>,
+    ) -> Result<SplitScan> {
+        let mut source = RowSource::new(spec, view, Locators::Leave, context);
+        source.read_only(found);
+        let rows = context.threads.morsel_rows;
+        let mut morsels = context.counted(|context| source.morsels(rows, context))?;
         if morsels.is_empty() {
             morsels.push(Morsel::Batches(Vec::new()));
         }
-        SplitScan { morsels, later: None, is_found: true }
+        Ok(SplitScan { morsels, later: None, is_found: true })
     }
 
     /// Looks up indexes with the filters of the joins above, which are filled now. Rows found
@@ -51,10 +55,9 @@ impl SplitScan {
         context: &Context<'_>,
     ) -> Result<()> {
         let Some(view) = &self.later else { return Ok(()) };
-        let found = index::find(spec, view, filters, context)?;
-        self.later = None;
-        if let Some(found) = found {
-            *self = SplitScan::of_found(found, context);
+        match index::find(spec, view, filters, context)? {
+            Some(found) => *self = SplitScan::of_found(spec, view.clone(), found, context)?,
+            None => self.later = None,
         }
         Ok(())
     }
@@ -78,7 +81,7 @@ pub(crate) fn split(
     if indexes == AskIndexes::AfterJoins {
         later = Some(view.clone());
     } else if let Some(found) = index::find(spec, &view, &RuntimeFilters::default(), context)? {
-        return Ok(Some(SplitScan::of_found(found, context)));
+        return SplitScan::of_found(spec, view, found, context).map(Some);
     }
     let source = RowSource::new(spec, view, Locators::Leave, context);
     let rows = context.threads.morsel_rows;

@@ -12,7 +12,7 @@ use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_sql::plan::Plan;
 use nacre_table::{OnDuplicate, Store, StoreOptions, Table};
 use nacre_testing::column;
-use nacre_types::{DataType, TableSchema, Value};
+use nacre_types::{DataType, IndexKind, IndexSchema, TableSchema, Value};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -258,4 +258,57 @@ fn a_setting_fixes_the_strategy_and_the_order() {
     }
     let text = describe(&fixture, &plan, ScanStrategy::Adaptive);
     assert!(text.starts_with("[n: "), "the cheaper and more selective one first: {text}");
+}
+
+/// A key whose rows are all in few of the segments: those are scanned, and the others skipped,
+/// although their zones would allow the key.
+#[test]
+fn an_index_is_used_for_some_segments_and_not_for_others() {
+    let mut fixture = Fixture::new();
+    let options = StoreOptions { segment_rows: 4_096, ..StoreOptions::default() };
+    fixture.store = Store::open(fixture.host(), options).unwrap();
+    let indexes = vec![IndexSchema {
+        id: Default::default(),
+        name: "by_n".into(),
+        columns: vec![4],
+        unique: false,
+        kind: IndexKind::BTree,
+    }];
+    let table = fixture.store.create_table(TableSchema { indexes, ..schema() }).unwrap();
+    // 1,000 in half of the fourth segment and in ten rows of the eighth; 0 and 2,000 everywhere.
+    let n = |id: i64| match id {
+        id if id % 2 == 0 => 0,
+        12_289..16_382 | 28_672..28_692 => 1_000,
+        _ => 2_000,
+    };
+    let row = |id: i64| [&row(id)[..3], &[int(n(id))]].concat();
+    let mut load = fixture.store.bulk_load(&table, OnDuplicate::Error);
+    let rows: Vec<_> = (0..10 * 4_096).map(row).collect();
+    load.append(&nacre_column::Batch::from_rows(&schema().types(), &rows)).unwrap();
+    load.finish().unwrap();
+    let mut write = fixture.store.begin().unwrap();
+    write.insert_row(&table, &row(12_301)).unwrap();
+    write.commit().unwrap();
+    fixture.transaction = fixture.store.begin().unwrap();
+    let mut expected: Vec<_> = rows.iter().filter(|r| r[3] == int(1_000)).cloned().collect();
+    expected.push(row(12_301));
+    let plan = scan(&table, vec![is(BinaryOp::Equal, 3, int(1_000))]);
+    for strategy in ScanStrategy::ALL {
+        fixture.statistics = Statistics::default();
+        assert!(found(&fixture, &plan, strategy) == expected, "{strategy:?}");
+        let statistics = &fixture.statistics;
+        let counts = (statistics.segments_read.get(), statistics.blocks_read.get());
+        let wanted = match strategy {
+            ScanStrategy::Adaptive => (2, 1),
+            ScanStrategy::Index => (2, 0),
+            _ => (10, 10),
+        };
+        assert_eq!(counts, wanted, "{strategy:?}: {statistics:?}");
+    }
+    // Half of the rows of all segments: no index.
+    fixture.statistics = Statistics::default();
+    let plan = scan(&table, vec![is(BinaryOp::Equal, 3, int(0))]);
+    assert!(found(&fixture, &plan, ScanStrategy::Adaptive).len() > 18_000);
+    assert_eq!(fixture.statistics.segments_read.get(), 10);
+    assert!(fixture.statistics.indexes().is_empty());
 }

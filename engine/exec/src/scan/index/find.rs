@@ -47,20 +47,36 @@ fn look_up(
     // A lookup with too many rows returns no hits and cannot narrow the result.
     let hits = if all.len() > 1 { Some(Hits::All(all)) } else { all.pop() };
     let Some(hits) = hits else { return Ok(None) };
+    // Decided for each segment: all rows of a key may be in few of them.
+    let places = hits.segments();
+    let (few, many): (Vec<_>, Vec<_>) = places.into_iter().partition(|place| {
+        lookup.is_worth(hits.len_in(*place), view.segment(*place).segment.rows())
+    });
+    let all = view.count().segments;
+    let table_rows = usize::try_from(view.table().row_count_estimate()).unwrap_or(usize::MAX);
+    let scans_memory = !lookup.is_worth(hits.memory_len(), table_rows);
+    // Without a segment that it spares, a lookup says nothing that the scan does not find.
+    if many.len() == all && (all > 0 || scans_memory) {
+        return Ok(None);
+    }
     let mut names = Vec::new();
     hits.note(spec.schema, &mut names);
     names.into_iter().for_each(|name| context.statistics.note_index(name));
     let mut segments = Vec::new();
-    for place in hits.segments() {
+    for place in few {
         let rows = hits.rows(place)?;
         if !rows.is_empty() {
             segments.push((view.segment(place), rows));
         }
     }
-    context.statistics.segments_skipped.add(view.count().segments - segments.len());
+    let scanned: Vec<_> = many.into_iter().map(|place| view.segment(place)).collect();
+    context.statistics.segments_skipped.add(all - segments.len() - scanned.len());
     context.statistics.segments_read.add(segments.len());
-    let mut seen = Set::default();
-    let mut memory = Vec::new();
-    hits.memory(spec.projection, &mut seen, &mut memory)?;
-    Ok(Some(Found { segments, memory: in_scan_order(memory) }))
+    let mut memory = None;
+    if !scans_memory {
+        let (mut seen, mut found) = (Set::default(), Vec::new());
+        hits.memory(spec.projection, &mut seen, &mut found)?;
+        memory = Some(in_scan_order(found));
+    }
+    Ok(Some(Found { scanned, segments, memory }))
 }

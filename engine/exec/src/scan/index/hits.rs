@@ -50,6 +50,24 @@ impl Hits {
         }
     }
 
+    /// An upper bound on the number of rows in a segment.
+    pub fn len_in(&self, segment: SegmentPlace) -> usize {
+        match self {
+            Hits::One { runs, .. } => Hits::runs_of(runs, segment).iter().map(IndexRun::len).sum(),
+            Hits::All(list) => list.iter().map(|hits| hits.len_in(segment)).min().unwrap_or(0),
+            Hits::Any(list) => list.iter().map(|hits| hits.len_in(segment)).sum(),
+        }
+    }
+
+    /// An upper bound on the number of rows in memory.
+    pub fn memory_len(&self) -> usize {
+        match self {
+            Hits::One { probes, .. } => probes.iter().map(IndexProbe::memory_rows).sum(),
+            Hits::All(list) => leader(list).0.memory_len(),
+            Hits::Any(list) => list.iter().map(Hits::memory_len).sum(),
+        }
+    }
+
     /// Appends the names of the indexes, each once.
     pub fn note(&self, schema: &TableSchema, names: &mut Vec<String>) {
         match self {

@@ -13,9 +13,12 @@ use std::ops::Bound;
 
 /// Fetching rows by index is worthwhile for up to one row in this many: a scan reads neighbouring
 /// rows much faster.
-const WORTH_ONE_IN: u64 = 32;
+const WORTH_ONE_IN: usize = 32;
 /// Fetching up to this many rows is always worthwhile.
 const FEW_ROWS: usize = 64;
+/// Counting rows by index is worthwhile up to one row in this many of a table: they may all be in
+/// few segments.
+const COUNTED_ONE_IN: usize = 2;
 /// Looking up keys is worthwhile for up to one key per this many rows of a table.
 const KEY_PER_ROWS: u64 = 256;
 /// Looking up to this many keys is always worthwhile.
@@ -32,6 +35,13 @@ pub(in crate::scan) struct Lookup<'a, 'c> {
     pub keys: usize,
     /// The most rows worth fetching.
     pub most: usize,
+    /// The most rows worth counting.
+    counted: usize,
+}
+
+/// The most rows worth fetching by index of a number of rows.
+fn worth(rows: usize) -> usize {
+    (rows / WORTH_ONE_IN).max(FEW_ROWS)
 }
 
 impl<'a, 'c> Lookup<'a, 'c> {
@@ -41,13 +51,20 @@ impl<'a, 'c> Lookup<'a, 'c> {
         context: &'a Context<'c>,
     ) -> Lookup<'a, 'c> {
         if context.scan_strategy == ScanStrategy::Index {
-            return Lookup { schema, view, context, keys: MAX_KEYS, most: usize::MAX };
+            let most = usize::MAX;
+            return Lookup { schema, view, context, keys: MAX_KEYS, most, counted: most };
         }
         let rows = view.table().row_count_estimate();
-        let most = usize::try_from(rows / WORTH_ONE_IN).unwrap_or(usize::MAX).max(FEW_ROWS);
+        let whole = usize::try_from(rows).unwrap_or(usize::MAX);
+        let (most, counted) = (worth(whole), (whole / COUNTED_ONE_IN).max(FEW_ROWS));
         let keys =
             usize::try_from(rows / KEY_PER_ROWS).unwrap_or(usize::MAX).clamp(FEW_KEYS, MAX_KEYS);
-        Lookup { schema, view, context, keys, most }
+        Lookup { schema, view, context, keys, most, counted }
+    }
+
+    /// Whether to fetch some rows of `of` by index, rather than to scan all of them.
+    pub fn is_worth(&self, rows: usize, of: usize) -> bool {
+        self.most == usize::MAX || rows <= worth(of)
     }
 
     /// The rows for some keys; `None` if there are too many keys or rows.
@@ -63,7 +80,7 @@ impl<'a, 'c> Lookup<'a, 'c> {
                     }
                 }
                 let hits = Hits::Any(any);
-                Ok((hits.len() <= self.most).then_some(hits))
+                Ok((hits.len() <= self.counted).then_some(hits))
             }
             IndexAccess::All(list) => {
                 let mut all = Vec::new();
@@ -112,7 +129,7 @@ impl<'a, 'c> Lookup<'a, 'c> {
             self.context.statistics.index_probes.add(1);
             self.context.statistics.tables_probed.add(probe.tables_probed);
             rows += probe.len();
-            if rows > self.most {
+            if rows > self.counted {
                 return Ok(None);
             }
             probes.push(probe);

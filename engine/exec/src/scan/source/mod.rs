@@ -29,6 +29,9 @@ use std::sync::Arc;
 use unread::Unread;
 use watch::Watch;
 
+/// The cost of fetching one row, in rows that are scanned.
+const PICKED_ROWS: usize = 16;
+
 /// Whether to create locators for rows in memory. Those of segments follow from row numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::scan) enum Locators {
@@ -146,13 +149,17 @@ impl RowSource {
         self.reader.apply(filters);
     }
 
-    /// Reads only rows found by indexes. Must be called before the first row is read.
+    /// Reads only what indexes found. Must be called before the first row is read.
     pub fn read_only(&mut self, found: Found) {
         debug_assert!(self.current.is_none(), "no segment has been opened");
-        self.unread = None;
+        let unread = self.unread.take();
+        self.unread =
+            unread.map(|unread| Unread::of_segments(unread.view().clone(), found.scanned));
         self.found = found.segments.into_iter().rev().collect();
-        self.found_memory = found.memory.into_iter();
-        self.memory = None;
+        if let Some(memory) = found.memory {
+            self.found_memory = memory.into_iter();
+            self.memory = None;
+        }
         self.counts_only = false;
     }
 
@@ -235,7 +242,18 @@ impl RowSource {
                 learned: self.learned.clone(),
             }));
         }
-        morsels.extend(unread.view().memories().into_iter().map(Morsel::Memory));
+        let few = rows.div_ceil(PICKED_ROWS).max(1);
+        for (view, found) in self.found.into_iter().rev() {
+            let cut = found.chunks(few);
+            morsels
+                .extend(cut.map(|rows| Morsel::Rows { view: view.clone(), rows: rows.to_vec() }));
+        }
+        let found: Vec<_> = self.found_memory.collect();
+        if self.memory.is_some() {
+            morsels.extend(unread.view().memories().into_iter().map(Morsel::Memory));
+        } else if !found.is_empty() {
+            morsels.push(Morsel::Batches(found));
+        }
         Ok(morsels)
     }
 

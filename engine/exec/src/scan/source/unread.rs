@@ -14,6 +14,8 @@ pub(super) struct Unread {
     /// `None` until the first segment is asked for.
     walk: Option<SegmentWalk>,
     next: Option<SegmentView>,
+    /// The only segments, if they are chosen already.
+    chosen: Option<std::vec::IntoIter<SegmentView>>,
     /// Whether the last segment comes first.
     is_backwards: bool,
 }
@@ -21,7 +23,12 @@ pub(super) struct Unread {
 impl Unread {
     /// All segments of a view.
     pub fn new(view: TableView) -> Unread {
-        Unread { view, walk: None, next: None, is_backwards: false }
+        Unread { view, walk: None, next: None, chosen: None, is_backwards: false }
+    }
+
+    /// Some segments of a view, in scan order.
+    pub fn of_segments(view: TableView, segments: Vec<SegmentView>) -> Unread {
+        Unread { chosen: Some(segments.into_iter()), ..Unread::new(view) }
     }
 
     /// The segments of a walk.
@@ -47,6 +54,13 @@ impl Unread {
         prune: &Prune,
         context: &Context<'_>,
     ) -> Result<Option<SegmentView>> {
+        if let Some(chosen) = &mut self.chosen {
+            debug_assert!(!self.is_backwards, "chosen segments are in scan order");
+            if self.next.is_none() {
+                self.next = chosen.next();
+            }
+            return Ok(self.next.clone());
+        }
         if self.walk.is_none() {
             self.walk = Some(self.begin(columns, prune, context)?);
         }
