@@ -24,6 +24,7 @@ const MICRO = [
   'load-over',
   'seek',
   'steps',
+  'take',
 ];
 /** Workloads that a page runs in Chromium. */
 const IN_BROWSER = { 'browser-idle': './bench-browser-idle.mjs' };

@@ -46,7 +46,9 @@ fn every_strategy_answers_the_same() {
         set(&mut session, "adaptive");
         let expected = answer(&mut session, &sql);
         assert!(!expected.is_empty(), "q{query:02}");
-        measured += usize::from(decisions(&mut session, &sql).contains(" measured=3 "));
+        let decisions = decisions(&mut session, &sql);
+        let mut counts = decisions.split(" measured=").skip(1);
+        measured += usize::from(counts.any(|count| !count.starts_with("0 ")));
         for threads in [1, 3] {
             session.set_threads(threads);
             for strategy in FIXED.into_iter().chain(["adaptive"]) {

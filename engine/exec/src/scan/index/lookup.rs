@@ -20,7 +20,7 @@ const FEW_ROWS: usize = 64;
 /// few segments.
 const COUNTED_ONE_IN: usize = 2;
 /// Looking up keys is worthwhile for up to one key per this many rows of a table.
-const KEY_PER_ROWS: u64 = 256;
+const KEY_PER_ROWS: u64 = 2_048;
 /// Looking up to this many keys is always worthwhile.
 const FEW_KEYS: usize = 16;
 /// Looking up more keys than this is never worthwhile.

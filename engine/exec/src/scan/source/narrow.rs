@@ -37,9 +37,14 @@ impl Narrow<'_, '_> {
         }
         let mut results = Vec::with_capacity(self.clauses.leaves.len());
         for leaf in 0..self.clauses.leaves.len() {
-            results.push(self.measure(leaf, alive)?);
+            // What takes long is measured in the first range of the block only.
+            let is_known = self.seen.leaves[leaf].regular.is_long();
+            results.push(if is_known { None } else { Some(self.measure(leaf, alive)?) });
         }
-        self.clause(tree, alive, &mut |_, leaf, left| Ok(results[leaf].and(left)))
+        self.clause(tree, alive, &mut |own, leaf, left| match &results[leaf] {
+            Some(passed) => Ok(passed.and(left)),
+            None => own.leaf(leaf, left),
+        })
     }
 
     /// Those of the rows in `left` that pass a clause.

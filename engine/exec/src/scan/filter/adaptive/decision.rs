@@ -9,6 +9,8 @@ use nacre_sql::ScanStrategy;
 
 /// How much better another order must be to be taken.
 const CLEARLY: f32 = 1.1;
+/// How many times as long as clause by clause a group may take by the estimates and still be tried.
+const MAY_GROUP: f32 = 1.5;
 /// Output columns are decoded whole if more than one row in this many passes.
 const DECODE_ONE_IN: f32 = 8.0;
 
@@ -89,6 +91,17 @@ impl Decision {
         let tree = decision.tree.clone();
         decision.choose(&tree, 1.0, clauses, estimates, &mut decoded);
         decision
+    }
+
+    /// Whether evaluating all clauses on all rows may be as fast as one after the other.
+    pub fn may_group(&self, deciding: Deciding<'_>, estimates: &Estimates) -> bool {
+        let mut columns: Vec<usize> =
+            deciding.clauses.leaves.iter().flat_map(|leaf| leaf.columns.iter().copied()).collect();
+        columns.sort_unstable();
+        columns.dedup();
+        let decoding: f32 = columns.iter().map(|column| estimates.decoding[*column].ns()).sum();
+        let evaluating: f32 = estimates.leaves.iter().map(|leaf| leaf.regular.ns()).sum();
+        decoding + evaluating <= self.rank(&self.tree, deciding, estimates).ns * MAY_GROUP
     }
 
     /// Whether the estimates still agree with the order.

@@ -8,6 +8,8 @@ use nacre_sql::expr::{Expr, ExprKind};
 const GUESS_ROWS: f32 = 64.0;
 /// Ranges shorter than this are not timed.
 const TIMED_ROWS: usize = 1024;
+/// Nanoseconds per row from which one measurement is enough.
+const LONG_NS: f32 = 8.0;
 /// How much what was seen before counts, against the block that was just read.
 const KEPT: f32 = 0.5;
 /// Guesses of times for a row, in nanoseconds: a test of an encoded value, of a decoded value,
@@ -61,6 +63,11 @@ impl Timing {
         if ns > 0 && rows >= TIMED_ROWS && is_less {
             *self = Timing { rows, ns };
         }
+    }
+
+    /// Whether it took so long that it need not be measured again.
+    pub fn is_long(self) -> bool {
+        self.ns_per_row().is_some_and(|ns| ns > LONG_NS)
     }
 
     fn ns_per_row(self) -> Option<f32> {

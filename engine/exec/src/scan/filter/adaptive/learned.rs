@@ -228,6 +228,10 @@ impl Segment {
             Stage::ByClause | Stage::AsGroup => BLOCKS_PER_WHOLE,
             Stage::Measured => return None,
         };
+        if self.stage == Stage::ByClause && !self.decision.may_group(deciding, &self.estimates) {
+            self.stage = Stage::Measured;
+            return None;
+        }
         *credit = credit.checked_sub(cost)?;
         let best = Decision::best(&self.decision.tree, deciding, &self.estimates);
         let (next, trial) = match self.stage {
