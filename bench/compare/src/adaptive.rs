@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// `a`, `b` and `c` are random below 1,000. One row in 50 of the first half has `early > 0`, and all
 /// of the second half; nearly all rows of the first half have `late < 990`, and one row in 50 of the
 /// second half. `kind` is one of 20 texts, `word` one of 500, `note` a text of its own. `few` has
-/// about ten rows a value, `many` four values; `clustered` has 100,000 rows a value, next to each
+/// about ten rows a value, `many` four values; `clustered` has 250,000 rows a value, next to each
 /// other.
 const CREATE: &str = "create table t (id bigint, a int, b int, c int, early int, late int, \
     kind text, word text, note text, few int, many int, clustered int, \
@@ -152,7 +152,7 @@ fn batch(ids: std::ops::Range<i64>, rows: i64, types: &[DataType]) -> Batch {
             (5, if is_early || small % 50 == 49 { small % 991 } else { 995 }),
             (9, random(3, rows / 10)),
             (10, random(4, 4)),
-            (11, id / 100_000),
+            (11, id / 250_000),
         ];
         integers.into_iter().for_each(|(at, value)| columns[at].push_i64(value));
         let texts = [

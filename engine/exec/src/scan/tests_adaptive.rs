@@ -233,7 +233,7 @@ fn the_clock_decides() {
     assert!(text.contains("[n: regular ") && text.contains("[word: regular "), "{text}");
     assert!(text.contains(" group=1 measured=3 "), "{text}");
     let text = decided([regular, regular], 9_000, 5_000);
-    assert!(text.contains("[n: group ") && text.contains(" group=38 measured=3 "), "{text}");
+    assert!(text.contains("[n: group ") && text.contains(" group=37 measured=3 "), "{text}");
     // A clock that sees no time pass decides nothing.
     let text = decided([[0; 3]; 2], 0, 0);
     assert!(text.contains("[n: encoded ") && text.contains(" group=0 measured=1 "), "{text}");

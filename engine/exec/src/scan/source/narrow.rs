@@ -38,7 +38,7 @@ impl Narrow<'_, '_> {
         let mut results = Vec::with_capacity(self.clauses.leaves.len());
         for leaf in 0..self.clauses.leaves.len() {
             // What takes long is measured in the first range of the block only.
-            let is_known = self.seen.leaves[leaf].regular.is_long();
+            let is_known = self.decision.few[leaf] || self.seen.leaves[leaf].regular.is_long();
             results.push(if is_known { None } else { Some(self.measure(leaf, alive)?) });
         }
         self.clause(tree, alive, &mut |own, leaf, left| match &results[leaf] {

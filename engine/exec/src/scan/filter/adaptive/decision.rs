@@ -21,6 +21,9 @@ pub(in crate::scan) struct Decision {
     pub tree: Clause,
     /// For each leaf, whether it tests encoded values.
     pub encoded: Vec<bool>,
+    /// For each leaf, whether so few rows are expected to reach it that they are fetched one by one,
+    /// whatever its strategy.
+    pub few: Vec<bool>,
     /// Whether all clauses are evaluated on all rows, decoded.
     pub group: bool,
     /// What to measure meanwhile.
@@ -31,7 +34,7 @@ pub(in crate::scan) struct Decision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::scan) enum Trial {
     Nothing,
-    /// Each clause by each strategy, on all rows.
+    /// Each clause that many rows are expected to reach by each strategy, on all rows.
     Leaves,
     /// The whole range, by the decision.
     Whole,
@@ -67,6 +70,7 @@ impl Decision {
         Decision {
             tree: clauses.tree.clone(),
             encoded: vec![encoded; clauses.leaves.len()],
+            few: vec![false; clauses.leaves.len()],
             group: strategy == ScanStrategy::Group,
             trial: Trial::Nothing,
         }
@@ -78,6 +82,7 @@ impl Decision {
         let mut decision = Decision {
             tree: Clause::All(Vec::new()),
             encoded: vec![true; clauses.leaves.len()],
+            few: vec![false; clauses.leaves.len()],
             group: estimates.as_group.ns() * CLEARLY < estimates.by_clause.ns(),
             trial: Trial::Nothing,
         };
@@ -183,6 +188,7 @@ impl Decision {
                     Test::Joined { .. } => (0.0, 0.0),
                 };
                 self.encoded[*at] = encoded < regular;
+                self.few[*at] = reached * DECODE_ONE_IN <= 1.0;
                 let is_set = matches!(leaf.test, Test::Values { .. } | Test::Null { .. });
                 if !(is_set && self.encoded[*at]) {
                     leaf.columns.iter().for_each(|column| decoded[*column] = true);

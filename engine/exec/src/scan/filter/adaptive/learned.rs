@@ -1,8 +1,8 @@
 //! What a scan learns about its clauses while it runs, shared by its threads.
 //!
-//! Each segment begins with the estimates of the segment before it. Its first blocks measure, as
-//! long as they are a small part of all blocks: first every clause by every strategy, then whole
-//! blocks clause by clause and as a group. Times of a block are the least of
+//! Each segment begins with the estimates of the segment before it; the first one with a block that
+//! only counts the rows that pass. The next blocks measure, as long as they are a small part of all
+//! blocks: first every clause by every strategy, then whole blocks clause by clause and as a group. Times of a block are the least of
 //! its ranges, so what is done once, such as decoding a dictionary, does not count.
 
 use super::decision::{Deciding, Decision, Trial};
@@ -89,6 +89,9 @@ struct Segment {
 /// The next thing to measure in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
+    /// Nothing: first, the rows that pass each clause are counted, which says what is worth
+    /// measuring.
+    Shares,
     Leaves,
     ByClause,
     AsGroup,
@@ -182,16 +185,15 @@ impl State {
             self.segments.remove(0);
         }
         let clauses = deciding.clauses;
-        let (estimates, decision) = match self.segments.last() {
-            Some(last) => (last.estimates.for_another(), last.decision.clone()),
+        let (estimates, decision, stage) = match self.segments.last() {
+            Some(last) => (last.estimates.for_another(), last.decision.clone(), Stage::Leaves),
             None => {
                 let guessed = Estimates::guess(clauses, deciding.needed.len());
                 let decision = Decision::best(&clauses.tree, deciding, &guessed);
-                (guessed, Arc::new(decision))
+                (guessed, Arc::new(decision), Stage::Shares)
             }
         };
         let truths = vec![None; clauses.leaves.len()];
-        let stage = Stage::Leaves;
         self.segments.push(Segment { id, estimates, decision, stage, blocks: 0, truths });
         self.segments.len() - 1
     }
@@ -224,6 +226,10 @@ impl Segment {
     /// What to measure in the next block, if the scan can afford it.
     fn trial(&mut self, deciding: Deciding<'_>, credit: &mut usize) -> Option<Decision> {
         let cost = match self.stage {
+            Stage::Shares => {
+                self.stage = Stage::Leaves;
+                return None;
+            }
             Stage::Leaves => BLOCKS_PER_TRIAL,
             Stage::ByClause | Stage::AsGroup => BLOCKS_PER_WHOLE,
             Stage::Measured => return None,
@@ -238,7 +244,7 @@ impl Segment {
             Stage::Leaves if deciding.clauses.leaves.len() > 1 => (Stage::ByClause, Trial::Leaves),
             Stage::Leaves => (Stage::Measured, Trial::Leaves),
             Stage::ByClause => (Stage::AsGroup, Trial::Whole),
-            Stage::AsGroup | Stage::Measured => (Stage::Measured, Trial::Whole),
+            _ => (Stage::Measured, Trial::Whole),
         };
         let group = self.stage == Stage::AsGroup;
         self.stage = next;
