@@ -7,7 +7,7 @@ use nacre_testing::Random;
 use nacre_types::limits::{BLOCK_ROWS, VECTOR_ROWS};
 use std::hint::black_box;
 
-/// One row in so many is fetched.
+/// The shares of rows that are fetched: one row in each of these.
 const ONE_IN: [usize; 8] = [2, 4, 8, 16, 32, 64, 128, 256];
 
 /// Random ascending rows of a block, one in `one_in` of a vector.

@@ -5,7 +5,7 @@ use nacre_table::{RowLocator, SegmentView};
 
 /// What indexes found for a scan.
 pub(in crate::scan) struct Found {
-    /// Segments with so many rows that they are scanned, in scan order.
+    /// Segments of which too many rows were found: they are scanned, in scan order.
     pub scanned: Vec<SegmentView>,
     /// Rows of segments, ascending.
     pub segments: Vec<(SegmentView, Vec<u32>)>,
