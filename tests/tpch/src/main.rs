@@ -39,6 +39,9 @@ struct Arguments {
     /// Threads a query may use; all processors otherwise
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// How scans filter, as in SET scan_strategy
+    #[arg(long, value_name = "NAME")]
+    strategy: Option<String>,
     /// Run each query this many times and show the best time
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeat: u32,
@@ -77,6 +80,9 @@ fn run(args: &Arguments) -> Result<bool> {
     }
     let database = block_on(Database::open(host, Options::default()))?;
     let mut session = database.session();
+    if let Some(strategy) = &args.strategy {
+        block_on(session.execute(&format!("set scan_strategy = '{strategy}'"), &[]))?;
+    }
     if block_on(session.execute("select 1 from lineitem limit 0", &[])).is_err() {
         generate(&mut session, args.scale)?;
     }

@@ -23,6 +23,7 @@ use scheme::{Body, Offer, Scheme, See, Source};
 pub(crate) struct Entry {
     pub name: &'static str,
     pub offer: Offer,
+    pub seek_one_in: usize,
     pub suits: fn(Input<'_>, usize) -> bool,
     pub pays: fn(usize, usize) -> bool,
     pub encode: fn(Input<'_>, Option<&[u32]>, &mut Vec<u8>) -> bool,
@@ -30,7 +31,14 @@ pub(crate) struct Entry {
 
 impl Entry {
     const fn of<S: Scheme<'static>>() -> Entry {
-        Entry { name: S::NAME, offer: S::OFFER, suits: S::suits, pays: S::pays, encode: S::encode }
+        Entry {
+            name: S::NAME,
+            offer: S::OFFER,
+            seek_one_in: S::SEEK_ONE_IN,
+            suits: S::suits,
+            pays: S::pays,
+            encode: S::encode,
+        }
     }
 }
 
@@ -118,6 +126,12 @@ impl Encoding {
     /// The encoding with a stored number.
     pub fn from_byte(byte: u8) -> Option<Encoding> {
         Encoding::ALL.iter().copied().find(|encoding| *encoding as u8 == byte)
+    }
+
+    /// Fetching rows one by one is faster than decoding all of a vector and picking them if at most
+    /// one row in this many is wanted.
+    pub fn seek_one_in(self) -> usize {
+        self.entry().seek_one_in
     }
 
     /// Name in reports.

@@ -116,6 +116,9 @@ pub(crate) trait Scheme<'a>: Body<'a> + Sized {
     const NAME: &'static str;
     /// When a block is offered to it.
     const OFFER: Offer;
+    /// Fetching rows one by one is faster than decoding a vector and picking them if at most one
+    /// row in this many is wanted (`npm run bench -- take`).
+    const SEEK_ONE_IN: usize = 16;
 
     /// Whether it is worth encoding a block to measure its size, given that `rival` bytes hold it
     /// already. Called for [`Offer::InsteadOfPlain`] and [`Offer::InsteadOfAny`].

@@ -268,6 +268,15 @@ impl Opened {
         Ok(taken)
     }
 
+    /// The encoding of a block.
+    pub fn encoding(&self, column: usize, block: usize) -> Result<Encoding> {
+        let encodings = &self.columns[column].encodings;
+        encodings
+            .get(block)
+            .copied()
+            .ok_or_else(|| Error::corrupt(format!("segment {} has no block {block}", self.name)))
+    }
+
     /// Returns the end of a range of rows, which must be within the segment.
     fn end_of(&self, start: usize, len: usize) -> Result<usize> {
         match start.checked_add(len) {

@@ -8,6 +8,7 @@ use super::opened::Opened;
 use crate::column::{ColumnMeta, Zone};
 use crate::footer::{block_count, block_rows};
 use crate::identity::{Identity, Known, OrderBounds};
+use nacre_column::encoding::Encoding;
 use nacre_column::kernel::Predicate;
 use nacre_column::{Bitmap, Scalar, Vector};
 use nacre_host::{LocalFile, LocalStore};
@@ -311,6 +312,12 @@ impl Segment {
     pub fn take_in_scan(&self, column: usize, rows: &[u32]) -> Result<Vector> {
         debug_assert!(self.has_columns(&[column]), "column {column} of {}", self.name);
         self.opened()?.take_in_scan(column, rows)
+    }
+
+    /// The encoding of a block.
+    pub fn encoding(&self, column: usize, block: usize) -> Result<Encoding> {
+        debug_assert!(self.has_columns(&[column]), "column {column} of {}", self.name);
+        self.opened()?.encoding(column, block)
     }
 
     /// Decodes a range of rows, in dictionary or constant form if the block has one. Intended for

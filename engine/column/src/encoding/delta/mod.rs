@@ -115,6 +115,7 @@ impl Delta<'_> {
 impl<'a> Scheme<'a> for Delta<'a> {
     const NAME: &'static str = "delta";
     const OFFER: Offer = Offer::InsteadOfAny;
+    const SEEK_ONE_IN: usize = 128;
 
     fn suits(input: Input<'_>, _rival: usize) -> bool {
         suits(input)

@@ -64,6 +64,7 @@ impl Coded<'_> {
 impl<'a> Scheme<'a> for Coded<'a> {
     const NAME: &'static str = "dictionary";
     const OFFER: Offer = Offer::ByColumn;
+    const SEEK_ONE_IN: usize = 4;
 
     fn encode(input: Input<'_>, codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool {
         let Some(codes) = codes else { return false };

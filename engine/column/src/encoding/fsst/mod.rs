@@ -119,6 +119,7 @@ impl Fsst<'_> {
 impl<'a> Scheme<'a> for Fsst<'a> {
     const NAME: &'static str = "fsst";
     const OFFER: Offer = Offer::ByColumn;
+    const SEEK_ONE_IN: usize = 2;
 
     fn encode(input: Input<'_>, _codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool {
         encode(input, out)

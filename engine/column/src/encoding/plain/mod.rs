@@ -347,6 +347,7 @@ impl<'a> Plain<'a> {
 impl<'a> Scheme<'a> for Plain<'a> {
     const NAME: &'static str = "plain";
     const OFFER: Offer = Offer::Last;
+    const SEEK_ONE_IN: usize = 8;
 
     fn encode(input: Input<'_>, _codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool {
         encode(input, out);

@@ -143,6 +143,7 @@ impl<'a> RunLength<'a> {
 impl<'a> Scheme<'a> for RunLength<'a> {
     const NAME: &'static str = "run_length";
     const OFFER: Offer = Offer::InsteadOfAny;
+    const SEEK_ONE_IN: usize = 4;
 
     fn encode(input: Input<'_>, _codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool {
         encode(input, out)

@@ -11,6 +11,9 @@ use nacre_types::{Column, DataType, Result, TableSchema, Value};
 use std::ops::Range;
 use std::sync::Arc;
 
+/// What [`StoredColumns::seek_one_in`] answers for a column that a segment does not store.
+const DEFAULT_ONE_IN: usize = 16;
+
 /// Columns of a table by their position in the output.
 pub(in crate::scan) struct StoredColumns {
     schema: Arc<TableSchema>,
@@ -143,6 +146,15 @@ impl StoredColumns {
         let stored = self.position(view, column)?;
         count_bytes(view, stored, rows.len(), context);
         Some(stored)
+    }
+
+    /// Rows of a block are fetched one by one if at most one in this many is wanted.
+    pub fn seek_one_in(&self, view: &SegmentView, column: usize, block: usize) -> Result<usize> {
+        match self.position(view, column) {
+            Some(stored) => Ok(view.segment.encoding(stored, block)?.seek_one_in()),
+            // Every row has the default, which is as fast either way.
+            None => Ok(DEFAULT_ONE_IN),
+        }
     }
 
     /// Loads blocks that will certainly be decoded into the cache, in one read.

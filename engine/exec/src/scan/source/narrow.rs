@@ -133,7 +133,7 @@ impl Narrow<'_, '_> {
         left: &Bitmap,
         many: usize,
     ) -> Result<(Arc<Vector>, Option<Vec<u32>>)> {
-        if self.group || !self.columns.is_few(many) {
+        if self.group || !self.columns.is_few(column, many)? {
             return Ok((self.columns.decode(column)?, None));
         }
         let positions = left.ones();
@@ -150,7 +150,7 @@ impl Narrow<'_, '_> {
         many: usize,
         is_in: bool,
     ) -> Result<Bitmap> {
-        let few = !self.group && self.columns.is_few(many);
+        let few = !self.group && self.columns.is_few(column, many)?;
         let encoded = self.decision.encoded[at] && !self.group;
         let passes = if encoded && !few && !self.columns.is_decoded(column) {
             self.encoded(column, set)?
@@ -175,7 +175,8 @@ impl Narrow<'_, '_> {
     fn expr(&mut self, at: usize, expr: &Expr, left: &Bitmap, many: usize) -> Result<Bitmap> {
         let columns = &self.clauses.leaves[at].columns;
         let group = self.group;
-        let positions = (!group && self.columns.is_few(many)).then(|| left.ones());
+        let few = !group && self.columns.is_compact(many, columns.iter().copied())?;
+        let positions = few.then(|| left.ones());
         let mut vectors = vec![None; self.columns.columns.len()];
         for column in columns {
             vectors[*column] = Some(match &positions {

@@ -4,12 +4,13 @@ use super::columns::StoredColumns;
 use crate::context::Context;
 use nacre_column::Vector;
 use nacre_table::SegmentView;
-use nacre_types::Result;
+use nacre_types::{Result, limits};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Rows are fetched one by one if at most one in this many is left; otherwise the range is decoded.
-const TAKE_ONE_IN: usize = 8;
+/// The rows that are left are returned by themselves if at most one in this many is left; otherwise
+/// with the others of the range, and a selection.
+const COMPACT_ONE_IN: usize = 8;
 
 /// The columns of a range: decoded as a whole, or fetched for some of its rows.
 pub(super) struct RangeColumns<'a> {
@@ -21,6 +22,8 @@ pub(super) struct RangeColumns<'a> {
     decoded: Vec<Option<Arc<Vector>>>,
     /// By output column: positions in the range, and their values.
     taken: Vec<Option<(Vec<u32>, Arc<Vector>)>>,
+    /// By output column: see [`StoredColumns::seek_one_in`]; 0 if not known yet.
+    seek_one_in: Vec<usize>,
 }
 
 impl<'a> RangeColumns<'a> {
@@ -32,7 +35,8 @@ impl<'a> RangeColumns<'a> {
         context: &'a Context<'a>,
     ) -> RangeColumns<'a> {
         let (decoded, taken) = (vec![None; columns.len()], vec![None; columns.len()]);
-        RangeColumns { columns, view, range, context, decoded, taken }
+        let seek_one_in = vec![0; columns.len()];
+        RangeColumns { columns, view, range, context, decoded, taken, seek_one_in }
     }
 
     /// Number of rows.
@@ -40,9 +44,29 @@ impl<'a> RangeColumns<'a> {
         self.range.len()
     }
 
-    /// Whether these rows are so few that they are fetched one by one.
-    pub fn is_few(&self, rows: usize) -> bool {
-        rows * TAKE_ONE_IN <= self.len()
+    /// Whether so many rows of a column that is not decoded are fetched faster one by one.
+    pub fn is_few(&mut self, column: usize, rows: usize) -> Result<bool> {
+        if self.is_decoded(column) {
+            return Ok(false);
+        }
+        if self.seek_one_in[column] == 0 {
+            let block = self.range.start / limits::BLOCK_ROWS;
+            self.seek_one_in[column] = self.columns.seek_one_in(self.view, column, block)?;
+        }
+        Ok(rows * self.seek_one_in[column] <= self.len())
+    }
+
+    /// Whether this many rows are read by themselves, of these columns: because they are few, or
+    /// because of a column of which they are fetched faster one by one.
+    pub fn is_compact(
+        &mut self,
+        rows: usize,
+        mut columns: impl Iterator<Item = usize>,
+    ) -> Result<bool> {
+        if rows * COMPACT_ONE_IN <= self.len() {
+            return Ok(true);
+        }
+        columns.try_fold(false, |found, column| Ok(found || self.is_few(column, rows)?))
     }
 
     /// Whether a column is decoded already.
@@ -61,7 +85,7 @@ impl<'a> RangeColumns<'a> {
     }
 
     /// The values of a column at ascending positions: of the decoded column, or of values fetched
-    /// before, or by seek.
+    /// before, or by seek or decoding.
     pub fn at(&mut self, column: usize, positions: &[u32]) -> Result<Arc<Vector>> {
         if let Some(vector) = &self.decoded[column] {
             return Ok(Arc::new(vector.take(positions)));
@@ -73,6 +97,9 @@ impl<'a> RangeColumns<'a> {
                 true => vector.clone(),
                 false => Arc::new(vector.take(&places)),
             });
+        }
+        if !self.is_few(column, positions.len())? {
+            return Ok(Arc::new(self.decode(column)?.take(positions)));
         }
         let rows = self.rows_of(positions);
         let vector = self.columns.take_in_scan(self.view, column, &rows, self.context)?;

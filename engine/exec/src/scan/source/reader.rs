@@ -153,7 +153,13 @@ impl SegmentReader {
                 return Ok(None);
             }
         }
-        if columns.is_few(rows.count()) {
+        let rest = (0..self.columns.len()).filter(|column| self.needed_by_rest[*column]);
+        let needed = (0..self.columns.len()).filter(|column| self.needed[*column]);
+        let is_compact = match self.clauses.rest.is_empty() {
+            true => columns.is_compact(rows.count(), needed.clone())?,
+            false => columns.is_compact(rows.count(), rest)?,
+        };
+        if is_compact {
             if reads_all && self.columns.len() > 0 && !rows.is_dense() {
                 context.statistics.rows_read.add(rows.count());
             }
@@ -171,7 +177,7 @@ impl SegmentReader {
             if passed.is_empty() {
                 return Ok(None);
             }
-            if columns.is_few(passed.len()) {
+            if columns.is_compact(passed.len(), needed)? {
                 return self.pick(columns, passed);
             }
         }
