@@ -44,7 +44,7 @@ impl<'a> RangeColumns<'a> {
         self.range.len()
     }
 
-    /// Whether so many rows of a column that is not decoded are fetched faster one by one.
+    /// Whether a number of rows of a column is fetched faster one by one than decoded with the range.
     pub fn is_few(&mut self, column: usize, rows: usize) -> Result<bool> {
         if self.is_decoded(column) {
             return Ok(false);
