@@ -176,6 +176,7 @@ impl Decision {
         match node {
             Clause::Leaf(at) => {
                 let (leaf, estimate) = (&clauses.leaves[*at], &estimates.leaves[*at]);
+                let few = reached * DECODE_ONE_IN <= 1.0;
                 let undecoded = leaf.columns.iter().filter(|column| !decoded[**column]);
                 let decoding: f32 = undecoded.map(|c| estimates.decoding[*c].ns()).sum();
                 let (regular, encoded) = match &leaf.test {
@@ -183,12 +184,15 @@ impl Decision {
                     Test::Values { .. } | Test::Null { .. } => {
                         (decoding + estimate.regular.ns(), estimate.encoded.ns())
                     }
-                    // Codes are decoded for both.
-                    Test::Expr(_) => (estimate.regular.ns() * reached, estimate.encoded.ns()),
+                    // Codes are decoded for both, and those of few rows by themselves.
+                    Test::Expr(_) => {
+                        let looked_up = if few { reached } else { 1.0 };
+                        (estimate.regular.ns() * reached, estimate.encoded.ns() * looked_up)
+                    }
                     Test::Joined { .. } => (0.0, 0.0),
                 };
                 self.encoded[*at] = encoded < regular;
-                self.few[*at] = reached * DECODE_ONE_IN <= 1.0;
+                self.few[*at] = few;
                 let is_set = matches!(leaf.test, Test::Values { .. } | Test::Null { .. });
                 if !(is_set && self.encoded[*at]) {
                     leaf.columns.iter().for_each(|column| decoded[*column] = true);
