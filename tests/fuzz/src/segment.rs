@@ -65,6 +65,7 @@ fn one(
     let rows = segment.rows();
     assert_eq!(same(&segment, columns, rows), Some(true), "what was written is read");
     read(&segment, true);
+    assert!(rows_alone(store, columns, rows), "rows read by parts are as written");
     if let Some(index) = index {
         in_order(&segment, columns.len(), index, columns);
     }
@@ -82,7 +83,9 @@ fn one(
     if mend {
         let _ = segment.verify();
         read(&segment, false);
+        let _ = rows_alone(store, columns, rows);
     } else {
+        assert!(rows_alone(store, columns, rows), "damage was read as values of a row");
         assert_ne!(same(&segment, columns, rows), Some(false), "damage was read as values");
     }
 }
@@ -276,6 +279,23 @@ fn same(segment: &Segment, columns: &[Vec<Value>], rows: usize) -> Option<bool> 
         }
     }
     whole.then_some(true)
+}
+
+/// Whether rows that are read alone and without a cache, by parts of long blocks, are as written as
+/// far as they can be read.
+fn rows_alone(store: &MemoryStore, columns: &[Vec<Value>], rows: usize) -> bool {
+    let opened = store.open(NAME).and_then(|file| Segment::open(file, NAME, 1, BlockCache::new(0)));
+    let Ok(segment) = opened else { return true };
+    let ids = segment.column_ids().to_vec();
+    if ids.len() < columns.len() || segment.rows() != rows {
+        return false;
+    }
+    (0..rows).step_by(1 + rows / 9).all(|row| {
+        let mut values = Vec::new();
+        let read = segment.values(row, columns.len(), &|at| ids[at], &|_| Value::Null, &mut values);
+        read.is_err()
+            || columns.iter().zip(&values).all(|(column, value)| identical(&column[row], value))
+    })
 }
 
 /// Equality in which every NaN equals itself.

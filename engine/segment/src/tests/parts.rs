@@ -169,6 +169,8 @@ fn a_check_reads_outlines() {
     let opened = segment.opened().unwrap();
     let places: Vec<_> = (0..17).filter_map(|column| opened.outline_address(column)).collect();
     assert!(places.len() >= 8, "{} columns have outlines", places.len());
+    let bytes: usize = places.iter().map(|place| place.length).sum();
+    assert!(bytes as u64 * 100 < segment.bytes(), "{bytes} of {}", segment.bytes());
     for place in places {
         let mut byte = [0];
         file.read(&mut [ReadRange { offset: place.offset + 30, buffer: &mut byte }]).unwrap();
