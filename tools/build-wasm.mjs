@@ -53,7 +53,9 @@ const SMALL_STD = ['-Zbuild-std=std,panic_abort', '-Zbuild-std-features=optimize
 const UNSTABLE_OPTIONS = { RUSTC_BOOTSTRAP: '1' };
 
 /** The loops over columns are written for the compiler to vectorise. */
-const SIMD = { CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS: '-C target-feature=+simd128' };
+const SIMD = '-C target-feature=+simd128';
+/** A panic says what is wrong, in words that stand once in the code, and not in which file. */
+const NO_PLACES = '-Z location-detail=none';
 
 /**
  * Builds what is shipped or, with `quick`, an engine that is larger and a little slower but takes
@@ -77,10 +79,18 @@ export async function buildWasm({ quick = false } = {}) {
   const started = Date.now();
   console.log(`build: the engine for WebAssembly, profile ${profile}`);
   const build = ['build', '-q', '-p', 'nacre-wasm', '--profile', profile];
-  const small = quick ? { options: [], env: {} } : { options: SMALL_STD, env: UNSTABLE_OPTIONS };
-  await run('cargo', [...build, '--target', 'wasm32-unknown-unknown', ...small.options], {
-    env: { ...KEEP_FEATURES, ...SIMD, ...small.env },
-  });
+  const flags = quick ? SIMD : `${SIMD} ${NO_PLACES}`;
+  await run(
+    'cargo',
+    [...build, '--target', 'wasm32-unknown-unknown', ...(quick ? [] : SMALL_STD)],
+    {
+      env: {
+        ...KEEP_FEATURES,
+        ...(quick ? {} : UNSTABLE_OPTIONS),
+        CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS: flags,
+      },
+    },
+  );
   const compiled = path.join(target, `wasm32-unknown-unknown/${profile}/nacre_wasm.wasm`);
   fs.rmSync(path.join(root, NEXT), { recursive: true, force: true });
   await bindgen(compiled, path.join(root, NEXT), 'nacre');
