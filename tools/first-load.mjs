@@ -120,7 +120,7 @@ async function reads(db, from) {
 }
 
 async function mistakes(db) {
-  await mistake(db.query('selekt 1'));
+  await mistake(db.query('select from where'));
   await mistake(db.query('select * from nowhere'));
   await mistake(db.query('select nothing from note'));
   await mistake(db.query("insert into note (id, title) values (3, 'twice')"));

@@ -30,6 +30,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("nacre-web-tpch", vec![]),
         ("nacre-example-embed", vec!["nacredb", "nacre-native"]),
         ("nacre-bindgen", vec![]),
+        ("nacre-divide", vec![]),
     ])
 }
 

@@ -1,7 +1,7 @@
 //! The module with the functions that are needed first.
 
-use crate::divide::{Plan, name};
 use crate::parsed::{Copier, Parsed, Result, types};
+use crate::plan::{Plan, name};
 use wasm_encoder::reencode::Reencode;
 use wasm_encoder::{
     BlockType, CodeSection, ConstExpr, ElementSection, ExportKind, ExportSection, Function,

@@ -10,6 +10,7 @@ mod first;
 mod instrument;
 mod more;
 mod parsed;
+mod plan;
 
 use parsed::{Parsed, Result};
 use std::fs;

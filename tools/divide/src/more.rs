@@ -1,7 +1,7 @@
 //! The module with the rest of the functions. It imports everything from the first one.
 
-use crate::divide::{Plan, name};
 use crate::parsed::{Copier, Parsed, Result, types};
+use crate::plan::{Plan, name};
 use wasm_encoder::reencode::Reencode;
 use wasm_encoder::{
     CodeSection, ConstExpr, ElementSection, Elements, EntityType, FunctionSection, ImportSection,

@@ -4,6 +4,7 @@ mod address;
 mod cache;
 mod even;
 mod filter;
+mod held;
 mod in_order;
 mod open;
 mod opened;

@@ -10,8 +10,7 @@ use crate::column::{ColumnMeta, Zone};
 use crate::footer::{self, ColumnEntry, Footer, FooterHead, block_rows};
 use crate::identity::{Identity, Known};
 use nacre_column::Scalar;
-use nacre_column::block::Block;
-use nacre_column::encoding::{Dictionary, Encoding};
+use nacre_column::encoding::Encoding;
 use nacre_column::kernel::Predicate;
 use nacre_column::{Bitmap, Values, Vector};
 use nacre_host::{LocalFile, ReadRange, waits};
@@ -19,7 +18,7 @@ use nacre_types::checksum::checksum;
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, Value};
 use std::cmp::Ordering;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Number of rows per block below which they are read one by one.
 const SPARSE: usize = 8;
@@ -38,12 +37,6 @@ pub(crate) struct Opened {
     ids: Vec<u32>,
     cache: Arc<BlockCache>,
     pub(crate) slots: Arc<Slots>,
-}
-
-/// The pages of a block: its own and, if it is dictionary-coded, that of its dictionary.
-pub(crate) struct LoadedBlock {
-    page: Arc<Page>,
-    dictionary: Option<Arc<Page>>,
 }
 
 impl Opened {
@@ -400,7 +393,7 @@ impl Opened {
     }
 
     /// Reads uncached blocks, in ascending order of their offsets, and caches them.
-    fn load_addresses(&self, addresses: &[BlockAddress]) -> Result<Vec<Arc<Page>>> {
+    pub(super) fn load_addresses(&self, addresses: &[BlockAddress]) -> Result<Vec<Arc<Page>>> {
         debug_assert!(
             addresses.is_sorted_by_key(|address| address.offset),
             "offsets to load ascend"
@@ -475,112 +468,6 @@ impl Opened {
     #[cold]
     pub(crate) fn locate_block(&self, error: Error, column: usize, block: usize) -> Error {
         self.locate(error, &self.block_address(column, block))
-    }
-
-    /// The pages of a block, if cached.
-    fn cached(&self, column: usize, block: usize, purpose: Purpose) -> Option<LoadedBlock> {
-        let entry = &self.columns[column];
-        let dictionary = match entry.encodings.get(block)? {
-            Encoding::Dictionary => Some(self.slots.get(column, self.blocks(), purpose)?),
-            _ => None,
-        };
-        Some(LoadedBlock { page: self.slots.get(column, block, purpose)?, dictionary })
-    }
-
-    /// The pages of a block, loaded if not cached.
-    #[inline]
-    fn held(&self, column: usize, block: usize, purpose: Purpose) -> Result<LoadedBlock> {
-        let needs_dictionary = self.columns[column].encodings[block] == Encoding::Dictionary;
-        let page = self.slots.get(column, block, purpose);
-        let dictionary =
-            if needs_dictionary { self.slots.get(column, self.blocks(), purpose) } else { None };
-        match page {
-            Some(page) if !needs_dictionary || dictionary.is_some() => {
-                Ok(LoadedBlock { page, dictionary })
-            }
-            page => self.held_after_reading(column, block, page, dictionary, purpose),
-        }
-    }
-
-    #[cold]
-    fn held_after_reading(
-        &self,
-        column: usize,
-        block: usize,
-        page: Option<Arc<Page>>,
-        dictionary: Option<Arc<Page>>,
-        purpose: Purpose,
-    ) -> Result<LoadedBlock> {
-        // The result holds the pages, even if the cache is too small to keep them.
-        let missing_dictionary =
-            self.dictionary_address(column, block).filter(|_| dictionary.is_none());
-        let missing_page = page.is_none().then(|| self.block_address(column, block));
-        let mut places: Vec<BlockAddress> =
-            missing_dictionary.into_iter().chain(missing_page).collect();
-        places.sort_unstable_by_key(|place| place.offset);
-        let (mut page, mut dictionary) = (page, dictionary);
-        for (place, loaded) in places.iter().zip(self.load_addresses(&places)?) {
-            loaded.count_use(purpose);
-            if place.index == block { page = Some(loaded) } else { dictionary = Some(loaded) }
-        }
-        debug_assert!(
-            dictionary.is_some() || self.dictionary_address(column, block).is_none(),
-            "block {block} is loaded without its dictionary"
-        );
-        match page {
-            Some(page) => Ok(LoadedBlock { page, dictionary }),
-            None => Err(Error::corrupt("block was not loaded")),
-        }
-    }
-
-    /// Opens a loaded block.
-    #[inline]
-    pub(crate) fn open_block<'a>(
-        &self,
-        held: &'a LoadedBlock,
-        column: usize,
-        block: usize,
-    ) -> Result<Block<'a>> {
-        let dictionary = held.dictionary.as_ref().map(|page| (&*page.bytes, &page.decoded));
-        self.open_bytes(&held.page.bytes, dictionary, column, block)
-    }
-
-    pub(crate) fn open_bytes<'a>(
-        &self,
-        bytes: &'a [u8],
-        dictionary: Option<(&'a [u8], &'a OnceLock<Arc<Values>>)>,
-        column: usize,
-        block: usize,
-    ) -> Result<Block<'a>> {
-        let entry = &self.columns[column];
-        let data_type = entry.meta.data_type;
-        let dictionary = match (dictionary, entry.dictionary) {
-            (Some((bytes, decoded)), Some(place)) => {
-                Some(Dictionary { bytes, count: place.values as usize, decoded })
-            }
-            _ => None,
-        };
-        debug_assert!(
-            dictionary.is_some() || entry.encodings[block] != Encoding::Dictionary,
-            "block {block} is opened without its dictionary"
-        );
-        Block::open(bytes, data_type, entry.encodings[block], self.block_rows(block), dictionary)
-    }
-
-    #[inline]
-    pub(crate) fn with_block<T>(
-        &self,
-        column: usize,
-        block: usize,
-        purpose: Purpose,
-        read: impl FnOnce(&Block<'_>) -> Result<T>,
-    ) -> Result<T> {
-        if block >= self.blocks() {
-            return Err(Error::corrupt(format!("segment {} has no block {block}", self.name)));
-        }
-        let held = self.held(column, block, purpose)?;
-        let result = self.open_block(&held, column, block).and_then(|block| read(&block));
-        result.map_err(|error| self.locate_block(error, column, block))
     }
 }
 

@@ -1,6 +1,7 @@
 //! A small module is divided, and its parts are looked at.
 
 use super::*;
+use crate::plan::LOADS_MORE;
 use wasm_encoder::{
     CodeSection, ConstExpr, ElementSection, Elements, EntityType, ExportKind, ExportSection,
     Function, FunctionSection, ImportSection, Instruction, MemorySection, MemoryType, Module,

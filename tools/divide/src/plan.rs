@@ -1,0 +1,72 @@
+//! Which module each function is in, and how it is reached from the other one.
+
+use crate::parsed::{Parsed, Result};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The import that loads the second module.
+pub const LOADS_MORE: &str = "loadMore";
+
+/// Where each function is.
+pub struct Plan {
+    /// Functions with a body in the first module, ascending.
+    pub needed: BTreeSet<u32>,
+    /// Functions in the second module, ascending.
+    pub rest: Vec<u32>,
+    /// Functions of the second module that have a stub in the first, with their places in the table.
+    pub stubs: BTreeMap<u32, u32>,
+    /// Functions of the first module, or its imports, that the second calls.
+    pub shared: Vec<u32>,
+    /// The import that loads the second module.
+    pub loads_more: u32,
+    /// Number of places in the table.
+    pub places: u32,
+}
+
+impl Plan {
+    pub fn new(parsed: &Parsed<'_>, needed: &[u32]) -> Result<Plan> {
+        let all = parsed.imported()..parsed.functions.len() as u32;
+        let needed: BTreeSet<u32> = needed.iter().copied().collect();
+        if let Some(other) = needed.iter().find(|function| !all.contains(function)) {
+            return Err(format!("function {other} is needed, and has no body").into());
+        }
+        let rest: Vec<u32> = all.filter(|function| !needed.contains(function)).collect();
+        let in_rest = |function: &u32| *function >= parsed.imported() && !needed.contains(function);
+        let loads_more = parsed.imports.iter().position(|import| import.name == LOADS_MORE);
+        let loads_more = loads_more.ok_or("no import loads the second module")? as u32;
+
+        let mut reached: BTreeSet<u32> = BTreeSet::new();
+        for function in &needed {
+            reached.extend(parsed.calls(*function)?.into_iter().filter(in_rest));
+        }
+        for export in &parsed.exports {
+            if export.kind == wasmparser::ExternalKind::Func && in_rest(&export.index) {
+                reached.insert(export.index);
+            }
+        }
+        reached.extend(parsed.start.filter(in_rest));
+        let mut stubs = BTreeMap::new();
+        for (place, function) in parsed.places()? {
+            if in_rest(&function) {
+                stubs.entry(function).or_insert(place);
+            }
+        }
+        let table = parsed.tables.first().ok_or("the module has no table")?;
+        let mut places = u32::try_from(table.initial)?;
+        for function in reached {
+            stubs.entry(function).or_insert_with(|| {
+                places += 1;
+                places - 1
+            });
+        }
+        let mut shared = BTreeSet::new();
+        for function in &rest {
+            shared.extend(parsed.calls(*function)?.into_iter().filter(|called| !in_rest(called)));
+        }
+        Ok(Plan { needed, rest, stubs, shared: shared.into_iter().collect(), loads_more, places })
+    }
+}
+
+/// The name that something of the first module has for the second.
+pub fn name(kind: char, number: usize) -> String {
+    format!("{kind}{number:x}")
+}
