@@ -150,8 +150,8 @@ impl Narrow<'_, '_> {
         many: usize,
         is_in: bool,
     ) -> Result<Bitmap> {
-        let few = !self.group && self.columns.is_few(column, many)?;
         let encoded = self.decision.encoded[at] && !self.group;
+        let few = encoded && self.columns.is_few_to_test(column, many)?;
         let passes = if encoded && !few && !self.columns.is_decoded(column) {
             self.encoded(column, set)?
         } else {

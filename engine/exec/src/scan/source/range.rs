@@ -8,6 +8,12 @@ use nacre_types::{Result, limits};
 use std::ops::Range;
 use std::sync::Arc;
 
+/// How many times faster encoded values are tested than decoded.
+const TESTED_FOR_ONE: usize = 8;
+/// An encoding of which one row in this many is fetched faster than all are decoded has to be decoded
+/// to be tested.
+const DECODED_TO_TEST: usize = 2;
+
 /// The rows that are left are returned by themselves if at most one in this many is left; otherwise
 /// with the others of the range, and a selection.
 const COMPACT_ONE_IN: usize = 8;
@@ -54,6 +60,14 @@ impl<'a> RangeColumns<'a> {
             self.seek_one_in[column] = self.columns.seek_one_in(self.view, column, block)?;
         }
         Ok(rows * self.seek_one_in[column] <= self.len())
+    }
+
+    /// Whether a number of rows of a column is fetched and tested faster than all encoded values of the
+    /// range are tested.
+    pub fn is_few_to_test(&mut self, column: usize, rows: usize) -> Result<bool> {
+        let is_few = self.is_few(column, rows)?;
+        let is_decoded_to_test = self.seek_one_in[column] <= DECODED_TO_TEST;
+        Ok(is_few && (is_decoded_to_test || self.is_few(column, rows * TESTED_FOR_ONE)?))
     }
 
     /// Whether this many rows are read by themselves, of these columns: because they are few, or
