@@ -1,12 +1,12 @@
 //! The module with the functions that are needed first.
 
-use crate::parsed::{Copier, Parsed, Result, types};
+use crate::parsed::{Copier, Parsed, Result};
 use crate::plan::{Plan, name};
+use crate::sections;
 use wasm_encoder::reencode::Reencode;
 use wasm_encoder::{
-    BlockType, CodeSection, ConstExpr, ElementSection, ExportKind, ExportSection, Function,
-    FunctionSection, GlobalSection, GlobalType, ImportSection, Instruction, MemorySection, Module,
-    StartSection, TableSection, ValType,
+    BlockType, CodeSection, ConstExpr, ExportKind, ExportSection, Function, FunctionSection,
+    GlobalType, Instruction, Module, StartSection, TableSection, ValType,
 };
 
 /// Name of the exported global that is 1 once the second module is there.
@@ -23,12 +23,8 @@ pub fn first(parsed: &Parsed<'_>, plan: &Plan) -> Result<Vec<u8>> {
     let ensure = imported + (plan.needed.len() + plan.stubs.len()) as u32;
     let mut copier = Copier { functions: &numbers };
     let mut module = Module::new();
-    module.section(&types(parsed)?);
-    let mut imports = ImportSection::new();
-    for import in &parsed.imports {
-        copier.parse_import(&mut imports, *import)?;
-    }
-    module.section(&imports);
+    module.section(&sections::types(parsed)?);
+    module.section(&sections::imports(parsed, &mut copier)?);
     let mut functions = FunctionSection::new();
     for function in plan.needed.iter().chain(plan.stubs.keys()) {
         functions.function(parsed.functions[*function as usize]);
@@ -46,15 +42,8 @@ pub fn first(parsed: &Parsed<'_>, plan: &Plan) -> Result<Vec<u8>> {
         tables.table(table);
     }
     module.section(&tables);
-    let mut memories = MemorySection::new();
-    for memory in &parsed.memories {
-        memories.memory(copier.memory_type(*memory)?);
-    }
-    module.section(&memories);
-    let mut globals = GlobalSection::new();
-    for global in &parsed.globals {
-        copier.parse_global(&mut globals, global.clone())?;
-    }
+    module.section(&sections::memories(parsed, &mut copier)?);
+    let mut globals = sections::globals(parsed, &mut copier)?;
     let is_whole = globals.len();
     let flag = GlobalType { val_type: ValType::I32, mutable: true, shared: false };
     globals.global(flag, &ConstExpr::i32_const(0));
@@ -63,11 +52,7 @@ pub fn first(parsed: &Parsed<'_>, plan: &Plan) -> Result<Vec<u8>> {
     if let Some(start) = parsed.start {
         module.section(&StartSection { function_index: copier.function_index(start)? });
     }
-    let mut elements = ElementSection::new();
-    for element in &parsed.elements {
-        copier.parse_element(&mut elements, element.clone())?;
-    }
-    module.section(&elements);
+    module.section(&sections::elements(parsed, &mut copier)?);
     let mut code = CodeSection::new();
     for function in &plan.needed {
         copier.parse_function_body(&mut code, parsed.body(*function).clone())?;
@@ -77,11 +62,7 @@ pub fn first(parsed: &Parsed<'_>, plan: &Plan) -> Result<Vec<u8>> {
     }
     code.function(&ensures(is_whole, plan.loads_more));
     module.section(&code);
-    let mut data = wasm_encoder::DataSection::new();
-    for datum in &parsed.data {
-        copier.parse_data(&mut data, datum.clone())?;
-    }
-    module.section(&data);
+    module.section(&sections::data(parsed, &mut copier)?);
     Ok(module.finish())
 }
 

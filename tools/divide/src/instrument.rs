@@ -1,11 +1,11 @@
 //! A module that notes which of its functions run.
 
-use crate::parsed::{Copier, Parsed, Result, types};
+use crate::parsed::{Copier, Parsed, Result};
+use crate::sections;
 use wasm_encoder::reencode::Reencode;
 use wasm_encoder::{
-    CodeSection, ConstExpr, ElementSection, ExportKind, ExportSection, FunctionSection,
-    GlobalSection, GlobalType, ImportSection, Instruction, MemorySection, Module, StartSection,
-    TableSection, ValType,
+    CodeSection, ConstExpr, ExportKind, ExportSection, FunctionSection, GlobalType, Instruction,
+    Module, StartSection, TableSection, ValType,
 };
 
 /// The instrumented module.
@@ -13,12 +13,8 @@ pub fn instrument(parsed: &Parsed<'_>) -> Result<Vec<u8>> {
     let numbers: Vec<Option<u32>> = (0..parsed.functions.len() as u32).map(Some).collect();
     let mut copier = Copier { functions: &numbers };
     let mut module = Module::new();
-    module.section(&types(parsed)?);
-    let mut imports = ImportSection::new();
-    for import in &parsed.imports {
-        copier.parse_import(&mut imports, *import)?;
-    }
-    module.section(&imports);
+    module.section(&sections::types(parsed)?);
+    module.section(&sections::imports(parsed, &mut copier)?);
     let mut functions = FunctionSection::new();
     parsed.functions[parsed.imports.len()..].iter().for_each(|ty| {
         functions.function(*ty);
@@ -29,15 +25,8 @@ pub fn instrument(parsed: &Parsed<'_>) -> Result<Vec<u8>> {
         tables.table(copier.table_type(*table)?);
     }
     module.section(&tables);
-    let mut memories = MemorySection::new();
-    for memory in &parsed.memories {
-        memories.memory(copier.memory_type(*memory)?);
-    }
-    module.section(&memories);
-    let mut globals = GlobalSection::new();
-    for global in &parsed.globals {
-        copier.parse_global(&mut globals, global.clone())?;
-    }
+    module.section(&sections::memories(parsed, &mut copier)?);
+    let mut globals = sections::globals(parsed, &mut copier)?;
     let mut exports = ExportSection::new();
     for export in &parsed.exports {
         copier.parse_export(&mut exports, *export)?;
@@ -54,11 +43,7 @@ pub fn instrument(parsed: &Parsed<'_>) -> Result<Vec<u8>> {
     if let Some(start) = parsed.start {
         module.section(&StartSection { function_index: start });
     }
-    let mut elements = ElementSection::new();
-    for element in &parsed.elements {
-        copier.parse_element(&mut elements, element.clone())?;
-    }
-    module.section(&elements);
+    module.section(&sections::elements(parsed, &mut copier)?);
     let mut code = CodeSection::new();
     for (at, body) in (0..).zip(&parsed.bodies) {
         let mut function = copier.new_function_with_parsed_locals(body)?;
@@ -71,10 +56,6 @@ pub fn instrument(parsed: &Parsed<'_>) -> Result<Vec<u8>> {
         code.function(&function);
     }
     module.section(&code);
-    let mut data = wasm_encoder::DataSection::new();
-    for datum in &parsed.data {
-        copier.parse_data(&mut data, datum.clone())?;
-    }
-    module.section(&data);
+    module.section(&sections::data(parsed, &mut copier)?);
     Ok(module.finish())
 }

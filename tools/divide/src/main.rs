@@ -11,6 +11,7 @@ mod instrument;
 mod more;
 mod parsed;
 mod plan;
+mod sections;
 
 use parsed::{Parsed, Result};
 use std::fs;

@@ -1,7 +1,8 @@
 //! The module with the rest of the functions. It imports everything from the first one.
 
-use crate::parsed::{Copier, Parsed, Result, types};
+use crate::parsed::{Copier, Parsed, Result};
 use crate::plan::{Plan, name};
+use crate::sections;
 use wasm_encoder::reencode::Reencode;
 use wasm_encoder::{
     CodeSection, ConstExpr, ElementSection, Elements, EntityType, FunctionSection, ImportSection,
@@ -18,7 +19,7 @@ pub fn more(parsed: &Parsed<'_>, plan: &Plan) -> Result<Vec<u8>> {
     }
     let mut copier = Copier { functions: &numbers };
     let mut module = Module::new();
-    module.section(&types(parsed)?);
+    module.section(&sections::types(parsed)?);
     module.section(&imports(parsed, plan, &mut copier)?);
     let mut functions = FunctionSection::new();
     for function in &plan.rest {

@@ -169,13 +169,3 @@ impl Reencode for Copier<'_> {
         self.functions[function as usize].ok_or(reencode::Error::UserError(Missing(function)))
     }
 }
-
-/// The types of a module.
-pub fn types(parsed: &Parsed<'_>) -> Result<wasm_encoder::TypeSection> {
-    let mut section = wasm_encoder::TypeSection::new();
-    let mut copier = Copier { functions: &[] };
-    for ty in &parsed.types {
-        section.ty().func_type(&copier.func_type(ty.clone())?);
-    }
-    Ok(section)
-}
