@@ -128,7 +128,9 @@ function load(start: () => Promise<unknown>, rest: ReadModule): Promise<void> {
     revive();
     return Promise.resolve();
   }
-  readMore ??= rest;
+  if (loading === null) {
+    readMore = rest;
+  }
   loading ??= start().then(
     () => {
       ready = true;
