@@ -10,8 +10,7 @@ use std::sync::Arc;
 
 /// How many times faster encoded values are tested than decoded.
 const TESTED_FOR_ONE: usize = 8;
-/// An encoding of which one row in this many is fetched faster than all are decoded has to be decoded
-/// to be tested.
+/// Where fetching is faster than decoding even for one row in this many, testing decodes, too.
 const DECODED_TO_TEST: usize = 2;
 
 /// The rows that are left are returned by themselves if at most one in this many is left; otherwise

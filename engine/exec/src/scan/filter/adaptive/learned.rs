@@ -2,8 +2,9 @@
 //!
 //! Each segment begins with the estimates of the segment before it; the first one with a block that
 //! only counts the rows that pass. The next blocks measure, as long as they are a small part of all
-//! blocks: first every clause by every strategy, then whole blocks clause by clause and as a group. Times of a block are the least of
-//! its ranges, so what is done once, such as decoding a dictionary, does not count.
+//! blocks: first every clause by every strategy, then whole blocks clause by clause and as a group.
+//! Times of a block are the least of its ranges, so what is done once, such as decoding a
+//! dictionary, does not count.
 
 use super::decision::{Deciding, Decision, Trial};
 use super::estimates::{Estimates, Observations};
