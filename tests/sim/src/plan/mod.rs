@@ -143,6 +143,9 @@ pub fn setups(seed: u64, indexed: bool) -> Vec<Setup> {
 /// One seed in this many has an `INSERT … SELECT` of more rows than the rowstore takes.
 const BIG_EVERY: u64 = 400;
 
+/// Segments of fewer rows come by the thousand.
+const FEW_ROWS: usize = 30;
+
 pub(crate) struct Maker {
     pub random: Random,
     /// Whether tables have indexes.
@@ -188,6 +191,10 @@ pub fn plan(seed: u64) -> Plan {
         partitions: *random.pick(&[1, 1, 3]),
         ..Options::default()
     };
+    if options.segment_rows < FEW_ROWS && options.metadata_bytes > 0 {
+        // Thousands of such segments with room for few footers only read them again and again, for minutes.
+        options.metadata_bytes = options.metadata_bytes.max(30_000);
+    }
     let mut memory = Random::with_purpose(seed, "memory");
     if memory.percent(30) {
         options.rowstore_bytes = *memory.pick(&[3_000, 10_000, 40_000]);
