@@ -108,6 +108,39 @@ impl Bitmap {
         debug_assert!(self.is_clean(), "a bit is set past the end");
     }
 
+    /// Creates a bitmap of `len` bits, of which those at these positions are set.
+    pub fn of_ones(positions: impl IntoIterator<Item = u32>, len: usize) -> Bitmap {
+        let mut out = Bitmap::filled(len, false);
+        positions.into_iter().for_each(|at| out.set(at as usize, true));
+        out
+    }
+
+    /// The set bits whose value passes a test. Other values may be tested too, because where many bits
+    /// are set all are tested without branches.
+    #[inline]
+    pub fn filtered<T: Copy>(&self, values: &[T], test: impl Fn(T) -> bool) -> Bitmap {
+        const MANY: u32 = 16;
+        debug_assert_eq!(self.len, values.len(), "a value for each bit");
+        let words = self.words.iter().zip(values.chunks(64)).map(|(word, values)| {
+            let (mut left, mut passed) = (*word, 0);
+            if word.count_ones() >= MANY {
+                for (bit, value) in values.iter().enumerate() {
+                    passed |= (test(*value) as u64) << bit;
+                }
+                return word & passed;
+            }
+            while left != 0 {
+                let bit = left.trailing_zeros();
+                passed |= (test(values[bit as usize]) as u64) << bit;
+                left &= left - 1;
+            }
+            passed
+        });
+        let out = Bitmap { words: words.collect(), len: self.len };
+        debug_assert!(out.is_clean(), "a bit is set past the end");
+        out
+    }
+
     /// Positions of the set bits, ascending.
     pub fn ones(&self) -> Vec<u32> {
         debug_assert!(self.len <= u32::MAX as usize, "positions of {} bits", self.len);
@@ -205,5 +238,12 @@ mod tests {
         let ones: Vec<u32> =
             (0..expected.len()).filter(|i| expected.get(*i)).map(|i| i as u32).collect();
         assert_eq!(found.ones(), ones);
+        assert_eq!(Bitmap::of_ones(ones.iter().copied(), found.len()), found);
+        for rows in [&found, &other, &Bitmap::filled(found.len(), true)] {
+            let numbers: Vec<usize> = (0..rows.len()).collect();
+            let odd = rows.filtered(&numbers, |row| row % 2 == 1);
+            let expected: Vec<u32> = rows.ones().into_iter().filter(|row| row % 2 == 1).collect();
+            assert_eq!((odd.ones(), odd.len()), (expected, rows.len()));
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! the values where that is narrow, otherwise a blocked Bloom filter in which each value touches
 //! one word (Putze, Sanders, Singler, *Cache-, Hash- and Space-Efficient Bloom Filters*, 2007).
 
-use crate::expr::ActiveRows;
+use nacre_column::Bitmap;
 use nacre_types::hash::hash_u64;
 
 /// A range of at most this many integers is always kept as a bitmap.
@@ -35,6 +35,20 @@ fn bloom_position(value: i64, words: usize) -> (usize, u64) {
     let hash = hash_u64(value as u64);
     let bits = 1u64 << (hash & 63) | 1 << (hash >> 6 & 63) | 1 << (hash >> 12 & 63);
     ((hash >> 20) as usize & (words - 1), bits)
+}
+
+/// Whether a value is in a Bloom filter.
+#[inline]
+fn is_in_bloom(words: &[u64], value: i64) -> bool {
+    let (at, bits) = bloom_position(value, words.len());
+    words[at] & bits == bits
+}
+
+/// Whether bit `value - low` is set; false past the end.
+#[inline]
+fn is_set(bits: &[u64], value: i64, low: i64) -> bool {
+    let at = value.wrapping_sub(low) as u64;
+    bits.get((at / 64) as usize).is_some_and(|word| word >> (at % 64) & 1 == 1)
 }
 
 impl KeySet {
@@ -75,35 +89,18 @@ impl KeySet {
     pub fn contains(&self, value: i64) -> bool {
         match &self.members {
             Members::Nothing => false,
-            Members::Bits(bits) => {
-                let at = value.wrapping_sub(self.low) as u64;
-                bits.get((at / 64) as usize).is_some_and(|word| word >> (at % 64) & 1 == 1)
-            }
-            Members::Bloom(words) => {
-                let (at, bits) = bloom_position(value, words.len());
-                words[at] & bits == bits
-            }
+            Members::Bits(bits) => is_set(bits, value, self.low),
+            Members::Bloom(words) => is_in_bloom(words, value),
         }
     }
 
-    /// Appends the rows whose value may be in the set.
-    pub fn select(&self, values: &[i64], rows: ActiveRows<'_>, out: &mut Vec<u32>) {
-        // Branch-free: which rows pass is unpredictable.
-        let mut at = 0;
-        out.resize(rows.count() + 1, 0);
-        let mut put = |row: u32, passes: bool| {
-            out[at] = row;
-            at += usize::from(passes);
-        };
-        match rows.selection {
-            None => {
-                values.iter().enumerate().for_each(|(row, v)| put(row as u32, self.contains(*v)))
-            }
-            Some(rows) => {
-                rows.iter().for_each(|row| put(*row, self.contains(values[*row as usize])))
-            }
+    /// Those of the rows whose value may be in the set.
+    pub fn passing(&self, values: &[i64], rows: &Bitmap) -> Bitmap {
+        match &self.members {
+            Members::Nothing => Bitmap::filled(rows.len(), false),
+            Members::Bits(bits) => rows.filtered(values, |value| is_set(bits, value, self.low)),
+            Members::Bloom(words) => rows.filtered(values, |value| is_in_bloom(words, value)),
         }
-        out.truncate(at);
     }
 
     /// Whether any value may be in `min..=max`.

@@ -12,10 +12,9 @@ mod keys;
 #[cfg(test)]
 mod tests;
 
-use crate::expr::ActiveRows;
 use crate::group::Grouper;
 use keys::KeySet;
-use nacre_column::{Form, Values, Vector};
+use nacre_column::{Bitmap, Form, Values, Vector};
 use nacre_sql::expr::Expr;
 use nacre_sql::key_use;
 use nacre_sql::plan::JoinKind;
@@ -82,37 +81,33 @@ impl KeyFilter {
         }
     }
 
-    /// The rows that may have a partner.
-    pub fn select(&self, vector: &Vector, rows: ActiveRows<'_>) -> Vec<u32> {
-        let Some(keys) = self.keys.get() else { return rows.to_selection() };
-        let valid = |row: usize| vector.validity().is_none_or(|v| v.get(row));
-        let mut out = Vec::new();
-        match vector.form() {
-            Form::Flat(Values::I64(values)) => keys.select(values, rows, &mut out),
+    /// Those of the rows that may have a partner.
+    pub fn passing(&self, vector: &Vector, rows: &Bitmap) -> Bitmap {
+        debug_assert_eq!(vector.len(), rows.len(), "a value for each row");
+        let Some(keys) = self.keys.get() else { return rows.clone() };
+        let mut passed = match vector.form() {
+            Form::Flat(Values::I64(values)) => keys.passing(values, rows),
             Form::Constant(Values::I64(values)) => {
-                if values.first().is_some_and(|v| keys.contains(*v)) {
-                    out = rows.to_selection();
+                match values.first().is_some_and(|v| keys.contains(*v)) {
+                    true => rows.clone(),
+                    false => Bitmap::filled(rows.len(), false),
                 }
             }
             Form::Dictionary { codes, values } => match &**values {
                 Values::I64(values) => {
                     let passes: Vec<bool> = values.iter().map(|v| keys.contains(*v)).collect();
-                    out.extend(
-                        rows.iter()
-                            .filter(|row| passes[codes[*row] as usize])
-                            .map(|row| row as u32),
-                    );
+                    rows.filtered(codes, |code| passes[code as usize])
                 }
-                _ => return rows.to_selection(),
+                _ => return rows.clone(),
             },
-            _ => return rows.to_selection(),
+            _ => return rows.clone(),
+        };
+        if let Some(valid) = vector.validity() {
+            passed = passed.and(valid);
         }
-        if vector.validity().is_some() {
-            out.retain(|row| valid(*row as usize));
-        }
-        self.tested.fetch_add(rows.count(), Ordering::Relaxed);
-        self.passed.fetch_add(out.len(), Ordering::Relaxed);
-        out
+        self.tested.fetch_add(rows.count_ones(), Ordering::Relaxed);
+        self.passed.fetch_add(passed.count_ones(), Ordering::Relaxed);
+        passed
     }
 }
 

@@ -101,15 +101,12 @@ impl Narrow<'_, '_> {
                     return Ok(left.clone());
                 }
                 let (vector, positions) = self.read(*column, left, many)?;
-                let rows = ActiveRows { len: vector.len(), selection: None };
                 let passed = match &positions {
-                    Some(positions) => spread(positions, &filter.select(&vector, rows), left.len()),
-                    None => {
-                        let rows = left.ones();
-                        let selection = (rows.len() < left.len()).then_some(&rows[..]);
-                        let rows = ActiveRows { len: vector.len(), selection };
-                        of_rows(&filter.select(&vector, rows), left.len())
+                    Some(positions) => {
+                        let all = Bitmap::filled(positions.len(), true);
+                        spread(positions, &filter.passing(&vector, &all), left.len())
                     }
+                    None => filter.passing(&vector, left),
                 };
                 self.columns.context.statistics.join_filtered.add(many - passed.count_ones());
                 passed
@@ -151,7 +148,8 @@ impl Narrow<'_, '_> {
         is_in: bool,
     ) -> Result<Bitmap> {
         let encoded = self.decision.encoded[at] && !self.group;
-        let few = encoded && self.columns.is_few_to_test(column, many)?;
+        let tested = self.decision.tested[at];
+        let few = encoded && self.columns.is_few_to_test(column, many, tested)?;
         let passes = if encoded && !few && !self.columns.is_decoded(column) {
             self.encoded(column, set)?
         } else {
@@ -159,7 +157,7 @@ impl Narrow<'_, '_> {
             let passes = kernel::filter(&vector, set);
             match positions {
                 None => passes,
-                Some(positions) => spread(&positions, &passes.ones(), left.len()),
+                Some(positions) => spread(&positions, &passes, left.len()),
             }
         };
         Ok(if is_in { left.and(&passes) } else { left.and_not(&passes) })
@@ -195,14 +193,14 @@ impl Narrow<'_, '_> {
         let passes = match by_entry {
             Some(passes) => passes,
             None => {
-                let rows = left.ones();
-                let all = group || positions.is_some() || rows.len() == len;
-                let selection = (!all).then_some(&rows[..]);
+                let all = group || positions.is_some() || many == len;
+                let rows = (!all).then(|| left.ones());
+                let selection = rows.as_deref();
                 self.true_rows(expr, &vectors, ActiveRows { len, selection })?
             }
         };
         Ok(match positions {
-            Some(positions) => spread(&positions, &passes.ones(), left.len()),
+            Some(positions) => spread(&positions, &passes, left.len()),
             None => left.and(&passes),
         })
     }
@@ -337,16 +335,8 @@ pub(super) fn batch_of(vectors: &[Option<Arc<Vector>>], rows: usize) -> Batch {
     Batch { columns, rows, selection: None }
 }
 
-/// The rows at these positions of `len` rows.
-fn of_rows(rows: &[u32], len: usize) -> Bitmap {
-    let mut out = Bitmap::filled(len, false);
-    rows.iter().for_each(|row| out.set(*row as usize, true));
-    out
-}
-
-/// The rows at some of the positions: `passed` has indexes of `positions`.
-fn spread(positions: &[u32], passed: &[u32], len: usize) -> Bitmap {
-    let mut out = Bitmap::filled(len, false);
-    passed.iter().for_each(|at| out.set(positions[*at as usize] as usize, true));
-    out
+/// The rows at some of the positions: `passed` has a bit for each position.
+fn spread(positions: &[u32], passed: &Bitmap, len: usize) -> Bitmap {
+    debug_assert_eq!(positions.len(), passed.len(), "a bit for each position");
+    Bitmap::of_ones(passed.ones().iter().map(|at| positions[*at as usize]), len)
 }

@@ -8,11 +8,6 @@ use nacre_types::{Result, limits};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How many times faster encoded values are tested than decoded.
-const TESTED_FOR_ONE: usize = 8;
-/// Where fetching is faster than decoding even for one row in this many, testing decodes, too.
-const DECODED_TO_TEST: usize = 2;
-
 /// The rows that are left are returned by themselves if at most one in this many is left; otherwise
 /// with the others of the range, and a selection.
 const COMPACT_ONE_IN: usize = 8;
@@ -51,7 +46,7 @@ impl<'a> RangeColumns<'a> {
 
     /// Whether a number of rows of a column is fetched faster one by one than decoded with the range.
     pub fn is_few(&mut self, column: usize, rows: usize) -> Result<bool> {
-        if self.is_decoded(column) {
+        if self.is_decoded(column) || rows >= self.len() {
             return Ok(false);
         }
         if self.seek_one_in[column] == 0 {
@@ -61,12 +56,13 @@ impl<'a> RangeColumns<'a> {
         Ok(rows * self.seek_one_in[column] <= self.len())
     }
 
-    /// Whether a number of rows of a column is fetched and tested faster than all encoded values of the
-    /// range are tested.
-    pub fn is_few_to_test(&mut self, column: usize, rows: usize) -> Result<bool> {
-        let is_few = self.is_few(column, rows)?;
-        let is_decoded_to_test = self.seek_one_in[column] <= DECODED_TO_TEST;
-        Ok(is_few && (is_decoded_to_test || self.is_few(column, rows * TESTED_FOR_ONE)?))
+    /// Whether a number of rows of a column is fetched faster one by one than all encoded values of the
+    /// range are tested, which takes `tested` times as long as decoding them.
+    pub fn is_few_to_test(&mut self, column: usize, rows: usize, tested: f32) -> Result<bool> {
+        // As many rows as can be fetched while the range is decoded are few.
+        Ok(tested > 0.0
+            && self.is_few(column, rows)?
+            && self.is_few(column, (rows as f32 / tested) as usize)?)
     }
 
     /// Whether this many rows are read by themselves, of these columns: because they are few, or

@@ -297,16 +297,14 @@ impl SegmentReader {
             }
             passed = match &columns[*column] {
                 Some(vector) => {
-                    filter.select(vector, ActiveRows { len: rows.len(), selection: Some(&passed) })
+                    let left = Bitmap::of_ones(passed.iter().copied(), rows.len());
+                    filter.passing(vector, &left).ones()
                 }
                 None => {
                     let left: Vec<u32> = passed.iter().map(|at| rows[*at as usize]).collect();
                     let vector = self.columns.take(view, *column, &left, context)?;
-                    filter
-                        .select(&vector, ActiveRows::all(left.len()))
-                        .iter()
-                        .map(|at| passed[*at as usize])
-                        .collect()
+                    let passing = filter.passing(&vector, &Bitmap::filled(left.len(), true));
+                    passing.ones().iter().map(|at| passed[*at as usize]).collect()
                 }
             };
         }

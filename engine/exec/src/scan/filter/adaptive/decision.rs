@@ -14,6 +14,15 @@ const MAY_GROUP: f32 = 1.5;
 /// Output columns are decoded whole if more than one row in this many passes.
 const DECODE_ONE_IN: f32 = 8.0;
 
+/// A test of encoded values that takes at most this many nanoseconds a row is never worth avoiding:
+/// what fetching few rows takes at least.
+const FETCH_NS: f32 = 1.0;
+/// How many times as long as decoding them the fetched rows may take: they are also collected, tested
+/// and scattered.
+const FETCHED: f32 = 4.0;
+/// A time by which another can be divided.
+const LEAST_NS: f32 = 0.01;
+
 /// How the clauses of the next ranges are evaluated.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::scan) struct Decision {
@@ -21,6 +30,9 @@ pub(in crate::scan) struct Decision {
     pub tree: Clause,
     /// For each leaf, whether it tests encoded values.
     pub encoded: Vec<bool>,
+    /// For each leaf, how many times as long as decoding its columns a test of encoded values takes,
+    /// less what fetching rows takes besides reading them; 0 if rows are never fetched instead.
+    pub tested: Vec<f32>,
     /// For each leaf, whether so few rows are expected to reach it that they are fetched one by one,
     /// whatever its strategy.
     pub few: Vec<bool>,
@@ -70,6 +82,7 @@ impl Decision {
         Decision {
             tree: clauses.tree.clone(),
             encoded: vec![encoded; clauses.leaves.len()],
+            tested: vec![0.0; clauses.leaves.len()],
             few: vec![false; clauses.leaves.len()],
             group: strategy == ScanStrategy::Group,
             trial: Trial::Nothing,
@@ -82,6 +95,7 @@ impl Decision {
         let mut decision = Decision {
             tree: Clause::All(Vec::new()),
             encoded: vec![true; clauses.leaves.len()],
+            tested: vec![0.0; clauses.leaves.len()],
             few: vec![false; clauses.leaves.len()],
             group: estimates.as_group.ns() * CLEARLY < estimates.by_clause.ns(),
             trial: Trial::Nothing,
@@ -177,8 +191,13 @@ impl Decision {
             Clause::Leaf(at) => {
                 let (leaf, estimate) = (&clauses.leaves[*at], &estimates.leaves[*at]);
                 let few = reached * DECODE_ONE_IN <= 1.0;
-                let undecoded = leaf.columns.iter().filter(|column| !decoded[**column]);
-                let decoding: f32 = undecoded.map(|c| estimates.decoding[*c].ns()).sum();
+                let decoding_of = |undecoded: &dyn Fn(usize) -> bool| -> f32 {
+                    let columns = leaf.columns.iter().filter(|column| undecoded(**column));
+                    columns.map(|column| estimates.decoding[*column].ns()).sum()
+                };
+                let decoding = decoding_of(&|column| !decoded[column]);
+                let tested = (estimate.encoded.ns() - FETCH_NS).max(0.0);
+                self.tested[*at] = tested / decoding_of(&|_| true).max(LEAST_NS) / FETCHED;
                 let (regular, encoded) = match &leaf.test {
                     // All rows of a range are tested together.
                     Test::Values { .. } | Test::Null { .. } => {

@@ -84,6 +84,9 @@ struct Segment {
     stage: Stage,
     /// Blocks since all decisions were made.
     blocks: usize,
+    /// After how many blocks the order may change again: more each time that it does, because clauses
+    /// that depend on each other look better in each other's place.
+    patience: usize,
     truths: Vec<Option<Arc<Truths>>>,
 }
 
@@ -195,7 +198,15 @@ impl State {
             }
         };
         let truths = vec![None; clauses.leaves.len()];
-        self.segments.push(Segment { id, estimates, decision, stage, blocks: 0, truths });
+        self.segments.push(Segment {
+            id,
+            estimates,
+            decision,
+            stage,
+            blocks: 0,
+            patience: 0,
+            truths,
+        });
         self.segments.len() - 1
     }
 }
@@ -207,20 +218,28 @@ impl Segment {
         credit: &mut usize,
         counts: &mut Counts,
     ) -> Arc<Decision> {
-        let is_measured = self.stage == Stage::Measured;
+        let is_first = self.stage == Stage::Shares;
         if let Some(trial) = self.trial(deciding, credit) {
+            self.blocks = RECONSIDER_BLOCKS;
             return Arc::new(trial);
         }
-        let is_due = self.blocks >= RECONSIDER_BLOCKS || !is_measured;
-        self.blocks += 1;
-        if is_due || !self.decision.is_ordered(deciding, &self.estimates) {
+        let is_due = self.blocks >= RECONSIDER_BLOCKS;
+        let may_reorder = self.blocks >= self.patience;
+        if is_due || may_reorder && !self.decision.is_ordered(deciding, &self.estimates) {
             let best = Decision::best(&self.decision.tree, deciding, &self.estimates);
+            let is_reordered = best.tree != self.decision.tree;
+            self.patience = match is_reordered {
+                true => (self.patience * 2).clamp(1, RECONSIDER_BLOCKS),
+                false => self.patience / 2,
+            };
             if best != *self.decision {
-                counts.reordered += usize::from(best.tree != self.decision.tree);
+                counts.reordered += usize::from(is_reordered);
                 self.decision = Arc::new(best);
             }
             self.blocks = 0;
         }
+        // What the first block shows counts at once.
+        self.blocks = if is_first { RECONSIDER_BLOCKS } else { self.blocks + 1 };
         self.decision.clone()
     }
 
