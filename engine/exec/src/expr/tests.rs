@@ -136,6 +136,43 @@ fn decimals_are_exact() {
     );
 }
 
+/// Operands of 128 bits: whole vectors at once, with rows that fail unselected.
+#[test]
+fn wide_decimals_agree_with_single_values() {
+    let (wide, of_two) = (decimal(38, 2), decimal(38, 4));
+    let numbers = [0, 1, -1, 7_500_000, 10i128.pow(18), -(10i128.pow(20)), 10i128.pow(37)];
+    let values = |shift: usize| -> Vec<Value> {
+        (0..49).map(|row| dec(numbers[row / shift % 7], 2)).collect()
+    };
+    let mut batch = batch(&[
+        (wide, values(1)),
+        (wide, values(7)),
+        (decimal(15, 2), { (0..49).map(|row| dec(numbers[row / 7 % 4], 2)).collect() }),
+    ]);
+    let fixture = Fixture::new();
+    for (right, right_type) in [(1, wide), (2, decimal(15, 2))] {
+        for (op, result) in [(Add, wide), (Subtract, wide), (Multiply, of_two)] {
+            let expr = binary(op, col(0, wide), col(right, right_type), result);
+            let single = |row: usize| {
+                let operand = |at: usize, t| lit(batch.columns[at].value(row), t);
+                let expr = binary(op, operand(0, wide), operand(right, right_type), result);
+                eval(&expr, &one()).map(|values| values[0].clone())
+            };
+            let found: Vec<_> = (0..49).map(single).collect();
+            let fits: Vec<u32> = (0..49).filter(|row| found[*row as usize].is_ok()).collect();
+            assert!(op != Multiply || fits.len() < 49, "one product does not fit");
+            batch.selection = Some(fits.clone());
+            let vector = evaluate(&expr, &batch, &fixture.context()).unwrap();
+            for row in fits {
+                assert_eq!(&vector.value(row as usize), found[row as usize].as_ref().unwrap());
+            }
+            batch.selection = None;
+            let all = evaluate(&expr, &batch, &fixture.context());
+            assert_eq!(all.is_ok(), found.iter().all(Result::is_ok), "{op:?}");
+        }
+    }
+}
+
 #[test]
 fn floats_refuse_to_overflow() {
     let float = |v| lit(Value::Float(v), DataType::Float64);

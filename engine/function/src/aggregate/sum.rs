@@ -260,7 +260,7 @@ fn add_exact(
     groups: Groups<'_>,
     into: &mut Sums<i128>,
 ) -> Result<()> {
-    let Sums { sums, counts } = into;
+    let Sums { sums, counts } = &mut *into;
     if let Groups::One = groups {
         counts[0] += rows.count() as u64;
         let sum = match (values, rows.selection) {
@@ -277,12 +277,79 @@ fn add_exact(
         sums[0] = sums[0].checked_add(sum).ok_or_else(too_large)?;
         return Ok(());
     }
-    for row in rows.iter() {
-        let group = groups.of(row);
+    let Groups::Each(ids) = groups else { return Ok(()) };
+    let fits = match values {
+        Wide::Narrow(View::Rows(v)) if sums.len() <= FEW => add_few(v, rows, ids, into),
+        Wide::Full(View::Rows(v)) if sums.len() <= FEW => add_few(v, rows, ids, into),
+        Wide::Narrow(View::Rows(v)) => {
+            add_to_each(rows, ids, into, |row| v.get(row).map_or(0, |v| *v as i128))
+        }
+        _ => add_to_each(rows, ids, into, |row| values.get(row)),
+    };
+    if fits { Ok(()) } else { Err(too_large()) }
+}
+
+/// Adds the value of each row to the sum of its group; returns whether all sums fit.
+fn add_to_each(
+    rows: ActiveRows<'_>,
+    ids: &[u32],
+    into: &mut Sums<i128>,
+    value: impl Fn(usize) -> i128,
+) -> bool {
+    let Sums { sums, counts } = into;
+    let mut overflowed = false;
+    let mut add = |row: usize| {
+        let group = ids[row] as usize;
         counts[group] += 1;
-        sums[group] = sums[group].checked_add(values.get(row)).ok_or_else(too_large)?;
+        let overflows;
+        (sums[group], overflows) = sums[group].overflowing_add(value(row));
+        overflowed |= overflows;
+    };
+    match rows.selection {
+        None => (0..rows.len).for_each(add),
+        Some(rows) => rows.iter().for_each(|row| add(*row as usize)),
     }
-    Ok(())
+    !overflowed
+}
+
+/// Up to this many groups have sums of their own for each of four rows in turn, because an addition to
+/// the same place has to wait for the one before it.
+const FEW: usize = 16;
+
+/// [`add_to_each`] of few groups.
+fn add_few<T: Copy + Into<i128>>(
+    values: &[T],
+    rows: ActiveRows<'_>,
+    ids: &[u32],
+    into: &mut Sums<i128>,
+) -> bool {
+    const TURNS: usize = 4;
+    debug_assert!(into.sums.len() <= FEW, "{} groups", into.sums.len());
+    let mut sums = [[0i128; FEW]; TURNS];
+    let mut counts = [[0u32; FEW]; TURNS];
+    let mut overflowed = false;
+    let mut add = |turn: usize, row: usize| {
+        let group = ids[row] as usize % FEW;
+        let overflows;
+        (sums[turn][group], overflows) = sums[turn][group].overflowing_add(values[row].into());
+        overflowed |= overflows;
+        counts[turn][group] += 1;
+    };
+    match rows.selection {
+        None => (0..rows.len).for_each(|row| add(row % TURNS, row)),
+        Some(rows) => {
+            rows.iter().enumerate().for_each(|(at, row)| add(at % TURNS, *row as usize));
+        }
+    }
+    for (own_sums, own_counts) in sums.iter().zip(&counts) {
+        for (sum, more) in into.sums.iter_mut().zip(own_sums) {
+            let overflows;
+            (*sum, overflows) = sum.overflowing_add(*more);
+            overflowed |= overflows;
+        }
+        into.counts.iter_mut().zip(own_counts).for_each(|(count, more)| *count += *more as u64);
+    }
+    !overflowed
 }
 
 /// The sum of at most 2^31 values: the high and low halves are summed separately in 64 bits, which
@@ -294,4 +361,58 @@ fn sum_block(values: &[i64]) -> i128 {
         high += *v >> 32;
     }
     ((high as i128) << 32) + low as i128
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::borrow::Cow;
+
+    const ROWS: usize = 1000;
+
+    fn sums(groups: usize) -> Sums<i128> {
+        let mut sums = Sums::default();
+        sums.resize(groups);
+        sums
+    }
+
+    /// Few groups and many, of dense and of selected rows, of both widths.
+    #[test]
+    fn sums_by_group_are_those_of_every_row() {
+        let narrow: Vec<i64> = (0..ROWS as i64).map(|v| v.wrapping_mul(i64::MAX / 7) - v).collect();
+        let full: Vec<i128> = narrow.iter().map(|v| *v as i128).collect();
+        let odd: Vec<u32> = (0..ROWS as u32).filter(|row| row % 2 == 1).collect();
+        for groups in [1, FEW, FEW + 1, 300] {
+            let ids: Vec<u32> = (0..ROWS).map(|row| (row * 31 % groups) as u32).collect();
+            for selection in [None, Some(&odd[..])] {
+                let rows = ActiveRows { len: ROWS, selection };
+                let mut expected = sums(groups);
+                for row in rows.iter() {
+                    expected.sums[ids[row] as usize] += full[row];
+                    expected.counts[ids[row] as usize] += 1;
+                }
+                for values in [
+                    Wide::Narrow(View::Rows(Cow::Borrowed(&narrow[..]))),
+                    Wide::Full(View::Rows(Cow::Borrowed(&full[..]))),
+                ] {
+                    let mut found = sums(groups);
+                    add_exact(&values, rows, Groups::Each(&ids), &mut found).unwrap();
+                    assert_eq!(found.sums, expected.sums, "{groups} groups");
+                    assert_eq!(found.counts, expected.counts, "{groups} groups");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sums_that_do_not_fit_are_errors() {
+        let (rows, ids) = (ActiveRows::all(2), [0, 1]);
+        for (groups, value) in [(2, i64::MAX), (FEW + 1, i64::MAX), (2, i64::MIN)] {
+            let mut found = sums(groups);
+            found.sums[1] = if value > 0 { i128::MAX } else { i128::MIN };
+            let values = Wide::Narrow(View::Rows(Cow::Owned(vec![value; 2])));
+            let error = add_exact(&values, rows, Groups::Each(&ids), &mut found).unwrap_err();
+            assert_eq!(error.sqlstate(), "22003");
+        }
+    }
 }

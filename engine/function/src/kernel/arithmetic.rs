@@ -10,7 +10,7 @@ use crate::vector::map::{map_doubles, map_integers, map_values};
 use crate::vector::room::Room;
 use crate::vector::rows::ActiveRows;
 use crate::vector::validity::{valid, validity};
-use crate::vector::view::{self, View};
+use crate::vector::view::{self, View, Wide};
 use nacre_column::{Bitmap, Values, Vector};
 use nacre_types::{DataType, Error, PhysicalType, Result, Value};
 
@@ -53,27 +53,52 @@ fn integers(
         BinaryOp::Multiply => exact.left_scale + exact.right_scale == data_type.scale(),
         _ => false,
     };
-    if natural_scale
-        && rows.is_dense()
-        && let (Some(a), Some(b)) = (view::i64s(left), view::i64s(right))
-    {
-        let (values, bad) = match data_type.physical() {
-            PhysicalType::I64 => narrow(op, &a, &b, rows.len, exact.range()),
-            _ => widening(op, &a, &b, rows.len, exact.range()),
-        };
-        if bad {
-            for i in rows.iter().filter(|i| valid(&validity, *i)) {
-                exact.one(a.get(i) as i128, b.get(i) as i128)?;
-            }
-        }
-        return Ok(Vector::new(data_type, values, validity));
-    }
     let (Some(a), Some(b)) = (view::wide(left), view::wide(right)) else {
         return Err(not_a_number(
             if view::wide(left).is_none() { left } else { right }.data_type(),
         ));
     };
-    map_integers(data_type, validity, rows, &mut |i| exact.one(a.get(i), b.get(i)))
+    let one = |i: usize| exact.one(a.get(i), b.get(i));
+    let is_wide = data_type.physical() == PhysicalType::I128;
+    let (values, bad) = match (&a, &b) {
+        _ if !natural_scale || !rows.is_dense() => {
+            return map_integers(data_type, validity, rows, &mut |i| one(i));
+        }
+        (Wide::Narrow(a), Wide::Narrow(b)) if is_wide => {
+            widening(op, a, b, rows.len, exact.range())
+        }
+        (Wide::Narrow(a), Wide::Narrow(b)) => narrow(op, a, b, rows.len, exact.range()),
+        _ if is_wide => full(op, &a, &b, rows.len, exact.range()),
+        _ => return map_integers(data_type, validity, rows, &mut |i| one(i)),
+    };
+    if bad {
+        for i in rows.iter().filter(|i| valid(&validity, *i)) {
+            one(i)?;
+        }
+    }
+    Ok(Vector::new(data_type, values, validity))
+}
+
+/// The results of operands that may have 128 bits, and whether one is out of range.
+fn full(
+    op: BinaryOp,
+    a: &Wide<'_>,
+    b: &Wide<'_>,
+    len: usize,
+    (low, high): (i128, i128),
+) -> (Values, bool) {
+    let mut bad = false;
+    let values = (0..len).map(|i| {
+        let (a, b) = (a.get(i), b.get(i));
+        let value = match op {
+            BinaryOp::Add => a.checked_add(b),
+            BinaryOp::Subtract => a.checked_sub(b),
+            _ => decimals::multiply(a, b),
+        };
+        bad |= value.is_none_or(|v| v < low || v > high);
+        value.unwrap_or_default()
+    });
+    (Values::I128(values.collect()), bad)
 }
 
 fn zip<T: Copy>(
