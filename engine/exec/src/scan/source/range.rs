@@ -8,6 +8,9 @@ use nacre_types::{Result, limits};
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Where fetching is faster than decoding even for one row in this many, testing decodes, too.
+const DECODED_TO_TEST: usize = 2;
+
 /// The rows that are left are returned by themselves if at most one in this many is left; otherwise
 /// with the others of the range, and a selection.
 const COMPACT_ONE_IN: usize = 8;
@@ -59,10 +62,12 @@ impl<'a> RangeColumns<'a> {
     /// Whether a number of rows of a column is fetched faster one by one than all encoded values of the
     /// range are tested, which takes `tested` times as long as decoding them.
     pub fn is_few_to_test(&mut self, column: usize, rows: usize, tested: f32) -> Result<bool> {
+        let is_few = self.is_few(column, rows)?;
+        if !is_few || self.seek_one_in[column] <= DECODED_TO_TEST {
+            return Ok(is_few);
+        }
         // As many rows as can be fetched while the range is decoded are few.
-        Ok(tested > 0.0
-            && self.is_few(column, rows)?
-            && self.is_few(column, (rows as f32 / tested) as usize)?)
+        Ok(tested > 0.0 && self.is_few(column, (rows as f32 / tested) as usize)?)
     }
 
     /// Whether this many rows are read by themselves, of these columns: because they are few, or
