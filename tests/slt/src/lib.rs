@@ -9,10 +9,12 @@
 mod database;
 pub mod duckdb;
 mod format;
+mod reasons;
 mod script;
 mod skip;
 
 pub use database::Mode;
+pub use reasons::Reasons;
 pub use script::{CORPUS_NAMES, ENGINE, Failure, Report, Settings, run_script};
 
 use std::path::{Path, PathBuf};

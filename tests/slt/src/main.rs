@@ -3,7 +3,7 @@
 //! for skipped records.
 
 use clap::Parser;
-use nacre_slt::{Mode, Settings, duckdb, find_scripts, run_script};
+use nacre_slt::{Mode, Reasons, Settings, duckdb, find_scripts, run_script};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
@@ -32,6 +32,9 @@ struct Cli {
     /// Failures shown for each script
     #[arg(long, default_value_t = 5)]
     show: usize,
+    /// Most frequent reasons of failed records shown, each with its number of scripts and of records
+    #[arg(long, default_value_t = 0)]
+    reasons: usize,
 }
 
 fn mode(text: &str) -> Result<Mode, String> {
@@ -47,6 +50,7 @@ fn main() -> std::io::Result<ExitCode> {
     let started = Instant::now();
     let (mut scripts, mut passed, mut failed) = (0, 0, 0);
     let mut others = 0;
+    let mut reasons = Reasons::default();
     let mut skipped: BTreeMap<&str, usize> = BTreeMap::new();
     for path in &cli.paths {
         for script in find_scripts(path, &["slt", "test"])? {
@@ -69,6 +73,7 @@ fn main() -> std::io::Result<ExitCode> {
                 .for_each(|(reason, count)| *skipped.entry(reason).or_default() += count);
             failed += report.failures.len();
             others += report.others;
+            reasons.add(&name, &report.failures);
             if cli.times {
                 writeln!(
                     out,
@@ -96,6 +101,9 @@ fn main() -> std::io::Result<ExitCode> {
     }
     for (reason, count) in &skipped {
         writeln!(out, "skipped {count}: {reason}")?;
+    }
+    for reason in reasons.most_frequent(cli.reasons) {
+        writeln!(out, "failed {reason}")?;
     }
     if scripts == 0 {
         writeln!(out, "no scripts (.slt, .test) there")?;
