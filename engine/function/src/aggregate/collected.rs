@@ -45,9 +45,9 @@ static LAST: AggregateFunction = aggregate(
 );
 
 static ARG_MIN: AggregateFunction = aggregate(
-    &["arg_min", "min_by"],
+    &["arg_min", "argmin", "min_by"],
     Doc::new(
-        "arg_min(x, key), min_by",
+        "arg_min(x, key), argmin, min_by",
         "The value of the row with the least key.",
         "arg_min(s, x) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "a",
@@ -57,9 +57,9 @@ static ARG_MIN: AggregateFunction = aggregate(
 );
 
 static ARG_MAX: AggregateFunction = aggregate(
-    &["arg_max", "max_by"],
+    &["arg_max", "argmax", "max_by"],
     Doc::new(
-        "arg_max(x, key), max_by",
+        "arg_max(x, key), argmax, max_by",
         "The value of the row with the greatest key.",
         "arg_max(s, x) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "b",

@@ -57,8 +57,8 @@ static QUANTILE_DISC_DESCENDING: AggregateFunction = aggregate(
 static MODE: AggregateFunction = aggregate(
     &["mode"],
     Doc::new(
-        "mode(x)",
-        "The most frequent value; the least of several.",
+        "mode(x [order by …])",
+        "The most frequent value; of several the first in the order, or the least.",
         "mode(s) from (values (1, 'a'), (2, 'b'), (4, 'b'), (null, null)) as t(x, s)",
         "b",
     ),
@@ -66,12 +66,20 @@ static MODE: AggregateFunction = aggregate(
         // The argument of `mode() WITHIN GROUP (ORDER BY x)` is in the order.
         if arguments.within_group {
             let [] = arguments.take()?;
-            arguments.operands.extend(arguments.order.drain(..).map(|key| key.operand));
+            let argument = arguments.order.first().map(|key| binding.again(&key.operand));
+            arguments.operands.extend(argument.transpose()?);
         }
-        same_type(&MODE, binding, arguments)
+        match arguments.order.is_empty() {
+            true => same_type(&MODE, binding, arguments),
+            false => same_type(&FIRST_MODE, binding, arguments),
+        }
     },
     Collected { deciding: 0, compute: mode },
 );
+
+/// `mode` with an order.
+static FIRST_MODE: AggregateFunction =
+    aggregate(MODE.names, MODE.doc, MODE.rule, Collected { deciding: 0, compute: first_mode });
 
 /// The functions of this file.
 pub(crate) static FUNCTIONS: &[&AggregateFunction] = &[&QUANTILE_CONT, &QUANTILE_DISC, &MODE];
@@ -179,6 +187,20 @@ fn mode(rows: &Collection<'_>) -> Result<Value> {
         }
     }
     Ok(best.1)
+}
+
+/// The most frequent value, of several the one that comes first.
+fn first_mode(rows: &Collection<'_>) -> Result<Value> {
+    let value = |at: u32| rows.argument(0, rows.order[at as usize]);
+    let mut places: Vec<u32> = (0..rows.order.len() as u32).collect();
+    places.sort_by(|a, b| compare_values(&value(*a), &value(*b)).then(a.cmp(b)));
+    let mut best: &[u32] = &[];
+    for run in places.chunk_by(|a, b| compare_values(&value(*a), &value(*b)).is_eq()) {
+        if run.len() > best.len() || (run.len() == best.len() && run < best) {
+            best = run;
+        }
+    }
+    Ok(best.first().map_or(Value::Null, |at| value(*at)))
 }
 
 /// The second argument of the first row, which is equal in all rows.

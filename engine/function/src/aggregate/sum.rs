@@ -222,7 +222,8 @@ impl State for FloatSums {
         let values = view::f64s(arg).ok_or_else(|| wrong(arg.data_type()))?;
         for row in rows.iter() {
             let group = groups.of(row);
-            self.sums.sums[group] += values.get(row);
+            let sum = &mut self.sums.sums[group];
+            *sum = add_floats(*sum, values.get(row)).ok_or_else(too_large)?;
             self.sums.counts[group] += 1;
         }
         Ok(())
@@ -230,7 +231,7 @@ impl State for FloatSums {
 
     fn merge(&mut self, other: &dyn State, from: usize, ids: &[u32]) -> Result<()> {
         let other: &FloatSums = like(other)?;
-        self.sums.merge(&other.sums, from, ids, |a, b| Some(a + b))
+        self.sums.merge(&other.sums, from, ids, add_floats)
     }
 
     fn finish(&self, groups: Range<usize>, _: Room) -> Result<Vector> {
@@ -251,7 +252,14 @@ impl State for FloatSums {
 
 #[cold]
 fn too_large() -> Error {
-    Error::out_of_range("SUM out of range")
+    Error::out_of_range("SUM or AVG out of range")
+}
+
+/// The sum of two numbers; `None` if it is infinite and neither of them is.
+#[inline]
+fn add_floats(a: f64, b: f64) -> Option<f64> {
+    let sum = a + b;
+    (!sum.is_infinite() || a.is_infinite() || b.is_infinite()).then_some(sum)
 }
 
 fn add_exact(

@@ -1,6 +1,7 @@
 //! The reference text of an entry. Compiled into tests only, to keep it out of the download size.
 
 /// The syntax of a function, its result, and an example that runs as a test.
+#[derive(Clone, Copy)]
 pub struct Doc {
     /// The calls, as in `position(a in s), locate(a, s)`.
     #[cfg(any(test, feature = "docs"))]
