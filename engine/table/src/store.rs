@@ -351,9 +351,9 @@ impl Store {
     }
 
     /// Starts a load into a table that is created when the load finishes. `already_exists` if its
-    /// name is taken now or when the load finishes.
-    pub fn bulk_create(&self, schema: TableSchema) -> Result<BulkLoad> {
-        BulkLoad::create_table(&self.loader, schema)
+    /// name is taken now or when the load finishes, unless the table `replaces` the one that has it.
+    pub fn bulk_create(&self, schema: TableSchema, replaces: bool) -> Result<BulkLoad> {
+        BulkLoad::create_table(&self.loader, schema, replaces)
     }
 
     /// Starts an update of many rows of segments. `rekeys` if a row may get another primary key,

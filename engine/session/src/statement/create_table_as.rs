@@ -8,18 +8,31 @@ use nacre_sql::Plan;
 use nacre_table::Transaction;
 use nacre_types::{Error, ErrorKind, Result, TableSchema};
 
+/// What happens to a table that has the name.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Exists {
+    /// The statement fails.
+    Fail,
+    /// It stays, and no other is created.
+    Keep,
+    /// It is dropped in the same commit.
+    Replace,
+}
+
 /// Creates the table with the rows of `source`. The transaction is only read from.
 pub(crate) fn run(
     transaction: &Transaction,
     schema: &TableSchema,
-    if_not_exists: bool,
+    exists: Exists,
     source: &Plan,
     execution: &Execution<'_>,
 ) -> Result<StatementResult> {
-    let exists = |error: &Error| if_not_exists && error.kind() == ErrorKind::AlreadyExists;
+    let replaces = exists == Exists::Replace;
+    let exists =
+        |error: &Error| exists == Exists::Keep && error.kind() == ErrorKind::AlreadyExists;
     let unchanged =
         || execution.store().settle_catalog().map(|()| StatementResult::new(ResultKind::Ddl));
-    let mut load = match execution.store().bulk_create(schema.clone()) {
+    let mut load = match execution.store().bulk_create(schema.clone(), replaces) {
         Err(error) if exists(&error) => return unchanged(),
         load => load?,
     };

@@ -3,7 +3,7 @@
 //! A statement that reads what it writes sees rows as of its start: it collects everything it reads
 //! before the first write.
 
-use super::create_table_as;
+use super::create_table_as::{self, Exists};
 use super::plan::{locate, query};
 use super::profile;
 use super::repeated::repeated;
@@ -46,8 +46,10 @@ pub(crate) fn run(
             let result = StatementResult::new(ResultKind::Query);
             Ok(StatementResult { columns, batches, rows_affected, ..result })
         }
-        RowStatement::CreateTableAs { schema, if_not_exists, source } => {
-            create_table_as::run(transaction, schema, *if_not_exists, source, execution)
+        RowStatement::CreateTableAs { schema, replace, if_not_exists, source } => {
+            let exists = if *if_not_exists { Exists::Keep } else { Exists::Fail };
+            let exists = if *replace { Exists::Replace } else { exists };
+            create_table_as::run(transaction, schema, exists, source, execution)
         }
         RowStatement::Explain(inner) => Ok(explained(inner)),
         RowStatement::Profile(inner) => {

@@ -85,6 +85,12 @@ impl Dialect for NacreDialect {
     fn supports_insert_set(&self) -> bool {
         true
     }
+    fn supports_insert_table_alias(&self) -> bool {
+        true
+    }
+    fn supports_window_function_null_treatment_arg(&self) -> bool {
+        true
+    }
     fn supports_order_by_all(&self) -> bool {
         true
     }

@@ -7,7 +7,7 @@
 
 mod dialect;
 pub(crate) mod literal_rows;
-mod spelling;
+pub(crate) mod spelling;
 mod statement;
 
 use dialect::{NacreDialect, free_names};
@@ -169,7 +169,7 @@ fn parse_without(sql: &str, cuts: &[Cut]) -> Result<Option<Vec<Parsed>>> {
     let (tokens, mut lines) = tokenize(sql, cuts)?;
     check_chains(&tokens)?;
     let mut tokens = spelling::spelled(tokens)
-        .map_err(|(message, at)| Error::syntax(message).at(position(at)))?;
+        .map_err(|(error, at)| error.at(position(at)))?;
     free_names(&mut tokens);
     let parameter_names: Arc<[Option<String>]> = number_parameters(&mut tokens)?.into();
     let ends: Vec<Location> = tokens.iter().map(|t| t.span.end).collect();

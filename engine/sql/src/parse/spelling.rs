@@ -1,14 +1,19 @@
 //! Rewrites tokens before parsing, where the parser knows only one spelling: queries that begin
 //! with `FROM`, `TABLE t`, a comma before `FROM`, `AS MATERIALIZED`, grouping sets in a list
-//! of grouping sets, and strings continued on the next line.
+//! of grouping sets, `INSERT INTO t (VALUES …)`, `CREATE TABLE t (a) AS …`, and strings continued on
+//! the next line. Refuses join words that the parser would take for an alias.
 //!
 //! A rewrite keeps the positions of the tokens that remain.
 
+use nacre_types::Error;
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
-/// A syntax error: what is wrong, and where.
-type Wrong = (String, Location);
+/// An error, and where it is.
+type Wrong = (Error, Location);
+
+/// The type that stands for none in `CREATE TABLE t (a, b) AS …`.
+pub(crate) const NO_TYPE: &str = "no_type";
 
 /// Where a query may begin, for the statement and for each open parenthesis.
 #[derive(Default)]
@@ -63,6 +68,16 @@ pub(super) fn spelled(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, 
                 let queries =
                     !trims && matches!(next, Keyword::FROM | Keyword::WITH | Keyword::SELECT);
                 let sets = at > 0 && keyword(&tokens, at - 1) == Keyword::SETS;
+                if next == Keyword::VALUES && follows_target(&tokens[..at]) {
+                    levels.push(Level { flattened: true, ..Level::default() });
+                    at += 1;
+                    continue;
+                }
+                if !nested && let Some(end) = end_of_names(&tokens, at) {
+                    untyped(&tokens[at..end], &mut out);
+                    at = end;
+                    continue;
+                }
                 levels.push(Level { queries, sets, ..Level::default() });
             }
             Token::RParen if nested => {
@@ -115,6 +130,15 @@ pub(super) fn spelled(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, 
                         continue;
                     }
                 }
+                // The parser would take these words for an alias of the table.
+                Keyword::SET | Keyword::VALUE if follows_target(&tokens[..at]) => {
+                    let [alias, name] = [Token::make_keyword("AS"), tokens[at - 1].token.clone()];
+                    out.extend([alias, name].map(|t| TokenWithSpan { token: t, span: token.span }));
+                }
+                Keyword::ASOF if joins(next) => return Err(refused("ASOF JOIN", token)),
+                _ if next == Keyword::JOIN && is_positional(word, out.last()) => {
+                    return Err(refused("POSITIONAL JOIN", token));
+                }
                 _ => {}
             },
             _ => {}
@@ -123,6 +147,80 @@ pub(super) fn spelled(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, 
         at += 1;
     }
     Ok(out)
+}
+
+/// Whether the tokens end with the name of the table that rows are inserted into.
+fn follows_target(tokens: &[TokenWithSpan]) -> bool {
+    let before = match tokens {
+        [.., before, _, dot, _] if dot.token == Token::Period => before,
+        [.., before, _] => before,
+        _ => return false,
+    };
+    let words = [Keyword::INTO, Keyword::INSERT, Keyword::REPLACE, Keyword::IGNORE];
+    is_word(tokens.last()) && words.iter().any(|word| is_keyword(before, *word))
+}
+
+fn is_keyword(token: &TokenWithSpan, keyword: Keyword) -> bool {
+    matches!(&token.token, Token::Word(word) if word.keyword == keyword)
+}
+
+/// The position after the names in parentheses that begin at a position, if these are the columns of
+/// `CREATE TABLE t (a, b) AS`.
+fn end_of_names(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
+    let table = tokens[..at].iter().rev().take(6).find(|t| !is_name_or_condition(t));
+    if !table.is_some_and(|t| is_keyword(t, Keyword::TABLE)) {
+        return None;
+    }
+    let mut end = at + 1;
+    loop {
+        match (&tokens.get(end)?.token, &tokens.get(end + 1)?.token) {
+            (Token::Word(_), Token::Comma) => end += 2,
+            (Token::Word(_), Token::RParen) => break,
+            _ => return None,
+        }
+    }
+    (keyword(tokens, end + 2) == Keyword::AS).then_some(end + 2)
+}
+
+/// Whether a token is part of `[IF NOT EXISTS] name`.
+fn is_name_or_condition(token: &TokenWithSpan) -> bool {
+    matches!(&token.token, Token::Word(word) if word.keyword != Keyword::TABLE)
+        || token.token == Token::Period
+}
+
+/// Gives each name in parentheses the type that stands for none.
+fn untyped(names: &[TokenWithSpan], out: &mut Vec<TokenWithSpan>) {
+    for name in names {
+        out.push(name.clone());
+        if is_word(Some(name)) {
+            let none = Word {
+                value: NO_TYPE.into(),
+                quote_style: None,
+                keyword: Keyword::NoKeyword,
+            };
+            out.push(TokenWithSpan { token: Token::Word(none), span: name.span });
+        }
+    }
+}
+
+fn joins(keyword: Keyword) -> bool {
+    use Keyword::{ANTI, INNER, JOIN, LEFT, RIGHT, SEMI};
+    [JOIN, LEFT, RIGHT, INNER, SEMI, ANTI].contains(&keyword)
+}
+
+/// Whether a word before `JOIN` is one that says how to join, and not the name of a table.
+fn is_positional(word: &Word, before: Option<&TokenWithSpan>) -> bool {
+    let names = [Keyword::FROM, Keyword::JOIN, Keyword::AS, Keyword::UPDATE, Keyword::USING];
+    let follows_table = match before.map(|t| &t.token) {
+        Some(Token::Word(before)) => !names.contains(&before.keyword),
+        before => before == Some(&Token::RParen),
+    };
+    word.quote_style.is_none() && word.value.eq_ignore_ascii_case("positional") && follows_table
+}
+
+#[cold]
+fn refused(feature: &str, token: &TokenWithSpan) -> Wrong {
+    (Error::unsupported(format!("{feature} is not supported")), token.span.start)
 }
 
 fn statement_level(tokens: &[TokenWithSpan], at: usize) -> Level {
@@ -212,7 +310,8 @@ fn refuse_suffix(number: &TokenWithSpan, next: Option<&TokenWithSpan>) -> Result
         Some(TokenWithSpan { token: Token::Word(word), span })
             if word.quote_style.is_none() && span.start == number.span.end =>
         {
-            Err((format!("{}{} is not a number", number.token, word.value), number.span.start))
+            let message = format!("{}{} is not a number", number.token, word.value);
+            Err((Error::syntax(message), number.span.start))
         }
         _ => Ok(()),
     }

@@ -124,6 +124,8 @@ pub enum RowStatement {
     CreateTableAs {
         /// New table.
         schema: TableSchema,
+        /// `OR REPLACE`: drops a table of this name in the same commit.
+        replace: bool,
         /// `IF NOT EXISTS`.
         if_not_exists: bool,
         /// Rows to insert, cast to the column types.

@@ -34,18 +34,31 @@ pub(crate) fn replace(catalog: &Catalog, schema: TableSchema) -> Result<Arc<Tabl
     record::drop_table(&mut payload, old.id());
     record::create_table(&mut payload, table.schema())?;
     catalog.commit(payload, |contents, commit| {
-        let Some(newest) = contents.table_by_id(old.id()).cloned() else {
-            return Err(old.superseded());
-        };
-        if !newest.schema().name.eq_ignore_ascii_case(&table.schema().name) {
-            return Err(old.superseded());
-        }
-        newest.drop_at(commit);
-        contents.remove(&newest);
-        discard_segments(catalog.garbage(), &newest, commit);
+        drop_replaced(catalog.garbage(), contents, &old, &table, commit)?;
         contents.add(&table, commit)
     })?;
     Ok(table)
+}
+
+/// Drops the table whose name a new one gets in the same commit. `conflict` if it was dropped or
+/// renamed since.
+pub(crate) fn drop_replaced(
+    garbage: &Garbage,
+    contents: &mut Contents,
+    old: &Arc<Table>,
+    new: &Table,
+    commit: Timestamp,
+) -> Result<()> {
+    let Some(newest) = contents.table_by_id(old.id()).cloned() else {
+        return Err(old.superseded());
+    };
+    if !newest.schema().name.eq_ignore_ascii_case(&new.schema().name) {
+        return Err(old.superseded());
+    }
+    newest.drop_at(commit);
+    contents.remove(&newest);
+    discard_segments(garbage, &newest, commit);
+    Ok(())
 }
 
 /// Drops tables with all their contents, or none of them. Transactions that still read them

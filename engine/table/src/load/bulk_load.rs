@@ -34,6 +34,8 @@ pub struct BulkLoad {
     next_number: Option<i64>,
     /// Whether the load also creates the table.
     creates: bool,
+    /// Whether the created table replaces one with its name.
+    replaces: bool,
     /// The error that lost rows, after which the load cannot finish.
     failed: Option<Error>,
     ownership: Ownership,
@@ -69,6 +71,7 @@ impl BulkLoad {
             rounds: 0,
             next_number: inside::is_ordered(table, on_duplicate).then_some(0),
             creates: false,
+            replaces: false,
             failed: None,
             ownership: Ownership::Load,
             fetched: Fetched::default(),
@@ -77,13 +80,19 @@ impl BulkLoad {
     }
 
     /// Starts a load into a table that is created when the load finishes. `already_exists` if its
-    /// name is taken now or when the load finishes.
-    pub(crate) fn create_table(loader: &Arc<Loader>, schema: TableSchema) -> Result<BulkLoad> {
+    /// name is taken now or when the load finishes, unless the table `replaces` the one that has it.
+    pub(crate) fn create_table(
+        loader: &Arc<Loader>,
+        schema: TableSchema,
+        replaces: bool,
+    ) -> Result<BulkLoad> {
         let table = loader.catalog().new_table(schema)?;
-        loader.catalog().read(|contents| contents.check_name(&table.schema().name))?;
+        if !replaces {
+            loader.catalog().read(|contents| contents.check_name(&table.schema().name))?;
+        }
         let mut load = BulkLoad::into_table(loader, &table, OnDuplicate::Error);
         debug_assert!(table.created() == 0, "table {} exists before its load", table.schema().name);
-        load.creates = true;
+        (load.creates, load.replaces) = (true, replaces);
         Ok(load)
     }
 
@@ -250,11 +259,15 @@ impl BulkLoad {
         if !self.begin()? {
             return Ok(LoadStep::Done(0));
         }
-        let BulkLoad { loader, table, files, ownership, .. } = self;
-        match self.creates {
-            true => publish::with_table(loader, table, files, ownership).map(LoadStep::Done),
-            false => Ok(LoadStep::More),
+        let BulkLoad { loader, table, files, ownership, creates, replaces, .. } = self;
+        if !*creates {
+            return Ok(LoadStep::More);
         }
+        let replaced = match *replaces {
+            true => loader.catalog().table(&table.schema().name),
+            false => None,
+        };
+        publish::with_table(loader, (table, replaced), files, ownership).map(LoadStep::Done)
     }
 
     fn publish(&mut self) -> Result<LoadStep> {

@@ -12,6 +12,7 @@
 //! look the table up, as any new table, and sees it empty. During the load the table is in no
 //! catalog, so nothing else reads it or keeps its files from being removed.
 
+use crate::catalog::tables::drop_replaced;
 use crate::commit::snapshots::SnapshotGuard;
 use crate::load::added::{add_segments, list, runs_of, unlist};
 use crate::load::contested::Contested;
@@ -357,11 +358,11 @@ impl Outcome {
     }
 }
 
-/// Publishes a new table and the rows of a load, or neither. `ownership` is updated even on an
-/// error.
+/// Publishes a new table and the rows of a load, or neither. The table `replaced`, whose name the
+/// new one has, is dropped in the same commit. `ownership` is updated even on an error.
 pub(super) fn with_table(
     loader: &Loader,
-    table: &Arc<Table>,
+    (table, replaced): (&Arc<Table>, Option<Arc<Table>>),
     files: &[Loaded],
     ownership: &mut Ownership,
 ) -> Result<u64> {
@@ -372,10 +373,16 @@ pub(super) fn with_table(
     );
     let rejected = vec![RoaringBitmap::new(); files.len()];
     let mut payload = record::begin(0);
+    if let Some(old) = &replaced {
+        record::drop_table(&mut payload, old.id());
+    }
     record::create_table(&mut payload, table.schema())?;
     let runs = runs_of(table, files, loader.options());
     add_segments(&mut payload, table, files, (&rejected, &runs))?;
     loader.catalog().commit(payload, |contents, commit| {
+        if let Some(old) = &replaced {
+            drop_replaced(loader.catalog().garbage(), contents, old, table, commit)?;
+        }
         contents.add(table, commit)?;
         let states: Vec<Arc<SegmentState>> =
             files.iter().map(|file| file.state(commit, loader.files())).collect();

@@ -140,7 +140,7 @@ impl Binder<'_> {
         let to = match (other, exact) {
             (DataType::Null, _) => return self.settle(parameter, DataType::TEXT),
             (DataType::Text { .. }, _) => DataType::TEXT,
-            (DataType::Float32, _) if natural.is_numeric() || natural.is_text() => {
+            (DataType::Float32, _) if natural.is_numeric() => {
                 DataType::Float64
             }
             (DataType::Date, DataType::Timestamp) => exact,
@@ -419,12 +419,9 @@ fn holds(op: BinaryOp, order: Ordering) -> bool {
 }
 
 /// Converts a text literal next to a `DECIMAL` to the exact number it spells, which may have more
-/// decimal places, and next to a `FLOAT` to a double.
+/// decimal places.
 fn spelled(expr: Expr, other: DataType) -> Result<Expr> {
     let Some(Value::Text(text)) = literal_value(&expr) else { return Ok(expr) };
-    if other == DataType::Float32 {
-        return cast(expr, DataType::Float64);
-    }
     if matches!(other, DataType::Binary { .. }) {
         return Ok(Expr::literal(Value::Binary(text.as_bytes().to_vec()), DataType::BLOB));
     }

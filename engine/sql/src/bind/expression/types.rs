@@ -49,6 +49,7 @@ pub(crate) fn data_type(ast: &Ast) -> Result<DataType> {
         Ast::Time(p, _) => temporal(*p, Time)?,
         Ast::Datetime(p) | Ast::Timestamp(p, _) | Ast::TimestampNtz(p) => temporal(*p, Timestamp)?,
         Ast::Datetime64(p, _) => temporal(Some(*p), Timestamp)?,
+        Ast::HugeInt => Decimal { precision: DECIMAL_MAX_PRECISION, scale: 0 },
         Ast::Interval { .. } => Interval,
         Ast::JSON | Ast::JSONB => Json,
         Ast::Custom(name, arguments) if arguments.is_empty() => match alias(&name.to_string()) {
@@ -61,7 +62,7 @@ pub(crate) fn data_type(ast: &Ast) -> Result<DataType> {
 
 /// Returns the type of a name that is not a word of the parser.
 fn alias(name: &str) -> Option<DataType> {
-    const NAMES: [(&str, DataType); 8] = [
+    const NAMES: [(&str, DataType); 11] = [
         ("int1", DataType::Int8),
         ("short", DataType::Int16),
         ("long", DataType::Int64),
@@ -69,7 +70,10 @@ fn alias(name: &str) -> Option<DataType> {
         ("uint", DataType::UInt32),
         ("logical", DataType::Boolean),
         ("bpchar", DataType::TEXT),
+        ("timestamp_s", DataType::Timestamp),
+        ("timestamp_ms", DataType::Timestamp),
         ("timestamp_us", DataType::Timestamp),
+        ("timestamp_ns", DataType::Timestamp),
     ];
     NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, to)| *to)
 }
@@ -104,7 +108,6 @@ fn unknown_type(ast: &Ast) -> Error {
             | Ast::Enum(..)
             | Ast::Set(_)
             | Ast::Uuid
-            | Ast::HugeInt
             | Ast::UHugeInt
             | Ast::Bit(_)
     );

@@ -196,11 +196,28 @@ impl<'a> Binder<'a> {
         {
             return aliased(plan, alias, &shown);
         }
+        if let Some(dual) = self.dual(name, alias) {
+            return dual;
+        }
         let table = self.table(name)?;
         let shown = alias.map_or(table.name.as_str(), |a| a.name.value.as_str()).to_string();
         let projection = (0..table.columns.len()).collect();
         let plan = Plan::Scan { table, projection, filters: Vec::new() };
         aliased(plan, alias, &shown)
+    }
+
+    /// Binds `dual`, which is one row without columns, unless a table has the name.
+    fn dual(
+        &self,
+        name: &ast::ObjectName,
+        alias: Option<&ast::TableAlias>,
+    ) -> Option<Result<(Plan, Scope)>> {
+        let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return None };
+        if !ident.value.eq_ignore_ascii_case("dual") || self.catalog.table(&ident.value).is_some() {
+            return None;
+        }
+        let row = Plan::Values { fields: Vec::new(), rows: vec![Vec::new()] };
+        Some(aliased(row, alias, &ident.value))
     }
 
     /// Binds a reference to a table of `WITH`, with the names declared there.

@@ -21,8 +21,15 @@ impl<'a> Binder<'a> {
         if others || options.opt_alias.is_some() {
             return Err(unsupported("* with EXCEPT, ILIKE or an alias"));
         }
+        let mut replaced_names: Vec<&str> = Vec::new();
         for replaced in options.opt_replace.iter().flat_map(|replace| &replace.items) {
             let at = output(outputs, from, &replaced.column_name, "REPLACE")?;
+            let name = replaced.column_name.value.as_str();
+            if replaced_names.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+                let place = position(replaced.column_name.span.start);
+                return Err(Error::syntax(format!("REPLACE has `{name}` twice")).at(place));
+            }
+            replaced_names.push(name);
             outputs[at].expr = self.typed(&replaced.expr, env)?;
         }
         let names = match &options.opt_exclude {
@@ -35,6 +42,10 @@ impl<'a> Binder<'a> {
                 return Err(unsupported("a qualified name in EXCLUDE"));
             };
             let at = output(outputs, from, name, "EXCLUDE")?;
+            if replaced_names.iter().any(|known| known.eq_ignore_ascii_case(&name.value)) {
+                let message = format!("`{}` is in EXCLUDE and in REPLACE", name.value);
+                return Err(Error::syntax(message).at(position(name.span.start)));
+            }
             let excluded = outputs[at].name.clone();
             let mut place = 0;
             outputs.retain(|o| {

@@ -43,7 +43,7 @@ impl<'a> Binder<'a> {
         let mut schema = TableSchema { name, ..TableSchema::default() };
         if let Some(query) = &create.query {
             let with_data = create.with_data.as_ref().is_none_or(|with| with.data);
-            return self.create_table_as(schema, create.if_not_exists, query, with_data);
+            return self.create_table_as(schema, create, query, with_data);
         }
         if let Some(like) = &create.like {
             return self.create_table_like(create, like, schema.name);
@@ -111,17 +111,26 @@ impl<'a> Binder<'a> {
         Ok(created(create, schema))
     }
 
-    /// Binds `CREATE TABLE … AS`. The columns are those of the query, all nullable; the table has
-    /// no keys. `with_data`: whether the table gets the rows of the query.
+    /// Binds `CREATE TABLE … AS`. The columns are those of the query, all nullable, and the first of
+    /// them may be renamed; the table has no keys. `with_data`: whether the table gets the rows of
+    /// the query.
     fn create_table_as(
         &mut self,
         mut schema: TableSchema,
-        if_not_exists: bool,
+        create: &ast::CreateTable,
         query: &'a ast::Query,
         with_data: bool,
     ) -> Result<Statement> {
         let plan = self.query(query)?;
-        let from = plan.fields();
+        let mut from = plan.fields();
+        if create.columns.len() > from.len() {
+            let (names, columns) = (create.columns.len(), from.len());
+            let message = format!("table {} lists {names} columns for {columns}", schema.name);
+            return Err(Error::type_error(message).with_sqlstate("42P10"));
+        }
+        for (field, named) in from.iter_mut().zip(&create.columns) {
+            field.name.clone_from(&named.name.value);
+        }
         if from.len() > limits::MAX_COLUMNS {
             return Err(Error::limit(format!("more than {} columns", limits::MAX_COLUMNS))
                 .with_sqlstate("54011"));
@@ -158,7 +167,8 @@ impl<'a> Binder<'a> {
         if !with_data {
             source = Plan::Values { fields: to, rows: Vec::new() };
         }
-        Ok(RowStatement::CreateTableAs { schema, if_not_exists, source }.into())
+        let (replace, if_not_exists) = (create.or_replace, create.if_not_exists);
+        Ok(RowStatement::CreateTableAs { schema, replace, if_not_exists, source }.into())
     }
 
     /// Adds a column to the schema, and to `declared` what is to be applied once all columns and

@@ -2,6 +2,7 @@
 //! an error, never dropped.
 
 use crate::bind::names::unsupported;
+use crate::parse::spelling::NO_TYPE;
 use nacre_types::{Error, Result};
 use sqlparser::ast::{self, CreateTableOptions, HiveDistributionStyle, SqlOption};
 
@@ -9,7 +10,7 @@ use sqlparser::ast::{self, CreateTableOptions, HiveDistributionStyle, SqlOption}
 pub(super) fn refuse(create: &ast::CreateTable) -> Result<()> {
     // Every field is named, so that one the parser adds is not overlooked.
     let ast::CreateTable {
-        or_replace,
+        or_replace: _,
         temporary,
         unlogged,
         external,
@@ -78,7 +79,6 @@ pub(super) fn refuse(create: &ast::CreateTable) -> Result<()> {
     } = create;
     let has_statistics = with_data.as_ref().is_some_and(|with| with.statistics.is_some());
     let clauses = [
-        (*or_replace && query.is_some(), "CREATE OR REPLACE TABLE … AS"),
         (*temporary, "a TEMPORARY table"),
         (*unlogged, "an UNLOGGED table"),
         (*external, "an EXTERNAL table"),
@@ -89,8 +89,8 @@ pub(super) fn refuse(create: &ast::CreateTable) -> Result<()> {
         (*iceberg, "an ICEBERG table"),
         (*snapshot, "a SNAPSHOT table"),
         (
-            query.is_some() && !(columns.is_empty() && constraints.is_empty()),
-            "CREATE TABLE … AS with columns or keys",
+            query.is_some() && !(columns.iter().all(is_name) && constraints.is_empty()),
+            "CREATE TABLE … AS with types or keys",
         ),
         (has_statistics, "WITH DATA AND STATISTICS"),
         (clone.is_some(), "CREATE TABLE … CLONE"),
@@ -141,6 +141,13 @@ pub(super) fn refuse(create: &ast::CreateTable) -> Result<()> {
         Some((_, name)) => Err(unsupported(name)),
         None => refuse_options(table_options),
     }
+}
+
+/// Whether a column is written without a type.
+fn is_name(column: &ast::ColumnDef) -> bool {
+    let ast::DataType::Custom(name, _) = &column.data_type else { return false };
+    let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return false };
+    ident.value == NO_TYPE && column.options.is_empty()
 }
 
 fn is_given(format: &ast::HiveFormat) -> bool {

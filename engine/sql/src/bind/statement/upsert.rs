@@ -33,6 +33,8 @@ impl<'a> Binder<'a> {
         table: Arc<TableSchema>,
         source: Plan,
     ) -> Result<WriteStatement> {
+        let alias = insert.table_alias.as_ref().map(|alias| alias.alias.value.as_str());
+        let old_row = alias.unwrap_or(&table.name);
         let mut keys = unique_keys(&table).map(|(key, _)| key).collect();
         let on_duplicate = match (&insert.on, &insert.or) {
             (Some(OnInsert::DuplicateKeyUpdate(list)), _) => {
@@ -43,7 +45,7 @@ impl<'a> Binder<'a> {
                     }
                     Some(_) => return Err(unsupported("a column alias of an inserted row")),
                 };
-                self.update_of_duplicate(&table, &new_row, list, None)?
+                self.update_of_duplicate(&table, (old_row, &new_row), list, None)?
             }
             (Some(OnInsert::OnConflict(clause)), _) => {
                 if let Some(target) = &clause.conflict_target {
@@ -53,7 +55,7 @@ impl<'a> Binder<'a> {
                     OnConflictAction::DoNothing => OnDuplicateKey::Ignore,
                     OnConflictAction::DoUpdate(update) => self.update_of_duplicate(
                         &table,
-                        EXCLUDED,
+                        (old_row, EXCLUDED),
                         &update.assignments,
                         update.selection.as_ref(),
                     )?,
@@ -79,12 +81,12 @@ impl<'a> Binder<'a> {
     fn update_of_duplicate(
         &mut self,
         table: &TableSchema,
-        new_row: &str,
+        (old_row, new_row): (&str, &str),
         list: &'a [ast::Assignment],
         filter: Option<&'a ast::Expr>,
     ) -> Result<OnDuplicateKey> {
         let fields = table_fields(table);
-        let mut scope = Scope::of(&table.name, &fields);
+        let mut scope = Scope::of(old_row, &fields);
         scope.qualified_from = Some(fields.len());
         scope.columns.extend(Scope::of(new_row, &fields).columns);
         let assignments = self.assignments(table, &scope, list)?;
