@@ -14,8 +14,9 @@ use crate::stream::RowStream;
 use crate::text_binding;
 use crate::transaction::OpenTransaction;
 use crate::transactional;
-use nacre_sql::{Parsed, Statement};
+use nacre_sql::{ControlStatement, Parsed, Statement};
 use nacre_table::Fetched;
+use nacre_types::invariant::broken;
 use nacre_types::{Error, Result, Timestamp, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -205,7 +206,10 @@ impl Connection {
         let mut last = StatementResult::new(ResultKind::Control);
         for statement in &text.statements {
             let values = parameters.of(statement.parsed(), text.statements.len() == 1)?;
-            last = self.run_source(Source::Text(statement), &values).await?;
+            last = match self.named(statement, &values)? {
+                None => self.run_source(Source::Text(statement), &values).await?,
+                Some((named, values)) => self.run_source(Source::Prepared(&named), &values).await?,
+            };
         }
         last.statistics.elapsed_us = self.engine.elapsed_us(started_ns);
         Ok(last)
@@ -219,10 +223,34 @@ impl Connection {
         };
         for statement in before {
             let values = parameters.of(statement.parsed(), false)?;
-            self.run_source(Source::Text(statement), &values).await?;
+            match self.named(statement, &values)? {
+                None => self.run_source(Source::Text(statement), &values).await?,
+                Some((named, values)) => self.run_source(Source::Prepared(&named), &values).await?,
+            };
         }
         let values = parameters.of(last.parsed(), before.is_empty())?;
-        self.stream_source(Source::Text(last), &values).await
+        match self.named(last, &values)? {
+            None => self.stream_source(Source::Text(last), &values).await,
+            Some((named, values)) => self.stream_source(Source::Prepared(&named), &values).await,
+        }
+    }
+
+    /// The statement that an `EXECUTE` runs, with its parameters; `None` for any other statement.
+    fn named(
+        &mut self,
+        statement: &TextStatement,
+        parameters: &[Value],
+    ) -> Result<Option<(PreparedStatement, Vec<Value>)>> {
+        if !statement.parsed().is_execute() {
+            return Ok(None);
+        }
+        let sees = self.transaction.sees(&self.engine);
+        let binding = text_binding::current(statement, parameters, &self.engine, sees)?;
+        let Statement::Control(ControlStatement::Execute { name, arguments }) = binding.statement()
+        else {
+            broken(format_args!("EXECUTE is bound as another statement"))
+        };
+        Ok(Some((self.settings.named().get(name)?, arguments.clone())))
     }
 
     async fn run_source(

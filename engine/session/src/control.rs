@@ -1,11 +1,12 @@
 //! Statements that begin or end transactions or set options.
 
 use crate::engine::Engine;
+use crate::prepared::PreparedStatement;
 use crate::result::{ResultKind, StatementResult};
 use crate::settings::Settings;
 use crate::transaction::OpenTransaction;
 use nacre_sql::ControlStatement;
-use nacre_types::Result;
+use nacre_types::{Error, Result};
 
 /// Runs the statement.
 pub(crate) async fn run(
@@ -22,6 +23,18 @@ pub(crate) async fn run(
         ControlStatement::RollbackTo(name) => transaction.rollback_to(name)?,
         ControlStatement::Release(name) => transaction.release(name)?,
         ControlStatement::Set(option) => settings.set(engine, *option),
+        ControlStatement::Prepare { name, sql } => {
+            let prepared = PreparedStatement::new(sql, engine, transaction.sees(engine))?;
+            if !prepared.is_of_rows() {
+                let what = "PREPARE of a statement that neither reads nor writes rows";
+                return Err(Error::unsupported(format!("{what} is not supported")));
+            }
+            settings.named().add(name, prepared)?;
+        }
+        ControlStatement::Execute { .. } => {
+            return Err(Error::unsupported("EXECUTE in a prepared statement is not supported"));
+        }
+        ControlStatement::Deallocate(name) => settings.named().remove(name.as_deref())?,
         ControlStatement::Nothing => {}
     }
     Ok(StatementResult::new(ResultKind::Control))

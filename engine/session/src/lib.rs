@@ -19,6 +19,7 @@ mod execution;
 mod load_end;
 mod load_rows;
 mod lock_wait;
+mod named_statements;
 mod open_stream;
 mod parameters;
 mod point;

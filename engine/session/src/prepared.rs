@@ -44,6 +44,11 @@ impl PreparedStatement {
         }
     }
 
+    /// Whether it reads or writes rows.
+    pub(crate) fn is_of_rows(&self) -> bool {
+        matches!(self.binding().statement(), Statement::Rows(_))
+    }
+
     /// Types of the parameters, as far as the statement determines them.
     pub fn parameters(&self) -> Vec<DataType> {
         self.binding().parameter_types().to_vec()

@@ -1,6 +1,7 @@
 //! Settings of a connection's statements, and the flag that cancels them.
 
 use crate::engine::Engine;
+use crate::named_statements::NamedStatements;
 use nacre_exec::{Memory, Threads};
 use nacre_sql::{ScanStrategy, SessionOption};
 use nacre_table::StatementMemory;
@@ -14,6 +15,7 @@ pub(crate) struct Settings {
     scan_strategy: ScanStrategy,
     shared: Arc<StatementMemory>,
     cancel: Arc<AtomicBool>,
+    named: NamedStatements,
 }
 
 impl Settings {
@@ -24,6 +26,7 @@ impl Settings {
             scan_strategy: ScanStrategy::default(),
             shared: engine.store().environment().statement_memory().clone(),
             cancel: Arc::default(),
+            named: NamedStatements::default(),
         }
     }
 
@@ -39,6 +42,11 @@ impl Settings {
     /// The memory account of one statement.
     pub fn memory(&self) -> Memory {
         Memory::sharing(self.memory_limit, self.shared.clone())
+    }
+
+    /// The statements that `PREPARE` has named.
+    pub fn named(&mut self) -> &mut NamedStatements {
+        &mut self.named
     }
 
     pub fn cancel_flag(&self) -> &Arc<AtomicBool> {

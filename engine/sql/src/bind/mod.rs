@@ -32,7 +32,10 @@ pub(crate) fn bind_statement(
 ) -> Result<(Statement, Vec<DataType>)> {
     let mut binder = Binder::new(catalog, given, parsed.parameter_names().len(), parsed.text());
     binder.literal_rows = parsed.literal_rows();
-    let statement = binder.statement(parsed.statement()?)?;
+    let statement = match parsed.named_statement() {
+        Some((name, sql)) => statement::prepared::prepare(name, sql),
+        None => binder.statement(parsed.statement()?)?,
+    };
     let statement = crate::unnest::statement(statement, &mut binder.numbers)?;
     let mut parameters = binder.parameters;
     for (at, t) in parameters.iter_mut().enumerate() {

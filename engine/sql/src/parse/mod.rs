@@ -43,6 +43,9 @@ enum Tree {
     Statement(Box<Statement>),
     /// The name of a known statement that is not supported. Statements before it run.
     Unsupported(String),
+    /// `PREPARE name AS`, and where in the text the statement begins that gets the name. It is
+    /// parsed when the `PREPARE` runs, with parameters of its own.
+    Prepare { name: String, from: usize },
 }
 
 /// One parsed statement.
@@ -61,7 +64,19 @@ impl Parsed {
         match &self.tree {
             Tree::Statement(statement) => Ok(statement),
             Tree::Unsupported(name) => Err(Error::unsupported(format!("{name} is not supported"))),
+            Tree::Prepare { .. } => Err(Error::unsupported("PREPARE here is not supported")),
         }
+    }
+
+    /// The name and the text of a statement that a `PREPARE` names.
+    pub(crate) fn named_statement(&self) -> Option<(&str, &str)> {
+        let Tree::Prepare { name, from } = &self.tree else { return None };
+        Some((name, self.text.get(*from..).unwrap_or_default()))
+    }
+
+    /// Whether it runs a statement that a `PREPARE` has named.
+    pub fn is_execute(&self) -> bool {
+        matches!(&self.tree, Tree::Statement(s) if matches!(**s, Statement::Execute { .. }))
     }
 
     pub(crate) fn literal_rows(&self) -> Option<&LiteralRows> {
@@ -186,7 +201,17 @@ fn parse_without(sql: &str, cuts: &[Cut]) -> Result<Option<Vec<Parsed>>> {
             return Ok(next_cut.is_none().then_some(parsed));
         }
         let start = start.span.start;
-        let tree = match statement::statement(&mut parser) {
+        let mut named_at = None;
+        let taken = match statement::prepare(&mut parser) {
+            Ok(None) => statement::statement(&mut parser),
+            Ok(Some((name, at))) => {
+                named_at = Some((name, at));
+                skip_statement(&mut parser);
+                Err(Refusal::Unsupported("PREPARE".into()))
+            }
+            Err(refusal) => Err(refusal),
+        };
+        let mut tree = match taken {
             Ok(statement) => Tree::Statement(Box::new(statement)),
             Err(Refusal::Unsupported(name)) => {
                 skip_statement(&mut parser);
@@ -204,6 +229,9 @@ fn parse_without(sql: &str, cuts: &[Cut]) -> Result<Option<Vec<Parsed>>> {
             return Err(Error::syntax(message).at(position(after.span.start)));
         }
         let from = lines.offset(start);
+        if let Some((name, at)) = named_at {
+            tree = Tree::Prepare { name, from: lines.offset(at) - from };
+        }
         let (mut rows, mut least) = (None, from);
         if let Some(cut) = next_cut
             && let Some(row) = end_of_first_row(&tree)
@@ -460,6 +488,14 @@ fn number_parameters(tokens: &mut [TokenWithSpan]) -> Result<Vec<Option<String>>
     let mut at = 0;
     while at < tokens.len() {
         let place = tokens[at].span.start;
+        if (at == 0 || tokens[at - 1].token == Token::SemiColon)
+            && statement::begins_prepare(&tokens[at..])
+        {
+            while at < tokens.len() && tokens[at].token != Token::SemiColon {
+                at += 1;
+            }
+            continue;
+        }
         let named = match (&tokens[at].token, tokens.get(at + 1)) {
             (Token::Colon, Some(TokenWithSpan { token: Token::Word(w), span }))
                 if span.start == tokens[at].span.end =>

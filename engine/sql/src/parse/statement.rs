@@ -9,7 +9,7 @@ use sqlparser::ast::{
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
 /// The reason why a text is not a statement of this dialect.
 #[derive(Debug)]
@@ -74,13 +74,11 @@ const FOREIGN_STATEMENTS: &[Keyword] = &[
     Keyword::CLOSE,
     Keyword::COMMENT,
     Keyword::COPY,
-    Keyword::DEALLOCATE,
     Keyword::DECLARE,
     Keyword::DENY,
     Keyword::DETACH,
     Keyword::DISCARD,
     Keyword::EXEC,
-    Keyword::EXECUTE,
     Keyword::EXPORT,
     Keyword::FETCH,
     Keyword::FLUSH,
@@ -146,11 +144,77 @@ pub(super) fn statement(parser: &mut Parser) -> Parse<Statement> {
         Keyword::ABORT => Ok(parser.parse_abort()?),
         Keyword::SAVEPOINT => Ok(parser.parse_savepoint()?),
         Keyword::RELEASE => Ok(parser.parse_release()?),
+        Keyword::EXECUTE => execute(parser),
+        Keyword::DEALLOCATE => {
+            let prepare = parser.parse_keyword(Keyword::PREPARE);
+            Ok(Statement::Deallocate { name: parser.parse_identifier()?, prepare })
+        }
         Keyword::RENAME => Err(Refusal::Unsupported("RENAME TABLE".into())),
         other if FOREIGN_STATEMENTS.contains(&other) => Err(Refusal::Unsupported(upper(&first))),
         _ if first.token == Token::LParen => query(parser),
         _ => Ok(parser.expected("an SQL statement", first)?),
     }
+}
+
+/// Whether tokens begin with `PREPARE name`.
+pub(super) fn begins_prepare(tokens: &[TokenWithSpan]) -> bool {
+    match tokens {
+        [prepare, name, ..] => {
+            keyword(&prepare.token) == Keyword::PREPARE && matches!(name.token, Token::Word(_))
+        }
+        _ => false,
+    }
+}
+
+/// Parses `PREPARE name AS`, if that comes next. Returns the name, and where the statement begins.
+pub(super) fn prepare(parser: &mut Parser) -> Parse<Option<(String, Location)>> {
+    if keyword(&parser.peek_token_ref().token) != Keyword::PREPARE {
+        return Ok(None);
+    }
+    parser.next_token();
+    let name = parser.parse_identifier()?.value;
+    if parser.peek_token_ref().token == Token::LParen {
+        return Err(Refusal::Unsupported("PREPARE with types of parameters".into()));
+    }
+    if keyword(&parser.peek_token_ref().token) == Keyword::FROM {
+        return Err(Refusal::Unsupported("PREPARE … FROM".into()));
+    }
+    parser.expect_keyword_is(Keyword::AS)?;
+    let first = parser.peek_token_ref();
+    match first.token {
+        Token::EOF | Token::SemiColon => {
+            let first = first.clone();
+            Ok(parser.expected("a statement after AS", first)?)
+        }
+        _ => Ok(Some((name, first.span.start))),
+    }
+}
+
+/// Parses `EXECUTE name [(value, …)]`, whose first word was taken.
+fn execute(parser: &mut Parser) -> Parse<Statement> {
+    if keyword(&parser.peek_token_ref().token) == Keyword::IMMEDIATE {
+        return Err(Refusal::Unsupported("EXECUTE IMMEDIATE".into()));
+    }
+    let name = ObjectName::from(vec![parser.parse_identifier()?]);
+    let mut parameters = Vec::new();
+    let has_parentheses = parser.consume_token(&Token::LParen);
+    if has_parentheses && !parser.consume_token(&Token::RParen) {
+        parameters = parser.parse_comma_separated(Parser::parse_expr)?;
+        parser.expect_token(&Token::RParen)?;
+    }
+    if keyword(&parser.peek_token_ref().token) == Keyword::USING {
+        return Err(Refusal::Unsupported("EXECUTE … USING".into()));
+    }
+    Ok(Statement::Execute {
+        name: Some(name),
+        parameters,
+        has_parentheses,
+        immediate: false,
+        into: Vec::new(),
+        using: Vec::new(),
+        output: false,
+        default: false,
+    })
 }
 
 /// Parses a query whose first token was taken.

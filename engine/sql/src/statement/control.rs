@@ -1,6 +1,8 @@
 //! Statements that begin or end transactions or set session options. They neither read nor write
 //! rows.
 
+use nacre_types::Value;
+
 /// A session option and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionOption {
@@ -67,6 +69,22 @@ pub enum ControlStatement {
     Release(String),
     /// `SET`.
     Set(SessionOption),
+    /// `PREPARE name AS statement`: the statement as text.
+    Prepare {
+        /// The name, in lower case.
+        name: String,
+        /// The statement, which is parsed when this runs.
+        sql: String,
+    },
+    /// `EXECUTE name (…)`.
+    Execute {
+        /// The name, in lower case.
+        name: String,
+        /// Values of the parameters.
+        arguments: Vec<Value>,
+    },
+    /// `DEALLOCATE name`; all names if it is `None`.
+    Deallocate(Option<String>),
     /// A statement without effect, such as `DROP INDEX IF EXISTS` of an index that does not exist.
     Nothing,
 }
@@ -90,6 +108,10 @@ impl ControlStatement {
                     format!("Set scan_strategy to {}", strategy.name())
                 }
             },
+            ControlStatement::Prepare { name, .. } => format!("Prepare {name}"),
+            ControlStatement::Execute { name, .. } => format!("Execute {name}"),
+            ControlStatement::Deallocate(Some(name)) => format!("Deallocate {name}"),
+            ControlStatement::Deallocate(None) => "Deallocate all".into(),
             ControlStatement::Nothing => "Nothing".into(),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::bind::binder::Binder;
 use crate::bind::names::{table_name, unsupported};
+use crate::bind::statement::prepared::deallocate;
 use crate::plan::{CatalogStatement, ControlStatement, RowStatement, Statement};
 use nacre_types::{Error, Result};
 use sqlparser::ast;
@@ -63,6 +64,8 @@ impl<'a> Binder<'a> {
                 Ok(ControlStatement::Release(name.value.clone()).into())
             }
             S::Set(set) => self.set_option(set),
+            S::Execute { name, parameters, .. } => self.execute(name.as_ref(), parameters),
+            S::Deallocate { name, .. } => Ok(deallocate(name)),
             S::Explain { statement, analyze, .. } => {
                 use RowStatement::{Lock, Query, Returning, Write};
                 match self.nested(|b| b.statement(statement))? {
