@@ -11,7 +11,7 @@ use crate::entry::definition::{Expression, ScalarFunction};
 use crate::entry::grouping::GroupingFunction;
 use crate::entry::window::WindowFunction;
 use crate::scalar::{
-    any, calendar, date_part, digest, numbers, pattern, rounding, strings, system, text,
+    any, calendar, date_part, digest, numbers, pattern, printf, rounding, strings, system, text,
     trigonometry,
 };
 use crate::window::{ranking, value};
@@ -37,7 +37,7 @@ pub static SCALARS: &[Chapter] = &[
     Chapter { title: "Any type", functions: &[any::FUNCTIONS], expressions: &[any::EXPRESSIONS] },
     Chapter {
         title: "Text",
-        functions: &[text::FUNCTIONS, strings::FUNCTIONS, digest::FUNCTIONS],
+        functions: &[text::FUNCTIONS, strings::FUNCTIONS, printf::FUNCTIONS, digest::FUNCTIONS],
         expressions: &[text::EXPRESSIONS],
     },
     Chapter {

@@ -9,6 +9,7 @@ pub mod date_part;
 pub mod digest;
 pub mod numbers;
 pub mod pattern;
+pub mod printf;
 pub mod rounding;
 pub mod strings;
 pub mod system;

@@ -165,6 +165,17 @@ impl Patterns {
     }
 }
 
+/// Tells for each name whether a regular expression matches a part of it, in any case.
+#[cold]
+pub fn names_matching<'n>(
+    pattern: &str,
+    names: impl Iterator<Item = &'n str>,
+) -> Result<Vec<bool>> {
+    let mut patterns = Patterns::default();
+    let regex = patterns.get(pattern, "i")?;
+    Ok(names.map(|name| regex.is_match(name)).collect())
+}
+
 /// Runs a function of a text, a regular expression and flags, which are argument `flags_at`.
 fn matched(
     call: &Call<'_>,

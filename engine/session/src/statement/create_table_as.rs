@@ -28,8 +28,7 @@ pub(crate) fn run(
     execution: &Execution<'_>,
 ) -> Result<StatementResult> {
     let replaces = exists == Exists::Replace;
-    let exists =
-        |error: &Error| exists == Exists::Keep && error.kind() == ErrorKind::AlreadyExists;
+    let exists = |error: &Error| exists == Exists::Keep && error.kind() == ErrorKind::AlreadyExists;
     let unchanged =
         || execution.store().settle_catalog().map(|()| StatementResult::new(ResultKind::Ddl));
     let mut load = match execution.store().bulk_create(schema.clone(), replaces) {

@@ -19,6 +19,8 @@ pub(super) struct Env<'s> {
     /// Outputs of the `SELECT` list before the one being bound, by alias. They resolve names that
     /// nothing else does.
     pub(super) earlier: Vec<(String, Expr)>,
+    /// The columns that `COLUMNS(…)` stands for; `None` outside a `SELECT` list.
+    pub(super) columns: Option<ColumnsCall>,
     /// Clause being bound, for error messages.
     pub(super) clause: &'static str,
     /// Aggregates found; `None` where they are not allowed.
@@ -34,12 +36,22 @@ pub(super) struct Env<'s> {
     pub(super) seen: Vec<(usize, Option<Position>)>,
 }
 
+/// `COLUMNS(…)` in an item of a `SELECT` list, which is bound once for each of its columns.
+#[derive(Default)]
+pub(super) struct ColumnsCall {
+    /// Positions of its columns; `None` until it is met.
+    pub(super) matched: Option<Vec<usize>>,
+    /// Which of them it stands for.
+    pub(super) current: usize,
+}
+
 impl<'s> Env<'s> {
     pub(super) fn new(scope: &'s Scope, clause: &'static str) -> Env<'s> {
         Env {
             scope,
             aliases: &[],
             earlier: Vec::new(),
+            columns: None,
             clause,
             aggregates: None,
             in_aggregate: false,

@@ -45,7 +45,10 @@ enum Tree {
     Unsupported(String),
     /// `PREPARE name AS`, and where in the text the statement begins that gets the name. It is
     /// parsed when the `PREPARE` runs, with parameters of its own.
-    Prepare { name: String, from: usize },
+    Prepare {
+        name: String,
+        from: usize,
+    },
 }
 
 /// One parsed statement.
@@ -183,8 +186,7 @@ pub(crate) fn parse_whole(sql: &str) -> Result<Vec<Parsed>> {
 fn parse_without(sql: &str, cuts: &[Cut]) -> Result<Option<Vec<Parsed>>> {
     let (tokens, mut lines) = tokenize(sql, cuts)?;
     check_chains(&tokens)?;
-    let mut tokens = spelling::spelled(tokens)
-        .map_err(|(error, at)| error.at(position(at)))?;
+    let mut tokens = spelling::spelled(tokens).map_err(|(error, at)| error.at(position(at)))?;
     free_names(&mut tokens);
     let parameter_names: Arc<[Option<String>]> = number_parameters(&mut tokens)?.into();
     let ends: Vec<Location> = tokens.iter().map(|t| t.span.end).collect();

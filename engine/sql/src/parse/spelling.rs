@@ -12,7 +12,8 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 /// An error, and where it is.
 type Wrong = (Error, Location);
 
-/// The type that stands for none in `CREATE TABLE t (a, b) AS …`.
+/// The type that stands for none in `CREATE TABLE t (a, b) AS …`, and in the definition of a generated
+/// column.
 pub(crate) const NO_TYPE: &str = "no_type";
 
 /// Where a query may begin, for the statement and for each open parenthesis.
@@ -26,6 +27,8 @@ struct Level {
     sets: bool,
     /// Whether its parentheses are dropped.
     flattened: bool,
+    /// Whether it is the list of columns of `CREATE TABLE`.
+    columns: bool,
 }
 
 /// Rewrites the tokens of a text.
@@ -78,7 +81,8 @@ pub(super) fn spelled(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, 
                     at = end;
                     continue;
                 }
-                levels.push(Level { queries, sets, ..Level::default() });
+                let columns = !nested && lists_columns(&tokens[..at]);
+                levels.push(Level { queries, sets, columns, ..Level::default() });
             }
             Token::RParen if nested => {
                 let closed = levels.pop();
@@ -86,6 +90,11 @@ pub(super) fn spelled(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, 
                     at += 1;
                     continue;
                 }
+            }
+            Token::Word(_) if level.columns && lacks_type(out.last(), &tokens[at + 1..]) => {
+                untyped(&tokens[at..=at], &mut out);
+                at += 1;
+                continue;
             }
             Token::Word(word) => match word.keyword {
                 Keyword::SELECT | Keyword::DELETE | Keyword::UPDATE => level.selected = true,
@@ -164,11 +173,26 @@ fn is_keyword(token: &TokenWithSpan, keyword: Keyword) -> bool {
     matches!(&token.token, Token::Word(word) if word.keyword == keyword)
 }
 
+/// Whether the list of columns of a `CREATE TABLE` may follow the tokens.
+fn lists_columns(tokens: &[TokenWithSpan]) -> bool {
+    let table = tokens.iter().rev().take(6).find(|t| !is_name_or_condition(t));
+    table.is_some_and(|t| is_keyword(t, Keyword::TABLE))
+}
+
+/// Whether a name begins the definition of a generated column without a type.
+fn lacks_type(before: Option<&TokenWithSpan>, after: &[TokenWithSpan]) -> bool {
+    matches!(before.map(|t| &t.token), Some(Token::Comma | Token::LParen))
+        && match after {
+            [word, next, ..] if is_keyword(word, Keyword::AS) => next.token == Token::LParen,
+            [word, ..] => is_keyword(word, Keyword::GENERATED),
+            [] => false,
+        }
+}
+
 /// The position after the names in parentheses that begin at a position, if these are the columns of
 /// `CREATE TABLE t (a, b) AS`.
 fn end_of_names(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
-    let table = tokens[..at].iter().rev().take(6).find(|t| !is_name_or_condition(t));
-    if !table.is_some_and(|t| is_keyword(t, Keyword::TABLE)) {
+    if !lists_columns(&tokens[..at]) {
         return None;
     }
     let mut end = at + 1;
@@ -193,11 +217,8 @@ fn untyped(names: &[TokenWithSpan], out: &mut Vec<TokenWithSpan>) {
     for name in names {
         out.push(name.clone());
         if is_word(Some(name)) {
-            let none = Word {
-                value: NO_TYPE.into(),
-                quote_style: None,
-                keyword: Keyword::NoKeyword,
-            };
+            let none =
+                Word { value: NO_TYPE.into(), quote_style: None, keyword: Keyword::NoKeyword };
             out.push(TokenWithSpan { token: Token::Word(none), span: name.span });
         }
     }

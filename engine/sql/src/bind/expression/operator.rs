@@ -140,9 +140,7 @@ impl Binder<'_> {
         let to = match (other, exact) {
             (DataType::Null, _) => return self.settle(parameter, DataType::TEXT),
             (DataType::Text { .. }, _) => DataType::TEXT,
-            (DataType::Float32, _) if natural.is_numeric() => {
-                DataType::Float64
-            }
+            (DataType::Float32, _) if natural.is_numeric() => DataType::Float64,
             (DataType::Date, DataType::Timestamp) => exact,
             (_, e)
                 if other.is_integer() && !natural.is_text() && (e.is_float() || e.scale() > 0) =>

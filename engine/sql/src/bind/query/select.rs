@@ -6,7 +6,7 @@
 
 use crate::analysis::nullable::nullable;
 use crate::bind::binder::Binder;
-use crate::bind::environment::{Env, GroupingCall};
+use crate::bind::environment::{ColumnsCall, Env, GroupingCall};
 use crate::bind::expression::function::window;
 use crate::bind::expression::operator::aggregates_not_allowed;
 use crate::bind::names::{place, unsupported};
@@ -203,21 +203,16 @@ impl<'a> Binder<'a> {
         let mut outputs = Vec::new();
         for item in items {
             match item {
-                SelectItem::UnnamedExpr(ast) => {
-                    let expr = self.typed(ast, env)?;
-                    let name = match ast {
-                        ast::Expr::Identifier(ident) => ident.value.clone(),
-                        ast::Expr::CompoundIdentifier(parts) => {
-                            parts[parts.len() - 1].value.clone()
-                        }
-                        _ => self.shown_name(&expr, env),
-                    };
-                    outputs.push(Output { name, expr });
-                }
+                SelectItem::UnnamedExpr(ast) => self.output(ast, env, &mut outputs)?,
                 SelectItem::ExprWithAlias { expr, alias } => {
-                    let expr = self.typed(expr, env)?;
-                    env.earlier.push((alias.value.clone(), expr.clone()));
-                    outputs.push(Output { name: alias.value.clone(), expr });
+                    let from = outputs.len();
+                    self.output(expr, env, &mut outputs)?;
+                    for output in &mut outputs[from..] {
+                        output.name.clone_from(&alias.value);
+                    }
+                    if let [output] = &outputs[from..] {
+                        env.earlier.push((alias.value.clone(), output.expr.clone()));
+                    }
                 }
                 SelectItem::Wildcard(options) => {
                     let from = outputs.len();
@@ -263,6 +258,34 @@ impl<'a> Binder<'a> {
         }
         env.earlier.clear();
         Ok(outputs)
+    }
+
+    /// Binds an item of a `SELECT` list, once for each column of a `COLUMNS(…)` in it.
+    fn output(
+        &mut self,
+        ast: &'a ast::Expr,
+        env: &mut Env<'_>,
+        outputs: &mut Vec<Output>,
+    ) -> Result<()> {
+        env.columns = Some(ColumnsCall::default());
+        loop {
+            let expr = self.typed(ast, env)?;
+            let name = match ast {
+                ast::Expr::Identifier(ident) => ident.value.clone(),
+                ast::Expr::CompoundIdentifier(parts) => parts[parts.len() - 1].value.clone(),
+                _ => self.shown_name(&expr, env),
+            };
+            outputs.push(Output { name, expr });
+            let Some(ColumnsCall { matched: Some(matched), current }) = &mut env.columns else {
+                break;
+            };
+            *current += 1;
+            if *current == matched.len() || outputs.len() > nacre_types::limits::MAX_COLUMNS {
+                break;
+            }
+        }
+        env.columns = None;
+        Ok(())
     }
 
     /// Names an output column without an alias: the text of its expression, without implicit casts.

@@ -8,10 +8,13 @@ use crate::bind::expression::types;
 use crate::bind::names::{place, table_name, unsupported};
 use crate::bind::rule::{Kind, rename_in_rules};
 use crate::bind::scope::Scope;
+use crate::bind::statement::assignment::table_fields;
 use crate::bind::statement::declared::{Declared, counter_value};
 use crate::bind::statement::index::Wanted;
 use crate::bind::statement::storage_keys as keys;
-use crate::bind::statement::table_clauses::{is_first_identity, refuse, refuse_deferral};
+use crate::bind::statement::table_clauses::{
+    has_no_type, is_first_identity, refuse, refuse_deferral,
+};
 use crate::expr::ExprKind;
 use crate::parse::position;
 use crate::plan::{CatalogStatement, Plan, RowStatement, Statement};
@@ -195,6 +198,8 @@ impl<'a> Binder<'a> {
         let serial = types::serial(&definition.data_type);
         let data_type = match serial {
             Some(data_type) => data_type,
+            // The expression decides.
+            None if is_untyped(definition) => DataType::Null,
             None => types::data_type(&definition.data_type)
                 .map_err(|e| e.context(format!("column {name}")).at(at))?,
         };
@@ -271,6 +276,20 @@ impl<'a> Binder<'a> {
             set_primary_key(schema, vec![place], at)?;
         }
         Ok(())
+    }
+
+    /// Returns the type of the expression of a generated column that is declared without one.
+    pub(crate) fn generated_type(
+        &mut self,
+        ast: &'a ast::Expr,
+        schema: &TableSchema,
+    ) -> Result<DataType> {
+        let scope = Scope::of(&schema.name, &table_fields(schema));
+        match self.typed(ast, &mut Env::new(&scope, "GENERATED"))?.data_type {
+            DataType::Null => Ok(DataType::TEXT),
+            DataType::Interval => Err(unsupported("a column of type INTERVAL").at(place(ast))),
+            data_type => Ok(data_type),
+        }
     }
 
     /// Sets the default of a column: a constant is cast to its type, any other expression is kept
@@ -388,4 +407,12 @@ fn set_first_identity(options: &ast::CreateTableOptions, schema: &mut TableSchem
 fn created(create: &ast::CreateTable, schema: TableSchema) -> Statement {
     let (if_not_exists, replace) = (create.if_not_exists, create.or_replace);
     CatalogStatement::CreateTable { schema, if_not_exists, replace }.into()
+}
+
+/// Whether a column is generated and written without a type.
+fn is_untyped(definition: &ast::ColumnDef) -> bool {
+    let is_generated = |option: &ast::ColumnOptionDef| {
+        matches!(option.option, ColumnOption::Generated { generation_expr: Some(_), .. })
+    };
+    has_no_type(definition) && definition.options.iter().any(is_generated)
 }

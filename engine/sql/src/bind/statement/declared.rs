@@ -7,7 +7,9 @@ use crate::bind::names::{place, unsupported};
 use crate::bind::rule::Kind;
 use crate::bind::statement::index::Wanted;
 use crate::parse::position;
-use nacre_types::{CheckConstraint, Column, ColumnRule, Error, Result, TableSchema, limits};
+use nacre_types::{
+    CheckConstraint, Column, ColumnRule, DataType, Error, Result, TableSchema, limits,
+};
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
@@ -122,8 +124,11 @@ impl<'a> Binder<'a> {
         schema: &mut TableSchema,
     ) -> Result<()> {
         for (id, ast) in &declared.generated {
-            let column = schema.columns.iter().find(|c| c.id == *id).cloned();
-            let Some(column) = column else { continue };
+            let Some(at) = schema.columns.iter().position(|c| c.id == *id) else { continue };
+            if schema.columns[at].data_type == DataType::Null {
+                schema.columns[at].data_type = self.generated_type(ast, schema)?;
+            }
+            let column = schema.columns[at].clone();
             let text = self.declared_rule(ast, schema, Kind::Generated(&column))?;
             for known in schema.columns.iter_mut().filter(|c| c.id == *id) {
                 if let ColumnRule::Generated { expression, .. } = &mut known.rule {

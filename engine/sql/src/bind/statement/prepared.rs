@@ -39,9 +39,8 @@ impl<'a> Binder<'a> {
         let scope = Scope::default();
         let expr = self.expr(ast, &mut Env::new(&scope, "EXECUTE"))?;
         let to = expr.data_type;
-        let not_constant = || {
-            unsupported("an argument of EXECUTE that is not a constant").at(place(ast))
-        };
+        let not_constant =
+            || unsupported("an argument of EXECUTE that is not a constant").at(place(ast));
         match expr.kind {
             ExprKind::Literal(value) => Ok(value),
             ExprKind::Cast(inner) => match inner.kind {

@@ -143,11 +143,16 @@ pub(super) fn refuse(create: &ast::CreateTable) -> Result<()> {
     }
 }
 
-/// Whether a column is written without a type.
+/// Whether a column is nothing but a name.
 fn is_name(column: &ast::ColumnDef) -> bool {
+    has_no_type(column) && column.options.is_empty()
+}
+
+/// Whether a column is written without a type.
+pub(super) fn has_no_type(column: &ast::ColumnDef) -> bool {
     let ast::DataType::Custom(name, _) = &column.data_type else { return false };
     let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return false };
-    ident.value == NO_TYPE && column.options.is_empty()
+    ident.value == NO_TYPE
 }
 
 fn is_given(format: &ast::HiveFormat) -> bool {

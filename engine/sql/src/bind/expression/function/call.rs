@@ -4,6 +4,7 @@
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
 use crate::bind::expression::cast::is_null;
+use crate::bind::expression::function::columns::columns;
 use crate::bind::expression::function::unknown::unknown;
 use crate::bind::expression::function::window;
 use crate::bind::expression::operator::aggregates_not_allowed;
@@ -24,6 +25,9 @@ impl<'a> Binder<'a> {
     pub(crate) fn function(&mut self, f: &'a ast::Function, env: &mut Env<'_>) -> Result<Expr> {
         let (written, at) = table_name(&f.name)?;
         let name = written.to_ascii_lowercase();
+        if name == "columns" {
+            return columns(f, env).map_err(|e| e.at(at));
+        }
         if f.over.is_some() {
             return self.window(&name, f, env).map_err(|e| e.at(at));
         }

@@ -15,6 +15,7 @@ use crate::plan::node;
 use crate::plan::{Field, FrameBound, FrameUnit, Plan, SortKey, WindowCall, WindowFrame, Windowed};
 use nacre_function::entry::window::WindowFunction;
 use nacre_function::registry;
+use nacre_function::window::ignoring_nulls::ignoring_nulls;
 use nacre_types::invariant::broken;
 use nacre_types::{DataType, Error, Result};
 use sqlparser::ast;
@@ -31,9 +32,6 @@ impl<'a> Binder<'a> {
     ) -> Result<Expr> {
         if env.windows.is_none() || env.in_aggregate {
             return Err(not_allowed(env.clause));
-        }
-        if f.null_treatment.is_some() {
-            return Err(unsupported("IGNORE NULLS"));
         }
         let spec = match &f.over {
             Some(ast::WindowType::WindowSpec(spec)) => spec,
@@ -110,7 +108,13 @@ impl<'a> Binder<'a> {
     ) -> Result<(Window, Expr)> {
         let specs = self.built_on(spec)?;
         let (partition, order) = self.partition_and_order(&specs, env)?;
-        let (call, wrapped) = match registry::window(name) {
+        let ignored = ignores_nulls(f);
+        let function = match ignored {
+            true => ignoring_nulls(name),
+            false => registry::window(name),
+        };
+        let (call, wrapped) = match function {
+            None if ignored => return Err(unsupported(&format!("IGNORE NULLS of {name}"))),
             Some(function) => {
                 let call = self.window_function(function, name, f, env)?;
                 let result = Expr::placeholder(Placeholder::Window(0), call.data_type);
@@ -223,7 +227,7 @@ impl<'a> Binder<'a> {
         }
         if let ast::FunctionArguments::List(list) = &f.args {
             if list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct)
-                || !list.clauses.is_empty()
+                || !list.clauses.iter().all(|clause| null_treatment(clause).is_some())
             {
                 return Err(unsupported(&format!("DISTINCT or a clause inside {name}")));
             }
@@ -385,4 +389,22 @@ pub(crate) fn not_allowed(clause: &str) -> Error {
 /// Builds the error for a window function without `OVER`.
 pub(crate) fn needs_over(name: &str) -> Error {
     Error::syntax(format!("{name} requires OVER")).with_sqlstate("42P20")
+}
+
+/// The treatment of nulls that a clause inside a call asks for.
+fn null_treatment(clause: &ast::FunctionArgumentClause) -> Option<ast::NullTreatment> {
+    match clause {
+        ast::FunctionArgumentClause::IgnoreOrRespectNulls(treatment) => Some(*treatment),
+        _ => None,
+    }
+}
+
+/// Whether a call has `IGNORE NULLS`, inside its parentheses or behind them.
+fn ignores_nulls(f: &ast::Function) -> bool {
+    let clauses = match &f.args {
+        ast::FunctionArguments::List(list) => list.clauses.as_slice(),
+        _ => &[],
+    };
+    let inside = clauses.iter().find_map(null_treatment);
+    f.null_treatment.or(inside) == Some(ast::NullTreatment::IgnoreNulls)
 }
