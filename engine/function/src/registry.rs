@@ -7,12 +7,12 @@ use crate::entry::aggregate::{
 };
 use crate::entry::definition::Arguments;
 use crate::entry::definition::{Binding, Operand};
-use crate::entry::definition::{Expression, ScalarFunction};
+use crate::entry::definition::{Expression, ScalarFunction, Volatility};
 use crate::entry::grouping::GroupingFunction;
 use crate::entry::window::WindowFunction;
 use crate::scalar::{
-    any, calendar, date_part, digest, numbers, pattern, printf, rounding, strings, system, text,
-    trigonometry,
+    any, calendar, date_part, digest, numbers, pattern, printf, random, rounding, strings, system,
+    text, trigonometry,
 };
 use crate::window::{ranking, value};
 use nacre_types::Result;
@@ -50,7 +50,11 @@ pub static SCALARS: &[Chapter] = &[
         functions: &[date_part::FUNCTIONS, calendar::FUNCTIONS],
         expressions: &[date_part::EXPRESSIONS, calendar::EXPRESSIONS],
     },
-    Chapter { title: "The system", functions: &[], expressions: &[system::EXPRESSIONS] },
+    Chapter {
+        title: "The system",
+        functions: &[random::FUNCTIONS],
+        expressions: &[system::EXPRESSIONS],
+    },
 ];
 
 /// The definition of a scalar function.
@@ -70,6 +74,11 @@ impl ScalarEntry {
             ScalarEntry::Function(function) => function.part.is_taken(arguments),
             ScalarEntry::Expression(expression) => expression.part.is_taken(arguments),
         }
+    }
+
+    /// Whether it has another value at each evaluation.
+    pub fn is_volatile(self) -> bool {
+        matches!(self, ScalarEntry::Function(f) if f.volatility == Volatility::Volatile)
     }
 
     /// Binds a call.

@@ -44,6 +44,11 @@ impl Environment {
         self.host.clock.monotonic_ns()
     }
 
+    /// 128 random bits of the host.
+    pub fn random_bits(&self) -> [u64; 2] {
+        [self.host.entropy.next_u64(), self.host.entropy.next_u64()]
+    }
+
     /// Number of tasks the host runs concurrently.
     pub fn width(&self) -> usize {
         self.host.parallelism.width()

@@ -26,11 +26,12 @@ use crate::buffer::fit;
 use crate::buffer::limits::MOST_TEXT_BYTES;
 use nacre_column::{Batch, Bitmap, Form, Values, Vector};
 use nacre_function::entry::definition::Kernel;
-use nacre_function::entry::definition::Surroundings;
+use nacre_function::entry::definition::{ScalarFunction, Surroundings, Volatility};
 use nacre_function::kernel::{arithmetic, cast, compare, concat, like, truth};
 use nacre_function::vector::room::{Room, too_much_text};
 use nacre_function::vector::validity;
 use nacre_sql::expr::{Expr, ExprKind};
+use nacre_table::Environment;
 use nacre_types::invariant::broken;
 use nacre_types::{DataType, Error, Result, Value};
 use std::sync::Arc;
@@ -53,8 +54,9 @@ pub(crate) fn evaluate_shared(
 /// The value of an expression that needs no statement, such as that of a generated column, for each
 /// row of the batch. `now_us` is the time, in microseconds since 1970.
 pub fn evaluate_alone(expr: &Expr, batch: &Batch, now_us: i64) -> Result<Vector> {
-    let surroundings = Surroundings { most_text_bytes: MOST_TEXT_BYTES, now_us };
-    let shared = Evaluator { batch, parameters: &[], surroundings }.eval(expr, rows_of(batch))?;
+    let surroundings = Surroundings { most_text_bytes: MOST_TEXT_BYTES, now_us, random: None };
+    let evaluator = Evaluator { batch, parameters: &[], surroundings, environment: None };
+    let shared = evaluator.eval(expr, rows_of(batch))?;
     Ok(Arc::try_unwrap(shared).unwrap_or_else(|shared| (*shared).clone()))
 }
 
@@ -73,14 +75,17 @@ pub(crate) struct Evaluator<'a> {
     batch: &'a Batch,
     parameters: &'a [Value],
     surroundings: Surroundings,
+    /// The source of random bits.
+    environment: Option<&'a Environment>,
 }
 
 impl<'a> Evaluator<'a> {
     /// Evaluation in a statement.
     pub(crate) fn new(batch: &'a Batch, context: &Context<'a>) -> Evaluator<'a> {
         let most_text_bytes = context.most_text_bytes();
-        let surroundings = Surroundings { most_text_bytes, now_us: context.now_us };
-        Evaluator { batch, parameters: context.parameters, surroundings }
+        let surroundings = Surroundings { most_text_bytes, now_us: context.now_us, random: None };
+        let environment = Some(context.transaction.environment());
+        Evaluator { batch, parameters: context.parameters, surroundings, environment }
     }
 }
 
@@ -150,6 +155,10 @@ impl Evaluator<'_> {
             return self.apply(expr, &args, rows).map(Arc::new);
         }
         match dictionary {
+            // Each row has a value of its own.
+            None if args.is_empty() && is_volatile(expr) => {
+                self.apply(expr, &args, rows).map(Arc::new)
+            }
             None => {
                 let ones: Vec<_> = args.iter().map(|arg| Arc::new(arg.take(&[0]))).collect();
                 let one = self.apply(expr, &ones, ActiveRows::all(1))?;
@@ -162,6 +171,14 @@ impl Evaluator<'_> {
                 }
             }
             Some(_) => self.apply(expr, &args, rows).map(Arc::new),
+        }
+    }
+
+    /// Random bits for a call of a volatile function.
+    fn random(&self, function: &ScalarFunction) -> Option<[u64; 2]> {
+        match function.volatility {
+            Volatility::Volatile => self.environment.map(Environment::random_bits),
+            Volatility::Immutable | Volatility::Stable => None,
         }
     }
 
@@ -236,7 +253,9 @@ impl Evaluator<'_> {
                 like::like(arg, pattern, *escape, *negated, *case_insensitive, rows)
             }
             (ExprKind::Function { function, .. }, _) => {
-                function.evaluate(args, expr.data_type, rows, self.surroundings)
+                let random = self.random(function);
+                let surroundings = Surroundings { random, ..self.surroundings };
+                function.evaluate(args, expr.data_type, rows, surroundings)
             }
             _ => Err(Error::unsupported("this expression")),
         }
@@ -254,4 +273,9 @@ fn null_in_null_out(expr: &Expr, at: usize) -> bool {
         ExprKind::Function { function, .. } => !function.nulls.are_seen(),
         _ => true,
     }
+}
+
+fn is_volatile(expr: &Expr) -> bool {
+    matches!(&expr.kind, ExprKind::Function { function, .. }
+        if function.volatility == Volatility::Volatile)
 }

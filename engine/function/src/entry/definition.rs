@@ -139,6 +139,8 @@ pub enum Volatility {
     Immutable,
     /// The statement, such as its time.
     Stable,
+    /// Chance: each evaluation has another result, also for equal arguments.
+    Volatile,
 }
 
 /// How a function is evaluated.
@@ -311,6 +313,9 @@ pub struct Surroundings {
     pub most_text_bytes: usize,
     /// The statement's time, in microseconds since 1970-01-01.
     pub now_us: i64,
+    /// 128 random bits for this call of a volatile function; `None` for any other function, and
+    /// where none are to be had.
+    pub random: Option<[u64; 2]>,
 }
 
 /// A call over vectors.

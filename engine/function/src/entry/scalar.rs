@@ -100,6 +100,11 @@ impl ScalarFunction {
         ScalarFunction { volatility: Volatility::Stable, ..self }
     }
 
+    /// The entry of a function whose result is another at each evaluation.
+    pub const fn volatile(self) -> ScalarFunction {
+        ScalarFunction { volatility: Volatility::Volatile, ..self }
+    }
+
     /// The entry with another treatment of nulls.
     pub const fn nulls(self, nulls: Nulls) -> ScalarFunction {
         ScalarFunction { nulls, ..self }

@@ -10,6 +10,7 @@ pub mod digest;
 pub mod numbers;
 pub mod pattern;
 pub mod printf;
+pub mod random;
 pub mod rounding;
 pub mod strings;
 pub mod system;

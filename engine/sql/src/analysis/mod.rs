@@ -11,3 +11,4 @@ pub(crate) mod size;
 pub(crate) mod subqueries;
 pub(crate) mod unique;
 pub(crate) mod validate;
+pub(crate) mod volatile;

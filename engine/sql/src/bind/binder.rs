@@ -7,7 +7,7 @@ use crate::bind::names::table_name;
 use crate::bind::scope::with_suggestion;
 use crate::expr::{Expr, ExprKind};
 use crate::parse::literal_rows::LiteralRows;
-use crate::plan::Catalog;
+use crate::plan::{Catalog, Plan};
 use nacre_types::{DataType, Error, Result, TableSchema};
 use sqlparser::ast;
 use std::sync::Arc;
@@ -36,6 +36,8 @@ pub(super) struct Binder<'a> {
     pub(super) named_windows: &'a [ast::NamedWindowDefinition],
     /// Views whose queries are being bound, outermost first.
     pub(super) views: Vec<String>,
+    /// Whether a volatile function was bound.
+    pub(super) is_volatile: bool,
 }
 
 impl<'a> Binder<'a> {
@@ -57,6 +59,7 @@ impl<'a> Binder<'a> {
             literal_rows: None,
             named_windows: &[],
             views: Vec::new(),
+            is_volatile: false,
         }
     }
 
@@ -72,6 +75,19 @@ impl<'a> Binder<'a> {
         let result = f(self);
         self.limits.leave();
         result
+    }
+
+    /// Binds a query whose rows another query reads. If it has a volatile function, its rows are
+    /// computed once and kept: the optimizer must not copy the function into that query.
+    pub(super) fn sealed(&mut self, f: impl FnOnce(&mut Self) -> Result<Plan>) -> Result<Plan> {
+        let outer = std::mem::replace(&mut self.is_volatile, false);
+        let plan = f(self);
+        let is_volatile = std::mem::replace(&mut self.is_volatile, outer);
+        self.is_volatile |= is_volatile;
+        match plan? {
+            plan if is_volatile => Ok(Plan::Shared { id: self.fresh(), input: Arc::new(plan) }),
+            plan => Ok(plan),
+        }
     }
 
     /// Looks up a table in the catalog.

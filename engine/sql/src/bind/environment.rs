@@ -2,6 +2,7 @@
 //! query, the rows of enclosing queries, and the common table expressions in scope.
 
 use crate::analysis::subqueries::has_subquery;
+use crate::analysis::volatile::is_volatile;
 use crate::bind::placeholder::{has_aggregate, has_window};
 use crate::bind::scope::Scope;
 use crate::expr::{Aggregate, Expr, ExprKind};
@@ -62,13 +63,13 @@ impl<'s> Env<'s> {
         }
     }
 
-    /// Returns the expression of an earlier output with this alias. A window function or a subquery
-    /// must stay one, and an aggregate may not contain another.
+    /// Returns the expression of an earlier output with this alias. A window function, a subquery or
+    /// a volatile function must stay one, and an aggregate may not contain another.
     pub(super) fn earlier_output(&self, alias: &str) -> Option<&Expr> {
         let found = self.earlier.iter().find(|(name, _)| name.eq_ignore_ascii_case(alias));
         let expr = &found?.1;
         let nests = self.in_aggregate && has_aggregate(expr);
-        (!nests && !has_window(expr) && !has_subquery(expr)).then_some(expr)
+        (!nests && !has_window(expr) && !has_subquery(expr) && !is_volatile(expr)).then_some(expr)
     }
 
     /// Returns the aggregate that a placeholder stands for.

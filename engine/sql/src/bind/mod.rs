@@ -36,7 +36,7 @@ pub(crate) fn bind_statement(
         Some((name, sql)) => statement::prepared::prepare(name, sql),
         None => binder.statement(parsed.statement()?)?,
     };
-    let statement = crate::unnest::statement(statement, &mut binder.numbers)?;
+    let statement = crate::unnest::statement(statement, &mut binder.numbers, binder.is_volatile)?;
     let mut parameters = binder.parameters;
     for (at, t) in parameters.iter_mut().enumerate() {
         if *t == DataType::Null {

@@ -28,10 +28,15 @@ use nacre_types::Result;
 use tools::one_empty_row;
 use unnester::Unnester;
 
-/// Removes the subqueries of a statement. `numbers` is the count of numbers in use.
-pub(crate) fn statement(statement: Statement, numbers: &mut u32) -> Result<Statement> {
+/// Removes the subqueries of a statement. `numbers` is the count of numbers in use. `is_volatile`:
+/// whether the statement has a volatile function.
+pub(crate) fn statement(
+    statement: Statement,
+    numbers: &mut u32,
+    is_volatile: bool,
+) -> Result<Statement> {
     let mut statement = statement;
-    shared::inline(&mut statement);
+    shared::inline(&mut statement, is_volatile);
     let mut unnester = Unnester::new(numbers);
     for (_, plan) in statement.plans_mut() {
         let old = std::mem::replace(plan, one_empty_row());

@@ -1,13 +1,16 @@
 //! Decides which plans used in several places are computed once. A plan used once, or cheap enough
-//! to recompute, is inlined, so that conditions can be pushed into it.
+//! to recompute, is inlined, so that conditions can be pushed into it. One with a volatile function
+//! stays: a copy of the function would have another value.
 
+use crate::analysis::volatile::plan_is_volatile;
 use crate::expr::{Expr, ExprKind};
 use crate::plan::{Plan, Statement};
 use nacre_types::hash::Map;
 use std::sync::Arc;
 
-/// Inlines plans that need not be shared.
-pub(super) fn inline(statement: &mut Statement) {
+/// Inlines plans that need not be shared. `is_volatile`: whether the statement has a volatile
+/// function.
+pub(super) fn inline(statement: &mut Statement, is_volatile: bool) {
     let mut uses = Map::default();
     for (_, plan) in statement.plans_mut() {
         count(plan, &mut uses);
@@ -15,7 +18,7 @@ pub(super) fn inline(statement: &mut Statement) {
     if uses.is_empty() {
         return;
     }
-    let mut inliner = Inliner { uses, kept: Map::default() };
+    let mut inliner = Inliner { uses, kept: Map::default(), is_volatile };
     for (_, plan) in statement.plans_mut() {
         let old = std::mem::replace(plan, super::tools::one_empty_row());
         *plan = inliner.plan(old);
@@ -44,12 +47,15 @@ fn count_in(expr: &Expr, uses: &mut Map<u32, usize>) {
 struct Inliner {
     uses: Map<u32, usize>,
     kept: Map<u32, Arc<Plan>>,
+    is_volatile: bool,
 }
 
 impl Inliner {
     fn plan(&mut self, mut plan: Plan) -> Plan {
         if let Plan::Shared { id, input } = plan {
-            if self.uses.get(&id).copied().unwrap_or(0) < 2 || is_cheap(&input) {
+            let is_used_once = self.uses.get(&id).copied().unwrap_or(0) < 2;
+            let stays = self.is_volatile && plan_is_volatile(&input);
+            if (is_used_once || is_cheap(&input)) && !stays {
                 let input = Arc::try_unwrap(input).unwrap_or_else(|shared| (*shared).clone());
                 return self.plan(input);
             }

@@ -1,6 +1,7 @@
 //! Expressions: one match arm per syntactic form; operators and functions have their own files.
 //! `AND` and `OR` chains are walked in a loop; everything else recurses under the depth limit.
 
+use crate::analysis::volatile::is_volatile;
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
 use crate::bind::expression::cast::{binary, cast, explicit_cast};
@@ -40,6 +41,9 @@ impl<'a> Binder<'a> {
     /// Copies a bound expression, for a construct that evaluates it twice. Returns a `limit` error
     /// when the statement's copies add up to too many nodes: nested copies double at every level.
     pub(crate) fn again(&mut self, expr: &Expr) -> Result<Expr> {
+        if is_volatile(expr) {
+            return Err(unsupported("a volatile function where its value is needed twice"));
+        }
         let mut open = vec![expr];
         while let Some(part) = open.pop() {
             self.limits.count_copy()?;
@@ -79,6 +83,10 @@ impl<'a> Binder<'a> {
             let alias =
                 env.aliases.iter().find(|(name, _)| name.eq_ignore_ascii_case(&ident.value));
             if let Some((_, expr)) = alias {
+                if is_volatile(expr) && env.clause != "GROUP BY" {
+                    let what = format!("the output `{}` in {}", ident.value, env.clause);
+                    return Err(unsupported(&format!("{what}, as it is volatile,")).at(at));
+                }
                 return Ok(expr.clone());
             }
             // `DEFAULT` parses as a name.

@@ -132,7 +132,7 @@ impl<'a> Binder<'a> {
             }
             // For LATERAL, `right_of` has put the rows to the left in scope.
             TableFactor::Derived { subquery, alias, sample: None, .. } => {
-                let plan = self.query(subquery)?;
+                let plan = self.sealed(|b| b.query(subquery))?;
                 aliased(plan, alias.as_ref(), "")
             }
             TableFactor::NestedJoin { table_with_joins, alias: None } => {

@@ -1,5 +1,6 @@
 //! Query expressions: `WITH`, `VALUES`, and `ORDER BY` and `LIMIT` of a query body.
 
+use crate::analysis::volatile::plan_is_volatile;
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
 use crate::bind::environment::{Cte, Itself};
@@ -57,7 +58,9 @@ impl<'a> Binder<'a> {
             None => return Err(unsupported("this form of WITH")),
         };
         match cte.materialized {
-            Some(ast::CteAsMaterialized::NotMaterialized) => Ok((*input).clone()),
+            Some(ast::CteAsMaterialized::NotMaterialized) if !plan_is_volatile(&input) => {
+                Ok((*input).clone())
+            }
             _ => Ok(Plan::Shared { id, input }),
         }
     }

@@ -97,7 +97,8 @@ impl<'a> Binder<'a> {
         views.push(key);
         let mut inner = Binder::new(self.catalog, &[], 0, "");
         (inner.limits, inner.numbers, inner.views) = (self.limits.of_view(), self.numbers, views);
-        let plan = inner.query(&create.query);
+        let plan = inner.sealed(|b| b.query(&create.query));
+        self.is_volatile |= inner.is_volatile;
         let (limits, numbers) = (inner.limits, inner.numbers);
         self.limits.add_view(&limits);
         self.numbers = numbers;

@@ -81,6 +81,10 @@ impl<'a> Binder<'a> {
             }
         }
         let Some(entry) = entry else { return Err(unknown(&name, &written).at(at)) };
+        if entry.is_volatile() {
+            self.is_volatile = true;
+            refuse_volatile(&written, env).map_err(|e| e.at(at))?;
+        }
         self.by_rule(bound, |binding, operands| {
             entry.bind(binding, Arguments { name: &written, operands })
         })
@@ -237,4 +241,16 @@ fn arguments(args: &ast::FunctionArguments) -> Result<(Vec<&ast::FunctionArgExpr
         }
     }
     Ok((out, list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct)))
+}
+
+/// Refuses a volatile function where a plan may evaluate it more than once for a row, or once for all
+/// rows.
+fn refuse_volatile(name: &str, env: &Env<'_>) -> Result<()> {
+    match env.clause {
+        "SELECT" | "ORDER BY" | "VALUES" | "SET" | "DEFAULT" => Ok(()),
+        clause => {
+            let hint = "compute it in the SELECT list of a derived table";
+            Err(unsupported(&format!("{name}() in {clause}")).with_hint(hint))
+        }
+    }
 }

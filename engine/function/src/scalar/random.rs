@@ -1,0 +1,98 @@
+//! Functions of chance. A call for many rows takes 128 random bits from the host, and stretches them
+//! (Steele et al., *Fast Splittable Pseudorandom Number Generators*, OOPSLA 2014): enough to tell
+//! rows apart, not for secrets.
+
+use crate::entry::definition::Kernel::Vectors;
+use crate::entry::definition::Typing::Declared;
+use crate::entry::definition::{Call, ScalarFunction};
+use crate::entry::doc::Doc;
+use crate::entry::scalar::{function, takes};
+use nacre_column::{Values, Vector};
+use nacre_types::{DataType, Error, Result, Value};
+
+/// The functions of this file.
+pub(crate) static FUNCTIONS: &[&ScalarFunction] = &[
+    &function(
+        &["random", "rand"],
+        Doc::new(
+            "random(), rand()",
+            "A random number from 0 up to 1, another for each row.",
+            "random() between 0 and 1",
+            "true",
+        ),
+        Declared(takes(&[]), DataType::Float64),
+        Vectors(|call| {
+            let [seed, _] = seeds(call)?;
+            let numbers = (0..call.rows.len).map(|row| fraction(mixed(seed, row)));
+            Ok(Vector::new(DataType::Float64, Values::F64(numbers.collect()), None))
+        }),
+    )
+    .volatile(),
+    &function(
+        &["uuid", "gen_random_uuid"],
+        Doc::new(
+            "uuid(), gen_random_uuid()",
+            "A random UUID (version 4) as text, another for each row.",
+            "length(uuid())",
+            "36",
+        ),
+        Declared(takes(&[]), DataType::TEXT),
+        Vectors(|call| {
+            let [high, low] = seeds(call)?;
+            let texts: Vec<Value> = (0..call.rows.len)
+                .map(|row| Value::Text(uuid(mixed(high, row), mixed(low, row))))
+                .collect();
+            Ok(Vector::from_values(DataType::TEXT, &texts))
+        }),
+    )
+    .volatile(),
+];
+
+fn seeds(call: &Call<'_>) -> Result<[u64; 2]> {
+    let name = call.function.name();
+    call.surroundings.random.ok_or_else(|| {
+        Error::unsupported(format!("{name}() as the value of a column that many rows get at once"))
+    })
+}
+
+/// The number of a row in the sequence of a seed (SplitMix64).
+fn mixed(seed: u64, row: usize) -> u64 {
+    let mut v = seed.wrapping_add((row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    v = (v ^ (v >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    v = (v ^ (v >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    v ^ (v >> 31)
+}
+
+/// The upper 53 bits as a number from 0 up to 1.
+fn fraction(bits: u64) -> f64 {
+    (bits >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// A UUID of version 4 and variant 1 (RFC 9562) from random bits.
+fn uuid(high: u64, low: u64) -> String {
+    let high = high & 0xffff_ffff_ffff_0fff | 0x4000;
+    let low = low & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000;
+    let (a, b, c) = (high >> 32, high >> 16 & 0xffff, high & 0xffff);
+    let (d, e) = (low >> 48, low & 0xffff_ffff_ffff);
+    format!("{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_in_range_and_differ() {
+        let numbers: Vec<f64> = (0..1000).map(|row| fraction(mixed(7, row))).collect();
+        assert!(numbers.iter().all(|v| (0.0..1.0).contains(v)));
+        let mean = numbers.iter().sum::<f64>() / 1000.0;
+        assert!((0.45..0.55).contains(&mean), "{mean}");
+        assert_eq!((fraction(0), fraction(u64::MAX) < 1.0), (0.0, true));
+    }
+
+    #[test]
+    fn uuids_have_their_version() {
+        assert_eq!(uuid(0, 0), "00000000-0000-4000-8000-000000000000");
+        assert_eq!(uuid(u64::MAX, u64::MAX), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+    }
+}
