@@ -66,6 +66,10 @@ static MODE: AggregateFunction = aggregate(
         // The argument of `mode() WITHIN GROUP (ORDER BY x)` is in the order.
         if arguments.within_group {
             let [] = arguments.take()?;
+            if arguments.order.len() != 1 {
+                let message = "mode() WITHIN GROUP takes one expression to order by";
+                return Err(Error::type_error(message).with_sqlstate("42883"));
+            }
             let argument = arguments.order.first().map(|key| binding.again(&key.operand));
             arguments.operands.extend(argument.transpose()?);
         }

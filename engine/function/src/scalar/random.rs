@@ -17,7 +17,7 @@ pub(crate) static FUNCTIONS: &[&ScalarFunction] = &[
         Doc::new(
             "random(), rand()",
             "A random number from 0 up to 1, another for each row.",
-            "random() between 0 and 1",
+            "random() < 1",
             "true",
         ),
         Declared(takes(&[]), DataType::Float64),

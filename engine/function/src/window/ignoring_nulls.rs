@@ -37,8 +37,8 @@ const fn with(
     other: &'static WindowFunction,
     value: fn(&WindowRow<'_>) -> Result<Value>,
 ) -> WindowFunction {
-    let WindowFunction { names, doc, arity, typing, .. } = other;
-    WindowFunction { names: *names, doc: *doc, arity: *arity, typing: *typing, value }
+    let WindowFunction { names, doc, arity, typing, .. } = *other;
+    WindowFunction { names, doc, arity, typing, value }
 }
 
 fn is_null(row: &WindowRow<'_>, at: usize) -> bool {
