@@ -2,7 +2,7 @@
 //! any row lock, because a retry under the same snapshot would meet it again.
 
 use crate::tests::{batch, host, locate, options, row, scan, schema};
-use crate::{RowLocator, Store, Table, Transaction};
+use crate::{OnDuplicate, RowLocator, Store, Table, Transaction};
 use nacre_host::Host;
 use nacre_host::memory::MemoryStore;
 use nacre_testing::{Call, Watched};
@@ -123,4 +123,34 @@ fn a_unique_value_is_waited_for_whose_change_is_not_durable() {
         let paused = Paused::new(&[row(1, "a", 7)], flush);
         paused.insert_beside(change, row(3, "a", 7));
     }
+}
+
+/// The key was loaded after the snapshot, which has no row to lose.
+#[test]
+fn a_key_that_came_and_goes_is_waited_for_until_it_is_gone_for_good() {
+    let Paused { store, table, during } = Paused::new(&[row(2, "b", 8)], true);
+    let mut early = store.begin().unwrap();
+    let mut load = store.bulk_load(&table, OnDuplicate::Error);
+    load.append(&batch(&[row(1, "a", 7)])).unwrap();
+    load.finish().unwrap();
+    let mut t = store.begin().unwrap();
+    delete_by_bit(&mut t, &table);
+    let (owner, new) = (t.owner().clone(), row(1, "a", 9));
+    let outcome = Arc::new(Mutex::new(None));
+    let (found, at) = (outcome.clone(), table.clone());
+    *during.lock().unwrap() = Some(Box::new(move || {
+        let start = early.savepoint();
+        let refused = early.insert_row(&at, &new).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::LockTimeout, "{refused}");
+        let blocker = early.take_blocker().expect("a lock is reported without its holder");
+        assert!(Arc::ptr_eq(blocker.owner(), &owner), "another transaction has the lock");
+        early.rollback_to(start);
+        *found.lock().unwrap() = Some((early, new));
+    }));
+    t.commit().unwrap();
+    let (mut early, new) = outcome.lock().unwrap().take().expect("the log was not synced");
+    early.insert_row(&table, &new).unwrap();
+    early.commit().unwrap();
+    assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len(), 2);
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
 }

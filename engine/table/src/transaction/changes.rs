@@ -8,7 +8,7 @@ use crate::table::partition::Partition;
 use crate::table::reservations::ReservedKeys;
 use crate::table::version::Table;
 use crate::transaction::core::Core;
-use crate::transaction::locking::{gone, lock_rows};
+use crate::transaction::locking::{check_deleted, gone, lock_rows};
 use crate::transaction::unique::{self, changes_unique, explain_duplicate, write_row};
 use crate::transaction::write_set::LockedRow;
 use nacre_column::Batch;
@@ -114,7 +114,11 @@ fn insert_unique(core: &mut Core, table: &Arc<Table>, key: &[Value], row: Row) -
         // No row has the key now, but a load or a deletion of many rows may have deleted one that
         // the snapshot has.
         Ok(false) if table.cleared() > core.at() => match locate(core, table, key) {
-            Ok(None) => return write_row(core, table, locked, row),
+            // Nor has the snapshot, but the deletion may not be durable.
+            Ok(None) => match check_deleted(core, table, partition, key) {
+                Ok(()) => return write_row(core, table, locked, row),
+                Err(blocked) => blocked,
+            },
             Ok(Some(_)) => gone(core, table, partition, key).unwrap_or_else(|blocked| blocked),
             Err(error) => error,
         },

@@ -155,14 +155,25 @@ fn check_claims(core: &mut Core, table: &Table, state: &SegmentState, row: u32) 
     Err(core.writes_mut().blocked_by(blocker, message))
 }
 
-/// The error for a row that no segment has any more. A deleted row stays claimed until the commit
-/// that deletes it is durable, so this transaction waits for that one, like for any lock.
+/// The error for a row that no segment has any more: a conflict, once its deletion is durable.
 pub(super) fn gone(
     core: &mut Core,
     table: &Table,
     partition: &Partition,
     key: &[Value],
 ) -> Result<Error> {
+    check_deleted(core, table, partition, key)?;
+    Ok(core.conflict(table))
+}
+
+/// Fails with the blocker while the deletion of a row with a key is not durable: a deleted row stays
+/// claimed until then, so this transaction waits for the one that deletes it, like for any lock.
+pub(super) fn check_deleted(
+    core: &mut Core,
+    table: &Table,
+    partition: &Partition,
+    key: &[Value],
+) -> Result<()> {
     debug_assert!(
         std::ptr::eq(table.partition(partition.number()), partition),
         "a row of another table is looked up"
@@ -178,7 +189,7 @@ pub(super) fn gone(
             check_claims(core, table, state, row)?;
         }
     }
-    Ok(core.conflict(table))
+    Ok(())
 }
 
 /// Moves rows from segments to the rowstore. This transaction has locked their nodes, so no other
