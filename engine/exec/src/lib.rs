@@ -40,6 +40,7 @@ pub use context::profile::{Measured, Profile};
 pub use context::statistics::Statistics;
 pub use context::supplied::SuppliedRows;
 pub use context::threads::Threads;
+pub use context::time_slice::TimeSlice;
 pub use context::{Context, tables_of};
 pub use expr::{cast_value, evaluate, evaluate_alone, evaluate_constant, filter};
 pub use memory::{Memory, Reservation};

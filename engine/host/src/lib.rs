@@ -169,6 +169,15 @@ pub trait Parallelism: Send + Sync {
     fn wait(&self, fetch: Fetch<'_>) -> Option<Result<Resident>> {
         residency::without_waiting(fetch)
     }
+    /// Longest time, in nanoseconds, that a statement computes before it lets other work of its
+    /// thread run; `None` where threads are preempted.
+    fn time_slice_ns(&self) -> Option<u64> {
+        None
+    }
+    /// Lets other work of the thread run.
+    fn give_way(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(std::future::ready(()))
+    }
     /// Starts a task that runs beside its callers each time it is woken. `None` if the host cannot
     /// do that: callers then run background work themselves.
     fn background(&self, task: BackgroundTask) -> Option<Box<dyn Background>> {

@@ -5,7 +5,7 @@ use nacre_exec::Threads;
 use nacre_host::Host;
 use nacre_session::{ConnectionDefaults, Engine, compile_rules};
 use nacre_table::{DEFAULT_MEMORY_BYTES, Durability, Store, StoreOptions};
-use nacre_types::{MemoryPart, Result};
+use nacre_types::{MemoryPart, Result, TableId};
 use std::sync::Arc;
 
 /// Settings of a database. The defaults suit most uses.
@@ -280,6 +280,24 @@ impl Database {
     /// ```
     pub fn losses(&self) -> Vec<String> {
         self.0.store().losses().iter().map(|loss| loss.message().to_string()).collect()
+    }
+
+    /// The number of the newest change of any of these tables, or of the catalog, that this database
+    /// has made since something first asked. It grows with each commit that wrote one of them.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// let seen = db.newest_change(&[]);
+    /// db.session().execute("create table items (id bigint primary key)", &[]).await?;
+    /// assert!(db.newest_change(&[]) > seen);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn newest_change(&self, tables: &[TableId]) -> u64 {
+        self.0.changes().newest(tables)
     }
 
     /// Bytes of segment blocks read from the local store since the database was opened.

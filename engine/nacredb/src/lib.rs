@@ -34,7 +34,7 @@ pub use database::{Budget, Database, Options};
 pub use nacre_column::{Batch, Bitmap, BytesColumn, Form, Values, Vector, VectorBuilder};
 pub use nacre_host as host;
 pub use nacre_host::Host;
-pub use nacre_session::{ResultKind, StatementStatistics};
+pub use nacre_session::{Progress, ResultKind, StatementStatistics};
 pub use nacre_sql::{Field, ends_transaction};
 pub use nacre_table::{Durability, OnDuplicate};
 #[cfg(feature = "plant")]
@@ -43,7 +43,7 @@ pub use nacre_types::plant;
 pub use nacre_types::walked;
 pub use nacre_types::{
     Column, ColumnRule, DataType, Error, ErrorKind, Interval, KeyColumns, MemoryPart, PhysicalType,
-    Position, Result, TableSchema, Value, decimal, format_float32, hash, limits, temporal,
+    Position, Result, TableId, TableSchema, Value, decimal, format_float32, hash, limits, temporal,
 };
 pub use prepared::Prepared;
 pub use report::{ColumnReport, SegmentColumnReport, SegmentReport, TableReport};

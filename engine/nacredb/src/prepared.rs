@@ -2,7 +2,7 @@
 
 use nacre_session::PreparedStatement;
 use nacre_sql::Field;
-use nacre_types::{DataType, Result, Value};
+use nacre_types::{DataType, Result, TableId, Value};
 
 /// A statement parsed and bound once, by [`crate::Session::prepare`]. Cheap to clone.
 ///
@@ -111,5 +111,27 @@ impl Prepared {
     /// ```
     pub fn named(&self, parameters: &[(String, Value)]) -> Result<Vec<Value>> {
         self.0.named(parameters)
+    }
+
+    /// The tables that a query reads, for [`crate::Database::newest_change`].
+    ///
+    /// Errors: `unsupported` for any other statement.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// let count = session.prepare("select count(*) from items")?;
+    /// let seen = db.newest_change(&count.tables()?);
+    /// session.execute("insert into items values (1, 'pearl')", &[]).await?;
+    /// assert!(db.newest_change(&count.tables()?) > seen);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn tables(&self) -> Result<Vec<TableId>> {
+        self.0.tables()
     }
 }

@@ -8,7 +8,7 @@ use crate::database::Database;
 use crate::prepared::Prepared;
 use crate::result::QueryResult;
 use crate::rows::Rows;
-use nacre_session::Connection;
+use nacre_session::{Connection, Progress};
 use nacre_types::{Result, Value};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -167,6 +167,23 @@ impl Session {
     /// ```
     pub fn cancel_flag(&self) -> Arc<AtomicBool> {
         self.connection.cancel_flag()
+    }
+
+    /// How far the running statement is. A statement reports it when it gives way, on a host with
+    /// time slices; elsewhere it stays at 0.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// let session = db.session();
+    /// assert_eq!(session.progress().rows_and_total(), (0, 0));
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn progress(&self) -> Arc<Progress> {
+        self.connection.progress()
     }
 
     /// Runs one or more statements separated by `;` and returns the last one's result. Parameters

@@ -1,5 +1,6 @@
 //! Statements that change the catalog or maintain a table. They run outside transactions.
 
+use crate::boxed::Boxed;
 use crate::engine::Engine;
 use crate::result::{ResultKind, StatementResult};
 use crate::retry::Shortages;
@@ -10,7 +11,15 @@ use nacre_types::{ColumnRule, Error, ErrorKind, Result, TableSchema};
 use std::sync::Arc;
 
 /// Runs the statement, retrying if it runs out of files.
-pub(crate) async fn run(
+pub(crate) fn run<'a>(
+    statement: &'a CatalogStatement,
+    engine: &'a Engine,
+    in_transaction: bool,
+) -> Boxed<'a, StatementResult> {
+    Box::pin(retried(statement, engine, in_transaction))
+}
+
+async fn retried(
     statement: &CatalogStatement,
     engine: &Engine,
     in_transaction: bool,

@@ -5,6 +5,7 @@ use crate::engine::Engine;
 use crate::open_stream;
 use crate::parameters::named_parameters;
 use crate::prepared::PreparedStatement;
+use crate::progress::Progress;
 use crate::result::{ResultKind, StatementResult};
 use crate::retry::Rebindings;
 use crate::run;
@@ -115,6 +116,11 @@ impl Connection {
         self.settings.cancel_flag().clone()
     }
 
+    /// How far the running statement is, on a host where statements give way.
+    pub fn progress(&self) -> Arc<Progress> {
+        self.settings.progress().clone()
+    }
+
     /// Runs the statements of a text and returns the result of the last.
     pub async fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<StatementResult> {
         self.execute_text(sql, Parameters::Positional(parameters)).await
@@ -204,7 +210,8 @@ impl Connection {
         let started_ns = self.engine.now_ns();
         let text = self.engine.statements().parse(sql)?;
         let mut last = StatementResult::new(ResultKind::Control);
-        for statement in &text.statements {
+        for (at, statement) in text.statements.iter().enumerate() {
+            self.check_next(at)?;
             let values = parameters.of(statement.parsed(), text.statements.len() == 1)?;
             last = match self.named(statement, &values)? {
                 None => self.run_source(Source::Text(statement), &values).await?,
@@ -221,13 +228,15 @@ impl Connection {
             let nothing = StatementResult::new(ResultKind::Control);
             return Ok(RowStream::ready(&self.engine, nothing));
         };
-        for statement in before {
+        for (at, statement) in before.iter().enumerate() {
+            self.check_next(at)?;
             let values = parameters.of(statement.parsed(), false)?;
             match self.named(statement, &values)? {
                 None => self.run_source(Source::Text(statement), &values).await?,
                 Some((named, values)) => self.run_source(Source::Prepared(&named), &values).await?,
             };
         }
+        self.check_next(before.len())?;
         let values = parameters.of(last.parsed(), before.is_empty())?;
         match self.named(last, &values)? {
             None => self.stream_source(Source::Text(last), &values).await,
@@ -251,6 +260,11 @@ impl Connection {
             broken(format_args!("EXECUTE is bound as another statement"))
         };
         Ok(Some((self.settings.named().get(name)?, arguments.clone())))
+    }
+
+    /// Fails with `cancelled` if the text was cancelled while an earlier statement of it ended.
+    fn check_next(&self, at: usize) -> Result<()> {
+        if at > 0 && self.settings.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
     }
 
     async fn run_source(
@@ -304,6 +318,8 @@ impl Connection {
         parameters: &[Value],
         mut run: impl AsyncFnMut(&mut Connection, Invocation<'_>) -> Result<T>,
     ) -> Result<T> {
+        // Once: a statement that runs again stays cancelled.
+        self.settings.begin_statement();
         let mut rebindings = Rebindings::new(self.transaction.is_open());
         let sees = self.transaction.sees(&self.engine);
         let mut binding = source.current(parameters, &self.engine, sees)?;

@@ -1,6 +1,7 @@
 //! The state shared by all connections to one database: the store, the host, the defaults of a
 //! connection, the catalog version, and the texts that ran before.
 
+use crate::changes::Changes;
 use crate::slots::{Slot, Slots};
 use crate::statement_cache::StatementCache;
 use nacre_exec::Threads;
@@ -46,6 +47,7 @@ pub struct Engine {
     /// Counts catalog changes, so that prepared statements know when to bind again.
     catalog_version: AtomicU64,
     statements: StatementCache,
+    changes: Changes,
 }
 
 impl Engine {
@@ -65,6 +67,7 @@ impl Engine {
             slots,
             catalog_version: AtomicU64::new(0),
             statements: StatementCache::default(),
+            changes: Changes::default(),
         }
     }
 
@@ -140,6 +143,12 @@ impl Engine {
     pub(crate) fn catalog_changed(&self) {
         self.catalog_version.fetch_add(1, Ordering::AcqRel);
         self.statements.unbind();
+        self.changes.add_catalog();
+    }
+
+    /// Which tables were changed last.
+    pub fn changes(&self) -> &Changes {
+        &self.changes
     }
 
     pub(crate) fn statements(&self) -> &StatementCache {

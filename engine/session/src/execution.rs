@@ -1,6 +1,8 @@
 //! The environment of one execution of a statement, apart from its transaction.
 
-use nacre_exec::{Context, Memory, Profile, Statistics, Threads};
+use crate::progress::Reporting;
+use crate::time_slices::{StepEnd, TimeSlices, Waits};
+use nacre_exec::{Context, FetchWaits, Memory, Profile, Statistics, Threads};
 use nacre_sql::ScanStrategy;
 use nacre_table::{Store, Table, Transaction};
 use nacre_types::{Error, Result, Value};
@@ -23,6 +25,8 @@ pub(crate) struct Execution<'a> {
     memory: &'a Memory,
     now_us: i64,
     cancelled: &'a (dyn Fn() -> bool + Sync),
+    slices: &'a TimeSlices,
+    reporting: Option<Reporting<'a>>,
     threads: Threads,
     scan_strategy: ScanStrategy,
     insert_path: InsertPath,
@@ -41,6 +45,9 @@ pub(crate) struct ExecutionParts<'a> {
     /// Wall clock, in microseconds since 1970.
     pub now_us: i64,
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
+    pub slices: &'a TimeSlices,
+    /// Where the statement's progress is reported.
+    pub reporting: Option<Reporting<'a>>,
     pub threads: Threads,
     pub scan_strategy: ScanStrategy,
 }
@@ -54,6 +61,8 @@ impl<'a> Execution<'a> {
             memory: parts.memory,
             now_us: parts.now_us,
             cancelled: parts.cancelled,
+            slices: parts.slices,
+            reporting: parts.reporting,
             threads: parts.threads,
             scan_strategy: parts.scan_strategy,
             insert_path,
@@ -97,6 +106,20 @@ impl<'a> Execution<'a> {
         if (self.cancelled)() { Err(Error::cancelled()) } else { Ok(()) }
     }
 
+    /// Ends a step of a write: fails with `cancelled` once the caller cancelled the statement, and
+    /// gives way if the time slice is over.
+    pub fn end_step(&self) -> StepEnd<'a> {
+        StepEnd::new(self.slices, self.store.environment(), self.cancelled)
+    }
+
+    /// Waits of calls to the statement's operators.
+    pub fn waits(&self) -> Waits<'a> {
+        let environment = self.store.environment();
+        let fetches = FetchWaits::new(environment);
+        let Execution { slices, cancelled, reporting, .. } = *self;
+        Waits { fetches, slices, environment, cancelled, reporting }
+    }
+
     /// The context of the statement's plans and expressions.
     pub fn context<'t>(&self, transaction: &'t Transaction) -> Context<'t>
     where
@@ -110,6 +133,7 @@ impl<'a> Execution<'a> {
             self.cancelled,
         );
         context.now_us = self.now_us;
+        context.time_slice = self.slices.slice();
         context.threads = self.threads;
         context.scan_strategy = self.scan_strategy;
         context.profile = self.profile;

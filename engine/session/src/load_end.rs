@@ -1,8 +1,10 @@
 //! The end of a bulk load: steps between which other work runs, and waits for row locks.
 
+use crate::boxed::Boxed;
 use crate::engine::Engine;
 use crate::lock_wait::LockWaits;
 use crate::settings::Settings;
+use crate::time_slices::TimeSlices;
 use nacre_table::{BulkLoad, Fetched, LoadStep};
 use nacre_types::{Error, ErrorKind, Result, invariant};
 use std::task::Poll;
@@ -14,14 +16,26 @@ const DEADLOCKS: u32 = 8;
 ///
 /// Errors: those of the load; `lock_timeout` if a row that has a key of the load stays locked;
 /// `deadlock`.
-pub async fn finish_load(engine: &Engine, mut load: BulkLoad) -> Result<u64> {
+pub fn finish_load(engine: &Engine, load: BulkLoad) -> Boxed<'_, u64> {
+    Box::pin(finish(engine, load))
+}
+
+async fn finish(engine: &Engine, mut load: BulkLoad) -> Result<u64> {
     let settings = Settings::new(engine);
+    let slices = TimeSlices::new(engine.store().environment());
     let (mut deadlocks, mut fetched) = (0, Fetched::default());
     loop {
         let blocker = match load.step() {
-            Ok(LoadStep::Done(rows)) => return Ok(rows),
+            Ok(LoadStep::Done(rows)) => {
+                engine.changes().add(load.table().schema().id);
+                return Ok(rows);
+            }
             Ok(LoadStep::More) => {
-                yield_now().await;
+                let environment = engine.store().environment();
+                match slices.has_ended(environment) {
+                    true => slices.give_way(environment, &|| settings.is_cancelled()).await?,
+                    false => yield_now().await,
+                }
                 continue;
             }
             Ok(LoadStep::Blocked(blocker)) => blocker,

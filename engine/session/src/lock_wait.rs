@@ -1,5 +1,6 @@
 //! Waits for row locks.
 
+use crate::boxed::Boxed;
 use crate::engine::Engine;
 use crate::settings::Settings;
 use crate::timed::completes_before;
@@ -31,16 +32,16 @@ impl LockWaits {
     ///
     /// Errors: `deadlock` if waiting would close a cycle, `cancelled`, and at the deadline `error`,
     /// the statement's original error.
-    pub async fn wait(
-        &mut self,
+    pub fn wait<'a>(
+        &'a mut self,
         waiter: Arc<Owner>,
-        blocker: &Blocker,
+        blocker: &'a Blocker,
         error: Error,
-        engine: &Engine,
-        settings: &Settings,
-    ) -> Result<()> {
+        engine: &'a Engine,
+        settings: &'a Settings,
+    ) -> Boxed<'a, ()> {
         self.unnotified = Some(waiter.clone());
-        self.wait_holding(waiter, blocker, error, engine, settings).await
+        Box::pin(self.wait_holding(waiter, blocker, error, engine, settings))
     }
 
     /// Like [`LockWaits::wait`], for a waiter that keeps its locks: there is nothing to notify of.

@@ -4,9 +4,11 @@
 //! its snapshot. If the transaction has uncommitted changes, which only it can see, the rows are
 //! computed when the stream is opened, and held in memory or in a temporary file.
 
+use crate::boxed::Boxed;
 use crate::engine::Engine;
 use crate::settings::Settings;
 use crate::stream::{OwnedExecution, RowStream, Running};
+use crate::time_slices::TimeSlices;
 use crate::transaction::OpenTransaction;
 use crate::transactional::check_catalog;
 use nacre_exec::{Statistics, build, build_collected, tables_of};
@@ -25,7 +27,17 @@ pub(crate) fn plan_of(statement: &Statement) -> Option<&Plan> {
 }
 
 /// Opens a stream for a query's plan.
-pub(crate) async fn open(
+pub(crate) fn open<'a>(
+    plan: &'a Plan,
+    parameters: Vec<Value>,
+    engine: &'a Arc<Engine>,
+    open: &'a OpenTransaction,
+    settings: &'a Settings,
+) -> Boxed<'a, RowStream> {
+    Box::pin(opened(plan, parameters, engine, open, settings))
+}
+
+async fn opened(
     plan: &Plan,
     parameters: Vec<Value>,
     engine: &Arc<Engine>,
@@ -33,7 +45,6 @@ pub(crate) async fn open(
     settings: &Settings,
 ) -> Result<RowStream> {
     let started_ns = engine.now_ns();
-    settings.begin_statement();
     let bound_to = engine.store().last_ddl();
     let _slot = engine.slot(settings.cancel_flag()).await?;
     check_catalog(bound_to, engine, open.is_open())?;
@@ -51,9 +62,11 @@ pub(crate) async fn open(
         let cancel = settings.cancel_flag().clone();
         move || cancel.load(Ordering::Relaxed)
     };
+    // Opening a stream does not give way.
+    let slices = TimeSlices::endless();
     let (operator, transaction) = match open.get() {
         Some(open) if open.has_writes() => {
-            let context = owned.execution(&cancelled).context(open);
+            let context = owned.execution(&cancelled, &slices).context(open);
             (build_collected(plan, &context)?, open.reader())
         }
         open => {
@@ -62,7 +75,8 @@ pub(crate) async fn open(
                 _ => engine.store().begin()?,
             };
             owned.tables = tables_of(plan, &transaction)?;
-            let operator = build(plan, &owned.execution(&cancelled).context(&transaction))?;
+            let operator =
+                build(plan, &owned.execution(&cancelled, &slices).context(&transaction))?;
             (operator, transaction)
         }
     };

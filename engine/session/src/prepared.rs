@@ -1,10 +1,11 @@
 //! Prepared statements: parsed once, and bound again if parameter types or the catalog change.
 
 use crate::binding::Binding;
+use crate::changes;
 use crate::engine::Engine;
 use crate::parameters::named_parameters;
 use nacre_sql::{Field, Parsed, Statement};
-use nacre_types::{DataType, Error, Result, Timestamp, Value};
+use nacre_types::{DataType, Error, Result, TableId, Timestamp, Value};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A statement parsed and bound once. Cheap to clone; clones share the binding.
@@ -62,6 +63,11 @@ impl PreparedStatement {
     /// Orders parameters given by name (`:name`, given without the colon) by position.
     pub fn named(&self, parameters: &[(String, Value)]) -> Result<Vec<Value>> {
         named_parameters(&self.0.parsed, parameters)
+    }
+
+    /// The tables that a query reads, as it was bound last; `unsupported` for any other statement.
+    pub fn tables(&self) -> Result<Vec<TableId>> {
+        changes::read(self.binding().statement())
     }
 
     /// Whether it reads at most one row, by a key.

@@ -20,7 +20,6 @@ pub(crate) async fn run(
     settings: &mut Settings,
 ) -> Result<StatementResult> {
     let Invocation { statement, point, parameters } = invocation;
-    settings.begin_statement();
     match statement {
         Statement::Control(statement) => {
             control::run(statement, engine, transaction, settings).await

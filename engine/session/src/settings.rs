@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::named_statements::NamedStatements;
+use crate::progress::Progress;
 use nacre_exec::{Memory, Threads};
 use nacre_sql::{ScanStrategy, SessionOption};
 use nacre_table::StatementMemory;
@@ -16,6 +17,7 @@ pub(crate) struct Settings {
     shared: Arc<StatementMemory>,
     cancel: Arc<AtomicBool>,
     named: NamedStatements,
+    progress: Arc<Progress>,
 }
 
 impl Settings {
@@ -27,6 +29,7 @@ impl Settings {
             shared: engine.store().environment().statement_memory().clone(),
             cancel: Arc::default(),
             named: NamedStatements::default(),
+            progress: Arc::default(),
         }
     }
 
@@ -53,13 +56,19 @@ impl Settings {
         &self.cancel
     }
 
+    /// How far the running statement is.
+    pub fn progress(&self) -> &Arc<Progress> {
+        &self.progress
+    }
+
     pub fn is_cancelled(&self) -> bool {
         self.cancel.load(Ordering::Relaxed)
     }
 
-    /// Clears a cancellation that arrived after the last statement ended.
+    /// Clears a cancellation that arrived after the last statement ended, and that one's progress.
     pub fn begin_statement(&self) {
         self.cancel.store(false, Ordering::Relaxed);
+        self.progress.reset();
     }
 
     /// Sets the maximum threads per statement; 0 for as many as the host has.

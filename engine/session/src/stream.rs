@@ -10,6 +10,7 @@
 use crate::engine::Engine;
 use crate::execution::{Execution, ExecutionParts, InsertPath};
 use crate::result::{ResultKind, StatementResult, StatementStatistics};
+use crate::time_slices::{TimeSlices, is_over};
 use nacre_column::Batch;
 use nacre_exec::{Memory, Operator, Statistics, Threads, pieces};
 use nacre_sql::{Field, ScanStrategy};
@@ -29,6 +30,7 @@ pub struct RowStream {
     rows_affected: u64,
     source: Source,
     cancel: Arc<AtomicBool>,
+    slices: TimeSlices,
     statistics: StatementStatistics,
 }
 
@@ -68,7 +70,11 @@ pub(crate) struct OwnedExecution {
 }
 
 impl OwnedExecution {
-    pub fn execution<'a>(&'a self, cancelled: &'a (dyn Fn() -> bool + Sync)) -> Execution<'a> {
+    pub fn execution<'a>(
+        &'a self,
+        cancelled: &'a (dyn Fn() -> bool + Sync),
+        slices: &'a TimeSlices,
+    ) -> Execution<'a> {
         let parts = ExecutionParts {
             store: &self.store,
             parameters: &self.parameters,
@@ -76,6 +82,8 @@ impl OwnedExecution {
             memory: &self.memory,
             now_us: self.now_us,
             cancelled,
+            slices,
+            reporting: None,
             threads: self.threads,
             scan_strategy: self.scan_strategy,
         };
@@ -93,14 +101,23 @@ impl Running {
     }
 
     /// Computes the next rows, fetching what is missed on the way.
-    async fn next(&mut self, cancel: &AtomicBool, engine: &Engine) -> Result<Option<Batch>> {
+    async fn next(
+        &mut self,
+        cancel: &AtomicBool,
+        engine: &Engine,
+        slices: &TimeSlices,
+    ) -> Result<Option<Batch>> {
         let mut fetched = Fetched::default();
+        let cancelled = || cancel.load(Ordering::Relaxed);
         loop {
             let next = {
                 let _slot = engine.slot_again(cancel).await?;
-                self.poll_next(cancel)
+                slices.run(|| self.poll_next(&cancelled, slices))
             };
             match next {
+                Err(error) if is_over(&error) => {
+                    slices.give_way(engine.store().environment(), &cancelled).await?;
+                }
                 Err(error) if error.missing().is_some() => {
                     engine.fetch(&mut fetched, error).await?;
                 }
@@ -109,10 +126,13 @@ impl Running {
         }
     }
 
-    fn poll_next(&mut self, cancel: &AtomicBool) -> Result<Option<Batch>> {
+    fn poll_next(
+        &mut self,
+        cancelled: &(dyn Fn() -> bool + Sync),
+        slices: &TimeSlices,
+    ) -> Result<Option<Batch>> {
         self.transaction.check_open()?;
-        let cancelled = || cancel.load(Ordering::Relaxed);
-        let context = self.execution.execution(&cancelled).context(&self.transaction);
+        let context = self.execution.execution(cancelled, slices).context(&self.transaction);
         loop {
             if let Some(batch) = self.pieces.next() {
                 return Ok(Some(batch.compact()));
@@ -139,6 +159,7 @@ impl RowStream {
             rows_affected,
             source,
             cancel: Arc::default(),
+            slices: TimeSlices::new(engine.store().environment()),
             statistics,
         }
     }
@@ -190,6 +211,12 @@ impl RowStream {
 
     /// The next rows, without a selection; `None` at the end and after an error.
     pub async fn next(&mut self) -> Result<Option<Batch>> {
+        self.slices.begin(self.engine.store().environment());
+        self.next_in_slice().await
+    }
+
+    /// Like [`RowStream::next`], in the time slice that has begun.
+    async fn next_in_slice(&mut self) -> Result<Option<Batch>> {
         let started = self.engine.now_ns();
         let next = match &mut self.source {
             Source::Ended => return Ok(None),
@@ -200,7 +227,9 @@ impl RowStream {
             }
             _ if self.cancel.load(Ordering::Relaxed) => Err(Error::cancelled()),
             Source::Ready(batches) => Ok(batches.next()),
-            Source::Running(running) => running.next(&self.cancel, &self.engine).await,
+            Source::Running(running) => {
+                running.next(&self.cancel, &self.engine, &self.slices).await
+            }
         };
         self.count_time(started);
         if !matches!(next, Ok(Some(_))) {
@@ -214,8 +243,9 @@ impl RowStream {
     /// the next call.
     pub async fn next_batches(&mut self, rows: usize) -> Result<Vec<Batch>> {
         let (mut batches, mut have, mut bytes) = (Vec::new(), 0, 0);
+        self.slices.begin(self.engine.store().environment());
         while have < rows.max(1) && bytes < GATHERED_BYTES {
-            let batch = match self.next().await {
+            let batch = match self.next_in_slice().await {
                 Ok(Some(batch)) => batch,
                 Ok(None) => break,
                 Err(error) if batches.is_empty() => return Err(error),

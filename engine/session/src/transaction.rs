@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use nacre_table::{Savepoint, Transaction};
-use nacre_types::{Error, Result, Timestamp};
+use nacre_types::{Error, Result, TableId, Timestamp};
 
 /// The explicit transaction, if one is open.
 #[derive(Default)]
@@ -12,6 +12,8 @@ pub(crate) struct OpenTransaction {
     savepoints: Vec<(String, Savepoint)>,
     /// Rows that the connection wrote since it last asked for room, in a transaction or not.
     unpaid_rows: u64,
+    /// Tables that its statements wrote, each once.
+    written: Vec<TableId>,
 }
 
 fn outside(what: &str) -> Error {
@@ -46,6 +48,14 @@ impl OpenTransaction {
         self.unpaid_rows = self.unpaid_rows.saturating_add(rows);
     }
 
+    /// Notes a table that a statement of the open transaction wrote.
+    pub fn wrote_table(&mut self, table: TableId) {
+        debug_assert!(self.is_open(), "a transaction that has ended writes");
+        if !self.written.contains(&table) {
+            self.written.push(table);
+        }
+    }
+
     /// The rows counted since the last call.
     pub fn take_unpaid_rows(&mut self) -> u64 {
         std::mem::take(&mut self.unpaid_rows)
@@ -70,7 +80,9 @@ impl OpenTransaction {
         self.savepoints.clear();
         if let Some(transaction) = self.transaction.take() {
             engine.prepare_files().await?;
+            let written = std::mem::take(&mut self.written);
             transaction.commit()?;
+            written.into_iter().for_each(|table| engine.changes().add(table));
             engine.housekeeping();
         }
         Ok(())
@@ -79,6 +91,7 @@ impl OpenTransaction {
     /// Rolls back the open transaction, if any.
     pub fn rollback(&mut self) {
         self.savepoints.clear();
+        self.written.clear();
         if let Some(transaction) = self.transaction.take() {
             transaction.rollback();
         }

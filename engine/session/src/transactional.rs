@@ -5,22 +5,28 @@
 //! A statement that meets a row lock is undone, waits, and is retried.
 
 use crate::admission::admit_write;
+use crate::boxed::Boxed;
+use crate::changes;
 use crate::engine::Engine;
 use crate::execution::{Execution, ExecutionParts, InsertPath};
 use crate::lock_wait::LockWaits;
 use crate::point::Point;
+use crate::progress::Reporting;
 use crate::result::{StatementResult, StatementStatistics};
 use crate::retry::{Conflicts, Shortages};
 use crate::settings::Settings;
 use crate::slots::Slot;
 use crate::statement;
+use crate::time_slices::TimeSlices;
 use crate::transaction::OpenTransaction;
-use nacre_exec::Statistics;
+use nacre_exec::{Memory, Statistics};
 use nacre_sql::{Access, RowStatement};
-use nacre_table::{Blocker, Owner, Transaction};
-use nacre_types::{Error, Result, Timestamp, Value};
+use nacre_table::{Blocker, Owner, Savepoint, Transaction};
+use nacre_types::{Error, ErrorKind, Result, Timestamp, Value};
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::task::{Poll, Waker};
 
 /// A statement to run, with a point plan if it has one.
 #[derive(Clone, Copy)]
@@ -47,7 +53,16 @@ enum Attempt {
 ///
 /// Errors: those of the statement; `conflict`, `deadlock` and `lock_timeout` if retrying does not
 /// help.
-pub(crate) async fn run(
+pub(crate) fn run<'a>(
+    work: Work<'a>,
+    engine: &'a Engine,
+    open: &'a mut OpenTransaction,
+    settings: &'a Settings,
+) -> Boxed<'a, StatementResult> {
+    Box::pin(run_work(work, engine, open, settings))
+}
+
+async fn run_work(
     work: Work<'_>,
     engine: &Engine,
     open: &mut OpenTransaction,
@@ -87,14 +102,34 @@ async fn retried(
             true => InsertPath::Rowstore,
             false => InsertPath::Direct,
         };
-        let slot = match work.point {
-            Some(_) => None,
-            None => Some(engine.slot(settings.cancel_flag()).await?),
+        let attempted = match work.point {
+            Some(point) => {
+                check_catalog(bound_to, engine, open.is_open())?;
+                attempt_point(point, work, insert_path, engine, open, settings)?
+            }
+            None => None,
         };
-        check_catalog(bound_to, engine, open.is_open())?;
-        match attempt(work, insert_path, slot, engine, open, settings)? {
+        let attempted = match attempted {
+            Some(attempted) => attempted,
+            None => {
+                let slot = match work.point {
+                    Some(_) => None,
+                    None => Some(engine.slot(settings.cancel_flag()).await?),
+                };
+                check_catalog(bound_to, engine, open.is_open())?;
+                let slices = TimeSlices::new(engine.store().environment());
+                let means = Means::new(work, engine, settings, &slices);
+                attempt(means, insert_path, slot, open).await?
+            }
+        };
+        match attempted {
             Attempt::Done(result) => {
                 open.wrote(result.rows_affected);
+                match changes::written(work.statement) {
+                    Some(table) if open.is_open() => open.wrote_table(table),
+                    Some(table) => engine.changes().add(table),
+                    None => {}
+                }
                 if !open.is_open() && writes {
                     engine.housekeeping();
                 }
@@ -140,93 +175,195 @@ pub(crate) fn read(
     open: &mut OpenTransaction,
     settings: &Settings,
 ) -> Result<StatementResult> {
-    match attempt(work, InsertPath::Rowstore, None, engine, open, settings)? {
+    let slices = TimeSlices::endless();
+    let means = Means::new(work, engine, settings, &slices);
+    let reading = attempt(means, InsertPath::Rowstore, None, open);
+    // Without the end of a time slice there is nothing to wait for.
+    let polled = pin!(reading).poll(&mut std::task::Context::from_waker(Waker::noop()));
+    let Poll::Ready(attempted) = polled else {
+        return Err(Error::new(ErrorKind::Unavailable, "the read must wait"));
+    };
+    match attempted? {
         Attempt::Done(result) => Ok(result),
         Attempt::Failed(error) | Attempt::Blocked { error, .. } => Err(error),
     }
 }
 
-/// Runs a statement once, undoing it if it fails. An explicit transaction stays open. The slot is
-/// returned before a commit waits for its sync.
-fn attempt(
-    work: Work<'_>,
-    insert_path: InsertPath,
-    slot: Option<Slot<'_>>,
-    engine: &Engine,
-    open: &mut OpenTransaction,
-    settings: &Settings,
-) -> Result<Attempt> {
-    let explicit = open.take();
-    let autocommit = explicit.is_none();
-    let mut transaction = match explicit {
-        Some(transaction) => transaction,
-        None => engine.store().begin()?,
-    };
-    let savepoint = transaction.savepoint();
-    let executed = execute(work, insert_path, &mut transaction, engine, settings);
-    drop(slot);
-    match executed {
-        Ok(result) if autocommit => {
-            Ok(transaction.commit().map_or_else(Attempt::Failed, |()| Attempt::Done(result)))
+/// An attempt's transaction.
+struct Begun {
+    transaction: Transaction,
+    savepoint: Savepoint,
+    /// Whether it is the statement's own.
+    autocommit: bool,
+}
+
+impl Begun {
+    fn new(engine: &Engine, open: &mut OpenTransaction) -> Result<Begun> {
+        let explicit = open.take();
+        let autocommit = explicit.is_none();
+        let transaction = match explicit {
+            Some(transaction) => transaction,
+            None => engine.store().begin()?,
+        };
+        let savepoint = transaction.savepoint();
+        Ok(Begun { transaction, savepoint, autocommit })
+    }
+
+    /// Ends an attempt that did nothing.
+    fn put_back(self, open: &mut OpenTransaction) {
+        if !self.autocommit {
+            open.put_back(self.transaction);
         }
-        Ok(result) => {
-            open.put_back(transaction);
-            Ok(Attempt::Done(result))
-        }
-        Err(error) => {
-            // Roll back before taking the blocker: a transaction that is about to wait notifies no
-            // waiters.
-            transaction.rollback_to(savepoint);
-            let blocker = transaction.take_blocker();
-            // The waiter holds no locks of this statement. An explicit transaction keeps its
-            // earlier locks and waits under its own identity, so that deadlocks through those locks
-            // are detected.
-            let waiter = if autocommit {
-                drop(transaction);
-                engine.store().new_owner()
-            } else {
-                let owner = transaction.owner().clone();
+    }
+
+    /// Commits what was executed, or undoes it. An explicit transaction stays open.
+    fn end(
+        self,
+        executed: Result<StatementResult>,
+        engine: &Engine,
+        open: &mut OpenTransaction,
+    ) -> Attempt {
+        let Begun { mut transaction, savepoint, autocommit } = self;
+        match executed {
+            Ok(result) if autocommit => {
+                transaction.commit().map_or_else(Attempt::Failed, |()| Attempt::Done(result))
+            }
+            Ok(result) => {
                 open.put_back(transaction);
-                owner
-            };
-            Ok(match blocker {
-                Some(blocker) => Attempt::Blocked { blocker, waiter, error },
-                None => Attempt::Failed(error),
-            })
+                Attempt::Done(result)
+            }
+            Err(error) => {
+                // Roll back before taking the blocker: a transaction that is about to wait notifies
+                // no waiters.
+                transaction.rollback_to(savepoint);
+                let blocker = transaction.take_blocker();
+                // The waiter holds no locks of this statement. An explicit transaction keeps its
+                // earlier locks and waits under its own identity, so that deadlocks through those
+                // locks are detected.
+                let waiter = if autocommit {
+                    drop(transaction);
+                    engine.store().new_owner()
+                } else {
+                    let owner = transaction.owner().clone();
+                    open.put_back(transaction);
+                    owner
+                };
+                match blocker {
+                    Some(blocker) => Attempt::Blocked { blocker, waiter, error },
+                    None => Attempt::Failed(error),
+                }
+            }
         }
     }
 }
 
-/// Runs a statement in a transaction: by its point plan if it applies, otherwise by its plans.
-fn execute(
+/// What an attempt's execution refers to.
+struct Means<'a> {
+    work: Work<'a>,
+    engine: &'a Engine,
+    settings: &'a Settings,
+    slices: &'a TimeSlices,
+    statistics: Statistics,
+    memory: Memory,
+}
+
+impl<'a> Means<'a> {
+    fn new(
+        work: Work<'a>,
+        engine: &'a Engine,
+        settings: &'a Settings,
+        slices: &'a TimeSlices,
+    ) -> Means<'a> {
+        Means {
+            work,
+            engine,
+            settings,
+            slices,
+            statistics: Statistics::default(),
+            memory: settings.memory(),
+        }
+    }
+
+    fn execution<'b>(
+        &'b self,
+        insert_path: InsertPath,
+        cancelled: &'b (dyn Fn() -> bool + Sync),
+    ) -> Execution<'b> {
+        let parts = ExecutionParts {
+            store: self.engine.store(),
+            parameters: self.work.parameters,
+            statistics: &self.statistics,
+            memory: &self.memory,
+            now_us: self.engine.host().clock.wall_us(),
+            cancelled,
+            slices: self.slices,
+            reporting: Some(Reporting {
+                progress: self.settings.progress(),
+                statistics: &self.statistics,
+                statement: self.work.statement,
+                store: self.engine.store(),
+            }),
+            threads: self.settings.threads(),
+            scan_strategy: self.settings.scan_strategy(),
+        };
+        Execution::new(parts, insert_path)
+    }
+}
+
+/// Runs a statement once by its point plan, undoing it if it fails; `None` if that does not apply.
+/// An explicit transaction stays open.
+fn attempt_point(
+    point: &Point,
     work: Work<'_>,
     insert_path: InsertPath,
-    transaction: &mut Transaction,
     engine: &Engine,
+    open: &mut OpenTransaction,
     settings: &Settings,
-) -> Result<StatementResult> {
-    let statistics = Statistics::default();
-    let cancelled = {
-        let cancel = settings.cancel_flag().clone();
-        move || cancel.load(Ordering::Relaxed)
+) -> Result<Option<Attempt>> {
+    let mut begun = Begun::new(engine, open)?;
+    let slices = TimeSlices::endless();
+    let means = Means::new(work, engine, settings, &slices);
+    let cancelled = || settings.is_cancelled();
+    let execution = means.execution(insert_path, &cancelled);
+    let executed = match point.run(&mut begun.transaction, &execution) {
+        Ok(outcome) => match outcome.result(work.statement) {
+            Some(result) => Ok(result),
+            None => {
+                begun.put_back(open);
+                return Ok(None);
+            }
+        },
+        Err(error) => Err(error),
     };
-    let parts = ExecutionParts {
-        store: engine.store(),
-        parameters: work.parameters,
-        statistics: &statistics,
-        memory: &settings.memory(),
-        now_us: engine.host().clock.wall_us(),
-        cancelled: &cancelled,
-        threads: settings.threads(),
-        scan_strategy: settings.scan_strategy(),
-    };
-    let execution = Execution::new(parts, insert_path);
-    if let Some(point) = work.point
-        && let Some(result) = point.run(transaction, &execution)?.result(work.statement)
-    {
-        return Ok(result);
-    }
-    let mut result = statement::run(transaction, work.statement, &execution)?;
-    result.statistics = StatementStatistics::of(&statistics);
-    Ok(result)
+    Ok(Some(begun.end(executed, engine, open)))
+}
+
+/// Runs a statement once by its plans, undoing it if it fails. An explicit transaction stays open.
+/// The slot is returned before a commit waits for its sync.
+fn attempt<'a>(
+    means: Means<'a>,
+    insert_path: InsertPath,
+    slot: Option<Slot<'a>>,
+    open: &'a mut OpenTransaction,
+) -> Boxed<'a, Attempt> {
+    Box::pin(attempt_plans(means, insert_path, slot, open))
+}
+
+async fn attempt_plans(
+    means: Means<'_>,
+    insert_path: InsertPath,
+    slot: Option<Slot<'_>>,
+    open: &mut OpenTransaction,
+) -> Result<Attempt> {
+    let mut begun = Begun::new(means.engine, open)?;
+    let settings = means.settings;
+    let cancelled = || settings.is_cancelled();
+    let execution = means.execution(insert_path, &cancelled);
+    let executed = statement::run(&mut begun.transaction, means.work.statement, &execution).await;
+    drop(slot);
+    let executed = executed.map(|result| StatementResult {
+        statistics: StatementStatistics::of(&means.statistics),
+        ..result
+    });
+    Ok(begun.end(executed, means.engine, open))
 }

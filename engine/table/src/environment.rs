@@ -54,6 +54,17 @@ impl Environment {
         self.host.parallelism.width()
     }
 
+    /// Longest time that a statement computes before it must give way; `None` where it need not. A
+    /// statement on several threads does not: other threads run beside it.
+    pub fn time_slice_ns(&self) -> Option<u64> {
+        self.host.parallelism.time_slice_ns().filter(|_| self.width() == 1)
+    }
+
+    /// Lets other work of the thread run.
+    pub async fn give_way(&self) {
+        self.host.parallelism.give_way().await;
+    }
+
     /// Runs `task(0)`, …, `task(count - 1)`, each once, possibly concurrently, and returns when all
     /// have ended.
     pub fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {

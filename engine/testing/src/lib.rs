@@ -10,6 +10,7 @@ mod fault_store;
 mod fixed;
 mod random;
 mod schema;
+mod slicing;
 mod watched;
 
 pub use absent::Absent;
@@ -17,4 +18,5 @@ pub use fault_store::FaultStore;
 pub use fixed::{Fixed, host, lacking, reluctant, unblocked, wait, without_background};
 pub use random::{Random, WORDS};
 pub use schema::column;
+pub use slicing::{Slicing, slicing};
 pub use watched::{Call, Watched};

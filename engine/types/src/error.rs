@@ -136,6 +136,8 @@ pub enum Reason {
     /// A read met bytes that are not there: [`Error::missing`] names them. The operation that failed
     /// can be repeated once they were fetched.
     NotResident,
+    /// A statement's time slice is over. The call that failed goes on when it is called again.
+    TimeSliceOver,
 }
 
 /// Ranges of a file that are not there.
@@ -272,6 +274,13 @@ impl Error {
         error
     }
 
+    /// The end of a time slice: kind `unavailable`, should nothing continue the call.
+    #[cold]
+    pub fn time_slice_over() -> Error {
+        Error::new(ErrorKind::Unavailable, "the statement gave way to others")
+            .with_reason(Reason::TimeSliceOver)
+    }
+
     /// Sets the reason.
     pub fn with_reason(mut self, reason: Reason) -> Error {
         self.0.reason = Some(reason);
@@ -314,10 +323,9 @@ impl Error {
         self
     }
 
-    /// Prefixes the message with `context: `, except that of a read of absent bytes, which is not
-    /// shown to users.
+    /// Prefixes the message with `context: `, except that of a pause, which is not shown to users.
     pub fn context(mut self, context: impl fmt::Display) -> Error {
-        if self.0.missing.is_some() {
+        if self.is_pause() {
             return self;
         }
         self.0.message = format!("{context}: {}", self.0.message);
@@ -342,6 +350,12 @@ impl Error {
     /// Reason within the kind, if the engine distinguishes one.
     pub fn reason(&self) -> Option<Reason> {
         self.0.reason
+    }
+
+    /// Whether the call that failed goes on when it is called again: after the absent bytes were
+    /// fetched, or in the next time slice.
+    pub fn is_pause(&self) -> bool {
+        matches!(self.0.reason, Some(Reason::NotResident | Reason::TimeSliceOver))
     }
 
     /// The bytes that are not there, for an error with [`Reason::NotResident`].

@@ -1,7 +1,7 @@
 //! The database that a script runs on, and interference that the script must not notice.
 
 use nacre_native::{ThreadPool, block_on};
-use nacre_testing::Absent;
+use nacre_testing::{Absent, Slicing};
 use nacredb::{Database, Host, Options, QueryResult, Result, Session};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -23,6 +23,9 @@ pub enum Mode {
     /// Flushes every table, in files that lack parts of their bytes: each read may have to be
     /// repeated once they were fetched. Every other result is streamed.
     Absent,
+    /// Flushes every table every other time. Statements give way after a few rows, and every other
+    /// result is streamed.
+    Slices,
     /// Flushes every table, and fixes how scans filter.
     Regular,
     /// The same.
@@ -35,12 +38,13 @@ pub enum Mode {
 
 impl Mode {
     /// All modes.
-    pub const ALL: [Mode; 9] = [
+    pub const ALL: [Mode; 10] = [
         Mode::Plain,
         Mode::Flush,
         Mode::Reopen,
         Mode::Threads,
         Mode::Absent,
+        Mode::Slices,
         Mode::Regular,
         Mode::Encoded,
         Mode::Group,
@@ -55,6 +59,7 @@ impl Mode {
             Mode::Reopen => "reopen",
             Mode::Threads => "threads",
             Mode::Absent => "absent",
+            Mode::Slices => "slices",
             Mode::Regular => "regular",
             Mode::Encoded => "encoded",
             Mode::Group => "group",
@@ -80,6 +85,8 @@ pub struct TestDatabase {
     mode: Mode,
     /// The files that lack bytes.
     absent: Option<Arc<Absent>>,
+    /// The thread that statements give way on.
+    slicing: Option<Arc<Slicing>>,
     /// Whether the last statement followed a flush, or was streamed.
     is_odd: bool,
 }
@@ -108,8 +115,14 @@ impl TestDatabase {
             let (lacking, files) = nacre_testing::lacking(nacre_testing::reluctant(host), 1);
             (host, absent) = (lacking, Some(files));
         }
+        let mut slicing = None;
+        if mode == Mode::Slices {
+            let (sliced, thread) = nacre_testing::slicing(host, 1);
+            (host, slicing) = (sliced, Some(thread));
+        }
         let database = block_on(Database::open(host.clone(), options(mode)))?;
-        Ok(TestDatabase { host, database, sessions: HashMap::new(), mode, absent, is_odd: false })
+        let sessions = HashMap::new();
+        Ok(TestDatabase { host, database, sessions, mode, absent, slicing, is_odd: false })
     }
 
     /// Runs a statement in a named session.
@@ -129,14 +142,15 @@ impl TestDatabase {
         match self.mode {
             // Both ways of reading must return the same rows.
             Mode::Flush | Mode::Threads => stream(session, sql),
-            Mode::Absent if self.is_odd => stream(session, sql),
+            Mode::Absent | Mode::Slices if self.is_odd => stream(session, sql),
             _ => block_on(session.execute(sql, &[])),
         }
     }
 
-    /// How many reads met absent bytes.
-    pub fn misses(&self) -> u64 {
-        self.absent.as_ref().map_or(0, |files| files.misses())
+    /// How many reads met absent bytes, or how often statements gave way.
+    pub fn pauses(&self) -> u64 {
+        let misses = self.absent.as_ref().map_or(0, |files| files.misses());
+        misses + self.slicing.as_ref().map_or(0, |thread| thread.given_way())
     }
 
     fn disturb(&mut self) -> Result<()> {
@@ -152,7 +166,7 @@ impl TestDatabase {
                 self.flush()
             }
             Mode::Reopen => self.reopen(),
-            Mode::Threads => {
+            Mode::Threads | Mode::Slices => {
                 self.is_odd = !self.is_odd;
                 if self.is_odd { self.flush() } else { Ok(()) }
             }

@@ -2,7 +2,7 @@
 //!
 //! The format and its parser are those of the `sqllogictest` crate; values are printed, sorted and
 //! hashed as in SQLite's original, so that its corpus runs too. Each script gets a database of its
-//! own in memory. A script can be run in nine [`Mode`]s with the same results, which tests
+//! own in memory. A script can be run in ten [`Mode`]s with the same results, which tests
 //! segments, recovery, parallel execution, files that lack bytes and each strategy of scans against
 //! the rowstore on one thread.
 

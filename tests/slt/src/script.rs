@@ -66,8 +66,9 @@ pub struct Report {
     /// Number of records for other engines only (`onlyif`, `skipif`), which do not count, as in
     /// SQLite's own runner.
     pub others: usize,
-    /// Number of reads that met absent bytes, in [`Mode::Absent`].
-    pub misses: u64,
+    /// Number of reads that met absent bytes, in [`Mode::Absent`], and of times that statements
+    /// gave way, in [`Mode::Slices`].
+    pub pauses: u64,
     /// The failed records.
     pub failures: Vec<Failure>,
 }
@@ -112,7 +113,7 @@ pub fn run_script(name: &str, text: &str, settings: &Settings) -> Report {
             Step::Halt => break,
         }
     }
-    report.misses = runner.database.misses();
+    report.pauses = runner.database.pauses();
     report
 }
 

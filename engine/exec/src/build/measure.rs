@@ -49,8 +49,10 @@ impl<O: ?Sized> Measuring<O> {
         };
         let from = context.now_ns();
         let answer =
-            next(&mut self.operator, &Context { statistics: &node.statistics, ..*context })?;
+            next(&mut self.operator, &Context { statistics: &node.statistics, ..*context });
+        // Also of a call that was interrupted.
         node.time_ns.add(context.now_ns().saturating_sub(from) as usize);
+        let answer = answer?;
         node.calls.add(1);
         node.rows.add(rows(&answer));
         Ok(answer)

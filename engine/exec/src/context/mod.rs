@@ -9,6 +9,7 @@ pub(crate) mod profile;
 pub(crate) mod statistics;
 pub(crate) mod supplied;
 pub(crate) mod threads;
+pub(crate) mod time_slice;
 
 use crate::buffer::limits::MOST_TEXT_BYTES;
 use crate::memory::{Memory, Reservation};
@@ -23,6 +24,9 @@ use statistics::Statistics;
 use std::sync::Arc;
 use supplied::SuppliedRows;
 use threads::Threads;
+use time_slice::TimeSlice;
+
+static ENDLESS: TimeSlice = TimeSlice::endless();
 
 /// The context of a running statement.
 #[derive(Clone, Copy)]
@@ -39,6 +43,8 @@ pub struct Context<'a> {
     pub now_us: i64,
     /// Whether the caller has cancelled the statement.
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
+    /// When the statement must give way.
+    pub time_slice: &'a TimeSlice,
     /// How many threads may work on the statement.
     pub threads: Threads,
     /// How scans filter.
@@ -86,6 +92,7 @@ impl<'a> Context<'a> {
             memory,
             now_us: 0,
             cancelled,
+            time_slice: &ENDLESS,
             threads: Threads::ONE,
             scan_strategy: ScanStrategy::default(),
             supplied: None,
@@ -138,6 +145,18 @@ impl Context<'_> {
     /// at least once a batch.
     pub(crate) fn check_cancelled(&self) -> Result<()> {
         if (self.cancelled)() { Err(Error::cancelled()) } else { Ok(()) }
+    }
+
+    /// Like [`Context::check_cancelled`], and ends the call when the statement's time slice is over.
+    /// Only where the next call goes on as if this one had not been made.
+    #[inline(never)]
+    pub(crate) fn give_way(&self) -> Result<()> {
+        self.check_cancelled()?;
+        if self.time_slice.is_over(|| self.now_ns()) {
+            Err(Error::time_slice_over())
+        } else {
+            Ok(())
+        }
     }
 
     /// Resizes the reservation of an operator that cannot work with less; `limit` when there is no

@@ -125,11 +125,15 @@ impl Prober {
     pub fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         let Some(mut probe) = self.probe.take() else { return Ok(None) };
         let judges = self.spec.judges_left() || self.spec.judges_right();
-        if (!judges || self.spec.residual.is_some())
-            && let Some(batch) = self.advance(&mut probe, context)?
-        {
-            self.probe = Some(probe);
-            return Ok(Some(batch));
+        if !judges || self.spec.residual.is_some() {
+            match self.advance(&mut probe, context) {
+                Ok(None) => {}
+                // After the end of a time slice, the next call goes on with this left batch.
+                advanced => {
+                    self.probe = Some(probe);
+                    return advanced;
+                }
+            }
         }
         Ok(if self.spec.judges_left() {
             self.left_kept(probe)
@@ -335,7 +339,7 @@ impl Prober {
     /// The joined rows of the next pairs of a left batch; `None` when there are no more.
     fn advance(&mut self, probe: &mut Probe, context: &Context<'_>) -> Result<Option<Batch>> {
         loop {
-            context.check_cancelled()?;
+            context.give_way()?;
             let pairs = self.next_pairs(probe)?;
             if pairs.left.is_empty() {
                 return Ok(None);

@@ -77,7 +77,7 @@ impl Recursive {
 impl Operator for Recursive {
     fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         loop {
-            context.check_cancelled()?;
+            context.give_way()?;
             let Some(current) = &mut self.current else { return Ok(None) };
             let supplied = SuppliedRows {
                 id: self.id,

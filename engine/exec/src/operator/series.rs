@@ -112,7 +112,7 @@ fn point(value: &Value) -> Option<i64> {
 
 impl Operator for SeriesScan {
     fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
-        context.check_cancelled()?;
+        context.give_way()?;
         if self.steps.is_none() {
             self.steps = Some(Steps::new(&self.node, context)?);
         }

@@ -64,7 +64,7 @@ impl SharedRows {
             return Err(error.clone());
         }
         self.collect(context).inspect_err(|error| {
-            if error.missing().is_none() {
+            if !error.is_pause() {
                 self.failed = Some(error.clone());
             }
         })

@@ -94,7 +94,7 @@ impl SpillScan {
 
 impl Operator for SpillScan {
     fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
-        context.check_cancelled()?;
+        context.give_way()?;
         self.at += 1;
         self.rows.read(self.at - 1)
     }

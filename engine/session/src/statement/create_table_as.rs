@@ -20,7 +20,7 @@ pub(crate) enum Exists {
 }
 
 /// Creates the table with the rows of `source`. The transaction is only read from.
-pub(crate) fn run(
+pub(crate) async fn run(
     transaction: &Transaction,
     schema: &TableSchema,
     exists: Exists,
@@ -36,9 +36,9 @@ pub(crate) fn run(
         load => load?,
     };
     let context = execution.context(transaction);
-    let mut waits = context.fetch_waits();
-    let mut operator = waits.call(|| build(source, &context))?;
-    while let Some(batch) = waits.call(|| operator.next(&context))? {
+    let mut waits = execution.waits();
+    let mut operator = waits.build(|| build(source, &context))?;
+    while let Some(batch) = waits.next(&mut *operator, &context).await? {
         load.append(&in_table_types(&batch.compact(), schema))?;
     }
     drop(operator);

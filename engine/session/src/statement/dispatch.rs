@@ -18,29 +18,32 @@ use nacre_types::{DataType, Result, Value};
 use std::sync::Arc;
 
 /// Runs the statement.
-pub(crate) fn run(
+pub(crate) async fn run(
     transaction: &mut Transaction,
     statement: &RowStatement,
     execution: &Execution<'_>,
 ) -> Result<StatementResult> {
     match statement {
-        RowStatement::Query(plan) => query(plan, &execution.context(transaction)),
+        RowStatement::Query(plan) => {
+            query(plan, &execution.context(transaction), execution.waits()).await
+        }
         RowStatement::Lock { table, input, output } => {
-            let found = locate(input, &execution.context(transaction))?;
+            let found = locate(input, &execution.context(transaction), execution.waits()).await?;
             let target = transaction.table_of(table)?;
             for found in &found {
                 repeated(transaction, |transaction| transaction.lock(&target, &found.locators))?;
+                execution.end_step().await?;
             }
             // A row's lock is granted only if the snapshot has its newest version, so the query
             // sees that version.
-            query(output, &execution.context(transaction))
+            query(output, &execution.context(transaction), execution.waits()).await
         }
         RowStatement::Write(write) => {
-            write::run(transaction, write, execution, None).map(StatementResult::written)
+            write::run(transaction, write, execution, None).await.map(StatementResult::written)
         }
         RowStatement::Returning { write, exprs, fields } => {
             let mut rows = Vec::new();
-            let rows_affected = write::run(transaction, write, execution, Some(&mut rows))?;
+            let rows_affected = write::run(transaction, write, execution, Some(&mut rows)).await?;
             let batches = returning::project(&rows, exprs, &execution.context(transaction))?;
             let columns = fields.clone();
             let result = StatementResult::new(ResultKind::Query);
@@ -49,12 +52,15 @@ pub(crate) fn run(
         RowStatement::CreateTableAs { schema, replace, if_not_exists, source } => {
             let exists = if *if_not_exists { Exists::Keep } else { Exists::Fail };
             let exists = if *replace { Exists::Replace } else { exists };
-            create_table_as::run(transaction, schema, exists, source, execution)
+            create_table_as::run(transaction, schema, exists, source, execution).await
         }
         RowStatement::Explain(inner) => Ok(explained(inner)),
         RowStatement::Profile(inner) => {
             let store = execution.store();
-            profile::run(store, inner, execution, |execution| run(transaction, inner, execution))
+            let run = async |execution: &Execution<'_>| {
+                Box::pin(run(transaction, inner, execution)).await
+            };
+            profile::run(store, inner, execution, run).await
         }
     }
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 const DIRECT_ROWS: usize = 1 << 16;
 
 /// Inserts the rows of `source` and returns their number. Collects the rows in `returned` if set.
-pub(crate) fn run(
+pub(crate) async fn run(
     transaction: &mut Transaction,
     table: &Arc<TableSchema>,
     source: &Plan,
@@ -26,12 +26,12 @@ pub(crate) fn run(
     let (direct, is_bulk) = (execution.insert_path() == InsertPath::Direct, returned.is_none());
     let target = transaction.table_of(table)?;
     let context = execution.context(transaction);
-    let mut waits = context.fetch_waits();
-    let mut operator = waits.call(|| build(source, &context))?;
+    let mut waits = execution.waits();
+    let mut operator = waits.build(|| build(source, &context))?;
     let (mut batches, mut rows, mut bytes) = (Vec::new(), 0, 0usize);
     let mut held = Reservation::default();
     let mut load: Option<Load> = None;
-    while let Some(batch) = waits.call(|| operator.next(&context))? {
+    while let Some(batch) = waits.next(&mut *operator, &context).await? {
         let batch = target.complete(in_table_types(&batch.compact(), table))?;
         rows += batch.rows;
         bytes += batch.memory_bytes(batches.last());
@@ -53,7 +53,9 @@ pub(crate) fn run(
     }
     drop((operator, waits));
     match load {
-        Some(Load::Direct(load)) => return finish(*load, transaction, execution),
+        Some(Load::Direct(load)) => {
+            return finish(*load, transaction, execution).await;
+        }
         Some(Load::Own(mut rows)) => {
             rows.complete()?;
             repeated(transaction, |transaction| transaction.reserve_keys(&mut rows))?;
@@ -64,6 +66,7 @@ pub(crate) fn run(
     let mut affected = 0;
     for batch in &batches {
         affected += repeated(transaction, |transaction| transaction.insert(&target, batch))?;
+        execution.end_step().await?;
     }
     if let Some(returned) = returned {
         *returned = batches;
@@ -89,13 +92,13 @@ impl Load {
 }
 
 /// Publishes a load. A row lock that it meets is waited for as one of the transaction.
-pub(super) fn finish(
+pub(super) async fn finish(
     mut load: BulkLoad,
     transaction: &mut Transaction,
     execution: &Execution<'_>,
 ) -> Result<u64> {
     loop {
-        execution.check_cancelled()?;
+        execution.end_step().await?;
         match load.step()? {
             LoadStep::More => {}
             LoadStep::Blocked(blocker) => {

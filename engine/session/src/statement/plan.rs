@@ -3,6 +3,7 @@
 use super::returning::Returned;
 use super::target_rows::TargetRows;
 use crate::result::{ResultKind, StatementResult};
+use crate::time_slices::Waits;
 use nacre_column::Batch;
 use nacre_exec::{Context, Reservation, build, build_locating};
 use nacre_sql::Plan;
@@ -16,20 +17,27 @@ pub(crate) struct LocatedRows {
 }
 
 /// The result of a query.
-pub(crate) fn query(plan: &Plan, context: &Context<'_>) -> Result<StatementResult> {
-    let batches = collect(plan, context)?;
+pub(crate) async fn query(
+    plan: &Plan,
+    context: &Context<'_>,
+    waits: Waits<'_>,
+) -> Result<StatementResult> {
+    let batches = collect(plan, context, waits).await?;
     let columns = plan.fields();
     Ok(StatementResult { columns, batches, ..StatementResult::new(ResultKind::Query) })
 }
 
 /// All rows of a plan.
-pub(crate) fn collect(plan: &Plan, context: &Context<'_>) -> Result<Vec<Batch>> {
+pub(crate) async fn collect(
+    plan: &Plan,
+    context: &Context<'_>,
+    mut waits: Waits<'_>,
+) -> Result<Vec<Batch>> {
     context.memory.share_among(plan, 1);
-    let mut waits = context.fetch_waits();
-    let mut operator = waits.call(|| build(plan, context))?;
+    let mut operator = waits.build(|| build(plan, context))?;
     let mut batches = Vec::new();
     let (mut bytes, mut held) = (0usize, Reservation::default());
-    while let Some(batch) = waits.call(|| operator.next(context))? {
+    while let Some(batch) = waits.next(&mut *operator, context).await? {
         let batch = batch.compact();
         bytes += batch.memory_bytes(batches.last());
         context.reserve(&mut held, "the result", bytes)?;
@@ -42,12 +50,15 @@ pub(crate) fn collect(plan: &Plan, context: &Context<'_>) -> Result<Vec<Batch>> 
 const LOCATOR_BYTES: usize = 24;
 
 /// All rows of a target table that a plan yields.
-pub(crate) fn locate(plan: &Plan, context: &Context<'_>) -> Result<Vec<LocatedRows>> {
-    let mut waits = context.fetch_waits();
-    let mut operator = waits.call(|| build_locating(plan, context))?;
+pub(crate) async fn locate(
+    plan: &Plan,
+    context: &Context<'_>,
+    mut waits: Waits<'_>,
+) -> Result<Vec<LocatedRows>> {
+    let mut operator = waits.build(|| build_locating(plan, context))?;
     let mut found: Vec<LocatedRows> = Vec::new();
     let (mut bytes, mut held) = (0usize, Reservation::default());
-    while let Some((rows, locators)) = waits.call(|| operator.next(context))? {
+    while let Some((rows, locators)) = waits.next_located(&mut *operator, context).await? {
         debug_assert!(rows.rows == locators.len(), "{} rows, {} places", rows.rows, locators.len());
         bytes += rows.memory_bytes(found.last().map(|found| &found.rows));
         bytes += locators.len() * LOCATOR_BYTES;
@@ -58,16 +69,16 @@ pub(crate) fn locate(plan: &Plan, context: &Context<'_>) -> Result<Vec<LocatedRo
 }
 
 /// The rows that a statement is about to delete. Collects their values in `returned` if set.
-pub(super) fn find_targets(
+pub(super) async fn find_targets(
     plan: &Plan,
     context: &Context<'_>,
+    mut waits: Waits<'_>,
     mut returned: Option<&mut Returned>,
 ) -> Result<TargetRows> {
-    let mut waits = context.fetch_waits();
-    let mut operator = waits.call(|| build_locating(plan, context))?;
+    let mut operator = waits.build(|| build_locating(plan, context))?;
     let mut targets = TargetRows::default();
     let (mut bytes, mut held) = (0usize, Reservation::default());
-    while let Some((rows, locators)) = waits.call(|| operator.next(context))? {
+    while let Some((rows, locators)) = waits.next_located(&mut *operator, context).await? {
         debug_assert!(rows.rows == locators.len(), "{} rows, {} places", rows.rows, locators.len());
         targets.add(locators);
         if let Some(returned) = &mut returned {

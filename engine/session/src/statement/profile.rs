@@ -12,16 +12,16 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 /// Runs the statement through `run` and measures it.
-pub(crate) fn run(
+pub(crate) async fn run(
     store: &Store,
     statement: &RowStatement,
     execution: &Execution<'_>,
-    run: impl FnOnce(&Execution<'_>) -> Result<StatementResult>,
+    run: impl AsyncFnOnce(&Execution<'_>) -> Result<StatementResult>,
 ) -> Result<StatementResult> {
     let lines = explain_row_nodes(statement);
     let profile = Profile::of(lines.iter().filter_map(|(_, plan)| *plan));
     let started_ns = store.now_ns();
-    let done = run(&execution.measured_by(&profile))?;
+    let done = run(&execution.measured_by(&profile)).await?;
     let whole = vec![
         Value::Int(done.rows_affected as i64),
         Value::Int((store.now_ns().saturating_sub(started_ns) / 1_000) as i64),

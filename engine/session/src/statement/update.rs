@@ -61,7 +61,7 @@ impl<'a> Update<'a> {
     }
 
     /// Adds the rows of `input` with new values. Collects them in `returned` if set.
-    pub fn read(
+    pub async fn read(
         &mut self,
         transaction: &Transaction,
         input: &Plan,
@@ -69,10 +69,10 @@ impl<'a> Update<'a> {
         mut returned: Option<&mut Returned>,
     ) -> Result<()> {
         let context = self.execution.context(transaction);
-        let mut waits = context.fetch_waits();
-        let mut operator = waits.call(|| build_locating(input, &context))?;
+        let mut waits = self.execution.waits();
+        let mut operator = waits.build(|| build_locating(input, &context))?;
         let (mut returned_bytes, mut held) = (0usize, Reservation::default());
-        while let Some((batch, locators)) = waits.call(|| operator.next(&context))? {
+        while let Some((batch, locators)) = waits.next_located(&mut *operator, &context).await? {
             let mut columns = batch.columns.clone();
             for (position, expr) in assignments {
                 columns[*position] = Arc::new(evaluate(expr, &batch, &context)?);
@@ -126,27 +126,27 @@ impl<'a> Update<'a> {
     }
 
     /// Replaces the rows by the new ones. Returns how many there are.
-    pub fn write(mut self, transaction: &mut Transaction) -> Result<u64> {
+    pub async fn write(mut self, transaction: &mut Transaction) -> Result<u64> {
         let Some(mut bulk) = self.bulk.take() else {
-            return self.write_kept(transaction);
+            return self.write_kept(transaction).await;
         };
         bulk.complete()?;
         for place in bulk.places() {
-            self.execution.check_cancelled()?;
+            self.execution.end_step().await?;
             repeated(transaction, |transaction| transaction.replace_together(&mut bulk, place))?;
         }
         if !self.rekeys {
-            return Ok(transaction.add_updated(bulk) + self.write_kept(transaction)?);
+            return Ok(transaction.add_updated(bulk) + self.write_kept(transaction).await?);
         }
         // All old keys are free before any new one is assigned.
-        self.lock_together(transaction)?;
-        self.delete_kept(transaction)?;
+        self.lock_together(transaction).await?;
+        self.delete_kept(transaction).await?;
         repeated(transaction, |transaction| transaction.reserve_keys(&mut bulk))?;
-        Ok(transaction.add_updated(bulk) + self.insert_kept(transaction)?)
+        Ok(transaction.add_updated(bulk) + self.insert_kept(transaction).await?)
     }
 
-    fn write_kept(&self, transaction: &mut Transaction) -> Result<u64> {
-        self.lock_together(transaction)?;
+    async fn write_kept(&self, transaction: &mut Transaction) -> Result<u64> {
+        self.lock_together(transaction).await?;
         let (target, changes) = (&self.target, &self.kept);
         // A new unique value may equal an old one in another batch, as a key may. Within one batch
         // the storage handles this.
@@ -154,35 +154,38 @@ impl<'a> Update<'a> {
             || (changes_unique(self.table, &self.columns) && changes.len() > 1);
         if deletes_first {
             // Delete all old keys before inserting new ones, so that `set id = id + 1` works.
-            self.delete_kept(transaction)?;
-            return self.insert_kept(transaction);
+            self.delete_kept(transaction).await?;
+            return self.insert_kept(transaction).await;
         }
         let mut affected = 0;
         for LocatedRows { rows, locators } in changes {
             affected +=
                 repeated(transaction, |transaction| transaction.update(target, locators, rows))?;
+            self.execution.end_step().await?;
         }
         Ok(affected)
     }
 
-    fn delete_kept(&self, transaction: &mut Transaction) -> Result<()> {
+    async fn delete_kept(&self, transaction: &mut Transaction) -> Result<()> {
         for LocatedRows { locators, .. } in &self.kept {
             repeated(transaction, |transaction| transaction.delete(&self.target, locators))?;
+            self.execution.end_step().await?;
         }
         Ok(())
     }
 
-    fn insert_kept(&self, transaction: &mut Transaction) -> Result<u64> {
+    async fn insert_kept(&self, transaction: &mut Transaction) -> Result<u64> {
         let mut affected = 0;
         for LocatedRows { rows, .. } in &self.kept {
             affected +=
                 repeated(transaction, |transaction| transaction.insert(&self.target, rows))?;
+            self.execution.end_step().await?;
         }
         Ok(affected)
     }
 
     /// Locks the rows of several batches together, so that few commits move those in segments.
-    fn lock_together(&self, transaction: &mut Transaction) -> Result<()> {
+    async fn lock_together(&self, transaction: &mut Transaction) -> Result<()> {
         if self.kept.len() < 2 {
             return Ok(());
         }
@@ -190,7 +193,7 @@ impl<'a> Update<'a> {
         for (at, batch) in self.kept.iter().enumerate() {
             together.extend_from_slice(&batch.locators);
             if together.len() >= MOVED_TOGETHER || at + 1 == self.kept.len() {
-                self.execution.check_cancelled()?;
+                self.execution.end_step().await?;
                 let lock =
                     |transaction: &mut Transaction| transaction.lock(&self.target, &together);
                 repeated(transaction, lock)?;

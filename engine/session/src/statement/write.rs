@@ -9,6 +9,7 @@ use super::target_rows::TargetRows;
 use super::update::{MOVED_TOGETHER, Update};
 use super::upsert::{self, Upsert};
 use crate::execution::Execution;
+use crate::time_slices::Waits;
 use nacre_column::{Batch, Values, Vector};
 use nacre_exec::{Context, Reservation, SuppliedRows};
 use nacre_sql::{Field, Plan, WriteStatement};
@@ -20,7 +21,7 @@ use std::sync::Arc;
 const NUMBERED_LOCATOR_BYTES: usize = 32;
 
 /// Runs a write and returns the number of rows. Collects the rows in `returned` if set.
-pub(crate) fn run(
+pub(crate) async fn run(
     transaction: &mut Transaction,
     write: &WriteStatement,
     execution: &Execution<'_>,
@@ -28,19 +29,23 @@ pub(crate) fn run(
 ) -> Result<u64> {
     match write {
         WriteStatement::Insert { table, source } => {
-            insert::run(transaction, table, source, execution, returned)
+            insert::run(transaction, table, source, execution, returned).await
         }
         WriteStatement::Upsert { table, source, keys, on_duplicate } => {
-            let batches = collect(source, &execution.context(transaction))?;
+            let batches =
+                collect(source, &execution.context(transaction), execution.waits()).await?;
             let target = transaction.table_of(table)?;
             let whole = |batch: &Batch| target.complete(in_table_types(batch, table));
             let batches = batches.iter().map(whole).collect::<Result<Vec<Batch>>>()?;
             let mut rows = Vec::new();
-            let wanted = returned.is_some().then_some(&mut rows);
-            let mut proposed =
-                batches.iter().flat_map(|batch| (0..batch.rows).map(|row| Ok(batch.row(row))));
-            let upsert = Upsert { table, keys, on_duplicate };
-            let affected = upsert::run(transaction, upsert, &mut proposed, execution, wanted)?;
+            let mut affected = 0;
+            for batch in &batches {
+                let wanted = returned.is_some().then_some(&mut rows);
+                let mut proposed = (0..batch.rows).map(|row| Ok(batch.row(row)));
+                let upsert = Upsert { table, keys, on_duplicate };
+                affected += upsert::run(transaction, upsert, &mut proposed, execution, wanted)?;
+                execution.end_step().await?;
+            }
             if let Some(returned) = returned {
                 returned.extend(in_batches(table, &rows));
             }
@@ -49,17 +54,20 @@ pub(crate) fn run(
         WriteStatement::Update { table, input, assignments } => {
             let columns = assignments.iter().map(|(at, _)| *at).collect();
             let mut update = Update::new(transaction, table, columns, execution)?;
-            update.read(transaction, input, assignments, returned)?;
-            update.write(transaction)
+            update.read(transaction, input, assignments, returned).await?;
+            update.write(transaction).await
         }
         WriteStatement::Delete { table, input } => {
-            let targets = find_targets(input, &execution.context(transaction), returned)?;
-            delete(transaction, table, &targets, execution)
+            let targets = {
+                let context = execution.context(transaction);
+                find_targets(input, &context, execution.waits(), returned).await?
+            };
+            delete(transaction, table, &targets, execution).await
         }
         WriteStatement::Change { table, target, rows, matches, columns } => {
             let context = execution.context(transaction);
-            let found = locate(target, &context)?;
-            let matched = matches_of(&found, *rows, matches, &context)?;
+            let found = locate(target, &context, execution.waits()).await?;
+            let matched = matches_of(&found, *rows, matches, &context, execution.waits()).await?;
             let target = transaction.table_of(table)?;
             let fields = matches.fields();
             let change = Change { target: &target, columns: columns.as_deref(), fields: &fields };
@@ -68,12 +76,12 @@ pub(crate) fn run(
                 Some(columns) => {
                     let mut update = Update::new(transaction, table, columns.clone(), execution)?;
                     changes.into_iter().try_for_each(|change| update.add(transaction, change))?;
-                    update.write(transaction)
+                    update.write(transaction).await
                 }
                 None => {
                     let mut targets = TargetRows::default();
                     targets.add(changes.into_iter().flat_map(|change| change.locators));
-                    delete(transaction, table, &targets, execution)
+                    delete(transaction, table, &targets, execution).await
                 }
             }
         }
@@ -81,7 +89,7 @@ pub(crate) fn run(
 }
 
 /// Deletes rows: many in segments by a bit each, others one by one.
-fn delete(
+async fn delete(
     transaction: &mut Transaction,
     table: &Arc<TableSchema>,
     targets: &TargetRows,
@@ -99,11 +107,11 @@ fn delete(
     };
     let mut affected = 0;
     for locators in locators.chunks(MOVED_TOGETHER) {
-        execution.check_cancelled()?;
+        execution.end_step().await?;
         affected += repeated(transaction, |transaction| transaction.delete(&target, locators))?;
     }
     for ((partition, segment), rows) in targets.segments().filter(|_| is_bulk) {
-        execution.check_cancelled()?;
+        execution.end_step().await?;
         affected += repeated(transaction, |transaction| {
             transaction.delete_together(&target, partition, segment, rows)
         })?;
@@ -113,11 +121,12 @@ fn delete(
 }
 
 /// The rows of `matches`, a plan over the found rows followed by their numbers from zero.
-fn matches_of(
+async fn matches_of(
     found: &[LocatedRows],
     id: u32,
     matches: &Plan,
     context: &Context<'_>,
+    waits: Waits<'_>,
 ) -> Result<Vec<Batch>> {
     let mut batches = Vec::with_capacity(found.len());
     let (mut next, mut bytes) = (0i64, 0);
@@ -136,7 +145,7 @@ fn matches_of(
     let given = SuppliedRows { id, batches: &batches, others: None };
     let mut inner = *context;
     inner.supplied = Some(&given);
-    collect(matches, &inner)
+    collect(matches, &inner, waits).await
 }
 
 /// Computes changed rows from matches.

@@ -301,7 +301,7 @@ impl ByIndex {
     /// fit in memory.
     fn collect(&mut self, context: &Context<'_>) -> Result<bool> {
         while self.rows.rows() < self.want && !(self.heads.is_empty() && self.places.is_empty()) {
-            context.check_cancelled()?;
+            context.give_way()?;
             if self.seen > self.most {
                 return Ok(false);
             }

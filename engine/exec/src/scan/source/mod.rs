@@ -261,7 +261,7 @@ impl RowSource {
     pub fn next(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Origin)>> {
         self.look_up(context)?;
         loop {
-            context.check_cancelled()?;
+            context.give_way()?;
             if let Some(current) = &mut self.current {
                 let (reader, rows) = (&self.reader, self.vector_rows);
                 let read = current.read_range(reader, rows, self.direction, context);
@@ -368,7 +368,7 @@ impl RowSource {
     /// The next of the rows that indexes found in segments.
     fn next_found(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Origin)>> {
         while let Some((view, rows)) = self.found.last_mut() {
-            context.check_cancelled()?;
+            context.give_way()?;
             let now = rows.len().min(limits::VECTOR_ROWS);
             let (reader, wanted) = (&self.reader, rows[..now].to_vec());
             let found = context.counted(|context| reader.read_found(view, wanted, context))?;
@@ -387,7 +387,7 @@ impl RowSource {
     /// The next rows in memory.
     fn next_memory(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Origin)>> {
         loop {
-            context.check_cancelled()?;
+            context.give_way()?;
             let next = match &mut self.memory {
                 Some(memory) => memory.next(self.vector_rows)?,
                 None => self.found_memory.next(),

@@ -1,0 +1,175 @@
+//! Time slices: a statement on a thread that has other work to do gives way every few milliseconds.
+//!
+//! Operators end with an error when their slice is over, and go on when they are called again; the
+//! caller awaits the host in between. A write gives way between its batches as well. Nothing else
+//! of a statement is suspended: neither its commit nor the sort of rows in memory.
+
+use crate::progress::Reporting;
+use nacre_column::Batch;
+use nacre_exec::{Context, FetchWaits, LocatingOperator, Operator, TimeSlice};
+use nacre_table::{Environment, RowLocator};
+use nacre_types::{Error, Reason, Result};
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{self, Poll};
+
+/// The time slices of one statement.
+pub(crate) struct TimeSlices {
+    /// `None` where statements need not give way.
+    length_ns: Option<u64>,
+    /// When the current one ends, on the host's monotonic clock.
+    ends_ns: Cell<u64>,
+    slice: TimeSlice,
+}
+
+impl TimeSlices {
+    /// The slices of a statement that begins now.
+    pub fn new(environment: &Environment) -> TimeSlices {
+        let slices = TimeSlices { length_ns: environment.time_slice_ns(), ..TimeSlices::endless() };
+        slices.begin(environment);
+        slices
+    }
+
+    /// A single slice without an end.
+    pub fn endless() -> TimeSlices {
+        TimeSlices { length_ns: None, ends_ns: Cell::new(u64::MAX), slice: TimeSlice::endless() }
+    }
+
+    /// What operators look at.
+    pub fn slice(&self) -> &TimeSlice {
+        &self.slice
+    }
+
+    /// Begins a slice.
+    pub fn begin(&self, environment: &Environment) {
+        if let Some(length_ns) = self.length_ns {
+            self.ends_ns.set(environment.now_ns().saturating_add(length_ns));
+        }
+    }
+
+    /// Runs a call that fails with [`is_over`] at the end of the slice.
+    pub fn run<T>(&self, call: impl FnOnce() -> T) -> T {
+        match self.length_ns {
+            None => call(),
+            Some(_) => self.slice.until(self.ends_ns.get(), call),
+        }
+    }
+
+    /// Lets other work run, and begins the next slice.
+    ///
+    /// Errors: `cancelled`.
+    pub async fn give_way(
+        &self,
+        environment: &Environment,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        environment.give_way().await;
+        self.begin(environment);
+        if cancelled() { Err(Error::cancelled()) } else { Ok(()) }
+    }
+
+    /// Whether the current slice is over.
+    pub fn has_ended(&self, environment: &Environment) -> bool {
+        self.length_ns.is_some() && environment.now_ns() >= self.ends_ns.get()
+    }
+}
+
+/// Whether an error is the end of a slice.
+pub(crate) fn is_over(error: &Error) -> bool {
+    error.reason() == Some(Reason::TimeSliceOver)
+}
+
+/// A pause of a statement. Boxed, so that the many places where one may be stay small.
+type Pause<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
+
+/// Waits in the middle of a statement: for absent bytes, and for other work of the thread.
+pub(crate) struct Waits<'a> {
+    pub fetches: FetchWaits<'a>,
+    pub slices: &'a TimeSlices,
+    pub environment: &'a Environment,
+    pub cancelled: &'a (dyn Fn() -> bool + Sync),
+    pub reporting: Option<Reporting<'a>>,
+}
+
+impl Waits<'_> {
+    /// Builds operators, which does not give way.
+    pub fn build<T>(&mut self, build: impl FnMut() -> Result<T>) -> Result<T> {
+        self.fetches.call(build)
+    }
+
+    /// The next rows of an operator. Gives way whenever a slice ends.
+    pub async fn next(
+        &mut self,
+        operator: &mut dyn Operator,
+        context: &Context<'_>,
+    ) -> Result<Option<Batch>> {
+        loop {
+            let fetches = &mut self.fetches;
+            match self.slices.run(|| fetches.call(|| operator.next(context))) {
+                Err(error) if is_over(&error) => self.pause().await?,
+                done => return done,
+            }
+        }
+    }
+
+    /// Like [`Waits::next`], with the places of the rows.
+    pub async fn next_located(
+        &mut self,
+        operator: &mut dyn LocatingOperator,
+        context: &Context<'_>,
+    ) -> Result<Option<(Batch, Vec<RowLocator>)>> {
+        loop {
+            let fetches = &mut self.fetches;
+            match self.slices.run(|| fetches.call(|| operator.next(context))) {
+                Err(error) if is_over(&error) => self.pause().await?,
+                done => return done,
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn pause(&self) -> Pause<'_> {
+        if let Some(reporting) = &self.reporting {
+            reporting.report();
+        }
+        Box::pin(self.slices.give_way(self.environment, self.cancelled))
+    }
+}
+
+/// The end of a step of a write: at once, or after a pause.
+pub(crate) enum StepEnd<'a> {
+    Now(Result<()>),
+    After(Pause<'a>),
+}
+
+impl<'a> StepEnd<'a> {
+    /// Ends a step: fails with `cancelled`, and gives way if the slice is over.
+    #[inline(never)]
+    pub fn new(
+        slices: &'a TimeSlices,
+        environment: &'a Environment,
+        cancelled: &'a (dyn Fn() -> bool + Sync),
+    ) -> StepEnd<'a> {
+        if cancelled() {
+            return StepEnd::Now(Err(Error::cancelled()));
+        }
+        match slices.has_ended(environment) {
+            true => StepEnd::After(Box::pin(slices.give_way(environment, cancelled))),
+            false => StepEnd::Now(Ok(())),
+        }
+    }
+}
+
+impl Future for StepEnd<'_> {
+    type Output = Result<()>;
+
+    #[inline(never)]
+    fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Result<()>> {
+        match &mut *self {
+            StepEnd::Now(end) => Poll::Ready(std::mem::replace(end, Ok(()))),
+            StepEnd::After(pause) => pause.as_mut().poll(context),
+        }
+    }
+}
