@@ -1,5 +1,6 @@
 /**
- * Builds the npm package into `bindings/js/dist`: three scripts (page, worker, Node), the engine in
+ * Builds the npm package into `bindings/js/dist`: four scripts (page, worker, a thread of
+ * its own, Node), the engine in
  * two files, and types. Does nothing when no input changed.
  */
 
@@ -29,6 +30,7 @@ const STAMP = `${DIST}/.stamp`;
 const OUTPUTS = [
   'index.js',
   'node.js',
+  'thread.js',
   'worker.js',
   'nacre_bg.wasm',
   'nacre_more.wasm',
@@ -37,6 +39,7 @@ const OUTPUTS = [
 const ENTRIES = {
   index: 'bindings/js/src/index.ts',
   node: 'bindings/js/src/node.ts',
+  thread: 'bindings/js/src/thread.ts',
   worker: 'worker/browser/worker.ts',
 };
 
@@ -122,7 +125,8 @@ async function bundle(dist) {
   for (const [name, entry] of Object.entries(ENTRIES)) {
     const build = await rolldown({
       input: path.join(root, entry),
-      external: /^node:/,
+      // Loaded by `connectInThread` only.
+      external: [/^node:/, './thread.js'],
       platform: name === 'node' ? 'node' : 'browser',
     });
     await build.write({

@@ -24,7 +24,7 @@ export interface Example {
 }
 
 /** The package's exports that an example may use without importing them. */
-const VALUES = ['connect', 'sql', 'NacreError'];
+const VALUES = ['connect', 'connectInThread', 'sql', 'NacreError'];
 const TYPES = ['Database', 'Transaction', 'QueryResult', 'PreparedStatement', 'ResultStream'];
 
 const FOLDERS = ['bindings/js/src', 'worker/shared'];
@@ -72,7 +72,8 @@ function runtimeOf(code: string): Runtime {
   if (code.includes('opfs://')) {
     return 'browser';
   }
-  return /connect\('\.|from 'node:/.test(code) ? 'node' : 'everywhere';
+  // A page has no thread that may block.
+  return /connect\('\.|connectInThread\(|from 'node:/.test(code) ? 'node' : 'everywhere';
 }
 
 /** The module that runs an example. `name` keeps its files apart from those of other examples. */

@@ -21,7 +21,9 @@ const FOLDER = 'bindings/js/src';
 /** Exports that `public.ts` does not name. */
 const MORE = [
   ['connect.ts', 'connect'],
+  ['connect.ts', 'connectInThread'],
   ['node.ts', 'connect'],
+  ['node.ts', 'connectInThread'],
   ['queries.ts', 'Queries'],
 ] as const;
 

@@ -74,6 +74,8 @@ export class OpfsStore implements OwnedStore {
   /** Number of spare files to keep. */
   #wanted = SPARE_AFTER_PREPARE;
   #ranShort = false;
+  /** Whether a synchronous call runs, which cannot wait for prepared files. */
+  #cannotWait = false;
   /** When the last shortage is over. */
   #shortUntil = 0;
   #generation = 0;
@@ -324,7 +326,19 @@ export class OpfsStore implements OwnedStore {
   }
 
   /** Opens missing spare files and removes surplus ones. */
+  withoutPreparing<T>(work: () => T): T {
+    this.#cannotWait = true;
+    try {
+      return work();
+    } finally {
+      this.#cannotWait = false;
+    }
+  }
+
   prepare(): Promise<void> | undefined {
+    if (this.#cannotWait) {
+      return undefined;
+    }
     const spare = this.#spare.length;
     if (this.#ranShort) {
       this.#ranShort = false;

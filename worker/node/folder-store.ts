@@ -154,6 +154,10 @@ export class FolderStore implements OwnedStore {
 
   prepare(): undefined {}
 
+  withoutPreparing<T>(work: () => T): T {
+    return work();
+  }
+
   ranShort(): boolean {
     return false;
   }

@@ -6,6 +6,7 @@
  * A call that does not have to wait finishes synchronously, and most calls do.
  */
 
+import { archiveOf, type ArchivedFile } from './archive.js';
 import {
   afterTrap,
   answerOf,
@@ -15,10 +16,12 @@ import {
   engineError,
   isSound,
   mustBeSound,
+  resultNow,
   type Prepared,
   type Session,
 } from './engine.js';
 import { nacreError, type NacreError } from './errors.js';
+import { LiveQueries } from './live.js';
 import type { OwnedStore } from './local-store.js';
 import { Loads } from './loads.js';
 import {
@@ -31,20 +34,21 @@ import {
   type Service,
 } from './protocol.js';
 import { Streams } from './streams.js';
+import { Tickets } from './tickets.js';
 import { Upkeep } from './upkeep.js';
-import type {
-  EngineOptions,
-  StorageReport,
-  WireParameters,
-  WirePrepared,
-  WireResult,
-} from './wire.js';
+import type { EngineOptions, StorageReport, WirePrepared, WireResult } from './wire.js';
+
+/** Names of temporary files, which belong to running statements, begin with this. */
+const TEMPORARY = 'tmp-';
 
 interface OpenStatement {
   /** The session that prepared it, and with which it is freed. */
   session: number;
   prepared: Prepared;
 }
+
+/** Methods that can be called synchronously. */
+type NowMethod = 'prepare' | 'run';
 
 interface OpenSession {
   engine: Session;
@@ -63,14 +67,17 @@ export class Connection implements Service<ConnectionMethod> {
   readonly #statements = new Map<number, OpenStatement>();
   readonly #streams = new Streams();
   readonly #loads = new Loads();
+  readonly #tickets = new Tickets();
   #nextStatement = 1;
   #closing: Promise<void> | null = null;
+  readonly #live: LiveQueries;
   readonly #upkeep: Upkeep;
   readonly #forgetTrap: () => void;
 
   private constructor(database: Database, store: OwnedStore | null, options: EngineOptions) {
     this.#database = database;
     this.#store = store;
+    this.#live = new LiveQueries(database);
     this.#upkeep = new Upkeep(database, store, options.durability ?? 'strict');
     this.#forgetTrap = afterTrap(() => store?.close());
     this.#sessions.set(MAIN_SESSION, {
@@ -80,10 +87,18 @@ export class Connection implements Service<ConnectionMethod> {
     });
   }
 
-  /** Opens a database on a store, or in memory without one. The store is closed when that fails. */
-  static async open(store: OwnedStore | null, options: EngineOptions): Promise<Connection> {
+  /**
+   * Opens a database on a store, or in memory without one, with the files of another one if there
+   * are any. The store is closed when that fails.
+   */
+  static async open(
+    store: OwnedStore | null,
+    options: EngineOptions,
+    files: readonly ArchivedFile[] = [],
+  ): Promise<Connection> {
     try {
-      const database = await answerOf<Database>(Database.open(store ?? undefined, options));
+      const named = files.length === 0 ? undefined : files.map(({ name, bytes }) => [name, bytes]);
+      const database = await answerOf<Database>(Database.open(store ?? undefined, options, named));
       const connection = new Connection(database, store, options);
       connection.#upkeep.afterCall();
       return connection;
@@ -96,24 +111,40 @@ export class Connection implements Service<ConnectionMethod> {
   readonly #handlers: Handlers<ConnectionMethod> = {
     begin: (session) => this.#begin(session),
     end: (session, how) => this.#end(session, how),
-    execute: (session, sql, parameters) => this.#execute(session, sql, parameters),
-    arrow: (session, sql, parameters) =>
-      this.#run(session, sql, (engine) => answerOf<Uint8Array>(engine.arrow(sql, parameters))),
+    execute: (session, sql, parameters, ticket) =>
+      this.#run(
+        session,
+        sql,
+        (engine) => answerOf<WireResult>(engine.execute(sql, parameters)),
+        ticket,
+      ),
+    arrow: (session, sql, parameters, ticket) =>
+      this.#run(
+        session,
+        sql,
+        (engine) => answerOf<Uint8Array>(engine.arrow(sql, parameters)),
+        ticket,
+      ),
     prepare: (session, sql) =>
       this.#run(session, sql, (engine) => this.#prepare(session, engine, sql)),
-    run: (session, statement, parameters) =>
-      this.#run(session, '', (engine) =>
-        answerOf<WireResult>(engine.run(this.#statement(statement), parameters)),
+    run: (session, statement, parameters, ticket) =>
+      this.#run(
+        session,
+        '',
+        (engine) => answerOf<WireResult>(engine.run(this.#statement(statement), parameters)),
+        ticket,
       ),
+    cancel: (ticket) => this.#tickets.cancel(ticket),
+    progress: (ticket) => this.#tickets.progress(ticket),
     finalize: (statement) => this.#finalize(statement),
     stream: (session, stream, form, sql, parameters) =>
       this.#streams.open(stream, form, (begin) =>
-        this.#run(session, sql, (engine) => begin(() => engine.stream(sql, parameters))),
+        this.#run(session, sql, (engine) => begin(engine, () => engine.stream(sql, parameters))),
       ),
     runStream: (session, stream, form, statement, parameters) =>
       this.#streams.open(stream, form, (begin) =>
         this.#run(session, '', (engine) =>
-          begin(() => engine.streamPrepared(this.#statement(statement), parameters)),
+          begin(engine, () => engine.streamPrepared(this.#statement(statement), parameters)),
         ),
       ),
     more: (stream) => this.#streams.next(stream),
@@ -127,6 +158,10 @@ export class Connection implements Service<ConnectionMethod> {
       this.#loads.add(load, (engine) => engine.columns(names as string[], columns as unknown[])),
     finishLoad: (load) => this.#loads.finish(load),
     dropLoad: (load) => this.#loads.drop(load),
+    live: (live, sql, parameters) => this.#live.begin(live, sql, parameters),
+    nextLive: (live) => this.#live.next(live),
+    endLive: (live) => this.#live.end(live),
+    export: () => this.#export(),
     inspect: () => this.#database.inspect() as Answer<'inspect'>,
     storage: () => this.#storage(),
     flush: () => this.#database.flush(),
@@ -144,8 +179,51 @@ export class Connection implements Service<ConnectionMethod> {
     } catch (error) {
       throw engineError(error);
     } finally {
-      this.#upkeep.afterCall();
+      this.#afterCall();
     }
+  }
+
+  /**
+   * Runs a method synchronously, in a session without running calls. Fails with `unavailable` if it
+   * must wait.
+   */
+  callNow<M extends NowMethod>(method: M, args: Arguments<M>): Answer<M> {
+    try {
+      this.#mustBeOpen();
+      const [id] = args;
+      const session = this.#session(id);
+      if (session.tail !== null) {
+        throw nacreError('unavailable', 'another call runs, and a synchronous one cannot wait');
+      }
+      // Comparing `method` does not narrow the types that depend on it.
+      return (
+        method === 'prepare'
+          ? this.#prepare(id, session.engine, (args as Arguments<'prepare'>)[1])
+          : this.#runNow(session.engine, args as Arguments<'run'>)
+      ) as Answer<M>;
+    } catch (error) {
+      throw engineError(error);
+    } finally {
+      this.#afterCall();
+    }
+  }
+
+  #runNow(engine: Session, [id, statement, parameters]: Arguments<'run'>): WireResult {
+    const run = (): WireResult =>
+      resultNow<WireResult>(
+        engine.run(this.#statement(statement), parameters),
+        () => engine.cancel(),
+        (ended) => {
+          const later = this.#on(id, () => ended);
+          (later as Promise<unknown>).catch(() => {});
+        },
+      );
+    return this.#store === null ? run() : this.#store.withoutPreparing(run);
+  }
+
+  #afterCall(): void {
+    this.#upkeep.afterCall();
+    this.#live.afterCall();
   }
 
   #mustBeOpen(): void {
@@ -161,7 +239,7 @@ export class Connection implements Service<ConnectionMethod> {
     } catch (error) {
       throw engineError(error);
     } finally {
-      this.#upkeep.afterCall();
+      this.#afterCall();
     }
   }
 
@@ -175,6 +253,7 @@ export class Connection implements Service<ConnectionMethod> {
     this.#upkeep.stop();
     try {
       await Promise.all([...this.#sessions.values()].map((session) => session.tail));
+      await this.#live.endAll();
       if (isSound(this.#instance)) {
         this.#streams.endAll();
         this.#loads.dropAll();
@@ -230,17 +309,26 @@ export class Connection implements Service<ConnectionMethod> {
    * Runs a statement in a session. In a transaction's session, a statement neither ends the
    * transaction nor runs without it.
    */
-  #run<T>(id: number, sql: string, work: (engine: Session) => Awaitable<T>): Awaitable<T> {
+  #run<T>(
+    id: number,
+    sql: string,
+    work: (engine: Session) => Awaitable<T>,
+    ticket?: number,
+  ): Awaitable<T> {
+    if (ticket !== undefined) {
+      return this.#tickets.run(ticket, (started) =>
+        this.#run(id, sql, (engine) => {
+          started(engine);
+          return work(engine);
+        }),
+      );
+    }
     return this.#on(id, (engine) => {
       if (this.#session(id).transaction && (endsTransaction(sql) || !engine.inTransaction())) {
         throw endedBySql();
       }
       return work(engine);
     });
-  }
-
-  #execute(id: number, sql: string, parameters: WireParameters): Awaitable<WireResult> {
-    return this.#run(id, sql, (engine) => answerOf<WireResult>(engine.execute(sql, parameters)));
   }
 
   #session(id: number): OpenSession {
@@ -320,6 +408,23 @@ export class Connection implements Service<ConnectionMethod> {
       this.#statements.get(id)?.prepared.free();
     }
     this.#statements.delete(id);
+  }
+
+  /** Between two calls the files are what they would be if the process ended now. */
+  #export(): Blob {
+    this.#database.flush();
+    const names = this.#database.fileNames().filter((name) => !name.startsWith(TEMPORARY));
+    const read = (name: string): ArchivedFile => ({
+      name,
+      bytes: this.#database.readFile(name) as Uint8Array<ArrayBuffer>,
+    });
+    return archiveOf(
+      (function* () {
+        for (const name of names) {
+          yield read(name);
+        }
+      })(),
+    );
   }
 
   async #storage(): Promise<StorageReport> {

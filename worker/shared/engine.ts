@@ -15,6 +15,7 @@ import init, {
   Pending,
 } from '../../bindings/wasm/pkg/nacre.js';
 import { NacreError, nacreError, toErrorData } from './errors.js';
+import { nextTask } from './next-task.js';
 
 export {
   Database,
@@ -221,6 +222,11 @@ function promiseOf<T>(pending: Pending): Promise<T> {
       clearTimeout(timer);
       try {
         const answer: unknown = pending.poll(wake);
+        if (answer === 0) {
+          // It gives way. The next task is never cancelled: a call that has ended is not polled.
+          nextTask(step);
+          return;
+        }
         if (typeof answer === 'number') {
           timer = setTimeout(step, Math.min(Math.ceil(answer), MAX_TIMER_MS));
           return;
@@ -243,6 +249,75 @@ function promiseOf<T>(pending: Pending): Promise<T> {
     waiting.add(stop);
     step();
   });
+}
+
+/** How long a synchronous call waits for something other than its turn, in milliseconds. */
+const MAX_SPIN_MS = 50;
+
+/**
+ * The result of an engine call, which does not give way until it has one. If it must wait, `cancel`
+ * ends it; `later` takes over a call that even then has not ended.
+ *
+ * Errors: `unavailable` if it must wait.
+ */
+export function resultNow<T>(
+  answer: unknown,
+  cancel: () => void,
+  later: (ended: Promise<unknown>) => void,
+): T {
+  if (!(answer instanceof Pending)) {
+    return answer as T;
+  }
+  let since: number | null = null;
+  let cancelled = false;
+  let isWoken = false;
+  const wake = (): void => {
+    isWoken = true;
+  };
+  for (;;) {
+    isWoken = false;
+    const polled = pollNow(answer, wake);
+    if (typeof polled !== 'number') {
+      answer.free();
+      return polled as T;
+    }
+    if (polled === 0 || isWoken) {
+      // It gave way: nothing else is to be let in.
+      since = null;
+      continue;
+    }
+    since ??= performance.now();
+    if (performance.now() - since < MAX_SPIN_MS) {
+      continue;
+    }
+    if (cancelled) {
+      later(promiseOf(answer));
+      throw mustWait();
+    }
+    cancel();
+    cancelled = true;
+    since = null;
+  }
+}
+
+function pollNow(pending: Pending, wake: () => void): unknown {
+  try {
+    return pending.poll(wake);
+  } catch (error) {
+    const failure = engineError(error);
+    if (broken === null) {
+      pending.free();
+    }
+    throw failure.kind === 'cancelled' ? mustWait() : failure;
+  }
+}
+
+/** The error of a synchronous call that cannot run without waiting. */
+export function mustWait(): NacreError {
+  return nacreError(
+    'unavailable',
+    'the statement must wait, which a synchronous call cannot: await run() instead',
+  );
 }
 
 /**

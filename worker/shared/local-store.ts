@@ -44,6 +44,8 @@ export interface LocalStore {
 
 /** A store as its connection uses it: held exclusively until `close`. */
 export interface OwnedStore extends LocalStore {
+  /** Runs work that cannot wait: `prepare` does nothing meanwhile. */
+  withoutPreparing<T>(work: () => T): T;
   /** Size of all files, in bytes. */
   bytes(): number;
   /** Closes every file and unlocks the folder. */

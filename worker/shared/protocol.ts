@@ -20,8 +20,10 @@ import type {
   StorageReport,
   StreamForm,
   WireChunk,
+  WireLive,
   WireParameters,
   WirePrepared,
+  WireProgress,
   WireResult,
   WireStream,
   WireValues,
@@ -40,14 +42,24 @@ export interface Protocol {
   begin(session: number): void;
   /** Ends a session's transaction, and the session. */
   end(session: number, how: 'commit' | 'rollback'): void;
-  /** Runs one or more statements and answers the last one's result. */
-  execute(session: number, sql: string, parameters: WireParameters): WireResult;
+  /**
+   * Runs one or more statements and answers the last one's result. A `ticket`, a number the client
+   * chose, makes a call of this and the next methods one that can be cancelled.
+   */
+  execute(session: number, sql: string, parameters: WireParameters, ticket?: number): WireResult;
   /** Runs a query and answers an Arrow IPC stream. */
-  arrow(session: number, sql: string, parameters: WireParameters): Uint8Array;
+  arrow(session: number, sql: string, parameters: WireParameters, ticket?: number): Uint8Array;
   /** Parses and binds a statement. */
   prepare(session: number, sql: string): WirePrepared;
   /** Runs a prepared statement. */
-  run(session: number, statement: number, parameters: WireParameters): WireResult;
+  run(session: number, statement: number, parameters: WireParameters, ticket?: number): WireResult;
+  /**
+   * Cancels the call with a ticket: it fails with `cancelled`, its statement undone, unless it ends
+   * before. Without such a call, does nothing.
+   */
+  cancel(ticket: number): void;
+  /** Answers how far the statement of the call with a ticket is; null before it has reported it. */
+  progress(ticket: number): WireProgress | null;
   /** Frees a prepared statement. */
   finalize(statement: number): void;
   /** Opens a stream, under a number the client chose, and answers its first chunk. */
@@ -80,6 +92,14 @@ export interface Protocol {
   finishLoad(load: number): number;
   /** Ends a load, which then loads nothing unless it has finished. */
   dropLoad(load: number): void;
+  /** Begins a live query, under a number the client chose, and answers its first result. */
+  live(live: number, sql: string, parameters: WireParameters): WireLive;
+  /** Answers the next result of a live query, once a commit has changed one of its tables. */
+  nextLive(live: number): WireResult;
+  /** Ends a live query. */
+  endLive(live: number): void;
+  /** Answers all files of the database, as `archive.ts` packs them. */
+  export(): Blob;
   /** Describes how each table is stored. */
   inspect(): TableReport[];
   /** Answers storage use and quota. */
@@ -135,6 +155,8 @@ export const TRANSFER: { readonly [M in Method]: (answer: Answer<M>) => ArrayBuf
   arrow: (bytes) => [bufferOf(bytes)],
   prepare: nothing,
   run: resultBuffers,
+  cancel: nothing,
+  progress: nothing,
   finalize: nothing,
   stream: chunkBuffers,
   runStream: chunkBuffers,
@@ -145,6 +167,10 @@ export const TRANSFER: { readonly [M in Method]: (answer: Answer<M>) => ArrayBuf
   loadColumns: nothing,
   finishLoad: nothing,
   dropLoad: nothing,
+  live: ({ result }) => resultBuffers(result),
+  nextLive: resultBuffers,
+  endLive: nothing,
+  export: nothing,
   inspect: nothing,
   storage: nothing,
   flush: nothing,

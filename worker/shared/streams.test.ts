@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { Rows } from './engine.js';
+import type { Rows, Session } from './engine.js';
 import { Streams } from './streams.js';
+
+const session = { cancel: () => {} } as Session;
 
 /** Rows that record their calls. */
 function rowsOf(chunks: number, fail = Infinity) {
@@ -19,6 +21,7 @@ function rowsOf(chunks: number, fail = Infinity) {
       calls.push(`arrow ${wanted}`);
       return new Uint8Array();
     },
+    cancel: () => void calls.push('cancel'),
     free: () => void calls.push('free'),
   };
   return { rows: rows as unknown as Rows, calls };
@@ -28,7 +31,7 @@ describe('the streams of a connection', () => {
   test('compute what is asked for, in growing chunks, and end with the last', () => {
     const streams = new Streams();
     const { rows, calls } = rowsOf(7);
-    expect(streams.open(1, 'columns', (opened) => opened(() => rows))).toMatchObject({
+    expect(streams.open(1, 'columns', (opened) => opened(session, () => rows))).toMatchObject({
       fields: [],
       done: false,
     });
@@ -37,7 +40,7 @@ describe('the streams of a connection', () => {
       expect(streams.next(1)).toMatchObject({ done: at === 5 });
     }
     const sizes = [1024, 2048, 4096, 8192, 16384, 16384, 16384].map((size) => `next ${size}`);
-    expect(calls).toEqual([...sizes, 'free']);
+    expect(calls).toEqual([...sizes, 'cancel', 'free']);
     expect(() => streams.next(1)).toThrow('ended');
     streams.end(1);
     expect(calls.at(-1)).toBe('free');
@@ -47,7 +50,7 @@ describe('the streams of a connection', () => {
     const streams = new Streams();
     const [failing, ended, other] = [rowsOf(9, 2), rowsOf(9), rowsOf(9)];
     [failing, ended, other].forEach(({ rows }, id) =>
-      streams.open(id, 'columns', (opened) => opened(() => rows)),
+      streams.open(id, 'columns', (opened) => opened(session, () => rows)),
     );
     expect(() => streams.next(0)).toThrow('no');
     streams.end(1);
@@ -68,7 +71,9 @@ describe('the streams of a connection', () => {
     const turn = Promise.resolve();
     let ran = false;
     const statement = () => (ran = true);
-    const opening = streams.open(1, 'arrow', (opened) => turn.then(() => opened(statement)));
+    const opening = streams.open(1, 'arrow', (opened) =>
+      turn.then(() => opened(session, statement)),
+    );
     streams.end(1);
     await expect(opening).rejects.toMatchObject({ kind: 'cancelled' });
     expect(ran).toBe(false);
@@ -77,7 +82,9 @@ describe('the streams of a connection', () => {
   test('can be ended while their statement waits', async () => {
     const streams = new Streams();
     const { rows, calls } = rowsOf(9);
-    const opening = streams.open(1, 'arrow', (opened) => opened(() => Promise.resolve(rows)));
+    const opening = streams.open(1, 'arrow', (opened) =>
+      opened(session, () => Promise.resolve(rows)),
+    );
     streams.end(1);
     await expect(opening).rejects.toMatchObject({ kind: 'cancelled' });
     expect(calls).toEqual(['free']);

@@ -4,7 +4,7 @@
  * last chunk, with its first failure, or when the client ends it, which may be before it is open.
  */
 
-import { answerOf, currentInstance, isSound, type Rows } from './engine.js';
+import { answerOf, currentInstance, isSound, type Rows, type Session } from './engine.js';
 import { nacreError, type NacreError } from './errors.js';
 import type { Awaitable } from './protocol.js';
 import type { StreamForm, WireChunk, WireField, WireResult, WireStream } from './wire.js';
@@ -19,13 +19,15 @@ const MAX_ROWS = 16_384;
 interface OpenStream {
   /** Null until the stream's statement has run. */
   rows: Rows | null;
+  /** The session, while the statement runs in it. */
+  opening: Session | null;
   form: StreamForm;
   /** Approximate number of rows of the next chunk. */
   nextRows: number;
 }
 
 /** Runs the statement of a stream when its session is ready for it, and answers the first chunk. */
-type Begin = (statement: () => unknown) => Awaitable<WireStream>;
+type Begin = (session: Session, statement: () => unknown) => Awaitable<WireStream>;
 
 /** The streams of one connection. */
 export class Streams {
@@ -42,17 +44,19 @@ export class Streams {
     form: StreamForm,
     schedule: (begin: Begin) => Awaitable<WireStream>,
   ): Awaitable<WireStream> {
-    const stream: OpenStream = { rows: null, form, nextRows: FIRST_ROWS };
+    const stream: OpenStream = { rows: null, opening: null, form, nextRows: FIRST_ROWS };
     this.#open.set(id, stream);
     const failed = (error: unknown): never => {
+      stream.opening = null;
       this.#open.delete(id);
       throw error;
     };
     try {
-      const answer = schedule((statement) => {
+      const answer = schedule((session, statement) => {
         if (this.#open.get(id) !== stream) {
           throw endedEarly();
         }
+        stream.opening = session;
         const rows = answerOf<Rows>(statement());
         return rows instanceof Promise
           ? rows.then((opened) => this.#first(id, stream, opened))
@@ -73,11 +77,17 @@ export class Streams {
     return this.#chunk(id, stream, stream.rows);
   }
 
-  /** Ends a stream and frees what it holds. Ending it twice does nothing. */
+  /**
+   * Ends a stream, also in the middle of its statement, and frees what it holds. Ending it twice
+   * does nothing.
+   */
   end(id: number): void {
+    const stream = this.#open.get(id);
     // After a trap the instance's memory is released as a whole.
     if (isSound(this.#instance)) {
-      this.#open.get(id)?.rows?.free();
+      stream?.opening?.cancel();
+      stream?.rows?.cancel();
+      stream?.rows?.free();
     }
     this.#open.delete(id);
   }
@@ -88,6 +98,7 @@ export class Streams {
   }
 
   #first(id: number, stream: OpenStream, rows: Rows): Awaitable<WireStream> {
+    stream.opening = null;
     if (this.#open.get(id) !== stream) {
       rows.free();
       throw endedEarly();

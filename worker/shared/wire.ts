@@ -31,6 +31,8 @@ export interface OpenRequest {
   moreWasmUrl?: string | undefined;
   /** The second module, compiled, which takes precedence over `moreWasmUrl`. */
   moreWasmModule?: WebAssembly.Module | undefined;
+  /** The exported database to begin with; `archive.ts` defines its format. */
+  import?: Blob | undefined;
 }
 
 /**
@@ -142,6 +144,20 @@ export interface WireChunk {
 /** The answer to opening a stream: its columns and its first chunk. */
 export interface WireStream extends WireChunk {
   fields: WireField[];
+}
+
+/** The answer to beginning a live query: its columns and its first result. */
+export interface WireLive {
+  fields: WireField[];
+  result: WireResult;
+}
+
+/** How far a running statement is. */
+export interface WireProgress {
+  /** Rows examined. */
+  rows: number;
+  /** About how many it may examine. */
+  total: number;
 }
 
 /** How much storage the database uses, and how safe it is from eviction. */

@@ -45,3 +45,11 @@ export class Aborting {
     return nacreError('cancelled', message, this.#signal?.reason);
   }
 }
+
+/** Throws `cancelled` if the signal of a call has aborted before the call. */
+export function mustNotBeAborted(options: { signal?: AbortSignal } | undefined): void {
+  const signal = options?.signal;
+  if (signal?.aborted) {
+    throw nacreError('cancelled', 'the call was cancelled before it started', signal.reason);
+  }
+}

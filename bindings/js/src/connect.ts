@@ -2,7 +2,10 @@
 
 import { nacreError } from '../../../worker/shared/errors.js';
 import { Database } from './database.js';
-import { engineOptions, typeOptions, type ConnectOptions } from './options.js';
+import { typeOptions, type ConnectOptions } from './options.js';
+import { openRequest } from './request.js';
+import type { AnySchema } from './schema.js';
+import type { ThreadDatabase } from './thread-database.js';
 import { workerTransport } from './worker-transport.js';
 
 /**
@@ -18,23 +21,28 @@ import { workerTransport } from './worker-transport.js';
  * await db.exec('create table if not exists visit (id bigint primary key, page text)');
  * await db.close();
  * ```
+ *
+ * A type with the rows of each table makes the compiler know tables and rows:
+ *
+ * @example
+ * ```ts
+ * interface Schema {
+ *   visit: { id: bigint; page: string };
+ * }
+ * const db = await connect<Schema>('memory://');
+ * await db.exec('create table visit (id bigint primary key, page text)');
+ * await db.insertRows('visit', [{ id: 1, page: 'home' }]);
+ * const { rows } = await db.query('select * from visit where id = ?', [1]);
+ * console.log(rows[0]?.page.toUpperCase()); // HOME
+ * await db.close();
+ * ```
  */
-export async function connect(url: string, options: ConnectOptions = {}): Promise<Database> {
-  if (url !== 'memory://' && !url.startsWith('opfs://')) {
-    throw nacreError(
-      'unsupported',
-      `'${url}' is not a place where a browser can keep a database: use opfs://name or memory://`,
-    );
-  }
+export async function connect<S extends object = AnySchema>(
+  url: string,
+  options: ConnectOptions = {},
+): Promise<Database<S>> {
   const types = typeOptions(options);
-  const request = {
-    url,
-    options: engineOptions(options),
-    wasmUrl: absolute('wasmUrl', options.wasmUrl),
-    wasmModule: options.wasmModule,
-    moreWasmUrl: absolute('moreWasmUrl', options.moreWasmUrl),
-    moreWasmModule: options.moreWasmModule,
-  };
+  const request = openRequest(url, options);
   const transport = workerTransport(makeWorker(options.workerUrl));
   try {
     if (url.startsWith('opfs://')) {
@@ -47,7 +55,30 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
     transport.end();
     throw error;
   }
-  return new Database({ transport, types });
+  return new Database<S>({ transport, types });
+}
+
+/**
+ * Opens a database whose engine runs in the calling thread: in Node, or in a dedicated worker of a
+ * browser. Calls need no messages, and prepared statements also run synchronously. A page that calls
+ * it gets an error of kind `unsupported`.
+ *
+ * @example
+ * ```ts
+ * const db = await connectInThread('memory://');
+ * await db.exec("create table t (id int primary key, name text); insert into t values (1, 'a')");
+ * const byId = await db.prepare<{ name: string }>('select name from t where id = ?');
+ * console.log(byId.getSync([1])); // { name: 'a' }
+ * await db.close();
+ * ```
+ */
+export async function connectInThread<S extends object = AnySchema>(
+  url: string,
+  options: ConnectOptions = {},
+): Promise<ThreadDatabase<S>> {
+  // A script of its own, beside this one: most pages never load it.
+  const thread = await import('./thread.js');
+  return thread.connectInThread<S>(url, options);
 }
 
 function makeWorker(url: string | URL | undefined): Worker {
@@ -62,19 +93,5 @@ function makeWorker(url: string | URL | undefined): Worker {
   } catch (error) {
     // The worker's script must come from the page's own origin.
     throw nacreError('io', `the worker cannot be started: ${String(error)}`, error);
-  }
-}
-
-function absolute(option: string, url: string | URL | undefined): string | undefined {
-  if (url === undefined) {
-    return undefined;
-  }
-  try {
-    return new URL(
-      url,
-      globalThis.document?.baseURI ?? globalThis.location?.href ?? import.meta.url,
-    ).href;
-  } catch (error) {
-    throw nacreError('type', `${option} is not a valid URL: ${String(url)}`, error);
   }
 }

@@ -9,8 +9,10 @@ import type { StorageReport } from '../../../worker/shared/wire.js';
 import type { Client } from './client.js';
 import { insertArrow, type ArrowSource } from './insert-arrow.js';
 import { insertRows, type Columns, type Rows } from './insert-rows.js';
+import { Live } from './live.js';
 import type { InsertOptions } from './load.js';
 import { Queries } from './queries.js';
+import type { AnySchema, NewRow, TableName } from './schema.js';
 import { Transaction } from './transaction.js';
 
 /**
@@ -24,13 +26,16 @@ import { Transaction } from './transaction.js';
  * | 2 | docs | 80 |
  * | 3 | home | 95 |
  */
-export class Database extends Queries {
+export class Database<S extends object = AnySchema> extends Queries<S> {
+  /** Live queries: results that are computed again when their tables have changed. */
+  readonly live: Live;
   #nextSession = MAIN_SESSION + 1;
   #closing: Promise<void> | null = null;
 
   /** @internal */
   constructor(client: Client) {
     super(client, MAIN_SESSION);
+    this.live = new Live(client, () => this.#closing !== null);
   }
 
   /**
@@ -51,7 +56,7 @@ export class Database extends Queries {
    *
    * @returns What the function returns.
    */
-  async transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+  async transaction<T>(work: (tx: Transaction<S>) => Promise<T>): Promise<T> {
     this.mustBeOpen();
     return Transaction.run(this.client, this.#nextSession++, work);
   }
@@ -77,7 +82,11 @@ export class Database extends Queries {
    *
    * @returns Number of rows inserted or replaced.
    */
-  async insertArrow(table: string, source: ArrowSource, options?: InsertOptions): Promise<number> {
+  async insertArrow(
+    table: TableName<S>,
+    source: ArrowSource,
+    options?: InsertOptions,
+  ): Promise<number> {
     this.mustBeOpen();
     return insertArrow(this.client, table, source, options);
   }
@@ -101,9 +110,31 @@ export class Database extends Queries {
    *
    * @returns Number of rows inserted or replaced.
    */
-  async insertRows(table: string, rows: Rows | Columns, options?: InsertOptions): Promise<number> {
+  async insertRows<T extends TableName<S>>(
+    table: T,
+    rows: Rows<NewRow<S, T>> | Columns<keyof NewRow<S, T> & string>,
+    options?: InsertOptions,
+  ): Promise<number> {
     this.mustBeOpen();
     return insertRows(this.client, table, rows, options);
+  }
+
+  /**
+   * Answers the whole database as one file, as it is between two calls: everything committed, and
+   * nothing of open transactions. It is a tar archive of the database's files: unpacked, it is a
+   * folder that Node and the command `nacre` open. The option `import` of `connect` reads it.
+   *
+   * @example
+   * ```ts
+   * const file = await db.export();
+   * const copy = await connect('memory://', { import: file });
+   * console.log((await copy.query('select count(*) as n from visit')).rows); // [ { n: 3n } ]
+   * await copy.close();
+   * ```
+   */
+  async export(): Promise<Blob> {
+    this.mustBeOpen();
+    return this.client.transport.call('export');
   }
 
   /**

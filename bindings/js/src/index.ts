@@ -1,4 +1,4 @@
 /** The package in browsers: `connect` and the public names. */
 
-export { connect } from './connect.js';
+export { connect, connectInThread } from './connect.js';
 export * from './public.js';

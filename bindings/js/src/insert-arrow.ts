@@ -23,7 +23,9 @@ export function insertArrow(
   options: InsertOptions = {},
 ): Promise<number> {
   const pieces = piecesOf(source);
-  return load(client, table, options, async (take) => {
+  const total =
+    source instanceof ArrayBuffer || source instanceof Uint8Array ? source.byteLength : undefined;
+  return load(client, table, options, total, async (take) => {
     let total = 0;
     for await (const bytes of pieces) {
       if (!(bytes instanceof Uint8Array)) {

@@ -22,7 +22,9 @@ export type NumberArray =
   | BigUint64Array;
 
 /** Rows by column: arrays of one length, by the names of columns. */
-export type Columns = Readonly<Record<string, readonly Parameter[] | NumberArray>>;
+export type Columns<Name extends string = string> = Readonly<
+  Partial<Record<[Name] extends [never] ? string : Name, readonly Parameter[] | NumberArray>>
+>;
 
 /** Rows as objects by column name, all at once or one after another. */
 export type Rows<R extends object = object> = Iterable<R> | AsyncIterable<R>;
@@ -37,13 +39,22 @@ export function insertRows(
   rows: Rows | Columns,
   options: InsertOptions = {},
 ): Promise<number> {
-  return load(client, table, options, (take) => {
+  return load(client, table, options, countOf(rows), (take) => {
     if (typeof rows !== 'object' || rows === null) {
       throw nacreError('type', 'rows must be objects, or arrays by the names of columns');
     }
     const isIterable = Symbol.iterator in rows || Symbol.asyncIterator in rows;
     return isIterable ? sendRows(rows as Rows, take) : sendColumns(rows as Columns, take);
   });
+}
+
+/** Number of rows; undefined if only reading them can tell. */
+function countOf(rows: Rows | Columns): number | undefined {
+  if (typeof rows !== 'object' || rows === null || Symbol.asyncIterator in rows) {
+    return undefined;
+  }
+  const counted = Symbol.iterator in rows ? rows : Object.values(rows)[0];
+  return (counted as ArrayLike<unknown> | undefined)?.length;
 }
 
 async function sendColumns(given: Columns, take: Take): Promise<void> {

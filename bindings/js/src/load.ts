@@ -18,8 +18,11 @@ export interface InsertOptions extends CallOptions {
    * @default 'error'
    */
   onDuplicate?: OnDuplicate;
-  /** Called after each piece with the number of rows or bytes that were taken so far. */
-  onProgress?: (done: number) => void;
+  /**
+   * Called after each piece with the number of rows, or bytes of Arrow, that were taken so far, and
+   * the part of all that they are; `undefined` where the end is not known, as of a stream.
+   */
+  onProgress?: (done: number, fraction: number | undefined) => void;
 }
 
 /** Takes one piece of rows; answers when it may be followed by another. */
@@ -32,11 +35,12 @@ export type Take = (
 /** Number of the newest load of this thread. */
 let lastLoad = 0;
 
-/** Runs a load whose pieces `send` makes. Answers the number of rows inserted or replaced. */
+/** Runs a load of `total` rows or bytes, if that is known, whose pieces `send` makes. Answers the number of rows inserted or replaced. */
 export async function load(
   { transport }: Client,
   table: string,
   options: InsertOptions,
+  total: number | undefined,
   send: (take: Take) => Promise<void>,
 ): Promise<number> {
   if (typeof table !== 'string') {
@@ -53,7 +57,7 @@ export async function load(
     aborting.check();
     last = transport.call(method, ...([number, ...piece] as never)).then(() => {
       done += size;
-      onProgress?.(done);
+      onProgress?.(done, total && Math.min(done / total, 1));
     });
     // A failure is reported by the next piece, or at the end.
     last.catch(() => {});

@@ -3,14 +3,16 @@
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { filesOf } from '../../../worker/shared/archive.js';
 import { FolderStore } from '../../../worker/node/folder-store.js';
 import { Connection } from '../../../worker/shared/connection.js';
 import { loadSync } from '../../../worker/shared/engine.js';
 import { NacreError, nacreError, toErrorData } from '../../../worker/shared/errors.js';
 import type { OwnedStore } from '../../../worker/shared/local-store.js';
-import { Database } from './database.js';
-import { LocalTransport } from './local-transport.js';
-import { engineOptions, typeOptions, type ConnectOptions } from './options.js';
+import type { Database } from './database.js';
+import { engineOptions, importOption, typeOptions, type ConnectOptions } from './options.js';
+import type { AnySchema } from './schema.js';
+import { ThreadDatabase } from './thread-database.js';
 
 export * from './public.js';
 
@@ -27,9 +29,50 @@ export * from './public.js';
  * await db.exec('create table if not exists item (id bigint primary key, name text)');
  * await db.close();
  * ```
+ *
+ * A type with the rows of each table makes the compiler know tables and rows:
+ *
+ * @example
+ * ```ts
+ * interface Schema {
+ *   visit: { id: bigint; page: string };
+ * }
+ * const db = await connect<Schema>('memory://');
+ * await db.exec('create table visit (id bigint primary key, page text)');
+ * await db.insertRows('visit', [{ id: 1, page: 'home' }]);
+ * const { rows } = await db.query('select * from visit where id = ?', [1]);
+ * console.log(rows[0]?.page.toUpperCase()); // HOME
+ * await db.close();
+ * ```
  */
-export async function connect(url: string, options: ConnectOptions = {}): Promise<Database> {
+export async function connect<S extends object = AnySchema>(
+  url: string,
+  options: ConnectOptions = {},
+): Promise<Database<S>> {
+  return connectInThread<S>(url, options);
+}
+
+/**
+ * Opens a database whose engine runs in the calling thread, so that prepared statements also run
+ * synchronously. In Node, `connect` runs it there as well; in a browser, this is for dedicated
+ * workers.
+ *
+ * @example
+ * ```ts
+ * const db = await connectInThread('memory://');
+ * await db.exec("create table t (id int primary key, name text); insert into t values (1, 'a')");
+ * const byId = await db.prepare<{ name: string }>('select name from t where id = ?');
+ * console.log(byId.getSync([1])); // { name: 'a' }
+ * await db.close();
+ * ```
+ */
+export async function connectInThread<S extends object = AnySchema>(
+  url: string,
+  options: ConnectOptions = {},
+): Promise<ThreadDatabase<S>> {
   const [checked, types] = [engineOptions(options), typeOptions(options)];
+  const imported = importOption(options);
+  const files = imported === undefined ? [] : await filesOf(imported);
   const store = await openStore(url);
   try {
     // Only once the folder is ours, and without a pause before the connection: another one may
@@ -42,8 +85,7 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
     store?.close();
     throw error;
   }
-  const connection = await Connection.open(store, checked);
-  return new Database({ transport: new LocalTransport(connection), types });
+  return new ThreadDatabase<S>(await Connection.open(store, checked, files), types);
 }
 
 /** The engine's two files. */

@@ -48,6 +48,11 @@ export interface ConnectOptions {
    * @default false
    */
   acceptLoss?: boolean;
+  /**
+   * A database to begin with: the file that `db.export()` made. Fails with `already_exists` if there
+   * is a database at the URL.
+   */
+  import?: Blob | Uint8Array<ArrayBuffer> | ArrayBuffer;
   /** JavaScript types of SQL values. */
   types?: TypeOptions;
   /** URL of the engine's WebAssembly file. By default it is beside the package's scripts. */
@@ -71,16 +76,40 @@ export interface ConnectOptions {
  * @example
  * ```ts
  * const signal = AbortSignal.timeout(5_000);
- * for await (const row of db.stream('select * from visit', [], { signal }).rows()) {
- *   // ends with an error of kind `cancelled` if reading takes longer than five seconds
- * }
+ * // Ends with an error of kind `cancelled` if it takes longer than five seconds.
+ * const { rows } = await db.query('select max(ms) as ms from visit', [], { signal });
+ * console.log(rows); // [ { ms: 120 } ]
  * ```
  */
 export interface CallOptions {
   /**
-   * Cancels the call if aborted before the call is made, or a stream between two of its batches.
+   * Cancels the call when it aborts: a running statement ends with an error of kind `cancelled`, and
+   * has changed nothing.
    */
   signal?: AbortSignal;
+}
+
+/**
+ * Options of a statement.
+ *
+ * @example
+ * ```ts
+ * let done = 0;
+ * const onProgress = (rows: number, fraction: number): void => {
+ *   done = fraction;
+ * };
+ * const sql = 'select page, count(*) as n from visit group by page';
+ * const { rowCount } = await db.query(sql, [], { onProgress });
+ * console.log(rowCount, done); // 2 0
+ * ```
+ */
+export interface StatementOptions extends CallOptions {
+  /**
+   * Called about ten times a second while the statement runs, with the number of rows it has read,
+   * and an estimate of the part that is done, from 0 to 1. An error that it throws cancels the
+   * statement.
+   */
+  onProgress?: (rows: number, fraction: number) => void;
 }
 
 const TYPE_CHOICES: Record<keyof TypeOptions, readonly string[]> = {
@@ -103,6 +132,17 @@ export function typeOptions({ types = {} }: ConnectOptions): TypeOptions {
     }
   }
   return types;
+}
+
+/** Checks the option `import`. */
+export function importOption({ import: file }: ConnectOptions): Blob | undefined {
+  if (file === undefined || file instanceof Blob) {
+    return file;
+  }
+  if (file instanceof Uint8Array || file instanceof ArrayBuffer) {
+    return new Blob([file]);
+  }
+  throw nacreError('type', 'import must be a Blob, a Uint8Array or an ArrayBuffer');
 }
 
 /** Checks the options that the engine takes, and answers them. */

@@ -1,18 +1,20 @@
 /** What a database and a transaction have in common: running SQL in a session. */
 
-import { nacreError } from '../../../worker/shared/errors.js';
 import type { WireParameters } from '../../../worker/shared/wire.js';
+import { mustNotBeAborted } from './aborting.js';
 import type { Client } from './client.js';
-import type { CallOptions } from './options.js';
+import type { CallOptions, StatementOptions } from './options.js';
 import { copyParameters } from './parameters.js';
 import { QueryResult } from './result.js';
-import { isSqlQuery, type SqlQuery } from './sql.js';
+import type { AnySchema, Chosen } from './schema.js';
+import { isSqlQuery, mustBeText, type SqlQuery } from './sql.js';
 import { PreparedStatement } from './statement.js';
 import { ResultStream } from './stream.js';
+import { needsTicket, withTicket } from './ticket.js';
 import type { Parameters, Row } from './types.js';
 
 /** Runs SQL in one session. */
-export abstract class Queries {
+export abstract class Queries<S extends object = AnySchema> {
   /** @internal */
   protected readonly client: Client;
   /** @internal */
@@ -45,21 +47,26 @@ export abstract class Queries {
    * console.log(named.rows); // [ { ms: 85 } ]
    * ```
    */
-  query<R = Row>(sql: SqlQuery, options?: CallOptions): Promise<QueryResult<R>>;
-  query<R = Row>(
-    sql: string,
+  query<R = Row>(sql: SqlQuery, options?: StatementOptions): Promise<QueryResult<R>>;
+  query<R = never, Text extends string = string>(
+    sql: Text,
     parameters?: Parameters,
-    options?: CallOptions,
-  ): Promise<QueryResult<R>>;
+    options?: StatementOptions,
+  ): Promise<QueryResult<Chosen<R, S, Text>>>;
   async query<R>(
     sql: string | SqlQuery,
     second?: unknown,
-    third?: CallOptions,
+    third?: StatementOptions,
   ): Promise<QueryResult<R>> {
     const { text, parameters, options } = split(sql, second, third);
-    this.#check(options);
-    const wire = await this.client.transport.call('execute', this.session, text, parameters);
-    return new QueryResult<R>(wire, this.client.types);
+    this.check(options);
+    const { transport, types } = this.client;
+    const wire = await (needsTicket(options)
+      ? withTicket(transport, options, (ticket) =>
+          transport.call('execute', this.session, text, parameters, ticket),
+        )
+      : transport.call('execute', this.session, text, parameters));
+    return new QueryResult<R>(wire, types);
   }
 
   /**
@@ -73,7 +80,7 @@ export abstract class Queries {
    * `);
    * ```
    */
-  exec(sql: string, options?: CallOptions): Promise<QueryResult> {
+  exec(sql: string, options?: StatementOptions): Promise<QueryResult> {
     return this.query(sql, undefined, options);
   }
 
@@ -89,21 +96,26 @@ export abstract class Queries {
    * console.log(table.numRows, table.getChild('ms')?.get(1)); // 3 80
    * ```
    */
-  queryArrow(sql: SqlQuery, options?: CallOptions): Promise<Uint8Array>;
-  queryArrow(sql: string, parameters?: Parameters, options?: CallOptions): Promise<Uint8Array>;
+  queryArrow(sql: SqlQuery, options?: StatementOptions): Promise<Uint8Array>;
+  queryArrow(sql: string, parameters?: Parameters, options?: StatementOptions): Promise<Uint8Array>;
   async queryArrow(
     sql: string | SqlQuery,
     second?: unknown,
-    third?: CallOptions,
+    third?: StatementOptions,
   ): Promise<Uint8Array> {
     const { text, parameters, options } = split(sql, second, third);
-    this.#check(options);
-    return this.client.transport.call('arrow', this.session, text, parameters);
+    this.check(options);
+    const { transport } = this.client;
+    return needsTicket(options)
+      ? withTicket(transport, options, (ticket) =>
+          transport.call('arrow', this.session, text, parameters, ticket),
+        )
+      : transport.call('arrow', this.session, text, parameters);
   }
 
   /**
    * Runs a query whose rows are read while it runs: with `rows()`, in `batches()`, or as Arrow. The
-   * query starts when the first rows are asked for. Aborting `signal` ends it between two batches.
+   * query starts when the first rows are asked for. Aborting `signal` ends it.
    *
    * @example
    * ```ts
@@ -115,11 +127,15 @@ export abstract class Queries {
    * ```
    */
   stream<R = Row>(sql: SqlQuery, options?: CallOptions): ResultStream<R>;
-  stream<R = Row>(sql: string, parameters?: Parameters, options?: CallOptions): ResultStream<R>;
+  stream<R = never, Text extends string = string>(
+    sql: Text,
+    parameters?: Parameters,
+    options?: CallOptions,
+  ): ResultStream<Chosen<R, S, Text>>;
   stream<R>(sql: string | SqlQuery, second?: unknown, third?: CallOptions): ResultStream<R> {
     const { text, parameters, options } = split(sql, second, third);
     return new ResultStream<R>(this.client, options, async (stream, form) => {
-      this.#check(options);
+      this.check(options);
       return this.client.transport.call('stream', this.session, stream, form, text, parameters);
     });
   }
@@ -135,37 +151,39 @@ export abstract class Queries {
    * await insert.close();
    * ```
    */
-  async prepare<R = Row>(sql: string, options?: CallOptions): Promise<PreparedStatement<R>> {
+  async prepare<R = never, Text extends string = string>(
+    sql: Text,
+    options?: CallOptions,
+  ): Promise<PreparedStatement<Chosen<R, S, Text>>> {
     mustBeText(sql);
-    this.#check(options);
+    this.check(options);
     const wire = await this.client.transport.call('prepare', this.session, sql);
-    return new PreparedStatement<R>(this.client, this.session, wire);
+    return new PreparedStatement(this.client, this.session, wire);
   }
 
-  #check(options: CallOptions | undefined): void {
+  /** @internal Throws unless a call may be made with these options. */
+  protected check(options: CallOptions | undefined): void {
     this.mustBeOpen();
-    if (options?.signal?.aborted) {
-      throw nacreError(
-        'cancelled',
-        'the call was cancelled before it started',
-        options.signal.reason,
-      );
-    }
+    mustNotBeAborted(options);
   }
 }
 
 interface Request {
   text: string;
   parameters: WireParameters;
-  options: CallOptions | undefined;
+  options: StatementOptions | undefined;
 }
 
 /** Tells the two ways of calling apart: with a tagged query, or with text and parameters. */
-function split(sql: string | SqlQuery, second: unknown, third: CallOptions | undefined): Request {
+function split(
+  sql: string | SqlQuery,
+  second: unknown,
+  third: StatementOptions | undefined,
+): Request {
   if (isSqlQuery(sql)) {
     mustBeText(sql.text);
     const parameters = copyParameters(sql.parameters as Parameters);
-    return { text: sql.text, parameters, options: second as CallOptions | undefined };
+    return { text: sql.text, parameters, options: second as StatementOptions | undefined };
   }
   mustBeText(sql);
   return {
@@ -173,17 +191,4 @@ function split(sql: string | SqlQuery, second: unknown, third: CallOptions | und
     parameters: copyParameters(second as Parameters | undefined),
     options: third,
   };
-}
-
-function mustBeText(sql: unknown): void {
-  if (typeof sql !== 'string') {
-    throw nacreError('type', 'SQL must be a string or a query made with the sql tag');
-  }
-  // The engine would see U+FFFD in place of a lone surrogate.
-  if (/\p{Surrogate}/u.test(sql)) {
-    throw nacreError(
-      'syntax',
-      'the SQL text contains a lone surrogate, which is not valid Unicode',
-    );
-  }
 }

@@ -106,3 +106,17 @@ sql.join = (parts: readonly unknown[]): SqlQuery => {
 export function isSqlQuery(value: unknown): value is SqlQuery {
   return typeof value === 'object' && value !== null && MADE_BY_TAG in value;
 }
+
+/** Throws unless SQL text can be sent. */
+export function mustBeText(sql: unknown): asserts sql is string {
+  if (typeof sql !== 'string') {
+    throw nacreError('type', 'SQL must be a string or a query made with the sql tag');
+  }
+  // The engine would see U+FFFD in place of a lone surrogate.
+  if (/\p{Surrogate}/u.test(sql)) {
+    throw nacreError(
+      'syntax',
+      'the SQL text contains a lone surrogate, which is not valid Unicode',
+    );
+  }
+}

@@ -4,11 +4,13 @@
 
 import { NacreError, nacreError } from '../../../worker/shared/errors.js';
 import type { WireField, WirePrepared } from '../../../worker/shared/wire.js';
+import { mustNotBeAborted } from './aborting.js';
 import type { Client } from './client.js';
-import type { CallOptions } from './options.js';
+import type { CallOptions, StatementOptions } from './options.js';
 import { copyParameters } from './parameters.js';
 import { describe, QueryResult, type ResultColumn } from './result.js';
 import { ResultStream } from './stream.js';
+import { needsTicket, withTicket } from './ticket.js';
 import type { Parameters, Row } from './types.js';
 
 /**
@@ -46,15 +48,16 @@ export class PreparedStatement<R = Row> {
    * console.log(rowsAffected); // 2
    * ```
    */
-  async run(parameters?: Parameters): Promise<QueryResult<R>> {
-    this.#mustBeOpen();
+  async run(parameters?: Parameters, options?: StatementOptions): Promise<QueryResult<R>> {
+    this.mustBeOpen();
+    mustNotBeAborted(options);
     const { transport, types } = this.#client;
-    const wire = await transport.call(
-      'run',
-      this.#session,
-      this.#statement,
-      copyParameters(parameters),
-    );
+    const copy = copyParameters(parameters);
+    const wire = await (needsTicket(options)
+      ? withTicket(transport, options, (ticket) =>
+          transport.call('run', this.#session, this.#statement, copy, ticket),
+        )
+      : transport.call('run', this.#session, this.#statement, copy));
     return new QueryResult<R>(wire, types, this.#fields);
   }
 
@@ -68,8 +71,8 @@ export class PreparedStatement<R = Row> {
    * console.log(await byId.get([9])); // undefined
    * ```
    */
-  async get(parameters?: Parameters): Promise<R | undefined> {
-    const result = await this.run(parameters);
+  async get(parameters?: Parameters, options?: StatementOptions): Promise<R | undefined> {
+    const result = await this.run(parameters, options);
     return result.rowCount === 0 ? undefined : result.row(0);
   }
 
@@ -82,8 +85,8 @@ export class PreparedStatement<R = Row> {
    * console.log(await slower.all([90])); // [ { id: 1n }, { id: 3n } ]
    * ```
    */
-  async all(parameters?: Parameters): Promise<R[]> {
-    return (await this.run(parameters)).rows;
+  async all(parameters?: Parameters, options?: StatementOptions): Promise<R[]> {
+    return (await this.run(parameters, options)).rows;
   }
 
   /**
@@ -117,7 +120,7 @@ export class PreparedStatement<R = Row> {
   stream(parameters?: Parameters, options?: CallOptions): ResultStream<R> {
     const copy = copyParameters(parameters);
     return new ResultStream<R>(this.#client, options, async (stream, form) => {
-      this.#mustBeOpen();
+      this.mustBeOpen();
       const { transport } = this.#client;
       return transport.call('runStream', this.#session, stream, form, this.#statement, copy);
     });
@@ -160,7 +163,8 @@ export class PreparedStatement<R = Row> {
     return this.close();
   }
 
-  #mustBeOpen(): void {
+  /** @internal */
+  protected mustBeOpen(): void {
     if (this.#closed) {
       throw nacreError('closed', 'the prepared statement is closed');
     }

@@ -4,6 +4,8 @@
  * the query and frees what it holds.
  */
 
+/// <reference lib="esnext.disposable" preserve="true" />
+
 import { nacreError } from '../../../worker/shared/errors.js';
 import type { StreamForm, WireChunk, WireField, WireStream } from '../../../worker/shared/wire.js';
 import { Aborting } from './aborting.js';
@@ -32,6 +34,8 @@ export class ResultStream<R = Row> implements AsyncIterable<Uint8Array> {
   readonly #open: Open;
   readonly #options: CallOptions | undefined;
   #read = false;
+  /** Ends the query if it runs. */
+  #end: () => Promise<void> = async () => {};
 
   /** @internal */
   constructor(client: Client, options: CallOptions | undefined, open: Open) {
@@ -97,6 +101,21 @@ export class ResultStream<R = Row> implements AsyncIterable<Uint8Array> {
     }
   }
 
+  /**
+   * Ends the query at the end of an `await using` block, also where nothing was read.
+   *
+   * @example
+   * ```ts
+   * await using ids = db.stream('select id from visit order by id');
+   * const { value } = await ids.rows().next();
+   * console.log(value); // { id: 1n }
+   * ```
+   */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#read = true;
+    await this.#end();
+  }
+
   async *#chunks(form: StreamForm): AsyncGenerator<Chunk, void, undefined> {
     if (this.#read) {
       throw nacreError('closed', 'a stream can be read only once');
@@ -108,6 +127,12 @@ export class ResultStream<R = Row> implements AsyncIterable<Uint8Array> {
     let ended = false;
     // Ending a stream that has ended does nothing; if the database is closed, the stream has ended.
     const end = () => transport.call('endStream', stream).catch(() => {});
+    this.#end = async () => {
+      if (!ended) {
+        ended = true;
+        await end();
+      }
+    };
     // On abort, ends the stream at once: the reader may never ask for another chunk.
     const forget = aborting.on(() => void (ended || end()));
     try {

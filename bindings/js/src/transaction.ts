@@ -7,9 +7,10 @@
 import { nacreError } from '../../../worker/shared/errors.js';
 import type { Client } from './client.js';
 import { Queries } from './queries.js';
+import type { AnySchema } from './schema.js';
 
 /** A running transaction: what `db.transaction` passes to its function. */
-export class Transaction extends Queries {
+export class Transaction<S extends object = AnySchema> extends Queries<S> {
   #state: 'open' | 'rolled back' | 'ended' = 'open';
 
   /**
@@ -38,12 +39,12 @@ export class Transaction extends Queries {
   }
 
   /** @internal */
-  static async run<T>(
+  static async run<T, S extends object>(
     client: Client,
     session: number,
-    work: (tx: Transaction) => Promise<T>,
+    work: (tx: Transaction<S>) => Promise<T>,
   ): Promise<T> {
-    const tx = new Transaction(client, session);
+    const tx = new Transaction<S>(client, session);
     // Not awaited, so that statements can follow in the same message. If `begin` fails, the session
     // does not exist and every one of them fails too.
     const begun = client.transport.call('begin', session);

@@ -1,7 +1,7 @@
 /** Browsers only: the origin of the worker and the engine. */
 
 import { connect } from 'nacredb';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { connected, expectKind } from './testing.js';
 
 const dist = new URL('/bindings/js/dist/', location.href);
@@ -78,4 +78,44 @@ test('invalid URLs and options are refused before anything is opened', async () 
 test('folders are for Node', async () => {
   await expectKind(connect('/tmp/folder'), 'unsupported');
   await expectKind(connect('opfs://../up'), 'type');
+});
+
+test('a dedicated worker runs the engine in its own thread', async () => {
+  const code = `
+    import { connectInThread } from ${JSON.stringify(new URL('index.js', dist).href)};
+    // Vitest has rewritten the package's dynamic import.
+    globalThis.__vitest_browser_runner__ = { wrapDynamicImport: (load) => load() };
+    const answers = [];
+    try {
+      for (const url of ['memory://', 'opfs://thread-${Date.now()}']) {
+        const db = await connectInThread(url);
+        await db.exec('create table t (id bigint primary key, name text)');
+        const insert = await db.prepare('insert into t values (?, ?)');
+        for (let id = 1; id <= 100; id++) {
+          insert.runSync([id, 'name ' + id]);
+        }
+        const byId = db.prepareSync('select name from t where id = ?');
+        answers.push(byId.getSync([7]).name);
+        const file = await db.export();
+        await db.close();
+        const copy = await connectInThread('memory://', { import: file });
+        answers.push(copy.prepareSync('select count(*) as n from t').getSync().n);
+        await copy.close();
+      }
+    } catch (error) {
+      answers.push(String(error));
+    }
+    postMessage(answers);
+  `;
+  const script = URL.createObjectURL(new Blob([code], { type: 'text/javascript' }));
+  const worker = new Worker(script, { type: 'module' });
+  onTestFinished(() => {
+    worker.terminate();
+    URL.revokeObjectURL(script);
+  });
+  const answers = await new Promise((resolve, reject) => {
+    worker.onmessage = ({ data }) => resolve(data);
+    worker.onerror = ({ message }) => reject(new Error(message));
+  });
+  expect(answers).toEqual(['name 7', 100n, 'name 7', 100n]);
 });

@@ -6,8 +6,12 @@ use crate::host::host;
 use crate::inspect;
 use crate::session::Session;
 use crate::store::JsStore;
-use js_sys::Reflect;
-use nacredb::{Budget, Durability, Options};
+use js_sys::{Array, Reflect, Uint8Array};
+use nacre_host::{LocalStore, ReadRange, check_file_name};
+use nacredb::{Budget, Durability, Error, ErrorKind, Options};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -23,54 +27,133 @@ const DEFAULT_SEGMENT_BYTES: usize = 256 << 20;
 
 /// An open database.
 #[wasm_bindgen]
-pub struct Database(nacredb::Database);
+pub struct Database {
+    engine: nacredb::Database,
+    files: Arc<dyn LocalStore>,
+}
 
 #[wasm_bindgen]
 impl Database {
-    /// Opens the database in a store, or in memory without one. Returns a `Database`, or a
-    /// `Pending` for one.
-    pub fn open(store: Option<JsStore>, options: JsValue) -> Result<JsValue, JsValue> {
+    /// Opens the database in a store, or in memory without one. `files` are those of another
+    /// database, `[name, bytes][]`, which a store without files gets first; or undefined. Returns a
+    /// `Database`, or a `Pending` for one.
+    pub fn open(
+        store: Option<JsStore>,
+        options: JsValue,
+        files: JsValue,
+    ) -> Result<JsValue, JsValue> {
         answer(async move {
             let options = engine_options(&options)?;
-            let database = nacredb::Database::open(host(store), options).await.map_err(to_js)?;
-            Ok(Database(database).into())
+            let host = host(store);
+            let store = host.store.clone();
+            if !files.is_undefined() {
+                put(store.clone(), files).await.map_err(to_js)?;
+            }
+            let engine = nacredb::Database::open(host, options).await.map_err(to_js)?;
+            Ok(Database { engine, files: store }.into())
         })
+    }
+
+    /// Names of its files.
+    #[wasm_bindgen(js_name = fileNames)]
+    pub fn file_names(&self) -> Result<Vec<String>, JsValue> {
+        self.files.list().map_err(to_js)
+    }
+
+    /// A copy of a file.
+    #[wasm_bindgen(js_name = readFile)]
+    pub fn read_file(&self, name: &str) -> Result<Vec<u8>, JsValue> {
+        read(&*self.files, name).map_err(to_js)
     }
 
     /// Opens a session.
     pub fn session(&self) -> Session {
-        Session::new(self.0.session())
+        Session::new(self.engine.session())
     }
 
     /// The storage report of each table; `TableReport[]`.
     pub fn inspect(&self) -> Result<JsValue, JsValue> {
-        self.0.inspect().map(|reports| inspect::tables(&reports)).map_err(to_js)
+        self.engine.inspect().map(|reports| inspect::tables(&reports)).map_err(to_js)
     }
 
     /// What the option `acceptLoss` has given up.
     pub fn losses(&self) -> Vec<String> {
-        self.0.losses()
+        self.engine.losses()
+    }
+
+    /// The number of the newest change of these tables, or of the catalog; it grows.
+    #[wasm_bindgen(js_name = newestChange)]
+    pub fn newest_change(&self, tables: &[u32]) -> f64 {
+        self.engine.newest_change(tables) as f64
     }
 
     /// Does maintenance for about this many milliseconds; returns whether more is due.
     pub fn maintain(&self, ms: f64) -> Result<bool, JsValue> {
         let time = Duration::try_from_secs_f64(ms / 1e3).unwrap_or_default();
-        self.0.maintain(Budget::Time(time)).map_err(to_js)
+        self.engine.maintain(Budget::Time(time)).map_err(to_js)
     }
 
     /// Makes everything committed durable.
     pub fn flush(&self) -> Result<(), JsValue> {
-        self.0.flush().map_err(to_js)
+        self.engine.flush().map_err(to_js)
     }
 
     /// Closes the database. End its sessions first.
     pub fn close(&self) -> Result<JsValue, JsValue> {
-        let database = self.0.clone();
+        let database = self.engine.clone();
         answer(async move {
             database.close().await.map_err(to_js)?;
             Ok(JsValue::UNDEFINED)
         })
     }
+}
+
+fn read(files: &dyn LocalStore, name: &str) -> nacredb::Result<Vec<u8>> {
+    let file = files.open(name)?;
+    let mut bytes = vec![0; file.len()? as usize];
+    file.read(&mut [ReadRange { offset: 0, buffer: &mut bytes }])?;
+    Ok(bytes)
+}
+
+/// Fills a store that has no files. Boxed, so that what few pages need is not part of `open`.
+#[inline(never)]
+fn put(
+    store: Arc<dyn LocalStore>,
+    files: JsValue,
+) -> Pin<Box<dyn Future<Output = nacredb::Result<()>>>> {
+    Box::pin(async move {
+        if !store.list()?.is_empty() {
+            let message = "a database is there already, so none can be imported";
+            return Err(Error::new(ErrorKind::AlreadyExists, message));
+        }
+        let files = Array::from(&files);
+        let mut done = Ok(());
+        for file in files.iter() {
+            // Where files are made ahead of need.
+            done = store.prepare().await.and_then(|()| put_file(&*store, &file));
+            if done.is_err() {
+                break;
+            }
+        }
+        if done.is_err() {
+            // A part of a database would be taken for a damaged one. The first error is the one to
+            // report.
+            files.iter().for_each(|file| _ = store.remove(&name_of(&file)));
+        }
+        done
+    })
+}
+
+fn name_of(file: &JsValue) -> String {
+    Array::from(file).get(0).as_string().unwrap_or_default()
+}
+
+fn put_file(store: &dyn LocalStore, named: &JsValue) -> nacredb::Result<()> {
+    let name = name_of(named);
+    check_file_name(&name)?;
+    let file = store.create(&name)?;
+    file.write(0, &Uint8Array::new(&Array::from(named).get(1)).to_vec())?;
+    file.sync()
 }
 
 /// Converts `EngineOptions` of `worker/shared/wire.ts`; omitted options keep their defaults.

@@ -10,6 +10,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use wasm_bindgen::prelude::wasm_bindgen;
 
+/// A statement that computes longer lets messages and timers in; a shorter one costs no turn of the
+/// event loop.
+const TIME_SLICE_NS: u64 = 8_000_000;
+
 #[wasm_bindgen]
 extern "C" {
     #[wasm_bindgen(js_namespace = performance, js_name = now)]
@@ -76,6 +80,22 @@ impl Parallelism for Inline {
 
     fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
         (0..count).for_each(task);
+    }
+
+    fn time_slice_ns(&self) -> Option<u64> {
+        Some(TIME_SLICE_NS)
+    }
+
+    /// JavaScript polls again in a task of its own, after the messages that have arrived.
+    fn give_way(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        let mut is_over = false;
+        Box::pin(poll_fn(move |_| {
+            if std::mem::replace(&mut is_over, true) {
+                return Poll::Ready(());
+            }
+            poll_again_within(0.0);
+            Poll::Pending
+        }))
     }
 
     /// The worker calls `Database.maintain` when it is idle.

@@ -7,6 +7,8 @@ use js_sys::Uint8Array;
 use nacredb::{Error, Field, QueryResult};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -14,13 +16,14 @@ use wasm_bindgen::prelude::wasm_bindgen;
 #[wasm_bindgen]
 pub struct Rows {
     slot: Rc<RefCell<Option<nacredb::Rows>>>,
+    cancel: Arc<AtomicBool>,
     columns: Rc<[Field]>,
 }
 
 impl Rows {
     pub(crate) fn new(rows: nacredb::Rows) -> Rows {
-        let columns = rows.columns().into();
-        Rows { slot: Rc::new(RefCell::new(Some(rows))), columns }
+        let (cancel, columns) = (rows.cancel_flag(), rows.columns().into());
+        Rows { slot: Rc::new(RefCell::new(Some(rows))), cancel, columns }
     }
 
     /// Takes the rows out of their cell during an operation, so that nothing is borrowed while it
@@ -50,6 +53,11 @@ impl Rows {
     /// Whether the end was reached.
     pub fn ended(&self) -> bool {
         self.slot.borrow().as_ref().is_some_and(|rows| rows.has_ended())
+    }
+
+    /// Ends the stream with `cancelled`, also while its next rows are computed.
+    pub fn cancel(&self) {
+        self.cancel.store(true, Ordering::Relaxed);
     }
 
     /// Returns at least `rows` of the next rows, fewer at the end, as a `WireResult` without

@@ -7,9 +7,11 @@ use crate::parameters::Parameters;
 use crate::rows::Rows;
 use crate::wire;
 use js_sys::{Array, Uint8Array};
-use nacredb::{Error, Field, QueryResult, Value};
+use nacredb::{Error, Field, Progress, QueryResult, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -23,7 +25,11 @@ pub fn ends_transaction(sql: &str) -> bool {
 
 /// A session. The caller runs its statements one after another.
 #[wasm_bindgen]
-pub struct Session(Rc<RefCell<Option<nacredb::Session>>>);
+pub struct Session {
+    slot: Slot,
+    cancel: Arc<AtomicBool>,
+    progress: Arc<Progress>,
+}
 
 /// A parsed and bound statement.
 #[wasm_bindgen]
@@ -48,6 +54,11 @@ impl Prepared {
             .map(|t| JsValue::from(t.to_string()))
             .collect::<Array>()
             .into()
+    }
+
+    /// The tables that a query reads, for `Database.newestChange`.
+    pub fn tables(&self) -> Result<Vec<u32>, JsValue> {
+        self.statement.tables().map_err(to_js)
     }
 }
 
@@ -89,7 +100,8 @@ fn values(prepared: &Prepared, parameters: &JsValue) -> Result<Vec<Value>, JsVal
 
 impl Session {
     pub(crate) fn new(session: nacredb::Session) -> Session {
-        Session(Rc::new(RefCell::new(Some(session))))
+        let (cancel, progress) = (session.cancel_flag(), session.progress());
+        Session { slot: Rc::new(RefCell::new(Some(session))), cancel, progress }
     }
 }
 
@@ -98,7 +110,7 @@ impl Session {
     /// Runs statements; returns the last one's `WireResult`, or a `Pending` for one.
     pub fn execute(&self, sql: String, parameters: &JsValue) -> Result<JsValue, JsValue> {
         let parameters = Parameters::from_js(parameters)?;
-        answer(turn(self.0.clone(), async move |session| {
+        answer(turn(self.slot.clone(), async move |session| {
             wire::result(&execute(session, &sql, parameters).await?, None).map_err(to_js)
         }))
     }
@@ -107,7 +119,7 @@ impl Session {
     /// for one.
     pub fn arrow(&self, sql: String, parameters: &JsValue) -> Result<JsValue, JsValue> {
         let parameters = Parameters::from_js(parameters)?;
-        answer(turn(self.0.clone(), async move |session| {
+        answer(turn(self.slot.clone(), async move |session| {
             let bytes = execute(session, &sql, parameters).await?.to_arrow_ipc().map_err(to_js)?;
             Ok(Uint8Array::from(&bytes[..]).into())
         }))
@@ -115,7 +127,7 @@ impl Session {
 
     /// Parses and binds a statement.
     pub fn prepare(&self, sql: &str) -> Result<Prepared, JsValue> {
-        match &mut *self.0.borrow_mut() {
+        match &mut *self.slot.borrow_mut() {
             Some(session) => {
                 let statement = session.prepare(sql).map_err(to_js)?;
                 let columns = statement.columns().into();
@@ -129,7 +141,7 @@ impl Session {
     pub fn run(&self, prepared: &Prepared, parameters: &JsValue) -> Result<JsValue, JsValue> {
         let values = values(prepared, parameters)?;
         let (statement, columns) = (prepared.statement.clone(), prepared.columns.clone());
-        answer(turn(self.0.clone(), async move |session| {
+        answer(turn(self.slot.clone(), async move |session| {
             let result = session.run(&statement, &values).await.map_err(to_js)?;
             wire::result(&result, Some(&columns)).map_err(to_js)
         }))
@@ -138,7 +150,7 @@ impl Session {
     /// Runs statements; returns the last one's `Rows`, or a `Pending` for them.
     pub fn stream(&self, sql: String, parameters: &JsValue) -> Result<JsValue, JsValue> {
         let parameters = Parameters::from_js(parameters)?;
-        answer(turn(self.0.clone(), async move |session| {
+        answer(turn(self.slot.clone(), async move |session| {
             let rows = match parameters {
                 Parameters::Positional(values) => session.stream(&sql, &values).await,
                 Parameters::Named(values) => session.stream_named(&sql, &values).await,
@@ -156,7 +168,7 @@ impl Session {
     ) -> Result<JsValue, JsValue> {
         let values = values(prepared, parameters)?;
         let statement = prepared.statement.clone();
-        answer(turn(self.0.clone(), async move |session| {
+        answer(turn(self.slot.clone(), async move |session| {
             let rows = session.stream_prepared(&statement, &values).await;
             rows.map(|rows| Rows::new(rows).into()).map_err(to_js)
         }))
@@ -165,15 +177,28 @@ impl Session {
     /// Starts a bulk load into a table; returns a `Load`, or a `Pending` for one.
     pub fn load(&self, table: String, on_duplicate: &str) -> Result<JsValue, JsValue> {
         let on_duplicate = load::on_duplicate(on_duplicate).map_err(to_js)?;
-        answer(turn(self.0.clone(), async move |session| {
+        answer(turn(self.slot.clone(), async move |session| {
             let appender = session.appender(&table, on_duplicate).await;
             appender.map(|appender| Load::new(appender).into()).map_err(to_js)
         }))
     }
 
+    /// Ends the running statement, which has given way or waits, with `cancelled`. Without one, does
+    /// nothing.
+    pub fn cancel(&self) {
+        self.cancel.store(true, Ordering::Relaxed);
+    }
+
+    /// Rows that the running statement has examined, and about how many it may examine; 0 before it
+    /// has given way.
+    pub fn progress(&self) -> Vec<f64> {
+        let (rows, total) = self.progress.rows_and_total();
+        vec![rows as f64, total as f64]
+    }
+
     /// Whether a transaction is open.
     #[wasm_bindgen(js_name = inTransaction)]
     pub fn in_transaction(&self) -> bool {
-        self.0.borrow().as_ref().is_some_and(|session| session.in_transaction())
+        self.slot.borrow().as_ref().is_some_and(|session| session.in_transaction())
     }
 }

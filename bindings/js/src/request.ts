@@ -1,0 +1,38 @@
+/** What a browser's worker needs to know to open a database. */
+
+import { nacreError } from '../../../worker/shared/errors.js';
+import type { OpenRequest } from '../../../worker/shared/wire.js';
+import { engineOptions, importOption, type ConnectOptions } from './options.js';
+
+/** Checks the arguments of `connect`. */
+export function openRequest(url: string, options: ConnectOptions): OpenRequest {
+  if (url !== 'memory://' && !url.startsWith('opfs://')) {
+    throw nacreError(
+      'unsupported',
+      `'${url}' is not a place where a browser can keep a database: use opfs://name or memory://`,
+    );
+  }
+  return {
+    url,
+    options: engineOptions(options),
+    wasmUrl: absolute('wasmUrl', options.wasmUrl),
+    wasmModule: options.wasmModule,
+    moreWasmUrl: absolute('moreWasmUrl', options.moreWasmUrl),
+    moreWasmModule: options.moreWasmModule,
+    import: importOption(options),
+  };
+}
+
+function absolute(option: string, url: string | URL | undefined): string | undefined {
+  if (url === undefined) {
+    return undefined;
+  }
+  try {
+    return new URL(
+      url,
+      globalThis.document?.baseURI ?? globalThis.location?.href ?? import.meta.url,
+    ).href;
+  } catch (error) {
+    throw nacreError('type', `${option} is not a valid URL: ${String(url)}`, error);
+  }
+}

@@ -1,0 +1,193 @@
+/**
+ * Live queries: each runs again after commits that changed a table it reads, when its client asks
+ * for the next result. Commits meanwhile are covered by one run, so a slow client causes few. Each
+ * has a session of its own, and reads what is committed.
+ */
+
+import {
+  answerOf,
+  currentInstance,
+  isSound,
+  mustBeSound,
+  type Database,
+  type Prepared,
+  type Session,
+} from './engine.js';
+import { nacreError, type NacreError } from './errors.js';
+import { nextTask } from './next-task.js';
+import type { Awaitable } from './protocol.js';
+import type { WireLive, WireParameters, WireResult } from './wire.js';
+
+interface LiveQuery {
+  engine: Session;
+  prepared: Prepared;
+  parameters: WireParameters;
+  /** The tables that it read last. */
+  tables: Uint32Array;
+  /** The newest change of them that its last result has. */
+  seen: number;
+  /** Settles with the run under way; null between runs. */
+  running: Promise<unknown> | null;
+  /** Runs it again, or fails the call that waits for that; null when no call waits. */
+  waiting: { run: () => void; fail: (error: NacreError) => void } | null;
+}
+
+/** The live queries of one connection. */
+export class LiveQueries {
+  readonly #database: Database;
+  readonly #open = new Map<number, LiveQuery>();
+  readonly #instance = currentInstance();
+  #scheduled = false;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** Begins a live query under a number the client chose, and answers its first result. */
+  begin(id: number, sql: string, parameters: WireParameters): Awaitable<WireLive> {
+    const engine = this.#database.session();
+    try {
+      const prepared = engine.prepare(sql);
+      const live: LiveQuery = {
+        engine,
+        prepared,
+        parameters,
+        tables: prepared.tables(),
+        seen: 0,
+        running: null,
+        waiting: null,
+      };
+      this.#open.set(id, live);
+      const fields = prepared.fields() as WireLive['fields'];
+      const result = this.#run(id, live);
+      return result instanceof Promise
+        ? result.then((first) => ({ result: first, fields }))
+        : { result, fields };
+    } catch (error) {
+      if (!this.#open.has(id)) {
+        engine.free();
+      }
+      throw error;
+    }
+  }
+
+  /** Answers the next result, as soon as a commit has changed a table of the query. */
+  next(id: number): Awaitable<WireResult> {
+    const live = this.#open.get(id);
+    if (live === undefined) {
+      throw ended();
+    }
+    if (this.#hasChanged(live)) {
+      return this.#run(id, live);
+    }
+    return new Promise<WireResult>((resolve, reject) => {
+      const run = (): void => {
+        live.waiting = null;
+        try {
+          resolve(this.#run(id, live));
+        } catch (error) {
+          reject(error as Error);
+        }
+      };
+      const fail = (error: NacreError): void => {
+        live.waiting = null;
+        reject(error);
+      };
+      live.waiting = { run, fail };
+    });
+  }
+
+  /** Ends a live query. Ending it twice does nothing. */
+  end(id: number): void {
+    const live = this.#open.get(id);
+    this.#open.delete(id);
+    if (live === undefined) {
+      return;
+    }
+    live.waiting?.fail(ended());
+    // After a trap the instance's memory is released as a whole.
+    if (isSound(this.#instance)) {
+      if (live.running === null) {
+        this.#free(live);
+      } else {
+        // Freed once it has ended.
+        live.engine.cancel();
+      }
+    }
+  }
+
+  /** Ends every live query, and waits for those that run. */
+  async endAll(): Promise<void> {
+    const running = [...this.#open.values()].map((live) => live.running?.catch(() => {}));
+    [...this.#open.keys()].forEach((id) => this.end(id));
+    await Promise.all(running);
+  }
+
+  /** Looks for changes once the task that may have made them has ended. */
+  afterCall(): void {
+    if (this.#open.size > 0 && !this.#scheduled) {
+      this.#scheduled = true;
+      nextTask(() => {
+        this.#scheduled = false;
+        if (isSound(this.#instance)) {
+          this.#open.forEach((live) => {
+            if (live.waiting !== null && this.#hasChanged(live)) {
+              live.waiting.run();
+            }
+          });
+        }
+      });
+    }
+  }
+
+  #hasChanged({ tables, seen }: LiveQuery): boolean {
+    return this.#database.newestChange(tables) > seen;
+  }
+
+  #run(id: number, live: LiveQuery): Awaitable<WireResult> {
+    const { engine, prepared, parameters } = live;
+    if (live.running !== null) {
+      throw nacreError('closed', 'the live query runs already');
+    }
+    mustBeSound(this.#instance);
+    const done = (result: WireResult): WireResult => {
+      live.running = null;
+      if (this.#open.get(id) !== live) {
+        this.#free(live);
+        throw ended();
+      }
+      // A change of the catalog may have changed what it reads.
+      live.tables = prepared.tables();
+      return result;
+    };
+    const failed = (error: unknown): never => {
+      live.running = null;
+      this.#open.delete(id);
+      this.#free(live);
+      throw error;
+    };
+    try {
+      live.seen = this.#database.newestChange(live.tables);
+      const result = answerOf<WireResult>(engine.run(prepared, parameters));
+      if (!(result instanceof Promise)) {
+        return done(result);
+      }
+      const running = result.then(done, failed);
+      live.running = running;
+      return running;
+    } catch (error) {
+      return failed(error);
+    }
+  }
+
+  #free({ prepared, engine }: LiveQuery): void {
+    if (isSound(this.#instance)) {
+      prepared.free();
+      engine.free();
+    }
+  }
+}
+
+function ended(): NacreError {
+  return nacreError('cancelled', 'the live query has ended');
+}
