@@ -40,6 +40,9 @@ pub fn unit_of(name: &str) -> Option<(i32, i32, i64)> {
     let short = matches!(lower.as_str(), "s" | "ms" | "us");
     let unit = if short { &lower } else { lower.strip_suffix('s').unwrap_or(&lower) };
     Some(match unit {
+        "millennium" | "millennia" => (12_000, 0, 0),
+        "century" | "centurie" => (1_200, 0, 0),
+        "decade" => (120, 0, 0),
         "y" | "year" | "yr" => (12, 0, 0),
         "quarter" => (3, 0, 0),
         "mon" | "month" => (1, 0, 0),
@@ -54,33 +57,35 @@ pub fn unit_of(name: &str) -> Option<(i32, i32, i64)> {
     })
 }
 
-/// Builds an interval of `quantity` units. Weeks, days and smaller units may have a fraction, which
-/// is rounded to the microsecond.
+/// Builds an interval of `quantity` units. A fraction of a month counts as days, of which a month
+/// has 30, and a fraction of a day as microseconds, rounded.
 pub fn of(quantity: &str, unit: (i32, i32, i64)) -> Option<Interval> {
     let (unscaled, scale) = decimal::parse(quantity)?;
-    if let Some(whole) = decimal::rescale(unscaled, scale, 0)
-        .filter(|w| decimal::rescale(*w, 0, scale) == Some(unscaled))
-    {
-        return Some(Interval {
-            months: i32::try_from(whole.checked_mul(unit.0 as i128)?).ok()?,
-            days: i32::try_from(whole.checked_mul(unit.1 as i128)?).ok()?,
-            micros: i64::try_from(whole.checked_mul(unit.2 as i128)?).ok()?,
-        });
-    }
-    if unit.0 != 0 {
-        return None;
-    }
-    let unit_micros = unit.1 as i128 * temporal::MICROS_PER_DAY as i128 + unit.2 as i128;
-    let micros = decimal::rescale(unscaled.checked_mul(unit_micros)?, scale, 0)?;
-    Some(Interval { months: 0, days: 0, micros: i64::try_from(micros).ok()? })
+    let one = 10i128.checked_pow(u32::from(scale))?;
+    let months = unscaled.checked_mul(i128::from(unit.0))?;
+    let days = (months % one).checked_mul(30)?.checked_add(unscaled.checked_mul(unit.1.into())?)?;
+    let micros = (days % one)
+        .checked_mul(MICROS_PER_DAY.into())?
+        .checked_add(unscaled.checked_mul(unit.2.into())?)?;
+    Some(Interval {
+        months: i32::try_from(months / one).ok()?,
+        days: i32::try_from(days / one).ok()?,
+        micros: i64::try_from(decimal::rescale(micros, scale, 0)?).ok()?,
+    })
 }
 
-/// Parses text such as `1 year 2 months -3 days 04:05:06`.
+/// Parses text such as `1 year 2 months -3 days 04:05:06`. A number at the end without a unit counts
+/// seconds, and `ago` at the end turns the signs.
 pub fn parse(text: &str) -> Option<Interval> {
     let mut total = Interval::default();
     let mut words = text.split_ascii_whitespace().peekable();
     words.peek()?;
+    let mut is_empty = true;
     while let Some(word) = words.next() {
+        if word.eq_ignore_ascii_case("ago") {
+            return (words.next().is_none() && !is_empty).then(|| negated(total)).flatten();
+        }
+        is_empty = false;
         let part = if word.contains(':') {
             let (sign, clock) = match word.strip_prefix('-') {
                 Some(clock) => (-1, clock),
@@ -90,7 +95,7 @@ pub fn parse(text: &str) -> Option<Interval> {
         } else {
             let split = word.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(word.len());
             let (quantity, unit) = word.split_at(split);
-            let unit = if unit.is_empty() { words.next()? } else { unit };
+            let unit = if unit.is_empty() { words.next().unwrap_or("second") } else { unit };
             of(quantity, unit_of(unit)?)?
         };
         total.months = total.months.checked_add(part.months)?;
@@ -98,6 +103,14 @@ pub fn parse(text: &str) -> Option<Interval> {
         total.micros = total.micros.checked_add(part.micros)?;
     }
     Some(total)
+}
+
+fn negated(interval: Interval) -> Option<Interval> {
+    Some(Interval {
+        months: interval.months.checked_neg()?,
+        days: interval.days.checked_neg()?,
+        micros: interval.micros.checked_neg()?,
+    })
 }
 
 /// Formats an interval, such as `1 year 2 months 3 days 04:05:06`.
@@ -142,13 +155,21 @@ mod tests {
             ("500 ms", 0, 0, 500_000),
             ("500ms 3us", 0, 0, 500_003),
             ("2 m 3 s", 0, 0, 123_000_000),
-            ("1.5 days", 0, 0, 129_600_000_000),
+            ("1.5 days", 0, 1, 43_200_000_000),
+            ("-1.5 weeks", 0, -10, -43_200_000_000),
+            ("1.5 months", 1, 15, 0),
+            ("0.25 years", 3, 0, 0),
+            ("1.05 mon", 1, 1, 43_200_000_000),
+            ("42", 0, 0, 42_000_000),
+            ("1 day -47.21", 0, 1, -47_210_000),
+            ("14 months 2 days ago", -14, -2, 0),
+            ("1 millennium 2 centuries 3 decades", 14_760, 0, 0),
             ("2 Hours -00:30", 0, 0, 5_400_000_000),
         ] {
             assert_eq!(parse(text), Some(Interval { months, days, micros }), "{text}");
         }
         assert_eq!(format(Interval { months: 14, days: 3, micros: 0 }), "1 year 2 months 3 days");
-        for text in ["", "1", "1 x", "1.5 months", "days", "1 day 25:00"] {
+        for text in ["", "1 x", "days", "1 day 25:00", "ago", "1 day ago 2", "1e40 years"] {
             assert_eq!(parse(text), None, "{text}");
         }
     }

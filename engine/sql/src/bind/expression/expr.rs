@@ -16,7 +16,7 @@ use nacre_function::scalar::numbers::POWER;
 use nacre_function::scalar::pattern::REGEXP_LIKE;
 use nacre_function::scalar::rounding::{CEIL, FLOOR};
 use nacre_function::scalar::text::POSITION;
-use nacre_types::{DataType, Error, Reason, Result, Value, interval};
+use nacre_types::{DataType, Error, Reason, Result, Value, decimal, interval};
 use sqlparser::ast::{self, BinaryOperator as Op, Expr as E, UnaryOperator, Value as Literal};
 
 impl<'a> Binder<'a> {
@@ -408,6 +408,9 @@ impl<'a> Binder<'a> {
         if interval.last_field.is_some() {
             return Err(unsupported("INTERVAL with TO"));
         }
+        if interval.leading_precision.is_some() || interval.fractional_seconds_precision.is_some() {
+            return Err(unsupported("a precision of INTERVAL"));
+        }
         let value = self.expr(&interval.value, env)?;
         let text = match &value.kind {
             ExprKind::Literal(v @ (Value::Text(_) | Value::Int(_) | Value::Decimal { .. })) => {
@@ -416,6 +419,8 @@ impl<'a> Binder<'a> {
             _ => return Err(unsupported("INTERVAL of anything but a literal")),
         };
         let parsed = match &interval.leading_field {
+            // A unit that the parser does not know is no alias of a number of seconds.
+            None if decimal::parse(text.trim()).is_some() => None,
             None => interval::parse(&text),
             Some(field) => {
                 let unit = field.to_string();

@@ -2,7 +2,7 @@
 
 use crate::bind::expression::cast::{binary, cast, is_null, literal_value};
 use crate::expr::{BinaryOp, Expr};
-use nacre_types::{DataType, Error, Interval, Result, Value, interval, temporal};
+use nacre_types::{DataType, Error, Interval, Result, Value, decimal, interval, temporal};
 
 pub(super) fn negate_interval(i: Interval) -> Result<Interval> {
     match (i.months.checked_neg(), i.days.checked_neg(), i.micros.checked_neg()) {
@@ -37,7 +37,11 @@ pub(super) fn date_arithmetic(op: BinaryOp, left: Expr, right: Expr) -> Result<E
         let to = if right.data_type == Interval { Timestamp } else { right.data_type };
         left = cast(left, to)?;
     }
-    if right.data_type.is_text() && literal_value(&right).is_some() {
+    if let (true, Some(Value::Text(text))) = (right.data_type.is_text(), literal_value(&right)) {
+        // A number without a unit may mean days or seconds.
+        if op == BinaryOp::Add && decimal::parse(text.trim()).is_some() {
+            return no_operator();
+        }
         let to = if op == BinaryOp::Add { Interval } else { left.data_type };
         right = cast(right, to)?;
     }
