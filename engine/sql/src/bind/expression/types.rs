@@ -25,6 +25,10 @@ pub(crate) fn data_type(ast: &Ast) -> Result<DataType> {
         Ast::UInt32 => UInt32,
         Ast::BigIntUnsigned(_) | Ast::Int8Unsigned(_) | Ast::UBigInt | Ast::UInt64 => UInt64,
         Ast::Unsigned | Ast::UnsignedInteger => UInt64,
+        Ast::Float(ExactNumberInfo::PrecisionAndScale(..))
+        | Ast::Double(ExactNumberInfo::PrecisionAndScale(..)) => {
+            return Err(Error::unsupported("digits of FLOAT and DOUBLE are not supported"));
+        }
         Ast::Float(ExactNumberInfo::Precision(p)) if *p > 24 => Float64,
         Ast::Float(_) | Ast::Float4 | Ast::Float32 | Ast::Real => Float32,
         Ast::Double(_) | Ast::DoublePrecision | Ast::Float8 | Ast::Float64 => Float64,

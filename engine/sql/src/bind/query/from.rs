@@ -62,6 +62,9 @@ impl<'a> Binder<'a> {
         joins: &'a [ast::Join],
     ) -> Result<(Plan, Scope)> {
         for join in joins {
+            if join.global {
+                return Err(unsupported("GLOBAL JOIN"));
+            }
             let right = self.right_of(&left.1, is_lateral(&join.relation), |b| {
                 b.nested(|b| b.factor(&join.relation))
             })?;
@@ -117,8 +120,13 @@ impl<'a> Binder<'a> {
                 version,
                 partitions,
                 with_ordinality,
+                with_hints,
+                index_hints,
                 ..
             } => {
+                if !with_hints.is_empty() || !index_hints.is_empty() {
+                    return Err(unsupported("a hint of a table"));
+                }
                 if sample.is_some() || version.is_some() || !partitions.is_empty() {
                     return Err(unsupported("TABLESAMPLE, PARTITION or a version of a table"));
                 }

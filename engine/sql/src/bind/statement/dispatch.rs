@@ -14,6 +14,7 @@ impl<'a> Binder<'a> {
             S::Query(query) if !query.locks.is_empty() => self.locking_query(query),
             S::Query(query) if is_write(&query.body) => self.write_with(query),
             S::Query(query) => Ok(Statement::query(self.query(query)?)),
+            S::Drop { purge: true, .. } => Err(unsupported("PURGE")),
             S::Insert(insert) => self.insert(insert),
             S::Update(update) => self.update(update),
             S::Delete(delete) => self.delete(delete),

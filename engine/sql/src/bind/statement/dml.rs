@@ -76,6 +76,7 @@ impl<'a> Binder<'a> {
             }
             None if insert.insert_alias.is_some() => Some("this form of INSERT"),
             _ if insert.overwrite || insert.partitioned.is_some() => Some("this form of INSERT"),
+            _ if insert.priority.is_some() => Some("a priority of INSERT"),
             _ => None,
         };
         if let Some(feature) = feature {

@@ -18,6 +18,8 @@ impl<'a> Binder<'a> {
     pub(crate) fn create_view(&mut self, create: &'a ast::CreateView) -> Result<Statement> {
         let feature = match () {
             _ if create.materialized => "MATERIALIZED VIEW",
+            _ if !matches!(create.options, ast::CreateTableOptions::None) => "an option of a VIEW",
+            _ if create.with_no_schema_binding => "WITH NO SCHEMA BINDING",
             _ if create.temporary => "TEMPORARY VIEW",
             _ if create.or_alter
                 || create.secure
