@@ -54,7 +54,7 @@ pub(crate) struct Flush {
     files: NewFiles,
     /// The run of the files so far. No merge begins before the flush ends.
     run: Option<u64>,
-    /// The oldest snapshot that kept versions of a slice in memory.
+    /// The oldest snapshot that kept versions of a slice in memory, or at which rows were locked.
     kept_for: Timestamp,
     /// How often locks had been given back when it began.
     released: u64,
@@ -245,9 +245,15 @@ impl Flush {
         let (table, partition) = (&self.table, self.table.partition(self.partition));
         partition.rowstore().range_after(slice.to.as_deref(), READ_ROWS, &mut nodes);
         slice.is_last = nodes.len() < READ_ROWS;
+        let oldest = context.snapshots().oldest();
         let found = slice.take(table, nodes, context)?;
         debug_assert!(slice.after <= slice.to, "a slice of a flush ends before it begins");
-        self.has_left_locked |= slice.has_left;
+        if slice.has_left {
+            // The commit that holds the locks may become visible before the flush ends, which must
+            // not count as a snapshot for which the rows were collected.
+            self.has_left_locked = true;
+            self.kept_for = self.kept_for.min(oldest);
+        }
         match table.layout().sort_columns() {
             Some(sort) => slice.parts.push(sorted(table, sort, found)?.into_iter()),
             None => slice.push(table, found)?,

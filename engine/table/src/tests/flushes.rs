@@ -124,6 +124,30 @@ fn the_files_of_a_flush_ascend_and_its_memory_is_freed() {
     agree(&store.begin().unwrap(), &table, &model, 0, 0);
 }
 
+/// A flush leaves rows that a transaction has locked. Whenever that commits, the next flush takes them.
+#[test]
+fn rows_that_are_committed_while_a_flush_goes_on_are_flushed_next() {
+    let mut is_done = false;
+    for at in 0..12 {
+        let files = Arc::new(MemoryStore::new());
+        let (store, table, _) = filled(&files, schema("t", true), 0..1);
+        store.flush(&table).unwrap();
+        let mut t = store.begin().unwrap();
+        let rows: Vec<_> = (1_000..1_200).map(|id| row(id, "a", id)).collect();
+        t.insert(&table, &batch_for(&table, &rows)).unwrap();
+        let mut flush = Flush::new(&table, &table.partitions()[0]);
+        let more = |flush: &mut Flush| flush.step(store.context()).unwrap() == Progress::More;
+        is_done = !(0..at).all(|_| more(&mut flush));
+        t.commit().unwrap();
+        while !is_done && more(&mut flush) {}
+        let is_empty = table.rowstore_size().0 == 0;
+        assert!(is_empty || wants_flush(&store, &table), "committed after {at} steps");
+        while store.maintain().unwrap() {}
+        assert_eq!(table.rowstore_size().0, 0, "committed after {at} steps");
+    }
+    assert!(is_done, "a commit after every step");
+}
+
 /// Versions that a snapshot needs stay, and go with the next flush after it has ended.
 #[test]
 fn a_snapshot_keeps_flushed_rows_in_memory_until_it_ends() {
