@@ -176,7 +176,7 @@ fn join(left: &BTreeMap<i64, Row>, right: &Table) -> Answer {
 
 /// Locks the rows found, unless another transaction has changed one since the snapshot.
 fn lock(table: &Table, found: &BTreeMap<i64, Row>, sight: &Sight<'_>, answer: Answer) -> Verdict {
-    if found.keys().any(|id| sight.model.changed_since((table.id, *id), sight.snapshot)) {
+    if found.keys().any(|id| sight.is_changed((table.id, *id))) {
         return Verdict::fails(&[ErrorKind::Conflict]);
     }
     let mut verdict = Verdict::answer(answer);
@@ -211,7 +211,7 @@ fn insert(table: &Table, rows: &[Row], sight: &mut Sight<'_>, verdict: &mut Verd
             Some(written) => written.is_some(),
             None => table.rows.contains_key(&row.k),
         };
-        let changed = sight.model.changed_since(id, sight.snapshot);
+        let changed = sight.is_changed(id);
         let is_forgotten = !seen && changed && sight.model.may_forget(id, sight.snapshot);
         if is_forgotten {
             verdict.errors.push(ErrorKind::Conflict);

@@ -89,9 +89,7 @@ fn clashes(table: &Table, sight: &Sight<'_>, writes: &Writes) -> Vec<ErrorKind> 
             }
             let is_conflict = |other: &i64| {
                 let row: RowId = (table.id, *other);
-                other != id
-                    && !writes.contains_key(&row)
-                    && sight.model.changed_since(row, sight.snapshot)
+                other != id && !writes.contains_key(&row) && sight.is_changed(row)
             };
             if seen.get(&key).is_some_and(|ids| ids.iter().any(is_conflict)) {
                 errors.push(ErrorKind::Conflict);
@@ -144,7 +142,7 @@ pub fn upsert(table: &Table, rows: &[Row], how: Upsert, sight: &mut Sight<'_>) -
             _ => met.iter().copied().chain([own]).collect(),
         };
         for id in touched.iter().map(|id| (table.id, *id)) {
-            let is_changed = sight.model.changed_since(id, sight.snapshot);
+            let is_changed = sight.is_changed(id);
             let is_free = !table.rows.contains_key(&id.1);
             if is_changed && is_free && sight.model.may_forget(id, sight.snapshot) {
                 verdict.errors.push(ErrorKind::Conflict);

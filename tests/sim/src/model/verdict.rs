@@ -98,4 +98,10 @@ impl Sight<'_> {
     pub fn read(&self, name: &'static str) -> Result<Table, ErrorKind> {
         read::read(name, &|name| self.model.seen(self.view, name), self.views)
     }
+
+    /// Whether a commit after the snapshot changed the row. The transaction's own row may have a key
+    /// that came and went before it.
+    pub fn is_changed(&self, row: RowId) -> bool {
+        self.model.changed_since(row, self.snapshot) && !self.own.contains_key(&row)
+    }
 }
