@@ -2,7 +2,7 @@
 //! any row lock, because a retry under the same snapshot would meet it again.
 
 use crate::tests::{batch, host, locate, options, row, scan, schema};
-use crate::{OnDuplicate, RowLocator, Store, Table, Transaction};
+use crate::{OnDuplicate, Owner, RowLocator, Store, Table, Transaction};
 use nacre_host::Host;
 use nacre_host::memory::MemoryStore;
 use nacre_testing::{Call, Watched};
@@ -57,12 +57,7 @@ impl Paused {
         let mut early = self.store.begin().unwrap();
         let found = outcome.clone();
         *self.during.lock().unwrap() = Some(Box::new(move || {
-            let start = early.savepoint();
-            let refused = early.insert_row(&table, &new).unwrap_err();
-            assert_eq!(refused.kind(), ErrorKind::LockTimeout, "{refused}");
-            let blocker = early.take_blocker().expect("a lock is reported without its holder");
-            assert!(Arc::ptr_eq(blocker.owner(), &owner), "another transaction has the lock");
-            early.rollback_to(start);
+            assert_waits(&mut early, &table, &new, &owner);
             *found.lock().unwrap() = Some((early, new));
         }));
         t.commit().unwrap();
@@ -79,7 +74,17 @@ impl Paused {
     }
 }
 
-/// Deletes the first row of the only segment by its bit.
+/// Tries to insert a row, which has to wait for a transaction.
+fn assert_waits(t: &mut Transaction, table: &Arc<Table>, new: &[Value], owner: &Arc<Owner>) {
+    let start = t.savepoint();
+    let refused = t.insert_row(table, new).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::LockTimeout, "{refused}");
+    let blocker = t.take_blocker().expect("a lock is reported without its holder");
+    assert!(Arc::ptr_eq(blocker.owner(), owner), "another transaction has the lock");
+    t.rollback_to(start);
+}
+
+/// Deletes the row with key 1 by its bit.
 fn delete_by_bit(t: &mut Transaction, table: &Arc<Table>) {
     let RowLocator::Segment { partition, segment, row } = locate(t, table, 1) else {
         panic!("the row is not in a segment")
@@ -139,12 +144,7 @@ fn a_key_that_came_and_goes_is_waited_for_until_it_is_gone_for_good() {
     let outcome = Arc::new(Mutex::new(None));
     let (found, at) = (outcome.clone(), table.clone());
     *during.lock().unwrap() = Some(Box::new(move || {
-        let start = early.savepoint();
-        let refused = early.insert_row(&at, &new).unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::LockTimeout, "{refused}");
-        let blocker = early.take_blocker().expect("a lock is reported without its holder");
-        assert!(Arc::ptr_eq(blocker.owner(), &owner), "another transaction has the lock");
-        early.rollback_to(start);
+        assert_waits(&mut early, &at, &new, &owner);
         *found.lock().unwrap() = Some((early, new));
     }));
     t.commit().unwrap();
