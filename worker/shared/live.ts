@@ -45,28 +45,26 @@ export class LiveQueries {
 
   /** Begins a live query under a number the client chose, and answers its first result. */
   begin(id: number, sql: string, parameters: WireParameters): Awaitable<WireLive> {
+    const live = this.#prepared(sql, parameters);
+    const fields = live.prepared.fields() as WireLive['fields'];
+    this.#open.set(id, live);
+    // A run that fails frees it.
+    const result = this.#run(id, live);
+    return result instanceof Promise
+      ? result.then((first) => ({ result: first, fields }))
+      : { result, fields };
+  }
+
+  #prepared(sql: string, parameters: WireParameters): LiveQuery {
     const engine = this.#database.session();
+    let prepared: Prepared | null = null;
     try {
-      const prepared = engine.prepare(sql);
-      const live: LiveQuery = {
-        engine,
-        prepared,
-        parameters,
-        tables: prepared.tables(),
-        seen: 0,
-        running: null,
-        waiting: null,
-      };
-      this.#open.set(id, live);
-      const fields = prepared.fields() as WireLive['fields'];
-      const result = this.#run(id, live);
-      return result instanceof Promise
-        ? result.then((first) => ({ result: first, fields }))
-        : { result, fields };
+      prepared = engine.prepare(sql);
+      const tables = prepared.tables();
+      return { engine, prepared, parameters, tables, seen: 0, running: null, waiting: null };
     } catch (error) {
-      if (!this.#open.has(id)) {
-        engine.free();
-      }
+      prepared?.free();
+      engine.free();
       throw error;
     }
   }

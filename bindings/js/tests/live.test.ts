@@ -184,6 +184,7 @@ describe.each(places)('a live query in $name', (place) => {
     await expectKind(db.live.query('delete from t returning id', [], call), 'unsupported');
     await expectKind(db.live.query("insert into t values (9, 'x')", [], call), 'unsupported');
     await expectKind(db.live.query('select nothing from t', [], call), 'not_found');
+    await expectKind(db.live.query('select 1 / (id - id) from t', [], call), 'type');
     await expectKind(db.live.query(COUNT, [], undefined as never), 'type');
     const { signal } = new AbortController();
     const aborted = AbortSignal.abort();
