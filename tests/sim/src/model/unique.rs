@@ -68,8 +68,10 @@ pub fn check(table: &Table, sight: &Sight<'_>, verdict: &mut Verdict) {
         }
         return;
     }
-    let errors = clashes(table, sight, &verdict.writes);
+    let mut errors = clashes(table, sight, &verdict.writes);
     if !errors.is_empty() {
+        // A key that came and went may be told of first.
+        errors.append(&mut verdict.errors);
         *verdict = Verdict::fails(&errors);
     }
 }
