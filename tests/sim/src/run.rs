@@ -84,6 +84,7 @@ pub fn run(plan: &Plan, tell: bool) -> Outcome {
         parallelism: Arc::new(threads.clone()),
     };
     world.borrow_mut().is_limited = plan.is_limited();
+    world.borrow_mut().relieves = plan.relieves;
     world.borrow_mut().bulk_rows = plan.options.bulk_rows;
     let mut run = Run {
         plan,

@@ -81,6 +81,9 @@ pub struct Plan {
     pub options: Options,
     /// Percentage of calls during which other sessions run.
     pub nested_percent: u64,
+    /// Whether a write may do maintenance first: the host has no background work, and the rowstores may
+    /// exceed their soft limit by enough.
+    pub relieves: bool,
     /// In a hundred pages of segments, those that are absent when they are read first, and in a
     /// hundred reads, those before which pages are evicted.
     pub absent: Option<(u64, u64)>,
@@ -231,6 +234,7 @@ pub fn plan(seed: u64) -> Plan {
     }
     let many = Random::with_purpose(seed, "many rows");
     let mut many = Maker { random: many, ..extra };
+    let bulk_rows = options.bulk_rows;
     if let Some(rows) = many.erase(seed, &mut phases) {
         options.bulk_rows = rows;
     }
@@ -245,10 +249,13 @@ pub fn plan(seed: u64) -> Plan {
     Maker::aim(seed, &mut phases);
     Maker::cancel(seed, &mut phases);
     let tables = setups(seed, indexed);
+    let relieves = options.rowstore_bytes == Options::SHARE
+        && (maker.long > 0 || seed.is_multiple_of(BIG_EVERY) || options.bulk_rows != bulk_rows);
     Plan {
         seed,
         options,
         nested_percent: *random.pick(&[0, 15, 40]),
+        relieves,
         absent: absent(seed),
         bank_whole: true,
         tables,

@@ -49,6 +49,8 @@ pub struct World {
     pub faults_before: u64,
     /// Whether writes may wait for memory.
     pub is_limited: bool,
+    /// Whether a write may do maintenance first.
+    pub relieves: bool,
     /// The number of rows from which a statement changes them together.
     pub bulk_rows: usize,
     /// What was walked.
@@ -71,6 +73,7 @@ impl World {
             log_failures_before: 0,
             faults_before: 0,
             is_limited: false,
+            relieves: false,
             bulk_rows: usize::MAX,
             coverage: Coverage::default(),
         }

@@ -54,6 +54,10 @@ impl World {
     /// Whether a session's current operation is light enough.
     pub fn fits(&self, session: usize, room: Weight) -> bool {
         let state = &self.sessions[session];
-        state.op.as_ref().is_none_or(|op| op.weight(state.txn.is_some()) <= room)
+        let weight = |op: &Op| match op.weight(state.txn.is_some()) {
+            Weight::Writes if self.relieves => Weight::Maintains,
+            weight => weight,
+        };
+        state.op.as_ref().is_none_or(|op| weight(op) <= room)
     }
 }
