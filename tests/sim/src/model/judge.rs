@@ -215,6 +215,8 @@ fn insert(table: &Table, rows: &[Row], sight: &mut Sight<'_>, verdict: &mut Verd
         let is_forgotten = !seen && changed && sight.model.may_forget(id, sight.snapshot);
         if is_forgotten {
             verdict.errors.push(ErrorKind::Conflict);
+            let may_stand = sight.model.may_be_deleted(id);
+            verdict.errors.extend(may_stand.then_some(ErrorKind::Constraint));
         }
         if !seen && !changed || is_forgotten {
             verdict.writes.insert(id, Some(row.clone()));

@@ -213,6 +213,11 @@ pub struct Model {
     next_row: i64,
 }
 
+/// Whether a state has a row.
+fn has(state: &State, (table, key): RowId) -> bool {
+    state.by_id(table).is_some_and(|table| table.rows.contains_key(&key))
+}
+
 impl Model {
     /// Whether a commit after `snapshot` changed the row.
     pub fn changed_since(&self, row: RowId, snapshot: u64) -> bool {
@@ -221,8 +226,14 @@ impl Model {
 
     /// Whether the row's key came and went since `snapshot`, so that nothing may tell.
     pub fn may_forget(&self, row: RowId, snapshot: u64) -> bool {
-        let is_there = self.latest.by_id(row.0).is_some_and(|t| t.rows.contains_key(&row.1));
-        !is_there && self.erased.get(&row.0).is_some_and(|at| *at > snapshot)
+        !has(&self.latest, row) && self.erased.get(&row.0).is_some_and(|at| *at > snapshot)
+            || self.may_be_deleted(row)
+    }
+
+    /// Whether the log failed while it deleted the row. No transaction commits any more, and none
+    /// waits for that deletion.
+    pub fn may_be_deleted(&self, row: RowId) -> bool {
+        self.poisoned && self.in_doubt.iter().any(|state| !has(state, row))
     }
 
     /// Records that the newest commit may have deleted rows by a bit each.

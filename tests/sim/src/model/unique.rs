@@ -148,6 +148,8 @@ pub fn upsert(table: &Table, rows: &[Row], how: Upsert, sight: &mut Sight<'_>) -
             let is_free = !table.rows.contains_key(&id.1);
             if is_changed && is_free && sight.model.may_forget(id, sight.snapshot) {
                 verdict.errors.push(ErrorKind::Conflict);
+                let may_stand = sight.model.may_be_deleted(id);
+                verdict.errors.extend(may_stand.then_some(ErrorKind::Constraint));
             } else if is_changed {
                 return refused;
             }
