@@ -13,12 +13,7 @@ pub(crate) struct StoreCatalog<'a> {
 
 impl Catalog for StoreCatalog<'_> {
     fn table(&self, name: &str) -> Option<Arc<TableSchema>> {
-        let schema = self.store.table_at(name, self.at)?.schema().clone();
-        if schema.name.eq_ignore_ascii_case(name) {
-            return Some(schema);
-        }
-        // Renamed since the timestamp: the statement uses the earlier name.
-        Some(Arc::new(TableSchema { name: name.to_string(), ..(*schema).clone() }))
+        Some(self.store.table_at(name, self.at)?.schema().clone())
     }
 
     fn table_names(&self) -> Vec<String> {
@@ -26,11 +21,11 @@ impl Catalog for StoreCatalog<'_> {
     }
 
     fn view(&self, name: &str) -> Option<Arc<ViewSchema>> {
-        self.store.view(name)
+        self.store.view_at(name, self.at)
     }
 
     fn view_names(&self) -> Vec<String> {
-        self.store.views().iter().map(|v| v.name.clone()).collect()
+        self.store.views_at(self.at).iter().map(|v| v.name.clone()).collect()
     }
 
     fn memory(&self) -> Vec<MemoryPart> {
@@ -38,11 +33,11 @@ impl Catalog for StoreCatalog<'_> {
     }
 
     fn row_count(&self, table: &TableSchema) -> u64 {
-        self.store.table_by_id(table.id).map_or(0, |t| t.row_count_estimate())
+        self.store.table_by_id_at(table.id, self.at).map_or(0, |t| t.row_count_estimate())
     }
 
     fn column_statistics(&self, table: &TableSchema, column: usize) -> Option<ColumnStatistics> {
-        let known = self.store.table_by_id(table.id).ok()?.column_summary(column).ok()??;
+        let known = self.store.table_by_id_at(table.id, self.at)?.column_summary(column).ok()??;
         Some(ColumnStatistics {
             min: known.min,
             max: known.max,

@@ -175,10 +175,12 @@ impl Store {
         self.commits.sync_log()
     }
 
-    /// Makes the current contents of the catalog durable before a caller sees them.
+    /// Makes the current contents of the catalog durable, and visible to new snapshots, before a
+    /// caller depends on them.
     pub fn settle_catalog(&self) -> Result<()> {
         self.commits.log().check_usable()?;
-        self.commits.sync_log()
+        self.commits.sync_log()?;
+        self.commits.catch_up()
     }
 
     /// The end of the log, in bytes since its beginning.
@@ -255,16 +257,19 @@ impl Store {
         self.catalog.table_by_id(id)
     }
 
-    /// A table by the name it had at a timestamp, in its version at that time, ignoring ASCII case.
-    /// A table created later is found by its current name in its first version, unless another
-    /// table had the name then.
+    /// The table that a name stands for at a timestamp, in its version at that time, ignoring ASCII
+    /// case.
     pub fn table_at(&self, name: &str, at: Timestamp) -> Option<Arc<Table>> {
         self.catalog.table_at(name, at)
     }
 
-    /// The table with this schema, in its version at a timestamp. `not_found` if it was dropped
-    /// since, `conflict` if its columns, indexes or name were different then. A table created later
-    /// had no name.
+    /// The table with an id at a timestamp, in its version at that time.
+    pub fn table_by_id_at(&self, id: TableId, at: Timestamp) -> Option<Arc<Table>> {
+        self.catalog.table_by_id_at(id, at)
+    }
+
+    /// The table with this schema, in its version at a timestamp. `not_found` if it did not exist
+    /// then, `conflict` if its columns, indexes or name were different.
     pub fn table_of(&self, schema: &TableSchema, at: Timestamp) -> Result<Arc<Table>> {
         self.catalog.table_of(schema, at)
     }
@@ -333,6 +338,16 @@ impl Store {
     /// Looks up a view by name, ignoring ASCII case.
     pub fn view(&self, name: &str) -> Option<Arc<ViewSchema>> {
         self.catalog.view(name)
+    }
+
+    /// All views at a timestamp, by name.
+    pub fn views_at(&self, at: Timestamp) -> Vec<Arc<ViewSchema>> {
+        self.catalog.views_at(at)
+    }
+
+    /// The view that a name stands for at a timestamp, ignoring ASCII case.
+    pub fn view_at(&self, name: &str, at: Timestamp) -> Option<Arc<ViewSchema>> {
+        self.catalog.view_at(name, at)
     }
 
     /// Creates a view. `replace` allows it to replace another.

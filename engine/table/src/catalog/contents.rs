@@ -1,9 +1,12 @@
-//! The tables and views of a database, by name and by id, as the newest commit left them.
+//! The tables and views of a database, by name and by id, as the newest commit left them, and what
+//! snapshots still see of those that were dropped or replaced.
 
+use crate::segments::state::FOREVER;
 use crate::table::agenda::Agenda;
 use crate::table::rules::CompileRules;
 use crate::table::version::Table;
 use nacre_types::hash::Map;
+use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, Result, TableId, Timestamp, ViewSchema, invariant};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +21,27 @@ pub(crate) struct Contents {
     by_name: BTreeMap<String, Arc<Table>>,
     by_id: Map<TableId, Arc<Table>>,
     /// By lower-case name.
-    views: BTreeMap<String, Arc<ViewSchema>>,
+    views: BTreeMap<String, ViewEntry>,
+    /// Dropped tables that a snapshot may see, each in its last version.
+    dropped: Vec<Arc<Table>>,
+    /// Dropped and replaced views that a snapshot may see.
+    old_views: Vec<ViewEntry>,
+}
+
+/// A view, and the commits between which its name stands for it.
+#[derive(Clone)]
+struct ViewEntry {
+    view: Arc<ViewSchema>,
+    /// 0 if the view predates the opening of the database.
+    since: Timestamp,
+    until: Timestamp,
+}
+
+impl ViewEntry {
+    fn serves(&self, at: Timestamp) -> bool {
+        debug_assert!(self.since < self.until, "a view of {}..{}", self.since, self.until);
+        self.since <= at && at < self.until
+    }
 }
 
 impl Contents {
@@ -31,6 +54,8 @@ impl Contents {
             by_name: BTreeMap::new(),
             by_id: Map::default(),
             views: BTreeMap::new(),
+            dropped: Vec::new(),
+            old_views: Vec::new(),
         }
     }
 
@@ -59,14 +84,68 @@ impl Contents {
         self.by_id.get(&id)
     }
 
+    /// All tables, and those that were dropped and that a snapshot may see.
+    pub fn kept_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.by_name.values().chain(&self.dropped)
+    }
+
+    /// The table that a name stands for at a timestamp, in its version at that time.
+    pub fn table_at(&self, name: &str, at: Timestamp) -> Option<Arc<Table>> {
+        let newest = self.table(name).filter(|table| table.is_seen_at(at));
+        newest.cloned().or_else(|| {
+            self.tables_at(at).find(|table| table.schema().name.eq_ignore_ascii_case(name))
+        })
+    }
+
+    /// The table with an id at a timestamp, in its version at that time.
+    pub fn table_by_id_at(&self, id: TableId, at: Timestamp) -> Option<Arc<Table>> {
+        let known = self.by_id.get(&id).or_else(|| self.dropped.iter().find(|t| t.id() == id));
+        known.and_then(|table| seen_version(table, at))
+    }
+
+    /// All tables at a timestamp, in their versions at that time.
+    pub fn tables_at(&self, at: Timestamp) -> impl Iterator<Item = Arc<Table>> {
+        self.kept_tables().filter_map(move |table| match plant::is(Bug::NameReuse) {
+            true => Some(table.version_at(at)),
+            false => seen_version(table, at),
+        })
+    }
+
     /// All views, by name.
     pub fn views(&self) -> impl Iterator<Item = &Arc<ViewSchema>> {
-        self.views.values()
+        self.views.values().map(|entry| &entry.view)
     }
 
     /// A view by name.
     pub fn view(&self, name: &str) -> Option<&Arc<ViewSchema>> {
-        self.views.get(&name.to_ascii_lowercase())
+        self.views.get(&name.to_ascii_lowercase()).map(|entry| &entry.view)
+    }
+
+    /// All views at a timestamp.
+    pub fn views_at(&self, at: Timestamp) -> impl Iterator<Item = &Arc<ViewSchema>> {
+        let kept = self.views.values().chain(&self.old_views);
+        kept.filter(move |entry| entry.serves(at)).map(|entry| &entry.view)
+    }
+
+    /// The view that a name stands for at a timestamp.
+    pub fn view_at(&self, name: &str, at: Timestamp) -> Option<&Arc<ViewSchema>> {
+        let newest = self.views.get(&name.to_ascii_lowercase());
+        match newest.filter(|entry| entry.serves(at)) {
+            Some(entry) => Some(&entry.view),
+            None => self.views_at(at).find(|view| view.name.eq_ignore_ascii_case(name)),
+        }
+    }
+
+    /// Whether something dropped or replaced is kept that no snapshot from `oldest` on sees.
+    pub fn has_forgettable(&self, oldest: Timestamp) -> bool {
+        self.dropped.iter().any(|table| table.until() <= oldest)
+            || self.old_views.iter().any(|entry| entry.until <= oldest)
+    }
+
+    /// Forgets what no snapshot from `oldest` on sees.
+    pub fn forget(&mut self, oldest: Timestamp) {
+        self.dropped.retain(|table| table.until() > oldest);
+        self.old_views.retain(|entry| entry.until > oldest);
     }
 
     /// Fails if a name is taken.
@@ -125,10 +204,17 @@ impl Contents {
         table.enlist(&self.agenda);
     }
 
-    /// Removes a table that was dropped.
-    pub fn remove(&mut self, table: &Table) {
+    /// Removes a table that was dropped. Older snapshots still see it.
+    pub fn remove(&mut self, table: &Arc<Table>) {
         self.take(table);
+        self.keep_dropped(table);
         table.leave_agenda();
+    }
+
+    /// Keeps a table that is dropped for older snapshots.
+    pub fn keep_dropped(&mut self, table: &Arc<Table>) {
+        debug_assert!(!self.by_id.contains_key(&table.id()), "a table that is there is dropped");
+        self.dropped.push(table.clone());
     }
 
     /// Takes out a table of which the caller puts another version, or which it drops.
@@ -148,15 +234,23 @@ impl Contents {
         );
     }
 
-    /// Adds a view; `replace` allows it to replace another.
-    pub fn add_view(&mut self, view: Arc<ViewSchema>, replace: bool) -> Result<()> {
+    /// Adds a view that this commit creates; `replace` allows it to replace another. `commit` is 0
+    /// for a recovered view.
+    pub fn add_view(
+        &mut self,
+        view: Arc<ViewSchema>,
+        replace: bool,
+        commit: Timestamp,
+    ) -> Result<()> {
         let name = view.name.to_ascii_lowercase();
         let kind = match (self.by_name.contains_key(&name), self.views.contains_key(&name)) {
             (true, _) => "table",
             (false, true) if !replace => "view",
             _ => {
-                let before = self.views.insert(name, view);
+                let entry = ViewEntry { view, since: commit, until: FOREVER };
+                let before = self.views.insert(name, entry);
                 debug_assert!(replace || before.is_none(), "a view is replaced unasked");
+                before.into_iter().for_each(|before| self.keep_view(before, commit));
                 return Ok(());
             }
         };
@@ -164,11 +258,27 @@ impl Contents {
             .with_sqlstate("42P07"))
     }
 
-    /// Removes a view.
-    pub fn remove_view(&mut self, name: &str) -> Result<()> {
+    /// Removes a view that this commit drops. Older snapshots still see it.
+    pub fn remove_view(&mut self, name: &str, commit: Timestamp) -> Result<()> {
         match self.views.remove(&name.to_ascii_lowercase()) {
-            Some(_) => Ok(()),
+            Some(entry) => {
+                self.keep_view(entry, commit);
+                Ok(())
+            }
             None => Err(Error::not_found(format!("no view `{name}`")).with_sqlstate("42P01")),
         }
     }
+
+    fn keep_view(&mut self, entry: ViewEntry, until: Timestamp) {
+        if entry.since < until {
+            self.old_views.push(ViewEntry { until, ..entry });
+        }
+    }
+}
+
+/// The version of a table that snapshots at a timestamp see; `None` if it was created later, or
+/// dropped before.
+fn seen_version(table: &Arc<Table>, at: Timestamp) -> Option<Arc<Table>> {
+    let is_there = table.created() <= at && at < table.until();
+    is_there.then(|| table.version_at(at))
 }

@@ -7,7 +7,6 @@ use crate::segments::garbage::Garbage;
 use crate::table::agenda::{Agenda, Work};
 use crate::table::version::Table;
 use nacre_host::Parallelism;
-use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, Result, TableId, TableSchema, Timestamp, ViewSchema, invariant, limits};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -94,6 +93,10 @@ impl Catalog {
         look(&self.contents.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    fn write<T>(&self, change: impl FnOnce(&mut Contents) -> T) -> T {
+        change(&mut self.contents.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Whether readers can proceed without waiting for a change.
     #[cfg(test)]
     pub fn is_free(&self) -> bool {
@@ -136,65 +139,70 @@ impl Catalog {
         self.last_ddl.load(Ordering::Acquire)
     }
 
-    /// A table by the name it had at a timestamp, in its version at that time, ignoring ASCII case.
-    /// A table created later is found by its current name in its first version, unless another
-    /// table had the name then.
+    /// The table that a name stands for at a timestamp, in its version at that time, ignoring ASCII
+    /// case.
     pub fn table_at(&self, name: &str, at: Timestamp) -> Option<Arc<Table>> {
-        let today = self.table(name);
-        // Read after the lookup: a catalog change sets it first.
-        if self.last_ddl() <= at
-            || today.as_ref().is_some_and(|table| table.created() <= at && table.since() <= at)
-        {
-            return today;
-        }
-        // The table has been renamed since, had another schema then, or did not exist.
-        let there = self
-            .tables()
-            .into_iter()
-            .filter(|table| table.created() <= at || plant::is(Bug::NameReuse));
-        let mut versions = there.map(|table| table.version_at(at));
-        let then = versions.find(|table| table.schema().name.eq_ignore_ascii_case(name));
-        then.or_else(|| {
-            today.filter(|table| table.created() > at).map(|table| table.version_at(at))
-        })
+        self.read(|contents| contents.table_at(name, at))
     }
 
-    /// The table with this schema, in its version at a timestamp. `not_found` if it was dropped
-    /// since, `conflict` if its columns, indexes or name were different then. A table created later
-    /// had no name.
+    /// The table with an id at a timestamp, in its version at that time.
+    pub fn table_by_id_at(&self, id: TableId, at: Timestamp) -> Option<Arc<Table>> {
+        self.read(|contents| contents.table_by_id_at(id, at))
+    }
+
+    /// The table with this schema, in its version at a timestamp. `not_found` if it did not exist
+    /// then, `conflict` if its columns, indexes or name were different.
     pub fn table_of(&self, schema: &TableSchema, at: Timestamp) -> Result<Arc<Table>> {
-        let newest = self.table_by_id(schema.id).map_err(|_| {
-            Error::not_found(format!("table {}", schema.name)).with_sqlstate("42P01")
-        })?;
-        let table = newest.version_at(at);
+        let Some(table) = self.table_by_id_at(schema.id, at) else {
+            return Err(Error::not_found(format!("table {}", schema.name)).with_sqlstate("42P01"));
+        };
         let known = table.schema();
         // The set of unique keys determines what an upsert does.
         let ids = |schema: &TableSchema| -> Vec<_> {
             schema.indexes.iter().map(|index| index.id).collect()
         };
-        let same_name = known.name == schema.name || newest.created() > at;
-        let is_same = same_name && known.same_columns(schema) && ids(known) == ids(schema);
+        let is_same =
+            known.name == schema.name && known.same_columns(schema) && ids(known) == ids(schema);
         if is_same { Ok(table) } else { Err(table.superseded()) }
     }
 
     /// Names of the tables at a timestamp.
     pub fn table_names_at(&self, at: Timestamp) -> Vec<String> {
-        let name = |table: &Arc<Table>| {
-            let then = if table.created() <= at { table.version_at(at) } else { table.clone() };
-            then.schema().name.clone()
-        };
-        let mut names: Vec<String> = self.tables().iter().map(name).collect();
+        let name = |table: Arc<Table>| table.schema().name.clone();
+        let mut names: Vec<String> =
+            self.read(|contents| contents.tables_at(at).map(name).collect());
         names.sort_unstable();
-        names.dedup_by(|a, b| a.eq_ignore_ascii_case(b));
         names
     }
 
-    /// Drops versions of tables that no snapshot from `oldest` on can read.
+    /// The view that a name stands for at a timestamp, ignoring ASCII case.
+    pub fn view_at(&self, name: &str, at: Timestamp) -> Option<Arc<ViewSchema>> {
+        self.read(|contents| contents.view_at(name, at).cloned())
+    }
+
+    /// All views at a timestamp, by name.
+    pub fn views_at(&self, at: Timestamp) -> Vec<Arc<ViewSchema>> {
+        let mut views: Vec<Arc<ViewSchema>> =
+            self.read(|contents| contents.views_at(at).cloned().collect());
+        views.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        views
+    }
+
+    /// All tables, and those that were dropped and that a snapshot may see.
+    pub fn kept_tables(&self) -> Vec<Arc<Table>> {
+        self.read(|contents| contents.kept_tables().cloned().collect())
+    }
+
+    /// Drops versions of tables, dropped tables and views that no snapshot from `oldest` on can
+    /// read.
     pub fn forget_versions(&self, oldest: Timestamp) {
         debug_assert!(
             oldest <= self.commits.snapshots().visible(),
             "versions before {oldest} are forgotten, which is not visible"
         );
+        if self.read(|contents| contents.has_forgettable(oldest)) {
+            self.write(|contents| contents.forget(oldest));
+        }
         for id in self.agenda.take_altered() {
             // A change from here on notes the table again.
             let Ok(table) = self.table_by_id(id) else { continue };
@@ -256,7 +264,7 @@ impl Catalog {
             contents.tables().all(|table| table.is_newest()),
             "an old version of a table is in the catalog"
         );
-        *self.contents.write().unwrap_or_else(PoisonError::into_inner) = contents;
+        self.write(|known| *known = contents);
     }
 
     /// Notes that table ids below this one are taken.
@@ -299,9 +307,7 @@ impl Catalog {
         );
         // Set first, so that a reader that sees the change also knows that it may be too new.
         self.last_ddl.store(commit, Ordering::Release);
-        let mut contents = self.contents.write().unwrap_or_else(PoisonError::into_inner);
-        apply(&mut contents, commit, prepared)?;
-        drop(contents);
+        self.write(|contents| apply(contents, commit, prepared))?;
         record::stamp(&mut payload, commit);
         let committed = turn.append(&payload)?;
         debug_assert!(

@@ -12,7 +12,7 @@ pub(crate) fn create(catalog: &Catalog, view: ViewSchema, replace: bool) -> Resu
     debug_assert!(!view.statement.is_empty(), "view {} has no statement", view.name);
     let mut payload = record::begin(0);
     record::create_view(&mut payload, &view);
-    catalog.commit(payload, |contents, _| contents.add_view(Arc::new(view), replace))
+    catalog.commit(payload, |contents, commit| contents.add_view(Arc::new(view), replace, commit))
 }
 
 /// Drops a view by name.
@@ -20,5 +20,5 @@ pub(crate) fn remove(catalog: &Catalog, name: &str) -> Result<()> {
     catalog.commits().check_writable()?;
     let mut payload = record::begin(0);
     record::drop_view(&mut payload, name);
-    catalog.commit(payload, |contents, _| contents.remove_view(name))
+    catalog.commit(payload, |contents, commit| contents.remove_view(name, commit))
 }

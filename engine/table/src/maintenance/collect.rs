@@ -67,7 +67,7 @@ fn remove(context: &TaskContext, oldest: Timestamp) -> Result<()> {
 
 /// Whether a listed hash table has this file.
 fn is_of_hash_table(context: &TaskContext, file: &Arc<Segment>) -> bool {
-    let tables = context.catalog().tables();
+    let tables = context.catalog().kept_tables();
     let mut lists = tables.iter().flat_map(|table| table.partitions()).map(Partition::segments);
     lists.any(|list| {
         list.tables().iter().flat_map(|table| table.files()).any(|other| Arc::ptr_eq(other, file))
@@ -78,7 +78,7 @@ fn is_of_hash_table(context: &TaskContext, file: &Arc<Segment>) -> bool {
 fn unlist(context: &TaskContext, segments: &Set<u64>, part_files: &Set<u64>) {
     // All changes of segment lists happen under the commit lock.
     let _turn = context.commits().lock();
-    for table in context.catalog().tables() {
+    for table in context.catalog().kept_tables() {
         for partition in table.partitions() {
             let list = partition.segments();
             // Found by their numbers: a walk over all segments would hold up commits.

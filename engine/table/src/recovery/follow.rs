@@ -116,7 +116,7 @@ impl State {
         let next = replay.next();
         let mut turn = context.commits().lock();
         let contents = match replay.changes_catalog() {
-            true => Some(catalog.read(|contents| contents_after(contents, replay))?),
+            true => Some(catalog.read(|before| contents_after(before, replay, next.commit))?),
             false => None,
         };
         invariant!(next.commit > turn.last(), "commit {} is followed twice", next.commit);

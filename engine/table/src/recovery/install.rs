@@ -51,20 +51,26 @@ fn enter_touched(replayed: &ReplayedTable) -> Result<()> {
     Ok(())
 }
 
-/// The catalog with the tables and views that the records create, change and drop.
+/// The catalog with the tables and views that the records create, change and drop, as of a commit;
+/// 0 when the database is opened.
 ///
 /// # Errors
 /// `corrupt` if the records give a name twice.
-pub(super) fn contents_after(before: &Contents, replay: &Replay) -> Result<Contents> {
+pub(super) fn contents_after(
+    before: &Contents,
+    replay: &Replay,
+    at: Timestamp,
+) -> Result<Contents> {
     let mut contents = before.clone();
     let bases = replay.tables().filter_map(|replayed| replayed.base.as_ref());
     bases.chain(replay.dropped()).for_each(|base| contents.take(base));
+    replay.dropped().for_each(|base| contents.keep_dropped(base));
     for (name, view) in replay.views() {
         if contents.view(name).is_some() {
-            contents.remove_view(name)?;
+            contents.remove_view(name, at)?;
         }
         if let Some(view) = view {
-            contents.add_view(Arc::new(view.clone()), false).map_err(taken_name)?;
+            contents.add_view(Arc::new(view.clone()), false, at).map_err(taken_name)?;
         }
     }
     for replayed in replay.tables() {

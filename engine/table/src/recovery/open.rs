@@ -120,7 +120,7 @@ fn start(replay: &Replay, opened: Opened, options: &StoreOptions) -> Result<Cont
     enter_rows(replay)?;
     let moment = Moment { at: 0, oldest: 0 };
     install(replay, opened, &Garbage::default(), moment);
-    contents_after(&empty, replay)
+    contents_after(&empty, replay, moment.at)
 }
 
 /// Removes files that neither the log nor the snapshot names, because their numbers may be reused.

@@ -197,12 +197,22 @@ impl Table {
 
     /// Whether no commit has replaced this version or dropped the table.
     pub(crate) fn is_newest(&self) -> bool {
-        self.until.load(Ordering::Acquire) == FOREVER
+        self.until() == FOREVER
     }
 
-    /// Whether snapshots at a timestamp see this version.
+    /// The commit that replaced this version or dropped the table; the end of time for the newest.
+    pub(crate) fn until(&self) -> Timestamp {
+        self.until.load(Ordering::Acquire)
+    }
+
+    /// Whether snapshots at a timestamp see the table, and in this version.
+    pub(crate) fn is_seen_at(&self, at: Timestamp) -> bool {
+        self.created() <= at && self.serves(at)
+    }
+
+    /// Whether snapshots at a timestamp see this version, if they see the table.
     pub fn serves(&self, at: Timestamp) -> bool {
-        let until = self.until.load(Ordering::Acquire);
+        let until = self.until();
         debug_assert!(self.since < until, "a version of {}..{until}", self.since);
         self.since <= at && at < until
     }
@@ -236,26 +246,18 @@ impl Table {
         self.dropped.load(Ordering::Acquire)
     }
 
-    /// Fails if another version has replaced this one.
+    /// Fails with a `conflict` if another version has replaced this one, or the table was dropped.
     pub(crate) fn check_newest(&self) -> Result<()> {
-        if self.is_newest() {
-            return Ok(());
-        }
-        let name = &self.schema().name;
-        if self.is_dropped() {
-            return Err(Error::not_found(format!("table {name}")).with_sqlstate("42P01"));
-        }
-        Err(self.superseded())
+        if self.is_newest() { Ok(()) } else { Err(self.superseded()) }
     }
 
     /// The error for using a superseded version.
     pub(crate) fn superseded(&self) -> Error {
-        Error::conflict(format!(
-            "table {} was altered or truncated by another transaction",
-            self.schema().name
-        ))
-        .with_table(self.schema().name.clone())
-        .with_hint("retry the transaction")
+        let name = &self.schema().name;
+        let change = if self.is_dropped() { "dropped" } else { "altered or truncated" };
+        Error::conflict(format!("table {name} was {change} by another transaction"))
+            .with_table(name.clone())
+            .with_hint("retry the transaction")
     }
 
     /// The error for moving rows that another transaction is about to delete.

@@ -87,9 +87,9 @@ impl Transaction {
         self.0.manager().catalog().table_at(name, self.snapshot())
     }
 
-    /// The table with this schema, in its version when the transaction began. `not_found` if it was
-    /// dropped since, `conflict` if its columns, indexes or name were different then: bind the
-    /// statement again.
+    /// The table with this schema, in its version when the transaction began. `not_found` if it did
+    /// not exist then, `conflict` if its columns, indexes or name were different: bind the statement
+    /// again.
     pub fn table_of(&self, schema: &TableSchema) -> Result<Arc<Table>> {
         self.0.manager().catalog().table_of(schema, self.snapshot())
     }

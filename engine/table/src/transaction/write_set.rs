@@ -453,10 +453,6 @@ impl WriteSet {
     /// under the commit lock.
     pub fn check_tables(&self) -> Result<()> {
         match self.undo.iter().map(Step::table).find(|table| !table.is_newest()) {
-            Some(table) if table.is_dropped() => {
-                let name = &table.schema().name;
-                Err(Error::conflict(format!("table {name} was dropped")))
-            }
             Some(table) => Err(table.superseded()),
             None => Ok(()),
         }

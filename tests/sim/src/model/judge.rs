@@ -31,10 +31,12 @@ pub fn judge(op: &Op, sight: &mut Sight<'_>) -> Verdict {
         op,
         Op::Select { .. } | Op::Open { .. } | Op::Audit { .. } | Op::First { .. } | Op::Join { .. }
     );
-    let missing =
-        if sight.views.contains_key(name) { ErrorKind::Unsupported } else { ErrorKind::NotFound };
-    let table =
-        if reads { sight.read(name) } else { sight.model.seen(sight.view, name).ok_or(missing) };
+    let is_view = sight.view.views.contains_key(name);
+    let missing = if is_view { ErrorKind::Unsupported } else { ErrorKind::NotFound };
+    let table = match reads {
+        true => sight.read(name),
+        false => sight.view.tables.get(name).cloned().ok_or(missing),
+    };
     let table = match table {
         Ok(table) => table,
         Err(kind) => return Verdict::fails(&[kind]),
@@ -52,9 +54,10 @@ pub fn judge(op: &Op, sight: &mut Sight<'_>) -> Verdict {
     if op.changes_rows() {
         unique::check(&table, sight, &mut verdict);
     }
-    // A transaction that sees an older version of the table must not write.
+    // A transaction that sees an older version of the table, or one that was dropped since, must not
+    // write.
     let is_old =
-        sight.model.latest.by_id(table.id).is_some_and(|newest| newest.since != table.since);
+        sight.model.latest.by_id(table.id).is_none_or(|newest| newest.since != table.since);
     if op.locks_rows() && is_old {
         if verdict.locks.is_empty() {
             verdict.errors.push(ErrorKind::Conflict);
@@ -280,12 +283,7 @@ pub fn judge_bulk(
     if policy == OnDuplicate::Error {
         let (own, view) = (Writes::new(), model.latest.clone());
         let snapshot = model.index;
-        let views = BTreeMap::new();
-        unique::check(
-            &table,
-            &Sight { model, view: &view, snapshot, own: &own, views: &views },
-            &mut verdict,
-        );
+        unique::check(&table, &Sight { model, view: &view, snapshot, own: &own }, &mut verdict);
     }
     verdict
 }

@@ -65,9 +65,7 @@ impl Table {
 pub struct State {
     /// By name.
     pub tables: BTreeMap<&'static str, Table>,
-    /// Tables created after a transaction's snapshot, to which it has written.
-    pub joined: BTreeMap<TableId, Table>,
-    /// Views by name. They are always current, regardless of the snapshot.
+    /// Views by name.
     pub views: BTreeMap<&'static str, View>,
 }
 
@@ -78,7 +76,7 @@ impl State {
     /// Applies the changes. Changes of missing tables are ignored.
     pub fn apply(&mut self, writes: &Writes) {
         for ((table, id), row) in writes {
-            let mut tables = self.tables.values_mut().chain(self.joined.values_mut());
+            let mut tables = self.tables.values_mut();
             let Some(table) = tables.find(|t| t.id == *table) else { continue };
             let rows = Rc::make_mut(&mut table.rows);
             match row {
@@ -90,7 +88,7 @@ impl State {
 
     /// A table by its id.
     pub fn by_id(&self, id: TableId) -> Option<&Table> {
-        self.tables.values().chain(self.joined.values()).find(|table| table.id == id)
+        self.tables.values().find(|table| table.id == id)
     }
 }
 
@@ -140,13 +138,6 @@ impl Txn {
         for (table, _) in writes.keys().chain(&locks) {
             if let Some(known) = model.by_id(*table) {
                 self.versions.insert(*table, known.since);
-            }
-        }
-        for (table, _) in writes.keys() {
-            // A table created after the snapshot becomes part of the view with the first row
-            // written to it.
-            if let (None, Some(known)) = (self.view.by_id(*table), model.by_id(*table)) {
-                self.view.joined.insert(*table, known.emptied());
             }
         }
         self.view.apply(&writes);
@@ -204,9 +195,6 @@ pub struct Model {
     pub erased: BTreeMap<TableId, u64>,
     /// The last bulk load of a table.
     pub loaded: BTreeMap<TableId, u64>,
-    /// The first version of each table created since the database was opened, which is also visible
-    /// to older snapshots.
-    first: BTreeMap<TableId, (Rc<Shape>, u64)>,
     /// The commit that removed each name from a table.
     freed: BTreeMap<&'static str, u64>,
     next_table: TableId,
@@ -261,22 +249,6 @@ impl Model {
         rows.into_iter().filter(is_many).map(|(table, _)| table).collect()
     }
 
-    /// A table as a transaction sees it: a dropped table is gone; one altered or renamed since is
-    /// unchanged; one created after the snapshot is empty and has its current name.
-    pub fn seen(&self, view: &State, name: &str) -> Option<Table> {
-        if let Some(own) = view.tables.get(name).filter(|own| self.latest.by_id(own.id).is_some()) {
-            return Some(own.clone());
-        }
-        let known = self.latest.tables.get(name)?;
-        if let Some(own) = view.by_id(known.id) {
-            // It had another name then, unless it was created later.
-            return view.joined.get(&known.id).map(|_| own.clone());
-        }
-        let (shape, since) =
-            self.first.get(&known.id).cloned().unwrap_or((known.shape.clone(), known.since));
-        Some(Table { shape, since, ..known.emptied() })
-    }
-
     /// Whether a table with this name was dropped or renamed after that commit.
     pub fn freed_since(&self, name: &str, index: u64) -> bool {
         self.freed.get(name).is_some_and(|at| *at > index)
@@ -310,7 +282,6 @@ impl Model {
                 if table.id == 0 {
                     self.next_table += 1;
                     table.id = self.next_table;
-                    self.first.insert(table.id, (table.shape.clone(), table.since));
                 }
                 state.tables.insert(name, table);
             }
@@ -372,7 +343,6 @@ impl Model {
         self.latest = state;
         self.index += 1;
         self.changed.clear();
-        self.first.clear();
         self.freed.clear();
         self.history.clear();
         self.in_doubt.clear();

@@ -1,10 +1,8 @@
 //! What a statement may see, and the result the model expects.
 
-use crate::model::read;
-use crate::model::view::View;
 use crate::model::{Effect, Model, RowId, State, Table, Writes};
 use nacredb::{ErrorKind, QueryResult, ResultKind};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// The result of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,14 +87,12 @@ pub struct Sight<'a> {
     pub snapshot: u64,
     /// The transaction's own changes.
     pub own: &'a Writes,
-    /// The views that existed when the statement began.
-    pub views: &'a BTreeMap<&'static str, View>,
 }
 
 impl Sight<'_> {
     /// Reads a table or a view.
     pub fn read(&self, name: &'static str) -> Result<Table, ErrorKind> {
-        read::read(name, &|name| self.model.seen(self.view, name), self.views)
+        self.view.read(name)
     }
 
     /// Whether a commit after the snapshot changed the row. The transaction's own row may have a key

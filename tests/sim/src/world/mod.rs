@@ -270,21 +270,12 @@ impl World {
             }
             Op::Check => Verdict::nothing_found(),
             _ => {
-                let views = base.views.clone();
                 let (view, snapshot, own) = match &state.txn {
                     Some(txn) => (txn.view.clone(), txn.snapshot, txn.writes.clone()),
                     None => (base, base_index, Writes::new()),
                 };
-                judge(
-                    op,
-                    &mut Sight {
-                        model: &mut self.model,
-                        view: &view,
-                        snapshot,
-                        own: &own,
-                        views: &views,
-                    },
-                )
+                let model = &mut self.model;
+                judge(op, &mut Sight { model, view: &view, snapshot, own: &own })
             }
         }
     }
