@@ -14,6 +14,16 @@ pub enum Change {
     Flushed,
 }
 
+impl Change {
+    /// The row, if there is one.
+    pub fn into_row(self) -> Option<Row> {
+        match self {
+            Change::Put(row) => Some(row),
+            Change::Delete | Change::Flushed => None,
+        }
+    }
+}
+
 /// A committed change.
 #[derive(Clone, Debug)]
 pub struct Version {

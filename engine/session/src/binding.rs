@@ -19,6 +19,8 @@ pub(crate) struct Binding {
     catalog_version: u64,
     /// The snapshot timestamp of the catalog it was bound against.
     at: Timestamp,
+    /// Whether that catalog had changes of an open transaction.
+    is_private: bool,
 }
 
 /// A bound statement with the parameters of one execution.
@@ -31,30 +33,39 @@ pub(crate) struct Invocation<'a> {
 }
 
 impl Binding {
-    /// Binds a statement for these parameters against the catalog at a timestamp.
+    /// Binds a statement for these parameters against the catalog that a session sees.
     pub fn new(
         parsed: &Parsed,
         parameters: &[Value],
         engine: &Engine,
-        at: Timestamp,
+        catalog: StoreCatalog<'_>,
     ) -> Result<Binding> {
-        let (store, catalog_version) = (&**engine.store(), engine.catalog_version());
+        let catalog_version = engine.catalog_version();
         let given: Vec<Given> = parameters.iter().map(Given::of).collect();
         // Estimates read footers.
         let host = engine.host();
         let bound = waits::waiting(&host.store, &host.parallelism, || {
-            nacre_sql::bind(parsed, &StoreCatalog { store, at }, &given)
+            nacre_sql::bind(parsed, &catalog, &given)
         })?;
-        let point = recognise(&bound.statement, store, at);
-        Ok(Binding { bound, point, given, catalog_version, at })
+        let point = recognise(&bound.statement, &catalog);
+        let (at, is_private) = (catalog.at(), catalog.is_private());
+        Ok(Binding { bound, point, given, catalog_version, at, is_private })
     }
 
-    /// Whether the binding is still valid for these parameters and a session that sees the catalog
-    /// at `sees`.
-    pub fn is_current(&self, parameters: &[Value], engine: &Engine, sees: Timestamp) -> bool {
+    /// Whether the binding is still valid for these parameters and a session that sees this
+    /// catalog.
+    pub fn is_current(
+        &self,
+        parameters: &[Value],
+        engine: &Engine,
+        catalog: StoreCatalog<'_>,
+    ) -> bool {
+        let sees = catalog.at();
         // The catalog did not change between the binding's snapshot and the session's.
         let same_catalog = (engine.store().last_ddl() <= self.at.min(sees) || self.at == sees)
-            && self.catalog_version == engine.catalog_version();
+            && self.catalog_version == engine.catalog_version()
+            && !self.is_private
+            && !catalog.is_private();
         (same_catalog || plant::is(Bug::PreparedStale))
             && self.given.len() == parameters.len()
             && self.given.iter().zip(parameters).all(|(known, value)| *known == Given::of(value))
@@ -71,6 +82,11 @@ impl Binding {
 
     pub fn point(&self) -> Option<&Point> {
         self.point.as_ref()
+    }
+
+    /// Whether it depends on changes of an open transaction.
+    pub fn is_private(&self) -> bool {
+        self.is_private
     }
 
     pub fn bound_at(&self) -> Timestamp {

@@ -1,31 +1,88 @@
-//! The binder's view of the store's catalog.
+//! The catalog that a session sees.
 
 use nacre_sql::{Catalog, ColumnStatistics};
-use nacre_table::Store;
-use nacre_types::{MemoryPart, TableSchema, Timestamp, ViewSchema};
+use nacre_table::{Store, Table, Transaction};
+use nacre_types::{MemoryPart, Result, TableSchema, Timestamp, ViewSchema};
 use std::sync::Arc;
 
-/// The catalog at a timestamp.
+/// The catalog at a timestamp, with what the session's open transaction has changed.
+#[derive(Clone, Copy)]
 pub(crate) struct StoreCatalog<'a> {
-    pub store: &'a Store,
-    pub at: Timestamp,
+    store: &'a Store,
+    at: Timestamp,
+    /// The open transaction, if it has changed the catalog.
+    own: Option<&'a Transaction>,
+}
+
+impl<'a> StoreCatalog<'a> {
+    /// The catalog of the open transaction, otherwise that of the next one.
+    pub fn new(store: &'a Store, open: Option<&'a Transaction>) -> StoreCatalog<'a> {
+        StoreCatalog {
+            store,
+            at: open.map_or_else(|| store.visible(), Transaction::snapshot),
+            own: open.filter(|transaction| transaction.changes_catalog()),
+        }
+    }
+
+    /// The timestamp.
+    pub fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    /// Whether only the session sees it.
+    pub fn is_private(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// The table with this schema. `not_found` if it does not exist, `conflict` if its columns,
+    /// indexes or name are different.
+    pub fn table_of(&self, schema: &TableSchema) -> Result<Arc<Table>> {
+        match self.own {
+            Some(transaction) => transaction.table_of(schema),
+            None => self.store.table_of(schema, self.at),
+        }
+    }
+
+    fn table_by_id(&self, table: &TableSchema) -> Option<Arc<Table>> {
+        match self.own {
+            Some(transaction) => transaction.table_by_id(table.id),
+            None => self.store.table_by_id_at(table.id, self.at),
+        }
+    }
+
+    fn views(&self) -> Vec<Arc<ViewSchema>> {
+        match self.own {
+            Some(transaction) => transaction.views(),
+            None => self.store.views_at(self.at),
+        }
+    }
 }
 
 impl Catalog for StoreCatalog<'_> {
     fn table(&self, name: &str) -> Option<Arc<TableSchema>> {
-        Some(self.store.table_at(name, self.at)?.schema().clone())
+        let table = match self.own {
+            Some(transaction) => transaction.table(name),
+            None => self.store.table_at(name, self.at),
+        };
+        table.map(|table| table.schema().clone())
     }
 
     fn table_names(&self) -> Vec<String> {
-        self.store.table_names_at(self.at)
+        match self.own {
+            Some(transaction) => transaction.table_names(),
+            None => self.store.table_names_at(self.at),
+        }
     }
 
     fn view(&self, name: &str) -> Option<Arc<ViewSchema>> {
-        self.store.view_at(name, self.at)
+        match self.own {
+            Some(transaction) => transaction.view_named(name),
+            None => self.store.view_at(name, self.at),
+        }
     }
 
     fn view_names(&self) -> Vec<String> {
-        self.store.views_at(self.at).iter().map(|v| v.name.clone()).collect()
+        self.views().iter().map(|view| view.name.clone()).collect()
     }
 
     fn memory(&self) -> Vec<MemoryPart> {
@@ -33,11 +90,11 @@ impl Catalog for StoreCatalog<'_> {
     }
 
     fn row_count(&self, table: &TableSchema) -> u64 {
-        self.store.table_by_id_at(table.id, self.at).map_or(0, |t| t.row_count_estimate())
+        self.table_by_id(table).map_or(0, |table| table.row_count_estimate())
     }
 
     fn column_statistics(&self, table: &TableSchema, column: usize) -> Option<ColumnStatistics> {
-        let known = self.store.table_by_id_at(table.id, self.at)?.column_summary(column).ok()??;
+        let known = self.table_by_id(table)?.column_summary(column).ok()??;
         Some(ColumnStatistics {
             min: known.min,
             max: known.max,

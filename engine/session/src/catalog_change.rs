@@ -1,4 +1,4 @@
-//! Statements that change the catalog or maintain a table. They run outside transactions.
+//! Statements that change the catalog or maintain a table, outside transactions.
 
 use crate::boxed::Boxed;
 use crate::engine::Engine;
@@ -14,20 +14,11 @@ use std::sync::Arc;
 pub(crate) fn run<'a>(
     statement: &'a CatalogStatement,
     engine: &'a Engine,
-    in_transaction: bool,
 ) -> Boxed<'a, StatementResult> {
-    Box::pin(retried(statement, engine, in_transaction))
+    Box::pin(retried(statement, engine))
 }
 
-async fn retried(
-    statement: &CatalogStatement,
-    engine: &Engine,
-    in_transaction: bool,
-) -> Result<StatementResult> {
-    if in_transaction {
-        let name = statement.describe().name;
-        return Err(Error::unsupported(format!("{name} inside a transaction")));
-    }
+async fn retried(statement: &CatalogStatement, engine: &Engine) -> Result<StatementResult> {
     let mut shortages = Shortages::default();
     loop {
         engine.prepare_files().await?;
@@ -99,7 +90,7 @@ fn run_once(statement: &CatalogStatement, engine: &Engine) -> Result<StatementRe
 
 /// The changed schema of a table, with the values that new columns have in existing rows: a default
 /// that is an expression is computed once.
-fn with_defaults(
+pub(crate) fn with_defaults(
     changed: &TableSchema,
     table: &TableSchema,
     engine: &Engine,
@@ -143,13 +134,7 @@ fn drop_views(names: &[String], if_exists: bool, engine: &Engine) -> Result<()> 
     let store = engine.store();
     let missing = names.iter().find(|name| store.view(name).is_none());
     if let (Some(name), false) = (missing, if_exists) {
-        let error = Error::not_found(format!("no view `{name}`")).with_sqlstate("42P01");
-        let is_table = store.table(name).is_some();
-        return Err(if is_table {
-            error.with_hint("it is a table; use DROP TABLE")
-        } else {
-            error
-        });
+        return Err(no_view(name, store.table(name).is_some()));
     }
     for name in names.iter().filter(|name| store.view(name).is_some()) {
         store.drop_view(name)?;
@@ -169,9 +154,7 @@ fn drop_tables(names: &[String], if_exists: bool, engine: &Engine) -> Result<()>
         match store.table(name) {
             Some(table) => tables.push(table),
             None if if_exists => {}
-            None => {
-                return Err(Error::not_found(format!("no table `{name}`")).with_sqlstate("42P01"));
-            }
+            None => return Err(no_table(name)),
         }
     }
     store.drop_tables(&tables)?;
@@ -180,6 +163,17 @@ fn drop_tables(names: &[String], if_exists: bool, engine: &Engine) -> Result<()>
     }
     changed_and_maintained(engine);
     Ok(())
+}
+
+/// The error for a table that is to be dropped and does not exist.
+pub(crate) fn no_table(name: &str) -> Error {
+    Error::not_found(format!("no table `{name}`")).with_sqlstate("42P01")
+}
+
+/// The error for a view that is to be dropped and does not exist.
+pub(crate) fn no_view(name: &str, is_table: bool) -> Error {
+    let error = Error::not_found(format!("no view `{name}`")).with_sqlstate("42P01");
+    if is_table { error.with_hint("it is a table; use DROP TABLE") } else { error }
 }
 
 /// The newest version of a table, if the statement was bound to it; otherwise `conflict`.

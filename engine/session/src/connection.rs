@@ -1,6 +1,7 @@
 //! A connection: runs statements one after another, with at most one open transaction.
 
 use crate::binding::{Binding, Invocation};
+use crate::catalog::StoreCatalog;
 use crate::engine::Engine;
 use crate::open_stream;
 use crate::parameters::named_parameters;
@@ -18,7 +19,7 @@ use crate::transactional;
 use nacre_sql::{ControlStatement, Parsed, Statement};
 use nacre_table::Fetched;
 use nacre_types::invariant::broken;
-use nacre_types::{Error, Result, Timestamp, Value};
+use nacre_types::{Error, Result, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -50,11 +51,13 @@ impl Source<'_> {
         self,
         parameters: &[Value],
         engine: &Engine,
-        sees: Timestamp,
+        catalog: StoreCatalog<'_>,
     ) -> Result<Arc<Binding>> {
         match self {
-            Source::Text(statement) => text_binding::current(statement, parameters, engine, sees),
-            Source::Prepared(prepared) => prepared.current(parameters, engine, sees),
+            Source::Text(statement) => {
+                text_binding::current(statement, parameters, engine, catalog)
+            }
+            Source::Prepared(prepared) => prepared.current(parameters, engine, catalog),
         }
     }
 
@@ -63,11 +66,13 @@ impl Source<'_> {
         self,
         parameters: &[Value],
         engine: &Engine,
-        sees: Timestamp,
+        catalog: StoreCatalog<'_>,
     ) -> Result<Arc<Binding>> {
         match self {
-            Source::Text(statement) => text_binding::rebound(statement, parameters, engine, sees),
-            Source::Prepared(prepared) => prepared.rebound(parameters, engine, sees),
+            Source::Text(statement) => {
+                text_binding::rebound(statement, parameters, engine, catalog)
+            }
+            Source::Prepared(prepared) => prepared.rebound(parameters, engine, catalog),
         }
     }
 }
@@ -137,7 +142,7 @@ impl Connection {
 
     /// Parses and binds one statement for repeated use.
     pub fn prepare(&mut self, sql: &str) -> Result<PreparedStatement> {
-        PreparedStatement::new(sql, &self.engine, self.transaction.sees(&self.engine))
+        PreparedStatement::new(sql, &self.engine, self.transaction.catalog(&self.engine))
     }
 
     /// Runs a prepared statement.
@@ -161,8 +166,8 @@ impl Connection {
         prepared: &PreparedStatement,
         parameters: &[Value],
     ) -> Result<Option<Vec<Value>>> {
-        let sees = self.transaction.sees(&self.engine);
-        let mut binding = prepared.current(parameters, &self.engine, sees)?;
+        let catalog = self.transaction.catalog(&self.engine);
+        let mut binding = prepared.current(parameters, &self.engine, catalog)?;
         let mut rebindings = Rebindings::new(self.transaction.is_open());
         let mut fetched = Fetched::default();
         loop {
@@ -174,8 +179,8 @@ impl Connection {
                 Err(error) if rebindings.should_rebind(&error, &binding, &self.engine) => {}
                 other => return other?.ok_or_else(not_a_point_read),
             }
-            let sees = self.transaction.sees(&self.engine);
-            binding = prepared.rebound(parameters, &self.engine, sees)?;
+            let catalog = self.transaction.catalog(&self.engine);
+            binding = prepared.rebound(parameters, &self.engine, catalog)?;
         }
     }
 
@@ -253,8 +258,8 @@ impl Connection {
         if !statement.parsed().is_execute() {
             return Ok(None);
         }
-        let sees = self.transaction.sees(&self.engine);
-        let binding = text_binding::current(statement, parameters, &self.engine, sees)?;
+        let catalog = self.transaction.catalog(&self.engine);
+        let binding = text_binding::current(statement, parameters, &self.engine, catalog)?;
         let Statement::Control(ControlStatement::Execute { name, arguments }) = binding.statement()
         else {
             broken(format_args!("EXECUTE is bound as another statement"))
@@ -321,8 +326,8 @@ impl Connection {
         // Once: a statement that runs again stays cancelled.
         self.settings.begin_statement();
         let mut rebindings = Rebindings::new(self.transaction.is_open());
-        let sees = self.transaction.sees(&self.engine);
-        let mut binding = source.current(parameters, &self.engine, sees)?;
+        let catalog = self.transaction.catalog(&self.engine);
+        let mut binding = source.current(parameters, &self.engine, catalog)?;
         let mut fetched = Fetched::default();
         loop {
             match run(self, binding.invocation(parameters)?).await {
@@ -334,8 +339,8 @@ impl Connection {
                 Err(error) if rebindings.should_rebind(&error, &binding, &self.engine) => {}
                 other => return other,
             }
-            let sees = self.transaction.sees(&self.engine);
-            binding = source.rebound(parameters, &self.engine, sees)?;
+            let catalog = self.transaction.catalog(&self.engine);
+            binding = source.rebound(parameters, &self.engine, catalog)?;
         }
     }
 

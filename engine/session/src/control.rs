@@ -24,7 +24,7 @@ pub(crate) async fn run(
         ControlStatement::Release(name) => transaction.release(name)?,
         ControlStatement::Set(option) => settings.set(engine, *option),
         ControlStatement::Prepare { name, sql } => {
-            let prepared = PreparedStatement::new(sql, engine, transaction.sees(engine))?;
+            let prepared = PreparedStatement::new(sql, engine, transaction.catalog(engine))?;
             if !prepared.is_of_rows() {
                 let what = "PREPARE of a statement that neither reads nor writes rows";
                 return Err(Error::unsupported(format!("{what} is not supported")));

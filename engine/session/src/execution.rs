@@ -14,6 +14,9 @@ pub(crate) enum InsertPath {
     /// A large one may: the statement is its own transaction and has met no conflict yet.
     Direct,
     Rowstore,
+    /// Like `Rowstore`, in an open transaction: what the statement creates is visible to others
+    /// once that has committed.
+    Open,
 }
 
 /// Parameters, limits and counters of one execution.

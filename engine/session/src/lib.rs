@@ -4,7 +4,7 @@
 //!
 //! The path of a statement: [`Connection`] parses its text, unless `statement_cache` knows it;
 //! `binding` binds it and recognises point statements; `run` chooses how to run it, by exactly one of `control` (transactions and options),
-//! `catalog_change` (the catalog, outside any transaction), `point` (rows identified by key values,
+//! `catalog_change` (the catalog, outside any transaction), `catalog_in_transaction`, `point` (rows identified by key values,
 //! without a plan), or `transactional`, which retries conflicts, waits for locks and passes the
 //! statement to `statement`.
 
@@ -13,6 +13,7 @@ mod binding;
 mod boxed;
 mod catalog;
 mod catalog_change;
+mod catalog_in_transaction;
 mod changes;
 mod connection;
 mod control;

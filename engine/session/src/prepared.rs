@@ -1,11 +1,12 @@
 //! Prepared statements: parsed once, and bound again if parameter types or the catalog change.
 
 use crate::binding::Binding;
+use crate::catalog::StoreCatalog;
 use crate::changes;
 use crate::engine::Engine;
 use crate::parameters::named_parameters;
 use nacre_sql::{Field, Parsed, Statement};
-use nacre_types::{DataType, Error, Result, TableId, Timestamp, Value};
+use nacre_types::{DataType, Error, Result, TableId, Value};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A statement parsed and bound once. Cheap to clone; clones share the binding.
@@ -21,13 +22,17 @@ struct Shared {
 
 impl PreparedStatement {
     /// Parses and binds a text of exactly one statement.
-    pub(crate) fn new(sql: &str, engine: &Engine, sees: Timestamp) -> Result<PreparedStatement> {
+    pub(crate) fn new(
+        sql: &str,
+        engine: &Engine,
+        catalog: StoreCatalog<'_>,
+    ) -> Result<PreparedStatement> {
         let mut statements = nacre_sql::parse(sql)?;
         let parsed = match (statements.pop(), statements.is_empty()) {
             (Some(parsed), true) => parsed,
             _ => return Err(Error::syntax("prepare takes exactly one statement")),
         };
-        let binding = Binding::new(&parsed, &[], engine, sees)?;
+        let binding = Binding::new(&parsed, &[], engine, catalog)?;
         let was_point_read = binding.point().is_some_and(|point| point.reads_one_row());
         let binding = Mutex::new(Arc::new(binding));
         Ok(PreparedStatement(Arc::new(Shared { parsed, was_point_read, binding })))
@@ -84,13 +89,13 @@ impl PreparedStatement {
         &self,
         parameters: &[Value],
         engine: &Engine,
-        sees: Timestamp,
+        catalog: StoreCatalog<'_>,
     ) -> Result<Arc<Binding>> {
         let binding = self.binding();
-        if binding.is_current(parameters, engine, sees) {
+        if binding.is_current(parameters, engine, catalog) {
             return Ok(binding);
         }
-        self.rebound(parameters, engine, sees)
+        self.rebound(parameters, engine, catalog)
     }
 
     /// Binds the statement again.
@@ -98,9 +103,9 @@ impl PreparedStatement {
         &self,
         parameters: &[Value],
         engine: &Engine,
-        sees: Timestamp,
+        catalog: StoreCatalog<'_>,
     ) -> Result<Arc<Binding>> {
-        let binding = Arc::new(Binding::new(&self.0.parsed, parameters, engine, sees)?);
+        let binding = Arc::new(Binding::new(&self.0.parsed, parameters, engine, catalog)?);
         *self.0.binding.lock().unwrap_or_else(PoisonError::into_inner) = binding.clone();
         Ok(binding)
     }

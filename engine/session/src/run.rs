@@ -2,6 +2,7 @@
 
 use crate::binding::Invocation;
 use crate::catalog_change;
+use crate::catalog_in_transaction;
 use crate::control;
 use crate::engine::Engine;
 use crate::result::StatementResult;
@@ -11,8 +12,9 @@ use crate::transactional;
 use nacre_sql::Statement;
 use nacre_types::Result;
 
-/// Runs a bound statement: control statements by `control`, catalog changes by `catalog_change`, a
-/// point read outside a transaction immediately, and everything else in a transaction.
+/// Runs a bound statement: control statements by `control`, catalog changes by `catalog_change` or,
+/// in an open transaction, by `catalog_in_transaction`, a point read outside a transaction
+/// immediately, and everything else in a transaction.
 pub(crate) async fn run(
     invocation: Invocation<'_>,
     engine: &Engine,
@@ -24,9 +26,10 @@ pub(crate) async fn run(
         Statement::Control(statement) => {
             control::run(statement, engine, transaction, settings).await
         }
-        Statement::Catalog(statement) => {
-            catalog_change::run(statement, engine, transaction.is_open()).await
-        }
+        Statement::Catalog(statement) => match transaction.get_mut() {
+            Some(transaction) => catalog_in_transaction::run(statement, engine, transaction),
+            None => catalog_change::run(statement, engine).await,
+        },
         Statement::Rows(statement) => {
             if let (false, Some(point)) = (transaction.is_open(), point)
                 && let Some(result) =

@@ -5,9 +5,10 @@
 //! estimates, which change with every load, or has rows of `information_schema` in it.
 
 use crate::binding::Binding;
+use crate::catalog::StoreCatalog;
 use crate::engine::Engine;
 use crate::statement_cache::TextStatement;
-use nacre_types::{Result, Timestamp, Value};
+use nacre_types::{Result, Value};
 use std::sync::Arc;
 
 /// The statement bound for these parameters against the catalog that the session sees.
@@ -15,12 +16,12 @@ pub(crate) fn current(
     statement: &TextStatement,
     parameters: &[Value],
     engine: &Engine,
-    sees: Timestamp,
+    catalog: StoreCatalog<'_>,
 ) -> Result<Arc<Binding>> {
     let kept = statement.kept().and_then(|kept| kept.downcast::<Binding>().ok());
-    match kept.filter(|binding| binding.is_current(parameters, engine, sees)) {
+    match kept.filter(|binding| binding.is_current(parameters, engine, catalog)) {
         Some(binding) => Ok(binding),
-        None => rebound(statement, parameters, engine, sees),
+        None => rebound(statement, parameters, engine, catalog),
     }
 }
 
@@ -29,10 +30,10 @@ pub(crate) fn rebound(
     statement: &TextStatement,
     parameters: &[Value],
     engine: &Engine,
-    sees: Timestamp,
+    catalog: StoreCatalog<'_>,
 ) -> Result<Arc<Binding>> {
-    let binding = Arc::new(Binding::new(statement.parsed(), parameters, engine, sees)?);
-    if binding.point().is_some() {
+    let binding = Arc::new(Binding::new(statement.parsed(), parameters, engine, catalog)?);
+    if binding.point().is_some() && !binding.is_private() {
         statement.keep(Some(binding.clone()));
     }
     Ok(binding)

@@ -1,8 +1,9 @@
 //! The explicit transaction of a connection, and its savepoints.
 
+use crate::catalog::StoreCatalog;
 use crate::engine::Engine;
 use nacre_table::{Savepoint, Transaction};
-use nacre_types::{Error, Result, TableId, Timestamp};
+use nacre_types::{Error, Result, TableId};
 
 /// The explicit transaction, if one is open.
 #[derive(Default)]
@@ -29,6 +30,10 @@ impl OpenTransaction {
 
     pub fn get(&self) -> Option<&Transaction> {
         self.transaction.as_ref()
+    }
+
+    pub fn get_mut(&mut self) -> Option<&mut Transaction> {
+        self.transaction.as_mut()
     }
 
     /// Takes the transaction for the duration of a statement.
@@ -61,10 +66,10 @@ impl OpenTransaction {
         std::mem::take(&mut self.unpaid_rows)
     }
 
-    /// The timestamp of the catalog to bind statements against: the open transaction's snapshot,
-    /// otherwise that of the next one.
-    pub fn sees(&self, engine: &Engine) -> Timestamp {
-        self.transaction.as_ref().map_or_else(|| engine.store().visible(), Transaction::snapshot)
+    /// The catalog to bind statements against: that of the open transaction, otherwise that of the
+    /// next one.
+    pub fn catalog<'a>(&'a self, engine: &'a Engine) -> StoreCatalog<'a> {
+        StoreCatalog::new(engine.store(), self.transaction.as_ref())
     }
 
     pub fn begin(&mut self, engine: &Engine) -> Result<()> {
@@ -81,9 +86,17 @@ impl OpenTransaction {
         if let Some(transaction) = self.transaction.take() {
             engine.prepare_files().await?;
             let written = std::mem::take(&mut self.written);
-            transaction.commit()?;
+            let changes_catalog = transaction.changes_catalog();
+            let committed = transaction.commit();
+            if changes_catalog {
+                engine.catalog_changed();
+            }
+            committed?;
             written.into_iter().for_each(|table| engine.changes().add(table));
             engine.housekeeping();
+            if changes_catalog {
+                engine.start_maintenance();
+            }
         }
         Ok(())
     }

@@ -68,13 +68,9 @@ async fn run_work(
     open: &mut OpenTransaction,
     settings: &Settings,
 ) -> Result<StatementResult> {
-    let described = work.statement.describe();
-    if described.access == Access::WritesAlone && open.is_open() {
-        let name = described.name;
-        return Err(Error::unsupported(format!("{name} inside a transaction")));
-    }
+    let is_committed = !open.is_open();
     let result = retried(work, engine, open, settings).await;
-    if described.access == Access::WritesAlone {
+    if work.statement.describe().access == Access::WritesAlone && is_committed {
         engine.catalog_changed();
     }
     result
@@ -98,9 +94,10 @@ async fn retried(
     let mut waits = LockWaits::new(engine);
     let (mut conflicts, mut shortages) = (Conflicts::default(), Shortages::default());
     loop {
-        let insert_path = match open.is_open() || conflicts.met() {
-            true => InsertPath::Rowstore,
-            false => InsertPath::Direct,
+        let insert_path = match (open.is_open(), conflicts.met()) {
+            (true, _) => InsertPath::Open,
+            (false, true) => InsertPath::Rowstore,
+            (false, false) => InsertPath::Direct,
         };
         let attempted = match work.point {
             Some(point) => {

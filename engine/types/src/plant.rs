@@ -57,10 +57,12 @@ pub enum Bug {
     LostResidency,
     /// Background work that a change has made due is not put on the agenda.
     LostWork,
+    /// The record of a transaction that changes the catalog lacks the tables that it drops.
+    DdlHalf,
 }
 
 /// All bugs with their names on the command line.
-pub const BUGS: [(&str, Bug); 24] = [
+pub const BUGS: [(&str, Bug); 25] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
     ("stale-bitmap", Bug::StaleBitmap),
@@ -85,6 +87,7 @@ pub const BUGS: [(&str, Bug); 24] = [
     ("lost-open", Bug::LostOpen),
     ("lost-residency", Bug::LostResidency),
     ("lost-work", Bug::LostWork),
+    ("ddl-half", Bug::DdlHalf),
 ];
 
 /// Whether a bug is planted.

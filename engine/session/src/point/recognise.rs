@@ -3,10 +3,10 @@
 use super::find::{Find, Way};
 use super::slot::{Assigned, Computed, Slot};
 use super::statement::{Action, Point};
+use crate::catalog::StoreCatalog;
 use nacre_sql::expr::{Expr, ExprKind};
 use nacre_sql::{Equalities, Plan, RowStatement, Statement, WriteStatement, equalities};
-use nacre_table::Store;
-use nacre_types::{IndexId, TableSchema, Timestamp};
+use nacre_types::{IndexId, TableSchema};
 use std::sync::Arc;
 
 /// Maximum rows of a point insert. More are worth a plan, which may even write segments.
@@ -16,8 +16,8 @@ const MOST_KEYS: usize = 64;
 /// Maximum number of indexes used together.
 const MOST_INDEXES: usize = 4;
 
-/// Recognises a statement that was bound against the catalog at this timestamp.
-pub(crate) fn recognise(statement: &Statement, store: &Store, at: Timestamp) -> Option<Point> {
+/// Recognises a statement that was bound against this catalog.
+pub(crate) fn recognise(statement: &Statement, catalog: &StoreCatalog<'_>) -> Option<Point> {
     let Statement::Rows(statement) = statement else { return None };
     let (schema, action) = match statement {
         RowStatement::Query(plan) => select(plan)?,
@@ -29,7 +29,7 @@ pub(crate) fn recognise(statement: &Statement, store: &Store, at: Timestamp) -> 
         | RowStatement::Profile(_) => return None,
     };
     // If the table is gone, the general path reports the error.
-    Some(Point::new(store.table_of(schema, at).ok()?, action))
+    Some(Point::new(catalog.table_of(schema).ok()?, action))
 }
 
 fn written(write: &WriteStatement) -> Option<(&Arc<TableSchema>, Action)> {

@@ -1,9 +1,11 @@
-//! `CREATE TABLE … AS`: creates the table and its rows in one commit of the store.
+//! `CREATE TABLE … AS`: creates the table and its rows in one commit of the store, or in the open
+//! transaction.
 
+use super::insert;
 use super::row_types::in_table_types;
-use crate::execution::Execution;
+use crate::execution::{Execution, InsertPath};
 use crate::result::{ResultKind, StatementResult};
-use nacre_exec::build;
+use nacre_exec::{build, tables_of};
 use nacre_sql::Plan;
 use nacre_table::Transaction;
 use nacre_types::{Error, ErrorKind, Result, TableSchema};
@@ -19,14 +21,18 @@ pub(crate) enum Exists {
     Replace,
 }
 
-/// Creates the table with the rows of `source`. The transaction is only read from.
+/// Creates the table with the rows of `source`. Outside an open transaction, the statement's own is
+/// only read from.
 pub(crate) async fn run(
-    transaction: &Transaction,
+    transaction: &mut Transaction,
     schema: &TableSchema,
     exists: Exists,
     source: &Plan,
     execution: &Execution<'_>,
 ) -> Result<StatementResult> {
+    if execution.insert_path() == InsertPath::Open {
+        return in_transaction(transaction, schema, exists, source, execution).await;
+    }
     let replaces = exists == Exists::Replace;
     let exists = |error: &Error| exists == Exists::Keep && error.kind() == ErrorKind::AlreadyExists;
     let unchanged =
@@ -46,4 +52,24 @@ pub(crate) async fn run(
         Err(error) if exists(&error) => unchanged(),
         rows => rows.map(StatementResult::written),
     }
+}
+
+async fn in_transaction(
+    transaction: &mut Transaction,
+    schema: &TableSchema,
+    exists: Exists,
+    source: &Plan,
+    execution: &Execution<'_>,
+) -> Result<StatementResult> {
+    // The query may read the table that is replaced.
+    let tables = tables_of(source, transaction)?;
+    let table = match transaction.create_table(schema.clone(), exists == Exists::Replace) {
+        Err(error) if exists == Exists::Keep && error.kind() == ErrorKind::AlreadyExists => {
+            return Ok(StatementResult::new(ResultKind::Ddl));
+        }
+        table => table?,
+    };
+    let execution = execution.keeping(&tables);
+    let rows = insert::run(transaction, table.schema(), source, &execution, None).await?;
+    Ok(StatementResult::written(rows))
 }

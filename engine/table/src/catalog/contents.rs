@@ -91,7 +91,7 @@ impl Contents {
 
     /// The table that a name stands for at a timestamp, in its version at that time.
     pub fn table_at(&self, name: &str, at: Timestamp) -> Option<Arc<Table>> {
-        let newest = self.table(name).filter(|table| table.is_seen_at(at));
+        let newest = self.table(name).filter(|table| table.created() <= at && table.serves(at));
         newest.cloned().or_else(|| {
             self.tables_at(at).find(|table| table.schema().name.eq_ignore_ascii_case(name))
         })

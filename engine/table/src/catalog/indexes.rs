@@ -7,7 +7,8 @@
 //! index never misses a row.
 
 use crate::catalog::registry::Catalog;
-use crate::catalog::{tables, verify};
+use crate::catalog::tables;
+use crate::catalog::verify::{self, Committed};
 use crate::table::version::Table;
 use nacre_types::{Error, IndexSchema, Result, TableSchema, invariant};
 use std::sync::Arc;
@@ -33,7 +34,8 @@ pub(crate) fn create(
         // keeps the segments being read from being removed after a merge or a truncation.
         let pinned = catalog.commits().snapshots().take();
         let trial = Table::altered(table, changed.clone(), 0);
-        let outcome = trial.enter_all().and_then(|()| verify::new_indexes(&trial, table));
+        let outcome =
+            trial.enter_all().and_then(|()| verify::new_indexes(&trial, table, &Committed));
         // A row written meanwhile may have been counted twice; then the check under the lock
         // decides. A table truncated meanwhile has no rows that could conflict.
         if outcome.is_err() && table.is_newest() && tables::settled_change(catalog, table) == seen {

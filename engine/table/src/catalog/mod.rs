@@ -4,5 +4,5 @@ pub(crate) mod contents;
 pub(crate) mod indexes;
 pub(crate) mod registry;
 pub(crate) mod tables;
-mod verify;
+pub(crate) mod verify;
 pub(crate) mod views;

@@ -9,7 +9,7 @@ use crate::table::version::Table;
 use nacre_host::Parallelism;
 use nacre_types::{Error, Result, TableId, TableSchema, Timestamp, ViewSchema, invariant, limits};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 /// The catalog. Changes are made by [`tables`](crate::catalog::tables),
 /// [`indexes`](crate::catalog::indexes) and [`views`](crate::catalog::views).
@@ -25,6 +25,8 @@ pub(crate) struct Catalog {
     parallelism: Arc<dyn Parallelism>,
     commits: Arc<Commits>,
     garbage: Garbage,
+    /// Tables of transactions that may not have committed.
+    uncommitted: Mutex<Vec<Weak<Table>>>,
 }
 
 impl Catalog {
@@ -50,6 +52,7 @@ impl Catalog {
             parallelism,
             commits,
             garbage,
+            uncommitted: Mutex::default(),
         }
     }
 
@@ -156,14 +159,7 @@ impl Catalog {
         let Some(table) = self.table_by_id_at(schema.id, at) else {
             return Err(Error::not_found(format!("table {}", schema.name)).with_sqlstate("42P01"));
         };
-        let known = table.schema();
-        // The set of unique keys determines what an upsert does.
-        let ids = |schema: &TableSchema| -> Vec<_> {
-            schema.indexes.iter().map(|index| index.id).collect()
-        };
-        let is_same =
-            known.name == schema.name && known.same_columns(schema) && ids(known) == ids(schema);
-        if is_same { Ok(table) } else { Err(table.superseded()) }
+        if table.is_of(schema) { Ok(table) } else { Err(table.superseded()) }
     }
 
     /// Names of the tables at a timestamp.
@@ -248,6 +244,48 @@ impl Catalog {
             schema.name
         );
         Ok(Arc::new(Table::new(schema)))
+    }
+
+    /// Like [`Catalog::new_table`], for a table that exists for one transaction only. Its rows in
+    /// memory count.
+    pub fn new_uncommitted(&self, schema: TableSchema) -> Result<Arc<Table>> {
+        let table = self.new_table(schema)?;
+        self.compile_rules(&table);
+        self.enlist_uncommitted(&table);
+        Ok(table)
+    }
+
+    /// Counts the rows of a table that is not in the catalog yet.
+    pub fn enlist_uncommitted(&self, table: &Arc<Table>) {
+        let mut known = self.uncommitted.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|known| known.strong_count() > 0);
+        known.push(Arc::downgrade(table));
+        table.enlist(&self.agenda);
+    }
+
+    /// The tables that may be in no catalog yet, and whose rows count.
+    pub fn uncommitted(&self) -> Vec<Arc<Table>> {
+        let known = self.uncommitted.lock().unwrap_or_else(PoisonError::into_inner);
+        let tables = known.iter().filter_map(Weak::upgrade);
+        tables.filter(|table| self.table_by_id(table.id()).is_err()).collect()
+    }
+
+    /// Gives a version of a table the compiler of its rules.
+    pub fn compile_rules(&self, table: &Table) {
+        table.row_source().rules.compile_with(self.read(Contents::compiler));
+    }
+
+    /// Notes that a commit of a transaction changes the contents, before anything shows it. Must be
+    /// called under the commit lock.
+    pub fn announce(&self, commit: Timestamp) {
+        debug_assert!(self.last_ddl() < commit, "commit {commit} changes the catalog twice");
+        self.last_ddl.store(commit, Ordering::Release);
+    }
+
+    /// Changes the contents as [announced](Catalog::announce).
+    pub fn change<T>(&self, commit: Timestamp, change: impl FnOnce(&mut Contents) -> T) -> T {
+        debug_assert!(self.last_ddl() == commit, "commit {commit} changes the catalog unannounced");
+        self.write(change)
     }
 
     /// Notes that a commit which is followed changes the contents, before anything shows it. Must be

@@ -6,7 +6,7 @@
 
 use crate::catalog::contents::Contents;
 use crate::catalog::registry::Catalog;
-use crate::catalog::verify;
+use crate::catalog::verify::{self, Committed};
 use crate::index::hash::table::HashTable;
 use crate::record::{self, KeySet};
 use crate::segments::garbage::Garbage;
@@ -121,7 +121,7 @@ pub(crate) fn alter(
     let pinned = catalog.commits().snapshots().take();
     let trial = Table::altered(table, numbered(changed.clone(), table.schema())?, 0);
     trial.row_source().rules.compile_with(catalog.read(Contents::compiler));
-    let outcome = verify::all_rows(&trial);
+    let outcome = verify::all_rows(&trial, &Committed);
     // A row that is written meanwhile may be seen although it is undone; then the lock decides.
     if outcome.is_err() && table.is_newest() && settled_change(catalog, table) == seen {
         outcome?;
@@ -131,7 +131,7 @@ pub(crate) fn alter(
 }
 
 /// A changed schema with the number of its version: the next one if rows look different.
-fn numbered(mut changed: TableSchema, old: &TableSchema) -> Result<TableSchema> {
+pub(crate) fn numbered(mut changed: TableSchema, old: &TableSchema) -> Result<TableSchema> {
     changed.id = old.id;
     changed.version = old.version;
     if !changed.same_columns(old) {
@@ -177,14 +177,14 @@ pub(crate) fn alter_verified(
             && verified != Some(table.changed())
         {
             version.row_source().rules.compile_with(catalog.read(Contents::compiler));
-            verify::all_rows(&version)?;
+            verify::all_rows(&version, &Committed)?;
         }
         if version.indexes().iter().any(|index| !table.has_index(index.id())) {
             version.enter_all()?;
             if verified != Some(table.changed())
                 && !(verified.is_some() && plant::is(Bug::IndexLate))
             {
-                verify::new_indexes(&version, table)?;
+                verify::new_indexes(&version, table, &Committed)?;
             }
             version.consider(Work::IndexParts);
         }

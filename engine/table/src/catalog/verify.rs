@@ -6,23 +6,55 @@ use crate::index::entries::each_entry;
 use crate::index::lookup::block_keys;
 use crate::layout::keys::fingerprint;
 use crate::segments::state::SegmentState;
+use crate::table::partition::Partition;
+use crate::table::segment_list::SegmentList;
 use crate::table::version::Table;
 use nacre_column::{Batch, Vector};
-use nacre_rowstore::{Change, Node};
+use nacre_rowstore::{Node, Row};
 use nacre_types::{CheckConstraint, Column, Result, TableSchema, Value, limits};
+use roaring::RoaringBitmap;
 use std::sync::Arc;
+
+/// Which rows of a table are verified.
+pub(crate) trait VerifiedRows {
+    /// The row of a node, if it is one of them.
+    fn row(&self, node: &Node) -> Option<Row>;
+
+    /// The segments of a partition.
+    fn segments(&self, partition: &Partition) -> Arc<SegmentList>;
+
+    /// The rows of a segment that are not among them.
+    fn deleted(&self, state: &SegmentState) -> Arc<RoaringBitmap>;
+}
+
+/// The rows of the newest commit.
+pub(crate) struct Committed;
+
+impl VerifiedRows for Committed {
+    fn row(&self, node: &Node) -> Option<Row> {
+        node.newest().and_then(|version| version.change.into_row())
+    }
+
+    fn segments(&self, partition: &Partition) -> Arc<SegmentList> {
+        partition.segments()
+    }
+
+    fn deleted(&self, state: &SegmentState) -> Arc<RoaringBitmap> {
+        state.all_deleted()
+    }
+}
 
 /// Checks all rows against the unique indexes that `old` did not have. Rows in memory must already
 /// be indexed. The answer is final only under the commit lock.
-pub(crate) fn new_indexes(table: &Table, old: &Table) -> Result<()> {
+pub(crate) fn new_indexes(table: &Table, old: &Table, rows: &dyn VerifiedRows) -> Result<()> {
     debug_assert!(table.shares_partitions(old), "an index is verified against another table");
     let mut new = table.unique_indexes().filter(|index| !old.has_index(index.id()));
-    new.try_for_each(|index| unique(table, index))
+    new.try_for_each(|index| unique(table, index, rows))
 }
 
-fn unique(table: &Table, index: &Index) -> Result<()> {
+fn unique(table: &Table, index: &Index, rows: &dyn VerifiedRows) -> Result<()> {
     let mut seen: Vec<(u64, u64)> = Vec::new();
-    each_key(table, index, &mut |key| {
+    each_key(table, index, rows, &mut |key| {
         if !index.may_repeat(key) {
             seen.push(fingerprint(key));
         }
@@ -33,7 +65,7 @@ fn unique(table: &Table, index: &Index) -> Result<()> {
         return Ok(());
     };
     drop(seen);
-    each_key(table, index, &mut |key| {
+    each_key(table, index, rows, &mut |key| {
         if fingerprint(key) == twice {
             Err(index.duplicate(&table.schema().name, key))
         } else {
@@ -42,24 +74,25 @@ fn unique(table: &Table, index: &Index) -> Result<()> {
     })
 }
 
-/// Visits the index keys of all rows as of now.
+/// Visits the index keys of rows.
 fn each_key(
     table: &Table,
     index: &Index,
+    rows: &dyn VerifiedRows,
     visit: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     for partition in table.partitions() {
         each_entry(index, partition.number(), &[], None, |entry| {
             let node = partition.rowstore().get(entry.row_key());
-            match node.and_then(|node: Arc<Node>| node.newest()).map(|version| version.change) {
-                Some(Change::Put(row)) if table.has_key(index, &row, entry.index_key())? => {
+            match node.and_then(|node: Arc<Node>| rows.row(&node)) {
+                Some(row) if table.has_key(index, &row, entry.index_key())? => {
                     visit(entry.index_key())
                 }
                 _ => Ok(()),
             }
         })?;
-        for state in partition.segments().iter().filter(|state| state.is_current()) {
-            let deleted = state.all_deleted();
+        for state in rows.segments(partition).iter().filter(|state| state.is_current()) {
+            let deleted = rows.deleted(state);
             for start in (0..state.segment.rows()).step_by(limits::BLOCK_ROWS) {
                 let keys = block_keys(table.schema(), index, state, start)?;
                 debug_assert!(
@@ -84,16 +117,15 @@ pub(crate) fn is_stricter(new: &TableSchema, old: &TableSchema) -> bool {
     new.checks.iter().any(is_new) || new.columns.iter().any(|c| !c.nullable && takes_null(c.id))
 }
 
-/// Checks the rows of a table as of now against all its rules. The answer is final only under the
-/// commit lock.
-pub(crate) fn all_rows(table: &Table) -> Result<()> {
+/// Checks rows of a table against all its rules. The answer is final only under the commit lock.
+pub(crate) fn all_rows(table: &Table, verified: &dyn VerifiedRows) -> Result<()> {
     let types = table.schema().types();
     for partition in table.partitions() {
         let mut nodes = Vec::new();
         partition.rowstore().range_after(None, usize::MAX, &mut nodes);
         let mut rows: Vec<Vec<Value>> = Vec::new();
         for node in nodes {
-            if let Some(Change::Put(row)) = node.newest().map(|version| version.change) {
+            if let Some(row) = verified.row(&node) {
                 let row = table.layout().upgrade(row)?;
                 let values = (0..types.len()).map(|at| table.layout().rows().value(&row, at));
                 rows.push(values.collect());
@@ -104,15 +136,15 @@ pub(crate) fn all_rows(table: &Table) -> Result<()> {
             }
         }
         table.check_batch(&Batch::from_rows(&types, &rows))?;
-        for state in partition.segments().iter().filter(|state| state.is_current()) {
-            segment_rows(table, state)?;
+        for state in verified.segments(partition).iter().filter(|state| state.is_current()) {
+            segment_rows(table, state, &verified.deleted(state))?;
         }
     }
     Ok(())
 }
 
-fn segment_rows(table: &Table, state: &SegmentState) -> Result<()> {
-    let (segment, deleted) = (&state.segment, state.all_deleted());
+fn segment_rows(table: &Table, state: &SegmentState, deleted: &RoaringBitmap) -> Result<()> {
+    let segment = &state.segment;
     let mapping = table.layout().segment_mapping(segment);
     debug_assert!(
         mapping.len() == table.schema().columns.len(),

@@ -89,8 +89,10 @@ impl Indexes {
         debug_assert!(node.is_locked(), "a change is undone without the lock of its row");
         if let Some(Change::Put(row)) = before {
             // Undoing a later change may have removed an entry that both changes needed. Adding it
-            // cannot fail, since it was added before.
-            let entered = self.enter(layout, partition, node.key(), row);
+            // cannot fail, since it was added before. The transaction may have altered the table
+            // between the two.
+            let row = layout.upgrade(row.clone());
+            let entered = row.and_then(|row| self.enter(layout, partition, node.key(), &row));
             debug_assert!(entered.is_ok(), "an entry cannot be put back: {entered:?}");
         }
         if let Some(Change::Put(row)) = undone {

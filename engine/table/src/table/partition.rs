@@ -195,6 +195,10 @@ impl Partition {
             }
         }
         self.recount(entries);
+        // Before its table was in the catalog, it may have been taken for one that is gone.
+        if self.counted() > 0 {
+            agenda.set_filled(place, true);
+        }
     }
 
     /// Counts its rowstore no more, because its table was dropped or emptied.

@@ -205,11 +205,6 @@ impl Table {
         self.until.load(Ordering::Acquire)
     }
 
-    /// Whether snapshots at a timestamp see the table, and in this version.
-    pub(crate) fn is_seen_at(&self, at: Timestamp) -> bool {
-        self.created() <= at && self.serves(at)
-    }
-
     /// Whether snapshots at a timestamp see this version, if they see the table.
     pub fn serves(&self, at: Timestamp) -> bool {
         let until = self.until();
@@ -304,6 +299,15 @@ impl Table {
     /// The schema.
     pub fn schema(&self) -> &Arc<TableSchema> {
         self.layout.schema()
+    }
+
+    /// Whether it has the name, columns and indexes of a schema.
+    pub(crate) fn is_of(&self, schema: &TableSchema) -> bool {
+        let known = self.schema();
+        let (ids, wanted) = (known.indexes.iter(), schema.indexes.iter());
+        // The set of unique keys determines what an upsert does.
+        let same_indexes = ids.map(|index| index.id).eq(wanted.map(|index| index.id));
+        known.name == schema.name && known.same_columns(schema) && same_indexes
     }
 
     /// The layout of rows and keys.
@@ -573,24 +577,20 @@ impl Table {
     /// Adds the index entries of all rows in memory, when the database is opened or an index is
     /// created.
     pub(crate) fn enter_all(&self) -> Result<()> {
+        self.enter_rows(&|node| node.newest().and_then(|version| version.change.into_row()))
+    }
+
+    /// Adds the index entries of rows in memory.
+    pub(crate) fn enter_rows(&self, row: &dyn Fn(&Node) -> Option<Row>) -> Result<()> {
         if self.indexes().is_empty() {
             return Ok(());
         }
-        for partition in self.partitions() {
-            let mut outcome = Ok(());
-            partition.each_node(|node| {
-                if let Some(Change::Put(row)) = node.newest().map(|v| v.change)
-                    && outcome.is_ok()
-                {
-                    outcome = self
-                        .layout
-                        .upgrade(row)
-                        .and_then(|row| self.enter(partition.number(), node.key(), &row));
-                }
-            });
-            outcome?;
-        }
-        Ok(())
+        self.partitions().iter().try_for_each(|partition| {
+            partition.try_each_node(|node| match row(node) {
+                Some(row) => self.enter(partition.number(), node.key(), &self.layout.upgrade(row)?),
+                None => Ok(()),
+            })
+        })
     }
 
     /// Tells the scheduler to look for a kind of work in every partition.

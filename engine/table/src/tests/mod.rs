@@ -473,7 +473,7 @@ fn a_dropped_table_leaves_no_files() {
     let mut late = store.begin().unwrap();
     assert_eq!(
         late.insert(&table, &batch(&[row(2, "a", 1)])).unwrap_err().kind(),
-        ErrorKind::NotFound
+        ErrorKind::Conflict
     );
     drop((view, reader, late));
     store.maintain().unwrap();

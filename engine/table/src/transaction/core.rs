@@ -1,17 +1,22 @@
 //! A transaction's snapshot, write set and commit, on which the write statements are built.
 
+use crate::catalog::verify::{self, VerifiedRows};
 use crate::commit::commits::Commits;
 use crate::commit::snapshots::SnapshotGuard;
 use crate::read::point::{self, Found};
 use crate::read::reader::Reader;
 use crate::record;
 use crate::segments::state::SegmentState;
+use crate::table::agenda::Work;
 use crate::table::partition::Partition;
+use crate::table::segment_list::SegmentList;
 use crate::table::version::Table;
 use crate::transaction::manager::TransactionManager;
 use crate::transaction::write_set::WriteSet;
+use nacre_rowstore::{Change, Node, Row};
 use nacre_types::walked::{self, Path};
-use nacre_types::{Error, Result, Timestamp, Value};
+use nacre_types::{Error, Result, Timestamp, Value, invariant};
+use roaring::RoaringBitmap;
 use std::sync::Arc;
 
 /// A transaction's snapshot and write set. Dropping it rolls back.
@@ -150,6 +155,10 @@ impl Core {
             // Checked again: a commit after closing the database would not be synced.
             commits.check_open()?;
             self.writes.check_tables()?;
+            let changes_catalog = !self.writes.catalog().is_empty();
+            if changes_catalog {
+                self.announce_catalog(payload.len(), turn.next())?;
+            }
             record::stamp(&mut payload, turn.next());
             let committed = turn.append(&payload)?;
             debug_assert!(
@@ -159,16 +168,89 @@ impl Core {
                 self.at()
             );
             self.writes.stamp(committed.commit, commits.snapshots().oldest());
+            if changes_catalog {
+                self.change_catalog(committed.commit);
+            }
             committed
         };
         // Locks are kept until the commit is durable, so that no other transaction depends on a
         // change that could still be lost.
-        let settled = commits.settle(committed);
+        let settled = match self.writes.catalog().is_empty() {
+            true => commits.settle(committed),
+            // DDL is always strict.
+            false => commits.settle_strictly(committed),
+        };
         let written = self.writes.unlock();
         debug_assert!(self.writes.is_empty(), "a committed transaction has changes left");
         drop(self);
         written.collect(commits.snapshots().oldest());
         settled
+    }
+
+    /// Checks that the transaction can change the catalog, and notes that its commit does. Nothing
+    /// fails after the record is in the log.
+    fn announce_catalog(&self, record_bytes: usize, commit: Timestamp) -> Result<()> {
+        let catalog = self.manager.catalog();
+        nacre_log::check_length(record_bytes)?;
+        self.commits().log().check_usable()?;
+        catalog.read(|contents| self.writes.catalog().check(contents))?;
+        catalog.announce(commit);
+        Ok(())
+    }
+
+    /// Changes the catalog. Must be called under the commit lock, once the record is in the log.
+    fn change_catalog(&self, commit: Timestamp) {
+        let catalog = self.manager.catalog();
+        let changes = self.writes.catalog();
+        let changed =
+            catalog.change(commit, |contents| changes.apply(contents, catalog.garbage(), commit));
+        invariant!(
+            changed.is_ok(),
+            "commit {commit} does not change the catalog as checked: {changed:?}"
+        );
+    }
+
+    /// Verifies the rows of a table that the transaction created in a new version of it, and adds
+    /// them to new indexes.
+    pub fn verify_own(&self, old: &Table, new: &Table) -> Result<()> {
+        let rows = OwnRows { core: self, table: new };
+        if verify::is_stricter(new.schema(), old.schema()) {
+            verify::all_rows(new, &rows)?;
+        }
+        if new.indexes().iter().any(|index| !old.has_index(index.id())) {
+            new.enter_rows(&|node| rows.row(node))?;
+            verify::new_indexes(new, old, &rows)?;
+            new.consider(Work::IndexParts);
+        }
+        Ok(())
+    }
+}
+
+/// The rows of a table that only this transaction knows.
+struct OwnRows<'a> {
+    core: &'a Core,
+    table: &'a Table,
+}
+
+impl VerifiedRows for OwnRows<'_> {
+    fn row(&self, node: &Node) -> Option<Row> {
+        let is_own = node.is_locked_by(self.core.writes.owner());
+        node.pending().filter(|_| is_own).and_then(Change::into_row)
+    }
+
+    fn segments(&self, partition: &Partition) -> Arc<SegmentList> {
+        match self.core.writes.own_segments() {
+            Some(own) => own.list(self.table, partition),
+            None => partition.segments(),
+        }
+    }
+
+    fn deleted(&self, state: &SegmentState) -> Arc<RoaringBitmap> {
+        let all = state.all_deleted();
+        match self.core.writes.hidden().of_segment(self.table, state.id()) {
+            Some(hidden) => Arc::new(&*all | hidden),
+            None => all,
+        }
     }
 }
 

@@ -15,10 +15,13 @@ use crate::table::version::Table;
 use crate::transaction::claiming::{self, SeenRows};
 use crate::transaction::core::Core;
 use crate::transaction::manager::TransactionManager;
-use crate::transaction::{changes, keyed, rekey, unique};
+use crate::transaction::{changes, ddl, keyed, rekey, unique};
 use nacre_column::Batch;
 use nacre_rowstore::{Blocker, Owner};
-use nacre_types::{Error, IndexId, Result, TableSchema, Timestamp, Value, invariant};
+use nacre_types::{
+    Error, IndexId, IndexSchema, Result, TableId, TableSchema, Timestamp, Value, ViewSchema,
+    invariant,
+};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -82,16 +85,88 @@ impl Transaction {
         self.0.writes_mut().take_blocker()
     }
 
-    /// A table by the name it had when the transaction began.
-    pub fn table(&self, name: &str) -> Option<Arc<Table>> {
-        self.0.manager().catalog().table_at(name, self.snapshot())
+    /// Whether it has changed the catalog.
+    pub fn changes_catalog(&self) -> bool {
+        !self.0.writes().catalog().is_empty()
     }
 
-    /// The table with this schema, in its version when the transaction began. `not_found` if it did
-    /// not exist then, `conflict` if its columns, indexes or name were different: bind the statement
-    /// again.
+    /// A table by name, as the transaction sees it.
+    pub fn table(&self, name: &str) -> Option<Arc<Table>> {
+        ddl::table(&self.0, name)
+    }
+
+    /// A table by id, as the transaction sees it.
+    pub fn table_by_id(&self, id: TableId) -> Option<Arc<Table>> {
+        ddl::table_by_id(&self.0, id)
+    }
+
+    /// Names of the tables that the transaction sees.
+    pub fn table_names(&self) -> Vec<String> {
+        ddl::table_names(&self.0)
+    }
+
+    /// A view by name, as the transaction sees it.
+    pub fn view_named(&self, name: &str) -> Option<Arc<ViewSchema>> {
+        ddl::view(&self.0, name)
+    }
+
+    /// All views that the transaction sees, by name.
+    pub fn views(&self) -> Vec<Arc<ViewSchema>> {
+        ddl::views(&self.0)
+    }
+
+    /// Creates an empty table, which others see once the transaction has committed. `replace` drops
+    /// a table that has the name.
+    pub fn create_table(&mut self, schema: TableSchema, replace: bool) -> Result<Arc<Table>> {
+        ddl::create_table(&mut self.0, schema, replace)
+    }
+
+    /// Drops a table. `conflict` if another transaction has changed it since this one began, now or
+    /// when it commits.
+    pub fn drop_table(&mut self, table: &Arc<Table>) -> Result<()> {
+        ddl::drop_table(&mut self.0, table)
+    }
+
+    /// Changes the schema of a table that the transaction created; `unsupported` for any other, of
+    /// which `what` is said to be.
+    pub fn alter_table(
+        &mut self,
+        table: &Arc<Table>,
+        changed: TableSchema,
+        what: &str,
+    ) -> Result<Arc<Table>> {
+        ddl::alter(&mut self.0, table, changed, what)
+    }
+
+    /// Creates an index of a table that the transaction created; `unsupported` for any other.
+    pub fn create_index(&mut self, table: &Arc<Table>, index: IndexSchema) -> Result<Arc<Table>> {
+        ddl::create_index(&mut self.0, table, index)
+    }
+
+    /// Drops an index of a table that the transaction created; `unsupported` for any other.
+    pub fn drop_index(&mut self, table: &Arc<Table>, name: &str) -> Result<Arc<Table>> {
+        ddl::drop_index(&mut self.0, table, name)
+    }
+
+    /// Removes all rows of a table that the transaction created; `unsupported` for any other.
+    pub fn truncate(&mut self, table: &Arc<Table>) -> Result<()> {
+        ddl::truncate(&mut self.0, table)
+    }
+
+    /// Creates a view. `replace` allows it to replace another.
+    pub fn create_view(&mut self, view: ViewSchema, replace: bool) -> Result<()> {
+        ddl::create_view(&mut self.0, view, replace)
+    }
+
+    /// Drops a view.
+    pub fn drop_view(&mut self, name: &str) -> Result<()> {
+        ddl::drop_view(&mut self.0, name)
+    }
+
+    /// The table with this schema, as the transaction sees it. `not_found` if it does not exist,
+    /// `conflict` if its columns, indexes or name are different: bind the statement again.
     pub fn table_of(&self, schema: &TableSchema) -> Result<Arc<Table>> {
-        self.0.manager().catalog().table_of(schema, self.snapshot())
+        ddl::table_of(&self.0, schema)
     }
 
     /// The table as this transaction sees it.

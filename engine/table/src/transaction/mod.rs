@@ -1,9 +1,11 @@
 //! Transactions: snapshot isolation, row locks, first committer wins.
 
+mod catalog_changes;
 mod changes;
 mod claimed;
 mod claiming;
 mod core;
+mod ddl;
 pub(crate) mod handle;
 pub(crate) mod hidden;
 mod keyed;

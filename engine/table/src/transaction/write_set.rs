@@ -6,6 +6,7 @@ use crate::record;
 use crate::table::journal::TakenLock;
 use crate::table::partition::Partition;
 use crate::table::version::Table;
+use crate::transaction::catalog_changes::{CatalogChange, CatalogChanges};
 use crate::transaction::claimed::ClaimedRows;
 use crate::transaction::hidden::{HiddenRows, SegmentRow};
 use crate::transaction::own_segments::OwnSegments;
@@ -37,15 +38,19 @@ enum Step {
     Update(BulkUpdate),
     /// Rows of such a segment that are replaced or deleted together.
     Hide { table: Arc<Table>, segment: u64, rows: RoaringBitmap },
+    /// The last change of the catalog.
+    Catalog,
 }
 
 impl Step {
-    fn table(&self) -> &Arc<Table> {
+    /// The table of the rows that it writes.
+    fn table(&self) -> Option<&Arc<Table>> {
         match self {
-            Step::Write(undo) => &undo.table,
-            Step::Claim(claimed) => &claimed.table,
-            Step::Update(update) => update.table(),
-            Step::Hide { table, .. } => table,
+            Step::Write(undo) => Some(&undo.table),
+            Step::Claim(claimed) => Some(&claimed.table),
+            Step::Update(update) => Some(update.table()),
+            Step::Hide { table, .. } => Some(table),
+            Step::Catalog => None,
         }
     }
 }
@@ -85,6 +90,7 @@ pub(super) struct WriteSet {
     hidden: HiddenRows,
     /// Segments of updates.
     own: OwnSegments,
+    catalog: CatalogChanges,
     /// The holder of the lock on which the last write failed.
     blocker: Option<Blocker>,
 }
@@ -98,6 +104,7 @@ impl WriteSet {
             counted: 0,
             hidden: HiddenRows::default(),
             own: OwnSegments::default(),
+            catalog: CatalogChanges::default(),
             blocker: None,
         }
     }
@@ -125,6 +132,17 @@ impl WriteSet {
     /// The segments that were written, if there are any.
     pub fn own_segments(&self) -> Option<&OwnSegments> {
         (!self.own.is_empty()).then_some(&self.own)
+    }
+
+    /// The changes of the catalog.
+    pub fn catalog(&self) -> &CatalogChanges {
+        &self.catalog
+    }
+
+    /// Adds a change of the catalog.
+    pub fn change_catalog(&mut self, change: CatalogChange) {
+        self.catalog.push(change);
+        self.undo.push(Step::Catalog);
     }
 
     /// Takes the holder of the lock on which the last write failed.
@@ -340,6 +358,7 @@ impl WriteSet {
                     // Keys that the statement had reserved have been given back.
                     released = true;
                 }
+                Some(Step::Catalog) => self.catalog.pop(),
                 None => break,
             }
         }
@@ -380,7 +399,7 @@ impl WriteSet {
     /// Appends the changes to a record and returns their number.
     pub fn log(&mut self, payload: &mut Vec<u8>) -> Result<usize> {
         debug_assert!(record::timestamp(payload).is_some(), "a record has no room for its commit");
-        let mut operations = 0;
+        let mut operations = self.catalog.log_tables(payload)?;
         for claimed in self.claimed() {
             operations += 1;
             if !plant::is(Bug::HalfHugeUpdate) || operations % 2 == 1 {
@@ -388,11 +407,13 @@ impl WriteSet {
             }
         }
         for step in &mut self.undo {
-            if let Step::Update(update) = step {
+            if let Step::Update(update) = step
+                && self.catalog.keeps_rows_of(update.table())
+            {
                 operations += update.log(&self.hidden, payload)?;
             }
         }
-        for undo in self.written() {
+        for undo in self.written().filter(|undo| self.catalog.keeps_rows_of(&undo.table)) {
             debug_assert!(undo.node.is_locked_by(&self.owner), "a row is logged without its lock");
             let place = undo.table.place(undo.table.partition(undo.partition));
             match undo.node.pending() {
@@ -404,6 +425,7 @@ impl WriteSet {
             operations += 1;
         }
         self.log_counters(payload);
+        self.catalog.log_rest(payload);
         Ok(operations)
     }
 
@@ -418,18 +440,19 @@ impl WriteSet {
     fn log_counters(&self, payload: &mut Vec<u8>) {
         let mut counted: Set<TableId> = Set::default();
         let updated = self.updates().map(BulkUpdate::table);
-        for table in self.written().map(|undo| &undo.table).chain(updated) {
+        let written = self.written().map(|undo| &undo.table).chain(updated);
+        for table in written.filter(|table| self.catalog.keeps_rows_of(table)) {
             if table.schema().identity_column().is_some() && counted.insert(table.id()) {
                 record::advance(payload, table.id(), table.next_identity());
             }
         }
     }
 
-    /// The rows that are deleted together.
+    /// The rows that are deleted together, of tables that are left.
     fn claimed(&self) -> impl Iterator<Item = &ClaimedRows> {
         self.undo.iter().filter_map(|step| match step {
-            Step::Claim(claimed) => Some(claimed),
-            Step::Write(_) | Step::Update(_) | Step::Hide { .. } => None,
+            Step::Claim(claimed) if self.catalog.keeps_rows_of(&claimed.table) => Some(claimed),
+            _ => None,
         })
     }
 
@@ -452,7 +475,7 @@ impl WriteSet {
     /// Fails if a table was dropped, altered or truncated since it was written to. Must be called
     /// under the commit lock.
     pub fn check_tables(&self) -> Result<()> {
-        match self.undo.iter().map(Step::table).find(|table| !table.is_newest()) {
+        match self.undo.iter().filter_map(Step::table).find(|table| !table.is_newest()) {
             Some(table) => Err(table.superseded()),
             None => Ok(()),
         }
@@ -463,7 +486,9 @@ impl WriteSet {
     pub fn stamp(&mut self, commit: Timestamp, oldest: Timestamp) {
         // New rows before old ones: a writer that looks for a key finds one or the other.
         for step in &mut self.undo {
-            if let Step::Update(update) = step {
+            if let Step::Update(update) = step
+                && self.catalog.keeps_rows_of(update.table())
+            {
                 update.stamp(commit);
             }
         }
@@ -494,10 +519,11 @@ impl WriteSet {
         let mut written = Vec::new();
         self.counted = 0;
         self.own.clear();
+        self.catalog = CatalogChanges::default();
         for step in self.undo.drain(..) {
             match step {
                 Step::Write(undo) if undo.locked => written.push(undo),
-                Step::Write(_) | Step::Update(_) | Step::Hide { .. } => {}
+                Step::Write(_) | Step::Update(_) | Step::Hide { .. } | Step::Catalog => {}
                 Step::Claim(claimed) => claimed.release(&self.owner),
             }
         }
@@ -541,7 +567,7 @@ impl Partitions {
 fn writes(steps: &[Step]) -> impl Iterator<Item = &Undo> {
     steps.iter().filter_map(|step| match step {
         Step::Write(undo) => Some(undo),
-        Step::Claim(_) | Step::Update(_) | Step::Hide { .. } => None,
+        _ => None,
     })
 }
 

@@ -51,7 +51,9 @@ pub(crate) fn check(context: &TaskContext, ongoing: &Ongoing<'_>) -> Vec<String>
         }
     }
     let counted = || -> usize {
-        tables.iter().flat_map(|table| table.partitions()).map(Partition::counted).sum()
+        let uncommitted = context.catalog().uncommitted();
+        let all = tables.iter().chain(&uncommitted);
+        all.flat_map(|table| table.partitions()).map(Partition::counted).sum()
     };
     if persists(|| counted() != agenda.held()) {
         let held = agenda.held();

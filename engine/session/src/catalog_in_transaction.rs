@@ -1,0 +1,103 @@
+//! Statements that change the catalog, in an open transaction: others see the change once the
+//! transaction has committed. A statement that fails is undone.
+
+use crate::catalog_change::{no_table, no_view, with_defaults};
+use crate::engine::Engine;
+use crate::result::{ResultKind, StatementResult};
+use nacre_sql::CatalogStatement;
+use nacre_table::Transaction;
+use nacre_types::{Error, ErrorKind, Result};
+
+/// Runs the statement.
+///
+/// Errors: `unsupported` for a statement that only runs outside transactions.
+pub(crate) fn run(
+    statement: &CatalogStatement,
+    engine: &Engine,
+    transaction: &mut Transaction,
+) -> Result<StatementResult> {
+    engine.store().check_writable()?;
+    let savepoint = transaction.savepoint();
+    let changed = change(statement, engine, transaction);
+    if changed.is_err() {
+        transaction.rollback_to(savepoint);
+    }
+    changed.map(|()| StatementResult::new(ResultKind::Ddl))
+}
+
+fn change(
+    statement: &CatalogStatement,
+    engine: &Engine,
+    transaction: &mut Transaction,
+) -> Result<()> {
+    let name = statement.describe().name;
+    match statement {
+        CatalogStatement::CreateTable { schema, if_not_exists, replace } => {
+            let created = transaction.create_table(schema.clone(), *replace);
+            unless_exists(created.map(drop), *if_not_exists)
+        }
+        CatalogStatement::CreateView { view, replace, if_not_exists } => {
+            unless_exists(transaction.create_view(view.clone(), *replace), *if_not_exists)
+        }
+        CatalogStatement::DropTable { names, if_exists } => {
+            drop_tables(names, *if_exists, transaction)
+        }
+        CatalogStatement::DropView { names, if_exists } => {
+            drop_views(names, *if_exists, transaction)
+        }
+        CatalogStatement::AlterTable { table, changed } => {
+            let changed = with_defaults(changed, table, engine)?;
+            let table = transaction.table_of(table)?;
+            transaction.alter_table(&table, changed, name).map(drop)
+        }
+        CatalogStatement::CreateIndex { table, index } => {
+            let table = transaction.table_of(table)?;
+            transaction.create_index(&table, index.clone()).map(drop)
+        }
+        CatalogStatement::DropIndex { indexes } => indexes.iter().try_for_each(|(table, name)| {
+            // Dropping a table's first index changes the table for its other indexes too.
+            let known = transaction.table_by_id(table.id).ok_or_else(|| no_table(&table.name))?;
+            transaction.drop_index(&known, name).map(drop)
+        }),
+        CatalogStatement::Truncate { tables } => tables.iter().try_for_each(|table| {
+            let known = transaction.table_by_id(table.id).ok_or_else(|| no_table(&table.name))?;
+            transaction.truncate(&known)
+        }),
+        CatalogStatement::Optimize { .. } => {
+            Err(Error::unsupported(format!("{name} inside a transaction")))
+        }
+    }
+}
+
+fn unless_exists(created: Result<()>, if_not_exists: bool) -> Result<()> {
+    match created {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && if_not_exists => Ok(()),
+        other => other,
+    }
+}
+
+fn drop_tables(names: &[String], if_exists: bool, transaction: &mut Transaction) -> Result<()> {
+    // Named twice, a table is dropped once.
+    let mut tables = Vec::new();
+    for name in names {
+        match transaction.table(name) {
+            Some(table) => tables.push(table),
+            None if if_exists => {}
+            None => return Err(no_table(name)),
+        }
+    }
+    tables.sort_by_key(|table| table.schema().id);
+    tables.dedup_by_key(|table| table.schema().id);
+    tables.iter().try_for_each(|table| transaction.drop_table(table))
+}
+
+fn drop_views(names: &[String], if_exists: bool, transaction: &mut Transaction) -> Result<()> {
+    for name in names {
+        match transaction.view_named(name) {
+            Some(_) => transaction.drop_view(name)?,
+            None if if_exists => {}
+            None => return Err(no_view(name, transaction.table(name).is_some())),
+        }
+    }
+    Ok(())
+}

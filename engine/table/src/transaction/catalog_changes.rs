@@ -1,0 +1,328 @@
+//! What a transaction has changed in the catalog and not committed: only the transaction sees it.
+//!
+//! A table that it creates is a table like any other, in no catalog: its rows are written, locked and
+//! read as those of other tables. A table that it changes further gets new versions, of which the
+//! last one counts. The changes are kept in order, so that they can be undone one by one.
+//!
+//! The first committer of two that change a table, a view or a name wins; the other one gets a
+//! `conflict`.
+
+use crate::catalog::contents::Contents;
+use crate::catalog::tables::discard_segments;
+use crate::record;
+use crate::segments::garbage::Garbage;
+use crate::table::version::Table;
+use nacre_types::plant::{self, Bug};
+use nacre_types::{Error, Result, TableId, Timestamp, ViewSchema, invariant};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One change.
+pub(super) enum CatalogChange {
+    CreateTable(Arc<Table>),
+    /// Another version of a table that the transaction created. It shares the partitions.
+    AlterTable {
+        old: Arc<Table>,
+        new: Arc<Table>,
+    },
+    /// A version of such a table with other, empty partitions.
+    Truncate {
+        old: Arc<Table>,
+        new: Arc<Table>,
+    },
+    DropTable(Arc<Table>),
+    CreateView {
+        view: Arc<ViewSchema>,
+        replaced: Option<Arc<ViewSchema>>,
+    },
+    DropView(Arc<ViewSchema>),
+}
+
+/// What a name stands for.
+#[derive(Clone)]
+pub(super) enum Named {
+    Nothing,
+    Table(Arc<Table>),
+    View(Arc<ViewSchema>),
+}
+
+/// The changes, in order.
+#[derive(Default)]
+pub(super) struct CatalogChanges(Vec<CatalogChange>);
+
+/// A view as the transaction found it, and as it leaves it.
+#[derive(Default)]
+struct ViewChange {
+    found: Option<Arc<ViewSchema>>,
+    left: Option<Arc<ViewSchema>>,
+}
+
+impl CatalogChange {
+    /// What the change makes of a name, if anything.
+    fn naming(&self, name: &str) -> Option<Named> {
+        let is_name = |other: &str| other.eq_ignore_ascii_case(name);
+        let is_of = |table: &Arc<Table>| is_name(&table.schema().name);
+        match self {
+            CatalogChange::CreateTable(table) if is_of(table) => Some(Named::Table(table.clone())),
+            CatalogChange::AlterTable { new, .. } | CatalogChange::Truncate { new, .. }
+                if is_of(new) =>
+            {
+                Some(Named::Table(new.clone()))
+            }
+            CatalogChange::AlterTable { old, .. } if is_of(old) => Some(Named::Nothing),
+            CatalogChange::DropTable(table) if is_of(table) => Some(Named::Nothing),
+            CatalogChange::CreateView { view, .. } if is_name(&view.name) => {
+                Some(Named::View(view.clone()))
+            }
+            CatalogChange::DropView(view) if is_name(&view.name) => Some(Named::Nothing),
+            _ => None,
+        }
+    }
+
+    /// What the change makes of the table with an id: another version, or nothing.
+    fn making(&self, id: TableId) -> Option<Option<&Arc<Table>>> {
+        match self {
+            CatalogChange::CreateTable(new)
+            | CatalogChange::AlterTable { new, .. }
+            | CatalogChange::Truncate { new, .. }
+                if new.id() == id =>
+            {
+                Some(Some(new))
+            }
+            CatalogChange::DropTable(table) if table.id() == id => Some(None),
+            _ => None,
+        }
+    }
+}
+
+impl CatalogChanges {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds a change.
+    pub fn push(&mut self, change: CatalogChange) {
+        self.0.push(change);
+    }
+
+    /// Undoes the last change.
+    pub fn pop(&mut self) {
+        let undone = self.0.pop();
+        invariant!(undone.is_some(), "a change of the catalog is undone that was not made");
+        match undone {
+            Some(CatalogChange::CreateTable(new) | CatalogChange::Truncate { new, .. }) => {
+                new.leave_agenda();
+            }
+            // The partitions are those of the version before, if the transaction created it.
+            Some(CatalogChange::AlterTable { .. } | CatalogChange::DropTable(_)) => {}
+            Some(CatalogChange::CreateView { .. } | CatalogChange::DropView(_)) | None => {}
+        }
+    }
+
+    /// What a name stands for, if a change says so.
+    pub fn named(&self, name: &str) -> Option<Named> {
+        self.0.iter().rev().find_map(|change| change.naming(name))
+    }
+
+    /// The version of a table that the changes leave, `None` if they drop it; nothing if they leave
+    /// the table as it is.
+    pub fn table_by_id(&self, id: TableId) -> Option<Option<&Arc<Table>>> {
+        self.0.iter().rev().find_map(|change| change.making(id))
+    }
+
+    /// Whether a table was created by one of the changes.
+    pub fn has_created(&self, id: TableId) -> bool {
+        self.0
+            .iter()
+            .any(|change| matches!(change, CatalogChange::CreateTable(table) if table.id() == id))
+    }
+
+    /// Whether rows written to a version of a table are still its rows.
+    pub fn keeps_rows_of(&self, table: &Table) -> bool {
+        match self.0.is_empty() {
+            true => true,
+            false => self
+                .table_by_id(table.id())
+                .is_none_or(|left| left.is_some_and(|left| left.shares_partitions(table))),
+        }
+    }
+
+    /// Changes a list of the names of tables into that after the changes.
+    pub fn rename_tables(&self, names: &mut Vec<String>) {
+        let remove = |names: &mut Vec<String>, gone: &Arc<Table>| {
+            names.retain(|name| !name.eq_ignore_ascii_case(&gone.schema().name));
+        };
+        for change in &self.0 {
+            match change {
+                CatalogChange::CreateTable(table) => names.push(table.schema().name.clone()),
+                CatalogChange::AlterTable { old, new } => {
+                    remove(names, old);
+                    names.push(new.schema().name.clone());
+                }
+                CatalogChange::DropTable(table) => remove(names, table),
+                _ => {}
+            }
+        }
+        names.sort_unstable();
+    }
+
+    /// Changes a list of views into that after the changes.
+    pub fn change_views(&self, views: &mut Vec<Arc<ViewSchema>>) {
+        let remove = |views: &mut Vec<Arc<ViewSchema>>, name: &str| {
+            views.retain(|view| !view.name.eq_ignore_ascii_case(name));
+        };
+        for change in &self.0 {
+            match change {
+                CatalogChange::CreateView { view, .. } => {
+                    remove(views, &view.name);
+                    views.push(view.clone());
+                }
+                CatalogChange::DropView(view) => remove(views, &view.name),
+                _ => {}
+            }
+        }
+        views.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    }
+
+    /// The created tables that are there after the changes, in their last versions.
+    fn created(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.0.iter().filter_map(|change| match change {
+            CatalogChange::CreateTable(table) => self.table_by_id(table.id()).flatten(),
+            _ => None,
+        })
+    }
+
+    /// The dropped tables that the transaction did not create.
+    fn dropped(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.0.iter().filter_map(|change| match change {
+            CatalogChange::DropTable(table) if !self.has_created(table.id()) => Some(table),
+            _ => None,
+        })
+    }
+
+    /// The changes of views, by lower-case name.
+    fn views(&self) -> BTreeMap<String, ViewChange> {
+        let mut views: BTreeMap<String, ViewChange> = BTreeMap::new();
+        let mut note = |name: &str, found: Option<&Arc<ViewSchema>>, left| {
+            let new = || ViewChange { found: found.cloned(), left: None };
+            views.entry(name.to_ascii_lowercase()).or_insert_with(new).left = left;
+        };
+        for change in &self.0 {
+            match change {
+                CatalogChange::CreateView { view, replaced } => {
+                    note(&view.name, replaced.as_ref(), Some(view.clone()));
+                }
+                CatalogChange::DropView(view) => note(&view.name, Some(view), None),
+                _ => {}
+            }
+        }
+        views
+    }
+
+    /// Appends what comes before the rows of the transaction in its record: new tables and their
+    /// versions. Returns the number of operations.
+    pub fn log_tables(&self, payload: &mut Vec<u8>) -> Result<usize> {
+        for change in &self.0 {
+            match change {
+                CatalogChange::CreateTable(table) => {
+                    record::create_table(payload, table.schema())?;
+                }
+                CatalogChange::AlterTable { new, .. } => {
+                    record::alter_table(payload, new.schema())?;
+                }
+                CatalogChange::Truncate { new, .. } => record::truncate(payload, new.id()),
+                _ => {}
+            }
+        }
+        Ok(self.0.len())
+    }
+
+    /// Appends what comes after them: dropped tables, and views.
+    pub fn log_rest(&self, payload: &mut Vec<u8>) {
+        for change in &self.0 {
+            match change {
+                CatalogChange::DropTable(_) if plant::is(Bug::DdlHalf) => {}
+                CatalogChange::DropTable(table) => record::drop_table(payload, table.id()),
+                CatalogChange::CreateView { view, .. } => record::create_view(payload, view),
+                CatalogChange::DropView(view) => record::drop_view(payload, &view.name),
+                _ => {}
+            }
+        }
+    }
+
+    /// Fails with a `conflict` if another transaction has changed what these change. Must be called
+    /// under the commit lock.
+    pub fn check(&self, contents: &Contents) -> Result<()> {
+        if let Some(table) = self.dropped().find(|table| !table.is_newest()) {
+            return Err(table.superseded());
+        }
+        let views = self.views();
+        let is_dropped = |id: TableId| self.dropped().any(|table| table.id() == id);
+        let is_taken = |name: &str| {
+            let by_table = contents.table(name).is_some_and(|table| !is_dropped(table.id()));
+            // A view of which the transaction knows is compared below.
+            let is_known = views.get(&name.to_ascii_lowercase()).is_some_and(|v| v.found.is_some());
+            by_table || !is_known && contents.view(name).is_some()
+        };
+        for (name, change) in &views {
+            let now = contents.view(name);
+            let is_same = match (&change.found, now) {
+                (Some(found), Some(now)) => Arc::ptr_eq(found, now),
+                (Some(_), None) => false,
+                (None, _) => change.left.is_none() || !is_taken(name),
+            };
+            if !is_same {
+                return Err(overtaken("view", name));
+            }
+        }
+        let mut created = self.created().map(|table| &table.schema().name);
+        match created.find(|name| is_taken(name)) {
+            Some(name) => Err(overtaken("table", name)),
+            None => Ok(()),
+        }
+    }
+
+    /// Changes the contents of the catalog. Must be called under the commit lock, after
+    /// [`CatalogChanges::check`] and once the record is in the log.
+    pub fn apply(
+        &self,
+        contents: &mut Contents,
+        garbage: &Garbage,
+        commit: Timestamp,
+    ) -> Result<()> {
+        for table in self.dropped() {
+            table.drop_at(commit);
+            contents.remove(table);
+            discard_segments(garbage, table, commit);
+        }
+        let views = self.views();
+        for (name, change) in &views {
+            if change.found.is_some() {
+                contents.remove_view(name, commit)?;
+            }
+        }
+        for view in views.into_values().filter_map(|change| change.left) {
+            contents.add_view(view, false, commit)?;
+        }
+        // Rows that no table has any more.
+        for change in &self.0 {
+            match change {
+                CatalogChange::DropTable(table) if self.has_created(table.id()) => {
+                    table.leave_agenda();
+                }
+                CatalogChange::Truncate { old, .. } => old.leave_agenda(),
+                _ => {}
+            }
+        }
+        self.created().try_for_each(|table| contents.add(table, commit))
+    }
+}
+
+/// The error for an object that another transaction has created, replaced or dropped.
+fn overtaken(kind: &str, name: &str) -> Error {
+    Error::conflict(format!(
+        "{kind} {name} was created, replaced or dropped by another transaction"
+    ))
+    .with_hint("retry the transaction")
+}

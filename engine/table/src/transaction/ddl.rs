@@ -1,0 +1,192 @@
+//! Changes of the catalog by a transaction, which others see once it has committed.
+
+use crate::catalog::tables::numbered;
+use crate::table::version::Table;
+use crate::transaction::catalog_changes::{CatalogChange, Named};
+use crate::transaction::core::Core;
+use nacre_types::{Error, IndexSchema, Result, TableId, TableSchema, ViewSchema};
+use std::sync::Arc;
+
+/// What a name stands for, as the transaction sees it.
+fn named(core: &Core, name: &str) -> Named {
+    if let Some(own) = core.writes().catalog().named(name) {
+        return own;
+    }
+    let (catalog, at) = (core.manager().catalog(), core.at());
+    match (catalog.table_at(name, at), catalog.view_at(name, at)) {
+        (Some(table), _) => Named::Table(table),
+        (None, Some(view)) => Named::View(view),
+        (None, None) => Named::Nothing,
+    }
+}
+
+/// A table by name.
+pub(super) fn table(core: &Core, name: &str) -> Option<Arc<Table>> {
+    match named(core, name) {
+        Named::Table(table) => Some(table),
+        Named::View(_) | Named::Nothing => None,
+    }
+}
+
+/// A view by name.
+pub(super) fn view(core: &Core, name: &str) -> Option<Arc<ViewSchema>> {
+    match named(core, name) {
+        Named::View(view) => Some(view),
+        Named::Table(_) | Named::Nothing => None,
+    }
+}
+
+/// A table by id.
+pub(super) fn table_by_id(core: &Core, id: TableId) -> Option<Arc<Table>> {
+    match core.writes().catalog().table_by_id(id) {
+        Some(own) => own.cloned(),
+        None => core.manager().catalog().table_by_id_at(id, core.at()),
+    }
+}
+
+/// The table with this schema. `not_found` if it does not exist, `conflict` if its columns, indexes
+/// or name are different.
+pub(super) fn table_of(core: &Core, schema: &TableSchema) -> Result<Arc<Table>> {
+    let Some(table) = table_by_id(core, schema.id) else {
+        return Err(Error::not_found(format!("table {}", schema.name)).with_sqlstate("42P01"));
+    };
+    match table.is_of(schema) {
+        true => Ok(table),
+        false => Err(table.superseded()),
+    }
+}
+
+/// The names of all tables, in order.
+pub(super) fn table_names(core: &Core) -> Vec<String> {
+    let mut names = core.manager().catalog().table_names_at(core.at());
+    core.writes().catalog().rename_tables(&mut names);
+    names
+}
+
+/// All views, by name.
+pub(super) fn views(core: &Core) -> Vec<Arc<ViewSchema>> {
+    let mut views = core.manager().catalog().views_at(core.at());
+    core.writes().catalog().change_views(&mut views);
+    views
+}
+
+/// Fails if a name is taken.
+fn check_free(core: &Core, name: &str) -> Result<()> {
+    let kind = match named(core, name) {
+        Named::Nothing => return Ok(()),
+        Named::Table(_) => "table",
+        Named::View(_) => "view",
+    };
+    Err(Error::already_exists(format!("{kind} {name} already exists")).with_sqlstate("42P07"))
+}
+
+/// Creates an empty table with a new id. `replace` drops a table that has the name.
+pub(super) fn create_table(
+    core: &mut Core,
+    schema: TableSchema,
+    replace: bool,
+) -> Result<Arc<Table>> {
+    if replace && let Some(old) = table(core, &schema.name) {
+        drop_table(core, &old)?;
+    }
+    check_free(core, &schema.name)?;
+    let table = core.manager().catalog().new_uncommitted(schema)?;
+    core.writes_mut().change_catalog(CatalogChange::CreateTable(table.clone()));
+    Ok(table)
+}
+
+/// Drops a table.
+pub(super) fn drop_table(core: &mut Core, table: &Arc<Table>) -> Result<()> {
+    core.commits().check_writable()?;
+    table.check_newest()?;
+    core.writes_mut().change_catalog(CatalogChange::DropTable(table.clone()));
+    Ok(())
+}
+
+/// Creates a view. `replace` allows it to replace another.
+pub(super) fn create_view(core: &mut Core, view: ViewSchema, replace: bool) -> Result<()> {
+    core.commits().check_writable()?;
+    let replaced = self::view(core, &view.name).filter(|_| replace);
+    if replaced.is_none() {
+        check_free(core, &view.name)?;
+    }
+    let view = Arc::new(view);
+    core.writes_mut().change_catalog(CatalogChange::CreateView { view, replaced });
+    Ok(())
+}
+
+/// Drops a view by name.
+pub(super) fn drop_view(core: &mut Core, name: &str) -> Result<()> {
+    core.commits().check_writable()?;
+    let Some(view) = view(core, name) else {
+        return Err(Error::not_found(format!("no view `{name}`")).with_sqlstate("42P01"));
+    };
+    core.writes_mut().change_catalog(CatalogChange::DropView(view));
+    Ok(())
+}
+
+/// Removes all rows of a table that the transaction created.
+pub(super) fn truncate(core: &mut Core, table: &Arc<Table>) -> Result<()> {
+    check_own(core, table, "TRUNCATE")?;
+    let new = Arc::new(Table::emptied(table, table.since()));
+    core.manager().catalog().enlist_uncommitted(&new);
+    core.writes_mut().change_catalog(CatalogChange::Truncate { old: table.clone(), new });
+    Ok(())
+}
+
+/// Fails with `unsupported` for a table that others may know.
+fn check_own(core: &Core, table: &Table, what: &str) -> Result<()> {
+    core.commits().check_writable()?;
+    match core.writes().catalog().has_created(table.id()) {
+        true => Ok(()),
+        false => Err(Error::unsupported(format!(
+            "{what} inside a transaction that did not create table {}",
+            table.schema().name
+        ))),
+    }
+}
+
+/// Changes the schema of a table that the transaction created.
+pub(super) fn alter(
+    core: &mut Core,
+    table: &Arc<Table>,
+    changed: TableSchema,
+    what: &str,
+) -> Result<Arc<Table>> {
+    check_own(core, table, what)?;
+    if !changed.name.eq_ignore_ascii_case(&table.schema().name) {
+        check_free(core, &changed.name)?;
+    }
+    let mut changed = numbered(changed, table.schema())?;
+    changed.check_indexes()?;
+    changed.complete_indexes();
+    let new = Arc::new(Table::altered(table, changed, table.since()));
+    core.manager().catalog().compile_rules(&new);
+    core.verify_own(table, &new)?;
+    let change = CatalogChange::AlterTable { old: table.clone(), new: new.clone() };
+    core.writes_mut().change_catalog(change);
+    Ok(new)
+}
+
+/// Creates an index of such a table.
+pub(super) fn create_index(
+    core: &mut Core,
+    table: &Arc<Table>,
+    mut index: IndexSchema,
+) -> Result<Arc<Table>> {
+    let mut changed: TableSchema = (**table.schema()).clone();
+    index.id = changed.take_index_id();
+    changed.indexes.push(index);
+    alter(core, table, changed, "CREATE INDEX")
+}
+
+/// Drops an index of such a table.
+pub(super) fn drop_index(core: &mut Core, table: &Arc<Table>, name: &str) -> Result<Arc<Table>> {
+    let mut changed: TableSchema = (**table.schema()).clone();
+    let Some(id) = changed.index_by_name(name).map(|index| index.id) else {
+        return Err(Error::not_found(format!("index {name} of table {}", changed.name))
+            .with_sqlstate("42704"));
+    };
+    changed.indexes.retain(|index| index.id != id);
+    alter(core, table, changed, "DROP INDEX")
+}
