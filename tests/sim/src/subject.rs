@@ -6,7 +6,7 @@ use crate::op::Op;
 use nacredb::{ErrorKind, Result};
 use std::collections::BTreeSet;
 
-/// Whether the operation is a commit on its own, or ends a transaction.
+/// Whether the operation is a commit on its own outside a transaction, or ends one.
 pub fn is_commit(op: &Op) -> bool {
     op.changes_rows() || op.is_load() || op.is_ddl() || matches!(op, Op::Commit)
 }
@@ -19,13 +19,24 @@ pub fn effect(verdict: &Verdict) -> Effect {
 /// The expected result of a `COMMIT`.
 pub fn judge_commit(txn: &Txn, latest: &State) -> Verdict {
     // The version that was written to must still be the newest.
-    let alive = |table: u64| {
-        latest.by_id(table).is_some_and(|t| txn.versions.get(&table) == Some(&t.since))
+    // A table that the transaction has created is in no other state.
+    let alive = |table: u64| match txn.versions.get(&table) {
+        Some(since) => latest.by_id(table).is_some_and(|t| *since == t.since),
+        None => true,
     };
     let mut verdict = Verdict::done();
     verdict.writes = txn.writes.clone();
-    if txn.writes.is_empty() {
+    if txn.writes.is_empty() && txn.catalog.is_empty() {
         return verdict;
+    }
+    if !txn.catalog.is_empty() {
+        verdict.catalog = Some(txn.effect());
+    }
+    // Of two that change what a name stands for, the first one wins.
+    let names: BTreeSet<&str> = txn.catalog.iter().flat_map(Effect::names).collect();
+    if names.iter().any(|name| !txn.base.agrees(&txn.view, name) && !txn.base.agrees(latest, name))
+    {
+        return Verdict::fails(&[ErrorKind::Conflict]);
     }
     if !txn.writes.keys().all(|(table, _)| alive(*table)) {
         return Verdict::fails(&[ErrorKind::Conflict]);

@@ -38,6 +38,7 @@ fn every_planted_bug_is_found() {
         "lost-open",
         "lost-residency",
         "lost-work",
+        "ddl-half",
     ] {
         plant(bug).unwrap();
         let found = (1..=SEEDS).find(|seed| run(&plan(*seed), false).failure.is_some());

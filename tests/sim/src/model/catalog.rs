@@ -4,7 +4,8 @@ use crate::model::read;
 use crate::model::unique;
 use crate::model::verdict::{Answer, Verdict};
 use crate::model::view::View;
-use crate::model::{Effect, Model, State, Table};
+use crate::model::{Effect, Model, State, Table, Txn, UNCOMMITTED};
+use crate::op::condition::Where;
 use crate::op::row::{Column, Row};
 use crate::op::shape::Shape;
 use crate::op::{Op, Place};
@@ -54,6 +55,69 @@ pub fn judge_create_as(op: &Op, base: &State, base_index: u64, model: &mut Model
         errors.push(ErrorKind::NotFound);
     }
     Verdict { answer: Some(answer), errors, ..becomes(name, Some(table)) }
+}
+
+/// Judges a change of a table or view in an open transaction, which sees it at once.
+pub fn judge_within(op: &Op, name: &str, txn: &Txn, model: &mut Model) -> Verdict {
+    let mut verdict = match op {
+        Op::CreateAs { table: name, from, rows, if_missing } => {
+            judge_create_as_within(name, from, rows, *if_missing, txn, model)
+        }
+        op => judge_ddl(op, &txn.view),
+    };
+    let is_creation = matches!(
+        op,
+        Op::Create { .. } | Op::CreateAs { .. } | Op::CreateView { .. } | Op::DropView { .. }
+    );
+    let Some(known) = txn.view.tables.get(name).filter(|_| !is_creation) else { return verdict };
+    if known.since == UNCOMMITTED {
+        return verdict;
+    }
+    if !matches!(op, Op::Drop { .. }) {
+        // What there is to do is decided when the statement is bound.
+        verdict.errors.push(ErrorKind::Unsupported);
+        let changes = verdict.catalog.is_some();
+        return if changes { Verdict::fails(&verdict.errors) } else { verdict };
+    }
+    match model.latest.by_id(known.id).is_some_and(|newest| newest.since == known.since) {
+        true => verdict,
+        false => Verdict::fails(&[ErrorKind::Conflict]),
+    }
+}
+
+fn judge_create_as_within(
+    name: &'static str,
+    from: &'static str,
+    rows: &Where,
+    if_missing: bool,
+    txn: &Txn,
+    model: &mut Model,
+) -> Verdict {
+    let source = txn.view.read(from).and_then(|source| match source.shape.knows(rows) {
+        true => Ok(source),
+        false => Err(ErrorKind::NotFound),
+    });
+    let exists = txn.view.tables.contains_key(name);
+    let mut errors = Vec::new();
+    if exists && !if_missing || txn.view.views.contains_key(name) {
+        errors.push(ErrorKind::AlreadyExists);
+    }
+    let source = match source {
+        Ok(source) if errors.is_empty() => source,
+        source => {
+            errors.extend(source.err());
+            return Verdict::fails(&errors);
+        }
+    };
+    if exists {
+        return Verdict::done();
+    }
+    let picked = source.rows.values().filter(|row| rows.holds(row));
+    let copied: BTreeMap<i64, Row> =
+        picked.map(|row| (model.new_row(), Row { w: None, z: None, ..row.clone() })).collect();
+    let answer = Some(Answer::Affected(copied.len() as u64));
+    let table = Table { rows: Rc::new(copied), ..Table::made(Shape::new(false, &[])) };
+    Verdict { answer, ..becomes(name, Some(table)) }
 }
 
 /// Judges a catalog change that commits now.
@@ -225,6 +289,6 @@ fn judge_create_view(op: &Op, latest: &State) -> Verdict {
     }
     let columns =
         if *star { source.shape.columns.clone() } else { vec![Column::K, Column::V, Column::S] };
-    let made = View { from, rows: rows.clone(), columns, text: op.sql() };
+    let made = View { from, rows: rows.clone(), columns, text: op.sql(), since: 0 };
     Verdict { catalog: Some(Effect::View(name, Some(made))), ..Verdict::done() }
 }

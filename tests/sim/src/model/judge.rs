@@ -4,7 +4,7 @@
 
 use crate::model::unique;
 use crate::model::verdict::{Answer, Sight, Verdict};
-use crate::model::{Model, Table, Writes};
+use crate::model::{Model, Table, UNCOMMITTED, Writes};
 use crate::op::condition::Where;
 use crate::op::row::{Column, Row};
 use crate::op::{Op, filled};
@@ -56,8 +56,8 @@ pub fn judge(op: &Op, sight: &mut Sight<'_>) -> Verdict {
     }
     // A transaction that sees an older version of the table, or one that was dropped since, must not
     // write.
-    let is_old =
-        sight.model.latest.by_id(table.id).is_none_or(|newest| newest.since != table.since);
+    let newest = sight.model.latest.by_id(table.id);
+    let is_old = table.since != UNCOMMITTED && newest.is_none_or(|new| new.since != table.since);
     if op.locks_rows() && is_old {
         if verdict.locks.is_empty() {
             verdict.errors.push(ErrorKind::Conflict);

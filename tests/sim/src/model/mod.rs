@@ -16,6 +16,8 @@ use std::rc::Rc;
 
 /// Distinguishes a table from a later one with the same name.
 pub type TableId = u64;
+/// In place of the commit that created a table: its transaction has not committed.
+pub const UNCOMMITTED: u64 = u64::MAX;
 /// Identifies a row by its key or, in a table without one, by a number of the model.
 pub type RowId = (TableId, i64);
 
@@ -86,6 +88,43 @@ impl State {
         }
     }
 
+    /// Applies the effect of a commit.
+    fn change(&mut self, effect: &Effect, since: u64) {
+        match effect {
+            Effect::Rows(writes) => self.apply(writes),
+            Effect::Table(name, Some(table)) => {
+                self.tables.insert(name, Table { since, ..table.clone() });
+            }
+            Effect::Table(name, None) => {
+                self.tables.remove(name);
+            }
+            Effect::Rename(from, to) => {
+                if let Some(table) = self.tables.remove(from) {
+                    self.tables.insert(to, Table { since, ..table });
+                }
+            }
+            Effect::View(name, Some(view)) => {
+                self.views.insert(name, View { since, ..view.clone() });
+            }
+            Effect::View(name, None) => {
+                self.views.remove(name);
+            }
+            Effect::Transaction(changes, writes) => {
+                changes.iter().for_each(|effect| self.change(effect, since));
+                self.apply(writes);
+            }
+        }
+    }
+
+    /// Whether a name stands for the same object in another state, unchanged, or for nothing in both.
+    pub fn agrees(&self, other: &State, name: &str) -> bool {
+        let of = |state: &State| {
+            let table = state.tables.get(name).map(|table| (table.id, table.since));
+            (table, state.views.get(name).map(|view| view.since))
+        };
+        of(self) == of(other)
+    }
+
     /// A table by its id.
     pub fn by_id(&self, id: TableId) -> Option<&Table> {
         self.tables.values().find(|table| table.id == id)
@@ -103,6 +142,8 @@ pub enum Effect {
     Rename(&'static str, &'static str),
     /// Creates or drops a view.
     View(&'static str, Option<View>),
+    /// Changes the catalog, in this order, and then rows.
+    Transaction(Vec<Effect>, Writes),
 }
 
 impl Effect {
@@ -112,6 +153,7 @@ impl Effect {
             Effect::Rows(_) => Vec::new(),
             Effect::Table(name, _) | Effect::View(name, _) => vec![name],
             Effect::Rename(from, to) => vec![from, to],
+            Effect::Transaction(changes, _) => changes.iter().flat_map(Effect::names).collect(),
         }
     }
 }
@@ -129,7 +171,21 @@ pub struct Txn {
     pub locks: BTreeSet<RowId>,
     /// The version of each table it has written to or locked.
     pub versions: BTreeMap<TableId, u64>,
-    savepoints: Vec<(&'static str, State, Writes, BTreeSet<RowId>)>,
+    /// The snapshot.
+    pub base: State,
+    /// Its changes of the catalog, in order.
+    pub catalog: Vec<Effect>,
+    savepoints: Vec<Savepoint>,
+}
+
+/// A transaction at a savepoint.
+#[derive(Clone, Debug)]
+struct Savepoint {
+    name: &'static str,
+    view: State,
+    writes: Writes,
+    locks: BTreeSet<RowId>,
+    catalog: Vec<Effect>,
 }
 
 impl Txn {
@@ -145,28 +201,60 @@ impl Txn {
         self.locks.extend(locks);
     }
 
+    /// Changes the catalog for the transaction. `next` is the id of a new table.
+    pub fn change_catalog(&mut self, effect: Effect, next: TableId) {
+        let effect = match effect {
+            Effect::Table(name, Some(table)) => {
+                let id = if table.id == 0 { next } else { table.id };
+                let made = Table { id, since: UNCOMMITTED, ..table };
+                // All rows of the table are the transaction's.
+                self.writes.retain(|(of, _), _| *of != id);
+                let rows =
+                    made.rows.iter().map(|(row, content)| ((id, *row), Some(content.clone())));
+                self.writes.extend(rows);
+                self.view.tables.insert(name, made.clone());
+                Effect::Table(name, Some(made))
+            }
+            effect => {
+                self.view.change(&effect, UNCOMMITTED);
+                effect
+            }
+        };
+        self.catalog.push(effect);
+    }
+
+    /// The effect of its commit.
+    pub fn effect(&self) -> Effect {
+        match self.catalog.is_empty() {
+            true => Effect::Rows(self.writes.clone()),
+            false => Effect::Transaction(self.catalog.clone(), self.writes.clone()),
+        }
+    }
+
     /// Whether there is a savepoint with this name.
     pub fn knows(&self, name: &str) -> bool {
-        self.savepoints.iter().any(|s| s.0 == name)
+        self.savepoints.iter().any(|s| s.name == name)
     }
 
     /// `SAVEPOINT`.
     pub fn savepoint(&mut self, name: &'static str) {
-        self.savepoints.push((name, self.view.clone(), self.writes.clone(), self.locks.clone()));
+        let (view, writes, locks) = (self.view.clone(), self.writes.clone(), self.locks.clone());
+        let catalog = self.catalog.clone();
+        self.savepoints.push(Savepoint { name, view, writes, locks, catalog });
     }
 
     /// `ROLLBACK TO`. Returns `false` if there is no such savepoint.
     pub fn rollback_to(&mut self, name: &str) -> bool {
-        let Some(at) = self.savepoints.iter().rposition(|s| s.0 == name) else { return false };
+        let Some(at) = self.savepoints.iter().rposition(|s| s.name == name) else { return false };
         self.savepoints.truncate(at + 1);
-        let (_, view, writes, locks) = self.savepoints[at].clone();
-        (self.view, self.writes, self.locks) = (view, writes, locks);
+        let Savepoint { view, writes, locks, catalog, .. } = self.savepoints[at].clone();
+        (self.view, self.writes, self.locks, self.catalog) = (view, writes, locks, catalog);
         true
     }
 
     /// `RELEASE`. Returns `false` if there is no such savepoint.
     pub fn release(&mut self, name: &str) -> bool {
-        let Some(at) = self.savepoints.iter().rposition(|s| s.0 == name) else { return false };
+        let Some(at) = self.savepoints.iter().rposition(|s| s.name == name) else { return false };
         self.savepoints.truncate(at);
         true
     }
@@ -268,34 +356,27 @@ impl Model {
             writes: Writes::new(),
             locks: BTreeSet::new(),
             versions: BTreeMap::new(),
+            base: self.latest.clone(),
+            catalog: Vec::new(),
             savepoints: Vec::new(),
         }
     }
 
+    /// Numbers a table.
+    pub fn new_table(&mut self) -> TableId {
+        self.next_table += 1;
+        self.next_table
+    }
+
     fn after(&mut self, effect: &Effect) -> State {
         let mut state = self.latest.clone();
-        match effect {
-            Effect::Rows(writes) => state.apply(writes),
-            Effect::Table(name, Some(table)) => {
-                let mut table = table.clone();
-                table.since = self.index + 1;
-                if table.id == 0 {
-                    self.next_table += 1;
-                    table.id = self.next_table;
-                }
-                state.tables.insert(name, table);
+        let effect = match effect {
+            Effect::Table(name, Some(table)) if table.id == 0 => {
+                Effect::Table(name, Some(Table { id: self.new_table(), ..table.clone() }))
             }
-            Effect::Table(name, None) => {
-                state.tables.remove(name);
-            }
-            Effect::Rename(from, to) => {
-                if let Some(table) = state.tables.remove(from) {
-                    state.tables.insert(to, Table { since: self.index + 1, ..table });
-                }
-            }
-            Effect::View(name, Some(view)) => _ = state.views.insert(name, view.clone()),
-            Effect::View(name, None) => _ = state.views.remove(name),
-        }
+            effect => effect.clone(),
+        };
+        state.change(&effect, self.index + 1);
         state
     }
 
@@ -312,7 +393,7 @@ impl Model {
         self.index += 1;
         let freed = before.tables.keys().filter(|name| !self.latest.tables.contains_key(*name));
         self.freed.extend(freed.map(|name| (*name, self.index)));
-        if let Effect::Rows(writes) = effect {
+        if let Effect::Rows(writes) | Effect::Transaction(_, writes) = effect {
             self.changed.extend(writes.keys().map(|row| (*row, self.index)));
         }
         self.history.push((self.index, self.latest.clone()));

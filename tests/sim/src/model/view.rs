@@ -15,6 +15,8 @@ pub struct View {
     pub columns: Vec<Column>,
     /// The statement that created it.
     pub text: String,
+    /// The commit that created it.
+    pub since: u64,
 }
 
 /// Views by name.

@@ -217,7 +217,7 @@ impl Op {
 
     /// Whether it is allowed inside a transaction.
     pub fn fits_transaction(&self) -> bool {
-        !(self.is_ddl() || self.is_load() || matches!(self, Op::Begin | Op::Optimize { .. }))
+        !(self.is_load() || matches!(self, Op::Begin | Op::Optimize { .. }))
     }
 
     /// Whether it requires a transaction.

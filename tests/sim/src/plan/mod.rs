@@ -3,6 +3,7 @@
 
 mod make;
 mod many;
+mod migrations;
 mod naming;
 
 use crate::disk::{Call, Class, Fault, FaultKind};
@@ -232,6 +233,7 @@ pub fn plan(seed: u64) -> Plan {
             phase.scripts.extend((0..scripts).map(|_| extra.extra_script()));
         }
     }
+    let extra = extra.migrations(seed, &mut phases);
     let many = Random::with_purpose(seed, "many rows");
     let mut many = Maker { random: many, ..extra };
     let bulk_rows = options.bulk_rows;

@@ -13,7 +13,7 @@ pub use frame::{Cancel, Frame, Next, SessionState};
 
 use crate::coverage::Coverage;
 use crate::disk::{Call, Class, Disk};
-use crate::model::catalog::{judge_create_as, judge_ddl};
+use crate::model::catalog::{judge_create_as, judge_ddl, judge_within};
 use crate::model::judge::{judge, judge_bulk, judge_fill};
 use crate::model::verdict::{Answer, Sight, Verdict};
 use crate::model::{Effect, Model, State, Txn, Writes, read};
@@ -162,7 +162,7 @@ impl World {
         }
         let happened = match &op {
             Op::Commit => state.txn.is_some(),
-            op if op.is_load() || op.is_ddl() => synced,
+            op if op.is_load() || op.is_ddl() => synced && state.txn.is_none(),
             op => op.locks_rows() && state.txn.is_none(),
         };
         if happened {
@@ -184,14 +184,16 @@ impl World {
     fn apply(&mut self, session: usize, op: &Op, verdict: &Verdict) {
         let effect = effect(verdict);
         let rewritten = match &effect {
-            Effect::Rows(writes) => self.model.rewritten(writes, self.bulk_rows),
+            Effect::Rows(writes) | Effect::Transaction(_, writes) => {
+                self.model.rewritten(writes, self.bulk_rows)
+            }
             _ => Vec::new(),
         };
         self.model.commit(&effect);
         // Rows merged with those of an update of many rows appear to stem from it.
         let index = self.model.index;
         self.model.loaded.extend(rewritten.into_iter().map(|table| (table, index)));
-        if let Effect::Rows(writes) = &effect {
+        if let Effect::Rows(writes) | Effect::Transaction(_, writes) = &effect {
             // A load deletes the rows that it replaces by a bit each.
             self.model.erase(writes, if op.is_load() { 1 } else { self.bulk_rows });
         }
@@ -231,6 +233,10 @@ impl World {
                     judge_bulk(&mut self.model, place, *policy, &rows)
                 }
                 None => Verdict::fails(&[ErrorKind::NotFound]),
+            },
+            op if op.is_ddl() && state.txn.is_some() => match (&state.txn, table_of(op)) {
+                (Some(txn), Some(name)) => judge_within(op, name, txn, &mut self.model),
+                _ => Verdict::done(),
             },
             Op::Fill { table, rows } => judge_fill(&mut self.model, table, *rows),
             Op::CreateAs { .. } => judge_create_as(op, &base, base_index, &mut self.model),
@@ -426,6 +432,15 @@ impl World {
             }),
             Op::RollbackTo(name) => self.with_txn(session, |t| t.rollback_to(name)),
             Op::Release(name) => self.with_txn(session, |t| t.release(name)),
+            _ if op.is_ddl() && in_txn => {
+                let next = self.model.new_table();
+                if let (Some(txn), Some(effect)) =
+                    (&mut self.sessions[session].txn, verdict.catalog.clone())
+                {
+                    txn.change_catalog(effect, next);
+                    self.coverage.add("ddl-in-transaction", 1);
+                }
+            }
             _ if op.locks_rows() && in_txn => {
                 let latest = self.model.latest.clone();
                 if let Some(txn) = &mut self.sessions[session].txn {
@@ -486,7 +501,7 @@ impl World {
         let effect = effect(verdict);
         let nothing = matches!(&effect, Effect::Rows(writes) if writes.is_empty());
         let mine = self.sessions[session].txn.is_some();
-        let commits = is_commit(op) && !(mine && op.changes_rows());
+        let commits = is_commit(op) && !(mine && *op != Op::Commit);
         // Failing to reserve zeros ahead of the log's records is not fatal for the log; then
         // something else has failed, and nothing was committed.
         let of_log =
@@ -498,7 +513,7 @@ impl World {
             return Next::Failed;
         }
         // The catalog changes before the log fails.
-        if op.is_ddl() && of_log {
+        if op.is_ddl() && of_log && !mine {
             self.blur(tables_of(op).collect());
         }
         self.model.poisoned |= of_log && !ended;

@@ -3,6 +3,7 @@
 use super::World;
 use super::frame::is_updating;
 use crate::disk::Class;
+use crate::model::Txn;
 use crate::op::{Op, Weight};
 use crate::subject::is_commit;
 
@@ -11,7 +12,11 @@ impl World {
     pub fn room(&self, class: Class) -> Option<Weight> {
         let frame = self.frames.last()?;
         let state = &self.sessions[frame.session];
-        let ddl = state.op.as_ref().is_some_and(Op::is_ddl);
+        let has_changes = |txn: &Txn| !txn.catalog.is_empty();
+        let ddl = match &state.op {
+            Some(Op::Commit) => state.txn.as_ref().is_some_and(has_changes),
+            op => op.as_ref().is_some_and(Op::is_ddl),
+        };
         // A relaxed commit may become visible before or after the log is written.
         let open =
             !self.strict && state.committed.is_none() && state.op.as_ref().is_some_and(is_commit);

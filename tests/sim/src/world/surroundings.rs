@@ -66,7 +66,7 @@ impl World {
     pub(super) fn may_refuse(&self, session: usize, op: &Op, error: &Error) -> bool {
         let is_refusal =
             error.kind() == ErrorKind::Limit && error.message().starts_with("rowstore: ");
-        let writes = op.locks_rows() || matches!(op, Op::Fill { .. });
+        let writes = op.locks_rows() || matches!(op, Op::Fill { .. } | Op::CreateAs { .. });
         if !is_refusal || !self.is_limited || !writes {
             return false;
         }
