@@ -19,11 +19,12 @@
 //! - `table/`: a partition (a rowstore and a list of segments), which partition a row is in, and a
 //!   table from one change of its schema to the next.
 //! - `commit/`: timestamps, the commit lock, durability; the snapshots in use.
-//! - `catalog/`: tables and views by name, and every change of a schema.
+//! - `catalog/`: tables and views by name as of a timestamp, and every change of a schema.
 //! - `read/`: a view of a table, one row by key, few rows by equality, probes of an index.
 //! - `temporary`, `statement_memory`, `environment`: files, memory and host services for the execution
 //!   of statements.
-//! - `transaction/`: write sets, row locks, unique values, moves of rows from segments to memory.
+//! - `transaction/`: write sets, row locks, unique values, moves of rows from segments to memory,
+//!   changes of the catalog that are not committed.
 //! - `maintenance/`: flush, merge, index builds, snapshots, removal of files, their scheduling; the
 //!   memory that parts hold; `check`.
 //! - `load/`: bulk loads.
