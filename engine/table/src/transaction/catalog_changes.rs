@@ -110,13 +110,10 @@ impl CatalogChanges {
     pub fn pop(&mut self) {
         let undone = self.0.pop();
         invariant!(undone.is_some(), "a change of the catalog is undone that was not made");
-        match undone {
-            Some(CatalogChange::CreateTable(new) | CatalogChange::Truncate { new, .. }) => {
-                new.leave_agenda();
-            }
-            // The partitions are those of the version before, if the transaction created it.
-            Some(CatalogChange::AlterTable { .. } | CatalogChange::DropTable(_)) => {}
-            Some(CatalogChange::CreateView { .. } | CatalogChange::DropView(_)) | None => {}
+        // Another change leaves the partitions to the version before.
+        if let Some(CatalogChange::CreateTable(new) | CatalogChange::Truncate { new, .. }) = undone
+        {
+            new.leave_agenda();
         }
     }
 
