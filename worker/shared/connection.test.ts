@@ -234,21 +234,21 @@ test('a close that fails releases everything', async () => {
 test('the statements of a transaction are freed with it', async () => {
   const { call } = await opened();
   await call('begin', 1);
-  const kept = await call('prepare', MAIN_SESSION, 'select 1');
-  await call('prepare', 1, 'select 2');
+  await call('prepare', MAIN_SESSION, 7, 'select 1');
+  await call('prepare', 1, 8, 'select 2');
   await call('end', 1, 'commit');
   expect(engine.calls).toEqual(['begin', 'commit', 'free a statement', 'free a session']);
-  await call('finalize', kept.statement);
+  await call('finalize', 7);
   expect(engine.calls.filter((name) => name === 'free a statement')).toHaveLength(2);
 });
 
 test('a session whose transaction has ended runs nothing', async () => {
   const { call, execute } = await opened();
   await call('begin', 1);
-  const { statement } = await call('prepare', 1, 'insert');
+  await call('prepare', 1, 7, 'insert');
   vi.spyOn(engine.session, 'inTransaction').mockImplementation(() => false);
   await expect(execute(1, 'insert')).rejects.toMatchObject({ kind: 'closed' });
-  await expect(call('run', 1, statement, undefined)).rejects.toMatchObject({ kind: 'closed' });
+  await expect(call('run', 1, 7, undefined)).rejects.toMatchObject({ kind: 'closed' });
   await expect(call('end', 1, 'commit')).rejects.toMatchObject({ kind: 'closed' });
   expect(engine.calls).toEqual(['begin', 'free a statement', 'free a session']);
 });
@@ -263,4 +263,21 @@ test('a stream that was ended before its statement runs does not run it', async 
   await first;
   await expect(stream).rejects.toMatchObject({ kind: 'cancelled' });
   expect(engine.calls).toEqual([]);
+});
+
+test('another connection has sessions of its own, and leaves the database open', async () => {
+  const { connection, store } = await opened();
+  const other = connection.another();
+  await other.call('begin', [1]);
+  await expect(async () => connection.call('end', [1, 'commit'])).rejects.toMatchObject({
+    kind: 'closed',
+  });
+  await other.close();
+  await expect(async () => other.call('flush', [])).rejects.toMatchObject({ kind: 'closed' });
+  expect(engine.calls).toEqual(['begin', 'free a session', 'free a session']);
+  await connection.call('flush', []);
+  expect(store.close).not.toHaveBeenCalled();
+  await connection.close();
+  expect(store.close).toHaveBeenCalled();
+  expect(() => connection.another()).toThrow('closed');
 });

@@ -1,17 +1,14 @@
 /**
- * One open database and its sessions: the engine's side of the protocol. It runs in a worker or, in
- * Node, in the caller's own thread. Statements of one session run one after another, in the order
- * of their calls; sessions do not wait for each other, except for locks inside the engine.
+ * One client's sessions of an open database: the engine's side of the protocol. It runs in a worker
+ * or, in Node, in the caller's own thread. Statements of one session run one after another, in the
+ * order of their calls; sessions do not wait for each other, except for locks inside the engine.
  *
  * A call that does not have to wait finishes synchronously, and most calls do.
  */
 
 import { archiveOf, type ArchivedFile } from './archive.js';
 import {
-  afterTrap,
   answerOf,
-  currentInstance,
-  Database,
   endsTransaction,
   engineError,
   isSound,
@@ -24,6 +21,7 @@ import { nacreError, type NacreError } from './errors.js';
 import { LiveQueries } from './live.js';
 import type { OwnedStore } from './local-store.js';
 import { Loads } from './loads.js';
+import { Opened } from './opened.js';
 import {
   MAIN_SESSION,
   type Answer,
@@ -35,7 +33,6 @@ import {
 } from './protocol.js';
 import { Streams } from './streams.js';
 import { Tickets } from './tickets.js';
-import { Upkeep } from './upkeep.js';
 import type { EngineOptions, StorageReport, WirePrepared, WireResult } from './wire.js';
 
 /** Names of temporary files, which belong to running statements, begin with this. */
@@ -58,30 +55,25 @@ interface OpenSession {
   tail: Promise<unknown> | null;
 }
 
-/** An open database. */
+/** A connection to an open database. */
 export class Connection implements Service<ConnectionMethod> {
-  readonly #database: Database;
-  readonly #store: OwnedStore | null;
-  readonly #instance = currentInstance();
+  readonly #opened: Opened;
+  /** Whether the database is closed with this connection. */
+  readonly #owns: boolean;
   readonly #sessions = new Map<number, OpenSession>();
   readonly #statements = new Map<number, OpenStatement>();
   readonly #streams = new Streams();
   readonly #loads = new Loads();
   readonly #tickets = new Tickets();
-  #nextStatement = 1;
   #closing: Promise<void> | null = null;
   readonly #live: LiveQueries;
-  readonly #upkeep: Upkeep;
-  readonly #forgetTrap: () => void;
 
-  private constructor(database: Database, store: OwnedStore | null, options: EngineOptions) {
-    this.#database = database;
-    this.#store = store;
-    this.#live = new LiveQueries(database);
-    this.#upkeep = new Upkeep(database, store, options.durability ?? 'strict');
-    this.#forgetTrap = afterTrap(() => store?.close());
+  private constructor(opened: Opened, owns: boolean) {
+    this.#opened = opened;
+    this.#owns = owns;
+    this.#live = opened.liveQueries();
     this.#sessions.set(MAIN_SESSION, {
-      engine: database.session(),
+      engine: opened.database.session(),
       transaction: false,
       tail: null,
     });
@@ -89,23 +81,22 @@ export class Connection implements Service<ConnectionMethod> {
 
   /**
    * Opens a database on a store, or in memory without one, with the files of another one if there
-   * are any. The store is closed when that fails.
+   * are any. The store is closed when that fails. Closing the connection closes the database.
    */
   static async open(
     store: OwnedStore | null,
     options: EngineOptions,
     files: readonly ArchivedFile[] = [],
   ): Promise<Connection> {
-    try {
-      const named = files.length === 0 ? undefined : files.map(({ name, bytes }) => [name, bytes]);
-      const database = await answerOf<Database>(Database.open(store ?? undefined, options, named));
-      const connection = new Connection(database, store, options);
-      connection.#upkeep.afterCall();
-      return connection;
-    } catch (error) {
-      store?.close();
-      throw engineError(error);
-    }
+    const connection = new Connection(await Opened.open(store, options, files), true);
+    connection.#opened.afterCall();
+    return connection;
+  }
+
+  /** Connects another client to the same database, which must close before this connection does. */
+  another(): Connection {
+    this.#mustBeOpen();
+    return new Connection(this.#opened, false);
   }
 
   readonly #handlers: Handlers<ConnectionMethod> = {
@@ -125,8 +116,8 @@ export class Connection implements Service<ConnectionMethod> {
         (engine) => answerOf<Uint8Array>(engine.arrow(sql, parameters)),
         ticket,
       ),
-    prepare: (session, sql) =>
-      this.#run(session, sql, (engine) => this.#prepare(session, engine, sql)),
+    prepare: (session, statement, sql) =>
+      this.#run(session, sql, (engine) => this.#prepare(session, engine, statement, sql)),
     run: (session, statement, parameters, ticket) =>
       this.#run(
         session,
@@ -162,9 +153,9 @@ export class Connection implements Service<ConnectionMethod> {
     nextLive: (live) => this.#live.next(live),
     endLive: (live) => this.#live.end(live),
     export: () => this.#export(),
-    inspect: () => this.#database.inspect() as Answer<'inspect'>,
+    inspect: () => this.#opened.database.inspect() as Answer<'inspect'>,
     storage: () => this.#storage(),
-    flush: () => this.#database.flush(),
+    flush: () => this.#opened.database.flush(),
     close: () => this.close(),
   };
 
@@ -179,7 +170,7 @@ export class Connection implements Service<ConnectionMethod> {
     } catch (error) {
       throw engineError(error);
     } finally {
-      this.#afterCall();
+      this.#opened.afterCall();
     }
   }
 
@@ -198,14 +189,18 @@ export class Connection implements Service<ConnectionMethod> {
       // Comparing `method` does not narrow the types that depend on it.
       return (
         method === 'prepare'
-          ? this.#prepare(id, session.engine, (args as Arguments<'prepare'>)[1])
+          ? this.#prepareNow(session.engine, args as Arguments<'prepare'>)
           : this.#runNow(session.engine, args as Arguments<'run'>)
       ) as Answer<M>;
     } catch (error) {
       throw engineError(error);
     } finally {
-      this.#afterCall();
+      this.#opened.afterCall();
     }
+  }
+
+  #prepareNow(engine: Session, [id, statement, sql]: Arguments<'prepare'>): WirePrepared {
+    return this.#prepare(id, engine, statement, sql);
   }
 
   #runNow(engine: Session, [id, statement, parameters]: Arguments<'run'>): WireResult {
@@ -218,19 +213,15 @@ export class Connection implements Service<ConnectionMethod> {
           (later as Promise<unknown>).catch(() => {});
         },
       );
-    return this.#store === null ? run() : this.#store.withoutPreparing(run);
-  }
-
-  #afterCall(): void {
-    this.#upkeep.afterCall();
-    this.#live.afterCall();
+    const { store } = this.#opened;
+    return store === null ? run() : store.withoutPreparing(run);
   }
 
   #mustBeOpen(): void {
     if (this.#closing !== null) {
       throw nacreError('closed', 'the database is closed');
     }
-    mustBeSound(this.#instance);
+    mustBeSound(this.#opened.instance);
   }
 
   async #later<T>(result: Promise<T>): Promise<T> {
@@ -239,7 +230,7 @@ export class Connection implements Service<ConnectionMethod> {
     } catch (error) {
       throw engineError(error);
     } finally {
-      this.#afterCall();
+      this.#opened.afterCall();
     }
   }
 
@@ -250,29 +241,22 @@ export class Connection implements Service<ConnectionMethod> {
   }
 
   async #close(): Promise<void> {
-    this.#upkeep.stop();
+    if (this.#owns) {
+      this.#opened.stopUpkeep();
+    }
     try {
       await Promise.all([...this.#sessions.values()].map((session) => session.tail));
       await this.#live.endAll();
-      if (isSound(this.#instance)) {
+      if (isSound(this.#opened.instance)) {
         this.#streams.endAll();
         this.#loads.dropAll();
         this.#statements.forEach(({ prepared }) => prepared.free());
         this.#sessions.forEach(({ engine }) => engine.free());
-        await this.#closeDatabase();
       }
     } finally {
-      this.#forgetTrap();
-      this.#store?.close();
-    }
-  }
-
-  async #closeDatabase(): Promise<void> {
-    try {
-      await answerOf(this.#database.close());
-    } finally {
-      if (isSound(this.#instance)) {
-        this.#database.free();
+      this.#opened.forget(this.#live);
+      if (this.#owns) {
+        await this.#opened.close();
       }
     }
   }
@@ -288,7 +272,7 @@ export class Connection implements Service<ConnectionMethod> {
         ? work(session.engine)
         : session.tail.then(() => {
             // The engine or the session may have ended while this call waited.
-            mustBeSound(this.#instance);
+            mustBeSound(this.#opened.instance);
             return work(this.#session(id).engine);
           });
     if (result instanceof Promise) {
@@ -340,7 +324,7 @@ export class Connection implements Service<ConnectionMethod> {
   }
 
   #begin(id: number): Awaitable<void> {
-    const engine = this.#database.session();
+    const engine = this.#opened.database.session();
     this.#sessions.set(id, { engine, transaction: true, tail: null });
     return settle(
       () => this.#on(id, () => answerOf(engine.execute('begin', undefined))),
@@ -372,18 +356,17 @@ export class Connection implements Service<ConnectionMethod> {
       }
     }
     // After a trap the instance's memory is released as a whole.
-    if (isSound(this.#instance)) {
+    if (isSound(this.#opened.instance)) {
       this.#sessions.get(id)?.engine.free();
     }
     this.#sessions.delete(id);
   }
 
-  #prepare(session: number, engine: Session, sql: string): WirePrepared {
+  #prepare(session: number, engine: Session, statement: number, sql: string): WirePrepared {
     const prepared = engine.prepare(sql);
-    const statement = this.#nextStatement++;
+    this.#free(statement);
     this.#statements.set(statement, { session, prepared });
     return {
-      statement,
       fields: prepared.fields() as WirePrepared['fields'],
       parameters: prepared.parameters() as string[],
     };
@@ -404,7 +387,7 @@ export class Connection implements Service<ConnectionMethod> {
   }
 
   #free(id: number): void {
-    if (isSound(this.#instance)) {
+    if (isSound(this.#opened.instance)) {
       this.#statements.get(id)?.prepared.free();
     }
     this.#statements.delete(id);
@@ -412,11 +395,11 @@ export class Connection implements Service<ConnectionMethod> {
 
   /** Between two calls the files are what they would be if the process ended now. */
   #export(): Blob {
-    this.#database.flush();
-    const names = this.#database.fileNames().filter((name) => !name.startsWith(TEMPORARY));
+    this.#opened.database.flush();
+    const names = this.#opened.database.fileNames().filter((name) => !name.startsWith(TEMPORARY));
     const read = (name: string): ArchivedFile => ({
       name,
-      bytes: this.#database.readFile(name) as Uint8Array<ArrayBuffer>,
+      bytes: this.#opened.database.readFile(name) as Uint8Array<ArrayBuffer>,
     });
     return archiveOf(
       (function* () {
@@ -429,12 +412,12 @@ export class Connection implements Service<ConnectionMethod> {
 
   async #storage(): Promise<StorageReport> {
     const manager = typeof navigator === 'undefined' ? undefined : navigator.storage;
-    const inOrigin = this.#store !== null && manager !== undefined;
+    const inOrigin = this.#opened.store !== null && manager !== undefined;
     return {
-      bytes: this.#store?.bytes() ?? 0,
+      bytes: this.#opened.store?.bytes() ?? 0,
       quota: inOrigin ? ((await manager.estimate()).quota ?? null) : null,
-      persisted: this.#store !== null && (!inOrigin || (await manager.persisted())),
-      losses: this.#database.losses(),
+      persisted: this.#opened.store !== null && (!inOrigin || (await manager.persisted())),
+      losses: this.#opened.database.losses(),
     };
   }
 }

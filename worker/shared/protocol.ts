@@ -49,8 +49,8 @@ export interface Protocol {
   execute(session: number, sql: string, parameters: WireParameters, ticket?: number): WireResult;
   /** Runs a query and answers an Arrow IPC stream. */
   arrow(session: number, sql: string, parameters: WireParameters, ticket?: number): Uint8Array;
-  /** Parses and binds a statement. */
-  prepare(session: number, sql: string): WirePrepared;
+  /** Parses and binds a statement, under a number the client chose. */
+  prepare(session: number, statement: number, sql: string): WirePrepared;
   /** Runs a prepared statement. */
   run(session: number, statement: number, parameters: WireParameters, ticket?: number): WireResult;
   /**

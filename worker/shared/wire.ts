@@ -124,7 +124,6 @@ export interface WireResult {
 
 /** A prepared statement. */
 export interface WirePrepared {
-  statement: number;
   fields: WireField[];
   /** Types of the parameters, as SQL writes them. */
   parameters: string[];

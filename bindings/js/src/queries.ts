@@ -8,7 +8,7 @@ import { copyParameters } from './parameters.js';
 import { QueryResult } from './result.js';
 import type { AnySchema, Chosen } from './schema.js';
 import { isSqlQuery, mustBeText, type SqlQuery } from './sql.js';
-import { PreparedStatement } from './statement.js';
+import { nextStatement, PreparedStatement } from './statement.js';
 import { ResultStream } from './stream.js';
 import { needsTicket, withTicket } from './ticket.js';
 import type { Parameters, Row } from './types.js';
@@ -157,8 +157,9 @@ export abstract class Queries<S extends object = AnySchema> {
   ): Promise<PreparedStatement<Chosen<R, S, Text>>> {
     mustBeText(sql);
     this.check(options);
-    const wire = await this.client.transport.call('prepare', this.session, sql);
-    return new PreparedStatement(this.client, this.session, wire);
+    const statement = nextStatement();
+    const wire = await this.client.transport.call('prepare', this.session, statement, sql);
+    return new PreparedStatement(this.client, this.session, statement, wire);
   }
 
   /** @internal Throws unless a call may be made with these options. */

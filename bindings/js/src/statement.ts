@@ -13,6 +13,14 @@ import { ResultStream } from './stream.js';
 import { needsTicket, withTicket } from './ticket.js';
 import type { Parameters, Row } from './types.js';
 
+/** Number of the newest prepared statement of this thread. */
+let lastStatement = 0;
+
+/** Chooses the number of a prepared statement. */
+export function nextStatement(): number {
+  return ++lastStatement;
+}
+
 /**
  * A prepared statement, made by `db.prepare` or `tx.prepare`. One made by a transaction ends with
  * it.
@@ -29,12 +37,12 @@ export class PreparedStatement<R = Row> {
   #closed = false;
 
   /** @internal */
-  constructor(client: Client, session: number, wire: WirePrepared) {
+  constructor(client: Client, session: number, statement: number, wire: WirePrepared) {
     this.columns = describe(wire.fields);
     this.parameters = wire.parameters;
     this.#client = client;
     this.#session = session;
-    this.#statement = wire.statement;
+    this.#statement = statement;
     this.#fields = wire.fields;
   }
 

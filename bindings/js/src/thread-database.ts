@@ -11,7 +11,7 @@ import { copyParameters } from './parameters.js';
 import { QueryResult } from './result.js';
 import type { AnySchema, Chosen } from './schema.js';
 import { mustBeText } from './sql.js';
-import { PreparedStatement } from './statement.js';
+import { nextStatement, PreparedStatement } from './statement.js';
 import type { Parameters, Row, TypeOptions } from './types.js';
 
 /**
@@ -44,7 +44,9 @@ export class ThreadDatabase<S extends object = AnySchema> extends Database<S> {
   ): Promise<ThreadStatement<Chosen<R, S, Text>>> {
     mustBeText(sql);
     this.check(options);
-    return this.#statement(await this.client.transport.call('prepare', MAIN_SESSION, sql));
+    const number = nextStatement();
+    const wire = await this.client.transport.call('prepare', MAIN_SESSION, number, sql);
+    return this.#statement(number, wire);
   }
 
   /**
@@ -62,11 +64,15 @@ export class ThreadDatabase<S extends object = AnySchema> extends Database<S> {
   ): ThreadStatement<Chosen<R, S, Text>> {
     mustBeText(sql);
     this.mustBeOpen();
-    return this.#statement(this.#connection.callNow('prepare', [MAIN_SESSION, sql]));
+    const number = nextStatement();
+    return this.#statement(
+      number,
+      this.#connection.callNow('prepare', [MAIN_SESSION, number, sql]),
+    );
   }
 
-  #statement<R>(wire: WirePrepared): ThreadStatement<R> {
-    return new ThreadStatement<R>(this.client, this.#connection, wire);
+  #statement<R>(number: number, wire: WirePrepared): ThreadStatement<R> {
+    return new ThreadStatement<R>(this.client, this.#connection, number, wire);
   }
 }
 
@@ -74,14 +80,16 @@ export class ThreadDatabase<S extends object = AnySchema> extends Database<S> {
 export class ThreadStatement<R = Row> extends PreparedStatement<R> {
   readonly #connection: Connection;
   readonly #types: TypeOptions;
-  readonly #wire: WirePrepared;
+  readonly #number: number;
+  readonly #fields: WirePrepared['fields'];
 
   /** @internal */
-  constructor(client: Client, connection: Connection, wire: WirePrepared) {
-    super(client, MAIN_SESSION, wire);
+  constructor(client: Client, connection: Connection, number: number, wire: WirePrepared) {
+    super(client, MAIN_SESSION, number, wire);
     this.#connection = connection;
+    this.#number = number;
     this.#types = client.types;
-    this.#wire = wire;
+    this.#fields = wire.fields;
   }
 
   /**
@@ -100,10 +108,9 @@ export class ThreadStatement<R = Row> extends PreparedStatement<R> {
    */
   runSync(parameters?: Parameters): QueryResult<R> {
     this.mustBeOpen();
-    const { statement, fields } = this.#wire;
     const copy = copyParameters(parameters);
-    const wire = this.#connection.callNow('run', [MAIN_SESSION, statement, copy]);
-    return new QueryResult<R>(wire, this.#types, fields);
+    const wire = this.#connection.callNow('run', [MAIN_SESSION, this.#number, copy]);
+    return new QueryResult<R>(wire, this.#types, this.#fields);
   }
 
   /**

@@ -25,10 +25,10 @@ afterEach(() => ports.forEach((port) => port.close()));
 test('calls of one task travel in one message and are answered in any order', async () => {
   let release = (_: unknown): void => {};
   const { transport, messages } = connected((method, args) =>
-    method === 'flush' ? new Promise((resolve) => (release = resolve)) : args[1],
+    method === 'flush' ? new Promise((resolve) => (release = resolve)) : args[2],
   );
   const flushed = transport.call('flush');
-  const prepared = transport.call('prepare', 0, 'select 7');
+  const prepared = transport.call('prepare', 0, 1, 'select 7');
   expect(await prepared).toBe('select 7');
   release(undefined);
   expect(await flushed).toBeUndefined();

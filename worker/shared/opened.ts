@@ -1,0 +1,86 @@
+/**
+ * An open database of the engine with what belongs to it as a whole: its files and its background
+ * work. The connections of several clients may share it; each has sessions of its own. A commit of
+ * one may concern the live queries of all.
+ */
+
+import type { ArchivedFile } from './archive.js';
+import { afterTrap, answerOf, currentInstance, Database, engineError, isSound } from './engine.js';
+import { LiveQueries } from './live.js';
+import type { OwnedStore } from './local-store.js';
+import { Upkeep } from './upkeep.js';
+import type { EngineOptions } from './wire.js';
+
+/** An open database. */
+export class Opened {
+  readonly database: Database;
+  readonly store: OwnedStore | null;
+  readonly instance = currentInstance();
+  readonly #live = new Set<LiveQueries>();
+  readonly #upkeep: Upkeep;
+  readonly #forgetTrap: () => void;
+
+  private constructor(database: Database, store: OwnedStore | null, options: EngineOptions) {
+    this.database = database;
+    this.store = store;
+    this.#upkeep = new Upkeep(database, store, options.durability ?? 'strict');
+    this.#forgetTrap = afterTrap(() => store?.close());
+  }
+
+  /**
+   * Opens a database on a store, or in memory without one, with the files of another one if there
+   * are any. The store is closed when that fails.
+   */
+  static async open(
+    store: OwnedStore | null,
+    options: EngineOptions,
+    files: readonly ArchivedFile[],
+  ): Promise<Opened> {
+    try {
+      const named = files.length === 0 ? undefined : files.map(({ name, bytes }) => [name, bytes]);
+      const database = await answerOf<Database>(Database.open(store ?? undefined, options, named));
+      return new Opened(database, store, options);
+    } catch (error) {
+      store?.close();
+      throw engineError(error);
+    }
+  }
+
+  /** Makes the live queries of a connection, which run until `forget`. */
+  liveQueries(): LiveQueries {
+    const live = new LiveQueries(this.database);
+    this.#live.add(live);
+    return live;
+  }
+
+  /** Forgets the live queries of a connection that closes. */
+  forget(live: LiveQueries): void {
+    this.#live.delete(live);
+  }
+
+  /** Does what a call of a connection may have made necessary. */
+  afterCall(): void {
+    this.#upkeep.afterCall();
+    this.#live.forEach((live) => live.afterCall());
+  }
+
+  /** Cancels background work. */
+  stopUpkeep(): void {
+    this.#upkeep.stop();
+  }
+
+  /** Closes the database, whose connections have ended, and its files. */
+  async close(): Promise<void> {
+    try {
+      if (isSound(this.instance)) {
+        await answerOf(this.database.close());
+      }
+    } finally {
+      if (isSound(this.instance)) {
+        this.database.free();
+      }
+      this.#forgetTrap();
+      this.store?.close();
+    }
+  }
+}
