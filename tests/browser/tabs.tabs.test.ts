@@ -99,14 +99,6 @@ test('a reload finds everything without a close before it', async () => {
   expectNothingLost(await ids(page), count);
 });
 
-test('a second tab gets in_use until the first tab closes the database', async () => {
-  const [first, second] = [await tab(), await tab()];
-  expect(await open(first)).toBe('open');
-  expect(await open(second)).toBe('in_use');
-  await first.evaluate(() => window.db.close());
-  expect(await open(second)).toBe('open');
-});
-
 test('a tab killed while it writes loses nothing that was acknowledged', async () => {
   const first = await tab();
   expect(await open(first)).toBe('open');

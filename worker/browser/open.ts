@@ -10,14 +10,14 @@ import { OpfsStore } from './opfs-store.js';
 
 /** Opens the database that a request names. */
 export async function open(request: OpenRequest): Promise<Connection> {
-  const { url, options, wasmUrl, wasmModule } = request;
+  const { url, options, wasmUrl, wasmModule, patienceMs } = request;
   const rest = () => request.moreWasmModule ?? fetchNow(moreUrl(request));
   const loaded = wasmModule
     ? loadFromModule(wasmModule, rest)
     : loadFromUrl(wasmUrl ?? new URL('./nacre_bg.wasm', import.meta.url).href, rest);
   const files = request.import === undefined ? [] : await filesOf(request.import);
   // Opening the store and loading the engine each take a while, and are independent.
-  const [store] = await Promise.all([openStore(url), loaded]);
+  const [store] = await Promise.all([openStore(url, patienceMs), loaded]);
   return Connection.open(store, options, files);
 }
 
@@ -46,12 +46,12 @@ function fetchNow(url: string): ArrayBuffer {
   return request.response as ArrayBuffer;
 }
 
-async function openStore(url: string): Promise<OwnedStore | null> {
+async function openStore(url: string, patienceMs?: number): Promise<OwnedStore | null> {
   if (url === 'memory://') {
     return null;
   }
   if (url.startsWith('opfs://')) {
-    return OpfsStore.open(url.slice('opfs://'.length));
+    return OpfsStore.open(url.slice('opfs://'.length), patienceMs);
   }
   throw nacreError(
     'unsupported',

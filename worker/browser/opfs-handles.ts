@@ -33,8 +33,9 @@ export async function openExclusive(
   directory: FileSystemDirectoryHandle,
   name: string,
   database: string,
+  patienceMs = LINGER_MS,
 ): Promise<SyncAccessHandle> {
-  const deadline = performance.now() + LINGER_MS;
+  const deadline = performance.now() + patienceMs;
   const file = (await directory.getFileHandle(name, { create: true })) as SyncFileHandle;
   for (;;) {
     try {

@@ -105,14 +105,14 @@ export class OpfsStore implements OwnedStore {
 
   /**
    * Opens a database's directory, creating it if it does not exist. Fails with `in_use` if another
-   * tab has it open.
+   * worker has it open for longer than `patienceMs`.
    */
-  static async open(database: string): Promise<OpfsStore> {
+  static async open(database: string, patienceMs?: number): Promise<OpfsStore> {
     const directory = await databaseDirectory(database);
     const store = new OpfsStore(
       database,
       directory,
-      await openExclusive(directory, LOCK, database),
+      await openExclusive(directory, LOCK, database, patienceMs),
     );
     try {
       await store.#load();

@@ -156,6 +156,7 @@ export class Connection implements Service<ConnectionMethod> {
     inspect: () => this.#opened.database.inspect() as Answer<'inspect'>,
     storage: () => this.#storage(),
     flush: () => this.#opened.database.flush(),
+    stopped: () => this.#opened.stopped,
     close: () => this.close(),
   };
 

@@ -40,6 +40,7 @@ export interface ErrorData {
   hint?: string | undefined;
   table?: string | undefined;
   key?: string | undefined;
+  mayHaveRun?: boolean | undefined;
 }
 
 const SQLSTATES: Record<ErrorKind, string> = {
@@ -97,6 +98,11 @@ export class NacreError extends Error {
   readonly table: string | undefined;
   /** Name of the violated key. */
   readonly key: string | undefined;
+  /**
+   * Whether the statement may have been done although it failed: the tab that had the database open
+   * went away before it answered. Running it again is safe only if doing it twice is.
+   */
+  readonly mayHaveRun: boolean;
 
   constructor(data: ErrorData, options?: ErrorOptions) {
     super(data.message, options);
@@ -106,6 +112,7 @@ export class NacreError extends Error {
     this.hint = data.hint;
     this.table = data.table;
     this.key = data.key;
+    this.mayHaveRun = data.mayHaveRun ?? false;
   }
 
   /**
@@ -143,8 +150,8 @@ export function nacreError(kind: ErrorKind, message: string, cause?: unknown): N
  */
 export function toErrorData(thrown: unknown, context = ''): ErrorData {
   if (isErrorData(thrown)) {
-    const { kind, message, sqlstate, position, hint, table, key } = thrown;
-    return { kind, message, sqlstate, position, hint, table, key };
+    const { kind, message, sqlstate, position, hint, table, key, mayHaveRun } = thrown;
+    return { kind, message, sqlstate, position, hint, table, key, mayHaveRun };
   }
   const {
     name = '',

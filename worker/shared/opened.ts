@@ -19,12 +19,19 @@ export class Opened {
   readonly #live = new Set<LiveQueries>();
   readonly #upkeep: Upkeep;
   readonly #forgetTrap: () => void;
+  /** Settles if the engine stops after an internal error. */
+  readonly stopped: Promise<void>;
 
   private constructor(database: Database, store: OwnedStore | null, options: EngineOptions) {
     this.database = database;
     this.store = store;
     this.#upkeep = new Upkeep(database, store, options.durability ?? 'strict');
-    this.#forgetTrap = afterTrap(() => store?.close());
+    let stop = (): void => {};
+    this.stopped = new Promise((resolve) => (stop = resolve));
+    this.#forgetTrap = afterTrap(() => {
+      stop();
+      store?.close();
+    });
   }
 
   /**

@@ -106,6 +106,8 @@ export interface Protocol {
   storage(): StorageReport;
   /** Makes every committed change durable. */
   flush(): void;
+  /** Is answered if the engine stops after an internal error: the database must be opened again. */
+  stopped(): void;
   /** Waits for running statements and closes the database. */
   close(): void;
 }
@@ -138,11 +140,17 @@ export interface Call<M extends Method = Method> {
   args: Arguments<M>;
 }
 
+/** Thrown instead of running a call of a tab whose leader closes, and rejects the call there. */
+export const MOVED = Symbol('moved');
+
 /**
  * A reply as a message. Both directions send arrays: calls made in one task travel together, and so
  * do replies.
  */
-export type Reply = { id: number; result: Answer<Method> } | { id: number; error: ErrorData };
+export type Reply =
+  | { id: number; result: Answer<Method> }
+  | { id: number; error: ErrorData }
+  | { id: number; moved: true };
 
 const nothing = (): ArrayBuffer[] => [];
 
@@ -174,6 +182,7 @@ export const TRANSFER: { readonly [M in Method]: (answer: Answer<M>) => ArrayBuf
   inspect: nothing,
   storage: nothing,
   flush: nothing,
+  stopped: nothing,
   close: nothing,
 };
 

@@ -1,11 +1,12 @@
 /**
- * Answers the protocol's calls over a message port: a dedicated worker's global scope today, any
- * `MessagePort` later. Replies that are available at once leave in one message; later ones leave
+ * Answers the protocol's calls over a message port: a dedicated worker's global scope, or the channel
+ * of another tab's link. Replies that are available at once leave in one message; later ones leave
  * with the others of their task.
  */
 
 import { nacreError, toErrorData } from './errors.js';
 import {
+  MOVED,
   TRANSFER,
   type Answer,
   type Call,
@@ -34,7 +35,8 @@ function answer<M extends Method>(
 ): void {
   const answered = (result: Answer<M>): void =>
     outbox.add({ id, result }, TRANSFER[method](result));
-  const failed = (error: unknown): void => outbox.add({ id, error: toErrorData(error) }, []);
+  const failed = (error: unknown): void =>
+    outbox.add(error === MOVED ? { id, moved: true } : { id, error: toErrorData(error) }, []);
   try {
     mustBeKnown(method);
     const result = service.call(method, args);

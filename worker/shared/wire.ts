@@ -33,6 +33,10 @@ export interface OpenRequest {
   moreWasmModule?: WebAssembly.Module | undefined;
   /** The exported database to begin with; `archive.ts` defines its format. */
   import?: Blob | undefined;
+  /** The term of a tab that leads; without one, the database is not shared with other tabs. */
+  term?: string | undefined;
+  /** How long to try again while files are held elsewhere, in milliseconds. */
+  patienceMs?: number | undefined;
 }
 
 /**

@@ -5,6 +5,8 @@ import { Database } from './database.js';
 import { typeOptions, type ConnectOptions } from './options.js';
 import { openRequest } from './request.js';
 import type { AnySchema } from './schema.js';
+import { browserHost, canShare } from './tab-host.js';
+import { Tab } from './tab.js';
 import type { ThreadDatabase } from './thread-database.js';
 import { workerTransport } from './worker-transport.js';
 
@@ -43,13 +45,19 @@ export async function connect<S extends object = AnySchema>(
 ): Promise<Database<S>> {
   const types = typeOptions(options);
   const request = openRequest(url, options);
-  const transport = workerTransport(makeWorker(options.workerUrl));
-  try {
-    if (url.startsWith('opfs://')) {
-      // Only a page can ask for persistence. The answer may wait for the user, and opening does not
-      // depend on it.
-      globalThis.navigator?.storage?.persist?.().catch(() => {});
+  const startWorker = () => workerTransport(makeWorker(options.workerUrl));
+  if (url.startsWith('opfs://')) {
+    // Only a page can ask for persistence. The answer may wait for the user, and opening does not
+    // depend on it.
+    globalThis.navigator?.storage?.persist?.().catch(() => {});
+    if (canShare()) {
+      const tab = new Tab(browserHost(startWorker), request);
+      await tab.start();
+      return new Database<S>({ transport: tab, types });
     }
+  }
+  const transport = startWorker();
+  try {
     await transport.call('open', request);
   } catch (error) {
     transport.end();

@@ -138,6 +138,41 @@ export class Database<S extends object = AnySchema> extends Queries<S> {
   }
 
   /**
+   * Whether the database is open in this tab. Of the tabs that share a database one has it open, and
+   * runs the calls of all; when it goes, another takes over. Always true where the database is not
+   * shared: in Node, in memory, and in the engine's own thread.
+   *
+   * @example
+   * ```ts
+   * console.log(db.isLeader); // true
+   * ```
+   */
+  get isLeader(): boolean {
+    return this.client.transport.leadership?.isLeader ?? true;
+  }
+
+  /**
+   * Calls a function whenever another tab has taken over, or the database was opened again, with
+   * whether it is open in this tab now. Open transactions and streams have ended then; prepared
+   * statements and live queries go on. Returns a function that stops this.
+   *
+   * @example
+   * ```ts
+   * const stop = db.onLeaderChange((isLeader) => {
+   *   console.log(isLeader ? 'this tab has the database open' : 'another tab has it open');
+   * });
+   * stop();
+   * ```
+   */
+  onLeaderChange(listener: (isLeader: boolean) => void): () => void {
+    if (typeof listener !== 'function') {
+      throw nacreError('type', 'onLeaderChange needs a function');
+    }
+    this.mustBeOpen();
+    return this.client.transport.leadership?.onChange(listener) ?? (() => {});
+  }
+
+  /**
    * Describes how each table is stored: rows in memory, segments, encodings, sizes.
    *
    * @example

@@ -4,7 +4,14 @@
  */
 
 import { NacreError, nacreError, toErrorData } from '../../../worker/shared/errors.js';
-import type { Answer, Arguments, Call, Method, Reply } from '../../../worker/shared/protocol.js';
+import {
+  MOVED,
+  type Answer,
+  type Arguments,
+  type Call,
+  type Method,
+  type Reply,
+} from '../../../worker/shared/protocol.js';
 import type { Transport } from './transport.js';
 
 /**
@@ -18,10 +25,10 @@ export interface ClientPort {
 
 interface PendingCall {
   resolve: (answer: never) => void;
-  reject: (error: NacreError) => void;
+  reject: (error: NacreError | typeof MOVED) => void;
 }
 
-/** A transport over a message port. */
+/** A transport over a message port. A call that was not run rejects with `MOVED`. */
 export class MessageTransport implements Transport {
   readonly ahead = true;
   readonly #port: ClientPort;
@@ -77,6 +84,8 @@ export class MessageTransport implements Transport {
     this.#pending.delete(reply.id);
     if ('error' in reply) {
       call?.reject(new NacreError(reply.error));
+    } else if ('moved' in reply) {
+      call?.reject(MOVED);
     } else {
       call?.resolve(reply.result as never);
     }

@@ -16,4 +16,13 @@ export interface Transport<Methods extends ConnectionMethod = ConnectionMethod> 
   call<M extends Methods>(method: M, ...args: Arguments<M>): Promise<Answer<M>>;
   /** Ends the transport after `close` was answered, or when opening failed. */
   end(): void;
+  /** Where several tabs share the database: which one has it open. */
+  readonly leadership?: Leadership;
+}
+
+/** Whether this tab is the one that has a shared database open. */
+export interface Leadership {
+  readonly isLeader: boolean;
+  /** Calls the listener when another tab has taken over. Returns a function that removes it. */
+  onChange(listener: (isLeader: boolean) => void): () => void;
 }

@@ -2,7 +2,7 @@
 
 import { connect } from 'nacredb';
 import { expect, onTestFinished, test } from 'vitest';
-import { connected, expectKind } from './testing.js';
+import { connected, durable, expectKind } from './testing.js';
 
 const dist = new URL('/bindings/js/dist/', location.href);
 
@@ -78,6 +78,107 @@ test('invalid URLs and options are refused before anything is opened', async () 
 test('folders are for Node', async () => {
   await expectKind(connect('/tmp/folder'), 'unsupported');
   await expectKind(connect('opfs://../up'), 'type');
+});
+
+test('connections share a database, and the next one takes over', async () => {
+  const url = await durable.fresh();
+  const first = await connected(url);
+  const second = await connected(url);
+  expect([first.isLeader, second.isLeader]).toEqual([true, false]);
+  await first.exec('create table t (id bigint primary key, name text)');
+  await second.query('insert into t values (?, ?)', [1, 'shell']);
+  expect((await first.query('select name from t')).rows).toEqual([{ name: 'shell' }]);
+  const changes: boolean[] = [];
+  second.onLeaderChange((isLeader) => changes.push(isLeader));
+  const byId = await second.prepare<{ name: string }>('select name from t where id = ?');
+  const open = second.transaction(async (tx) => {
+    await tx.query('insert into t values (2, ?)', ['lost']);
+    await first.close();
+    await tx.query('insert into t values (3, ?)', ['lost']);
+  });
+  await expectKind(open, 'conflict', { retryable: true, mayHaveRun: false });
+  expect(await byId.get([1])).toEqual({ name: 'shell' });
+  expect((await second.query('select count(*) as n from t')).rows).toEqual([{ n: 1n }]);
+  expect([second.isLeader, changes]).toEqual([true, [true]]);
+});
+
+test('what a leader closes before answering runs at the next one', async () => {
+  const url = await durable.fresh();
+  const [first, second] = [await connected(url), await connected(url)];
+  await first.exec('create table t (id bigint primary key)');
+  const writes: Promise<unknown>[] = [];
+  for (let id = 0; id < 300; id++) {
+    writes.push(second.query('insert into t values (?)', [id]));
+    if (id === 150) {
+      void first.close();
+    }
+    if (id % 10 === 0) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+  }
+  await Promise.all(writes);
+  const { rows } = await second.query('select count(*) as n from t');
+  expect(rows).toEqual([{ n: 300n }]);
+});
+
+test('streams, and a transaction that SQL began, end with their leader', async () => {
+  const url = await durable.fresh();
+  const [first, second] = [await connected(url), await connected(url)];
+  await first.exec('create table t (id bigint primary key)');
+  const stream = second.stream('select * from generate_series(1, 100000) as g(n)').rows();
+  await stream.next();
+  await second.exec('begin');
+  await second.query('insert into t values (1)');
+  await first.close();
+  await expectKind(second.query('insert into t values (2)'), 'conflict');
+  await second.query('insert into t values (3)');
+  expect((await second.query('select id from t')).rows).toEqual([{ id: 3n }]);
+  await expectKind(
+    (async () => {
+      for await (const _ of stream);
+    })(),
+    'unavailable',
+    { mayHaveRun: false },
+  );
+});
+
+test('only alike connections share a database', async () => {
+  const url = await durable.fresh();
+  const first = await connected(url);
+  await expectKind(connect(url, { durability: 'relaxed' }), 'in_use');
+  await expectKind(connect(url, { import: await first.export() }), 'already_exists');
+});
+
+test('a database in another thread is in use', async () => {
+  const url = await durable.fresh();
+  const db = await connected(url);
+  const code = `
+    import { connectInThread } from ${JSON.stringify(new URL('index.js', dist).href)};
+    globalThis.__vitest_browser_runner__ = { wrapDynamicImport: (load) => load() };
+    onmessage = async ({ data }) => {
+      try {
+        const db = await connectInThread(data);
+        postMessage('open');
+      } catch (error) {
+        postMessage(error.kind);
+      }
+    };
+  `;
+  const script = URL.createObjectURL(new Blob([code], { type: 'text/javascript' }));
+  const worker = new Worker(script, { type: 'module' });
+  onTestFinished(() => {
+    worker.terminate();
+    URL.revokeObjectURL(script);
+  });
+  const open = (): Promise<string> =>
+    new Promise((resolve) => {
+      worker.onmessage = ({ data }) => resolve(data);
+      worker.postMessage(url);
+    });
+  expect(await open()).toBe('in_use');
+  await db.close();
+  expect(await open()).toBe('open');
+  await expectKind(connect(url), 'in_use');
 });
 
 test('a dedicated worker runs the engine in its own thread', async () => {

@@ -244,14 +244,6 @@ describe('a durable database', () => {
       { id: 3n, name: 'c' },
     ]);
   });
-
-  test('is in use while it is open', async () => {
-    const url = await durable.fresh();
-    const db = await connected(url);
-    await expectKind(connect(url), 'in_use');
-    await db.close();
-    await connected(url);
-  });
 });
 
 test('invalid URLs and options are refused', async () => {
