@@ -1,0 +1,275 @@
+/** Several tabs with one database: who has it open, and what happens when that tab goes. */
+
+import * as fs from 'node:fs';
+import type * as nacredb from 'nacredb';
+import {
+  chromium,
+  type Browser,
+  type BrowserContext,
+  type CDPSession,
+  type Page,
+} from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { launchOptions } from '../../tools/chromium.mjs';
+import { serve, type Server } from './server.js';
+
+declare global {
+  interface Window {
+    nacredb: typeof nacredb;
+    db: nacredb.Database;
+    /** What the writer of this tab knows of its rows. */
+    wrote: { acknowledged: number[]; unknown: number[]; kinds: string[] };
+    /** Results of this tab's live query. */
+    counts: number[];
+    /** How the transaction of this tab ended. */
+    ended: string | undefined;
+    goOn: () => void;
+  }
+}
+
+let server: Server;
+let browser: Browser;
+let context: BrowserContext;
+let processes: CDPSession;
+
+beforeAll(async () => {
+  server = await serve();
+  browser = await chromium.launch(launchOptions());
+  processes = await browser.newBrowserCDPSession();
+});
+
+afterAll(async () => {
+  await browser.close();
+  server.close();
+});
+
+beforeEach(async () => {
+  context = await browser.newContext();
+});
+
+afterEach(async () => {
+  // A context with a page that stands still does not close.
+  goOn();
+  await context.close();
+});
+
+/** Processes that stand still. */
+const stopped: number[] = [];
+
+/** Stops all threads of the page that has the database open, of which there is one. */
+async function stopLeader(before = async (): Promise<unknown> => null): Promise<void> {
+  const { processInfo } = await processes.send('SystemInfo.getProcessInfo');
+  const leader = processInfo
+    .filter(({ type }) => type === 'renderer')
+    .map(({ id }) => id)
+    .find(hasWorker)!;
+  await before();
+  stopped.push(leader);
+  process.kill(leader, 'SIGSTOP');
+  // On a busy machine it takes a moment.
+  while (!/State:\s+T/.test(fs.readFileSync(`/proc/${leader}/status`, 'utf8'))) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+function hasWorker(id: number): boolean {
+  const threads = `/proc/${id}/task`;
+  return fs
+    .readdirSync(threads)
+    .some((thread) =>
+      /^DedicatedWorker/.test(fs.readFileSync(`${threads}/${thread}/comm`, 'utf8')),
+    );
+}
+
+function goOn(): void {
+  stopped.splice(0).forEach((id) => process.kill(id, 'SIGCONT'));
+}
+
+/** A tab with the database open, here or through another one. */
+async function tab(): Promise<Page> {
+  const page = await context.newPage();
+  await load(page);
+  return page;
+}
+
+async function load(page: Page): Promise<void> {
+  await page.goto(server.url);
+  await page.waitForFunction(() => window.nacredb !== undefined);
+  await page.evaluate(async () => {
+    window.db = await window.nacredb.connect('opfs://shared');
+    await window.db.exec('create table if not exists t (id bigint primary key, tab int)');
+  });
+}
+
+const isLeader = (page: Page): Promise<boolean> => page.evaluate(() => window.db.isLeader);
+
+async function leaders(pages: Page[]): Promise<number> {
+  return (await Promise.all(pages.map(isLeader))).filter((leads) => leads).length;
+}
+
+/** Inserts a row: 'done', or the kind of the error. */
+function insert(page: Page, id: number): Promise<string> {
+  return page.evaluate(async (id) => {
+    try {
+      await window.db.query('insert into t values (?, 0)', [id]);
+      return 'done';
+    } catch (error) {
+      return (error as nacredb.NacreError).kind;
+    }
+  }, id);
+}
+
+function ids(page: Page): Promise<number[]> {
+  return page.evaluate(async () => {
+    const { rows } = await window.db.query<{ id: bigint }>('select id from t order by id');
+    return rows.map(({ id }) => Number(id));
+  });
+}
+
+/** Counts rows with a live query. */
+function follow(page: Page): Promise<void> {
+  return page.evaluate(async () => {
+    window.counts = [];
+    await window.db.live.query<{ n: bigint }>('select count(*) as n from t', [], ({ rows }) => {
+      window.counts.push(Number(rows[0]!.n));
+    });
+  });
+}
+
+const counted = (page: Page, n: number) =>
+  page.waitForFunction((n) => window.counts.at(-1) === n, n, { timeout: 20_000 });
+
+/** Inserts rows one after the other, from a number on, until the page is gone. */
+function startWriting(page: Page, first: number): Promise<void> {
+  return page.evaluate(async (first) => {
+    window.wrote = { acknowledged: [], unknown: [], kinds: [] };
+    const insert = await window.db.prepare('insert into t values (?, 1)');
+    void (async () => {
+      for (let id = first; ; id++) {
+        try {
+          await insert.run([id]);
+          window.wrote.acknowledged.push(id);
+        } catch (error) {
+          const { kind, mayHaveRun } = error as nacredb.NacreError;
+          window.wrote.kinds.push(kind);
+          if (mayHaveRun) {
+            window.wrote.unknown.push(id);
+          }
+        }
+      }
+    })();
+  }, first);
+}
+
+/** Waits until a tab has written some more rows. */
+async function progress(page: Page): Promise<void> {
+  const before = await page.evaluate(() => window.wrote.acknowledged.length);
+  const isMore = (before: number) => window.wrote.acknowledged.length > before + 5;
+  await page.waitForFunction(isMore, before, { timeout: 20_000 });
+}
+
+test('ten tabs read and write one database', async () => {
+  const tabs: Page[] = [];
+  for (let i = 0; i < 10; i++) {
+    tabs.push(await tab());
+  }
+  await Promise.all(tabs.map(follow));
+  expect(await leaders(tabs)).toBe(1);
+  const done = await Promise.all(tabs.map((page, i) => insert(page, i)));
+  expect(done).toEqual(tabs.map(() => 'done'));
+  expect(await ids(tabs[9]!)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  await Promise.all(tabs.map((page) => counted(page, 10)));
+  // The leader closes: another tab goes on for the eight that are left, live queries too.
+  await tabs[0]!.close();
+  tabs.shift();
+  expect(await insert(tabs[8]!, 10)).toBe('done');
+  await Promise.all(tabs.map((page) => counted(page, 11)));
+  expect(await leaders(tabs)).toBe(1);
+});
+
+test('a transaction fails with conflict when the leader closes in the middle of it', async () => {
+  const [first, second] = [await tab(), await tab()];
+  await second.evaluate(async () => {
+    const { db } = window;
+    await new Promise<void>((written) => {
+      const work = async (tx: nacredb.Transaction): Promise<void> => {
+        await tx.query('insert into t values (1, 1)');
+        written();
+        await new Promise<void>((resolve) => (window.goOn = resolve));
+        await tx.query('insert into t values (2, 1)');
+      };
+      db.transaction(work).catch((error: nacredb.NacreError) => {
+        window.ended = `${error.kind} ${error.retryable} ${error.mayHaveRun}`;
+      });
+    });
+  });
+  await first.close();
+  await second.evaluate(() => window.goOn());
+  await second.waitForFunction(() => window.ended !== undefined);
+  expect(await second.evaluate(() => window.ended)).toBe('conflict true false');
+  expect(await ids(second)).toEqual([]);
+  expect(await insert(second, 1)).toBe('done');
+});
+
+test('a killed leader loses nothing that it has acknowledged', async () => {
+  const [first, second, third] = [await tab(), await tab(), await tab()];
+  await follow(third);
+  await startWriting(second, 1_000_000);
+  await startWriting(third, 2_000_000);
+  await progress(second);
+  const crashed = first.waitForEvent('crash');
+  const session = await context.newCDPSession(first);
+  session.send('Page.crash').catch(() => {});
+  await crashed;
+  await progress(second);
+  await progress(third);
+  const wrote = await second.evaluate(() => window.wrote);
+  const found = new Set(await ids(third));
+  expect(wrote.acknowledged.filter((id) => !found.has(id))).toEqual([]);
+  expect(wrote.kinds.filter((kind) => kind !== 'unavailable')).toEqual([]);
+  expect(await leaders([second, third])).toBe(1);
+  const counts = await third.evaluate(() => window.counts);
+  expect(counts.at(-1)).toBeGreaterThan(0);
+});
+
+test('a leader that navigates makes room, and follows when it comes back', async () => {
+  const [first, second] = [await tab(), await tab()];
+  expect(await isLeader(first)).toBe(true);
+  await load(first);
+  expect(await insert(second, 1)).toBe('done');
+  expect(await insert(first, 2)).toBe('done');
+  expect(await leaders([first, second])).toBe(1);
+  expect(await ids(second)).toEqual([1, 2]);
+});
+
+const onLinux = test.skipIf(process.platform !== 'linux');
+
+onLinux('a leader that is frozen makes room before', async () => {
+  const [first, second] = [await tab(), await tab()];
+  await insert(first, 1);
+  await stopLeader(() => first.evaluate(() => document.dispatchEvent(new Event('freeze'))));
+  expect(await insert(second, 2)).toBe('done');
+  expect(await isLeader(second)).toBe(true);
+  goOn();
+  await first.evaluate(() => document.dispatchEvent(new Event('resume')));
+  expect(await insert(first, 3)).toBe('done');
+  expect(await isLeader(first)).toBe(false);
+  expect(await ids(second)).toEqual([1, 2, 3]);
+});
+
+onLinux('a leader that stands still without a word makes the database unavailable', async () => {
+  const [first, second] = [await tab(), await tab()];
+  await insert(first, 1);
+  await stopLeader();
+  const since = Date.now();
+  expect(await insert(second, 2)).toBe('unavailable');
+  expect(Date.now() - since).toBeLessThan(30_000);
+  goOn();
+  // Nothing tells the other tab that the files are free: it tries again, as the error says.
+  for (let tries = 0; (await insert(second, 3)) !== 'done'; tries++) {
+    expect(tries).toBeLessThan(10);
+  }
+  expect(await insert(first, 4)).toBe('done');
+  expect(await leaders([first, second])).toBe(1);
+  expect((await ids(second)).filter((id) => id !== 2)).toEqual([1, 3, 4]);
+});
