@@ -205,6 +205,14 @@ test('background work goes on in idle time, and rests while calls come', async (
   expect(maintain.mock.calls.length).toBeGreaterThan(before + 2);
 });
 
+test('no timer gets a negative delay, of which some runtimes warn', async () => {
+  const timers = vi.spyOn(globalThis, 'setTimeout');
+  const { execute } = await opened();
+  await execute(MAIN_SESSION, 'first');
+  expect(timers).toHaveBeenCalled();
+  expect(timers.mock.calls.filter(([, delay]) => delay! < 0)).toEqual([]);
+});
+
 test('background work that only lacks a prepared file goes on', async () => {
   const { store, execute } = await opened();
   await vi.advanceTimersByTimeAsync(1);

@@ -72,10 +72,13 @@ export class Upkeep {
   /** Schedules maintenance without keeping a process of Node alive for it. */
   #maintainSoon(): void {
     if (this.#idle === null) {
-      this.#idle = setTimeout(() => {
-        this.#idle = null;
-        void this.#maintain();
-      }, this.#restsUntil - performance.now());
+      this.#idle = setTimeout(
+        () => {
+          this.#idle = null;
+          void this.#maintain();
+        },
+        Math.max(0, this.#restsUntil - performance.now()),
+      );
       (this.#idle as { unref?: () => void }).unref?.();
     }
   }
