@@ -1,17 +1,19 @@
 /**
- * The package as a stranger gets it: packed, installed in an empty folder, used from a ten-line
- * script in Node and from a page bundled with Vite without configuration, driven in Chromium.
+ * The package as a stranger gets it: packed, installed in an empty folder without anything else,
+ * type-checked, used from a ten-line script in Node, and from the examples' pages and programs in
+ * the places of `pack-places.mjs`. With `--all` in every one of them.
  */
 
 import * as fs from 'node:fs';
-import * as http from 'node:http';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { buildPackage } from './build.mjs';
 import { launchOptions } from './chromium.mjs';
-import { bin, Failure, main, root, run } from './lib.mjs';
+import { bin, Failure, main, root, run, seconds } from './lib.mjs';
+import { checkPlace, MORE_PLACES, PLACES } from './pack-places.mjs';
 import { setup } from './setup.mjs';
+import { FIRST_LIMIT, WHOLE_LIMIT } from './size.mjs';
 
 const NODE_SCRIPT = `import { connect, sql } from 'nacredb';
 
@@ -23,24 +25,6 @@ await db.close();
 const again = await connect('./data');
 console.log(rows[0].name, String((await again.query('select count(*) as n from t')).rows[0].n));
 await again.close();
-`;
-
-const PAGE = `<!doctype html><title>pack check</title><output></output><script type="module" src="./main.js"></script>`;
-
-const PAGE_SCRIPT = `import { connect } from 'nacredb';
-
-const output = document.querySelector('output');
-try {
-  const db = await connect('opfs://pack-check');
-  await db.exec('create table if not exists t (id bigint primary key, name text)');
-  await db.exec("delete from t");
-  await db.query('insert into t values (?, ?)', [1, 'pearl']);
-  const { rows } = await db.query('select * from t');
-  await db.close();
-  output.textContent = rows[0].id + ' ' + rows[0].name;
-} catch (error) {
-  output.textContent = String(error);
-}
 `;
 
 const TYPES = `import { connect, sql, NacreError, type Database } from 'nacredb';
@@ -58,8 +42,15 @@ for await (const row of (await db.prepare<{ id: bigint }>('select id from t')).i
 await db.close().catch((error: unknown) => error instanceof NacreError && error.kind === 'io' && n);
 `;
 
-/** Answers how many checks passed; throws at the first that does not. */
-export async function packCheck() {
+/** The most bytes with Brotli of the package's scripts in a page, with the page's own. */
+const SCRIPT_LIMIT = 35_000;
+
+/**
+ * Answers how many checks passed; throws at the first that does not. `all` adds the places that
+ * take long; `quick` leaves out the limits of the engine's size, for an engine that was built
+ * quickly.
+ */
+export async function packCheck({ all = false, quick = false } = {}) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-pack-'));
   try {
     const tarball = await pack(folder);
@@ -68,10 +59,12 @@ export async function packCheck() {
       cwd: folder,
       quiet: true,
     });
+    nothingElse(folder);
     await types(folder);
     await inNode(folder);
-    await onPage(folder);
-    return { passed: 3, failed: 0 };
+    const places = all ? [...PLACES, ...MORE_PLACES] : PLACES;
+    await inPlaces(folder, tarball, places, quick);
+    return { passed: 3 + places.length, failed: 0 };
   } finally {
     fs.rmSync(folder, { recursive: true, force: true });
   }
@@ -84,7 +77,15 @@ async function pack(folder) {
     quiet: true,
   });
   const name = fs.readdirSync(folder).find((file) => file.endsWith('.tgz'));
-  return `./${name}`;
+  return path.join(folder, name);
+}
+
+/** The package needs no other one at run time. */
+function nothingElse(folder) {
+  const installed = fs.readdirSync(path.join(folder, 'node_modules')).filter((n) => n[0] !== '.');
+  if (installed.join() !== 'nacredb') {
+    throw new Failure(`the package brought others with it: ${installed.join(', ')}`);
+  }
 }
 
 /**
@@ -113,50 +114,55 @@ async function inNode(folder) {
   }
 }
 
-async function onPage(folder) {
-  fs.writeFileSync(path.join(folder, 'index.html'), PAGE);
-  fs.writeFileSync(path.join(folder, 'main.js'), PAGE_SCRIPT);
-  await run(bin('vite'), ['build', '--logLevel', 'warn'], { cwd: folder, quiet: true });
-  const server = await serve(path.join(folder, 'dist'));
+async function inPlaces(folder, tarball, places, quick) {
   const { chromium } = await import('playwright-core');
   const browser = await chromium.launch(launchOptions());
   try {
-    const page = await browser.newPage();
-    await page.goto(`http://localhost:${server.address().port}/`);
-    await page.waitForFunction(() => document.querySelector('output').textContent !== '', null, {
-      timeout: 30_000,
-    });
-    const text = await page.textContent('output');
-    if (text !== '1 pearl') {
-      throw new Failure(`the page showed '${text}' instead of '1 pearl'`);
+    for (const place of places) {
+      const started = Date.now();
+      let sizes;
+      try {
+        sizes = await checkPlace(browser, folder, tarball, place);
+      } catch (error) {
+        throw error instanceof Failure ? new Failure(`${place.name}: ${error.message}`) : error;
+      }
+      const took = seconds(Date.now() - started);
+      console.log(`  pack: ${place.name}: ${sizes ? sized(sizes) : 'works'} (${took})`);
+      if (sizes) {
+        checkSizes(place.name, sizes, quick);
+      }
     }
   } finally {
     await browser.close();
-    server.close();
   }
 }
 
-const MEDIA = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
+function sized({ first, all }) {
+  const mb = (bytes) => `${(bytes / 1e6).toFixed(3)} MB`;
+  const scripts =
+    first.script === null ? '' : ` and ${(first.script / 1e3).toFixed(1)} kB of scripts`;
+  return `with Brotli ${mb(first.wasm)} of WebAssembly${scripts} first, ${mb(all.wasm)} in all`;
+}
 
-function serve(folder) {
-  const server = http.createServer((request, response) => {
-    const name =
-      request.url === '/' ? '/index.html' : new URL(request.url, 'http://localhost').pathname;
-    fs.readFile(path.join(folder, path.normalize(name)), (error, data) => {
-      response.writeHead(error ? 404 : 200, {
-        'content-type': MEDIA[path.extname(name)] ?? 'text/plain',
-      });
-      response.end(error ? 'not found' : data);
-    });
-  });
-  return new Promise((resolve) => server.listen(0, () => resolve(server)));
+function checkSizes(name, { first, all }, quick) {
+  const limits = [
+    ['scripts', first.script ?? 0, SCRIPT_LIMIT],
+    ...(quick ? [] : [['WebAssembly loaded first', first.wasm, FIRST_LIMIT]]),
+    ...(quick ? [] : [['all WebAssembly', all.wasm, WHOLE_LIMIT]]),
+  ];
+  for (const [what, bytes, limit] of limits) {
+    if (bytes > limit) {
+      throw new Failure(`${name}: ${what}: ${bytes} bytes with Brotli, at most ${limit}`);
+    }
+  }
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   await main(async () => {
+    const [all, quick] = ['--all', '--quick'].map((option) => process.argv.includes(option));
     await setup({ browser: true });
-    await buildPackage();
-    await packCheck();
-    console.log('pack: the tarball works in Node and on a page bundled with Vite');
+    await buildPackage({ quick });
+    const { passed } = await packCheck({ all, quick });
+    console.log(`pack: the tarball passed ${passed} checks`);
   });
 }

@@ -215,7 +215,7 @@ await main(async () => {
     if (built && has('browser')) {
       await step('vitest in Chromium', () => vitest('browser'));
       await step('Playwright: reloads and tabs', () => vitest('tabs'));
-      await step('npm pack, installed and bundled', packCheck);
+      await step('npm pack, installed and bundled', () => packCheck());
       await step('examples: Rust, Node, Vite, command line', () => vitest('examples'));
     }
   }

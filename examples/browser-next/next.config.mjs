@@ -1,0 +1,2 @@
+// Static files in `out`, for any server. Nothing here is for nacredb.
+export default { output: 'export' };
