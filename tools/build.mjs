@@ -4,6 +4,7 @@
  * two files, and types. Does nothing when no input changed.
  */
 
+import { createHash } from 'node:crypto';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -117,6 +118,23 @@ async function divide(dist) {
   await run(process.execPath, ['tools/first-load.mjs', dist, needed]);
   await run('cargo', [...tool, 'divide', whole, needed, first, path.join(dist, 'nacre_more.wasm')]);
   fs.rmSync(needed);
+  markBuild(dist, ['nacre_bg.wasm', 'nacre_more.wasm']);
+}
+
+/**
+ * Adds a section to both files that says which build they are of: the second one may come from a
+ * cache, or from a later deployment, and would fit by its types only.
+ */
+export function markBuild(dist, names) {
+  const files = names.map((name) => path.join(dist, name));
+  const hash = createHash('sha256');
+  files.forEach((file) => hash.update(fs.readFileSync(file)));
+  const build = Buffer.from(hash.digest('hex').slice(0, 16));
+  const name = Buffer.from('build');
+  const content = Buffer.concat([Buffer.of(name.length), name, build]);
+  // A custom section has number 0, and lengths below 128 are one byte.
+  const section = Buffer.concat([Buffer.of(0, content.length), content]);
+  files.forEach((file) => fs.appendFileSync(file, section));
 }
 
 /** One script an entry, so that a page without a bundler loads two files and not twenty. */

@@ -3,22 +3,50 @@
 import { filesOf } from '../shared/archive.js';
 import { Connection } from '../shared/connection.js';
 import { loadFromModule, loadFromUrl } from '../shared/engine.js';
+import { notFetched } from '../shared/engine-file.js';
 import { nacreError } from '../shared/errors.js';
 import type { OwnedStore } from '../shared/local-store.js';
+import { mustBeThisVersion } from '../shared/version.js';
 import type { OpenRequest } from '../shared/wire.js';
 import { OpfsStore } from './opfs-store.js';
 
 /** Opens the database that a request names. */
 export async function open(request: OpenRequest): Promise<Connection> {
+  mustBeThisVersion(request.version);
   const { url, options, wasmUrl, wasmModule, patienceMs } = request;
   const rest = () => request.moreWasmModule ?? fetchNow(moreUrl(request));
   const loaded = wasmModule
     ? loadFromModule(wasmModule, rest)
     : loadFromUrl(wasmUrl ?? new URL('./nacre_bg.wasm', import.meta.url).href, rest);
+  // Its failure is reported below, even if the file to import takes longer.
+  loaded.catch(() => {});
   const files = request.import === undefined ? [] : await filesOf(request.import);
   // Opening the store and loading the engine each take a while, and are independent.
-  const [store] = await Promise.all([openStore(url, patienceMs), loaded]);
-  return Connection.open(store, options, files);
+  const opening = openStore(url, patienceMs);
+  try {
+    await Promise.all([opening, loaded, hold(request.lifeLock)]);
+  } catch (error) {
+    // In a caller's own worker, which goes on, the files would stay locked.
+    (await opening.catch(() => null))?.close();
+    throw error;
+  }
+  return Connection.open(await opening, options, files);
+}
+
+/** Takes a Web Lock for as long as this worker lives. */
+function hold(name: string | undefined): Promise<void> {
+  return new Promise((held) => {
+    if (name === undefined) {
+      held();
+      return;
+    }
+    const forever = (): Promise<void> => {
+      held();
+      return new Promise(() => {});
+    };
+    // Without an origin there are no locks: the database works all the same.
+    navigator.locks.request(name, forever).catch(() => held());
+  });
 }
 
 function moreUrl({ moreWasmUrl, wasmUrl }: OpenRequest): string {
@@ -38,10 +66,10 @@ function fetchNow(url: string): ArrayBuffer {
   try {
     request.send();
   } catch (error) {
-    throw nacreError('io', `cannot fetch ${url}: ${String(error)}`, error);
+    throw notFetched(url, String(error), error);
   }
   if (request.status !== 200) {
-    throw nacreError('io', `cannot fetch ${url}: HTTP status ${request.status}`);
+    throw notFetched(url, `HTTP status ${request.status}`);
   }
   return request.response as ArrayBuffer;
 }

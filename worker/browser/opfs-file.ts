@@ -2,6 +2,7 @@
  * A file of an OPFS store as the engine knows it, and whether it needs a handle.
  */
 
+import { nacreError, type NacreError } from '../shared/errors.js';
 import { ColdFile } from './opfs-cold.js';
 import type { SyncAccessHandle } from './opfs-handles.js';
 
@@ -55,6 +56,14 @@ export function canCool({ isWrittenOnce, place, version, synced }: Logical): boo
 /** Size of a physical file, in bytes. */
 export function sizeOf(place: SyncAccessHandle | ColdFile): number {
   return place instanceof ColdFile ? place.size : place.getSize();
+}
+
+/** The error of a write that the browser did not do, or not completely. */
+export function noStorageLeft(name: string, database: string): NacreError {
+  return nacreError(
+    'limit',
+    `no storage left for ${name} in opfs://${database}: the quota of this origin or the disk is full; free some, then connect again`,
+  );
 }
 
 /** Waits for all of them even if one fails: `close` can close only handles that are open. */

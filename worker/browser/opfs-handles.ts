@@ -69,6 +69,19 @@ export async function databaseDirectory(database: string): Promise<FileSystemDir
       'there is no origin private file system here; it needs a page served over HTTPS or from localhost',
     );
   }
-  const root = await navigator.storage.getDirectory();
+  const root = await navigator.storage.getDirectory().catch((error: unknown) => {
+    throw isRefusal(error)
+      ? nacreError(
+          'unsupported',
+          `this page may not use the origin private file system (${String(error)}): it is from a file, in a private window or a sandboxed frame, or site data are blocked; use memory:// here`,
+          error,
+        )
+      : error;
+  });
   return root.getDirectoryHandle(database, { create: true });
+}
+
+/** Whether the browser keeps a page from all storage. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof DOMException && error.name === 'SecurityError';
 }

@@ -20,7 +20,7 @@
 import { nacreError } from '../shared/errors.js';
 import type { OwnedStore } from '../shared/local-store.js';
 import { ColdFile } from './opfs-cold.js';
-import { all, canCool, newFile, sizeOf, type Logical } from './opfs-file.js';
+import { all, canCool, newFile, noStorageLeft, sizeOf, type Logical } from './opfs-file.js';
 import { databaseDirectory, openExclusive, type SyncAccessHandle } from './opfs-handles.js';
 import {
   decodeHeader,
@@ -284,10 +284,7 @@ export class OpfsStore implements OwnedStore {
     const { handle, name } = this.#changed(id);
     const written = handle.write(bytes, { at: offset + HEADER_BYTES });
     if (written !== bytes.length) {
-      throw nacreError(
-        'limit',
-        `no storage left: ${written} of ${bytes.length} bytes written to ${name}`,
-      );
+      throw noStorageLeft(name, this.#database);
     }
   }
 
@@ -558,10 +555,7 @@ export class OpfsStore implements OwnedStore {
   #writeHeader(handle: SyncAccessHandle, name: string | null): void {
     const sector = encodeHeader({ name, generation: ++this.#generation });
     if (handle.write(sector, { at: 0 }) !== HEADER_BYTES) {
-      throw nacreError(
-        'limit',
-        `no storage left for ${name ?? 'a file header'} in opfs://${this.#database}`,
-      );
+      throw noStorageLeft(name ?? 'a file header', this.#database);
     }
   }
 

@@ -14,6 +14,7 @@ import init, {
   loadAll,
   Pending,
 } from '../../bindings/wasm/pkg/nacre.js';
+import { adviceOn, fetchModule, mustBeOfOneBuild, notStarted } from './engine-file.js';
 import { NacreError, nacreError, toErrorData } from './errors.js';
 import { nextTask } from './next-task.js';
 
@@ -47,8 +48,12 @@ export type ReadModule = () => BufferSource | WebAssembly.Module;
 
 /** Reads the second module; null until the first one is loaded. */
 let readMore: ReadModule | null = null;
+/** The first module; null until it is loaded. */
+let first: WebAssembly.Module | null = null;
 /** The second module, once it was needed. */
 let more: WebAssembly.Module | null = null;
+/** What the message of a trap begins with that is none: the second module did not load. */
+const NOT_WHOLE = 'the second part of the engine did not load';
 
 /** What the first module exports for the second one, if the engine is divided. */
 interface Divided {
@@ -63,14 +68,20 @@ setLoadMore(() => {
     return;
   }
   try {
-    more ??= moduleOf(readMore!());
+    more ??= secondModule(readMore!());
     new WebAssembly.Instance(more, { a: exports as WebAssembly.ModuleImports });
     isWhole.value = 1;
   } catch (error) {
     // The call that needs it cannot go on, nor be undone.
-    throw new WebAssembly.RuntimeError(`the rest of the engine did not load: ${reasonOf(error)}`);
+    throw new WebAssembly.RuntimeError(`${NOT_WHOLE}: ${reasonOf(error)}${adviceOn(error)}`);
   }
 });
+
+function secondModule(source: BufferSource | WebAssembly.Module): WebAssembly.Module {
+  const module = moduleOf(source);
+  mustBeOfOneBuild(first!, module);
+  return module;
+}
 
 function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
@@ -82,12 +93,12 @@ function moduleOf(source: BufferSource | WebAssembly.Module): WebAssembly.Module
 
 /** Loads the first module from a URL; returns at once if it is loaded already. */
 export function loadFromUrl(url: string, rest: ReadModule): Promise<void> {
-  return load(() => init({ module_or_path: compile(url) }), rest);
+  return load(() => fetchModule(url), rest);
 }
 
 /** Uses a first module that the caller compiled. */
 export function loadFromModule(module: WebAssembly.Module, rest: ReadModule): Promise<void> {
-  return load(() => init({ module_or_path: module }), rest);
+  return load(() => Promise.resolve(module), rest);
 }
 
 /**
@@ -102,7 +113,8 @@ export function loadSync(read: ReadModule, rest: ReadModule): void {
     readMore = rest;
     const source = read();
     try {
-      initSync({ module: moduleOf(source) });
+      first = moduleOf(source);
+      initSync({ module: first });
       // Later its file may be another one, or gone.
       loadAll();
     } catch (error) {
@@ -124,7 +136,7 @@ function revive(): void {
   }
 }
 
-function load(start: () => Promise<unknown>, rest: ReadModule): Promise<void> {
+function load(compile: () => Promise<WebAssembly.Module>, rest: ReadModule): Promise<void> {
   if (ready) {
     revive();
     return Promise.resolve();
@@ -132,7 +144,7 @@ function load(start: () => Promise<unknown>, rest: ReadModule): Promise<void> {
   if (loading === null) {
     readMore = rest;
   }
-  loading ??= start().then(
+  loading ??= start(compile()).then(
     () => {
       ready = true;
     },
@@ -144,22 +156,9 @@ function load(start: () => Promise<unknown>, rest: ReadModule): Promise<void> {
   return loading;
 }
 
-function notStarted(error: unknown): NacreError {
-  return nacreError('io', `the engine's WebAssembly module did not start: ${String(error)}`, error);
-}
-
-async function compile(url: string): Promise<WebAssembly.Module> {
-  const response = await fetch(url).catch((error: unknown) => {
-    throw nacreError('io', `cannot fetch ${url}: ${String(error)}`, error);
-  });
-  if (!response.ok) {
-    throw nacreError('io', `cannot fetch ${url}: HTTP status ${response.status}`);
-  }
-  // Streaming compilation accepts only this media type, which some servers do not send.
-  if (response.headers.get('content-type')?.split(';')[0]?.trim() === 'application/wasm') {
-    return WebAssembly.compileStreaming(response);
-  }
-  return WebAssembly.compile(await response.arrayBuffer());
+async function start(compiling: Promise<WebAssembly.Module>): Promise<void> {
+  first = await compiling;
+  await init({ module_or_path: first });
 }
 
 /** The instance that new connections belong to. */
@@ -342,8 +341,8 @@ export function mustBeSound(of: number): void {
 }
 
 function brokenError(): NacreError {
-  return nacreError(
-    'closed',
-    `the engine stopped after an internal error (${lastTrap}); committed changes are safe, connect again`,
-  );
+  const what = lastTrap.startsWith(NOT_WHOLE)
+    ? lastTrap
+    : `the engine stopped after an internal error (${lastTrap})`;
+  return nacreError('closed', `${what}; committed changes are safe, connect again`);
 }

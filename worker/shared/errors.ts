@@ -168,6 +168,9 @@ export function toErrorData(thrown: unknown, context = ''): ErrorData {
   if (name === 'NotFoundError' || code === 'ENOENT') {
     return { kind: 'not_found', message: `${prefix}${message}` };
   }
+  if (name === 'DataCloneError') {
+    return { kind: 'type', message: `${prefix}a value cannot be sent to the worker: ${message}` };
+  }
   if (name === 'AbortError') {
     return { kind: 'cancelled', message: `${prefix}${message}` };
   }

@@ -21,6 +21,10 @@ export interface EngineOptions {
 
 /** What `open` needs to know. */
 export interface OpenRequest {
+  /** The page's version of the package: a worker of another one refuses. */
+  version?: string | undefined;
+  /** A Web Lock that the worker holds as long as it lives. */
+  lifeLock?: string | undefined;
   url: string;
   options: EngineOptions;
   /** Address of the WebAssembly file; by default it is beside the worker's script. */

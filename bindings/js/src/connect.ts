@@ -1,6 +1,6 @@
 /** Opens databases in a browser: each one's engine runs in a worker of its own. */
 
-import { nacreError } from '../../../worker/shared/errors.js';
+import { nacreError, type NacreError } from '../../../worker/shared/errors.js';
 import { Database } from './database.js';
 import { typeOptions, type ConnectOptions } from './options.js';
 import { openRequest } from './request.js';
@@ -99,7 +99,25 @@ function makeWorker(url: string | URL | undefined): Worker {
       ? new Worker(new URL('./worker.js', import.meta.url), { type: 'module' })
       : new Worker(url, { type: 'module' });
   } catch (error) {
-    // The worker's script must come from the page's own origin.
-    throw nacreError('io', `the worker cannot be started: ${String(error)}`, error);
+    throw notStarted(error);
   }
+}
+
+/** The error of a worker that the browser refuses at once, with what to do about it. */
+function notStarted(error: unknown): NacreError {
+  const reason = `the worker cannot be started: ${String(error)}`;
+  if (globalThis.location?.protocol === 'file:') {
+    const advice = 'serve the page over HTTP, or set workerUrl to a data: URL of its script';
+    return nacreError(
+      'unsupported',
+      `${reason}; a page from a file cannot load it: ${advice}`,
+      error,
+    );
+  }
+  if (/TrustedScriptURL/.test(reason)) {
+    return nacreError('io', `${reason}; set workerUrl to a TrustedScriptURL`, error);
+  }
+  const advice =
+    "its script must come from the page's own origin: copy it there, and set workerUrl";
+  return nacreError('io', `${reason}; ${advice}`, error);
 }

@@ -42,7 +42,7 @@ export class MessageTransport implements Transport {
   constructor(port: ClientPort, release: () => void) {
     this.#port = port;
     this.#release = release;
-    port.onmessage = (event) => event.data.forEach((reply) => this.#settle(reply));
+    port.onmessage = ({ data }) => this.#receive(data);
     port.onmessageerror = () =>
       this.fail(nacreError('io', "the worker's reply could not be read: connect again"));
   }
@@ -73,10 +73,21 @@ export class MessageTransport implements Transport {
     try {
       this.#port.postMessage(calls);
     } catch (thrown) {
-      // Only memory can run out here: `copyParameters` has refused whatever cannot be cloned.
+      // Memory has run out, or an option of `connect` cannot be cloned: of parameters and rows,
+      // what cannot has been refused before.
       const error = toErrorData(thrown, 'the calls cannot be sent');
       calls.forEach(({ id }) => this.#settle({ id, error }));
     }
+  }
+
+  #receive(replies: Reply[]): void {
+    if (Array.isArray(replies)) {
+      replies.forEach((reply) => this.#settle(reply));
+      return;
+    }
+    const message =
+      'the worker sent something else than answers: it is no worker of this version of nacredb';
+    this.fail(nacreError('unsupported', message));
   }
 
   #settle(reply: Reply): void {

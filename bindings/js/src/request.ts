@@ -1,6 +1,7 @@
 /** What a browser's worker needs to know to open a database. */
 
 import { nacreError } from '../../../worker/shared/errors.js';
+import { VERSION } from '../../../worker/shared/version.js';
 import type { OpenRequest } from '../../../worker/shared/wire.js';
 import { engineOptions, importOption, type ConnectOptions } from './options.js';
 
@@ -13,6 +14,7 @@ export function openRequest(url: string, options: ConnectOptions): OpenRequest {
     );
   }
   return {
+    version: VERSION,
     url,
     options: engineOptions(options),
     wasmUrl: absolute('wasmUrl', options.wasmUrl),

@@ -4,20 +4,50 @@
  */
 
 import { nacreError } from '../../../worker/shared/errors.js';
+import type { Answer, Arguments, Method } from '../../../worker/shared/protocol.js';
 import { MessageTransport } from './message-transport.js';
+
+/** Browsers do not tell a page which of these it is, except in the console. */
+const WHY_NOT_LOADED =
+  'it is missing (set workerUrl), is not served as JavaScript, or a policy of the page forbids it ' +
+  '(worker-src of the Content-Security-Policy must allow it, and a page with a ' +
+  'Cross-Origin-Embedder-Policy needs a worker served with the same one)';
 
 /**
  * Takes over a worker. Ending the transport terminates the worker, which would otherwise keep the
  * files locked.
  */
 export function workerTransport(worker: Worker): MessageTransport {
-  const transport = new MessageTransport(worker, () => worker.terminate());
+  const transport = new WorkerTransport(worker, () => worker.terminate());
   worker.onerror = (event) =>
     // The event of a script that cannot be loaded has no message.
     transport.fail(
       event.message
-        ? nacreError('closed', `the worker failed: ${event.message}`)
-        : nacreError('io', 'the worker could not be loaded'),
+        ? nacreError('closed', `the worker failed: ${event.message}; connect again`)
+        : nacreError('io', `the worker's script could not be loaded: ${WHY_NOT_LOADED}`),
     );
   return transport;
+}
+
+/**
+ * Notices that its worker has ended, of which no event tells: an open database's worker holds a Web
+ * Lock, which the browser gives to the page then.
+ */
+class WorkerTransport extends MessageTransport {
+  override async call<M extends Method>(method: M, ...args: Arguments<M>): Promise<Answer<M>> {
+    const { locks } = globalThis.navigator ?? {};
+    if (method !== 'open' || locks === undefined) {
+      return super.call(method, ...args);
+    }
+    const [request] = args as Arguments<'open'>;
+    const lifeLock = `nacredb-worker-${crypto.randomUUID()}`;
+    await super.call('open', { ...request, lifeLock });
+    const ended = (): void =>
+      this.fail(
+        nacreError('closed', 'the worker has ended; committed changes are safe, connect again'),
+      );
+    // A page without an origin, such as one from a file, has no locks.
+    locks.request(lifeLock, ended).catch(() => {});
+    return undefined as Answer<M>;
+  }
 }
