@@ -152,6 +152,8 @@ export class Connection implements Service<ConnectionMethod> {
     live: (live, sql, parameters) => this.#live.begin(live, sql, parameters),
     nextLive: (live) => this.#live.next(live),
     endLive: (live) => this.#live.end(live),
+    createFunction: (definition) => this.#opened.functions.create(definition),
+    dropFunction: (name) => this.#opened.database.dropFunction(name),
     export: () => this.#export(),
     inspect: () => this.#opened.database.inspect() as Answer<'inspect'>,
     storage: () => this.#storage(),
@@ -223,6 +225,9 @@ export class Connection implements Service<ConnectionMethod> {
       throw nacreError('closed', 'the database is closed');
     }
     mustBeSound(this.#opened.instance);
+    if (this.#opened.functions.isRunning) {
+      throw nacreError('unsupported', 'a function cannot use the database that is calling it');
+    }
   }
 
   async #later<T>(result: Promise<T>): Promise<T> {

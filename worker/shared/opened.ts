@@ -6,6 +6,7 @@
 
 import type { ArchivedFile } from './archive.js';
 import { afterTrap, answerOf, currentInstance, Database, engineError, isSound } from './engine.js';
+import { Functions } from './functions.js';
 import { LiveQueries } from './live.js';
 import type { OwnedStore } from './local-store.js';
 import { Upkeep } from './upkeep.js';
@@ -16,6 +17,7 @@ export class Opened {
   readonly database: Database;
   readonly store: OwnedStore | null;
   readonly instance = currentInstance();
+  readonly functions: Functions;
   readonly #live = new Set<LiveQueries>();
   readonly #upkeep: Upkeep;
   readonly #forgetTrap: () => void;
@@ -25,6 +27,7 @@ export class Opened {
   private constructor(database: Database, store: OwnedStore | null, options: EngineOptions) {
     this.database = database;
     this.store = store;
+    this.functions = new Functions(database);
     this.#upkeep = new Upkeep(database, store, options.durability ?? 'strict');
     let stop = (): void => {};
     this.stopped = new Promise((resolve) => (stop = resolve));

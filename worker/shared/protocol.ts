@@ -20,6 +20,7 @@ import type {
   StorageReport,
   StreamForm,
   WireChunk,
+  WireFunction,
   WireLive,
   WireParameters,
   WirePrepared,
@@ -98,6 +99,10 @@ export interface Protocol {
   nextLive(live: number): WireResult;
   /** Ends a live query. */
   endLive(live: number): void;
+  /** Creates a function, or replaces one that was created before. */
+  createFunction(definition: WireFunction): void;
+  /** Removes a function that was created; answers whether there was one. */
+  dropFunction(name: string): boolean;
   /** Answers all files of the database, as `archive.ts` packs them. */
   export(): Blob;
   /** Describes how each table is stored. */
@@ -178,6 +183,8 @@ export const TRANSFER: { readonly [M in Method]: (answer: Answer<M>) => ArrayBuf
   live: ({ result }) => resultBuffers(result),
   nextLive: resultBuffers,
   endLive: nothing,
+  createFunction: nothing,
+  dropFunction: nothing,
   export: nothing,
   inspect: nothing,
   storage: nothing,

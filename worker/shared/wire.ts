@@ -159,6 +159,43 @@ export interface WireLive {
   result: WireResult;
 }
 
+/** Which JavaScript types SQL values have; the default of each is the first. */
+export interface WireTypes {
+  bigint?: 'bigint' | 'number';
+  decimal?: 'string' | 'number';
+  date?: 'date' | 'string';
+  json?: 'value' | 'string';
+}
+
+/** A function of the application, or where a worker finds it. */
+export type FunctionSource =
+  ((...values: never[]) => unknown) | AggregateSteps | { module: string; name: string };
+
+/** An aggregate of the application. */
+export interface AggregateSteps {
+  /** Answers the state of a group without rows. */
+  start: () => unknown;
+  /** Answers the state with one more row. */
+  step: (state: never, ...values: never[]) => unknown;
+  /** Answers the value of a state, which may change later. */
+  finish: (state: never) => unknown;
+}
+
+/** A function to create. */
+export interface WireFunction {
+  name: string;
+  kind: 'scalar' | 'aggregate';
+  /** Names of SQL types. */
+  parameters: readonly string[];
+  returns: string;
+  isVolatile: boolean;
+  takesNulls: boolean;
+  /** The value of an aggregate over no rows. */
+  overNothing: unknown;
+  types: WireTypes;
+  source: FunctionSource;
+}
+
 /** How far a running statement is. */
 export interface WireProgress {
   /** Rows examined. */

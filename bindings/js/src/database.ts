@@ -7,6 +7,13 @@ import type { TableReport } from '../../../worker/shared/inspect.js';
 import { MAIN_SESSION } from '../../../worker/shared/protocol.js';
 import type { StorageReport } from '../../../worker/shared/wire.js';
 import type { Client } from './client.js';
+import {
+  createFunction,
+  type AggregateFunction,
+  type AggregateOptions,
+  type FunctionOptions,
+  type ModuleExport,
+} from './functions.js';
 import { insertArrow, type ArrowSource } from './insert-arrow.js';
 import { insertRows, type Columns, type Rows } from './insert-rows.js';
 import { Live } from './live.js';
@@ -117,6 +124,82 @@ export class Database<S extends object = AnySchema> extends Queries<S> {
   ): Promise<number> {
     this.mustBeOpen();
     return insertRows(this.client, table, rows, options);
+  }
+
+  /**
+   * Creates a scalar function for SQL, or replaces one created before. It is called once for each
+   * combination of arguments that is needed, in any order, and must not use the database. It is not
+   * stored: create it again after `connect`. Rules of tables (`default`, `check`, `generated`)
+   * cannot call it.
+   *
+   * The function itself can be passed where the engine works in the caller's thread: in Node, and
+   * with `connectInThread`. A page passes the module that exports it.
+   *
+   * @example
+   * ```ts
+   * const options = { parameters: ['text'], returns: 'text' };
+   * await db.createFunction('shout', options, (text: string) => `${text.toUpperCase()}!`);
+   * const { rows } = await db.query('select distinct shout(page) as p from visit order by p');
+   * console.log(rows); // [ { p: 'DOCS!' }, { p: 'HOME!' } ]
+   * ```
+   */
+  async createFunction(
+    name: string,
+    options: FunctionOptions,
+    source: ((...values: never[]) => unknown) | ModuleExport,
+  ): Promise<void> {
+    this.mustBeOpen();
+    return createFunction(this.client, 'scalar', name, options, source);
+  }
+
+  /**
+   * Creates an aggregate for SQL, which also works over windows, or replaces one created before. What
+   * is said of `createFunction` holds for it.
+   *
+   * @example
+   * ```ts
+   * const options = { parameters: ['double'], returns: 'double' };
+   * await db.createAggregate('range_of', options, {
+   *   start: () => ({ least: Infinity, most: -Infinity }),
+   *   step: ({ least, most }, x: number) => ({
+   *     least: Math.min(least, x),
+   *     most: Math.max(most, x),
+   *   }),
+   *   finish: ({ least, most }) => most - least,
+   * });
+   * const { rows } = await db.query('select page, range_of(ms) as r from visit group by page order by page');
+   * console.log(rows); // [ { page: 'docs', r: 0 }, { page: 'home', r: 25 } ]
+   * ```
+   */
+  async createAggregate<State, Values extends unknown[]>(
+    name: string,
+    options: AggregateOptions,
+    source: AggregateFunction<State, Values> | ModuleExport,
+  ): Promise<void> {
+    this.mustBeOpen();
+    return createFunction(
+      this.client,
+      'aggregate',
+      name,
+      options,
+      source as AggregateFunction | ModuleExport,
+    );
+  }
+
+  /**
+   * Removes a function that was created.
+   *
+   * @example
+   * ```ts
+   * await db.createFunction('one', { parameters: [], returns: 'int' }, () => 1);
+   * console.log(await db.dropFunction('one'), await db.dropFunction('one')); // true false
+   * ```
+   *
+   * @returns Whether there was one.
+   */
+  async dropFunction(name: string): Promise<boolean> {
+    this.mustBeOpen();
+    return this.client.transport.call('dropFunction', name);
   }
 
   /**

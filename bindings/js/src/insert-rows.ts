@@ -4,7 +4,7 @@ import { nacreError } from '../../../worker/shared/errors.js';
 import type { WireValues } from '../../../worker/shared/wire.js';
 import type { Client } from './client.js';
 import { load, type InsertOptions, type Take } from './load.js';
-import { copyValue } from './parameters.js';
+import { copyValue } from '../../../worker/shared/copy-value.js';
 import type { Parameter } from './types.js';
 
 /** An array of numbers. */

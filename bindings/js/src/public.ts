@@ -4,6 +4,12 @@ export { NacreError, type ErrorKind, type Position } from '../../../worker/share
 export type { Statistics, StorageReport } from '../../../worker/shared/wire.js';
 export { type Database } from './database.js';
 export type { ColumnReport, SegmentReport, TableReport } from '../../../worker/shared/inspect.js';
+export type {
+  AggregateFunction,
+  AggregateOptions,
+  FunctionOptions,
+  ModuleExport,
+} from './functions.js';
 export type { ArrowSource } from './insert-arrow.js';
 export type { Columns, NumberArray, Rows } from './insert-rows.js';
 export type { Live, LiveCallback, LiveOptions, LiveSubscription } from './live.js';

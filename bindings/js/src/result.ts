@@ -4,7 +4,7 @@
  */
 
 import type { Statistics, WireColumn, WireField, WireResult } from '../../../worker/shared/wire.js';
-import { columnReader, type ColumnReader } from './columns.js';
+import { columnReader, type ColumnReader } from '../../../worker/shared/columns.js';
 import type { Row, TypeOptions } from './types.js';
 
 /** Name and type of a result column. */

@@ -75,6 +75,8 @@ const REPEATABLE: ReadonlySet<ConnectionMethod> = new Set([
   'finalize',
   'live',
   'nextLive',
+  'createFunction',
+  'dropFunction',
   'export',
   'inspect',
   'storage',
@@ -96,6 +98,8 @@ export class TabCalls {
   readonly #lives = new Map<number, Known>();
   /** Settings of the main session, by name. */
   readonly #settings = new Map<string, unknown[]>();
+  /** Functions that this tab has created, by name. */
+  readonly #functions = new Map<string, Arguments<'createFunction'>>();
   /** Sessions, streams and loads that are begun, or will be by waiting calls. */
   readonly #begun = new Set<string>();
   /** Those that ended with their leader. */
@@ -163,7 +167,16 @@ export class TabCalls {
     for (const args of this.#settings.values()) {
       link.call('execute', ...(args as Arguments<'execute'>)).catch(() => {});
     }
-    [...this.#calls].forEach((call) => this.#send(call));
+    if (this.#functions.size === 0) {
+      [...this.#calls].forEach((call) => this.#send(call));
+      return;
+    }
+    // Their modules load in their own time, and any call may need them.
+    this.hold();
+    const made = [...this.#functions.values()].map((args) =>
+      link.call('createFunction', ...args).catch(() => {}),
+    );
+    void Promise.all(made).then(() => this.#link === link && this.goOn());
   }
 
   /** Sends nothing more to a leader that is probably gone. */
@@ -372,7 +385,9 @@ export class TabCalls {
   /** Forgets what has ended with a call. */
   #forget(call: TabCall, answer: unknown): void {
     const { method, args } = call;
-    if (method === 'end') {
+    if (method === 'dropFunction') {
+      this.#functions.delete((args[0] as string).toLowerCase());
+    } else if (method === 'end') {
       this.#begun.delete(needOf(call)!);
       this.#statements.forEach(({ session }, id) => {
         if (session === args[0]) {
@@ -417,8 +432,15 @@ export class TabCalls {
       case 'finalize':
         this.#statements.delete(args[0] as number);
         break;
+      case 'createFunction':
+        return this.#create(args as Arguments<'createFunction'>, link);
     }
     return this.#pass(link, method, args);
+  }
+
+  async #create(args: Arguments<'createFunction'>, link: MessageTransport): Promise<void> {
+    await link.call('createFunction', ...args);
+    this.#functions.set(args[0].name.toLowerCase(), args);
   }
 
   #pass(link: MessageTransport, method: ConnectionMethod, args: readonly unknown[]) {

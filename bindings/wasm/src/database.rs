@@ -2,11 +2,12 @@
 
 use crate::answer::answer;
 use crate::error::to_js;
+use crate::functions;
 use crate::host::host;
 use crate::inspect;
 use crate::session::Session;
 use crate::store::JsStore;
-use js_sys::{Array, Reflect, Uint8Array};
+use js_sys::{Array, Function, Reflect, Uint8Array};
 use nacre_host::{LocalStore, ReadRange, check_file_name};
 use nacredb::{Budget, Durability, Error, ErrorKind, Options};
 use std::future::Future;
@@ -69,6 +70,24 @@ impl Database {
     /// Opens a session.
     pub fn session(&self) -> Session {
         Session::new(self.engine.session())
+    }
+
+    /// Creates a scalar function; see `worker/shared/functions.ts`.
+    #[wasm_bindgen(js_name = createFunction)]
+    pub fn create_function(&self, definition: JsValue, make: Function) -> Result<(), JsValue> {
+        functions::create_scalar(&self.engine, &definition, &make)
+    }
+
+    /// Creates an aggregate; see `worker/shared/functions.ts`.
+    #[wasm_bindgen(js_name = createAggregate)]
+    pub fn create_aggregate(&self, definition: JsValue, make: Function) -> Result<(), JsValue> {
+        functions::create_aggregate(&self.engine, &definition, &make)
+    }
+
+    /// Removes a function that was created; returns whether there was one.
+    #[wasm_bindgen(js_name = dropFunction)]
+    pub fn drop_function(&self, name: &str) -> bool {
+        self.engine.drop_function(name)
     }
 
     /// The storage report of each table; `TableReport[]`.

@@ -9,6 +9,7 @@ mod answer;
 mod columns;
 mod database;
 mod error;
+mod functions;
 mod host;
 mod inspect;
 mod load;

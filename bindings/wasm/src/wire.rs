@@ -132,19 +132,7 @@ pub fn result(from: &QueryResult, known: Option<&[Field]>) -> nacredb::Result<Js
     let columns = Array::new();
     for (i, field) in from.columns.iter().enumerate() {
         let parts: Vec<&Vector> = from.batches.iter().map(|batch| &*batch.columns[i]).collect();
-        let column = wire();
-        if rows <= FEW_ROWS {
-            let values = Array::new();
-            parts.iter().for_each(|part| {
-                (0..part.len()).for_each(|row| {
-                    _ = values.push(&single(part.value(row), code(field.data_type)))
-                })
-            });
-            column.set_values(&values);
-        } else {
-            fill(&column, field.data_type, &parts, rows)?;
-        }
-        columns.push(&column);
+        columns.push(&column(field.data_type, &parts, rows)?);
     }
     let out = wire();
     out.set_kind(match from.kind {
@@ -170,6 +158,22 @@ pub fn result(from: &QueryResult, known: Option<&[Field]>) -> nacredb::Result<Js
     statistics.set_elapsed_ms(from.statistics.elapsed_us as f64 / 1e3);
     out.set_statistics(&statistics);
     Ok(out.into())
+}
+
+/// `WireColumn`, with the values of all parts.
+pub fn column(data_type: DataType, parts: &[&Vector], rows: usize) -> nacredb::Result<JsValue> {
+    let column = wire();
+    if rows <= FEW_ROWS {
+        let values = Array::new();
+        parts.iter().for_each(|part| {
+            (0..part.len())
+                .for_each(|row| _ = values.push(&single(part.value(row), code(data_type))))
+        });
+        column.set_values(&values);
+    } else {
+        fill(&column, data_type, parts, rows)?;
+    }
+    Ok(column.into())
 }
 
 /// A value, in the raw form prescribed by its code.

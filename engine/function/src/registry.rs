@@ -3,11 +3,10 @@
 
 use crate::aggregate::{average, collected, count, extreme, grouping, moments, quantile, sum};
 use crate::entry::aggregate::{
-    AggregateArguments, AggregateBinding, AggregateExpression, AggregateFunction,
+    AggregateArguments, AggregateBinding, AggregateExpression, AggregateFunction, CreatedAggregate,
 };
-use crate::entry::definition::Arguments;
-use crate::entry::definition::{Binding, Operand};
-use crate::entry::definition::{Expression, ScalarFunction, Volatility};
+use crate::entry::definition::{Arguments, Binding, Operand};
+use crate::entry::definition::{CreatedScalar, Expression, ScalarFunction, Volatility};
 use crate::entry::grouping::GroupingFunction;
 use crate::entry::window::WindowFunction;
 use crate::scalar::{
@@ -16,6 +15,7 @@ use crate::scalar::{
 };
 use crate::window::{ranking, value};
 use nacre_types::Result;
+use std::sync::Arc;
 
 /// A chapter of the reference, with the functions of some files.
 pub struct Chapter {
@@ -58,27 +58,34 @@ pub static SCALARS: &[Chapter] = &[
 ];
 
 /// The definition of a scalar function.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub enum ScalarEntry {
     /// A function with a kernel.
     Function(&'static ScalarFunction),
     /// An expression over the arguments.
     Expression(&'static Expression),
+    /// A function that the application created.
+    Created(Arc<CreatedScalar>),
 }
 
 impl ScalarEntry {
     /// Whether the first argument of a call with this number of arguments is the name of a date
     /// part, which may be unquoted.
-    pub fn takes_part(self, arguments: usize) -> bool {
+    pub fn takes_part(&self, arguments: usize) -> bool {
         match self {
             ScalarEntry::Function(function) => function.part.is_taken(arguments),
             ScalarEntry::Expression(expression) => expression.part.is_taken(arguments),
+            ScalarEntry::Created(_) => false,
         }
     }
 
     /// Whether it has another value at each evaluation.
-    pub fn is_volatile(self) -> bool {
-        matches!(self, ScalarEntry::Function(f) if f.volatility == Volatility::Volatile)
+    pub fn is_volatile(&self) -> bool {
+        match self {
+            ScalarEntry::Function(function) => function.volatility == Volatility::Volatile,
+            ScalarEntry::Expression(_) => false,
+            ScalarEntry::Created(function) => function.volatility == Volatility::Volatile,
+        }
     }
 
     /// Binds a call.
@@ -89,6 +96,7 @@ impl ScalarEntry {
                 expression.arity.check(arguments.name, arguments.operands.len())?;
                 (expression.rule)(binding, arguments)
             }
+            ScalarEntry::Created(function) => function.bind(binding, arguments),
         }
     }
 }
@@ -142,12 +150,14 @@ static GROUPINGS: &[&[&GroupingFunction]] = &[grouping::FUNCTIONS];
 static WINDOWS: &[&[&WindowFunction]] = &[ranking::FUNCTIONS, value::FUNCTIONS];
 
 /// The definition of an aggregate.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub enum AggregateEntry {
     /// An aggregate.
     Function(&'static AggregateFunction),
     /// An expression over aggregates.
     Expression(&'static AggregateExpression),
+    /// One that the application created.
+    Created(Arc<CreatedAggregate>),
 }
 
 impl AggregateEntry {
@@ -160,6 +170,7 @@ impl AggregateEntry {
         match self {
             AggregateEntry::Function(function) => (function.rule)(binding, arguments),
             AggregateEntry::Expression(expression) => (expression.rule)(binding, arguments),
+            AggregateEntry::Created(function) => function.bind(binding, arguments),
         }
     }
 }

@@ -165,7 +165,7 @@ pub enum Budget {
 /// # }).unwrap();
 /// ```
 #[derive(Clone)]
-pub struct Database(Arc<Engine>);
+pub struct Database(pub(crate) Arc<Engine>);
 
 impl Database {
     /// Opens the database in the host's store, creating it if the store is empty.

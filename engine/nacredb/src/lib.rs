@@ -22,6 +22,7 @@
 mod appender;
 pub mod arrow;
 mod database;
+mod functions;
 mod prepared;
 mod report;
 mod result;
@@ -31,10 +32,12 @@ mod values;
 
 pub use appender::Appender;
 pub use database::{Budget, Database, Options};
+pub use functions::{AggregateDefinition, ScalarDefinition};
 pub use nacre_column::{Batch, Bitmap, BytesColumn, Form, Values, Vector, VectorBuilder};
 pub use nacre_host as host;
 pub use nacre_host::Host;
 pub use nacre_session::{Progress, ResultKind, StatementStatistics};
+pub use nacre_sql::{AggregateKernel, GroupStates, ScalarKernel, Volatility};
 pub use nacre_sql::{Field, ends_transaction};
 pub use nacre_table::{Durability, OnDuplicate};
 #[cfg(feature = "plant")]
@@ -50,4 +53,4 @@ pub use report::{ColumnReport, SegmentColumnReport, SegmentReport, TableReport};
 pub use result::QueryResult;
 pub use rows::Rows;
 pub use session::Session;
-pub use values::batch_from_values;
+pub use values::{batch_from_values, vector_from_values};

@@ -2,7 +2,7 @@
 
 use nacre_column::{Batch, Vector};
 use nacre_exec::cast_value;
-use nacre_types::{Error, Result, TableSchema, Value};
+use nacre_types::{DataType, Error, Result, TableSchema, Value};
 use std::sync::Arc;
 
 /// Makes rows of a table from the values of columns, which are cast as parameters of an `INSERT`
@@ -49,20 +49,34 @@ pub fn batch_from_values(table: &TableSchema, columns: &[(&str, Vec<Value>)]) ->
         if vectors[at].is_some() {
             return Err(Error::type_error(format!("column {name} is given twice")));
         }
-        let to = table.columns[at].data_type;
-        let mut cast = Vec::with_capacity(rows);
-        for (row, value) in values.iter().enumerate() {
-            cast.push(
-                cast_value(value, to)
-                    .map_err(|error| error.context(format!("column {name}, row {}", row + 1)))?,
-            );
-        }
-        let vector = Vector::from_values(to, &cast);
-        vectors[at] = Some(Arc::new(vector));
+        let row = |row| format!("column {name}, row {row}");
+        vectors[at] = Some(Arc::new(cast_all(table.columns[at].data_type, values, row)?));
     }
     let defaults = vectors.into_iter().zip(&table.columns).map(|(vector, column)| {
         let default = || Vector::constant(column.data_type, &column.default, rows);
         vector.unwrap_or_else(|| Arc::new(default()))
     });
     Ok(Batch::new(defaults.collect(), rows))
+}
+
+/// Makes a vector from single values, which are cast as parameters are.
+///
+/// Errors: `type` for a value that cannot be cast, with its row.
+///
+/// ```
+/// # use nacredb::{DataType, Value, vector_from_values};
+/// let vector = vector_from_values(DataType::Int64, &[Value::Int(1), Value::Text("2".into())])?;
+/// assert_eq!(vector.value(1), Value::Int(2));
+/// # Ok::<(), nacredb::Error>(())
+/// ```
+pub fn vector_from_values(to: DataType, values: &[Value]) -> Result<Vector> {
+    cast_all(to, values, |row| format!("row {row}"))
+}
+
+fn cast_all(to: DataType, values: &[Value], of: impl Fn(usize) -> String) -> Result<Vector> {
+    let mut cast = Vec::with_capacity(values.len());
+    for (row, value) in values.iter().enumerate() {
+        cast.push(cast_value(value, to).map_err(|error| error.context(of(row + 1)))?);
+    }
+    Ok(Vector::from_values(to, &cast))
 }

@@ -42,10 +42,11 @@ impl Binding {
     ) -> Result<Binding> {
         let catalog_version = engine.catalog_version();
         let given: Vec<Given> = parameters.iter().map(Given::of).collect();
+        let functions = &*engine.functions();
         // Estimates read footers.
         let host = engine.host();
         let bound = waits::waiting(&host.store, &host.parallelism, || {
-            nacre_sql::bind(parsed, &catalog, &given)
+            nacre_sql::bind(parsed, &catalog.with(functions), &given)
         })?;
         let point = recognise(&bound.statement, &catalog);
         let (at, is_private) = (catalog.at(), catalog.is_private());

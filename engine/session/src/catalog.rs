@@ -1,6 +1,6 @@
 //! The catalog that a session sees.
 
-use nacre_sql::{Catalog, ColumnStatistics};
+use nacre_sql::{Catalog, ColumnStatistics, CreatedFunctions};
 use nacre_table::{Store, Table, Transaction};
 use nacre_types::{MemoryPart, Result, TableSchema, Timestamp, ViewSchema};
 use std::sync::Arc;
@@ -12,6 +12,7 @@ pub(crate) struct StoreCatalog<'a> {
     at: Timestamp,
     /// The open transaction, if it has changed the catalog.
     own: Option<&'a Transaction>,
+    functions: Option<&'a CreatedFunctions>,
 }
 
 impl<'a> StoreCatalog<'a> {
@@ -21,7 +22,16 @@ impl<'a> StoreCatalog<'a> {
             store,
             at: open.map_or_else(|| store.visible(), Transaction::snapshot),
             own: open.filter(|transaction| transaction.changes_catalog()),
+            functions: None,
         }
+    }
+
+    /// The same with functions that the application created.
+    pub fn with<'b>(self, functions: &'b CreatedFunctions) -> StoreCatalog<'b>
+    where
+        'a: 'b,
+    {
+        StoreCatalog { functions: Some(functions), ..self }
     }
 
     /// The timestamp.
@@ -83,6 +93,10 @@ impl Catalog for StoreCatalog<'_> {
 
     fn view_names(&self) -> Vec<String> {
         self.views().iter().map(|view| view.name.clone()).collect()
+    }
+
+    fn created_functions(&self) -> Option<&CreatedFunctions> {
+        self.functions
     }
 
     fn memory(&self) -> Vec<MemoryPart> {

@@ -6,10 +6,11 @@ use crate::slots::{Slot, Slots};
 use crate::statement_cache::StatementCache;
 use nacre_exec::Threads;
 use nacre_host::{Background, Host, Rest};
+use nacre_sql::{Created, CreatedFunctions};
 use nacre_table::{Fetched, Store};
 use nacre_types::{Error, Result};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Statements that run at a time by default, for each task that the host runs at once: some of
 /// them wait for files.
@@ -47,6 +48,7 @@ pub struct Engine {
     /// Counts catalog changes, so that prepared statements know when to bind again.
     catalog_version: AtomicU64,
     statements: StatementCache,
+    functions: Mutex<Arc<CreatedFunctions>>,
     changes: Changes,
 }
 
@@ -67,6 +69,7 @@ impl Engine {
             slots,
             catalog_version: AtomicU64::new(0),
             statements: StatementCache::default(),
+            functions: Mutex::default(),
             changes: Changes::default(),
         }
     }
@@ -144,6 +147,33 @@ impl Engine {
         self.catalog_version.fetch_add(1, Ordering::AcqRel);
         self.statements.unbind();
         self.changes.add_catalog();
+    }
+
+    /// The functions that the application created.
+    pub(crate) fn functions(&self) -> Arc<CreatedFunctions> {
+        self.functions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn change_functions<T>(&self, change: impl FnOnce(&mut CreatedFunctions) -> T) -> T {
+        let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut functions))
+    }
+
+    /// Creates a function for all connections; one of the same name that the application created is
+    /// replaced. Statements that run go on with the functions they began with. The caller has
+    /// checked the name ([`created_name`](nacre_sql::created_name)).
+    pub fn create_function(&self, function: Created) {
+        self.change_functions(|functions| functions.add(function));
+        self.catalog_changed();
+    }
+
+    /// Removes a function that the application created; returns whether there was one.
+    pub fn drop_function(&self, name: &str) -> bool {
+        let removed = self.change_functions(|functions| functions.remove(name));
+        if removed {
+            self.catalog_changed();
+        }
+        removed
     }
 
     /// Which tables were changed last.

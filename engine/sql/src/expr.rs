@@ -3,8 +3,8 @@
 //! contain each other, so their types are defined together in `plan/tree`.
 
 pub use crate::plan::tree::{Aggregate, Expr, ExprKind, Placeholder, Subquery, SubqueryKind};
-pub use nacre_function::entry::aggregate::AggregateFunction;
-pub use nacre_function::entry::definition::ScalarFunction;
+pub use nacre_function::entry::aggregate::{AggregateCallee, AggregateFunction};
+pub use nacre_function::entry::definition::{ScalarCallee, ScalarFunction};
 pub use nacre_function::operator::BinaryOp;
 use nacre_types::{DataType, Value};
 
@@ -65,7 +65,8 @@ impl Expr {
     }
 
     /// Builds a function call; the arguments must have the types that the kernel expects.
-    pub fn call(function: &'static ScalarFunction, args: Vec<Expr>, data_type: DataType) -> Expr {
+    pub fn call(function: impl Into<ScalarCallee>, args: Vec<Expr>, data_type: DataType) -> Expr {
+        let function = function.into();
         Expr { kind: ExprKind::Function { function, args }, data_type }
     }
 

@@ -23,11 +23,14 @@ pub use access::{
     index_keys, joined_key, key_name,
 };
 pub use analysis::may_fail::expr_may_fail;
-pub use bind::{Given, TableRules, table_rules};
+pub use bind::{Given, TableRules, created_name, table_rules, type_named};
 pub use explain::{explain, explain_nodes, explain_row_nodes};
 pub use expr::{
     Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind, ScalarFunction, Subquery, SubqueryKind,
 };
+pub use nacre_function::entry::aggregate::{AggregateKernel, CreatedAggregate, GroupStates};
+pub use nacre_function::entry::created::{Created, CreatedFunctions};
+pub use nacre_function::entry::definition::{CreatedScalar, ScalarKernel, Volatility};
 pub use parse::{Parsed, ends_transaction, parse};
 pub use plan::join_filter::{KeyUse, Wanted, key_use};
 pub use plan::key_order::{KeyOrder, index_order, kept_by_key, key_order};

@@ -90,7 +90,7 @@ impl Default for WindowFrame {
 
 impl Windowed {
     /// Returns the name of the function or aggregate.
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Windowed::Function(function) => function.name(),
             Windowed::Aggregate(aggregate) => aggregate.function.name(),

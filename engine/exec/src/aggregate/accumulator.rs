@@ -5,7 +5,7 @@ use crate::buffer::limits::MOST_TEXT_BYTES;
 use crate::context::Context;
 use crate::expr::Evaluator;
 use nacre_column::{Batch, Vector};
-use nacre_function::entry::aggregate::{Accumulation, State, Types};
+use nacre_function::entry::aggregate::{Accumulation, AggregateCallee, State, Types};
 use nacre_function::vector::groups::Groups;
 use nacre_function::vector::room::Room;
 use nacre_function::vector::rows::ActiveRows;
@@ -37,7 +37,9 @@ pub(crate) fn inputs(
     context: &Context<'_>,
 ) -> Result<Vec<Arc<Vector>>> {
     let evaluator = Evaluator::new(batch, context);
-    let is_collected = matches!(spec.function.accumulation, Accumulation::Collected { .. });
+    let listed = spec.function.listed();
+    let is_collected =
+        listed.is_some_and(|f| matches!(f.accumulation, Accumulation::Collected { .. }));
     let keys = spec.order.iter().filter(|_| is_collected).map(|key| &key.expr);
     spec.args.iter().chain(keys).map(|expr| evaluator.eval(expr, rows)).collect()
 }
@@ -47,7 +49,13 @@ impl Accumulator {
     pub fn new(spec: &Aggregate) -> Result<Accumulator> {
         let arguments: Vec<DataType> = spec.args.iter().map(|arg| arg.data_type).collect();
         let types = Types { arguments: &arguments, result: spec.data_type };
-        Ok(match &spec.function.accumulation {
+        let function = match &spec.function {
+            AggregateCallee::Listed(function) => function,
+            AggregateCallee::Created(function) => {
+                return Ok(Accumulator::States(function.states()));
+            }
+        };
+        Ok(match &function.accumulation {
             Accumulation::Parts(new) | Accumulation::Stream(new) => {
                 Accumulator::States(new(&types)?)
             }

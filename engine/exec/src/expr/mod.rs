@@ -26,7 +26,7 @@ use crate::buffer::fit;
 use crate::buffer::limits::MOST_TEXT_BYTES;
 use nacre_column::{Batch, Bitmap, Form, Values, Vector};
 use nacre_function::entry::definition::Kernel;
-use nacre_function::entry::definition::{ScalarFunction, Surroundings, Volatility};
+use nacre_function::entry::definition::{ScalarCallee, Surroundings, Volatility};
 use nacre_function::kernel::{arithmetic, cast, compare, concat, like, truth};
 use nacre_function::vector::room::{Room, too_much_text};
 use nacre_function::vector::validity;
@@ -110,7 +110,7 @@ impl Evaluator<'_> {
                 self.case(branches, otherwise.as_deref(), expr.data_type, rows)
             }
             ExprKind::Function { function, args }
-                if matches!(function.kernel, Kernel::FirstNonNull) =>
+                if function.listed().is_some_and(|f| matches!(f.kernel, Kernel::FirstNonNull)) =>
             {
                 self.coalesce(args, expr.data_type, rows)
             }
@@ -175,8 +175,8 @@ impl Evaluator<'_> {
     }
 
     /// Random bits for a call of a volatile function.
-    fn random(&self, function: &ScalarFunction) -> Option<[u64; 2]> {
-        match function.volatility {
+    fn random(&self, function: &ScalarCallee) -> Option<[u64; 2]> {
+        match function.volatility() {
             Volatility::Volatile => self.environment.map(Environment::random_bits),
             Volatility::Immutable | Volatility::Stable => None,
         }
@@ -270,12 +270,12 @@ fn null_in_null_out(expr: &Expr, at: usize) -> bool {
         // A null candidate does not decide: another one may match.
         ExprKind::InList { .. } => at == 0,
         ExprKind::Binary { op, .. } => !matches!(op, BinaryOp::NotDistinct | BinaryOp::Distinct),
-        ExprKind::Function { function, .. } => !function.nulls.are_seen(),
+        ExprKind::Function { function, .. } => !function.nulls().are_seen(),
         _ => true,
     }
 }
 
 fn is_volatile(expr: &Expr) -> bool {
     matches!(&expr.kind, ExprKind::Function { function, .. }
-        if function.volatility == Volatility::Volatile)
+        if function.volatility() == Volatility::Volatile)
 }

@@ -31,6 +31,51 @@ pub struct AggregateFunction {
     pub accumulation: Accumulation,
 }
 
+/// An aggregate that the application created.
+pub struct CreatedAggregate {
+    /// Its name in lower case.
+    pub name: String,
+    /// Types of the arguments, which are cast to them as if they were inserted.
+    pub parameters: Vec<DataType>,
+    /// Type of the result.
+    pub returns: DataType,
+    /// Whether rows with a null argument count.
+    pub takes_nulls: bool,
+    /// Its value where no row counts, of the type of the result.
+    pub over_nothing: Value,
+    /// How it is computed.
+    pub kernel: Box<dyn AggregateKernel>,
+}
+
+/// The computation of an aggregate that the application created.
+pub trait AggregateKernel: Send + Sync {
+    /// The states of no group yet.
+    fn states(&self) -> Box<dyn GroupStates>;
+}
+
+/// The states of an aggregate that the application created, for all groups of a query.
+pub trait GroupStates: Send + Sync {
+    /// Makes room for this number of groups, new ones without rows.
+    fn resize(&mut self, groups: usize);
+    /// Adds rows, at least one: row `i` of the arguments, which have the declared types, to group
+    /// `groups[i]`.
+    fn update(&mut self, arguments: &[Arc<Vector>], groups: &[u32]) -> Result<()>;
+    /// The results of some groups, of the declared type; those of groups without rows are ignored.
+    /// More rows may follow.
+    fn finish(&self, groups: Range<usize>) -> Result<Vector>;
+    /// Estimated memory in bytes.
+    fn memory_bytes(&self) -> usize;
+}
+
+/// The aggregate of a call in a plan.
+#[derive(Clone)]
+pub enum AggregateCallee {
+    /// One of the registry.
+    Listed(&'static AggregateFunction),
+    /// One that the application created.
+    Created(Arc<CreatedAggregate>),
+}
+
 /// An aggregate defined as an expression over other aggregates.
 pub struct AggregateExpression {
     /// Its names in lower case.
@@ -172,6 +217,12 @@ pub trait AggregateBinding: Binding {
         function: &'static AggregateFunction,
         arguments: AggregateArguments<'_>,
         data_type: DataType,
+    ) -> Operand;
+    /// An aggregate that the application created, on arguments of its declared types.
+    fn aggregate_created(
+        &mut self,
+        function: Arc<CreatedAggregate>,
+        arguments: AggregateArguments<'_>,
     ) -> Operand;
     /// The conjunction of the conditions.
     fn all_of(&mut self, conditions: Vec<Operand>) -> Operand;

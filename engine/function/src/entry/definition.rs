@@ -32,6 +32,45 @@ pub struct ScalarFunction {
     pub kernel: Kernel,
 }
 
+/// A scalar function that the application created: its kernel is called for whole vectors.
+pub struct CreatedScalar {
+    /// Its name in lower case.
+    pub name: String,
+    /// Types of the arguments, which are cast to them as if they were inserted.
+    pub parameters: Vec<DataType>,
+    /// Type of the result.
+    pub returns: DataType,
+    /// What its result depends on besides its arguments.
+    pub volatility: Volatility,
+    /// Whether the kernel receives nulls; otherwise the result is null where an argument is.
+    pub takes_nulls: bool,
+    /// How it is computed.
+    pub kernel: Box<dyn ScalarKernel>,
+}
+
+/// The computation of a scalar function that the application created.
+pub trait ScalarKernel: Send + Sync {
+    /// Computes `rows` values of the declared type from arguments of the declared types, each with
+    /// `rows` values. The time and order of calls, and which rows they have together, are not
+    /// specified.
+    fn call(&self, arguments: &[Arc<Vector>], rows: usize) -> Result<Vector>;
+}
+
+impl<F: Fn(&[Arc<Vector>], usize) -> Result<Vector> + Send + Sync> ScalarKernel for F {
+    fn call(&self, arguments: &[Arc<Vector>], rows: usize) -> Result<Vector> {
+        self(arguments, rows)
+    }
+}
+
+/// The function of a call in a plan.
+#[derive(Clone)]
+pub enum ScalarCallee {
+    /// One of the registry.
+    Listed(&'static ScalarFunction),
+    /// One that the application created.
+    Created(Arc<CreatedScalar>),
+}
+
 /// A function defined as an expression over its arguments, so that plans never contain it.
 pub struct Expression {
     /// Its names in lower case.
@@ -304,6 +343,8 @@ pub trait Binding {
         arguments: Vec<Operand>,
         data_type: DataType,
     ) -> Operand;
+    /// A call of a function that the application created, on arguments of its declared types.
+    fn call_created(&mut self, function: Arc<CreatedScalar>, arguments: Vec<Operand>) -> Operand;
 }
 
 /// The context of the running statement, for kernels.

@@ -2,6 +2,7 @@
 
 pub mod aggregate;
 pub mod coerce;
+pub mod created;
 pub mod definition;
 pub mod doc;
 pub mod grouping;

@@ -13,7 +13,7 @@ pub fn expr_may_fail(expr: &Expr) -> bool {
         ExprKind::Negate(_) | ExprKind::Subquery(_) => true,
         ExprKind::Binary { op, .. } => !op.is_comparison() && *op != BinaryOp::Concat,
         ExprKind::Like { pattern, .. } => !matches!(pattern.kind, ExprKind::Literal(_)),
-        ExprKind::Function { function, .. } => function.errors == Errors::Possible,
+        ExprKind::Function { function, .. } => function.errors() == Errors::Possible,
         _ => false,
     };
     let mut found = own;

@@ -19,8 +19,8 @@ pub(crate) fn nullable(expr: &Expr, input: &dyn Fn(usize) -> bool) -> bool {
             None => true,
             Some(e) => nullable(e, input) || branches.iter().any(|(_, r)| nullable(r, input)),
         },
-        ExprKind::Function { function, .. } if function.nulls.are_made() => true,
-        ExprKind::Function { function, args } if function.nulls == Nulls::AllNull => {
+        ExprKind::Function { function, .. } if function.nulls().are_made() => true,
+        ExprKind::Function { function, args } if function.nulls() == Nulls::AllNull => {
             args.iter().all(|a| nullable(a, input))
         }
         // Null if an operand is null.

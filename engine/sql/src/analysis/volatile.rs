@@ -8,7 +8,7 @@ use nacre_types::hash::Set;
 /// Whether an expression has a volatile function, outside its subqueries.
 pub(crate) fn is_volatile(expr: &Expr) -> bool {
     if let ExprKind::Function { function, .. } = &expr.kind
-        && function.volatility == Volatility::Volatile
+        && function.volatility() == Volatility::Volatile
     {
         return true;
     }

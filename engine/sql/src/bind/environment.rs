@@ -175,7 +175,7 @@ impl Window {
         self.partition.iter().chain(self.order.iter().map(|key| &key.expr)).chain(call)
     }
 
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         self.call.function.name()
     }
 }

@@ -6,6 +6,7 @@
 
 mod binder;
 mod catalog;
+mod created;
 mod environment;
 pub(crate) mod expression;
 mod given;
@@ -17,6 +18,7 @@ mod rule;
 mod scope;
 mod statement;
 
+pub use created::{created_name, type_named};
 pub use given::Given;
 pub use rule::{TableRules, table_rules};
 

@@ -100,7 +100,7 @@ fn of_text(text: &str, schema: &TableSchema, kind: Kind<'_>) -> Result<Expr> {
 }
 
 /// The expression of a `SELECT` that consists of it.
-fn expression(parsed: &Parsed) -> Option<&ast::Expr> {
+pub(super) fn expression(parsed: &Parsed) -> Option<&ast::Expr> {
     let Ok(ast::Statement::Query(query)) = parsed.statement() else { return None };
     let ast::SetExpr::Select(select) = query.body.as_ref() else { return None };
     match select.projection.as_slice() {
@@ -147,6 +147,10 @@ impl<'a> Binder<'a> {
         if has_subquery(&expr) {
             return Err(unsupported(&format!("{clause} with a subquery")));
         }
+        if let Some(name) = created(&expr) {
+            // Functions are not stored, so the rule would fail after the database is opened again.
+            return Err(unsupported(&format!("{clause} with the created function {name}()")));
+        }
         if !matches!(kind, Kind::Default(_))
             && let Some(name) = varying(&expr)
         {
@@ -180,14 +184,26 @@ impl<'a> Binder<'a> {
 }
 
 /// The name of a function in an expression whose result depends on more than its arguments.
-fn varying(expr: &Expr) -> Option<&'static str> {
+fn varying(expr: &Expr) -> Option<&str> {
     if let ExprKind::Function { function, .. } = &expr.kind
-        && function.volatility != Volatility::Immutable
+        && function.volatility() != Volatility::Immutable
     {
         return Some(function.name());
     }
     let mut found = None;
     expr.for_each_child(&mut |child| found = found.or(varying(child)));
+    found
+}
+
+/// The name of a function in an expression that the application created.
+fn created(expr: &Expr) -> Option<&str> {
+    if let ExprKind::Function { function, .. } = &expr.kind
+        && function.listed().is_none()
+    {
+        return Some(function.name());
+    }
+    let mut found = None;
+    expr.for_each_child(&mut |child| found = found.or(created(child)));
     found
 }
 

@@ -47,7 +47,7 @@ pub(super) fn reduce(plan: &mut Plan) {
             places.push((false, least.len()));
             let (function, data_type) = (&MIN, group.data_type);
             least.push(Aggregate {
-                function,
+                function: function.into(),
                 args: vec![group],
                 order: Vec::new(),
                 distinct: false,

@@ -1,5 +1,6 @@
 //! What the binder and the optimizer need from the database: names, schemas and estimates.
 
+use nacre_function::entry::created::CreatedFunctions;
 use nacre_types::{MemoryPart, TableSchema, Value, ViewSchema};
 use std::sync::Arc;
 
@@ -30,6 +31,10 @@ pub trait Catalog {
     }
     /// Names of all tables, for suggestions and `SHOW TABLES`.
     fn table_names(&self) -> Vec<String>;
+    /// The functions that the application created.
+    fn created_functions(&self) -> Option<&CreatedFunctions> {
+        None
+    }
     /// What each part of the database holds in memory, for `information_schema.memory`.
     fn memory(&self) -> Vec<MemoryPart> {
         Vec::new()

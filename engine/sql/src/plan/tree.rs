@@ -1,8 +1,8 @@
 //! Expressions, plans, and the trait of operators that describe themselves. They refer to each
 //! other and so share one file. Methods on expressions are in `expr`, on whole plans in `walk`.
 
-use nacre_function::entry::aggregate::AggregateFunction;
-use nacre_function::entry::definition::ScalarFunction;
+use nacre_function::entry::aggregate::AggregateCallee;
+use nacre_function::entry::definition::ScalarCallee;
 use nacre_function::operator::BinaryOp;
 use nacre_types::{DataType, Error, Result, TableSchema, Value};
 use std::any::Any;
@@ -100,7 +100,7 @@ pub enum ExprKind {
     /// A scalar function.
     Function {
         /// The function.
-        function: &'static ScalarFunction,
+        function: ScalarCallee,
         /// Arguments, already cast to the function's parameter types.
         args: Vec<Expr>,
     },
@@ -160,7 +160,7 @@ pub enum SubqueryKind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aggregate {
     /// The function.
-    pub function: &'static AggregateFunction,
+    pub function: AggregateCallee,
     /// Arguments over the input row, of the function's parameter types; none for `COUNT(*)`.
     pub args: Vec<Expr>,
     /// The order in which the function receives rows, if that matters.

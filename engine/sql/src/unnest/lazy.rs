@@ -62,7 +62,7 @@ impl Unnester<'_> {
                     beyond.push(is_not(part.clone(), true));
                 }
             }
-            ExprKind::Function { function, args } if *function == &COALESCE => {
+            ExprKind::Function { function, args } if *function == COALESCE => {
                 for arg in args {
                     self.extract_where(plan, arg, &beyond)?;
                     beyond.push(is_null(arg.clone(), false));
@@ -178,5 +178,5 @@ fn node_may_fail(node: &Plan) -> bool {
 
 fn aggregate_may_fail(aggregate: &Aggregate) -> bool {
     let types: Vec<DataType> = aggregate.args.iter().map(|arg| arg.data_type).collect();
-    (aggregate.function.may_fail)(&types)
+    aggregate.function.may_fail(&types)
 }

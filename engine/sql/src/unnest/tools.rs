@@ -3,9 +3,8 @@
 use crate::expr::{Aggregate, BinaryOp, Expr, ExprKind};
 use crate::plan::node::limit_by::LimitBy;
 use crate::plan::{Field, JoinKind, Plan};
-use nacre_function::entry::aggregate::OverNothing;
+use nacre_types::DataType;
 use nacre_types::hash::Set;
-use nacre_types::{DataType, Value};
 
 /// All columns as expressions.
 pub(super) fn columns_of(fields: &[Field]) -> Vec<Expr> {
@@ -61,11 +60,7 @@ pub(super) fn over_one_row(plan: &Plan) -> bool {
 
 /// The value of an aggregate over no rows.
 pub(super) fn empty_value(aggregate: &Aggregate) -> Expr {
-    let value = match aggregate.function.over_nothing {
-        OverNothing::Zero => Value::Int(0),
-        OverNothing::Null => Value::Null,
-    };
-    Expr::literal(value, aggregate.data_type)
+    Expr::literal(aggregate.function.over_nothing(), aggregate.data_type)
 }
 
 /// Whether an expression is null when the columns for which `null` holds are.

@@ -7,6 +7,7 @@ use crate::bind::names::{table_name, unsupported};
 use crate::bind::scope::{Scope, with_suggestion};
 use crate::expr::{Expr, ExprKind};
 use crate::plan::{Plan, Statement};
+use nacre_function::entry::created::{Created, CreatedFunctions};
 use nacre_function::scalar::system::SCHEMA;
 use nacre_types::{Column, ColumnRule, DataType, Error, IndexKind, Result, TableSchema, Value};
 use sqlparser::ast;
@@ -154,7 +155,13 @@ impl<'a> Binder<'a> {
         let scalar = nacre_function::registry::scalar_names().map(|name| (name, "scalar"));
         let aggregate = nacre_function::registry::aggregate_names().map(|name| (name, "aggregate"));
         let window = nacre_function::registry::window_names().map(|name| (name, "window"));
-        let mut all: Vec<(&str, &str)> = scalar.chain(aggregate).chain(window).collect();
+        let created = self.catalog.created_functions().into_iter().flat_map(CreatedFunctions::iter);
+        let created = created.map(|(name, function)| match function {
+            Created::Scalar(_) => (name, "scalar"),
+            Created::Aggregate(_) => (name, "aggregate"),
+        });
+        let listed = scalar.chain(aggregate).chain(window);
+        let mut all: Vec<(&str, &str)> = listed.chain(created).collect();
         all.sort_unstable();
         all.dedup();
         let list = all.iter().map(|(name, kind)| vec![text(name), text(kind)]).collect();

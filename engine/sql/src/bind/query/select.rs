@@ -22,7 +22,6 @@ use crate::expr::{Aggregate, Expr, ExprKind, Placeholder};
 use crate::parse::position;
 use crate::plan::node::limit_by::LimitBy;
 use crate::plan::{Field, Plan, SortKey};
-use nacre_function::entry::aggregate::OverNothing;
 use nacre_types::invariant::broken;
 use nacre_types::{DataType, Error, Position, Result, Value};
 use sqlparser::ast::{self, SelectItem};
@@ -523,7 +522,7 @@ fn group_fields(
     let aggregate = |a: &Aggregate| Field {
         name: explain::aggregate_text(a, &name, true),
         data_type: a.data_type,
-        nullable: a.function.over_nothing == OverNothing::Null,
+        nullable: a.function.may_be_null(),
     };
     groups.iter().map(group).chain(aggregates.iter().map(aggregate)).collect()
 }

@@ -14,7 +14,7 @@ use crate::parse::position;
 use nacre_function::date_part::DatePart;
 use nacre_function::entry::definition::Arguments;
 use nacre_function::entry::definition::ScalarFunction;
-use nacre_function::registry;
+use nacre_function::registry::{self, AggregateEntry, ScalarEntry};
 use nacre_function::scalar::any::TRY_CAST;
 use nacre_function::scalar::date_part;
 use nacre_function::scalar::text::{LEFT_TRIM, RIGHT_TRIM, SUBSTRING, TRIM};
@@ -65,8 +65,8 @@ impl<'a> Binder<'a> {
                 format!("DISTINCT and FILTER require an aggregate; {written} is not an aggregate");
             return Err(Error::syntax(message).at(at));
         }
-        let entry = registry::scalar(&name);
-        let takes_part = entry.is_some_and(|entry| entry.takes_part(args.len()));
+        let entry = self.scalar_entry(&name);
+        let takes_part = entry.as_ref().is_some_and(|entry| entry.takes_part(args.len()));
         let mut bound = Vec::with_capacity(args.len());
         for (index, arg) in args.into_iter().enumerate() {
             match arg {
@@ -80,7 +80,9 @@ impl<'a> Binder<'a> {
                 }
             }
         }
-        let Some(entry) = entry else { return Err(unknown(&name, &written).at(at)) };
+        let Some(entry) = entry else {
+            return Err(unknown(self.catalog, &name, &written).at(at));
+        };
         if entry.is_volatile() {
             self.is_volatile = true;
             refuse_volatile(&written, env).map_err(|e| e.at(at))?;
@@ -89,6 +91,19 @@ impl<'a> Binder<'a> {
             entry.bind(binding, Arguments { name: &written, operands })
         })
         .map_err(|e| e.at(at))
+    }
+
+    /// The scalar function with a lower-case name.
+    pub(crate) fn scalar_entry(&self, name: &str) -> Option<ScalarEntry> {
+        let created = || self.catalog.created_functions()?.scalar(name).map(ScalarEntry::Created);
+        registry::scalar(name).or_else(created)
+    }
+
+    /// The aggregate with a lower-case name.
+    fn aggregate_entry(&self, name: &str) -> Option<AggregateEntry> {
+        let created =
+            || self.catalog.created_functions()?.aggregate(name).map(AggregateEntry::Created);
+        registry::aggregate(name).or_else(created)
     }
 
     /// Binds a call of an aggregate or of `GROUPING`; `None` if the name is neither.
@@ -105,7 +120,7 @@ impl<'a> Binder<'a> {
                 false => self.grouping_call(function, args, env).map(Some),
             };
         }
-        let known = registry::aggregate(name);
+        let known = self.aggregate_entry(name);
         // An aggregate in the arguments of an aggregate over a window is one of the query's own.
         if known.is_some() && env.in_aggregate && env.outer_aggregates.is_some() {
             let own = std::mem::replace(&mut env.aggregates, env.outer_aggregates.take());

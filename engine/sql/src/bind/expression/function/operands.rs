@@ -7,14 +7,17 @@ use crate::bind::expression::function::aggregate::Parts;
 use crate::bind::expression::operator::connect;
 use crate::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind, Placeholder};
 use crate::plan::SortKey;
-use nacre_function::entry::aggregate::{AggregateArguments, AggregateBinding, AggregateKey};
+use nacre_function::entry::aggregate::{
+    AggregateArguments, AggregateBinding, AggregateCallee, AggregateKey, CreatedAggregate,
+};
 use nacre_function::entry::coerce;
 use nacre_function::entry::definition::Arguments;
-use nacre_function::entry::definition::ScalarFunction;
-use nacre_function::entry::definition::{Binding, Operand};
+use nacre_function::entry::definition::{Binding, CreatedScalar, Operand};
+use nacre_function::entry::definition::{ScalarCallee, ScalarFunction};
 use nacre_function::entry::window::WindowFunction;
 use nacre_function::registry;
 use nacre_types::{DataType, Result, Value, invariant};
+use std::sync::Arc;
 
 /// The expressions behind the operands of one call, by operand number.
 struct Operands<'b, 'a> {
@@ -241,12 +244,18 @@ impl Binding for Operands<'_, '_> {
         let args = arguments.into_iter().map(|operand| self.take(operand)).collect();
         self.add(Expr::call(function, args, data_type))
     }
+
+    fn call_created(&mut self, function: Arc<CreatedScalar>, arguments: Vec<Operand>) -> Operand {
+        let args = arguments.into_iter().map(|operand| self.take(operand)).collect();
+        let data_type = function.returns;
+        self.add(Expr::call(ScalarCallee::Created(function), args, data_type))
+    }
 }
 
-impl AggregateBinding for Operands<'_, '_> {
-    fn aggregate(
+impl Operands<'_, '_> {
+    fn add_aggregate(
         &mut self,
-        function: &'static AggregateFunction,
+        function: AggregateCallee,
         arguments: AggregateArguments<'_>,
         data_type: DataType,
     ) -> Operand {
@@ -262,6 +271,26 @@ impl AggregateBinding for Operands<'_, '_> {
         let aggregate = Aggregate { function, args, order, distinct, filter, data_type };
         let column = push(&mut self.aggregates, aggregate);
         self.add(column)
+    }
+}
+
+impl AggregateBinding for Operands<'_, '_> {
+    fn aggregate(
+        &mut self,
+        function: &'static AggregateFunction,
+        arguments: AggregateArguments<'_>,
+        data_type: DataType,
+    ) -> Operand {
+        self.add_aggregate(function.into(), arguments, data_type)
+    }
+
+    fn aggregate_created(
+        &mut self,
+        function: Arc<CreatedAggregate>,
+        arguments: AggregateArguments<'_>,
+    ) -> Operand {
+        let data_type = function.returns;
+        self.add_aggregate(AggregateCallee::Created(function), arguments, data_type)
     }
 
     fn all_of(&mut self, conditions: Vec<Operand>) -> Operand {

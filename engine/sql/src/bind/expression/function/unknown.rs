@@ -2,19 +2,24 @@
 
 use crate::bind::names::unsupported;
 use crate::bind::scope::with_suggestion;
+use crate::plan::Catalog;
+use nacre_function::entry::created::CreatedFunctions;
 use nacre_function::registry;
 use nacre_types::Error;
 
 /// The error for a function that does not exist, called `name` and spelled `written`.
 #[cold]
-pub(super) fn unknown(name: &str, written: &str) -> Error {
+pub(super) fn unknown(catalog: &dyn Catalog, name: &str, written: &str) -> Error {
     if is_json(name) {
         return unsupported(&format!("function {written}"));
     }
     let error = Error::not_found(format!("no function `{written}`")).with_sqlstate("42883");
-    let known =
+    let listed =
         registry::scalar_names().chain(registry::aggregate_names()).chain(registry::window_names());
-    with_suggestion(error, written, known)
+    let created = catalog.created_functions().into_iter().flat_map(CreatedFunctions::iter);
+    let mut known: Vec<&str> = listed.collect();
+    known.extend(created.map(|(name, _)| name));
+    with_suggestion(error, written, known.into_iter())
 }
 
 /// Whether a name is reserved for JSON functions, which do not exist yet.

@@ -203,8 +203,8 @@ impl<'a> Binder<'a> {
             return Err(aggregates_not_allowed(env));
         }
         self.aggregate_call(name, f, env)?.ok_or_else(|| {
-            if registry::scalar(name).is_none() {
-                return unknown(name, name);
+            if self.scalar_entry(name).is_none() {
+                return unknown(self.catalog, name, name);
             }
             Error::type_error(format!("{name} is not an aggregate or window function"))
                 .with_sqlstate("42809")

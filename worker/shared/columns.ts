@@ -1,8 +1,7 @@
 /** Converts the engine's columns to JavaScript values, one value at a time, when a row is read. */
 
-import { Code, type WireColumn, type WireField } from '../../../worker/shared/wire.js';
 import { formatDate, formatDecimal, formatTime, formatTimestamp } from './format.js';
-import type { TypeOptions } from './types.js';
+import { Code, type WireColumn, type WireField, type WireTypes } from './wire.js';
 
 /** Reads the value of a row. */
 export type ColumnReader = (row: number) => unknown;
@@ -14,11 +13,7 @@ const DATE_RANGE_DAYS = 100_000_000;
 const MICROS_PER_MS = 1000n;
 
 /** Makes the reader of a column. */
-export function columnReader(
-  field: WireField,
-  column: WireColumn,
-  types: TypeOptions,
-): ColumnReader {
+export function columnReader(field: WireField, column: WireColumn, types: WireTypes): ColumnReader {
   const raw = rawReader(field.code, column);
   const convert = converter(field, types);
   if (convert === null) {
@@ -87,10 +82,7 @@ function textReader(bytes: Uint8Array, offsets: Uint32Array): ColumnReader {
 }
 
 /** Makes the conversion of raw values that are not null; `null` if the raw value is the result. */
-function converter(
-  { code, scale }: WireField,
-  types: TypeOptions,
-): ((raw: never) => unknown) | null {
+function converter({ code, scale }: WireField, types: WireTypes): ((raw: never) => unknown) | null {
   switch (code) {
     case Code.BigInt:
     case Code.UBigInt:

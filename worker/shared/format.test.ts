@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { formatDate, formatDecimal, formatTime, formatTimestamp } from '../src/format.js';
+import { formatDate, formatDecimal, formatTime, formatTimestamp } from './format.js';
 
 test('decimals', () => {
   expect(formatDecimal(-1230n, 2)).toBe('-12.30');
