@@ -1,7 +1,8 @@
 /**
  * Builds the npm package into `bindings/js/dist`: four scripts (page, worker, a thread of
  * its own, Node), the engine in
- * two files, and types. Does nothing when no input changed.
+ * two files, and types. Then builds the small packages on top of it. Does nothing when no input
+ * changed.
  */
 
 import { createHash } from 'node:crypto';
@@ -23,6 +24,7 @@ import {
   writeStamp,
 } from './lib.mjs';
 import { setup } from './setup.mjs';
+import { buildSmallPackages } from './small-packages.mjs';
 
 const DIST = 'bindings/js/dist';
 /** Where the next one is made, so that what is being used stays whole until it is replaced. */
@@ -54,6 +56,7 @@ export function buildPackage({ quick = false, keepEngine = false } = {}) {
       await buildWasm({ quick });
     }
     await build();
+    await buildSmallPackages();
   });
 }
 

@@ -8,6 +8,7 @@ import * as path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { ensureChromium } from './chromium.mjs';
 import { Failure, fingerprint, main, probe, root, run, upToDate, writeStamp } from './lib.mjs';
+import { SMALL_PACKAGES } from './small-packages.mjs';
 
 const NPM_STAMP = 'node_modules/.nacre-stamp';
 
@@ -51,6 +52,7 @@ async function npm() {
   const manifests = [
     'package.json',
     'bindings/js/package.json',
+    ...SMALL_PACKAGES.map((name) => `bindings/${name}/package.json`),
     'web/package.json',
     'package-lock.json',
   ];

@@ -1,0 +1,117 @@
+/** What Kysely can write and Nacre refuses, by the errors it gives. */
+
+import { sql, type Kysely } from 'kysely';
+import { jsonArrayFrom } from 'kysely/helpers/postgres';
+import { expect, test } from 'vitest';
+import { withPets } from './testing.js';
+
+type Refused = [what: string, kind: string, run: (db: Kysely<any>) => Promise<unknown>];
+
+const REFUSED: Refused[] = [
+  [
+    'foreign keys',
+    'unsupported',
+    (db) =>
+      db.schema
+        .createTable('t')
+        .addColumn('pet', 'bigint', (column) => column.references('pet.id'))
+        .execute(),
+  ],
+  [
+    'another type for a column',
+    'unsupported',
+    (db) =>
+      db.schema
+        .alterTable('pet')
+        .alterColumn('name', (column) => column.setDataType('varchar(9)'))
+        .execute(),
+  ],
+  [
+    'a primary key for a table that has none',
+    'unsupported',
+    async (db) => {
+      await db.schema.createTable('t').addColumn('id', 'integer').execute();
+      await db.schema.alterTable('t').addPrimaryKeyConstraint('t_key', ['id']).execute();
+    },
+  ],
+  [
+    'partial indexes',
+    'unsupported',
+    (db) =>
+      db.schema.createIndex('i').on('pet').column('price').where('price', 'is', null).execute(),
+  ],
+  [
+    'indexes of expressions',
+    'unsupported',
+    (db) =>
+      db.schema
+        .createIndex('i')
+        .on('pet')
+        .expression(sql`lower(name)`)
+        .execute(),
+  ],
+  ['schemas', 'unsupported', (db) => db.schema.createSchema('s').execute()],
+  ['enums', 'unsupported', (db) => db.schema.createType('mood').asEnum(['good']).execute()],
+  [
+    'times with a time zone',
+    'unsupported',
+    (db) => db.schema.createTable('t').addColumn('at', 'timestamptz').execute(),
+  ],
+  [
+    'temporary tables',
+    'unsupported',
+    (db) => db.schema.createTable('t').temporary().addColumn('id', 'integer').execute(),
+  ],
+  [
+    'changes of tables in a transaction',
+    'unsupported',
+    (db) => db.transaction().execute((tx) => tx.schema.dropTable('pet').execute()),
+  ],
+  [
+    'operators of JSON',
+    'unsupported',
+    (db) =>
+      db
+        .selectFrom('person')
+        .select(({ ref }) =>
+          ref('notes', '->>')
+            .key('likes' as never)
+            .as('likes'),
+        )
+        .execute(),
+  ],
+  [
+    'the helpers of JSON',
+    'not_found',
+    (db) =>
+      db
+        .selectFrom('person')
+        .select((eb) => jsonArrayFrom(eb.selectFrom('pet').select('name')).as('pets'))
+        .execute(),
+  ],
+  [
+    'merge',
+    'unsupported',
+    (db) =>
+      db
+        .mergeInto('pet')
+        .using('person', 'person.id', 'pet.owner')
+        .whenMatched()
+        .thenDelete()
+        .execute(),
+  ],
+  [
+    'a text parameter in arithmetic',
+    'type',
+    (db) =>
+      db
+        .updateTable('pet')
+        .set((eb) => ({ price: eb('price', '+', '1') }))
+        .execute(),
+  ],
+];
+
+test.each(REFUSED)('refuses %s', async (_, kind, run) => {
+  const db = await withPets();
+  await expect(run(db)).rejects.toMatchObject({ name: 'NacreError', kind });
+});
