@@ -28,7 +28,10 @@ const VALUES = ['connect', 'connectInThread', 'sql', 'NacreError'];
 const TYPES = ['Database', 'Transaction', 'QueryResult', 'PreparedStatement', 'ResultStream'];
 
 const FOLDERS = ['bindings/js/src', 'worker/shared'];
-const DOCUMENTS = ['README.md', ...['js', 'kysely'].map((name) => `bindings/${name}/README.md`)];
+const DOCUMENTS = [
+  'README.md',
+  ...['js', 'kysely', 'drizzle'].map((name) => `bindings/${name}/README.md`),
+];
 
 /** Every example of the documentation. */
 export function examples(root: string): Example[] {

@@ -128,10 +128,11 @@ fn walked_paths_are_counted_by_the_simulation_only() {
 }
 
 /// Folder of a TypeScript file and the folders it may import from, beside its own.
-const LAYERS: [(&str, &[&str]); 5] = [
+const LAYERS: [(&str, &[&str]); 6] = [
     ("worker/", &["bindings/wasm/"]),
     ("bindings/js/", &["worker/", "bindings/wasm/"]),
     ("bindings/kysely/", &[]),
+    ("bindings/drizzle/", &[]),
     ("web/", &[]),
     ("examples/", &[]),
 ];

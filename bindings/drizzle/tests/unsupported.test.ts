@@ -1,0 +1,85 @@
+/** What Drizzle can write and Nacre refuses, by the errors it gives. */
+
+import { arrayContains, sql } from 'drizzle-orm';
+import { integer, pgTable, text } from 'drizzle-orm/pg-core';
+import { applyMigrations } from 'nacredb-drizzle';
+import { expect, test } from 'vitest';
+import { author, book } from './schema.js';
+import { migrated, type Books } from './testing.js';
+
+type Refused = [what: string, kind: string, run: (db: Books) => Promise<unknown>];
+
+const ddl =
+  (statement: string) =>
+  (db: Books): Promise<unknown> =>
+    applyMigrations(db, [{ tag: '0000_a', when: 1, sql: statement }]);
+
+const REFUSED: Refused[] = [
+  [
+    'foreign keys',
+    'unsupported',
+    ddl(
+      'ALTER TABLE "book" ADD CONSTRAINT "book_author_fk" FOREIGN KEY ("author_id") REFERENCES "public"."author"("id") ON DELETE no action ON UPDATE no action;',
+    ),
+  ],
+  [
+    'another type for a column',
+    'unsupported',
+    ddl('ALTER TABLE "book" ALTER COLUMN "title" SET DATA TYPE varchar(9);'),
+  ],
+  ['enums', 'unsupported', ddl(`CREATE TYPE "public"."mood" AS ENUM('good', 'bad');`)],
+  ['schemas', 'unsupported', ddl('CREATE SCHEMA "shop";')],
+  ['uuid', 'unsupported', ddl('CREATE TABLE "t" ("id" uuid PRIMARY KEY NOT NULL);')],
+  ['arrays', 'unsupported', ddl('CREATE TABLE "t" ("tags" text[]);')],
+  [
+    'times with a time zone',
+    'unsupported',
+    ddl('CREATE TABLE "t" ("at" timestamp with time zone);'),
+  ],
+  [
+    'indexes of expressions',
+    'unsupported',
+    ddl('CREATE INDEX "i" ON "book" USING btree (lower("title"));'),
+  ],
+  [
+    'partial indexes',
+    'unsupported',
+    ddl('CREATE INDEX "i" ON "book" USING btree ("title") WHERE "book"."id" > 5;'),
+  ],
+  [
+    'materialised views',
+    'unsupported',
+    ddl('CREATE MATERIALIZED VIEW "v" AS (select "id" from "book");'),
+  ],
+  [
+    'for share',
+    'unsupported',
+    async (db) => db.transaction((tx) => tx.select().from(book).for('share')),
+  ],
+  [
+    'operators of JSON',
+    'unsupported',
+    async (db) => db.select({ dark: sql`${author.settings}->>'dark'` }).from(author),
+  ],
+  [
+    'operators of arrays',
+    'unsupported',
+    async (db) => {
+      await db.$client.exec('create table t (id int, tags text)');
+      const t = pgTable('t', { id: integer(), tags: text().array() });
+      return db
+        .select()
+        .from(t)
+        .where(arrayContains(t.tags, ['a']));
+    },
+  ],
+];
+
+test.each(REFUSED)('refuses %s', async (_, kind, run) => {
+  const db = await migrated();
+  const error = await run(db).then(
+    () => expect.unreachable('it works'),
+    (error: Error) => (error.name === 'NacreError' ? error : error.cause),
+  );
+  expect(error).toMatchObject({ name: 'NacreError', kind });
+});
