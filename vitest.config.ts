@@ -16,7 +16,7 @@ const IN_NODE = [
   'tests/docs/public.test.ts',
   'tests/docs/types.test.ts',
   'web/src/**/*.test.ts',
-  'bindings/{kysely,drizzle}/tests/**/*.test.{ts,tsx}',
+  'bindings/{kysely,drizzle,react}/tests/**/*.test.{ts,tsx}',
 ];
 const EVERYWHERE = [
   'bindings/js/tests/**/*.test.ts',

@@ -1,7 +1,8 @@
 /**
  * The package as a stranger gets it: packed, installed in an empty folder without anything else,
  * type-checked, used from a ten-line script in Node, and from the examples' pages and programs in
- * the places of `pack-places.mjs`. With `--all` in every one of them.
+ * the places of `pack-places.mjs`. With `--all` in every one of them. Then the small packages on top
+ * of it.
  */
 
 import * as fs from 'node:fs';
@@ -11,6 +12,7 @@ import { pathToFileURL } from 'node:url';
 import { buildPackage } from './build.mjs';
 import { launchOptions } from './chromium.mjs';
 import { bin, Failure, main, root, run, seconds } from './lib.mjs';
+import { checkSmallPackages } from './pack-check-small.mjs';
 import { checkPlace, MORE_PLACES, PLACES } from './pack-places.mjs';
 import { setup } from './setup.mjs';
 import { FIRST_LIMIT, WHOLE_LIMIT } from './size.mjs';
@@ -64,7 +66,8 @@ export async function packCheck({ all = false, quick = false } = {}) {
     await inNode(folder);
     const places = all ? [...PLACES, ...MORE_PLACES] : PLACES;
     await inPlaces(folder, tarball, places, quick);
-    return { passed: 3 + places.length, failed: 0 };
+    await checkSmallPackages(folder);
+    return { passed: 4 + places.length, failed: 0 };
   } finally {
     fs.rmSync(folder, { recursive: true, force: true });
   }

@@ -8,7 +8,7 @@ import * as path from 'node:path';
 import { bin, filesBelow, fingerprint, replace, root, run, upToDate, writeStamp } from './lib.mjs';
 
 /** Folders below `bindings`; the package is called `nacredb-` and this name. */
-export const SMALL_PACKAGES = ['kysely', 'drizzle'];
+export const SMALL_PACKAGES = ['kysely', 'drizzle', 'react'];
 
 /** Builds all of them. The types of `nacredb` must be built. */
 export async function buildSmallPackages() {

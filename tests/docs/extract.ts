@@ -30,7 +30,7 @@ const TYPES = ['Database', 'Transaction', 'QueryResult', 'PreparedStatement', 'R
 const FOLDERS = ['bindings/js/src', 'worker/shared'];
 const DOCUMENTS = [
   'README.md',
-  ...['js', 'kysely', 'drizzle'].map((name) => `bindings/${name}/README.md`),
+  ...['js', 'kysely', 'drizzle', 'react'].map((name) => `bindings/${name}/README.md`),
 ];
 
 /** Every example of the documentation. */

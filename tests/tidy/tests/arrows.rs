@@ -128,11 +128,12 @@ fn walked_paths_are_counted_by_the_simulation_only() {
 }
 
 /// Folder of a TypeScript file and the folders it may import from, beside its own.
-const LAYERS: [(&str, &[&str]); 6] = [
+const LAYERS: [(&str, &[&str]); 7] = [
     ("worker/", &["bindings/wasm/"]),
     ("bindings/js/", &["worker/", "bindings/wasm/"]),
     ("bindings/kysely/", &[]),
     ("bindings/drizzle/", &[]),
+    ("bindings/react/", &[]),
     ("web/", &[]),
     ("examples/", &[]),
 ];
