@@ -24,8 +24,13 @@ afterAll(() => folders.forEach((folder) => fs.rmSync(folder, { recursive: true, 
  * Runs a command and answers its standard output. Fails, with everything it printed, unless it
  * exits with 0.
  */
-export function run(command: string, args: string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
-  const child = spawn(command, args, { cwd: root, env: { ...process.env, ...env } });
+export function run(
+  command: string,
+  args: string[],
+  env: NodeJS.ProcessEnv = {},
+  cwd: string = root,
+): Promise<string> {
+  const child = spawn(command, args, { cwd, env: { ...process.env, ...env } });
   let [output, errors] = ['', ''];
   child.stdout.on('data', (data) => (output += data));
   child.stderr.on('data', (data) => (errors += data));

@@ -217,6 +217,8 @@ await main(async () => {
       await step('Playwright: reloads and tabs', () => vitest('tabs'));
       await step('npm pack, installed and bundled', () => packCheck());
       await step('examples: Rust, Node, Vite, command line', () => vitest('examples'));
+      await step('npm pack, installed and bundled', packCheck);
+      await step('examples: Rust, Node, Vite, ORMs, React, command line', () => vitest('examples'));
     }
   }
   const ignored = totals.ignored === 0 ? '' : `, ${totals.ignored} ignored`;
