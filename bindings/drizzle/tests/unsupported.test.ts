@@ -1,4 +1,4 @@
-/** What Drizzle can write and Nacre refuses, by the errors it gives. */
+/** What Drizzle can write and Nacre refuses, by the errors it gives: `docs/ORMS.md` lists them. */
 
 import { arrayContains, sql } from 'drizzle-orm';
 import { integer, pgTable, text } from 'drizzle-orm/pg-core';

@@ -1,4 +1,4 @@
-/** What Kysely can write and Nacre refuses, by the errors it gives. */
+/** What Kysely can write and Nacre refuses, by the errors it gives: `docs/ORMS.md` lists them. */
 
 import { sql, type Kysely } from 'kysely';
 import { jsonArrayFrom } from 'kysely/helpers/postgres';
