@@ -24,6 +24,7 @@ test('the versions in ORMS.md are those that are installed', () => {
     Kysely: 'kysely',
     'Drizzle ORM': 'drizzle-orm',
     'drizzle-kit': 'drizzle-kit',
+    Knex: 'knex',
     React: 'react',
     Svelte: 'svelte',
     Vue: '@vue/reactivity',
