@@ -95,3 +95,17 @@ test('migrators at the same time run every migration once', async () => {
   expect(results.map(({ error }) => error)).toEqual([undefined, undefined, undefined]);
   expect(runs).toBe(1);
 });
+
+test('does not run migrations in a transaction', async () => {
+  const db = empty();
+  expect(db.getExecutor().adapter.supportsTransactionalDdl).toBe(false);
+  const half: Migration = {
+    up: async (db: Kysely<any>) => {
+      await db.schema.createTable('half').addColumn('id', 'integer').execute();
+      throw new Error('half');
+    },
+  };
+  const { error } = await migrator(db, { '1-half': half }).migrateToLatest();
+  expect(error).toMatchObject({ message: 'half' });
+  expect((await db.introspection.getTables()).map(({ name }) => name)).toEqual(['half']);
+});

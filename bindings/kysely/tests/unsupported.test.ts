@@ -63,11 +63,6 @@ const REFUSED: Refused[] = [
     (db) => db.schema.createTable('t').temporary().addColumn('id', 'integer').execute(),
   ],
   [
-    'changes of tables in a transaction',
-    'unsupported',
-    (db) => db.transaction().execute((tx) => tx.schema.dropTable('pet').execute()),
-  ],
-  [
     'operators of JSON',
     'unsupported',
     (db) =>
