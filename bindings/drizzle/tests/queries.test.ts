@@ -315,3 +315,18 @@ test('names in snake case by option', async () => {
   expect(await db.select().from(table)).toEqual([{ someValue: 3 }]);
   await database.close();
 });
+
+test('differs from PostgreSQL in the order of nulls and in numeric without digits', async () => {
+  const db = await withBooks();
+  const emails = async (order: SQL) =>
+    (await db.select({ email: author.email }).from(author).orderBy(order)).map(
+      ({ email }) => email,
+    );
+  expect(await emails(asc(author.email))).toEqual([null, 'ada@x.example']);
+  expect(await emails(sql`${author.email} nulls last`)).toEqual(['ada@x.example', null]);
+  const { numeric, pgTable } = await import('drizzle-orm/pg-core');
+  const t = pgTable('t', { n: numeric() });
+  await db.execute(sql`create table t (n numeric)`);
+  expect(await db.insert(t).values({ n: '1.23456' }).returning()).toEqual([{ n: '1.235' }]);
+  expect(await db.select({ mean: avg(author.id) }).from(author)).toEqual([{ mean: '1.500000' }]);
+});

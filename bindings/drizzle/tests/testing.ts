@@ -30,28 +30,22 @@ export function emptyFolder(): string {
   return folder;
 }
 
-/** Runs `drizzle-kit generate` for a schema, as its documentation says. */
-export function generate(schemaFile: string, out: string, name: string): void {
+/** Runs `drizzle-kit generate` for a schema, as its documentation says, and answers what it prints. */
+export function generate(schemaFile: string, out: string, name: string): string {
   const root = path.resolve(import.meta.dirname, '../../..');
   const kit = path.join(root, 'node_modules/drizzle-kit/bin.cjs');
   const options = ['--dialect', 'postgresql', '--schema', schemaFile, '--out', out, '--name', name];
-  execFileSync(process.execPath, [kit, 'generate', ...options], {
+  return execFileSync(process.execPath, [kit, 'generate', ...options], {
     cwd: import.meta.dirname,
     stdio: 'pipe',
+    encoding: 'utf8',
   });
 }
 
-let generated: string | undefined;
-
-/** Drizzle over the tables of `schema.ts`, made by the migration that drizzle-kit generates. */
+/** Drizzle over the tables of `schema.ts`, made by the migration that drizzle-kit generated. */
 export async function migrated(logger?: Logger): Promise<Books> {
-  if (generated === undefined) {
-    generated = emptyFolder();
-    // drizzle-kit takes a folder relative to its own.
-    generate('schema.ts', path.relative(import.meta.dirname, generated), 'first');
-  }
   const db = await empty(logger);
-  await migrate(db, { migrationsFolder: generated });
+  await migrate(db, { migrationsFolder: path.join(import.meta.dirname, 'migrations') });
   return db;
 }
 
