@@ -5,9 +5,10 @@
 
 import * as path from 'node:path';
 import { expect, test } from 'vitest';
-import { declarations, declarationsOf } from './public';
+import { declaration } from '../../tools/docs/declarations.mjs';
+import { everything, inSource } from './public';
 
-const all = declarations(path.resolve(import.meta.dirname, '../..'));
+const all = everything(path.resolve(import.meta.dirname, '../..'));
 
 test('every public declaration has a doc comment', () => {
   expect(all.length).toBeGreaterThan(100);
@@ -39,9 +40,35 @@ test('members are found, and only public ones', () => {
     '  }',
     '}',
   ];
-  expect(declarationsOf(source, 'Thing')).toEqual([
-    { name: 'Thing', comment: '/** A. */', callable: false },
-    { name: 'Thing.size', comment: '  /** B. */', callable: false },
+  expect(inSource(source.join('\n'), 'Thing')).toEqual([
+    { name: 'Thing', comment: 'A.', callable: false },
+    { name: 'Thing.size', comment: 'B.', callable: false },
     { name: 'Thing.rows', comment: '', callable: true },
   ]);
+  const thing = declaration(source.join('\n'), 'Thing');
+  expect(thing.members[1]?.signatures).toEqual(['rows(): AsyncGenerator<R>']);
+});
+
+test('overloads are one member, and functions of a function are members', () => {
+  const source = [
+    'export abstract class A {',
+    '  /** Asks. */',
+    '  ask(text: string): void;',
+    '  ask(text: string, often?: number): void;',
+    '  async ask(text: string, often = 1): Promise<void> {}',
+    '}',
+    '/** Makes. */',
+    'export function make(): A { return f(); }',
+    '/** Joins. */',
+    'make.join = (parts: A[]): A => f(parts);',
+  ].join('\n');
+  const [ask] = declaration(source, 'A').members;
+  expect(ask?.signatures).toEqual([
+    'ask(text: string): void',
+    'ask(text: string, often?: number): void',
+  ]);
+  expect(declaration(source, 'make')).toMatchObject({
+    signatures: ['make(): A'],
+    members: [{ name: 'join', comment: 'Joins.', signatures: ['make.join(parts: A[]): A'] }],
+  });
 });
