@@ -14,6 +14,7 @@ const IN_NODE = [
   'worker/node/**/*.test.ts',
   'tests/slt/wasm/*.test.ts',
   'tests/docs/orms.test.ts',
+  'tests/docs/pages.test.ts',
   'tests/docs/public.test.ts',
   'tests/docs/types.test.ts',
   'web/src/**/*.test.ts',

@@ -48,7 +48,8 @@ async function rust() {
   }
 }
 
-async function npm() {
+/** Installs the dependencies of the manifests, unless they are there. */
+export async function npm() {
   const manifests = [
     'package.json',
     'bindings/js/package.json',

@@ -8,6 +8,8 @@ import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { buildPackage } from './build.mjs';
 import { bin, cargoTest, Failure, main, probe, run, seconds, target } from './lib.mjs';
+import { buildDocs } from './docs.mjs';
+import { checkDocs } from './docs-check.mjs';
 import { packCheck } from './pack-check.mjs';
 import { setup } from './setup.mjs';
 import { printSize } from './size.mjs';
@@ -211,13 +213,15 @@ await main(async () => {
     }
     if (built && has('node')) {
       await step('vitest in Node', () => vitest('node'));
+      await step('the documentation’s site', buildDocs);
     }
     if (built && has('browser')) {
       await step('vitest in Chromium', () => vitest('browser'));
       await step('Playwright: reloads and tabs', () => vitest('tabs'));
+      if (await step('the documentation’s site', buildDocs)) {
+        await step('the site in Chromium', checkDocs);
+      }
       await step('npm pack, installed and bundled', () => packCheck());
-      await step('examples: Rust, Node, Vite, command line', () => vitest('examples'));
-      await step('npm pack, installed and bundled', packCheck);
       await step('examples: Rust, Node, Vite, ORMs, React, command line', () => vitest('examples'));
     }
   }

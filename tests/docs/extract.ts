@@ -1,10 +1,11 @@
 /**
  * Finds the examples of the npm package's documentation: the fences marked `ts` or `js` in TSDoc
- * comments and READMEs.
+ * comments, READMEs and the pages of the site, and the fences marked `sql` in those pages.
  *
  * An example is the body of a module. What it uses without declaring is supplied: the package's
  * exports, and `db`, an open database with the rows that the documentation of `Database` shows. A
- * comment behind `console.log(…)` is what the call prints.
+ * comment behind `console.log(…)` is what the call prints. A fence with the name of another package,
+ * such as `js pglite`, shows that package's calls and does not run.
  */
 
 import * as fs from 'node:fs';
@@ -32,18 +33,29 @@ const DOCUMENTS = [
   'README.md',
   ...['js', 'kysely', 'drizzle', 'react'].map((name) => `bindings/${name}/README.md`),
 ];
+/** Folders of the site's pages for users. */
+const PAGES = ['docs', 'docs/tasks', 'docs/migrate', 'docs/reference'];
 
 /** Every example of the documentation. */
 export function examples(root: string): Example[] {
   const sources = FOLDERS.flatMap((folder) =>
-    fs
-      .readdirSync(path.join(root, folder))
-      .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
-      .map((name) => `${folder}/${name}`),
+    filesIn(root, folder, '.ts').filter((name) => !name.endsWith('.test.ts')),
   );
-  return [...DOCUMENTS, ...sources].flatMap((file) =>
+  return [...DOCUMENTS, ...pages(root), ...sources].flatMap((file) =>
     fences(file, fs.readFileSync(path.join(root, file), 'utf8')),
   );
+}
+
+/** The site's pages for users. */
+export function pages(root: string): string[] {
+  return PAGES.flatMap((folder) => filesIn(root, folder, '.md'));
+}
+
+function filesIn(root: string, folder: string, ending: string): string[] {
+  return fs
+    .readdirSync(path.join(root, folder))
+    .filter((name) => name.endsWith(ending))
+    .map((name) => `${folder}/${name}`);
 }
 
 /** The fences of a text. In TSDoc every line begins with an asterisk. */
@@ -72,7 +84,7 @@ function example(source: string, code: string): Example {
 }
 
 function runtimeOf(code: string): Runtime {
-  if (code.includes('opfs://')) {
+  if (/opfs:\/\/|\bdocument\./.test(code)) {
     return 'browser';
   }
   // A page has no thread that may block.

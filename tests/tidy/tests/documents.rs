@@ -18,6 +18,9 @@ fn links_of_documents_lead_somewhere() {
             }
             let (path, anchor) = link.split_once('#').unwrap_or((&link, ""));
             let target = if path.is_empty() { file.clone() } else { beside(file, path) };
+            if MADE.iter().any(|made| target.starts_with(made)) {
+                continue;
+            }
             if !root().join(&target).exists() {
                 let _ = writeln!(findings, "{file}:{number}: no {target}");
             } else if !anchor.is_empty()
@@ -50,8 +53,8 @@ fn paths_that_documents_name_are_there() {
     assert!(findings.is_empty(), "\n{findings}");
 }
 
-/// Paths that a build makes.
-const MADE: &[&str] = &[];
+/// Paths that a build makes. `npm run docs` checks the links that lead there.
+const MADE: &[&str] = &["docs/reference/api", "docs/.vitepress/dist"];
 
 /// Inline links of Markdown, `[text](target)`, outside code, with their lines.
 fn links(text: &str) -> Vec<(usize, String)> {

@@ -1,0 +1,139 @@
+/**
+ * The documentation's site: its pages are the Markdown files of this folder and the reference that
+ * `tools/docs/api.mjs` writes.
+ */
+
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+import { defineConfig } from 'vitepress';
+import { PAGES } from '../../tools/docs/api.mjs';
+
+const docs = path.resolve(import.meta.dirname, '..');
+
+/** A decision's title: `0001: The title`. */
+function decisions() {
+  return fs
+    .readdirSync(path.join(docs, 'decisions'))
+    .filter((name) => name.endsWith('.md'))
+    .sort()
+    .map((name) => {
+      const [heading] = /^# .*$/m.exec(fs.readFileSync(path.join(docs, 'decisions', name), 'utf8'));
+      return { text: heading.slice(2), link: `/decisions/${name.replace('.md', '')}` };
+    });
+}
+
+/** Anchors of headings as GitHub makes them, so that a link leads to the same place on both. */
+function slugify(heading) {
+  return heading
+    .trim()
+    .toLowerCase()
+    .replace(/[^\p{Alphabetic}\p{Number} _-]/gu, '')
+    .replaceAll(' ', '-');
+}
+
+/**
+ * Links to files outside this folder, such as sources, become plain text: the site does not have
+ * them.
+ */
+function linksInside(md) {
+  md.core.ruler.push('links-inside', ({ tokens, env }) => {
+    const folder = path.dirname(env.path ?? '');
+    for (const { children } of tokens.filter(({ type }) => type === 'inline')) {
+      let outside = false;
+      for (const token of children) {
+        const href = token.type === 'link_open' ? token.attrGet('href') : null;
+        if (href !== null) {
+          outside = /^\.\.?\//.test(href) && !path.resolve(folder, href).startsWith(docs);
+        }
+        if (outside && /^link_/.test(token.type)) {
+          outside = token.type === 'link_open';
+          Object.assign(token, { tag: 'span', attrs: [] });
+        }
+      }
+    }
+  });
+}
+
+const page = (text, link) => ({ text, link });
+
+export default defineConfig({
+  vite: { publicDir: path.resolve(docs, '../web/public') },
+  title: 'Nacre',
+  description: 'One table for transactions and analytics, in the browser and in Node',
+  lang: 'en-GB',
+  base: process.env.DOCS_BASE ?? '/docs/',
+  head: [['link', { rel: 'icon', href: `${process.env.DOCS_BASE ?? '/docs/'}nacre.svg` }]],
+  // Numbered pages of decisions are linked with their endings, as on GitHub.
+  cleanUrls: false,
+  markdown: {
+    anchor: { slugify },
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark' },
+    config: linksInside,
+  },
+  themeConfig: {
+    logo: '/nacre.svg',
+    outline: [2, 3],
+    search: { provider: 'local' },
+    externalLinkIcon: true,
+    nav: [
+      page('Start', '/start'),
+      page('Tasks', '/tasks/persist'),
+      page('SQL', '/SQL'),
+      page('Reference', '/reference/api/connect'),
+    ],
+    sidebar: [
+      {
+        text: 'Start',
+        items: [page('Two minutes to a working page', '/start')],
+      },
+      {
+        text: 'Tasks',
+        items: [
+          page('Persist data', '/tasks/persist'),
+          page('Import many rows', '/tasks/import'),
+          page('Transactions and conflicts', '/tasks/transactions'),
+          page('Live queries', '/tasks/live'),
+          page('Large results', '/tasks/stream'),
+          page('Abort and progress', '/tasks/abort'),
+          page('Export a database', '/tasks/export'),
+          page('The engine in your thread', '/tasks/thread'),
+          page('Limits', '/tasks/limits'),
+        ],
+      },
+      {
+        text: 'Migrate',
+        items: [
+          page('From sqlite-wasm', '/migrate/sqlite-wasm'),
+          page('From PGlite', '/migrate/pglite'),
+          page('From DuckDB-Wasm', '/migrate/duckdb-wasm'),
+        ],
+      },
+      {
+        text: 'Reference',
+        items: [
+          page('URLs and options', '/reference/options'),
+          page('Values and the sql tag', '/reference/values'),
+          page('Errors', '/reference/errors'),
+          page('SQL', '/SQL'),
+          page('SQL functions', '/SQL#functions'),
+          {
+            text: 'JavaScript API',
+            collapsed: true,
+            items: PAGES.map(({ name, title }) => page(title, `/reference/api/${name}`)),
+          },
+        ],
+      },
+      {
+        text: 'Inside Nacre',
+        collapsed: true,
+        items: [
+          page('Architecture', '/ARCHITECTURE'),
+          page('File format', '/FORMAT'),
+          page('Testing', '/TESTING'),
+          page('Contributing', '/CONTRIBUTING'),
+          { text: 'Decisions', collapsed: true, items: decisions() },
+        ],
+      },
+    ],
+  },
+});
