@@ -77,7 +77,7 @@ export default defineConfig({
     externalLinkIcon: true,
     nav: [
       page('Start', '/start'),
-      page('Tasks', '/tasks/persist'),
+      page('Tasks', '/tasks/sql'),
       page('SQL', '/SQL'),
       page('Reference', '/reference/api/connect'),
     ],
@@ -89,6 +89,7 @@ export default defineConfig({
       {
         text: 'Tasks',
         items: [
+          page('SQL by example', '/tasks/sql'),
           page('Persist data', '/tasks/persist'),
           page('Import many rows', '/tasks/import'),
           page('Transactions and conflicts', '/tasks/transactions'),
