@@ -1,9 +1,11 @@
 /** The pages of the documentation's site: their SQL runs, and they show what there is. */
 
 import * as fs from 'node:fs';
+import * as os from 'node:os';
 import * as path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { apiPages, PAGES } from '../../tools/docs/api.mjs';
+import { brokenLinks } from '../../tools/docs/links.mjs';
 import { pages } from './extract';
 import { show } from './show';
 import { sqlExamples } from './sql';
@@ -83,4 +85,22 @@ test('the reference has every export, with its text', () => {
   for (const [name, text] of all) {
     expect(text, name).not.toMatch(/@(example|returns|default|internal)\b/);
   }
+});
+
+test('links to no page or heading of the built site are found', () => {
+  const site = fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-site-'));
+  const links = ['b.html#there', 'b.html#gone', 'c.html', '/docs/', '/other/', '#here', 'icon.svg'];
+  const body = links.map((href) => `<a class="x" href="${href}">x</a>`).join('');
+  fs.writeFileSync(path.join(site, 'index.html'), `<h1 id="here"></h1>${body}`);
+  fs.writeFileSync(
+    path.join(site, 'b.html'),
+    '<h1 id="there"></h1><img src="https://x.org/y.png">',
+  );
+  expect(brokenLinks(site, '/docs/')).toEqual([
+    'index.html: /docs/b.html#gone',
+    'index.html: /docs/c.html',
+    'index.html: /other/',
+    'index.html: /docs/icon.svg',
+  ]);
+  fs.rmSync(site, { recursive: true });
 });

@@ -184,7 +184,10 @@ function prose(comment) {
   return comment
     .replace(/^@example\n/gm, '')
     .replace(/^@returns (.*)/gm, 'Answers: $1')
-    .replace(/^@default (.*)$/gm, (_, value) => `\nDefault: ${value}`)
+    .replace(
+      /^@default (.*)$/gm,
+      (_, value) => `\nDefault: ${/\s/.test(value) ? value : `\`${value}\``}.`,
+    )
     .trim();
 }
 

@@ -1,0 +1,2 @@
+/** Types of `links.mjs`, for the tests that use it. */
+export function brokenLinks(folder: string, base: string): string[];
