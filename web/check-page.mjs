@@ -209,8 +209,52 @@ export class Page {
     );
   }
 
-  async screenshot(file) {
-    await this.#page.screenshot({ path: file });
+  /** Saves what the window shows or, with `whole`, the page in its full height. */
+  async screenshot(file, { whole = false } = {}) {
+    await this.#page.screenshot({ path: file, fullPage: whole });
+  }
+
+  async waitForText(selector, pattern, timeout = STEP_MS) {
+    await this.#page.locator(selector, { hasText: pattern }).waitFor({ timeout });
+    this.#mustBeQuiet();
+  }
+
+  /** Number of files with a part of a name that the page has fetched. */
+  fetched(part) {
+    return this.#page.evaluate(
+      (wanted) =>
+        performance.getEntriesByType('resource').filter(({ name }) => name.includes(wanted)).length,
+      part,
+    );
+  }
+
+  workers() {
+    return this.#page.workers().length;
+  }
+
+  /** Number of entries in the origin private file system whose names begin with a prefix. */
+  stored(prefix) {
+    return this.#page.evaluate(async (wanted) => {
+      const folder = await navigator.storage.getDirectory();
+      const names = await Array.fromAsync(folder.keys());
+      return names.filter((name) => name.startsWith(wanted)).length;
+    }, prefix);
+  }
+
+  /** What the comparison shows of each task. */
+  comparison() {
+    return this.#page.evaluate(() =>
+      [...document.querySelectorAll('.outcome')].map((outcome) => ({
+        task: outcome.dataset.task,
+        equal: outcome.querySelector('.equal')?.innerText.trim(),
+        cells: Object.fromEntries(
+          [...outcome.querySelectorAll('tbody tr')].map((row) => [
+            row.dataset.system,
+            { ms: Number(row.dataset.ms), text: row.lastElementChild.innerText },
+          ]),
+        ),
+      })),
+    );
   }
 
   /**

@@ -2,39 +2,25 @@
  * Drives the demo in headless Chromium as a visitor would, and prints one line per step with its
  * figures. Builds everything first, serves the built files on loopback, and leaves screenshots in
  * `test-results`. Exits with 1 at the first failed expectation; an error in the page's console is a
- * failure too.
+ * failure too. With `--built` the package is taken as it was built last. Other words name the parts
+ * to run: `console`, `against`.
  */
 
 import * as fs from 'node:fs';
+import * as os from 'node:os';
 import * as path from 'node:path';
 import { chromium } from 'playwright-core';
 import { build, preview } from 'vite';
 import { buildPackage } from '../tools/build.mjs';
 import { launchOptions } from '../tools/chromium.mjs';
-import { Failure, main, root } from '../tools/lib.mjs';
+import { main, root } from '../tools/lib.mjs';
 import { buildTpch } from './build-tpch.mjs';
+import { against, stoppedComparison } from './check-against.mjs';
+import { count, DESKTOP, expect, PHONE, report, RESULTS } from './check-lib.mjs';
 import { Page } from './check-page.mjs';
 
 const WEB = path.join(root, 'web');
-const RESULTS = path.join(root, 'test-results');
 const ROWS = { lineitem: 60_175, orders: 15_000 };
-const DESKTOP = { width: 1440, height: 900 };
-const PHONE = { width: 375, height: 812 };
-
-function expect(what, actual, wanted) {
-  const same = typeof wanted === 'function' ? wanted(actual) : actual === wanted;
-  if (!same) {
-    const expected = typeof wanted === 'function' ? '' : `, expected ${JSON.stringify(wanted)}`;
-    throw new Failure(`${what}: ${JSON.stringify(actual)}${expected}`);
-  }
-}
-
-const count = (number) => number.toLocaleString('en-US');
-
-/** `point read      1 row(s)  0.2 ms in the engine …` */
-function report(step, ...parts) {
-  console.log(`${step.padEnd(16)} ${parts.join('  ')}`);
-}
 
 function figures({ elapsedMs, rowsRead, bytesRead, segmentsRead, segmentsSkipped, roundTripMs }) {
   return [
@@ -278,10 +264,55 @@ async function withoutGenerator(page, address) {
   report('no generator', 'fails with a notice');
 }
 
+async function checkConsole(browser, address) {
+  const context = await browser.newContext({ viewport: DESKTOP, colorScheme: 'light' });
+  const page = await Page.open(context);
+  await firstStart(page, address);
+  await transactions(page);
+  await analytics(page);
+  await oneTransaction(page);
+  await storage(page);
+  await mistakes(page);
+  await explaining(page);
+  await openTransactions(page);
+  await quoting(page);
+  await reload(page);
+  await stopping(page);
+  await screenshots(page);
+  await reset(page);
+  await secondTab(page, await Page.open(context), address);
+  await interrupted(await Page.open(await browser.newContext()), address);
+  await withoutGenerator(await Page.open(await browser.newContext()), address);
+  await withoutFiles(await Page.open(await browser.newContext()), address);
+}
+
+async function checkAgainst(_, address) {
+  // A profile on disk: files of a private window are in memory, behind messages to another process.
+  const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-demo-'));
+  const context = await chromium.launchPersistentContext(profile, {
+    ...launchOptions(),
+    viewport: DESKTOP,
+    colorScheme: 'light',
+  });
+  try {
+    await stoppedComparison(await Page.open(context), address);
+    await against(await Page.open(context), address);
+  } finally {
+    await context.close();
+    fs.rmSync(profile, { recursive: true, force: true });
+  }
+}
+
+const PARTS = { console: checkConsole, against: checkAgainst };
+
 async function check() {
-  await buildPackage();
+  const options = process.argv.slice(2);
+  if (!options.includes('--built')) {
+    await buildPackage();
+  }
+  const named = Object.keys(PARTS).filter((part) => options.includes(part));
   await buildTpch();
-  await build({ root: WEB, logLevel: 'warn' });
+  await build({ root: WEB, logLevel: 'error' });
   const server = await preview({
     root: WEB,
     logLevel: 'warn',
@@ -289,26 +320,9 @@ async function check() {
   });
   const browser = await chromium.launch(launchOptions());
   try {
-    const address = server.resolvedUrls.local[0];
-    const context = await browser.newContext({ viewport: DESKTOP, colorScheme: 'light' });
-    const page = await Page.open(context);
-    await firstStart(page, address);
-    await transactions(page);
-    await analytics(page);
-    await oneTransaction(page);
-    await storage(page);
-    await mistakes(page);
-    await explaining(page);
-    await openTransactions(page);
-    await quoting(page);
-    await reload(page);
-    await stopping(page);
-    await screenshots(page);
-    await reset(page);
-    await secondTab(page, await Page.open(context), address);
-    await interrupted(await Page.open(await browser.newContext()), address);
-    await withoutGenerator(await Page.open(await browser.newContext()), address);
-    await withoutFiles(await Page.open(await browser.newContext()), address);
+    for (const part of named.length > 0 ? named : Object.keys(PARTS)) {
+      await PARTS[part](browser, server.resolvedUrls.local[0]);
+    }
     console.log('demo: all steps passed');
   } finally {
     await browser.close();

@@ -52,6 +52,9 @@ function Bar() {
           ? `${formatCount(loaded.value.rows)} rows generated and stored in ${formatMs(loaded.value.ms)}`
           : 'opened with your earlier changes'}
       </p>
+      <a class="bar-link" href="./against.html">
+        Against the others
+      </a>
       <button
         class="button bare"
         type="button"
