@@ -6,7 +6,7 @@
 
 import { Failure } from '../tools/lib.mjs';
 
-const STEP_MS = 30_000;
+const STEP_MS = 90_000;
 
 export class Page {
   #page;
@@ -168,6 +168,65 @@ export class Page {
     );
     this.#mustBeQuiet();
     return this.#page.evaluate(readAnswer);
+  }
+
+  /** Opens a file with the button's input, and waits for the table or the failure. */
+  async openFile(file) {
+    const results = this.#page.locator('.results');
+    const before = await results.getAttribute('data-run');
+    await this.#page.locator('input[type=file]').setInputFiles(file);
+    return this.#imported(before);
+  }
+
+  /** Drops a file on the window, and waits for the table or the failure. */
+  async dropFile({ name, buffer }) {
+    const before = await this.#page.locator('.results').getAttribute('data-run');
+    const transfer = await this.#page.evaluateHandle(
+      ([file, bytes]) => {
+        const data = new DataTransfer();
+        data.items.add(new File([new Uint8Array(bytes)], file));
+        return data;
+      },
+      [name, [...buffer]],
+    );
+    await this.#page.dispatchEvent('body', 'dragenter', { dataTransfer: transfer });
+    await this.#page.locator('.drop').waitFor();
+    await this.#page.dispatchEvent('body', 'drop', { dataTransfer: transfer });
+    return this.#imported(before);
+  }
+
+  async #imported(before) {
+    await this.#page.waitForFunction(
+      (old) => {
+        const now = document.querySelector('.results');
+        const failed = document.querySelector('.import[data-state=failed]');
+        return failed || (now.dataset.run !== old && now.getAttribute('aria-busy') === 'false');
+      },
+      before,
+      { timeout: STEP_MS },
+    );
+    this.#mustBeQuiet();
+    const failed = this.#page.locator('.import[data-state=failed]');
+    if ((await failed.count()) > 0) {
+      const text = (await failed.innerText()).trim();
+      await failed.locator('button').click();
+      return { failure: text };
+    }
+    return this.#page.evaluate(readAnswer);
+  }
+
+  /** Number of tables in the storage view. */
+  tables() {
+    return this.count('.sample');
+  }
+
+  /** Types of a table's columns, as its legend has them. */
+  columnTypes() {
+    return this.#page.evaluate(() =>
+      [...document.querySelectorAll('.columns tbody th')]
+        .map((cell) => `${cell.textContent} ${cell.title}`)
+        .join(', '),
+    );
   }
 
   async chooseTable(name) {

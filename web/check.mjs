@@ -3,7 +3,7 @@
  * figures. Builds everything first, serves the built files on loopback, and leaves screenshots in
  * `test-results`. Exits with 1 at the first failed expectation; an error in the page's console is a
  * failure too. With `--built` the package is taken as it was built last. Other words name the parts
- * to run: `console`, `against`.
+ * to run: `console`, `files`, `against`.
  */
 
 import * as fs from 'node:fs';
@@ -16,6 +16,7 @@ import { launchOptions } from '../tools/chromium.mjs';
 import { main, root } from '../tools/lib.mjs';
 import { buildTpch } from './build-tpch.mjs';
 import { against, stoppedComparison } from './check-against.mjs';
+import { files } from './check-files.mjs';
 import { count, DESKTOP, expect, PHONE, report, RESULTS } from './check-lib.mjs';
 import { Page } from './check-page.mjs';
 
@@ -286,6 +287,15 @@ async function checkConsole(browser, address) {
   await withoutFiles(await Page.open(await browser.newContext()), address);
 }
 
+async function checkFiles(browser, address) {
+  const context = await browser.newContext({ viewport: DESKTOP, colorScheme: 'light' });
+  const page = await Page.open(context);
+  await page.goto(address);
+  await page.waitFor('.console', 60_000);
+  await files(page);
+  await context.close();
+}
+
 async function checkAgainst(_, address) {
   // A profile on disk: files of a private window are in memory, behind messages to another process.
   const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-demo-'));
@@ -303,7 +313,7 @@ async function checkAgainst(_, address) {
   }
 }
 
-const PARTS = { console: checkConsole, against: checkAgainst };
+const PARTS = { console: checkConsole, files: checkFiles, against: checkAgainst };
 
 async function check() {
   const options = process.argv.slice(2);

@@ -9,6 +9,7 @@ import './styles/shelf.css';
 import './styles/editor.css';
 import './styles/results.css';
 import './styles/strata.css';
+import './styles/files.css';
 import './styles/screens.css';
 
 import { render } from 'preact';

@@ -4,6 +4,7 @@ import { opened, persisted, loaded, reset } from '../database/session';
 import { storedBytes } from '../database/layers';
 import { running } from '../database/run';
 import { Editor } from '../editor/editor';
+import { DropZone, ImportButton } from '../files/drop';
 import { Shelf } from '../queries/shelf';
 import { Results } from '../results/results';
 import { Strata } from '../strata/strata';
@@ -24,6 +25,7 @@ export function Console() {
         </div>
         <Strata />
       </main>
+      <DropZone />
     </div>
   );
 }
@@ -52,6 +54,7 @@ function Bar() {
           ? `${formatCount(loaded.value.rows)} rows generated and stored in ${formatMs(loaded.value.ms)}`
           : 'opened with your earlier changes'}
       </p>
+      <ImportButton />
       <a class="bar-link" href="./against.html">
         Against the others
       </a>
