@@ -3,12 +3,16 @@
  * typed error that says what to do, nothing is lost, and the same database opens again right after.
  */
 
+import * as fs from 'node:fs';
+import * as os from 'node:os';
+import * as path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import type * as nacredb from 'nacredb';
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { launchOptions } from '../../tools/chromium.mjs';
 import { VERSION } from '../../worker/shared/version.js';
-import { serve, type Override, type Server } from './server.js';
+import { dist, serve, type Override, type Server } from './server.js';
 
 declare global {
   interface Window {
@@ -284,6 +288,50 @@ test('a connection in its own thread leaves nothing locked when the engine fails
     });
   }, server.url);
   expect(answers).toEqual(['io', '1', 'true']);
+});
+
+test('a page from a file has memory only, and is told what else it needs', async () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-file-'));
+  const file = path.join(folder, 'page.html');
+  const [script, worker, engine] = ['index.js', 'worker.js', 'nacre_bg.wasm'].map((name) =>
+    fs.readFileSync(path.join(dist, name)).toString('base64'),
+  );
+  const imported = `import * as nacredb from 'data:text/javascript;base64,${script}'`;
+  const html = `<!doctype html><script type="module">${imported}; window.nacredb = nacredb</script>`;
+  fs.writeFileSync(file, html);
+  await page.goto(pathToFileURL(file).href);
+  await page.waitForFunction(() => window.nacredb !== undefined);
+  const answers = await page.evaluate(
+    async ({ worker, engine }) => {
+      const { connect } = window.nacredb;
+      const bytes = Uint8Array.from(atob(engine!), (character) => character.charCodeAt(0));
+      const parts = {
+        workerUrl: `data:text/javascript;base64,${worker}`,
+        wasmModule: await WebAssembly.compile(bytes),
+      };
+      const refused = ({ kind, message }: nacredb.NacreError): string => `${kind}: ${message}`;
+      const opened = async (url: string, options?: object): Promise<string> => {
+        const db = await connect(url, options);
+        const { rows } = await db.query('select 1 as one');
+        await db.close();
+        return `one: ${rows[0]!['one']}`;
+      };
+      return [
+        await opened('memory://').catch(refused),
+        await opened('opfs://failures', parts).catch(refused),
+        await opened('memory://', parts).catch(refused),
+      ];
+    },
+    { worker, engine },
+  );
+  fs.rmSync(folder, { recursive: true });
+  expect(answers).toEqual([
+    expect.stringMatching(
+      /^unsupported: .*serve the page over HTTP, or set workerUrl to a data: URL/,
+    ),
+    expect.stringMatching(/^unsupported: .*may not use the origin private file system.*memory:/),
+    'one: 1',
+  ]);
 });
 
 test('the quota is exceeded in a commit', async () => {

@@ -5,7 +5,8 @@ import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import * as path from 'node:path';
 
-const dist = path.resolve(import.meta.dirname, '../../bindings/js/dist');
+/** The built package's folder. */
+export const dist = path.resolve(import.meta.dirname, '../../bindings/js/dist');
 const MEDIA: Record<string, string> = { '.js': 'text/javascript', '.wasm': 'application/wasm' };
 const PAGE = `<!doctype html><title>nacredb</title><script type="module">
 import * as nacredb from './index.js';

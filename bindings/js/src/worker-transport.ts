@@ -5,6 +5,7 @@
 
 import { nacreError } from '../../../worker/shared/errors.js';
 import type { Answer, Arguments, Method } from '../../../worker/shared/protocol.js';
+import type { OpenRequest } from '../../../worker/shared/wire.js';
 import { MessageTransport } from './message-transport.js';
 
 /** Browsers do not tell a page which of these it is, except in the console. */
@@ -34,20 +35,29 @@ export function workerTransport(worker: Worker): MessageTransport {
  * Lock, which the browser gives to the page then.
  */
 class WorkerTransport extends MessageTransport {
-  override async call<M extends Method>(method: M, ...args: Arguments<M>): Promise<Answer<M>> {
+  override call<M extends Method>(method: M, ...args: Arguments<M>): Promise<Answer<M>> {
     const { locks } = globalThis.navigator ?? {};
-    if (method !== 'open' || locks === undefined) {
-      return super.call(method, ...args);
-    }
-    const [request] = args as Arguments<'open'>;
+    // Comparing `method` does not narrow the types that depend on it.
+    return method === 'open' && locks !== undefined
+      ? (this.#open(locks, ...(args as Arguments<'open'>)) as Promise<Answer<M>>)
+      : super.call(method, ...args);
+  }
+
+  async #open(locks: LockManager, request: OpenRequest): Promise<void> {
     const lifeLock = `nacredb-worker-${crypto.randomUUID()}`;
     await super.call('open', { ...request, lifeLock });
-    const ended = (): void =>
-      this.fail(
-        nacreError('closed', 'the worker has ended; committed changes are safe, connect again'),
-      );
-    // A page without an origin, such as one from a file, has no locks.
-    locks.request(lifeLock, ended).catch(() => {});
-    return undefined as Answer<M>;
+    // Where there are no locks, the database works all the same.
+    this.#watch(locks, lifeLock).catch(() => {});
+  }
+
+  async #watch(locks: LockManager, lifeLock: string): Promise<void> {
+    // A worker of a `data:` URL is of another origin, whose locks are not those of the page.
+    const isHeld = await locks.request(lifeLock, { ifAvailable: true }, (lock) => lock === null);
+    if (isHeld) {
+      await locks.request(lifeLock, () => {
+        const message = 'the worker has ended; committed changes are safe, connect again';
+        this.fail(nacreError('closed', message));
+      });
+    }
   }
 }
