@@ -84,6 +84,7 @@ fn plan(seed: u64, fault: Fault, recovering: bool) -> Plan {
         seed,
         options,
         nested_percent: 0,
+        relieves: false,
         absent: None,
         bank_whole: true,
         tables: setups(seed, false),
