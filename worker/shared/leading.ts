@@ -43,6 +43,8 @@ export interface Term {
 interface Link {
   channel: Channel;
   connection: Service<ConnectionMethod>;
+  /** Calls that have not ended, but those that wait for changes. */
+  running: Set<Promise<unknown>>;
   /** Stops waiting for the link's lock. */
   forget: AbortController;
 }
@@ -101,9 +103,10 @@ export class Leading implements Service<ConnectionMethod> {
     }
     const connection = this.#own.another();
     const forget = new AbortController();
-    this.#links.set(hello.link, { channel, connection, forget });
+    const link = { channel, connection, running: new Set<Promise<unknown>>(), forget };
+    this.#links.set(hello.link, link);
     serve(channel as ServerPort, {
-      call: (method, args) => this.#pass(connection, method as never, args as never),
+      call: (method, args) => this.#pass(link, method as never, args as never),
     });
     // A message that cannot be read has no number to answer: the follower must not wait for it.
     channel.onmessageerror = () => this.#drop(hello.link, true);
@@ -133,7 +136,7 @@ export class Leading implements Service<ConnectionMethod> {
 
   /** Runs a follower's call. */
   #pass<M extends ConnectionMethod>(
-    connection: Service<ConnectionMethod>,
+    { connection, running }: Link,
     method: M,
     args: Arguments<M>,
   ): Awaitable<Answer<M>> {
@@ -141,15 +144,19 @@ export class Leading implements Service<ConnectionMethod> {
       throw MOVED;
     }
     const answer = connection.call(method, args);
-    if (method !== 'live' && method !== 'nextLive') {
+    if (!(answer instanceof Promise)) {
       return answer;
     }
-    // Closing ends live queries, which go on at the next leader.
-    return answer instanceof Promise
-      ? answer.catch((error: unknown) => {
-          throw this.#isOver ? MOVED : error;
-        })
-      : answer;
+    if (method === 'live' || method === 'nextLive') {
+      // Closing ends live queries, which go on at the next leader.
+      return answer.catch((error: unknown) => {
+        throw this.#isOver ? MOVED : error;
+      });
+    }
+    running.add(answer);
+    const ended = (): void => void running.delete(answer);
+    answer.then(ended, ended);
+    return answer;
   }
 
   /** Ends a link. */
@@ -169,7 +176,12 @@ export class Leading implements Service<ConnectionMethod> {
   async #close(): Promise<void> {
     this.#isOver = true;
     const links = [...this.#links.values()];
-    await Promise.allSettled(links.map(async ({ connection }) => connection.call('close', [])));
+    await Promise.allSettled(
+      links.map(async ({ connection, running }) => {
+        await Promise.allSettled(running);
+        await connection.call('close', []);
+      }),
+    );
     try {
       await this.#own.call('close', []);
     } finally {

@@ -121,6 +121,31 @@ test('what a leader closes before answering runs at the next one', async () => {
   expect(rows).toEqual([{ n: 300n }]);
 });
 
+test('a load is finished, or inserts nothing, when its leader closes', async () => {
+  const url = await durable.fresh();
+  const [first, second] = [await connected(url), await connected(url)];
+  await first.exec('create table t (id bigint primary key)');
+  let [done, closing] = [0, Promise.resolve()];
+  for (let i = 0; i < 10; i++) {
+    const id = Array.from({ length: 10 }, (_, j) => 10 * i + j);
+    const load = second.insertRows('t', { id });
+    if (i === 2) {
+      // In the middle of the messages of this load.
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      closing = first.close();
+    }
+    try {
+      done += await load;
+    } catch (error) {
+      expect(error).toMatchObject({ kind: 'unavailable', mayHaveRun: false });
+    }
+  }
+  await closing;
+  expect(done).toBeGreaterThan(0);
+  const { rows } = await second.query('select count(*) as n from t');
+  expect(rows).toEqual([{ n: BigInt(done) }]);
+});
+
 test('streams, and a transaction that SQL began, end with their leader', async () => {
   const url = await durable.fresh();
   const [first, second] = [await connected(url), await connected(url)];
