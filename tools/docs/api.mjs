@@ -68,6 +68,12 @@ export const PAGES = [
     exports: ['Live', 'LiveCallback', 'LiveOptions', 'LiveSubscription'],
   },
   {
+    name: 'functions',
+    title: 'Functions of the application',
+    text: 'Options and sources of `db.createFunction` and `db.createAggregate`.',
+    exports: ['FunctionOptions', 'AggregateOptions', 'AggregateFunction', 'ModuleExport'],
+  },
+  {
     name: 'thread',
     title: 'In the engine’s thread',
     text: 'What `connectInThread` answers.',
