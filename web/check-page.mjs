@@ -4,8 +4,11 @@
  * step on them.
  */
 
+import { createRequire } from 'node:module';
+
 import { Failure } from '../tools/lib.mjs';
 
+const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 const STEP_MS = 90_000;
 
 export class Page {
@@ -285,6 +288,70 @@ export class Page {
         performance.getEntriesByType('resource').filter(({ name }) => name.includes(wanted)).length,
       part,
     );
+  }
+
+  /** Chooses how the result is shown: `Table`, `Plan` or `Chart`. */
+  async view(name) {
+    await this.#page.locator('.results .choice label', { hasText: name }).click();
+    this.#mustBeQuiet();
+  }
+
+  /** Presses Profile. */
+  profile(script) {
+    return this.#running(async () => {
+      await this.#type(script);
+      await this.#page.locator('.editor-bar button', { hasText: 'Profile' }).click();
+    });
+  }
+
+  /** Texts of all elements. */
+  texts(selector) {
+    return this.#page.locator(selector).allInnerTexts();
+  }
+
+  /** Chooses another scale, and confirms. */
+  async chooseScale(scale) {
+    this.#page.once('dialog', (dialog) => void dialog.accept());
+    await this.#page.locator('.bar-scale select').selectOption(scale);
+    await this.waitFor('.loading');
+  }
+
+  /** Milliseconds from the start of the navigation to the first paint with content. */
+  firstPaint() {
+    return this.#page.evaluate(
+      () => performance.getEntriesByName('first-contentful-paint')[0]?.startTime,
+    );
+  }
+
+  /** What axe finds wrong, one line per rule. Colours change at once, so that it measures no mixture. */
+  async axe() {
+    if (!(await this.#page.evaluate(() => 'axe' in window))) {
+      await this.#page.addScriptTag({ path: AXE });
+      await this.#page.addStyleTag({ content: '* { transition: none !important }' });
+    }
+    return this.#page.evaluate(async () => {
+      const { violations } = await window.axe.run(document, { resultTypes: ['violations'] });
+      return violations.map(
+        ({ id, nodes }) =>
+          `${id}: ${nodes.map(({ target, failureSummary }) => `${target} ${failureSummary}`).join('; ')}`,
+      );
+    });
+  }
+
+  wait(ms) {
+    return this.#page.waitForTimeout(ms);
+  }
+
+  press(key) {
+    return this.#page.keyboard.press(key);
+  }
+
+  /** The element with the focus: its tag and what it is called. */
+  focused() {
+    return this.#page.evaluate(() => {
+      const now = document.activeElement;
+      return `${now.tagName.toLowerCase()} ${now.getAttribute('aria-label') ?? now.textContent.trim().slice(0, 24)}`;
+    });
   }
 
   workers() {

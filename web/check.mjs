@@ -3,7 +3,8 @@
  * figures. Builds everything first, serves the built files on loopback, and leaves screenshots in
  * `test-results`. Exits with 1 at the first failed expectation; an error in the page's console is a
  * failure too. With `--built` the package is taken as it was built last. Other words name the parts
- * to run: `console`, `files`, `against`.
+ * to run: `console`, `features`, `access`, `files`,
+ * `against`.
  */
 
 import * as fs from 'node:fs';
@@ -17,6 +18,8 @@ import { main, root } from '../tools/lib.mjs';
 import { buildTpch } from './build-tpch.mjs';
 import { against, stoppedComparison } from './check-against.mjs';
 import { files } from './check-files.mjs';
+import { charts, counters, plan, scales, startUp, writer } from './check-features.mjs';
+import { accessible } from './check-access.mjs';
 import { count, DESKTOP, expect, PHONE, report, RESULTS } from './check-lib.mjs';
 import { Page } from './check-page.mjs';
 
@@ -313,7 +316,36 @@ async function checkAgainst(_, address) {
   }
 }
 
-const PARTS = { console: checkConsole, files: checkFiles, against: checkAgainst };
+async function checkFeatures(browser, address) {
+  const context = await browser.newContext({ viewport: DESKTOP, colorScheme: 'light' });
+  const page = await Page.open(context);
+  await page.goto(address);
+  await page.waitFor('.console', 120_000);
+  await startUp(page);
+  await plan(page);
+  await charts(page);
+  await counters(page);
+  await writer(page);
+  await scales(page);
+  await context.close();
+}
+
+async function checkAccess(browser, address) {
+  const context = await browser.newContext({ viewport: DESKTOP, colorScheme: 'light' });
+  const page = await Page.open(context);
+  await page.goto(address);
+  await page.waitFor('.console', 120_000);
+  await accessible(page, address);
+  await context.close();
+}
+
+const PARTS = {
+  features: checkFeatures,
+  access: checkAccess,
+  console: checkConsole,
+  files: checkFiles,
+  against: checkAgainst,
+};
 
 async function check() {
   const options = process.argv.slice(2);

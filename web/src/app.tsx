@@ -13,7 +13,7 @@ export function App() {
     case 'in_use':
       return <InUse trying={now.trying} />;
     case 'loading':
-      return <Loading />;
+      return <Loading scale={now.scale} stop={now.stop} />;
     case 'failed':
       return <Failed failure={now.failure} />;
     case 'ready':

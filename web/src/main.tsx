@@ -8,6 +8,7 @@ import './styles/shell.css';
 import './styles/shelf.css';
 import './styles/editor.css';
 import './styles/results.css';
+import './styles/charts.css';
 import './styles/strata.css';
 import './styles/files.css';
 import './styles/screens.css';
@@ -17,5 +18,8 @@ import { render } from 'preact';
 import { App } from './app';
 import { start } from './database/session';
 
-render(<App />, document.getElementById('app')!);
+const place = document.getElementById('app')!;
+// The bar of `index.html` was for the first paint.
+place.replaceChildren();
+render(<App />, place);
 void start();

@@ -2,11 +2,15 @@
 
 import { computed, signal } from '@preact/signals';
 
+import { refreshCounters } from './counters';
 import { inspect } from './connection';
 import type { TableReport } from 'nacredb';
 
 /** The table in which the loader notes that it has finished; hidden from the user. */
 export const NOTE_TABLE = 'nacre_demo';
+
+/** Prefix of the tables that a load fills before they replace the others; hidden as well. */
+export const NEXT = 'nacre_next_';
 
 export const layers = signal<TableReport[]>([]);
 export const selectedTable = signal('lineitem');
@@ -26,8 +30,9 @@ export const deletedRows = (table: TableReport): number =>
 /** Reads the storage again, and selects a table that has changed. */
 export async function refreshLayers(): Promise<void> {
   const before = new Map(layers.value.map((table) => [table.name, fingerprint(table)]));
-  const now = (await inspect()).filter((table) => table.name !== NOTE_TABLE);
+  const now = (await inspect()).filter(({ name }) => name !== NOTE_TABLE && !name.startsWith(NEXT));
   layers.value = now;
+  await refreshCounters();
   if (before.size === 0) return;
   const changed = now.filter((table) => before.get(table.name) !== fingerprint(table));
   if (changed.length === 0) return;

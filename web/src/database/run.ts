@@ -7,6 +7,7 @@
 import { signal } from '@preact/signals';
 
 import { asFailure, query } from './connection';
+import { commits } from './counters';
 import { refreshLayers } from './layers';
 import { split } from './split';
 import type { StatementResult, Failure } from './types';
@@ -63,7 +64,9 @@ export async function runScript(script: string, offset = 0): Promise<void> {
         rolledBack = !inherited && (await abandonTransaction());
         break;
       }
-      followTransaction(text);
+      const open = followTransaction(text);
+      const changed = (step.answer?.rowsAffected ?? 0) > 0 || firstWord(text) === 'commit';
+      if (changed && !open) commits.value += 1;
       inherited &&= openTransaction.value;
     }
   } finally {
@@ -99,12 +102,17 @@ async function runStatement(text: string, from: number): Promise<Step> {
   return step;
 }
 
-function followTransaction(text: string): void {
-  const word = /^\s*(?:start\s+)?([a-z]+)/i.exec(text)?.[1]?.toLowerCase();
+/** Notes what a statement does to the transaction, and answers whether one is open after it. */
+function followTransaction(text: string): boolean {
+  const word = firstWord(text);
   if (word === 'begin' || word === 'transaction') openTransaction.value = true;
   else if (word === 'commit' || (word === 'rollback' && !/\bto\b/i.test(text)))
     openTransaction.value = false;
+  return openTransaction.value;
 }
+
+const firstWord = (text: string): string | undefined =>
+  /^\s*(?:start\s+)?([a-z]+)/i.exec(text)?.[1]?.toLowerCase();
 
 /** Rolls back the open transaction, if there is one, and answers whether there was one. */
 export async function abandonTransaction(): Promise<boolean> {

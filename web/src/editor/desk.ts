@@ -11,7 +11,7 @@ import { split } from '../database/split';
 import { remember } from '../queries/history';
 import { share, sharedScript } from '../queries/share';
 import { GROUPS } from '../queries/catalog';
-import { explained } from './explain';
+import { explained, profiled } from './explain';
 import { setMark } from './marks';
 import { createEditor, setSchema } from './view';
 
@@ -82,6 +82,13 @@ export async function explainEditor(): Promise<void> {
   const { text, from } = picked();
   const first = split(text)[0];
   if (first) await runScript(explained(first.text), from + first.from);
+}
+
+/** Runs the first statement of the selection or script, and shows its plan with times. */
+export async function profileEditor(): Promise<void> {
+  const { text, from } = picked();
+  const first = split(text)[0];
+  if (first) await runScript(profiled(first.text), from + first.from);
 }
 
 /** The selection, or the whole script if nothing is selected, and its position. */

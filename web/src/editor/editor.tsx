@@ -7,7 +7,7 @@ import { opened } from '../database/session';
 import { shareUrl } from '../queries/share';
 import { CopyButton } from '../ui/copy';
 import { Icon } from '../ui/icons';
-import { explainEditor, mountEditor, runEditor, script } from './desk';
+import { explainEditor, mountEditor, profileEditor, runEditor, script } from './desk';
 
 const RUN_KEY = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘ ↵' : 'Ctrl ↵';
 
@@ -38,6 +38,16 @@ export function Editor() {
         >
           <Icon name="plan" />
           Explain
+        </button>
+        <button
+          class="button"
+          type="button"
+          disabled={running.value || empty}
+          onClick={() => void profileEditor()}
+          title="Runs the first statement, writes included, and shows the time of each operator"
+        >
+          <Icon name="clock" />
+          Profile
         </button>
         <CopyButton label="Copy link" icon="link" text={() => shareUrl(script.value)} />
         {running.value && <Stop />}

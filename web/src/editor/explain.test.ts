@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest';
 
-import { explained } from './explain';
+import { explained, profiled } from './explain';
 
 test('a statement is explained', () => {
   expect(explained('select 1')).toBe('explain select 1');
@@ -21,4 +21,9 @@ test('words that would run it, or explain it twice, are removed', () => {
   ]) {
     expect(explained(`${words} delete from t`)).toBe('explain delete from t');
   }
+});
+
+test('a statement is profiled once', () => {
+  expect(profiled('select 1')).toBe('profile select 1');
+  expect(profiled('explain analyze select 1')).toBe('profile select 1');
 });

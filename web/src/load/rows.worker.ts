@@ -1,7 +1,7 @@
 // Generates TPC-H rows outside the page's thread.
 //
-// Each message asks for one table. Slices of TBL text are sent as soon as they are generated, and
-// an empty slice ends the table. A failure is sent as a slice too, because an error thrown in an
+// A request asks for one table. Slices of TBL text are generated a little ahead of the page, and an
+// empty slice ends the table. A failure is sent as a slice too, because an error thrown in an
 // asynchronous handler would be lost.
 
 import init, { Rows } from '../generated/nacre_web_tpch.js';
@@ -22,20 +22,43 @@ export interface RowsSlice {
   failure?: string;
 }
 
+/** To the worker: a table to generate, then one `more` for each slice that was taken. */
+export type RowsMessage = RowsRequest | 'more';
+
+/** Slices that wait for the page. */
+const AHEAD = 2;
+
 const ready = init({ module_or_path: wasmUrl });
 // A failure is reported when a table is asked for.
 ready.catch(() => {});
 
-self.onmessage = async ({ data }: MessageEvent<RowsRequest>) => {
-  const send = (slice: RowsSlice) => self.postMessage(slice);
+let credit = 0;
+let wake = () => {};
+
+self.onmessage = ({ data }: MessageEvent<RowsMessage>) => {
+  if (data === 'more') {
+    credit += 1;
+    wake();
+  } else {
+    credit = AHEAD;
+    void generate(data);
+  }
+};
+
+async function generate({ table, scale, slice }: RowsRequest): Promise<void> {
+  const send = (message: RowsSlice) => self.postMessage(message);
   try {
     await ready;
-    const rows = Rows.of(data.table, data.scale);
+    const rows = Rows.of(table, scale);
     const total = rows?.total ?? 0;
-    while (rows && rows.left > 0) send({ text: rows.take(data.slice), total });
+    while (rows && rows.left > 0) {
+      while (credit === 0) await new Promise<void>((resolve) => (wake = resolve));
+      credit -= 1;
+      send({ text: rows.take(slice), total });
+    }
     send({ text: '', total });
     rows?.free();
   } catch (error) {
     send({ text: '', total: 0, failure: String(error) });
   }
-};
+}

@@ -21,8 +21,6 @@ const text = (name: string, length: number) => ({
   field: 'text' as const,
 });
 
-export const SCALE = 0.01;
-
 export const TABLES: TableDefinition[] = [
   {
     name: 'region',

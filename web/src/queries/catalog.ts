@@ -91,6 +91,19 @@ group by l_shipmode
 order by late desc`,
       },
       {
+        id: 'months',
+        title: 'Revenue by month',
+        why: 'A line over time: choose Chart above the result.',
+        sql: `select
+  date_trunc('month', o_orderdate) as month,
+  sum(o_totalprice) as revenue,
+  count(*) as orders
+from orders
+where o_orderdate < date '1998-08-01'
+group by date_trunc('month', o_orderdate)
+order by month`,
+      },
+      {
         id: 'browse',
         title: 'Browse all line items',
         why: 'Sends all 60,000 rows to the page; the table draws only what is visible.',
@@ -155,6 +168,21 @@ from customer
 join nation on n_nationkey = c_nationkey
 where c_acctbal > 0
 group by n_name`,
+      },
+      {
+        id: 'profile',
+        title: 'Time every operator',
+        why: 'Runs a query and shows how long each step of its plan took.',
+        sql: `profile
+select n_name, sum(l_extendedprice * (1 - l_discount)) as revenue
+from lineitem
+join orders on o_orderkey = l_orderkey
+join customer on c_custkey = o_custkey
+join nation on n_nationkey = c_nationkey
+where o_orderdate >= date '1995-01-01' and o_orderdate < date '1996-01-01'
+group by n_name
+order by revenue desc
+limit 10`,
       },
       {
         id: 'wrong',

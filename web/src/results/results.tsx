@@ -1,11 +1,19 @@
 // The lower half of the desk: the results of the last run, statement by statement.
 
+import { signal } from '@preact/signals';
+import { useMemo } from 'preact/hooks';
+
 import { run, running, selectedStep, type Run, type Step } from '../database/run';
+import type { StatementResult } from '../database/types';
 import { CopyButton } from '../ui/copy';
 import { formatMs, plural } from '../ui/format';
 import { Icon } from '../ui/icons';
+import { chartOf, measures } from './chart';
+import { ChartView } from './chart-view';
 import { FailureView } from './failure';
 import { FigureList } from './figures';
+import { isProfile } from './plan';
+import { PlanView } from './plan-view';
 import { ResultTable } from './table';
 import { toCsv } from './value';
 
@@ -46,15 +54,55 @@ function RunView({ run, step }: { run: Run; step: Step }) {
             {answer.rows.length > 0 && <Actions step={step} />}
             <FigureList step={step} />
           </header>
-          {answer.rows.length > 0 && <ResultTable answer={answer} />}
+          {answer.rows.length > 0 && <Rows step={step} />}
         </>
       )}
     </>
   );
 }
 
+/** How a result can be shown besides as a table. */
+function drawing(answer: StatementResult): 'Plan' | 'Chart' | undefined {
+  if (isProfile(answer)) return 'Plan';
+  return measures(answer).some((measure) => chartOf(answer, measure)) ? 'Chart' : undefined;
+}
+
+/** Whether plans and charts are drawn, as last chosen. */
+const drawn = { Plan: signal(true), Chart: signal(false) };
+
+function Rows({ step }: { step: Step }) {
+  const answer = step.answer!;
+  const kind = useMemo(() => drawing(answer), [answer]);
+  if (kind === undefined || !drawn[kind].value) return <ResultTable answer={answer} />;
+  return kind === 'Plan' ? <PlanView answer={answer} /> : <ChartView answer={answer} />;
+}
+
+function ViewSwitch({ answer }: { answer: StatementResult }) {
+  const kind = useMemo(() => drawing(answer), [answer]);
+  if (kind === undefined) return null;
+  const choice = (label: string, value: boolean) => (
+    <label>
+      <input
+        type="radio"
+        name="view"
+        checked={drawn[kind].value === value}
+        onChange={() => (drawn[kind].value = value)}
+      />
+      <span>{label}</span>
+    </label>
+  );
+  return (
+    <fieldset class="choice" data-view={kind.toLowerCase()}>
+      <legend class="hidden">View</legend>
+      {choice('Table', false)}
+      {choice(kind, true)}
+    </fieldset>
+  );
+}
+
 function headline({ answer }: Step): string {
   if (!answer) return '';
+  if (isProfile(answer)) return plural(answer.rows.length, 'operator');
   if (answer.columns.length > 0) return plural(answer.rows.length, 'row');
   return answer.rowsAffected > 0 ? `${plural(answer.rowsAffected, 'row')} changed` : 'Done';
 }
@@ -68,6 +116,7 @@ function Actions({ step }: { step: Step }) {
   };
   return (
     <div class="results-actions">
+      <ViewSwitch answer={answer} />
       <CopyButton label="Copy CSV" icon="copy" text={() => toCsv(answer)} />
       <button
         class="button bare"

@@ -3,6 +3,7 @@
 import { opened, persisted, loaded, reset } from '../database/session';
 import { storedBytes } from '../database/layers';
 import { running } from '../database/run';
+import { scale, SCALES } from '../load/load';
 import { Editor } from '../editor/editor';
 import { DropZone, ImportButton } from '../files/drop';
 import { Shelf } from '../queries/shelf';
@@ -58,6 +59,7 @@ function Bar() {
       <a class="bar-link" href="./against.html">
         Against the others
       </a>
+      <ScaleChoice />
       <button
         class="button bare"
         type="button"
@@ -76,6 +78,32 @@ function Bar() {
 function askReset(): void {
   if (confirm('Drop the eight tables, including all your changes, and generate the data again?'))
     void reset();
+}
+
+/** The scale of the data. Another one replaces it. */
+function ScaleChoice() {
+  return (
+    <label class="bar-scale">
+      <span>TPC-H</span>
+      <select
+        value={String(scale.value)}
+        disabled={running.value}
+        aria-label="TPC-H scale"
+        onChange={({ currentTarget }) => {
+          const wanted = SCALES.find((each) => String(each.scale) === currentTarget.value)!;
+          currentTarget.value = String(scale.value);
+          const question = `Generate ${formatCount(wanted.rows)} rows, about ${wanted.megabytes} MB? They replace the eight tables, including all your changes to them.`;
+          if (confirm(question)) void reset(wanted.scale);
+        }}
+      >
+        {SCALES.map((each) => (
+          <option key={each.scale} value={String(each.scale)}>
+            {each.scale}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
 }
 
 /** A warning if the database is in memory only. */

@@ -1,15 +1,9 @@
 // The progress screen of the first start: one layer for each table, growing as its rows arrive.
 
-import { progress, type Progress } from '../load/load';
+import { progress, SCALES, type Progress } from '../load/load';
 import { hash, outline, type Wave } from '../strata/geometry';
 import { formatCount } from '../ui/format';
-import { Mark } from '../ui/icons';
-
-/**
- * Rows of all tables at this scale, for the progress bar: the generator reports a table's rows only
- * when it starts it.
- */
-const EXPECTED_ROWS = 86_805;
+import { Icon, Mark } from '../ui/icons';
 
 const WIDTH = 512;
 const LAYER = 21;
@@ -17,18 +11,20 @@ const GAP = 2;
 const WAVE: Wave = { width: WIDTH, amplitude: 4.5, seed: 2.1 };
 const HUES = ['lilac', 'sky', 'mint', 'apricot', 'rose', 'lilac', 'sky', 'mint'];
 
-export function Loading() {
+export function Loading({ scale, stop }: { scale: number; stop?: () => void }) {
   const tables = progress.value;
+  // The generator reports a table's rows only when it starts it.
+  const expected = SCALES.find((each) => each.scale === scale)?.rows ?? 1;
   const rows = tables.reduce((sum, table) => sum + table.rows, 0);
-  const share = Math.min(1, rows / EXPECTED_ROWS);
+  const share = Math.min(1, rows / expected);
   const current = tables.find(({ state }) => state === 'loading');
   return (
     <main class="screen loading">
       <Mark size={40} />
       <h1>Generating the data</h1>
       <p>
-        The TPC-H tables at scale 0.01 are generated in this tab and stored in this browser. This
-        happens only once.
+        The TPC-H tables at scale {scale} are generated in this tab and stored in this browser.{' '}
+        {stop ? 'Until they are complete, the present data stays.' : 'This happens only once.'}
       </p>
       <Growth tables={tables} />
       <ol class="growth-list numeric">
@@ -50,9 +46,15 @@ export function Loading() {
       >
         <span style={{ '--share': share }} />
         <p>
-          {formatCount(rows)} of {formatCount(EXPECTED_ROWS)} rows
+          {formatCount(rows)} of {formatCount(expected)} rows
         </p>
       </div>
+      {stop && (
+        <button class="button outlined" type="button" onClick={stop}>
+          <Icon name="stop" />
+          Stop and keep the present data
+        </button>
+      )}
     </main>
   );
 }

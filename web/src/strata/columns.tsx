@@ -19,7 +19,9 @@ export function Columns({ table, lit, onPoint }: ColumnsOptions) {
           <th scope="col">column</th>
           <th scope="col">encoding</th>
           <th scope="col">stored</th>
-          <th scope="col" aria-label="share of the unencoded size" />
+          <th scope="col">
+            <span class="hidden">share of the unencoded size</span>
+          </th>
         </tr>
       </thead>
       <tbody>

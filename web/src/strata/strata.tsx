@@ -4,8 +4,10 @@ import { layers, segmentBytes, selectedTable, storedBytes } from '../database/la
 import type { TableReport } from 'nacredb';
 import { formatBytes, formatCount, plural } from '../ui/format';
 import { FINE, hash, rootBytes } from './geometry';
+import { Counters } from './counters';
 import { Section } from './section';
 import { Stack } from './stack';
+import { Writer } from './writer';
 
 const SAMPLE_WIDTH = 64;
 /** Height of the largest segment among the samples. */
@@ -24,6 +26,8 @@ export function Strata() {
           {plural(tables.length, 'table')} · {formatBytes(storedBytes.value)}
         </p>
       </header>
+      <Counters />
+      <Writer />
       <Samples tables={tables} selected={selected?.name} />
       {selected && <Section table={selected} />}
     </aside>
