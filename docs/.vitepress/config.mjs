@@ -99,6 +99,7 @@ export default defineConfig({
           page('Export a database', '/tasks/export'),
           page('Functions of your own', '/tasks/functions'),
           page('The engine in your thread', '/tasks/thread'),
+          page('Bundlers and policies', '/tasks/bundlers'),
           page('ORMs and frameworks', '/ORMS'),
           page('Limits', '/tasks/limits'),
         ],

@@ -39,7 +39,11 @@ export function declarations(root) {
   const exported = fs.readFileSync(path.join(root, FOLDER, 'public.ts'), 'utf8');
   const named = [...exported.matchAll(/^export (?:type )?\{([^}]*)\} from '([^']+)\.js';$/gm)];
   const names = named.flatMap(([, list, file]) =>
-    list.split(',').map((name) => [`${file}.ts`, name.replace('type ', '').trim()]),
+    list
+      .split(',')
+      .map((name) => name.replace('type ', '').trim())
+      .filter((name) => name !== '')
+      .map((name) => [`${file}.ts`, name]),
   );
   return [...names, ...MORE].map(([file, name]) => {
     const source = path.posix.join(FOLDER, file);
