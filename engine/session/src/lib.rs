@@ -3,10 +3,10 @@
 //! (`nacredb`).
 //!
 //! The path of a statement: [`Connection`] parses its text, unless `statement_cache` knows it;
-//! `binding` binds it and recognises point statements; `run` chooses how to run it, by exactly one of `control` (transactions and options),
-//! `catalog_change` (the catalog, outside any transaction), `catalog_in_transaction`, `point` (rows identified by key values,
-//! without a plan), or `transactional`, which retries conflicts, waits for locks and passes the
-//! statement to `statement`.
+//! `binding` binds it and recognises point statements; `run` chooses how to run it, by exactly one
+//! of `control` (transactions and options), `catalog_change` (the catalog, outside any transaction),
+//! `catalog_in_transaction`, `point` (rows identified by key values, without a plan), or
+//! `transactional`, which retries conflicts, waits for locks and passes the statement to `statement`.
 
 mod admission;
 mod binding;

@@ -16,7 +16,7 @@ use crate::disk::{Call, Class, Disk};
 use crate::model::catalog::{judge_create_as, judge_ddl, judge_within};
 use crate::model::judge::{judge, judge_bulk, judge_fill};
 use crate::model::verdict::{Answer, Sight, Verdict};
-use crate::model::{Effect, Model, State, Txn, Writes, read};
+use crate::model::{Effect, Model, State, Table, Txn, Writes, read};
 use crate::op::Op;
 use crate::op::row::Row;
 use crate::subject::{effect, is_commit, judge_commit, show, table_of, tables_of, told};
@@ -276,12 +276,27 @@ impl World {
             }
             Op::Check => Verdict::nothing_found(),
             _ => {
+                // A statement outside a transaction that finds its table dropped meanwhile looks the
+                // name up again.
+                let latest = &self.model.latest;
+                let is_gone = |name| {
+                    let table = base.tables.get(name);
+                    table.is_some_and(|table: &Table| latest.by_id(table.id).is_none())
+                };
+                let again = state.txn.is_none() && tables_of(op).any(is_gone);
                 let (view, snapshot, own) = match &state.txn {
                     Some(txn) => (txn.view.clone(), txn.snapshot, txn.writes.clone()),
+                    None if again && op.locks_rows() => {
+                        (latest.clone(), self.model.index, Writes::new())
+                    }
                     None => (base, base_index, Writes::new()),
                 };
                 let model = &mut self.model;
-                judge(op, &mut Sight { model, view: &view, snapshot, own: &own })
+                let mut verdict = judge(op, &mut Sight { model, view: &view, snapshot, own: &own });
+                if again && !op.locks_rows() {
+                    verdict.errors.push(ErrorKind::NotFound);
+                }
+                verdict
             }
         }
     }
