@@ -58,7 +58,11 @@ test('expenses are added up by category, removed, and found after a reload', asy
 
   const second = await context.newPage();
   await second.goto(page.url());
-  await second.getByText('Another tab has the expenses open.').waitFor();
+  await second.getByText('Bread').waitFor();
+  await add(second, 'Books', 'A novel', '5');
+  await page.getByText('A novel', { exact: true }).waitFor();
+  await second.getByRole('button', { name: 'Remove A novel' }).click();
+  await page.getByText('A novel', { exact: true }).waitFor({ state: 'detached' });
   await second.close();
 
   await page.reload();

@@ -1,4 +1,4 @@
-/** Several tabs with one database: who has it open, and what happens when that tab goes. */
+/** Several tabs with one database: one tab has it open, and another takes over when that one goes. */
 
 import * as fs from 'node:fs';
 import type * as nacredb from 'nacredb';

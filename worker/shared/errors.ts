@@ -117,7 +117,7 @@ export class NacreError extends Error {
 
   /**
    * Whether running the same transaction again may succeed: after a conflict, a deadlock, a lock
-   * timeout, or while something is unavailable.
+   * timeout, or while something is unavailable. If `mayHaveRun`, it may have been done already.
    *
    * @example
    * ```ts
@@ -127,7 +127,8 @@ export class NacreError extends Error {
    *       return await db.transaction(work);
    *     } catch (error) {
    *       attempts--;
-   *       if (!(error instanceof NacreError && error.retryable && attempts > 0)) throw error;
+   *       const again = error instanceof NacreError && error.retryable && !error.mayHaveRun;
+   *       if (!again || attempts === 0) throw error;
    *     }
    *   }
    * }

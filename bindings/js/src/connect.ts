@@ -14,8 +14,9 @@ import { workerTransport } from './worker-transport.js';
  * Opens a database, creating it if it does not exist.
  *
  * In browsers, `opfs://name` keeps it in this origin's private file system; in Node, a path or
- * `file:///path` keeps it in that folder. `memory://` keeps nothing after closing. Fails with
- * `in_use` if another tab or process has the same database open.
+ * `file:///path` keeps it in that folder. `memory://` keeps nothing after closing. The
+ * tabs of an origin share a database: one has it open, the others send it their calls. Fails with
+ * `in_use` if another process has the same database open, or a tab in a way that cannot be shared.
  *
  * @example
  * ```ts

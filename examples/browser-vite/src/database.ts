@@ -23,7 +23,7 @@ export async function openExpenses(): Promise<Expenses> {
   const db = await connect('opfs://expenses', { types: { bigint: 'number', date: 'string' } });
   await db.exec(`
     create table if not exists expense (
-      id bigint primary key,
+      id bigint primary key auto_increment,
       day date not null,
       category varchar(40) not null,
       what varchar(200) not null,
@@ -40,17 +40,17 @@ export class Expenses {
     this.#db = db;
   }
 
-  /** Stores an expense. One tab at a time has the database, so the next number is free. */
+  /** Calls a function now, and again whenever a tab has changed the expenses. */
+  async follow(changed: () => Promise<void>): Promise<void> {
+    await this.#db.live.query('select count(*) from expense', [], changed);
+  }
+
+  /** Stores an expense. */
   async add({ day, category, what, amount }: Omit<Expense, 'id'>): Promise<void> {
-    await this.#db.transaction(async (tx) => {
-      const { rows } = await tx.query<{ id: number }>(
-        'select coalesce(max(id), 0) + 1 as id from expense',
-      );
-      const id = rows[0]!.id;
-      await tx.query(
-        sql`insert into expense values (${id}, ${day}, ${category}, ${what}, ${amount})`,
-      );
-    });
+    await this.#db.query(sql`
+      insert into expense (day, category, what, amount)
+      values (${day}, ${category}, ${what}, ${amount})
+    `);
   }
 
   async remove(id: number): Promise<void> {

@@ -54,7 +54,7 @@ async function show(expenses: Expenses): Promise<void> {
     expenses.totals(today()),
     expenses.categories(),
   ]);
-  const removing = (id: number) => () => void changing(() => expenses.remove(id), expenses);
+  const removing = (id: number) => () => void changing(() => expenses.remove(id));
   element('rows').replaceChildren(...latest.map((each) => line(each, removing(each.id))));
   element('chart').replaceChildren(...totals.map(bar));
   element('categories').replaceChildren(...categories.map((value) => make('option', { value })));
@@ -62,11 +62,10 @@ async function show(expenses: Expenses): Promise<void> {
     latest.length === 0 ? 'No expenses yet.' : 'Stored in this browser; a reload finds everything.';
 }
 
-/** Changes the database and shows the result, or says why not. */
-async function changing(change: () => Promise<void>, expenses: Expenses): Promise<void> {
+/** Changes the database, or says why not. Every tab shows the result, as it follows the database. */
+async function changing(change: () => Promise<void>): Promise<void> {
   try {
     await change();
-    await show(expenses);
   } catch (error) {
     status.textContent = explain(error);
   }
@@ -74,7 +73,7 @@ async function changing(change: () => Promise<void>, expenses: Expenses): Promis
 
 function explain(error: unknown): string {
   if (error instanceof NacreError && error.kind === 'in_use') {
-    return 'Another tab has the expenses open. Close it, then reload this page.';
+    return 'A tab with another version of this page has the expenses open. Close it, then reload.';
   }
   return error instanceof Error ? error.message : String(error);
 }
@@ -96,9 +95,9 @@ async function start(): Promise<void> {
       await expenses.add(expense);
       form.reset();
       day.value = expense.day;
-    }, expenses);
+    });
   };
-  await show(expenses);
+  await expenses.follow(() => show(expenses));
 }
 
 start().catch((error: unknown) => (status.textContent = explain(error)));

@@ -4,14 +4,24 @@
  */
 
 import { nacreError } from '../../../../worker/shared/errors.js';
-import type { Context, World } from './world.js';
+/** A worker, which may be killed. */
+interface Worker {
+  readonly isAlive: boolean;
+}
+
+/** Chance and time. */
+interface World {
+  random(): number;
+  between(from: number, to: number): number;
+  wait(ms: number, worker: Worker): Promise<void>;
+}
 
 type Settle = { resolve: (answer: unknown) => void; reject: (error: unknown) => void };
 
 /** The rows of the database, which outlive every worker. */
 export class Rows {
   /** The worker that has the files open. */
-  holder: Context | null = null;
+  holder: Worker | null = null;
   /** How often each row was written. */
   readonly written = new Map<number, number>();
   /** What must never happen. */
@@ -19,7 +29,7 @@ export class Rows {
   readonly changed = new Set<() => void>();
   version = 0;
 
-  write(worker: Context, ids: number[]): void {
+  write(worker: Worker, ids: number[]): void {
     if (!worker.isAlive) {
       return;
     }
@@ -31,7 +41,7 @@ export class Rows {
     this.changed.forEach((wake) => wake());
   }
 
-  connection(world: World, worker: Context): RowsConnection {
+  connection(world: World, worker: Worker): RowsConnection {
     return new RowsConnection(this, world, worker);
   }
 }
@@ -40,7 +50,7 @@ export class Rows {
 export class RowsConnection {
   readonly #rows: Rows;
   readonly #world: World;
-  readonly #worker: Context;
+  readonly #worker: Worker;
   readonly #sessions = new Map<number, number[]>();
   readonly #statements = new Map<number, string>();
   readonly #streams = new Set<number>();
@@ -49,7 +59,7 @@ export class RowsConnection {
   readonly #wake: () => void;
   #isClosed = false;
 
-  constructor(rows: Rows, world: World, worker: Context) {
+  constructor(rows: Rows, world: World, worker: Worker) {
     this.#rows = rows;
     this.#world = world;
     this.#worker = worker;

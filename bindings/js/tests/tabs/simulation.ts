@@ -114,7 +114,7 @@ class Simulation {
   /** While the files are not with a frozen page, tabs must get on. */
   #watch(): void {
     const { now, rows } = this.#world;
-    const isHeld = rows.holder?.isFrozen === true;
+    const isHeld = (rows.holder as Context | null)?.isFrozen === true;
     const canWork = this.#clients.some(
       ({ isGone, page, since }) =>
         !isGone && page.isAlive && !page.isFrozen && now - since > STUCK_MS,

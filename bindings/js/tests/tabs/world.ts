@@ -92,8 +92,8 @@ export class World {
     this.#events = this.#events.filter((each) => each !== event);
   }
 
-  wait(ms: number, context = BROWSER): Promise<void> {
-    return new Promise((resolve) => void this.after(ms, context, resolve));
+  wait(ms: number, context: { readonly isAlive: boolean } = BROWSER): Promise<void> {
+    return new Promise((resolve) => void this.after(ms, context as Context, resolve));
   }
 
   /** Runs tasks until a time, or until `done` says so. */
