@@ -19,7 +19,7 @@ export interface Opened {
   reason?: string;
 }
 
-/** Opens the database. Fails with `in_use` if another tab has it open. */
+/** Opens the database, here or through the tab that has it open. */
 export async function open(): Promise<Opened> {
   const reason = await whyNotStored();
   const url = reason ? MEMORY_URL : STORED_URL;

@@ -25,17 +25,18 @@ export const loaded = signal<Loaded | null>(null);
 export const persisted = signal(false);
 
 /**
- * Opens the database and fills it if it is new. Called again after another tab had the database
- * open.
+ * Opens the database and fills it if it is new. Called again after a tab with another version had
+ * the database open.
  */
 export async function start(): Promise<void> {
   if (phase.value.name === 'in_use') phase.value = { name: 'in_use', trying: true };
   try {
     if (!opened.value.url) opened.value = await open();
-    if (!(await isLoaded())) {
+    await alone(async () => {
+      if (await isLoaded()) return;
       phase.value = { name: 'loading', scale: scale.value };
       loaded.value = await load(scale.value);
-    }
+    });
     await refreshLayers();
     phase.value = { name: 'ready' };
     persisted.value = (await storage()).persisted;
@@ -45,6 +46,14 @@ export async function start(): Promise<void> {
     phase.value =
       failure.kind === 'in_use' ? { name: 'in_use', trying: false } : { name: 'failed', failure };
   }
+}
+
+/**
+ * Does work while no other tab does: two tabs that are opened together must not both fill the
+ * database.
+ */
+async function alone(work: () => Promise<void>): Promise<void> {
+  await (navigator.locks ? navigator.locks.request('nacre demo: fill', work) : work());
 }
 
 /**

@@ -20,8 +20,8 @@ export function InUse({ trying }: { trying: boolean }) {
       <Mark size={44} />
       <h1>The database is open in another tab</h1>
       <p>
-        Only one tab at a time can open <code>opfs://demo</code>. Close the other tab, or continue
-        there.
+        A tab with another version of this page has <code>opfs://demo</code> open. Close or reload
+        that tab.
       </p>
       <button class="button primary" type="button" disabled={trying} onClick={() => void start()}>
         <Icon name="reset" />
