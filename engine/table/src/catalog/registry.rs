@@ -278,7 +278,8 @@ impl Catalog {
     /// Notes that a commit of a transaction changes the contents, before anything shows it. Must be
     /// called under the commit lock.
     pub fn announce(&self, commit: Timestamp) {
-        debug_assert!(self.last_ddl() < commit, "commit {commit} changes the catalog twice");
+        // The number of a commit whose record was not written is that of the next one.
+        debug_assert!(self.last_ddl() <= commit, "commit {commit} changes an older catalog");
         self.last_ddl.store(commit, Ordering::Release);
     }
 
