@@ -83,7 +83,7 @@ impl Maker {
                 if_missing: lenient,
             },
             13 => Op::DropColumn { table, column: Column::W, if_there: lenient },
-            14 => Op::Rename { table, to: *self.random.pick(&PASSING) },
+            14 => Op::Rename { table, to: self.random.pick::<&str>(&PASSING) },
             15 => Op::Truncate { table },
             16..=18 => Op::Insert { table, rows: self.new_rows() },
             19 => Op::Delete { table, rows },
