@@ -13,8 +13,8 @@ use std::mem::size_of;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A scalar function for [`Database::create_function`]. It is not stored: whoever opens the database
-/// creates it again.
+/// A scalar function for [`Database::create_function`]. It is not stored: create it each time the
+/// database is opened.
 pub struct ScalarDefinition(CreatedScalar);
 
 /// An aggregate for [`Database::create_aggregate`]. It is not stored, either.

@@ -1,6 +1,8 @@
 //! Changes of the catalog in transactions: visible to the transaction, to others once it has
 //! committed, and undone with it.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use nacre_session_tests::{Folder, folder, kind, memory, rows, run};
 use nacredb::{Database, ErrorKind};
 

@@ -1,6 +1,8 @@
 //! Functions that the application creates: scalar ones and aggregates, their nulls, errors and
 //! places.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use nacre_native::block_on;
 use nacre_session_tests::memory_host;
 use nacredb::{

@@ -1,5 +1,7 @@
 //! Names of tables and views in a transaction stand for what they stood for when it began.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use nacre_session_tests::{kind, memory, rows, run};
 use nacredb::ErrorKind;
 

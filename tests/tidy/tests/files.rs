@@ -165,8 +165,13 @@ fn no_script_lies_unused() {
         }
         let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
         // Imports name the built file (`./x.js` for `x.ts`), the file itself, or leave the ending
-        // out.
-        let forms = [format!("/{stem}.js"), format!("/{name}"), format!("/{stem}'")];
+        // out; Vite takes `./x?worker` for a worker made of it.
+        let forms = [
+            format!("/{stem}.js"),
+            format!("/{name}"),
+            format!("/{stem}'"),
+            format!("/{stem}?worker'"),
+        ];
         let used = texts
             .iter()
             .any(|(other, text)| other != file && forms.iter().any(|form| text.contains(form)));

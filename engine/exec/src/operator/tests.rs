@@ -84,7 +84,7 @@ fn aggregate(
     data_type: DataType,
 ) -> Aggregate {
     Aggregate {
-        function,
+        function: function.into(),
         args: arg.into_iter().collect(),
         order: Vec::new(),
         distinct,

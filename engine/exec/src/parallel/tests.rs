@@ -121,7 +121,7 @@ pub(crate) fn aggregate(
     let aggregates = functions
         .iter()
         .map(|(function, arg, data_type)| Aggregate {
-            function,
+            function: (*function).into(),
             args: arg.map(column).into_iter().collect(),
             order: Vec::new(),
             distinct: false,

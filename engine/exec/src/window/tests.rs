@@ -47,7 +47,7 @@ fn over(
 ) -> WindowCall {
     let arg = Some(col(column, if column == 0 { I64 } else { DataType::TEXT }));
     let aggregate = Aggregate {
-        function,
+        function: function.into(),
         args: arg.into_iter().collect(),
         order: Vec::new(),
         distinct: false,
