@@ -76,12 +76,22 @@ impl Contents {
 
     /// A table by name.
     pub fn table(&self, name: &str) -> Option<&Arc<Table>> {
-        self.by_name.get(&name.to_ascii_lowercase())
+        let found = self.by_name.get(&name.to_ascii_lowercase());
+        debug_assert!(
+            found.is_none_or(|table| table.schema().name.eq_ignore_ascii_case(name)),
+            "the name {name} stands for a table of another name"
+        );
+        found
     }
 
     /// A table by id.
     pub fn table_by_id(&self, id: TableId) -> Option<&Arc<Table>> {
-        self.by_id.get(&id)
+        let found = self.by_id.get(&id);
+        debug_assert!(
+            found.is_none_or(|table| table.id() == id),
+            "the id {id} stands for a table of another id"
+        );
+        found
     }
 
     /// All tables, and those that were dropped and that a snapshot may see.
@@ -92,15 +102,25 @@ impl Contents {
     /// The table that a name stands for at a timestamp, in its version at that time.
     pub fn table_at(&self, name: &str, at: Timestamp) -> Option<Arc<Table>> {
         let newest = self.table(name).filter(|table| table.created() <= at && table.serves(at));
-        newest.cloned().or_else(|| {
+        let found = newest.cloned().or_else(|| {
             self.tables_at(at).find(|table| table.schema().name.eq_ignore_ascii_case(name))
-        })
+        });
+        debug_assert!(
+            found.as_ref().is_none_or(|table| table.schema().name.eq_ignore_ascii_case(name)),
+            "the name {name} stood for a table of another name at {at}"
+        );
+        found
     }
 
     /// The table with an id at a timestamp, in its version at that time.
     pub fn table_by_id_at(&self, id: TableId, at: Timestamp) -> Option<Arc<Table>> {
         let known = self.by_id.get(&id).or_else(|| self.dropped.iter().find(|t| t.id() == id));
-        known.and_then(|table| seen_version(table, at))
+        let found = known.and_then(|table| seen_version(table, at));
+        debug_assert!(
+            found.as_ref().is_none_or(|table| table.id() == id),
+            "the id {id} stood for a table of another id at {at}"
+        );
+        found
     }
 
     /// All tables at a timestamp, in their versions at that time.
@@ -118,7 +138,12 @@ impl Contents {
 
     /// A view by name.
     pub fn view(&self, name: &str) -> Option<&Arc<ViewSchema>> {
-        self.views.get(&name.to_ascii_lowercase()).map(|entry| &entry.view)
+        let found = self.views.get(&name.to_ascii_lowercase()).map(|entry| &entry.view);
+        debug_assert!(
+            found.is_none_or(|view| view.name.eq_ignore_ascii_case(name)),
+            "the name {name} stands for a view of another name"
+        );
+        found
     }
 
     /// All views at a timestamp.
@@ -146,6 +171,10 @@ impl Contents {
     pub fn forget(&mut self, oldest: Timestamp) {
         self.dropped.retain(|table| table.until() > oldest);
         self.old_views.retain(|entry| entry.until > oldest);
+        debug_assert!(
+            !self.has_forgettable(oldest),
+            "something is kept that no snapshot from {oldest} on sees"
+        );
     }
 
     /// Fails if a name is taken.
@@ -160,6 +189,7 @@ impl Contents {
     pub fn add(&mut self, table: &Arc<Table>, commit: Timestamp) -> Result<()> {
         self.check_name(&table.schema().name)?;
         invariant!(table.is_newest(), "an old version of table {} is added", table.schema().name);
+        debug_assert!(!table.is_dropped(), "dropped table {} is added", table.schema().name);
         table.created_by(commit);
         self.insert(table);
         Ok(())
@@ -169,6 +199,7 @@ impl Contents {
     pub fn put(&mut self, table: &Arc<Table>) -> Result<()> {
         self.check_name(&table.schema().name)?;
         debug_assert!(table.is_newest(), "an old version of table {} is put", table.schema().name);
+        debug_assert!(!table.is_dropped(), "dropped table {} is put", table.schema().name);
         self.insert(table);
         Ok(())
     }
@@ -177,6 +208,7 @@ impl Contents {
     pub fn replace(&mut self, old: &Table, new: &Arc<Table>) -> Result<()> {
         let (from, to) = (&old.schema().name, &new.schema().name);
         invariant!(old.id() == new.id(), "table {to} takes the place of table {from}");
+        debug_assert!(new.is_newest(), "an old version of table {to} replaces another");
         if !from.eq_ignore_ascii_case(to) {
             self.check_name(to)?;
         }
@@ -200,12 +232,23 @@ impl Contents {
             table.schema().name,
             table.id()
         );
+        debug_assert!(
+            self.by_name.len() == self.by_id.len(),
+            "{} tables have names and {} have ids",
+            self.by_name.len(),
+            self.by_id.len()
+        );
         table.row_source().rules.compile_with(self.compile);
         table.enlist(&self.agenda);
     }
 
     /// Removes a table that was dropped. Older snapshots still see it.
     pub fn remove(&mut self, table: &Arc<Table>) {
+        debug_assert!(
+            table.is_dropped() && !table.is_newest(),
+            "table {} is removed and not dropped",
+            table.schema().name
+        );
         self.take(table);
         self.keep_dropped(table);
         table.leave_agenda();
@@ -214,6 +257,11 @@ impl Contents {
     /// Keeps a table that is dropped for older snapshots.
     pub fn keep_dropped(&mut self, table: &Arc<Table>) {
         debug_assert!(!self.by_id.contains_key(&table.id()), "a table that is there is dropped");
+        debug_assert!(
+            self.dropped.iter().all(|dropped| dropped.id() != table.id()),
+            "table {} is dropped twice",
+            table.schema().name
+        );
         self.dropped.push(table.clone());
     }
 
@@ -270,6 +318,13 @@ impl Contents {
     }
 
     fn keep_view(&mut self, entry: ViewEntry, until: Timestamp) {
+        debug_assert!(entry.until == FOREVER, "view {} ends twice", entry.view.name);
+        debug_assert!(
+            entry.since <= until,
+            "view {} of commit {} ends before it, at {until}",
+            entry.view.name,
+            entry.since
+        );
         if entry.since < until {
             self.old_views.push(ViewEntry { until, ..entry });
         }
@@ -279,6 +334,12 @@ impl Contents {
 /// The version of a table that snapshots at a timestamp see; `None` if it was created later, or
 /// dropped before.
 fn seen_version(table: &Arc<Table>, at: Timestamp) -> Option<Arc<Table>> {
+    debug_assert!(
+        table.created() <= table.until(),
+        "table {} of commit {} ends before it",
+        table.schema().name,
+        table.created()
+    );
     let is_there = table.created() <= at && at < table.until();
     is_there.then(|| table.version_at(at))
 }

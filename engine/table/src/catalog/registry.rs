@@ -181,6 +181,10 @@ impl Catalog {
         let mut views: Vec<Arc<ViewSchema>> =
             self.read(|contents| contents.views_at(at).cloned().collect());
         views.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        debug_assert!(
+            views.windows(2).all(|pair| pair[0].name != pair[1].name),
+            "two views have one name at {at}"
+        );
         views
     }
 
@@ -250,6 +254,11 @@ impl Catalog {
     /// memory count.
     pub fn new_uncommitted(&self, schema: TableSchema) -> Result<Arc<Table>> {
         let table = self.new_table(schema)?;
+        debug_assert!(
+            self.table_by_id(table.id()).is_err(),
+            "the id {} of a new table is that of another",
+            table.id()
+        );
         self.compile_rules(&table);
         self.enlist_uncommitted(&table);
         Ok(table)
@@ -257,6 +266,12 @@ impl Catalog {
 
     /// Counts the rows of a table that is not in the catalog yet.
     pub fn enlist_uncommitted(&self, table: &Arc<Table>) {
+        debug_assert!(table.is_newest(), "an old version is counted as one that is new");
+        debug_assert!(
+            table.previous().is_none(),
+            "table {} is in no catalog and has replaced another version",
+            table.schema().name
+        );
         let mut known = self.uncommitted.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|known| known.strong_count() > 0);
         known.push(Arc::downgrade(table));
@@ -280,6 +295,10 @@ impl Catalog {
     pub fn announce(&self, commit: Timestamp) {
         // The number of a commit whose record was not written is that of the next one.
         debug_assert!(self.last_ddl() <= commit, "commit {commit} changes an older catalog");
+        debug_assert!(
+            commit > self.commits.snapshots().visible(),
+            "commit {commit} is visible before it changes the catalog"
+        );
         self.last_ddl.store(commit, Ordering::Release);
     }
 
@@ -293,6 +312,10 @@ impl Catalog {
     /// called under the commit lock. Returns the contents for [`Catalog::end_change`].
     pub fn begin_change(&self, contents: Contents, commit: Timestamp) -> Contents {
         debug_assert!(self.last_ddl() < commit, "commit {commit} changes the catalog twice");
+        debug_assert!(
+            commit > self.commits.snapshots().visible(),
+            "commit {commit} is visible before the catalog follows it"
+        );
         self.last_ddl.store(commit, Ordering::Release);
         contents
     }
@@ -303,12 +326,17 @@ impl Catalog {
             contents.tables().all(|table| table.is_newest()),
             "an old version of a table is in the catalog"
         );
+        debug_assert!(
+            contents.tables().all(|table| table.created() <= self.last_ddl()),
+            "a table is in the catalog before the commit that creates it"
+        );
         self.write(|known| *known = contents);
     }
 
     /// Notes that table ids below this one are taken.
     pub fn saw_tables(&self, next: TableId) {
         self.next_table.fetch_max(u64::from(next), Ordering::Relaxed);
+        debug_assert!(self.next_table_id() >= next, "a table id below {next} is given out again");
     }
 
     /// Commits a change of the catalog and waits until it is durable: DDL is always strict.
@@ -338,6 +366,10 @@ impl Catalog {
         let mut turn = self.commits.lock();
         let commit = turn.next();
         self.commits.log().check_usable()?;
+        debug_assert!(
+            commit > self.commits.snapshots().visible(),
+            "commit {commit} is visible before it is written"
+        );
         let prepared = prepare(commit)?;
         invariant!(
             self.last_ddl() <= commit,

@@ -49,6 +49,7 @@ pub(crate) fn drop_replaced(
     new: &Table,
     commit: Timestamp,
 ) -> Result<()> {
+    debug_assert!(old.id() != new.id(), "table {} replaces itself", new.schema().name);
     let Some(newest) = contents.table_by_id(old.id()).cloned() else {
         return Err(old.superseded());
     };

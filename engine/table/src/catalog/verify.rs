@@ -53,6 +53,7 @@ pub(crate) fn new_indexes(table: &Table, old: &Table, rows: &dyn VerifiedRows) -
 }
 
 fn unique(table: &Table, index: &Index, rows: &dyn VerifiedRows) -> Result<()> {
+    debug_assert!(index.is_unique(), "index {} is verified and not unique", index.name());
     let mut seen: Vec<(u64, u64)> = Vec::new();
     each_key(table, index, rows, &mut |key| {
         if !index.may_repeat(key) {
@@ -135,6 +136,11 @@ pub(crate) fn all_rows(table: &Table, verified: &dyn VerifiedRows) -> Result<()>
                 rows.clear();
             }
         }
+        debug_assert!(
+            rows.len() < limits::VECTOR_ROWS,
+            "{} rows are left after all full batches",
+            rows.len()
+        );
         table.check_batch(&Batch::from_rows(&types, &rows))?;
         for state in verified.segments(partition).iter().filter(|state| state.is_current()) {
             segment_rows(table, state, &verified.deleted(state))?;

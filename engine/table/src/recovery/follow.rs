@@ -101,6 +101,7 @@ impl State {
         self.read_on(replay)?;
         let opened = loop {
             let at = replay.next().commit;
+            debug_assert!(at >= visible, "the log ends at commit {at}, before {visible}");
             if at == visible {
                 return Ok(());
             }
@@ -132,11 +133,21 @@ impl State {
         context.files().saw_number(next.segment);
         turn.followed(next.commit, self.reader.position());
         drop(turn);
+        debug_assert!(
+            self.written.back().is_none_or(|newest| newest.commit <= next.commit),
+            "rows of commit {} become visible after those of a later one",
+            next.commit
+        );
         for replayed in replay.take_touched() {
             let (table, rows) = replayed;
             self.written.push_back(Written { commit: next.commit, table, rows });
         }
         context.snapshots().make_visible(next.commit);
+        debug_assert!(
+            context.snapshots().visible() >= next.commit,
+            "commit {} is followed and not visible",
+            next.commit
+        );
         Ok(())
     }
 

@@ -76,6 +76,10 @@ pub(super) fn contents_after(
     for replayed in replay.tables() {
         contents.put(&replayed.table).map_err(taken_name)?;
     }
+    debug_assert!(
+        replay.dropped().all(|base| contents.table_by_id(base.id()).is_none()),
+        "a table that the log drops is in the catalog"
+    );
     Ok(contents)
 }
 
@@ -105,6 +109,7 @@ pub(super) fn install(replay: &Replay, opened: Opened, garbage: &Garbage, moment
 
 fn install_table(replayed: &ReplayedTable, opened: OpenedTable, garbage: &Garbage, moment: Moment) {
     let table = &replayed.table;
+    debug_assert!(table.is_newest(), "an old version of table {} is read", table.schema().name);
     invariant!(
         opened.partitions.len() == table.partitions().len(),
         "table {} has {} partitions, and {} are changed",

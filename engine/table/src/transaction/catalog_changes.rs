@@ -103,6 +103,26 @@ impl CatalogChanges {
 
     /// Adds a change.
     pub fn push(&mut self, change: CatalogChange) {
+        match &change {
+            CatalogChange::CreateTable(table) => {
+                debug_assert!(!self.has_created(table.id()), "a table is created twice");
+            }
+            CatalogChange::AlterTable { old, new } => {
+                debug_assert!(self.has_created(new.id()), "a table of others is altered");
+                debug_assert!(new.shares_partitions(old), "an altered table has lost its rows");
+            }
+            CatalogChange::Truncate { old, new } => {
+                debug_assert!(self.has_created(new.id()), "a table of others is truncated");
+                debug_assert!(old.id() == new.id(), "a truncated table becomes another one");
+                debug_assert!(!new.shares_partitions(old), "a truncated table keeps its rows");
+            }
+            CatalogChange::CreateView { view, replaced } => debug_assert!(
+                replaced.as_ref().is_none_or(|old| old.name.eq_ignore_ascii_case(&view.name)),
+                "view {} replaces one of another name",
+                view.name
+            ),
+            CatalogChange::DropTable(_) | CatalogChange::DropView(_) => {}
+        }
         self.0.push(change);
     }
 
@@ -114,6 +134,7 @@ impl CatalogChanges {
         if let Some(CatalogChange::CreateTable(new) | CatalogChange::Truncate { new, .. }) = undone
         {
             new.leave_agenda();
+            debug_assert!(new.created() == 0, "a commit has created a table that is undone");
         }
     }
 
@@ -180,6 +201,10 @@ impl CatalogChanges {
             }
         }
         views.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        debug_assert!(
+            views.windows(2).all(|pair| pair[0].name != pair[1].name),
+            "a transaction sees two views of one name"
+        );
     }
 
     /// The created tables that are there after the changes, in their last versions.
@@ -220,6 +245,10 @@ impl CatalogChanges {
     /// Appends what comes before the rows of the transaction in its record: new tables and their
     /// versions. Returns the number of operations.
     pub fn log_tables(&self, payload: &mut Vec<u8>) -> Result<usize> {
+        debug_assert!(
+            record::timestamp(payload) == Some(0),
+            "new tables are added to a record that is stamped already"
+        );
         for change in &self.0 {
             match change {
                 CatalogChange::CreateTable(table) => {
@@ -237,6 +266,10 @@ impl CatalogChanges {
 
     /// Appends what comes after them: dropped tables, and views.
     pub fn log_rest(&self, payload: &mut Vec<u8>) {
+        debug_assert!(
+            record::timestamp(payload) == Some(0),
+            "dropped tables are added to a record that is stamped already"
+        );
         for change in &self.0 {
             match change {
                 CatalogChange::DropTable(_) if plant::is(Bug::DdlHalf) => {}
@@ -251,6 +284,7 @@ impl CatalogChanges {
     /// Fails with a `conflict` if another transaction has changed what these change. Must be called
     /// under the commit lock.
     pub fn check(&self, contents: &Contents) -> Result<()> {
+        debug_assert!(!self.is_empty(), "a transaction that changes no catalog is checked");
         if let Some(table) = self.dropped().find(|table| !table.is_newest()) {
             return Err(table.superseded());
         }
@@ -288,7 +322,13 @@ impl CatalogChanges {
         garbage: &Garbage,
         commit: Timestamp,
     ) -> Result<()> {
+        debug_assert!(commit > 0, "the commit that predates all others changes the catalog");
         for table in self.dropped() {
+            debug_assert!(
+                table.is_newest(),
+                "table {} was changed since it was checked",
+                table.schema().name
+            );
             table.drop_at(commit);
             contents.remove(table);
             discard_segments(garbage, table, commit);
@@ -312,7 +352,12 @@ impl CatalogChanges {
                 _ => {}
             }
         }
-        self.created().try_for_each(|table| contents.add(table, commit))
+        self.created().try_for_each(|table| contents.add(table, commit))?;
+        debug_assert!(
+            self.created().all(|table| table.created() == commit),
+            "commit {commit} adds a table that another one has created"
+        );
+        Ok(())
     }
 }
 

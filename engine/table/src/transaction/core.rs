@@ -191,6 +191,11 @@ impl Core {
     /// fails after the record is in the log.
     fn announce_catalog(&self, record_bytes: usize, commit: Timestamp) -> Result<()> {
         let catalog = self.manager.catalog();
+        debug_assert!(
+            commit > self.at(),
+            "commit {commit} is that of its snapshot {} or older",
+            self.at()
+        );
         nacre_log::check_length(record_bytes)?;
         self.commits().log().check_usable()?;
         catalog.read(|contents| self.writes.catalog().check(contents))?;
@@ -213,6 +218,16 @@ impl Core {
     /// Verifies the rows of a table that the transaction created in a new version of it, and adds
     /// them to new indexes.
     pub fn verify_own(&self, old: &Table, new: &Table) -> Result<()> {
+        debug_assert!(
+            new.shares_partitions(old),
+            "rows of table {} are verified in another",
+            old.schema().name
+        );
+        debug_assert!(
+            self.writes.catalog().has_created(old.id()),
+            "table {} is verified as an own one and is not",
+            old.schema().name
+        );
         let rows = OwnRows { core: self, table: new };
         if verify::is_stricter(new.schema(), old.schema()) {
             verify::all_rows(new, &rows)?;
@@ -239,6 +254,10 @@ impl VerifiedRows for OwnRows<'_> {
     }
 
     fn segments(&self, partition: &Partition) -> Arc<SegmentList> {
+        debug_assert!(
+            std::ptr::eq(self.table.partition(partition.number()), partition),
+            "segments in a partition of another table are verified"
+        );
         match self.core.writes.own_segments() {
             Some(own) => own.list(self.table, partition),
             None => partition.segments(),
@@ -257,6 +276,11 @@ impl VerifiedRows for OwnRows<'_> {
 impl Drop for Core {
     fn drop(&mut self) {
         self.writes.roll_back_to(0);
+        debug_assert!(self.writes.is_empty(), "a transaction ends with writes");
+        debug_assert!(
+            self.writes.catalog().is_empty(),
+            "a transaction ends with a changed catalog"
+        );
         self.writes.owner().end();
     }
 }

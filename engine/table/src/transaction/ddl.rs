@@ -23,7 +23,14 @@ fn named(core: &Core, name: &str) -> Named {
 /// A table by name.
 pub(super) fn table(core: &Core, name: &str) -> Option<Arc<Table>> {
     match named(core, name) {
-        Named::Table(table) => Some(table),
+        Named::Table(table) => {
+            debug_assert!(
+                table.schema().name.eq_ignore_ascii_case(name),
+                "the name {name} stands for table {}",
+                table.schema().name
+            );
+            Some(table)
+        }
         Named::View(_) | Named::Nothing => None,
     }
 }
@@ -31,17 +38,29 @@ pub(super) fn table(core: &Core, name: &str) -> Option<Arc<Table>> {
 /// A view by name.
 pub(super) fn view(core: &Core, name: &str) -> Option<Arc<ViewSchema>> {
     match named(core, name) {
-        Named::View(view) => Some(view),
+        Named::View(view) => {
+            debug_assert!(
+                view.name.eq_ignore_ascii_case(name),
+                "the name {name} stands for view {}",
+                view.name
+            );
+            Some(view)
+        }
         Named::Table(_) | Named::Nothing => None,
     }
 }
 
 /// A table by id.
 pub(super) fn table_by_id(core: &Core, id: TableId) -> Option<Arc<Table>> {
-    match core.writes().catalog().table_by_id(id) {
+    let found = match core.writes().catalog().table_by_id(id) {
         Some(own) => own.cloned(),
         None => core.manager().catalog().table_by_id_at(id, core.at()),
-    }
+    };
+    debug_assert!(
+        found.as_ref().is_none_or(|table| table.id() == id),
+        "the id {id} stands for a table of another id"
+    );
+    found
 }
 
 /// The table with this schema. `not_found` if it does not exist, `conflict` if its columns, indexes
@@ -91,6 +110,11 @@ pub(super) fn create_table(
     }
     check_free(core, &schema.name)?;
     let table = core.manager().catalog().new_uncommitted(schema)?;
+    debug_assert!(
+        table.created() == 0 && table.since() == 0,
+        "table {} is of a commit before there is one",
+        table.schema().name
+    );
     core.writes_mut().change_catalog(CatalogChange::CreateTable(table.clone()));
     Ok(table)
 }
@@ -110,6 +134,7 @@ pub(super) fn create_view(core: &mut Core, view: ViewSchema, replace: bool) -> R
     if replaced.is_none() {
         check_free(core, &view.name)?;
     }
+    debug_assert!(!view.statement.is_empty(), "view {} has no statement", view.name);
     let view = Arc::new(view);
     core.writes_mut().change_catalog(CatalogChange::CreateView { view, replaced });
     Ok(())
@@ -129,6 +154,11 @@ pub(super) fn drop_view(core: &mut Core, name: &str) -> Result<()> {
 pub(super) fn truncate(core: &mut Core, table: &Arc<Table>) -> Result<()> {
     check_own(core, table, "TRUNCATE")?;
     let new = Arc::new(Table::emptied(table, table.since()));
+    debug_assert!(
+        new.row_count_estimate() == 0,
+        "table {} has rows after it was truncated",
+        new.schema().name
+    );
     core.manager().catalog().enlist_uncommitted(&new);
     core.writes_mut().change_catalog(CatalogChange::Truncate { old: table.clone(), new });
     Ok(())
@@ -161,6 +191,11 @@ pub(super) fn alter(
     changed.check_indexes()?;
     changed.complete_indexes();
     let new = Arc::new(Table::altered(table, changed, table.since()));
+    debug_assert!(
+        new.created() == 0,
+        "table {} is in the catalog and altered as an own one",
+        new.schema().name
+    );
     core.manager().catalog().compile_rules(&new);
     core.verify_own(table, &new)?;
     let change = CatalogChange::AlterTable { old: table.clone(), new: new.clone() };
@@ -176,6 +211,7 @@ pub(super) fn create_index(
 ) -> Result<Arc<Table>> {
     let mut changed: TableSchema = (**table.schema()).clone();
     index.id = changed.take_index_id();
+    debug_assert!(!table.has_index(index.id), "the id of index {} is taken", index.name);
     changed.indexes.push(index);
     alter(core, table, changed, "CREATE INDEX")
 }
@@ -188,5 +224,9 @@ pub(super) fn drop_index(core: &mut Core, table: &Arc<Table>, name: &str) -> Res
             .with_sqlstate("42704"));
     };
     changed.indexes.retain(|index| index.id != id);
+    debug_assert!(
+        changed.indexes.len() + 1 == table.schema().indexes.len(),
+        "index {name} is not the only one with id {id}"
+    );
     alter(core, table, changed, "DROP INDEX")
 }

@@ -361,6 +361,12 @@ impl Transaction {
             self.0.writes().len()
         );
         self.0.writes_mut().roll_back_to(savepoint.0);
+        debug_assert!(
+            self.0.writes().len() == savepoint.0,
+            "{} writes are left at a savepoint of {}",
+            self.0.writes().len(),
+            savepoint.0
+        );
     }
 
     /// Makes all changes durable and visible, or none. After an `io` error the log is poisoned and

@@ -372,6 +372,10 @@ impl WriteSet {
             kept > 0 || !is_undone || self.hidden.is_empty(),
             "a transaction without changes hides rows of segments"
         );
+        debug_assert!(
+            kept > 0 || self.catalog.is_empty(),
+            "a transaction without changes has changed the catalog"
+        );
     }
 
     /// Returns whether a lock was released.
@@ -484,6 +488,7 @@ impl WriteSet {
     /// Turns the changes into versions of a commit, keeping the row locks. Must be called under the
     /// commit lock. `oldest` is the oldest snapshot.
     pub fn stamp(&mut self, commit: Timestamp, oldest: Timestamp) {
+        debug_assert!(oldest < commit, "commit {commit} is stamped after snapshot {oldest}");
         // New rows before old ones: a writer that looks for a key finds one or the other.
         for step in &mut self.undo {
             if let Step::Update(update) = step
