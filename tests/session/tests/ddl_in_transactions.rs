@@ -275,3 +275,27 @@ fn a_statement_prepared_in_a_transaction_is_bound_to_what_it_sees() {
     assert_eq!(got(&mut s).as_deref(), Some("10"));
     assert_eq!(got(&mut other).as_deref(), Some("10"));
 }
+
+#[test]
+fn what_came_and_went_in_a_transaction_takes_no_name_from_others() {
+    let place = Folder::new("came_and_went");
+    {
+        let db = folder(place.path()).unwrap();
+        let (mut s, mut other) = (db.session(), db.session());
+        run(&mut s, "begin; create table t (id int primary key); insert into t values (1)").unwrap();
+        run(&mut s, "drop table t; create view v as select 1 as one; drop view v").unwrap();
+        run(&mut other, "create table t (id int primary key, n int)").unwrap();
+        run(&mut other, "insert into t values (7, 8)").unwrap();
+        run(&mut other, "create view v as select 2 as two").unwrap();
+        run(&mut s, "commit").unwrap();
+        assert_eq!(names(&db), ["t", "v"]);
+        db.flush().unwrap();
+    }
+    // The database was not closed: its log is replayed.
+    let db = folder(place.path()).unwrap();
+    assert_eq!(names(&db), ["t", "v"]);
+    let mut s = db.session();
+    assert_eq!(rows(&mut s, "select * from t").unwrap(), ["7|8"]);
+    assert_eq!(rows(&mut s, "select * from v").unwrap(), ["2"]);
+    check(&db);
+}

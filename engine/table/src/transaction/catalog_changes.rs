@@ -242,6 +242,11 @@ impl CatalogChanges {
         views
     }
 
+    /// Whether the transaction created the table and dropped it again.
+    fn has_come_and_gone(&self, id: TableId) -> bool {
+        self.has_created(id) && matches!(self.table_by_id(id), Some(None))
+    }
+
     /// Appends what comes before the rows of the transaction in its record: new tables and their
     /// versions. Returns the number of operations.
     pub fn log_tables(&self, payload: &mut Vec<u8>) -> Result<usize> {
@@ -251,13 +256,15 @@ impl CatalogChanges {
         );
         for change in &self.0 {
             match change {
-                CatalogChange::CreateTable(table) => {
+                CatalogChange::CreateTable(table) if !self.has_come_and_gone(table.id()) => {
                     record::create_table(payload, table.schema())?;
                 }
-                CatalogChange::AlterTable { new, .. } => {
+                CatalogChange::AlterTable { new, .. } if !self.has_come_and_gone(new.id()) => {
                     record::alter_table(payload, new.schema())?;
                 }
-                CatalogChange::Truncate { new, .. } => record::truncate(payload, new.id()),
+                CatalogChange::Truncate { new, .. } if !self.has_come_and_gone(new.id()) => {
+                    record::truncate(payload, new.id());
+                }
                 _ => {}
             }
         }
@@ -270,13 +277,16 @@ impl CatalogChanges {
             record::timestamp(payload) == Some(0),
             "dropped tables are added to a record that is stamped already"
         );
-        for change in &self.0 {
-            match change {
-                CatalogChange::DropTable(_) if plant::is(Bug::DdlHalf) => {}
-                CatalogChange::DropTable(table) => record::drop_table(payload, table.id()),
-                CatalogChange::CreateView { view, .. } => record::create_view(payload, view),
-                CatalogChange::DropView(view) => record::drop_view(payload, &view.name),
-                _ => {}
+        if !plant::is(Bug::DdlHalf) {
+            self.dropped().for_each(|table| record::drop_table(payload, table.id()));
+        }
+        // What came and went within the transaction is in no record: its name may be another's.
+        for change in self.views().into_values() {
+            if let Some(found) = change.found {
+                record::drop_view(payload, &found.name);
+            }
+            if let Some(left) = change.left {
+                record::create_view(payload, &left);
             }
         }
     }

@@ -201,8 +201,32 @@ impl Txn {
         self.locks.extend(locks);
     }
 
+    /// Forgets that the transaction has created the table or view of a name, which it drops or
+    /// renames now: the commit has no trace of it. Returns whether it had.
+    fn uncreate(&mut self, name: &str) -> bool {
+        let is_own = |since: u64| since == UNCOMMITTED;
+        let table = self.view.tables.get(name).filter(|table| is_own(table.since));
+        let id = table.map(|table| table.id);
+        let view = self.view.views.get(name).is_some_and(|view| is_own(view.since));
+        let before = self.catalog.len();
+        self.catalog.retain(|effect| match effect {
+            Effect::Table(_, Some(made)) => Some(made.id) != id,
+            Effect::View(of, Some(_)) => !view || *of != name,
+            _ => true,
+        });
+        self.catalog.len() < before
+    }
+
     /// Changes the catalog for the transaction. `next` is the id of a new table.
     pub fn change_catalog(&mut self, effect: Effect, next: TableId) {
+        let is_undone = match &effect {
+            Effect::Table(name, None) | Effect::View(name, None) => self.uncreate(name),
+            _ => false,
+        };
+        if is_undone {
+            self.view.change(&effect, UNCOMMITTED);
+            return;
+        }
         let effect = match effect {
             Effect::Table(name, Some(table)) => {
                 let id = if table.id == 0 { next } else { table.id };
@@ -216,6 +240,11 @@ impl Txn {
                 Effect::Table(name, Some(made))
             }
             effect => {
+                if let Effect::View(name, Some(_)) = &effect
+                    && self.view.views.get(name).is_some_and(|old| old.since != UNCOMMITTED)
+                {
+                    self.catalog.push(Effect::View(name, None));
+                }
                 self.view.change(&effect, UNCOMMITTED);
                 effect
             }
