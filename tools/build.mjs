@@ -155,6 +155,8 @@ async function bundle(dist) {
       entryFileNames: `${name}.js`,
       format: 'esm',
       codeSplitting: false,
+      // No bundler touches the worker, and few pages that have none minify what they load.
+      minify: name === 'worker',
       // The declarations beside the scripts have the documentation.
       comments: { jsdoc: false },
     });

@@ -244,14 +244,11 @@ test('a worker that ends without a word', async () => {
     .catch(() => {});
   const failed = await page.evaluate(async () => {
     const waited = await window.waiting;
-    const { kind, message } = await window.db.query('select 1').catch((error) => error);
-    return { waited, kind, message };
+    const { rows } = await window.db.query<{ id: bigint }>('select id from t order by id');
+    return { waited, ids: rows.map(({ id }) => Number(id)) };
   });
-  expect(failed).toEqual({
-    waited: 'closed',
-    kind: 'closed',
-    message: expect.stringMatching(/the worker has ended.*connect again/),
-  });
+  // The tab starts another worker; the statement that waited may have run.
+  expect(failed).toEqual({ waited: 'unavailable', ids: [1, 2] });
   expect(await reopened()).toEqual([1, 2, 9]);
 });
 

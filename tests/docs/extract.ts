@@ -87,6 +87,11 @@ function runtimeOf(code: string): Runtime {
   if (/opfs:\/\/|\bdocument\./.test(code)) {
     return 'browser';
   }
+  // A page cannot send a function to its worker.
+  const sendsFunction = /\bcreate(Function|Aggregate)\(/.test(code) && !/\bmodule\b/.test(code);
+  if (sendsFunction) {
+    return 'node';
+  }
   // A page has no thread that may block.
   return /connect\('\.|connectInThread\(|from 'node:/.test(code) ? 'node' : 'everywhere';
 }
