@@ -9,6 +9,7 @@ import { defineConfig } from 'vitepress';
 import { PAGES } from '../../tools/docs/api.mjs';
 
 const docs = path.resolve(import.meta.dirname, '..');
+const base = process.env.DOCS_BASE ?? '/docs/';
 
 /** A decision's title: `0001: The title`. */
 function decisions() {
@@ -31,18 +32,42 @@ function slugify(heading) {
     .replaceAll(' ', '-');
 }
 
+/** The pages that include sections of the package's README, by the anchor of the section. */
+function sectionPages() {
+  const folders = ['.', 'tasks', 'migrate', 'reference'];
+  const files = folders.flatMap((folder) =>
+    fs
+      .readdirSync(path.join(docs, folder))
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => path.posix.join(folder, name)),
+  );
+  return new Map(
+    files.flatMap((file) =>
+      [
+        ...fs
+          .readFileSync(path.join(docs, file), 'utf8')
+          .matchAll(/@include: \S+README\.md#(\S+)-->/g),
+      ].map(([, anchor]) => [`#${anchor}`, file]),
+    ),
+  );
+}
+
 /**
  * Links to files outside this folder, such as sources, become plain text: the site does not have
- * them.
+ * them. Links between sections of the README lead to the pages that include them.
  */
 function linksInside(md) {
+  const sections = sectionPages();
   md.core.ruler.push('links-inside', ({ tokens, env }) => {
     const folder = path.dirname(env.path ?? '');
     for (const { children } of tokens.filter(({ type }) => type === 'inline')) {
       let outside = false;
       for (const token of children) {
         const href = token.type === 'link_open' ? token.attrGet('href') : null;
-        if (href !== null) {
+        // The link that a heading has to itself stays.
+        if (sections.has(href) && token.attrGet('class') === null) {
+          token.attrSet('href', `/${sections.get(href)}${href}`);
+        } else if (href !== null) {
           outside = /^\.\.?\//.test(href) && !path.resolve(folder, href).startsWith(docs);
         }
         if (outside && /^link_/.test(token.type)) {
@@ -61,8 +86,8 @@ export default defineConfig({
   title: 'Nacre',
   description: 'One table for transactions and analytics, in the browser and in Node',
   lang: 'en-GB',
-  base: process.env.DOCS_BASE ?? '/docs/',
-  head: [['link', { rel: 'icon', href: `${process.env.DOCS_BASE ?? '/docs/'}nacre.svg` }]],
+  base,
+  head: [['link', { rel: 'icon', href: `${base}nacre.svg` }]],
   // Numbered pages of decisions are linked with their endings, as on GitHub.
   cleanUrls: false,
   markdown: {
