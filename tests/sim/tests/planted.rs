@@ -8,7 +8,7 @@ use nacre_sim::isolation::{simulated, work::Kind};
 use nacre_sim::{panics, plan::plan, plant, run::run};
 
 /// Seeds within which each bug must be found. `--plant` allows a thousand.
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 500;
 
 /// A single test, because a planted bug affects the whole process.
 #[test]
