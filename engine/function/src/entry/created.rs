@@ -1,4 +1,4 @@
-//! Functions that the application created: their names, and how calls of scalar ones are bound and
+//! Functions that the application created: their names, and how their calls are bound and
 //! evaluated.
 
 use super::aggregate::{
