@@ -13,6 +13,7 @@ const IN_BROWSER = ['worker/browser/**/*.test.ts', 'tests/browser/**/*.browser.t
 const IN_NODE = [
   'worker/node/**/*.test.ts',
   'tests/slt/wasm/*.test.ts',
+  'tests/docs/command.test.ts',
   'tests/docs/orms.test.ts',
   'tests/docs/pages.test.ts',
   'tests/docs/public.test.ts',

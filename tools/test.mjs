@@ -9,7 +9,6 @@ import * as path from 'node:path';
 import { buildPackage } from './build.mjs';
 import { bin, cargoTest, Failure, main, probe, run, seconds, target } from './lib.mjs';
 import { buildDocs } from './docs.mjs';
-import { checkDocs } from './docs-check.mjs';
 import { packCheck } from './pack-check.mjs';
 import { setup } from './setup.mjs';
 import { printSize } from './size.mjs';
@@ -219,7 +218,11 @@ await main(async () => {
       await step('vitest in Chromium', () => vitest('browser'));
       await step('Playwright: reloads and tabs', () => vitest('tabs'));
       if (await step('the documentation’s site', buildDocs)) {
-        await step('the site in Chromium', checkDocs);
+        await step('the site in Chromium', async () => {
+          // It needs packages, which `setup` has installed by now.
+          const { checkDocs } = await import('./docs-check.mjs');
+          await checkDocs();
+        });
       }
       await step('npm pack, installed and bundled', () => packCheck());
       await step('examples: Rust, Node, Vite, ORMs, React, command line', () => vitest('examples'));
