@@ -282,7 +282,8 @@ fn what_came_and_went_in_a_transaction_takes_no_name_from_others() {
     {
         let db = folder(place.path()).unwrap();
         let (mut s, mut other) = (db.session(), db.session());
-        run(&mut s, "begin; create table t (id int primary key); insert into t values (1)").unwrap();
+        run(&mut s, "begin; create table t (id int primary key); insert into t values (1)")
+            .unwrap();
         run(&mut s, "drop table t; create view v as select 1 as one; drop view v").unwrap();
         run(&mut other, "create table t (id int primary key, n int)").unwrap();
         run(&mut other, "insert into t values (7, 8)").unwrap();
