@@ -28,7 +28,7 @@ const MICRO = [
 ];
 /** Workloads that a page runs in Chromium. */
 const IN_BROWSER = { 'browser-idle': './bench-browser-idle.mjs' };
-const WITH_DUCKDB = ['bulk-insert', 'disk-size', 'tpch', 'upsert'];
+const WITH_DUCKDB = ['bulk-insert', 'disk-size', 'ssb', 'tpch', 'upsert', 'wide'];
 
 /** One file of a zip archive, found through the directory at its end. */
 function unzip(archive, name) {

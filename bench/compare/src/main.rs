@@ -5,7 +5,9 @@
 //! Medians of interleaved rounds are compared, never one absolute time. Nothing here is a test.
 
 mod adaptive;
+mod beside_duckdb;
 mod bulk_insert;
+mod cells;
 mod commit;
 mod disk_size;
 mod duckdb;
@@ -22,10 +24,12 @@ mod people;
 mod pin;
 mod point_select;
 mod secondary_select;
+mod ssb;
 mod tpch;
 mod tpch_data;
 mod update_in_segment;
 mod upsert;
+mod wide;
 
 use measure::Outcome;
 use options::Options;
@@ -38,7 +42,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// A workload: its name and its function.
 type Workload = (&'static str, fn(&Options) -> Outcome<()>);
 
-const WORKLOADS: [Workload; 15] = [
+const WORKLOADS: [Workload; 17] = [
     ("adaptive", adaptive::run),
     ("bulk-insert", bulk_insert::run),
     ("commit", commit::run),
@@ -51,9 +55,11 @@ const WORKLOADS: [Workload; 15] = [
     ("outgrow", outgrow::run),
     ("point-select", point_select::run),
     ("secondary-select", secondary_select::run),
+    ("ssb", ssb::run),
     ("tpch", tpch::run),
     ("update-in-segment", update_in_segment::run),
     ("upsert", upsert::run),
+    ("wide", wide::run),
 ];
 
 fn main() -> ExitCode {

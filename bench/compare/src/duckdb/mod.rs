@@ -196,6 +196,7 @@ fn logical_type(api: &Api, data_type: DataType) -> Outcome<Handle> {
         DataType::Int32 => 4,
         DataType::Int64 => 5,
         DataType::Float64 => 11,
+        DataType::Timestamp => 12,
         DataType::Date => 13,
         DataType::Text { .. } => 17,
         // SAFETY: plain numbers.
@@ -267,7 +268,7 @@ impl Appender<'_> {
                         .enumerate()
                         .for_each(|(i, v)| *data.cast::<i32>().add(i) = *v as i32);
                 }
-                (DataType::Int64, Values::I64(values)) => {
+                (DataType::Int64 | DataType::Timestamp, Values::I64(values)) => {
                     std::ptr::copy_nonoverlapping(
                         values[rows.clone()].as_ptr(),
                         data.cast(),
