@@ -213,6 +213,27 @@ test('no timer gets a negative delay, of which some runtimes warn', async () => 
   expect(timers.mock.calls.filter(([, delay]) => delay! < 0)).toEqual([]);
 });
 
+test('background work that waits for bytes holds up nothing, and goes on', async () => {
+  const { execute } = await opened();
+  await vi.advanceTimersByTimeAsync(1);
+  const waiting: InstanceType<typeof engine.Pending>[] = [];
+  const maintain = vi.spyOn(engine.database, 'maintain').mockImplementation((): never => {
+    const pending = new engine.Pending();
+    waiting.push(pending);
+    return pending as never;
+  });
+  // Flushes may be due while a merge waits; more than two calls do not wait at a time.
+  for (const sql of ['first', 'second', 'third', 'fourth']) {
+    await execute(MAIN_SESSION, sql);
+    await vi.advanceTimersByTimeAsync(100);
+  }
+  expect(engine.calls).toContain('fourth');
+  expect(maintain).toHaveBeenCalledTimes(2);
+  waiting.forEach((pending) => pending.goOn(() => true));
+  await vi.advanceTimersByTimeAsync(100);
+  expect(maintain.mock.calls.length).toBeGreaterThan(2);
+});
+
 test('background work that only lacks a prepared file goes on', async () => {
   const { store, execute } = await opened();
   await vi.advanceTimersByTimeAsync(1);

@@ -6,7 +6,14 @@
  * messages come, it also rests between two pauses, so that they get most of the time.
  */
 
-import { currentInstance, engineError, isSound, mustBeSound, type Database } from './engine.js';
+import {
+  answerOf,
+  currentInstance,
+  engineError,
+  isSound,
+  mustBeSound,
+  type Database,
+} from './engine.js';
 import type { LocalStore } from './local-store.js';
 import type { Durability } from './wire.js';
 
@@ -16,6 +23,8 @@ const WORK_MS = 3;
 const REST_FACTOR = 4;
 /** Longest rest. */
 const MAX_REST_MS = 50;
+/** How often background work waits for absent bytes at once, so that flushes go on meanwhile. */
+const MAX_WAITING = 2;
 /** Longest time from answering a commit with `relaxed` durability to its sync. */
 const SYNC_AFTER_MS = 100;
 
@@ -32,6 +41,8 @@ export class Upkeep {
   #stopped = false;
   /** Whether calls have come since background work was done last. */
   #called = false;
+  /** How often background work waits for absent bytes. */
+  #waiting = 0;
   /** When background work may go on. */
   #restsUntil = 0;
 
@@ -102,7 +113,11 @@ export class Upkeep {
       mustBeSound(this.#instance);
       await this.#store?.prepare();
       mustBeSound(this.#instance);
-      if (!this.#stopped && this.#work()) {
+      if (this.#stopped || this.#waiting >= MAX_WAITING) {
+        return;
+      }
+      const more = this.#work();
+      if ((more instanceof Promise ? await this.#waited(more) : more) && !this.#stopped) {
         this.#maintainSoon();
       }
     } catch (error) {
@@ -115,12 +130,25 @@ export class Upkeep {
     }
   }
 
-  /** Does background work for a while; returns whether more is due. */
-  #work(): boolean {
+  async #waited(more: Promise<boolean>): Promise<boolean> {
+    this.#waiting += 1;
+    try {
+      // Work that was due meanwhile may have been put off.
+      return (await more) || this.#called;
+    } finally {
+      this.#waiting -= 1;
+    }
+  }
+
+  /**
+   * Does background work for a while; answers whether more is due. It waits for bytes that are not
+   * there, which holds up nothing else.
+   */
+  #work(): boolean | Promise<boolean> {
     const called = this.#called;
     this.#called = false;
     const began = performance.now();
-    const more = this.#database.maintain(WORK_MS);
+    const more = answerOf<boolean>(this.#database.maintain(WORK_MS));
     const ended = performance.now();
     const rest = called ? Math.min((ended - began) * REST_FACTOR, MAX_REST_MS) : 0;
     this.#restsUntil = ended + rest;

@@ -106,10 +106,15 @@ impl Database {
         self.engine.newest_change(tables) as f64
     }
 
-    /// Does maintenance for about this many milliseconds; returns whether more is due.
-    pub fn maintain(&self, ms: f64) -> Result<bool, JsValue> {
+    /// Does maintenance for about this many milliseconds; answers whether more is due. Waits only for
+    /// absent bytes.
+    pub fn maintain(&self, ms: f64) -> Result<JsValue, JsValue> {
         let time = Duration::try_from_secs_f64(ms / 1e3).unwrap_or_default();
-        self.engine.maintain(Budget::Time(time)).map_err(to_js)
+        let database = self.engine.clone();
+        answer(async move {
+            let more = database.maintain_async(Budget::Time(time)).await.map_err(to_js)?;
+            Ok(more.into())
+        })
     }
 
     /// Makes everything committed durable.

@@ -1,6 +1,6 @@
 //! Waits for absent bytes inside the read that misses them.
 //!
-//! Background work, loads, checks and opening hold state that cannot be called again after an
+//! Opening, binding and the beginning of a load hold state that cannot be called again after an
 //! error. Where the host's threads can block, they run inside [`waiting`], and a read of theirs
 //! fetches what it misses itself. Where threads cannot block, the miss is their error, as any other
 //! failed read.

@@ -3,8 +3,8 @@
 use core::time::Duration;
 use nacre_exec::Threads;
 use nacre_host::Host;
-use nacre_session::{ConnectionDefaults, Engine, compile_rules};
-use nacre_table::{DEFAULT_MEMORY_BYTES, Durability, Store, StoreOptions};
+use nacre_session::{ConnectionDefaults, Engine, compile_rules, open_store};
+use nacre_table::{DEFAULT_MEMORY_BYTES, Durability, StoreOptions};
 use nacre_types::{MemoryPart, Result, TableId};
 use std::sync::Arc;
 
@@ -167,6 +167,32 @@ pub enum Budget {
 #[derive(Clone)]
 pub struct Database(pub(crate) Arc<Engine>);
 
+/// How much of a budget is spent.
+struct Spending {
+    budget: Budget,
+    began_ns: u64,
+    steps: usize,
+}
+
+impl Spending {
+    fn new(budget: Budget, database: &Database) -> Spending {
+        Spending { budget, began_ns: database.0.store().now_ns(), steps: 0 }
+    }
+
+    /// Whether no step may begin any more; counts it otherwise.
+    fn is_over(&mut self, database: &Database) -> bool {
+        let is_over = match self.budget {
+            Budget::Steps(most) => self.steps == most,
+            Budget::Time(time) => {
+                let spent = database.0.store().now_ns().saturating_sub(self.began_ns);
+                self.steps > 0 && Duration::from_nanos(spent) >= time
+            }
+        };
+        self.steps += usize::from(!is_over);
+        is_over
+    }
+}
+
 impl Database {
     /// Opens the database in the host's store, creating it if the store is empty.
     ///
@@ -206,7 +232,7 @@ impl Database {
             rules: Some(compile_rules),
             ..shares
         };
-        let store = Store::open(host.clone(), store_options)?;
+        let store = open_store(&host, store_options).await?;
         host.store.prepare().await?;
         let defaults = ConnectionDefaults {
             memory_limit,
@@ -336,7 +362,8 @@ impl Database {
     /// Reads and verifies everything: checksums, zone maps, order, delete bitmaps, uniqueness.
     /// Returns one sentence per problem.
     ///
-    /// Errors: `io`, `closed`.
+    /// Errors: `closed`; `io`, also if bytes must be fetched and the host's threads cannot wait, where
+    /// [`Database::check_async`] does.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -353,10 +380,27 @@ impl Database {
         self.0.store().check()
     }
 
+    /// Like [`Database::check`], but awaits bytes that the host has to fetch, and lets other work of
+    /// the thread run where statements do.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// assert!(db.check_async().await?.is_empty());
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn check_async(&self) -> Result<Vec<String>> {
+        self.0.check_async().await
+    }
+
     /// Does some maintenance and returns whether more is due. A host with threads does it by itself;
     /// this call then helps, and waits for a step in progress.
     ///
-    /// Errors: `io`, `limit`, `corrupt`, `closed`.
+    /// Errors: `limit`, `corrupt`, `closed`; `io`, also if bytes must be fetched and the host's threads
+    /// cannot wait. Then the work keeps its place, and [`Database::maintain_async`] continues it.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -369,24 +413,35 @@ impl Database {
     /// # }).unwrap();
     /// ```
     pub fn maintain(&self, budget: Budget) -> Result<bool> {
-        let began = self.0.store().now_ns();
-        let mut steps = 0;
-        loop {
-            let is_used_up = match budget {
-                Budget::Steps(most) => steps == most,
-                Budget::Time(time) => {
-                    let spent = self.0.store().now_ns().saturating_sub(began);
-                    steps > 0 && Duration::from_nanos(spent) >= time
-                }
-            };
-            if is_used_up {
-                return Ok(true);
-            }
+        let mut spending = Spending::new(budget, self);
+        while !spending.is_over(self) {
             if !self.0.maintain()? {
                 return Ok(false);
             }
-            steps += 1;
         }
+        Ok(true)
+    }
+
+    /// Like [`Database::maintain`], but awaits bytes that the host has to fetch, instead of blocking
+    /// the thread.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Budget, Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// while db.maintain_async(Budget::Steps(10)).await? {}
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn maintain_async(&self, budget: Budget) -> Result<bool> {
+        let mut spending = Spending::new(budget, self);
+        while !spending.is_over(self) {
+            if !self.0.maintain_async().await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Makes everything committed so far durable, regardless of the durability level.

@@ -287,9 +287,11 @@ impl Session {
     }
 
     /// Returns the row of a prepared point read: `select columns from t where key = ?` over the
-    /// whole primary key, or a whole unique key. The fastest way to read a row: it never waits.
+    /// whole primary key, or a whole unique key. The fastest way to read a row: it never waits, but
+    /// for bytes that the host has to fetch.
     ///
-    /// Errors: `unsupported` for any other statement, which [`Session::run`] accepts.
+    /// Errors: `unsupported` for any other statement, which [`Session::run`] accepts; `io` if bytes
+    /// must be fetched and the host's threads cannot wait, where [`Session::get_async`] does.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -307,6 +309,31 @@ impl Session {
     /// ```
     pub fn get(&mut self, prepared: &Prepared, parameters: &[Value]) -> Result<Option<Vec<Value>>> {
         self.connection.get(prepared.statement(), parameters)
+    }
+
+    /// Like [`Session::get`], but awaits bytes that the host has to fetch, instead of blocking the
+    /// thread.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options, Value};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// # session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// # session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// let by_id = session.prepare("select name from items where id = ?")?;
+    /// let row = session.get_async(&by_id, &[Value::Int(1)]).await?;
+    /// assert_eq!(row, Some(vec![Value::Text("pearl".into())]));
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn get_async(
+        &mut self,
+        prepared: &Prepared,
+        parameters: &[Value],
+    ) -> Result<Option<Vec<Value>>> {
+        self.connection.get_async(prepared.statement(), parameters).await
     }
 
     /// Whether [`Session::get`] can run a prepared statement.

@@ -5,10 +5,14 @@ use crate::engine::Engine;
 use crate::result::{ResultKind, StatementResult};
 use crate::retry::Shortages;
 use crate::rules::default_now;
+use crate::time_slices::TimeSlices;
 use nacre_sql::CatalogStatement;
-use nacre_table::{Store, Table};
+use nacre_table::{MergeStep, Store, Table};
 use nacre_types::{ColumnRule, Error, ErrorKind, Result, TableSchema};
 use std::sync::Arc;
+
+/// Time between two looks at another `OPTIMIZE … FULL` that must end first, in nanoseconds.
+const BUSY_NS: u64 = 1_000_000;
 
 /// Runs the statement, retrying if it runs out of files.
 pub(crate) fn run<'a>(
@@ -22,14 +26,14 @@ async fn retried(statement: &CatalogStatement, engine: &Engine) -> Result<Statem
     let mut shortages = Shortages::default();
     loop {
         engine.prepare_files().await?;
-        match run_once(statement, engine) {
+        match run_once(statement, engine).await {
             Err(error) if shortages.should_retry(&error, engine) => {}
             other => return other,
         }
     }
 }
 
-fn run_once(statement: &CatalogStatement, engine: &Engine) -> Result<StatementResult> {
+async fn run_once(statement: &CatalogStatement, engine: &Engine) -> Result<StatementResult> {
     let store = engine.store();
     store.check_writable()?;
     match statement {
@@ -77,15 +81,32 @@ fn run_once(statement: &CatalogStatement, engine: &Engine) -> Result<StatementRe
             changed_and_maintained(engine);
         }
         CatalogStatement::Optimize { table, full } => {
-            let target = store.table_by_id(table.id)?;
-            match full {
-                true => store.merge_all(&target)?,
-                false => store.flush(&target)?,
-            }
+            optimize(&store.table_by_id(table.id)?, *full, engine).await?;
             return Ok(StatementResult::new(ResultKind::Control));
         }
     }
     Ok(StatementResult::new(ResultKind::Ddl))
+}
+
+/// Flushes a table, or merges all of it, step by step: other work of the thread goes on in between
+/// where statements give way.
+async fn optimize(table: &Arc<Table>, is_full: bool, engine: &Engine) -> Result<()> {
+    let (store, clock) = (engine.store(), &engine.host().clock);
+    if !is_full {
+        return store.flush(table);
+    }
+    let slices = TimeSlices::new(store.environment());
+    let mut merge = store.begin_merge_all(table);
+    loop {
+        match engine.maintained(|| store.merge_all_step(&mut merge)).await? {
+            MergeStep::Done => return Ok(()),
+            MergeStep::Busy => clock.sleep_until(engine.now_ns().saturating_add(BUSY_NS)).await,
+            MergeStep::More if slices.has_ended(store.environment()) => {
+                slices.give_way(store.environment(), &|| false).await?;
+            }
+            MergeStep::More => {}
+        }
+    }
 }
 
 /// The changed schema of a table, with the values that new columns have in existing rows: a default

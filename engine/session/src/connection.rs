@@ -160,8 +160,42 @@ impl Connection {
     /// Runs a prepared point read and returns its row, without waiting.
     ///
     /// Errors: `unsupported` for any other statement; `io` if the row has absent bytes and the host's
-    /// threads cannot wait for them.
+    /// threads cannot wait for them, where [`Connection::get_async`] does.
     pub fn get(
+        &mut self,
+        prepared: &PreparedStatement,
+        parameters: &[Value],
+    ) -> Result<Option<Vec<Value>>> {
+        let mut fetched = Fetched::default();
+        loop {
+            match self.get_resident(prepared, parameters) {
+                Err(error) if error.missing().is_some() => {
+                    self.engine.fetch_now(&mut fetched, error)?;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// Like [`Connection::get`], but awaits absent bytes.
+    pub async fn get_async(
+        &mut self,
+        prepared: &PreparedStatement,
+        parameters: &[Value],
+    ) -> Result<Option<Vec<Value>>> {
+        let mut fetched = Fetched::default();
+        loop {
+            match self.get_resident(prepared, parameters) {
+                Err(error) if error.missing().is_some() => {
+                    self.engine.fetch(&mut fetched, error).await?;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// Runs a prepared point read on bytes that are there.
+    fn get_resident(
         &mut self,
         prepared: &PreparedStatement,
         parameters: &[Value],
@@ -169,13 +203,8 @@ impl Connection {
         let catalog = self.transaction.catalog(&self.engine);
         let mut binding = prepared.current(parameters, &self.engine, catalog)?;
         let mut rebindings = Rebindings::new(self.transaction.is_open());
-        let mut fetched = Fetched::default();
         loop {
             match self.get_bound(&binding, parameters, prepared.was_point_read()) {
-                Err(error) if error.missing().is_some() => {
-                    self.engine.fetch_now(&mut fetched, error)?;
-                    continue;
-                }
                 Err(error) if rebindings.should_rebind(&error, &binding, &self.engine) => {}
                 other => return other?.ok_or_else(not_a_point_read),
             }

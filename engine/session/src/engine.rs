@@ -4,10 +4,11 @@
 use crate::changes::Changes;
 use crate::slots::{Slot, Slots};
 use crate::statement_cache::StatementCache;
+use crate::time_slices::TimeSlices;
 use nacre_exec::Threads;
 use nacre_host::{Background, Host, Rest};
 use nacre_sql::{Created, CreatedFunctions};
-use nacre_table::{Fetched, Store};
+use nacre_table::{Fetched, Store, StoreOptions};
 use nacre_types::{Error, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,6 +51,18 @@ pub struct Engine {
     statements: StatementCache,
     functions: Mutex<Arc<CreatedFunctions>>,
     changes: Changes,
+}
+
+/// Opens a store; see [`Store::open`]. Where threads cannot block, absent bytes are awaited, and opening
+/// begins again: it leaves what a crash would.
+pub async fn open_store(host: &Host, options: StoreOptions) -> Result<Arc<Store>> {
+    let mut fetched = Fetched::default();
+    loop {
+        match Store::open(host.clone(), options.clone()) {
+            Err(error) => fetched.resolve(error, &*host.store).await?,
+            opened => return opened,
+        }
+    }
 }
 
 impl Engine {
@@ -102,6 +115,33 @@ impl Engine {
     /// Like [`Engine::fetch`], blocking the thread; `error` itself where threads cannot block.
     pub(crate) fn fetch_now(&self, fetched: &mut Fetched, error: Error) -> Result<()> {
         fetched.resolve_now(error, &*self.host.store, &*self.host.parallelism)
+    }
+
+    /// Repeats a call until it misses nothing.
+    pub(crate) async fn fetching<T>(&self, mut call: impl FnMut() -> Result<T>) -> Result<T> {
+        let mut fetched = Fetched::default();
+        loop {
+            match call() {
+                Err(error) if error.missing().is_some() => self.fetch(&mut fetched, error).await?,
+                done => return done,
+            }
+        }
+    }
+
+    /// Repeats a step of background work until it misses nothing. The work fails if its bytes
+    /// cannot be fetched.
+    pub(crate) async fn maintained<T>(&self, mut step: impl FnMut() -> Result<T>) -> Result<T> {
+        let mut has_missed = false;
+        let done = self.fetching(|| {
+            let done = step();
+            has_missed = done.as_ref().is_err_and(|error| error.missing().is_some());
+            done
+        });
+        let done = done.await;
+        if has_missed {
+            self.store.give_up_maintenance();
+        }
+        done
     }
 
     /// Waits until a statement may begin to compute; see [`Slots::begin`].
@@ -238,8 +278,30 @@ impl Engine {
         }
     }
 
-    /// Does one unit of background work; see [`Store::maintain`]. Waits if the host's background
-    /// task is at work.
+    /// Does one unit of background work; see [`Store::maintain_step`]. Waits if the host's background
+    /// task is at work, and awaits absent bytes.
+    pub async fn maintain_async(&self) -> Result<bool> {
+        let step = || match &self.background {
+            Some(_) => self.store.maintain_step_in_turn(),
+            None => self.store.maintain_step(),
+        };
+        self.maintained(step).await
+    }
+
+    /// Checks everything that is stored; see [`Store::begin_check`]. Absent bytes are awaited.
+    pub async fn check_async(&self) -> Result<Vec<String>> {
+        let slices = TimeSlices::new(self.store.environment());
+        let mut check = self.store.begin_check();
+        while self.fetching(|| self.store.check_step(&mut check)).await? {
+            if slices.has_ended(self.store.environment()) {
+                slices.give_way(self.store.environment(), &|| false).await?;
+            }
+        }
+        Ok(self.store.end_check(check))
+    }
+
+    /// Like [`Engine::maintain_async`], but blocks the thread while bytes are fetched. They are an
+    /// error where it cannot block: the work goes on once something awaits them.
     pub fn maintain(&self) -> Result<bool> {
         match &self.background {
             Some(_) => self.store.maintain_in_turn(),

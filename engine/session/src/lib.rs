@@ -44,7 +44,7 @@ mod transaction;
 mod transactional;
 
 pub use connection::Connection;
-pub use engine::{ConnectionDefaults, Engine};
+pub use engine::{ConnectionDefaults, Engine, open_store};
 pub use load_end::finish_load;
 pub use load_rows::{load_rows, load_schema};
 pub use prepared::PreparedStatement;

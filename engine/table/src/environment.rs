@@ -87,6 +87,18 @@ impl Environment {
         fetched.resolve_now(error, &*self.host.store, &*self.host.parallelism)
     }
 
+    /// Repeats a call until it misses nothing, blocking the thread. Fails with the miss where threads
+    /// cannot block.
+    pub fn fetching_now<T>(&self, mut call: impl FnMut() -> Result<T>) -> Result<T> {
+        let mut fetched = Fetched::default();
+        loop {
+            match call() {
+                Err(error) => self.fetch_now(&mut fetched, error)?,
+                done => return done,
+            }
+        }
+    }
+
     /// Like [`Environment::fetch_now`], without blocking.
     pub async fn fetch(&self, fetched: &mut Fetched, error: Error) -> Result<()> {
         fetched.resolve(error, &*self.host.store).await

@@ -66,6 +66,8 @@ pub use layout::columns::hidden_column;
 pub use load::bulk_load::{BulkLoad, LoadStep};
 pub use load::bulk_update::BulkUpdate;
 pub use load::loaded::OnDuplicate;
+pub use maintenance::check::run::Check;
+pub use maintenance::merge_all::{MergeAll, MergeStep};
 pub use maintenance::pressure::{Admission, Asking};
 pub use nacre_host::fetched::Fetched;
 pub use nacre_rowstore::{Blocker, Owner, Waiting};

@@ -9,8 +9,10 @@ use crate::load::bulk_load::BulkLoad;
 use crate::load::bulk_update::BulkUpdate;
 use crate::load::loaded::OnDuplicate;
 use crate::load::loader::Loader;
+use crate::maintenance::check::run::Check;
 use crate::maintenance::context::TaskContext;
 use crate::maintenance::memory;
+use crate::maintenance::merge_all::{MergeAll, MergeStep};
 use crate::maintenance::pressure::{Admission, Asking};
 use crate::maintenance::scheduler::Scheduler;
 use crate::options::StoreOptions;
@@ -405,24 +407,70 @@ impl Store {
     /// Does one unit of background work: a due sync, a piece of a snapshot, a step of a flush, a
     /// merge or an index build, or removal of files. Returns whether there may be more; `false` if
     /// another call is doing it.
+    ///
+    /// After a read of absent bytes the work keeps its place, and the next call continues once they
+    /// were fetched. If they cannot be, [`Store::give_up_maintenance`] must be called.
+    pub fn maintain_step(&self) -> Result<bool> {
+        self.scheduler.maintain()
+    }
+
+    /// Like [`Store::maintain_step`], but waits for other threads that are doing it.
+    pub fn maintain_step_in_turn(&self) -> Result<bool> {
+        self.scheduler.maintain_in_turn()
+    }
+
+    /// Lets the background work whose last step met absent bytes fail: they cannot be fetched.
+    pub fn give_up_maintenance(&self) {
+        self.scheduler.give_up();
+    }
+
+    /// Like [`Store::maintain_step`], but fetches absent bytes, blocking the thread.
     pub fn maintain(&self) -> Result<bool> {
-        self.environment.waiting(|| self.scheduler.maintain())
+        self.maintained(|| self.scheduler.maintain())
     }
 
     /// Like [`Store::maintain`], but waits for other threads that are doing it.
     pub fn maintain_in_turn(&self) -> Result<bool> {
-        self.environment.waiting(|| self.scheduler.maintain_in_turn())
+        self.maintained(|| self.scheduler.maintain_in_turn())
+    }
+
+    /// Calls a step of background work until it misses nothing. Fails with the miss where threads
+    /// cannot block.
+    fn maintained<T>(&self, mut step: impl FnMut() -> Result<T>) -> Result<T> {
+        let mut has_missed = false;
+        let done = self.environment.fetching_now(|| {
+            let done = step();
+            has_missed = done.as_ref().is_err_and(|error| error.missing().is_some());
+            done
+        });
+        // Where threads cannot block, something else fetches.
+        if has_missed && done.as_ref().is_err_and(|error| error.missing().is_none()) {
+            self.give_up_maintenance();
+        }
+        done
     }
 
     /// Moves a table's committed rows from the rowstore into segments.
     pub fn flush(&self, table: &Arc<Table>) -> Result<()> {
-        self.environment.waiting(|| self.scheduler.flush(table))
+        self.scheduler.flush(table)
     }
 
-    /// Merges the segments of each partition of a table into one sorted run, in steps between which
-    /// flushes, snapshots and other threads' work can run.
+    /// Starts to merge the segments of each partition of a table into one sorted run.
+    pub fn begin_merge_all(&self, table: &Arc<Table>) -> MergeAll {
+        MergeAll::new(table)
+    }
+
+    /// Does a step of a merge of a whole table, between which flushes, snapshots and other threads'
+    /// work can run. After a read of absent bytes, it is like [`Store::maintain_step`].
+    pub fn merge_all_step(&self, merge: &mut MergeAll) -> Result<MergeStep> {
+        merge.step(&self.scheduler)
+    }
+
+    /// Merges a whole table, fetching absent bytes, which blocks the thread.
     pub fn merge_all(&self, table: &Arc<Table>) -> Result<()> {
-        self.environment.waiting(|| self.scheduler.merge_all(table))
+        let mut merge = self.begin_merge_all(table);
+        while self.maintained(|| self.merge_all_step(&mut merge))? != MergeStep::Done {}
+        Ok(())
     }
 
     /// The context of background tasks.
@@ -443,10 +491,31 @@ impl Store {
         &self.transactions
     }
 
-    /// Verifies every checksum, every zone map, the order of segments, the delete bitmaps, that
-    /// each key is stored in one place only, every index against the rows, and that background work
-    /// is planned. Returns the violations, one sentence each.
+    /// Begins a check of every checksum, every zone map, the order of segments, the delete bitmaps,
+    /// that each key is stored in one place only, every index against the rows, and that background
+    /// work is planned.
+    pub fn begin_check(&self) -> Check {
+        Check::new(self.scheduler.context())
+    }
+
+    /// Checks a part of what is stored; returns whether there may be more. Can be called again after
+    /// a read of absent bytes.
+    pub fn check_step(&self, check: &mut Check) -> Result<bool> {
+        check.step(self.scheduler.context())
+    }
+
+    /// Ends a check. Returns the violations, one sentence each.
+    pub fn end_check(&self, check: Check) -> Vec<String> {
+        let mut findings = check.into_findings();
+        findings.extend(self.scheduler.check_agenda());
+        findings
+    }
+
+    /// Checks everything; see [`Store::begin_check`]. Fetches absent bytes, blocking the thread; where
+    /// it cannot block, they are an error.
     pub fn check(&self) -> Result<Vec<String>> {
-        Ok(self.environment.waiting(|| self.scheduler.check()))
+        let mut check = self.begin_check();
+        while self.environment.fetching_now(|| self.check_step(&mut check))? {}
+        Ok(self.end_check(check))
     }
 }

@@ -149,6 +149,22 @@ pub struct Missing {
     pub ranges: Vec<Range<u64>>,
 }
 
+impl Missing {
+    /// Adds what another read of the same file missed.
+    pub fn extend(&mut self, other: &Missing) {
+        debug_assert!(self.file == other.file, "{} misses bytes of {}", self.file, other.file);
+        self.ranges.extend(other.ranges.iter().cloned());
+        self.ranges.sort_unstable_by_key(|range| range.start);
+        self.ranges.dedup_by(|next, range| {
+            let meets = next.start <= range.end;
+            if meets {
+                range.end = range.end.max(next.end);
+            }
+            meets
+        });
+    }
+}
+
 /// A position in SQL text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {

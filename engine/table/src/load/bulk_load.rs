@@ -39,7 +39,7 @@ pub struct BulkLoad {
     /// The error that lost rows, after which the load cannot finish.
     failed: Option<Error>,
     ownership: Ownership,
-    /// What publishing has fetched.
+    /// What resolving and publishing have fetched.
     fetched: Fetched,
     /// Set once all files are complete.
     publication: Option<Publication>,
@@ -231,31 +231,47 @@ impl BulkLoad {
         self.check_usable()?;
         let loader = self.loader.clone();
         let environment = loader.transactions().environment();
-        if self.publication.is_none() {
+        if self.has_pending() {
             let _within = walked::within(Path::Load);
-            return environment.waiting(|| self.prepare());
+            let written = environment.waiting(|| self.write_next());
+            self.failed = written.as_ref().err().cloned();
+            return written.map(|()| LoadStep::More);
         }
-        match self.publish() {
+        let step = match self.publication {
+            None => self.prepare(),
+            Some(_) => self.publish(),
+        };
+        match step {
             // The commit lock is free by now.
             Err(error) => environment.fetch_now(&mut self.fetched, error).map(|()| LoadStep::More),
             step => step,
         }
     }
 
-    /// Whether [`BulkLoad::step`] can be called again after a read of absent bytes.
+    /// Whether [`BulkLoad::step`] can be called again after a read of absent bytes: not if rows were
+    /// taken to be written, and their files cannot be resolved.
     pub fn can_continue(&self) -> bool {
-        self.publication.is_some()
+        self.failed.is_none() && !self.has_pending()
     }
 
-    /// Completes the files, and begins to publish them.
-    fn prepare(&mut self) -> Result<LoadStep> {
-        if let Some(partition) = (0u32..).zip(&self.pending).find(|(_, rows)| rows.rows() > 0) {
-            match self.next_number {
-                Some(_) => self.write_round()?,
-                None => self.write_pending(partition.0)?,
-            }
-            return Ok(LoadStep::More);
+    /// Whether rows are in no file yet.
+    fn has_pending(&self) -> bool {
+        self.pending.iter().any(|rows| rows.rows() > 0)
+    }
+
+    /// Writes pending rows.
+    fn write_next(&mut self) -> Result<()> {
+        match (0u32..).zip(&self.pending).find(|(_, rows)| rows.rows() > 0) {
+            Some(_) if self.next_number.is_some() => self.write_round(),
+            Some((partition, _)) => self.write_pending(partition),
+            None => Ok(()),
         }
+    }
+
+    /// Begins to publish the files, which are complete. Can be called again after a read of absent
+    /// bytes: a row that was rejected is rejected again.
+    fn prepare(&mut self) -> Result<LoadStep> {
+        let _within = walked::within(Path::Load);
         if !self.begin()? {
             return Ok(LoadStep::Done(0));
         }
@@ -271,10 +287,7 @@ impl BulkLoad {
     }
 
     fn publish(&mut self) -> Result<LoadStep> {
-        debug_assert!(
-            self.pending.iter().all(|rows| rows.rows() == 0),
-            "rows are pending in a load that is being published"
-        );
+        debug_assert!(!self.has_pending(), "rows are pending in a load that is being published");
         let BulkLoad { loader, table, files, on_duplicate, publication, ownership, .. } = self;
         let load = Load { loader, table, on_duplicate: *on_duplicate, files, leaving: None };
         let Some(publication) = publication else { return Ok(LoadStep::Done(0)) };
@@ -287,10 +300,7 @@ impl BulkLoad {
 
     /// Resolves the keys that the load has twice. Returns whether there is anything to publish.
     fn begin(&mut self) -> Result<bool> {
-        debug_assert!(
-            self.pending.iter().all(|rows| rows.rows() == 0),
-            "a load ends with rows that are in no file"
-        );
+        debug_assert!(!self.has_pending(), "a load ends with rows that are in no file");
         let BulkLoad { loader, table, files, on_duplicate, .. } = self;
         let contested = inside::resolve(table, *on_duplicate, files)?;
         if files.is_empty() {

@@ -67,7 +67,7 @@ enum Source {
     Tables(Vec<TableReader>),
 }
 
-/// Starts the next hash table task of a partition.
+/// Starts the next hash table task of a partition. After an error, its work is not on the agenda.
 pub(crate) fn start(
     context: &TaskContext,
     table: &Arc<Table>,
@@ -216,7 +216,8 @@ impl HashBuild {
         self.table.place(self.partition())
     }
 
-    /// Does a bounded amount of work. After an error the build must be abandoned.
+    /// Does a bounded amount of work. Can be called again after a read of absent bytes; after any
+    /// other error the build must be abandoned.
     pub fn step(&mut self, context: &TaskContext) -> Result<Progress> {
         let _within = walked::within(Path::Build);
         if !self.is_wanted(context) {
@@ -281,11 +282,13 @@ impl HashBuild {
                 while !is_end && hashes.len() < most {
                     is_end = !keys.take(&mut hashes, &mut places);
                 }
-                is_end
+                Ok(is_end)
             }
-            Source::Tables(readers) => merge_some(readers, most, &mut hashes, &mut places)?,
+            Source::Tables(readers) => merge_some(readers, most, &mut hashes, &mut places),
         };
+        // Entries taken before a read fails are not there a second time.
         self.push(hashes, places);
+        let is_end = is_end?;
         if self.builder.rows() >= rows || is_end {
             self.begin_writing(context, is_end)?;
         }

@@ -56,7 +56,11 @@ pub(crate) struct Merge {
     columns: Vec<ColumnSpec>,
     slice: Slice,
     sources: Vec<Source>,
+    /// Sources that are to be filled before anything else is read.
+    to_fill: Vec<usize>,
+    /// Empty until all sources were filled once.
     order: Order,
+    is_open: bool,
     builder: SegmentBuilder,
     picks: Vec<Pick>,
     files: NewFiles,
@@ -72,16 +76,17 @@ pub(crate) struct Merge {
 
 impl Merge {
     /// Starts a slice; `None` if the table was changed, or a transaction has claimed rows of it.
+    /// Reads nothing.
     pub fn new(
         context: &TaskContext,
         table: &Arc<Table>,
         partition: &Partition,
-        mut slice: Slice,
-    ) -> Result<Option<Merge>> {
+        slice: Slice,
+    ) -> Option<Merge> {
         if !table.is_newest() {
             // The segments may have columns newer than this version of the table.
             partition.consider(Work::Merge);
-            return Ok(None);
+            return None;
         }
         invariant!(
             slice.rewritten.is_none() || slice.sources.len() == 1,
@@ -89,24 +94,21 @@ impl Merge {
             slice.sources.len()
         );
         if slice.sources.iter().any(|run| run.has_claims()) {
-            return Ok(None);
+            return None;
         }
-        let (layout, columns) = (table.layout(), table.layout().segment_columns());
         // All sources together hold about one segment in memory.
         let share = context.options().segment_bytes / slice.sources.len().max(1);
-        let open = |run| Source::new(layout, &columns, run, slice.rewritten, share);
-        let sources = slice.sources.iter().map(open).collect::<Result<Vec<_>>>()?;
-        let order = Order::new(&sources);
-        if let Some(least) = order.least().and_then(|least| sources[least].key()) {
-            slice.extend(least);
-        }
-        let mut merge = Merge {
+        let open = |run| Source::new(run, slice.rewritten, share);
+        let sources: Vec<Source> = slice.sources.iter().map(open).collect();
+        Some(Merge {
             table: table.clone(),
             partition: partition.number(),
-            columns,
+            columns: table.layout().segment_columns(),
+            to_fill: (0..sources.len()).rev().collect(),
             slice,
             sources,
-            order,
+            order: Order::empty(),
+            is_open: false,
             builder: table.segment_builder(),
             picks: Vec::with_capacity(limits::BLOCK_ROWS),
             files: NewFiles::default(),
@@ -114,13 +116,11 @@ impl Merge {
             adopted: Vec::new(),
             read: false,
             rows_read: 0,
-        };
-        merge.check_output();
-        merge.adopt_some(context.options())?;
-        Ok(Some(merge))
+        })
     }
 
-    /// Does a bounded amount of work. After an error the merge must be abandoned.
+    /// Does a bounded amount of work. Can be called again after a read of absent bytes; after any
+    /// other error the merge must be abandoned.
     pub fn step(&mut self, context: &TaskContext) -> Result<Progress> {
         let _within = walked::within(Path::Merge);
         if !self.is_wanted(context) {
@@ -136,6 +136,12 @@ impl Merge {
             self.deleted.resize(self.files.complete().len(), RoaringBitmap::new());
             return Ok(Progress::More);
         }
+        self.fill()?;
+        if !self.is_open {
+            self.open();
+            return Ok(Progress::More);
+        }
+        self.adopt_some(context.options())?;
         if !self.read {
             self.read_some(context)?;
             return Ok(Progress::More);
@@ -197,6 +203,29 @@ impl Merge {
             || self.adopted.iter().any(|state| state.claims().is_any())
     }
 
+    /// Fills the sources whose rows are all taken, and restores their order.
+    fn fill(&mut self) -> Result<()> {
+        while let Some(source) = self.to_fill.last() {
+            self.sources[*source].fill(self.table.layout(), &self.columns)?;
+            self.to_fill.pop();
+            if self.is_open {
+                self.order.advanced(&self.sources);
+            }
+        }
+        Ok(())
+    }
+
+    /// Orders the sources, and chooses the run that the slice goes to.
+    fn open(&mut self) {
+        invariant!(self.to_fill.is_empty(), "a merge begins before its sources are filled");
+        self.order = Order::new(&self.sources);
+        self.is_open = true;
+        if let Some(least) = self.order.least().and_then(|least| self.sources[least].key()) {
+            self.slice.extend(least);
+        }
+        self.check_output();
+    }
+
     /// The rows to merge are above those that the output has.
     fn check_output(&self) {
         let list = self.partition().segments();
@@ -210,17 +239,17 @@ impl Merge {
         );
     }
 
-    /// Adopts the next segments, as long as they can be.
+    /// Adopts the next segments, as long as they can be and nothing else was read.
     fn adopt_some(&mut self, options: &StoreOptions) -> Result<()> {
-        while self.adopted.len() < MAX_ADOPTED
+        while self.rows_read == 0
+            && self.adopted.len() < MAX_ADOPTED
             && let Some(least) = self.order.least()
             && self.is_adoptable(least, options)
         {
-            let source = &mut self.sources[least];
-            self.adopted.extend(source.untouched().cloned());
-            source.skip(self.table.layout(), &self.columns)?;
-            self.order.advanced(&self.sources);
+            self.adopted.extend(self.sources[least].take_untouched());
             self.read = true;
+            self.to_fill.push(least);
+            self.fill()?;
         }
         debug_assert!(
             self.adopted.windows(2).all(|pair| pair[0].bounds().may_precede(pair[1].bounds())),
@@ -260,10 +289,18 @@ impl Merge {
 
     fn read_some(&mut self, context: &TaskContext) -> Result<()> {
         let options = context.options();
-        let (segment_rows, segment_bytes) = (options.segment_rows, options.segment_bytes);
-        let table = self.table.clone();
+        let segment_rows = options.segment_rows;
         let mut blocks = 0;
         while blocks < READ_BLOCKS && !self.files.is_writing() {
+            self.fill()?;
+            if self.is_full(options) {
+                // A rewritten segment must not be left in part: it would overlap the new ones.
+                match self.is_rewrite() {
+                    true => self.begin_writing(context)?,
+                    false => return self.end_reading(context),
+                }
+                continue;
+            }
             let least = self.order.least();
             let Some(least) = least.filter(|least| !self.ends_before_adopting(*least, options))
             else {
@@ -282,24 +319,26 @@ impl Merge {
                 blocks += self.columns.len();
             }
             if exhausted {
-                self.sources[least].fill(table.layout(), &self.columns)?;
+                self.to_fill.push(least);
                 blocks += self.columns.len();
-            }
-            self.order.advanced(&self.sources);
-            debug_assert!(
-                self.builder.rows() <= segment_rows,
-                "a file of a merge has {} rows of {segment_rows} at most",
-                self.builder.rows()
-            );
-            if self.builder.rows() >= segment_rows || self.builder.memory_bytes() >= segment_bytes {
-                // A rewritten segment must not be left in part: it would overlap the new ones.
-                match self.is_rewrite() {
-                    true => self.begin_writing(context)?,
-                    false => return self.end_reading(context),
-                }
+            } else {
+                self.order.advanced(&self.sources);
             }
         }
         Ok(())
+    }
+
+    /// Whether the file takes no more rows.
+    fn is_full(&self, options: &StoreOptions) -> bool {
+        debug_assert!(
+            self.builder.rows() <= options.segment_rows,
+            "a file of a merge has {} rows of {} at most",
+            self.builder.rows(),
+            options.segment_rows
+        );
+        let rows = self.builder.rows();
+        rows >= options.segment_rows
+            || rows > 0 && self.builder.memory_bytes() >= options.segment_bytes
     }
 
     /// Picks the rows of a source that come before those of all others, until there are `room`.
@@ -390,7 +429,7 @@ impl Merge {
         Ok(true)
     }
 
-    /// Remaps at most `most` deletes.
+    /// Remaps at most `most` deletes. Those before a read that fails stay remapped.
     fn remap(&mut self, mut most: usize) -> Result<()> {
         for opened in self.sources.iter_mut().flat_map(Source::opened_mut) {
             for row in opened.new_deletes().iter().take(most) {

@@ -24,7 +24,8 @@ pub(super) struct Source {
     start: usize,
     /// Bytes of the batch's longest row.
     longest_row: usize,
-    /// Order keys and row numbers of the batch's live rows, ascending.
+    /// Order keys and row numbers of the batch's live rows, ascending. They stay until the next block
+    /// is decoded, which comes after them.
     keys: Vec<(Vec<u8>, u32)>,
     at: usize,
 }
@@ -94,15 +95,9 @@ impl Opened {
 }
 
 impl Source {
-    /// Starts to read the current segments of a run, or only one of them. Of each block, about
-    /// `share` bytes are in memory.
-    pub fn new(
-        layout: &TableLayout,
-        columns: &[ColumnSpec],
-        run: &Arc<Run>,
-        only: Option<u64>,
-        share: usize,
-    ) -> Result<Source> {
+    /// The current segments of a run, or only one of them. Nothing is read before
+    /// [`Source::fill`]. Of each block, about `share` bytes are in memory.
+    pub fn new(run: &Arc<Run>, only: Option<u64>, share: usize) -> Source {
         invariant!(
             only.is_none_or(|only| run.position(only).is_some()),
             "segment {only:?} is read as one of run {}",
@@ -112,7 +107,7 @@ impl Source {
         let is_read = |at: &usize| {
             states[*at].is_current() && only.is_none_or(|only| only == states[*at].id())
         };
-        let mut source = Source {
+        Source {
             rest: (0..states.len()).rev().filter(is_read).collect(),
             run: run.clone(),
             opened: Vec::new(),
@@ -122,9 +117,7 @@ impl Source {
             longest_row: 0,
             keys: Vec::new(),
             at: 0,
-        };
-        source.fill(layout, columns)?;
-        Ok(source)
+        }
     }
 
     /// The segments read so far.
@@ -163,12 +156,13 @@ impl Source {
         (self.at == 0 && opened.taken == 0 && self.key().is_some()).then_some(&opened.state)
     }
 
-    /// Skips a segment of which no row is taken.
-    pub fn skip(&mut self, layout: &TableLayout, columns: &[ColumnSpec]) -> Result<()> {
-        invariant!(self.untouched().is_some(), "a segment is skipped of which rows are taken");
+    /// Takes a segment of which no row is taken. The source must be filled next.
+    pub fn take_untouched(&mut self) -> Option<Arc<SegmentState>> {
+        let untouched = self.untouched().cloned();
+        invariant!(untouched.is_some(), "a segment is skipped of which rows are taken");
         self.opened.pop();
         self.keys.clear();
-        self.fill(layout, columns)
+        untouched
     }
 
     /// How many rows of the current block come before a key, at most `most`.
@@ -217,7 +211,8 @@ impl Source {
         row
     }
 
-    /// Decodes the next block with live rows, of the next segment if necessary.
+    /// Decodes the next block with live rows, of the next segment if necessary. Can be called again
+    /// after an error.
     pub fn fill(&mut self, layout: &TableLayout, columns: &[ColumnSpec]) -> Result<()> {
         invariant!(
             self.is_block_taken(),
@@ -225,15 +220,12 @@ impl Source {
             self.keys.len() - self.at,
             self.run.place().number
         );
-        let last = self.keys.pop().map(|(key, _)| key);
-        self.keys.clear();
-        self.at = 0;
         loop {
             while let Some(opened) = self.opened.last()
                 && opened.next_row < opened.state.segment.rows()
             {
-                self.decode(layout, columns, last.as_deref())?;
-                if !self.keys.is_empty() {
+                self.decode(layout, columns)?;
+                if !self.is_block_taken() {
                     return Ok(());
                 }
             }
@@ -242,14 +234,9 @@ impl Source {
         }
     }
 
-    /// Decodes the next rows of the current segment, unless all of them are deleted. `last` is the
-    /// key before them.
-    fn decode(
-        &mut self,
-        layout: &TableLayout,
-        columns: &[ColumnSpec],
-        last: Option<&[u8]>,
-    ) -> Result<()> {
+    /// Decodes the next rows of the current segment, unless all of them are deleted. Changes nothing
+    /// if a read fails.
+    fn decode(&mut self, layout: &TableLayout, columns: &[ColumnSpec]) -> Result<()> {
         let Some(opened) = self.opened.last_mut() else { return Ok(()) };
         let segment = opened.state.segment.clone();
         let row_bytes = (segment.raw_bytes() / segment.rows().max(1) as u64).max(1);
@@ -262,9 +249,9 @@ impl Source {
             count > 0 && start / limits::BLOCK_ROWS == (start + count - 1) / limits::BLOCK_ROWS,
             "{count} rows from row {start} on are not in one block"
         );
-        opened.next_row += count;
         let rows = start as u32..(start + count) as u32;
         if opened.deleted.range_cardinality(rows.clone()) == count as u64 {
+            opened.next_row += count;
             opened.taken = if opened.taken == start { opened.next_row } else { opened.taken };
             return Ok(());
         }
@@ -282,12 +269,14 @@ impl Source {
             })
             .collect::<Result<Vec<_>>>()?;
         let order = layout.order_columns(&segment)?;
-        let keys: Vec<Vector> =
+        let ordered: Vec<Vector> =
             order.iter().map(|c| segment.decode(*c, start, count)).collect::<Result<_>>()?;
+        // Those of the block before are all taken.
+        let (last, mut keys) = (self.keys.last(), Vec::<(Vec<u8>, u32)>::with_capacity(live.len()));
         for row in live {
-            let values: Vec<Value> = keys.iter().map(|v| v.value(row as usize)).collect();
+            let values: Vec<Value> = ordered.iter().map(|v| v.value(row as usize)).collect();
             let key = layout.encode_order(&values)?;
-            let before = self.keys.last().map(|(key, _)| key.as_slice()).or(last);
+            let before = keys.last().or(last).map(|(key, _)| key.as_slice());
             if before.is_some_and(|before| before >= key.as_slice()) {
                 return Err(Error::corrupt(format!(
                     "segment {}: row {} is out of order",
@@ -295,8 +284,10 @@ impl Source {
                     start + row as usize
                 )));
             }
-            self.keys.push((key, row));
+            keys.push((key, row));
         }
+        opened.next_row += count;
+        (self.keys, self.at) = (keys, 0);
         self.batch = Batch::new(vectors, count);
         self.start = start;
         self.longest_row = self.batch.longest_row();
@@ -308,6 +299,11 @@ impl Source {
 pub(super) struct Order(Vec<u32>);
 
 impl Order {
+    /// No sources.
+    pub fn empty() -> Order {
+        Order(Vec::new())
+    }
+
     /// Orders these sources.
     pub fn new(sources: &[Source]) -> Order {
         let filled = (0..sources.len() as u32).filter(|at| sources[*at as usize].key().is_some());

@@ -10,6 +10,7 @@ mod flush_order;
 pub(crate) mod hash_build;
 pub(crate) mod memory;
 pub(crate) mod merge;
+pub(crate) mod merge_all;
 pub(crate) mod merge_plan;
 mod merge_source;
 pub(crate) mod part_build;

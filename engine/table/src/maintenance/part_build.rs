@@ -119,7 +119,8 @@ impl PartBuild {
         }
     }
 
-    /// Does a bounded amount of work. After an error the build must be abandoned.
+    /// Does a bounded amount of work. Can be called again after a read of absent bytes; after any
+    /// other error the build must be abandoned.
     pub fn step(&mut self, context: &TaskContext) -> Result<Progress> {
         let _within = walked::within(Path::Build);
         if !self.is_wanted(context) {
@@ -154,19 +155,14 @@ impl PartBuild {
     }
 
     fn read_some(&mut self, context: &TaskContext) -> Result<()> {
-        let Some(mut builder) = self.builder.take() else { return Ok(()) };
+        let Some(builder) = &mut self.builder else { return Ok(()) };
         let index = self.table.index(self.index)?;
         let rows = self.state.segment.rows();
         let mut blocks = 0;
         while self.next_row < rows && blocks < READ_BLOCKS {
             let count = limits::BLOCK_ROWS.min(rows - self.next_row);
-            builder.push(&block_columns(
-                self.table.schema(),
-                index,
-                &self.state,
-                self.next_row,
-                count,
-            )?);
+            let schema = self.table.schema();
+            builder.push(&block_columns(schema, index, &self.state, self.next_row, count)?);
             self.next_row += count;
             invariant!(
                 builder.rows() == self.next_row,
@@ -176,9 +172,9 @@ impl PartBuild {
             );
             blocks += index.columns().len();
         }
-        if self.next_row < rows {
-            self.builder = Some(builder);
-        } else {
+        if self.next_row == rows
+            && let Some(builder) = self.builder.take()
+        {
             self.files.begin(context.files(), builder, FileKind::Part, self.table.id())?;
         }
         Ok(())

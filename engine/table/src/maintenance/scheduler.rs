@@ -1,7 +1,7 @@
 //! Runs background work one step at a time, choosing what is due next. The tasks themselves are in
 //! the neighbouring files.
 
-use crate::maintenance::check::{self, agenda::Ongoing};
+use crate::maintenance::check::agenda::{self, Ongoing};
 use crate::maintenance::collect::collect;
 use crate::maintenance::context::{Progress, TaskContext};
 use crate::maintenance::failed::Failed;
@@ -30,8 +30,8 @@ pub(crate) struct Scheduler {
     tasks: Mutex<Tasks>,
     /// Held by the thread that is next in line for `tasks`.
     next: Mutex<()>,
-    /// Held while a whole table is merged.
-    merging_all: Mutex<()>,
+    /// Whether a whole table is being merged.
+    merging_all: Arc<AtomicBool>,
     /// Whether a task is in progress.
     is_busy: AtomicBool,
     pressure: Pressure,
@@ -53,6 +53,18 @@ pub(crate) struct Tasks {
     part: Option<PartBuild>,
     hash: Option<HashBuild>,
     failed: Failed,
+    /// What the last step did, if it met absent bytes.
+    missed: Option<Missed>,
+}
+
+/// What meets absent bytes. It keeps its place until they are fetched, or cannot be. Flushes and
+/// snapshots read no file that may lack bytes.
+#[derive(Clone, Copy)]
+enum Missed {
+    /// The merge or the build in progress.
+    Task,
+    /// The start of a hash table in a partition.
+    HashTable(Place),
 }
 
 type Urgent = fn(&Scheduler, &mut Tasks) -> Result<bool>;
@@ -64,7 +76,7 @@ impl Scheduler {
             context,
             tasks: Mutex::default(),
             next: Mutex::default(),
-            merging_all: Mutex::default(),
+            merging_all: Arc::default(),
             is_busy: AtomicBool::new(false),
             pressure: Pressure::default(),
         }
@@ -97,6 +109,9 @@ impl Scheduler {
     /// Does one unit of work: a due sync, a piece of a snapshot, a step of a flush, a merge or a
     /// build, or removal of files. Returns whether there may be more; `false` if another call is at
     /// work.
+    ///
+    /// After a read of absent bytes the next call continues once they were fetched. If they cannot
+    /// be, [`Scheduler::give_up`] must be called.
     pub fn maintain(&self) -> Result<bool> {
         match self.tasks.try_lock() {
             Ok(mut tasks) => self.maintain_with(&mut tasks),
@@ -112,9 +127,10 @@ impl Scheduler {
 
     fn maintain_with(&self, tasks: &mut Tasks) -> Result<bool> {
         self.context.commits().check_open()?;
+        tasks.missed = None;
         let done = self.do_next(tasks);
         self.note(tasks);
-        if done.is_err() {
+        if done.as_ref().is_err_and(|error| error.missing().is_none()) {
             // The failed work is retried first next time; if it failed for lack of space, removing
             // files frees some.
             collect(&self.context).ok();
@@ -262,7 +278,7 @@ impl Scheduler {
     /// Starts the next task if none is in progress: a merge, else an index part, else a hash table.
     fn find_task(&self, tasks: &mut Tasks) -> Result<()> {
         if tasks.merge.is_none() {
-            tasks.merge = self.find_merge(tasks)?;
+            tasks.merge = self.find_merge(tasks);
         }
         if tasks.merge.is_none() && tasks.part.is_none() {
             let due = self.context.catalog().with_work(Work::IndexParts);
@@ -274,11 +290,18 @@ impl Scheduler {
         if tasks.merge.is_none() && tasks.part.is_none() && tasks.hash.is_none() {
             for (table, number) in self.context.catalog().with_work(Work::HashTables) {
                 let partition = table.partition(number);
-                let started = hash_build::start(&self.context, &table, partition);
-                if started.is_err() {
-                    tasks.failed.add(Work::HashTables, table.place(partition));
-                }
-                tasks.hash = started?;
+                tasks.hash = match hash_build::start(&self.context, &table, partition) {
+                    Err(error) if error.missing().is_some() => {
+                        partition.consider(Work::HashTables);
+                        tasks.missed = Some(Missed::HashTable(table.place(partition)));
+                        return Err(error);
+                    }
+                    Err(error) => {
+                        tasks.failed.add(Work::HashTables, table.place(partition));
+                        return Err(error);
+                    }
+                    Ok(started) => started,
+                };
                 if tasks.hash.is_some() {
                     break;
                 }
@@ -287,21 +310,17 @@ impl Scheduler {
         Ok(())
     }
 
-    fn find_merge(&self, tasks: &mut Tasks) -> Result<Option<Merge>> {
+    fn find_merge(&self, tasks: &mut Tasks) -> Option<Merge> {
         for (table, number) in self.context.catalog().with_work(Work::Merge) {
             let partition = table.partition(number);
             if !partition.take_need(Work::Merge) {
                 continue;
             }
-            let slice = self.next_slice(tasks, &table, partition);
-            if slice.is_err() {
-                tasks.failed.add(Work::Merge, table.place(partition));
-            }
-            if let Some(merge) = slice? {
-                return Ok(Some(merge));
+            if let Some(merge) = self.next_slice(tasks, &table, partition) {
+                return Some(merge);
             }
         }
-        Ok(None)
+        None
     }
 
     /// The runs of a partition that can be merged: not those with a segment that is not visible yet,
@@ -326,7 +345,7 @@ impl Scheduler {
         tasks: &mut Tasks,
         table: &Arc<Table>,
         partition: &Partition,
-    ) -> Result<Option<Merge>> {
+    ) -> Option<Merge> {
         debug_assert!(tasks.merge.is_none(), "a slice is chosen before the last one has ended");
         let (place, list) = (table.place(partition), partition.segments());
         let runs = self.mergeable(tasks, place, &list);
@@ -334,26 +353,8 @@ impl Scheduler {
         if runs.len() < list.runs().iter().filter(|run| !run.has_claims()).count() {
             partition.consider(Work::Merge);
         }
-        match tasks.goals.next(place, &list, &runs, self.context.options()) {
-            Some(slice) => Merge::new(&self.context, table, partition, slice),
-            None => Ok(None),
-        }
-    }
-
-    /// Does a step of the merge in progress, or of the next one in a partition.
-    fn merge_some(
-        &self,
-        tasks: &mut Tasks,
-        table: &Arc<Table>,
-        partition: &Partition,
-    ) -> Result<()> {
-        if tasks.merge.is_none() {
-            tasks.merge = self.next_slice(tasks, table, partition)?;
-        }
-        if tasks.merge.is_some() {
-            self.step(tasks)?;
-        }
-        Ok(())
+        let slice = tasks.goals.next(place, &list, &runs, self.context.options())?;
+        Merge::new(&self.context, table, partition, slice)
     }
 
     /// Continues the task in progress. Returns whether there was one.
@@ -375,73 +376,109 @@ impl Scheduler {
                     tasks.hash = None;
                 }
             }
+            Err(error) if error.missing().is_some() => {
+                tasks.missed = Some(Missed::Task);
+                return Err(error);
+            }
             Err(error) => {
-                if let Some(mut merge) = tasks.merge.take() {
-                    tasks.failed.add(Work::Merge, merge.place());
-                    merge.abandon(&self.context);
-                } else if let Some(part) = &tasks.part {
-                    tasks.failed.add_part(part.part(), part.place());
-                }
-                self.abandon_builds(tasks);
+                self.fail_task(tasks);
                 return Err(error);
             }
         }
         Ok(true)
     }
 
-    /// Merges the segments of each partition of a table into one sorted run, in steps between which
-    /// flushes, snapshots and other threads' steps can run.
-    pub fn merge_all(&self, table: &Arc<Table>) -> Result<()> {
-        self.context.commits().check_writable()?;
-        let _one_at_a_time = locked(&self.merging_all);
-        self.flush(table)?;
-        (0..table.partitions().len())
-            .try_for_each(|number| self.merge_partition(table, number as u32))?;
-        let _tasks = self.lock();
-        self.context.commits().check_open()?;
-        collect(&self.context)?;
-        Ok(())
+    /// Abandons the merge or the build in progress, which is not retried at once.
+    fn fail_task(&self, tasks: &mut Tasks) {
+        let is_hash = tasks.merge.is_none() && tasks.part.is_none();
+        let hash = tasks.hash.as_ref().filter(|_| is_hash).map(HashBuild::place);
+        if let Some(mut merge) = tasks.merge.take() {
+            tasks.failed.add(Work::Merge, merge.place());
+            merge.abandon(&self.context);
+        } else if let Some(part) = &tasks.part {
+            tasks.failed.add_part(part.part(), part.place());
+        }
+        self.abandon_builds(tasks);
+        if let Some(place) = hash {
+            self.fail_hash_table(tasks, place);
+        }
     }
 
-    fn merge_partition(&self, table: &Arc<Table>, number: u32) -> Result<()> {
-        let (mut is_planned, mut urgent) = (false, true);
-        loop {
-            let mut tasks = self.lock();
-            self.context.commits().check_open()?;
-            // The table may have been altered meanwhile.
-            let table = self.context.catalog().newest(table)?;
-            let partition = table.partition(number);
-            let (place, list) = (table.place(partition), partition.segments());
-            if list.runs().iter().any(|run| run.has_claims()) {
-                tasks.goals.forget(place);
-                self.abandon_merge(&mut tasks);
-                return Err(table.being_deleted());
-            }
-            if !is_planned || tasks.merge.as_ref().is_some_and(|merge| merge.place() != place) {
-                self.abandon_merge(&mut tasks);
-            }
-            if !is_planned {
-                let runs = self.mergeable(&tasks, place, &list);
-                tasks.goals.merge_all(place, &runs, self.context.options());
-                is_planned = true;
-            }
-            if tasks.merge.is_none() && !tasks.goals.is_merging_all(place, &list) {
-                return Ok(());
-            }
-            let stepped = self.merge_some(&mut tasks, &table, partition);
-            if stepped.is_err() {
-                tasks.goals.forget(place);
-            }
-            // The next `maintain` retries what failed here, and reports it.
-            while urgent && stepped.is_ok() {
-                urgent = self.do_urgent(&mut tasks).is_ok();
-                if tasks.flush.is_none() && tasks.snapshot.is_none() {
-                    break;
-                }
-            }
-            self.note(&tasks);
-            stepped?;
+    fn fail_hash_table(&self, tasks: &mut Tasks, place: Place) {
+        if let Some((table, number)) = self.context.catalog().at_place(place) {
+            table.partition(number).take_need(Work::HashTables);
         }
+        tasks.failed.add(Work::HashTables, place);
+    }
+
+    /// Treats what the last step missed as a failed read: its bytes cannot be fetched.
+    pub fn give_up(&self) {
+        let mut tasks = self.lock();
+        match tasks.missed.take() {
+            Some(Missed::Task) => self.fail_task(&mut tasks),
+            Some(Missed::HashTable(place)) => self.fail_hash_table(&mut tasks, place),
+            None => {}
+        }
+        self.note(&tasks);
+    }
+
+    /// Whether a whole table is being merged.
+    pub(super) fn merging_all(&self) -> &Arc<AtomicBool> {
+        &self.merging_all
+    }
+
+    /// Plans to merge all runs of a partition into one, unless that `is_planned`; returns whether
+    /// they are not merged yet. Abandons the merge of another partition that is in progress.
+    pub(super) fn plan_all(
+        &self,
+        tasks: &mut Tasks,
+        table: &Arc<Table>,
+        partition: &Partition,
+        is_planned: bool,
+    ) -> Result<bool> {
+        let (place, list) = (table.place(partition), partition.segments());
+        if list.runs().iter().any(|run| run.has_claims()) {
+            tasks.goals.forget(place);
+            self.abandon_merge(tasks);
+            return Err(table.being_deleted());
+        }
+        if !is_planned || tasks.merge.as_ref().is_some_and(|merge| merge.place() != place) {
+            self.abandon_merge(tasks);
+        }
+        if !is_planned {
+            let runs = self.mergeable(tasks, place, &list);
+            tasks.goals.merge_all(place, &runs, self.context.options());
+        }
+        Ok(tasks.merge.is_some() || tasks.goals.is_merging_all(place, &list))
+    }
+
+    /// Does a step of the merge in progress, or of the next one in a partition. If it fails, the
+    /// merge of the whole partition is given up.
+    pub(super) fn merge_some(
+        &self,
+        tasks: &mut Tasks,
+        table: &Arc<Table>,
+        partition: &Partition,
+    ) -> Result<()> {
+        tasks.missed = None;
+        if tasks.merge.is_none() {
+            tasks.merge = self.next_slice(tasks, table, partition);
+        }
+        let stepped = if tasks.merge.is_some() { self.step(tasks) } else { Ok(true) };
+        if stepped.as_ref().is_err_and(|error| error.missing().is_none()) {
+            tasks.goals.forget(table.place(partition));
+        }
+        stepped.map(|_| ())
+    }
+
+    /// Does the flushes and snapshots that are due. Returns whether none failed: the next `maintain`
+    /// retries what did, and reports it.
+    pub(super) fn do_all_urgent(&self, tasks: &mut Tasks) -> bool {
+        let mut is_done = self.do_urgent(tasks).is_ok();
+        while is_done && (tasks.flush.is_some() || tasks.snapshot.is_some()) {
+            is_done = self.do_urgent(tasks).is_ok();
+        }
+        is_done
     }
 
     /// Moves a table's committed rows from the rowstore into segments.
@@ -464,13 +501,12 @@ impl Scheduler {
         self.abandon(&mut tasks);
     }
 
-    /// Verifies everything that is stored, and the agenda unless other work is in progress, which
-    /// changes it. Returns the violations, one sentence each.
-    pub fn check(&self) -> Vec<String> {
-        let mut findings = check::run::check(&self.context);
+    /// Verifies the agenda, unless other work is in progress, which changes it. Returns the
+    /// violations, one sentence each.
+    pub fn check_agenda(&self) -> Vec<String> {
         // Not waited for: a step, or a commit, may wait for the caller of this one.
-        let Ok(tasks) = self.tasks.try_lock() else { return findings };
-        let Some(_turn) = self.context.commits().try_lock() else { return findings };
+        let Ok(tasks) = self.tasks.try_lock() else { return Vec::new() };
+        let Some(_turn) = self.context.commits().try_lock() else { return Vec::new() };
         let Tasks { merge, part, hash, failed, .. } = &*tasks;
         let in_progress = [
             merge.as_ref().map(|merge| (Work::Merge, merge.place())),
@@ -484,8 +520,7 @@ impl Scheduler {
         };
         let tasks = in_progress.into_iter().flatten().collect();
         let ongoing = Ongoing { tasks, failed, has_merge: &has_merge };
-        findings.extend(check::agenda::check(&self.context, &ongoing));
-        findings
+        agenda::check(&self.context, &ongoing)
     }
 
     /// Abandons the tasks in progress. They are started again later.
@@ -509,7 +544,7 @@ impl Scheduler {
     }
 
     /// Notes whether a task is in progress.
-    fn note(&self, tasks: &Tasks) {
+    pub(super) fn note(&self, tasks: &Tasks) {
         let Tasks { snapshot, flush, merge, part, hash, .. } = tasks;
         let is_urgent = snapshot.is_some() || flush.is_some();
         self.pressure.note_urgent(is_urgent);

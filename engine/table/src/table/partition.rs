@@ -367,7 +367,9 @@ impl Partition {
     }
 
     /// Adds a key filter to a segment about to be written if it is worth it. `besides` are new
-    /// segments next to it, `leaving` the numbers of the segments it replaces.
+    /// segments next to it, `leaving` the numbers of the segments it replaces. A segment that cannot
+    /// be read, because its bytes are absent, counts as one that has every key: nothing waits for
+    /// them.
     pub(crate) fn with_key_filter(
         &self,
         layout: &TableLayout,
@@ -385,7 +387,7 @@ impl Partition {
         let met = |key: &[Value]| {
             // Found by search: most segments are elsewhere.
             let encoded = layout.encode_wanted_key(key).unwrap_or_default();
-            let places = list.with_key_prefix(layout, key, &encoded).unwrap_or_default();
+            let Ok(places) = list.with_key_prefix(layout, key, &encoded) else { return 1 };
             let there = places.iter().map(|place| &list[*place]).filter(stays);
             let others = there.map(|state| &*state.segment).chain(besides.iter().copied());
             others.filter(|other| key_filter::has_in_range(layout, other, key)).count()

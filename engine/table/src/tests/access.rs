@@ -76,7 +76,7 @@ pub(crate) fn merge(
         if slice.sources.is_empty() {
             return Ok(slices);
         }
-        let Some(mut merge) = Merge::new(context, table, partition, slice)? else {
+        let Some(mut merge) = Merge::new(context, table, partition, slice) else {
             return Ok(slices);
         };
         loop {

@@ -26,6 +26,7 @@ mod models;
 mod overtaken;
 mod overtaking;
 mod partitions;
+mod resumed;
 mod runs;
 mod snapshots;
 mod undurable;

@@ -4,33 +4,77 @@
 use crate::index::definition::Index;
 use crate::index::lookup::block_keys;
 use crate::layout::keys::fingerprint;
-use crate::maintenance::check::findings::Findings;
+use crate::maintenance::check::findings::{Findings, Seen};
 use crate::segments::part::Part;
 use crate::segments::state::SegmentState;
 use crate::table::partition::Partition;
 use crate::table::version::Table;
 use nacre_column::Batch;
 use nacre_rowstore::Visible;
-use nacre_types::hash::{Set, hash_bytes};
+use nacre_types::hash::hash_bytes;
 use nacre_types::{Result, Timestamp, key, limits};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Fingerprints of the unique values seen so far.
-type Seen = Set<(u64, u64)>;
+/// How far an index was checked against a segment.
+pub(super) struct CheckedIndex {
+    /// The keys of its rows, as far as they were read.
+    keys: Vec<Vec<u8>>,
+    /// Whether the keys were compared with those of other segments.
+    is_met: bool,
+}
 
-/// Checks the indexes of a table as seen at `at`.
-pub(super) fn check(table: &Table, at: Timestamp, findings: &mut Findings) {
-    for index in table.indexes() {
-        let mut seen = Seen::default();
-        for partition in table.partitions() {
-            for state in partition.segments().iter().filter(|state| state.exists_at(at)) {
-                if let Err(error) = check_segment(table, index, state, at, &mut seen, findings) {
-                    findings.add(format!("{}: {}", name_of(table, index), error.message()));
+impl CheckedIndex {
+    /// Nothing checked.
+    pub fn new() -> CheckedIndex {
+        CheckedIndex { keys: Vec::new(), is_met: false }
+    }
+
+    /// Compares the values of a segment as seen at `at` with others, then the index part with them;
+    /// returns whether there is more. Fails if it met absent bytes.
+    pub fn step(
+        &mut self,
+        (table, index): (&Table, &Index),
+        state: &SegmentState,
+        at: Timestamp,
+        seen: &mut Seen,
+        findings: &mut Findings,
+    ) -> Result<bool> {
+        let name = name_of(table, index);
+        if !self.is_met {
+            if let Err(error) = self.read_keys(table, index, state) {
+                return findings.check(&name, Err(error)).map(|()| false);
+            }
+            for (row, key) in self.keys.iter().enumerate() {
+                if !state.is_deleted_at(row as u32, at) {
+                    meet(table, index, key, seen, findings);
                 }
             }
-            check_memory(table, index, partition, at, &mut seen, findings);
+            self.is_met = true;
+            return Ok(true);
         }
+        let Some(part) = state.part(index.id()) else { return Ok(false) };
+        if part.file().id() != state.id() {
+            findings.verify(&name, part.file())?;
+        }
+        let checked = part
+            .check(index.types(), index.name(), state.segment.rows())
+            .and_then(|()| check_part(table, index, &part, &self.keys, findings));
+        findings.check(&name, checked).map(|()| false)
+    }
+
+    /// What was read before a miss is not read again.
+    fn read_keys(&mut self, table: &Table, index: &Index, state: &SegmentState) -> Result<()> {
+        while self.keys.len() < state.segment.rows() {
+            self.keys.extend(block_keys(table.schema(), index, state, self.keys.len())?);
+        }
+        debug_assert!(
+            self.keys.len() == state.segment.rows(),
+            "{} keys of a segment of {} rows",
+            self.keys.len(),
+            state.segment.rows()
+        );
+        Ok(())
     }
 }
 
@@ -44,39 +88,6 @@ fn meet(table: &Table, index: &Index, index_key: &[u8], seen: &mut Seen, finding
         let values: Vec<String> = values.iter().map(ToString::to_string).collect();
         findings.add(format!("{}: ({}) exists twice", name_of(table, index), values.join(", ")));
     }
-}
-
-fn check_segment(
-    table: &Table,
-    index: &Index,
-    state: &SegmentState,
-    at: Timestamp,
-    seen: &mut Seen,
-    findings: &mut Findings,
-) -> Result<()> {
-    let mut keys: Vec<Vec<u8>> = Vec::with_capacity(state.segment.rows());
-    for start in (0..state.segment.rows()).step_by(limits::BLOCK_ROWS) {
-        keys.extend(block_keys(table.schema(), index, state, start)?);
-    }
-    debug_assert!(
-        keys.len() == state.segment.rows(),
-        "{} keys of a segment of {} rows",
-        keys.len(),
-        state.segment.rows()
-    );
-    for (row, key) in keys.iter().enumerate() {
-        if !state.is_deleted_at(row as u32, at) {
-            meet(table, index, key, seen, findings);
-        }
-    }
-    let Some(part) = state.part(index.id()) else { return Ok(()) };
-    if part.file().id() != state.id() {
-        for problem in part.file().verify() {
-            findings.add(format!("{}: {}", name_of(table, index), problem.message()));
-        }
-    }
-    part.check(index.types(), index.name(), state.segment.rows())?;
-    check_part(table, index, &part, &keys, findings)
 }
 
 /// Checks that a part contains every row exactly once, under its key, in order.
@@ -127,7 +138,7 @@ fn check_part(
 }
 
 /// Checks that every visible row in memory has an index entry.
-fn check_memory(
+pub(super) fn check_memory(
     table: &Table,
     index: &Index,
     partition: &Partition,

@@ -2,55 +2,40 @@
 //! in memory, and that each key is stored in one place only.
 
 use crate::layout::keys::fingerprint;
-use crate::maintenance::check::findings::Findings;
+use crate::maintenance::check::findings::{Findings, Seen};
 use crate::segments::state::SegmentState;
 use crate::table::partition::Partition;
 use crate::table::version::Table;
 use nacre_rowstore::Visible;
-use nacre_types::hash::{Set, hash_bytes};
+use nacre_types::hash::hash_bytes;
 use nacre_types::{Result, Timestamp, Value, key, limits};
 
-/// Fingerprints of the keys seen so far.
-type Seen = Set<(u64, u64)>;
-
-/// Checks the rows of a table as seen at `at`.
-pub(super) fn check(table: &Table, at: Timestamp, findings: &mut Findings) {
-    let mut keys = Seen::default();
-    for partition in table.partitions() {
-        check_partition(table, partition, at, &mut keys, findings);
-    }
-}
-
-fn check_partition(
+/// Checks the rows of a segment as seen at `at`. Fails if it met absent bytes.
+pub(super) fn check_segment(
     table: &Table,
-    partition: &Partition,
+    partition: u32,
+    state: &SegmentState,
     at: Timestamp,
     keys: &mut Seen,
     findings: &mut Findings,
-) {
-    let name = &table.schema().name;
-    for state in partition.segments().iter().filter(|s| s.exists_at(at)) {
-        let problems = state.segment.verify();
-        let damaged = !problems.is_empty();
-        for problem in problems {
-            findings.add(format!("table {name}: {}", problem.message()));
-        }
-        if let Some(deleted) = state.deleted_at(at)
-            && let Some(highest) = deleted.max()
-            && highest as usize >= state.segment.rows()
-        {
-            findings.add(format!(
-                "table {name}: segment {}: deleted row {highest} does not exist",
-                state.segment.name()
-            ));
-        }
-        // Keys of a damaged segment may be unreadable or wrong.
-        if !damaged && let Err(e) = check_keys(table, partition.number(), state, at, keys, findings)
-        {
-            findings.add(format!("table {name}: {}", e.message()));
-        }
+) -> Result<()> {
+    let place = format!("table {}", table.schema().name);
+    let is_damaged = findings.verify(&place, &state.segment)?;
+    if let Some(deleted) = state.deleted_at(at)
+        && let Some(highest) = deleted.max()
+        && highest as usize >= state.segment.rows()
+    {
+        findings.add(format!(
+            "{place}: segment {}: deleted row {highest} does not exist",
+            state.segment.name()
+        ));
     }
-    check_rowstore(table, partition, at, keys, findings);
+    // Keys of a damaged segment may be unreadable or wrong.
+    if is_damaged {
+        return Ok(());
+    }
+    let checked = check_keys(table, partition, state, at, keys, findings);
+    findings.check(&place, checked)
 }
 
 fn check_keys(
@@ -128,7 +113,8 @@ fn check_keys(
     Ok(())
 }
 
-fn check_rowstore(
+/// Checks the rows in memory as seen at `at`.
+pub(super) fn check_rowstore(
     table: &Table,
     partition: &Partition,
     at: Timestamp,

@@ -4,34 +4,61 @@ use crate::maintenance::check::findings::Findings;
 use crate::segments::state::SegmentState;
 use crate::table::run::Run;
 use crate::table::version::Table;
-use nacre_types::{Result, Value};
+use nacre_types::{Result, Timestamp, Value};
 
-/// Checks the runs of a table. Rows inside segments are checked elsewhere.
-pub(super) fn check(table: &Table, findings: &mut Findings) {
-    for partition in table.partitions() {
-        for run in partition.segments().runs() {
-            if let Err(error) = check_run(table, run, findings) {
-                findings.add(format!("table {}: {}", table.schema().name, error.message()));
-            }
-        }
-    }
+/// How far a run was checked.
+pub(super) struct CheckedRun {
+    /// The position of the next segment.
+    next: usize,
+    /// The number and the last order key of the segment before.
+    previous: Option<(u64, Vec<u8>)>,
 }
 
-fn check_run(table: &Table, run: &Run, findings: &mut Findings) -> Result<()> {
-    let place = format!("table {}: run {}", table.schema().name, run.place().number);
-    let mut previous: Option<(u64, Vec<u8>)> = None;
-    for state in run.states().iter().filter(|state| state.segment.rows() > 0) {
+impl CheckedRun {
+    /// Nothing checked.
+    pub fn new() -> CheckedRun {
+        CheckedRun { next: 0, previous: None }
+    }
+
+    /// Checks the next segment of a run; returns whether there was one. Rows inside segments are
+    /// checked elsewhere. Fails if it met absent bytes.
+    pub fn step(
+        &mut self,
+        (table, run): (&Table, &Run),
+        at: Timestamp,
+        findings: &mut Findings,
+    ) -> Result<bool> {
+        let Some(state) = run.states().get(self.next) else { return Ok(false) };
+        // The file of any other may be gone by now.
+        let is_there = state.exists_at(at) || state.is_current();
+        if is_there && state.segment.rows() > 0 {
+            let place = format!("table {}", table.schema().name);
+            let checked = self.check(table, run, state, findings);
+            findings.check(&place, checked)?;
+        }
+        self.next += 1;
+        Ok(true)
+    }
+
+    fn check(
+        &mut self,
+        table: &Table,
+        run: &Run,
+        state: &SegmentState,
+        findings: &mut Findings,
+    ) -> Result<()> {
+        let place = format!("table {}: run {}", table.schema().name, run.place().number);
         let first = order_of(table, state, 0)?;
         let last = order_of(table, state, state.segment.rows() - 1)?;
         if first < state.bounds().first || last > state.bounds().last {
             findings.add(format!("{place}: segment {} has rows beyond its bounds", state.id()));
         }
-        if let Some((before, _)) = previous.filter(|(_, end)| *end >= first) {
+        if let Some((before, _)) = self.previous.as_ref().filter(|(_, end)| *end >= first) {
             findings.add(format!("{place}: segments {before} and {} overlap", state.id()));
         }
-        previous = Some((state.id(), last));
+        self.previous = Some((state.id(), last));
+        Ok(())
     }
-    Ok(())
 }
 
 /// The order key of a row.
