@@ -261,6 +261,7 @@ impl BulkLoad {
 
     /// Writes pending rows.
     fn write_next(&mut self) -> Result<()> {
+        debug_assert!(self.publication.is_none(), "rows are written of a load that is ending");
         match (0u32..).zip(&self.pending).find(|(_, rows)| rows.rows() > 0) {
             Some(_) if self.next_number.is_some() => self.write_round(),
             Some((partition, _)) => self.write_pending(partition),
@@ -272,6 +273,7 @@ impl BulkLoad {
     /// bytes: a row that was rejected is rejected again.
     fn prepare(&mut self) -> Result<LoadStep> {
         let _within = walked::within(Path::Load);
+        debug_assert!(self.publication.is_none(), "a load is published twice");
         if !self.begin()? {
             return Ok(LoadStep::Done(0));
         }

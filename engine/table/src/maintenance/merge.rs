@@ -21,7 +21,7 @@
 use crate::commit::commits::{CommitTurn, Committed};
 use crate::layout::gather::{Pick, gather, rows_at_once};
 use crate::maintenance::context::{Progress, TaskContext};
-use crate::maintenance::merge_plan::Slice;
+use crate::maintenance::merge_plan::{Slice, is_filled, is_full};
 use crate::maintenance::merge_source::{Opened, Order, Source};
 use crate::maintenance::written::{check_run, check_segment};
 use crate::options::StoreOptions;
@@ -31,7 +31,7 @@ use crate::segments::names::FileKind;
 use crate::segments::state::SegmentState;
 use crate::table::agenda::Work;
 use crate::table::partition::Partition;
-use crate::table::run::{Run, level_of};
+use crate::table::run::level_of;
 use crate::table::version::Table;
 use nacre_column::Batch;
 use nacre_segment::{ColumnSpec, Segment, SegmentBuilder};
@@ -246,6 +246,10 @@ impl Merge {
             && let Some(least) = self.order.least()
             && self.is_adoptable(least, options)
         {
+            debug_assert!(
+                self.to_fill.is_empty(),
+                "a segment is adopted before a source is filled"
+            );
             self.adopted.extend(self.sources[least].take_untouched());
             self.read = true;
             self.to_fill.push(least);
@@ -293,7 +297,7 @@ impl Merge {
         let mut blocks = 0;
         while blocks < READ_BLOCKS && !self.files.is_writing() {
             self.fill()?;
-            if self.is_full(options) {
+            if is_full(&self.builder, options) {
                 // A rewritten segment must not be left in part: it would overlap the new ones.
                 match self.is_rewrite() {
                     true => self.begin_writing(context)?,
@@ -326,19 +330,6 @@ impl Merge {
             }
         }
         Ok(())
-    }
-
-    /// Whether the file takes no more rows.
-    fn is_full(&self, options: &StoreOptions) -> bool {
-        debug_assert!(
-            self.builder.rows() <= options.segment_rows,
-            "a file of a merge has {} rows of {} at most",
-            self.builder.rows(),
-            options.segment_rows
-        );
-        let rows = self.builder.rows();
-        rows >= options.segment_rows
-            || rows > 0 && self.builder.memory_bytes() >= options.segment_bytes
     }
 
     /// Picks the rows of a source that come before those of all others, until there are `room`.
@@ -606,25 +597,4 @@ impl Merge {
             "a merge of {live} live rows keeps {written} without {deleted}"
         );
     }
-}
-
-impl Slice {
-    /// Chooses a run to append to, if none is given and there is one that ends before `least`.
-    fn extend(&mut self, least: &[u8]) {
-        if self.output.is_none() {
-            let ends_before = |run: &&Arc<Run>| {
-                run.states().last().is_some_and(|state| state.bounds().last.as_slice() < least)
-            };
-            self.output = self.extendable.iter().find(ends_before).map(|run| run.place().number);
-        }
-    }
-}
-
-/// Whether a segment is so full that it need not be joined with its neighbours.
-fn is_filled(rows: u64, raw_bytes: u64, is_full: bool, options: &StoreOptions) -> bool {
-    let is_filled = |size: u64, most: usize| match is_full {
-        true => size >= most as u64 / 4 * 3,
-        false => size >= (most as u64 / 2).max(1),
-    };
-    is_filled(rows, options.segment_rows) || is_filled(raw_bytes, options.segment_bytes)
 }

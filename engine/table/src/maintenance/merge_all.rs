@@ -116,6 +116,7 @@ impl MergeAll {
         // The table may have been altered meanwhile.
         let table = scheduler.context().catalog().newest(&self.table)?;
         let partition = table.partition(number);
+        debug_assert!(self.turn.is_some(), "a whole table is merged out of turn");
         if !scheduler.plan_all(&mut tasks, &table, partition, is_planned)? {
             return Ok(false);
         }

@@ -11,6 +11,7 @@ use crate::record::{MAX_LEVEL, Place};
 use crate::segments::state::SegmentState;
 use crate::table::run::Run;
 use crate::table::segment_list::SegmentList;
+use nacre_segment::SegmentBuilder;
 use nacre_types::hash::{Map, Set};
 use nacre_types::invariant;
 use std::sync::Arc;
@@ -251,4 +252,36 @@ impl Slice {
             is_full: false,
         }
     }
+}
+
+impl Slice {
+    /// Chooses a run to append to, if none is given and there is one that ends before `least`.
+    pub fn extend(&mut self, least: &[u8]) {
+        if self.output.is_none() {
+            let ends_before = |run: &&Arc<Run>| {
+                run.states().last().is_some_and(|state| state.bounds().last.as_slice() < least)
+            };
+            self.output = self.extendable.iter().find(ends_before).map(|run| run.place().number);
+        }
+    }
+}
+
+/// Whether a segment is so full that it need not be joined with its neighbours.
+pub(super) fn is_filled(rows: u64, raw_bytes: u64, is_full: bool, options: &StoreOptions) -> bool {
+    let is_filled = |size: u64, most: usize| match is_full {
+        true => size >= most as u64 / 4 * 3,
+        false => size >= (most as u64 / 2).max(1),
+    };
+    is_filled(rows, options.segment_rows) || is_filled(raw_bytes, options.segment_bytes)
+}
+
+/// Whether the file that is collected takes no more rows.
+pub(super) fn is_full(builder: &SegmentBuilder, options: &StoreOptions) -> bool {
+    let rows = builder.rows();
+    debug_assert!(
+        rows <= options.segment_rows,
+        "a file of a merge has {rows} rows of {} at most",
+        options.segment_rows
+    );
+    rows >= options.segment_rows || rows > 0 && builder.memory_bytes() >= options.segment_bytes
 }

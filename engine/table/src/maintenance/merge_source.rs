@@ -286,6 +286,7 @@ impl Source {
             }
             keys.push((key, row));
         }
+        debug_assert!(!keys.is_empty(), "a block without live rows is decoded");
         opened.next_row += count;
         (self.keys, self.at) = (keys, 0);
         self.batch = Batch::new(vectors, count);

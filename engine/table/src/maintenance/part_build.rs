@@ -158,6 +158,12 @@ impl PartBuild {
         let Some(builder) = &mut self.builder else { return Ok(()) };
         let index = self.table.index(self.index)?;
         let rows = self.state.segment.rows();
+        debug_assert!(
+            builder.rows() == self.next_row,
+            "{} of {} rows that were read are in an index part",
+            builder.rows(),
+            self.next_row
+        );
         let mut blocks = 0;
         while self.next_row < rows && blocks < READ_BLOCKS {
             let count = limits::BLOCK_ROWS.min(rows - self.next_row);

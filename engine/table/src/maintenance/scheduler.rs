@@ -402,6 +402,10 @@ impl Scheduler {
         if let Some(place) = hash {
             self.fail_hash_table(tasks, place);
         }
+        debug_assert!(
+            tasks.merge.is_none() && tasks.part.is_none() && tasks.hash.is_none(),
+            "a task goes on after one has failed"
+        );
     }
 
     fn fail_hash_table(&self, tasks: &mut Tasks, place: Place) {
@@ -409,6 +413,7 @@ impl Scheduler {
             table.partition(number).take_need(Work::HashTables);
         }
         tasks.failed.add(Work::HashTables, place);
+        debug_assert!(tasks.hash.is_none(), "a hash table is built after its build has failed");
     }
 
     /// Treats what the last step missed as a failed read: its bytes cannot be fetched.

@@ -53,6 +53,7 @@ impl Findings {
 
     /// Forgets those after the first `len`.
     pub fn truncate(&mut self, len: usize) {
+        debug_assert!(len <= self.0.len(), "{len} of {} findings are kept", self.0.len());
         self.0.truncate(len);
     }
 
@@ -73,6 +74,7 @@ pub(super) struct Seen {
 impl Seen {
     /// Adds one; returns whether it is there for the first time.
     pub fn insert(&mut self, fingerprint: (u64, u64)) -> bool {
+        debug_assert!(self.new.len() <= self.all.len(), "new keys are not among all");
         let is_new = self.all.insert(fingerprint);
         if is_new {
             self.new.push(fingerprint);

@@ -73,6 +73,11 @@ impl CheckedHashes {
             Err(error) => return findings.check(&self.place, Err(error)).map(|()| false),
         }
         (self.segment, self.keys) = (self.segment + 1, None);
+        debug_assert!(
+            self.segment <= self.entries.len(),
+            "{}: more segments than it covers are compared",
+            self.place
+        );
         Ok(true)
     }
 

@@ -123,6 +123,11 @@ impl CheckedTable {
                 |hashes| CheckedPart::Hashes(number, Box::new(CheckedHashes::new(&table, hashes)));
             parts.extend(list.tables().iter().map(hashes));
         }
+        debug_assert!(
+            parts.len() >= lists.len() * (1 + table.indexes().len()),
+            "a partition of table {} is not checked",
+            table.schema().name
+        );
         CheckedTable { table, parts, seen: Seen::default() }
     }
 

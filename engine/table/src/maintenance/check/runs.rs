@@ -37,6 +37,7 @@ impl CheckedRun {
             findings.check(&place, checked)?;
         }
         self.next += 1;
+        debug_assert!(self.next <= run.states().len(), "more segments than a run has are checked");
         Ok(true)
     }
 
