@@ -94,6 +94,11 @@ pub trait LocalStore: Send + Sync {
     fn ran_short(&self) -> bool {
         false
     }
+    /// Notes that the log may name a file from here on, so that its bytes may leave this machine. Before,
+    /// all bytes of a file that was created here are there: what writes it reads it again. Must be fast.
+    fn note_named(&self, name: &str) {
+        let _ = name;
+    }
     /// Makes ranges of files resident, coalesced as the store sees fit, and keeps them so until the
     /// guard is dropped. Called for what reads missed ([`Error::missing`]), hence never if all bytes
     /// are there.

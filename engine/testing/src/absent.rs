@@ -1,10 +1,10 @@
 //! A store that holds a part of its files only: pages are absent until they are fetched, and may be
-//! absent again once no guard holds them. A file that was written here is there completely until it
-//! has been "uploaded", which happens between statements.
+//! absent again once no guard holds them. A file that was written here is there completely until the log
+//! may name it and it has been "uploaded", which happens between statements.
 
 use crate::random::Random;
 use nacre_host::{Error, Fetch, LocalFile, LocalStore, Missing, ReadRange, Resident, Result};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
@@ -40,8 +40,8 @@ struct State {
     /// The resident pages, by file and number, with their guards.
     pages: HashMap<(Arc<str>, u64), usize>,
     misses: u64,
-    /// Files that were created here and are there completely.
-    local: HashSet<Arc<str>>,
+    /// Files that were created here and are there completely, and whether the log may name them.
+    local: HashMap<Arc<str>, bool>,
 }
 
 struct AbsentFile {
@@ -64,7 +64,7 @@ impl Absent {
             chances: None,
             pages: HashMap::new(),
             misses: 0,
-            local: HashSet::new(),
+            local: HashMap::new(),
         };
         let shared = Arc::new(Shared { may_lack, state: Mutex::new(state) });
         Arc::new(Absent { files, shared })
@@ -84,9 +84,15 @@ impl Absent {
         self.shared.state().chances = None;
     }
 
-    /// Makes the files that were created here lack bytes, too. [`LocalStore::prepare`] does it.
+    /// Makes all files that were created here lack bytes, too. [`LocalStore::prepare`] does it with those that
+    /// the log may name.
     pub fn upload(&self) {
         self.shared.state().local.clear();
+    }
+
+    /// How many files were created here that the log may not name yet.
+    pub fn unnamed(&self) -> usize {
+        self.shared.state().local.values().filter(|is_named| !**is_named).count()
     }
 
     /// How many reads met absent bytes.
@@ -129,7 +135,7 @@ impl State {
     /// The absent pages of some ranges, as ranges of bytes.
     fn absent(&mut self, name: &Arc<str>, ranges: &[ReadRange<'_>]) -> Vec<Range<u64>> {
         let Some(chances) = self.chances else { return Vec::new() };
-        if self.local.contains(name) {
+        if self.local.contains_key(name) {
             return Vec::new();
         }
         if self.random.percent(chances.evicts) {
@@ -179,7 +185,7 @@ impl LocalStore for Absent {
     }
     fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
         let file = self.files.create(name)?;
-        self.shared.state().local.insert(name.into());
+        self.shared.state().local.insert(name.into(), false);
         Ok(self.wrap(name, file))
     }
     fn remove(&self, name: &str) -> Result<()> {
@@ -190,11 +196,16 @@ impl LocalStore for Absent {
         self.files.is_in_memory()
     }
     fn prepare(&self) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
-        self.upload();
+        self.shared.state().local.retain(|_, is_named| !*is_named);
         self.files.prepare()
     }
     fn ran_short(&self) -> bool {
         self.files.ran_short()
+    }
+    fn note_named(&self, name: &str) {
+        if let Some(is_named) = self.shared.state().local.get_mut(name) {
+            *is_named = true;
+        }
     }
     fn fetch<'a>(&'a self, missing: &'a [Missing]) -> Fetch<'a> {
         let mut pages = Vec::new();
@@ -259,6 +270,7 @@ mod tests {
     use nacre_host::fetched::Fetched;
     use nacre_host::memory::MemoryStore;
     use nacre_host::{ErrorKind, Parallelism, Reason, waits};
+    use std::task::Waker;
 
     const PAGES: u64 = 200;
 
@@ -321,6 +333,24 @@ mod tests {
         file.write(0, &[5; 2 * PAGE_BYTES as usize]).unwrap();
         assert_eq!(read(&*file, &[1]).unwrap(), [5]);
         files.upload();
+        assert!(read(&*file, &[1]).is_err());
+    }
+
+    #[test]
+    fn files_that_no_record_names_stay_there() {
+        let (files, _) = files();
+        files.deny(100, 100);
+        let file = files.create("new").unwrap();
+        file.write(0, &[5; 2 * PAGE_BYTES as usize]).unwrap();
+        let prepare = || {
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(files.prepare().as_mut().poll(&mut context).is_ready());
+        };
+        prepare();
+        assert_eq!(read(&*file, &[1]).unwrap(), [5]);
+        files.note_named("new");
+        assert_eq!(read(&*file, &[1]).unwrap(), [5]);
+        prepare();
         assert!(read(&*file, &[1]).is_err());
     }
 

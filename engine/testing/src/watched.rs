@@ -92,6 +92,9 @@ impl LocalStore for Watched {
         (self.before)(name, Call::Remove)?;
         self.files.remove(name)
     }
+    fn note_named(&self, name: &str) {
+        self.files.note_named(name);
+    }
     fn fetch<'a>(&'a self, missing: &'a [Missing]) -> Fetch<'a> {
         self.files.fetch(missing)
     }

@@ -55,6 +55,8 @@ pub enum Bug {
     LostOpen,
     /// A scan that met absent bytes leaves out the rest of its segment.
     LostResidency,
+    /// A merge that met absent bytes leaves out the rows that it was about to read.
+    LostStep,
     /// Background work that a change has made due is not put on the agenda.
     LostWork,
     /// The record of a transaction that changes the catalog lacks the tables that it drops.
@@ -62,7 +64,7 @@ pub enum Bug {
 }
 
 /// All bugs with their names on the command line.
-pub const BUGS: [(&str, Bug); 25] = [
+pub const BUGS: [(&str, Bug); 26] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
     ("stale-bitmap", Bug::StaleBitmap),
@@ -86,6 +88,7 @@ pub const BUGS: [(&str, Bug); 25] = [
     ("kept-rows", Bug::KeptRows),
     ("lost-open", Bug::LostOpen),
     ("lost-residency", Bug::LostResidency),
+    ("lost-step", Bug::LostStep),
     ("lost-work", Bug::LostWork),
     ("ddl-half", Bug::DdlHalf),
 ];

@@ -121,7 +121,9 @@ fn absent_bytes_change_nothing_where_threads_cannot_block() {
         assert!(expected.1.len() > 500, "{} rows", expected.1.len());
         assert_eq!(found.0, expected.0, "seed {seed}: rows changed");
         assert!(found.1 == expected.1 && found.2 == expected.2, "seed {seed}: other rows");
-        let misses = files.unwrap().misses();
+        let files = files.unwrap();
+        assert_eq!(files.unnamed(), 0, "the store is not told that it may upload a file");
+        let misses = files.misses();
         assert!(misses > 1_000, "{misses} reads met absent bytes");
     }
 }

@@ -109,9 +109,8 @@ impl BulkLoad {
         let batch = batch.clone().compact();
         self.table.check_batch(&batch)?;
         check_row_lengths(&batch)?;
-        let loader = self.loader.clone();
         let _within = walked::within(Path::Load);
-        let added = loader.transactions().environment().waiting(|| self.add(batch));
+        let added = self.add(batch);
         self.failed = added.as_ref().err().cloned();
         added
     }
@@ -229,11 +228,9 @@ impl BulkLoad {
     /// the next call continues if [`BulkLoad::can_continue`].
     pub fn step(&mut self) -> Result<LoadStep> {
         self.check_usable()?;
-        let loader = self.loader.clone();
-        let environment = loader.transactions().environment();
         if self.has_pending() {
             let _within = walked::within(Path::Load);
-            let written = environment.waiting(|| self.write_next());
+            let written = self.write_next();
             self.failed = written.as_ref().err().cloned();
             return written.map(|()| LoadStep::More);
         }
@@ -241,6 +238,8 @@ impl BulkLoad {
             None => self.prepare(),
             Some(_) => self.publish(),
         };
+        let loader = self.loader.clone();
+        let environment = loader.transactions().environment();
         match step {
             // The commit lock is free by now.
             Err(error) => environment.fetch_now(&mut self.fetched, error).map(|()| LoadStep::More),

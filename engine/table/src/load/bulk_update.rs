@@ -438,6 +438,7 @@ impl BulkUpdate {
         invariant!(self.ownership == Ownership::Load, "an update is committed twice");
         self.ownership = Ownership::Table;
         let files = self.loader.files();
+        files.note_named(self.files.iter().map(|file| &file.segment));
         let states: Vec<Arc<SegmentState>> =
             self.files.iter().map(|file| file.state(commit, files)).collect();
         debug_assert!(

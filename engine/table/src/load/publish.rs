@@ -219,6 +219,7 @@ impl Publication {
             committed.commit
         );
         *ownership = Ownership::Table;
+        loader.files().note_named(files.iter().map(|file| &file.segment));
         if table.has_unique_index() && !outcome.replaced.is_empty() {
             table.set_cleared(commit);
         }
@@ -389,6 +390,7 @@ pub(super) fn with_table(
         list(table, files, &states, &runs);
         table.set_changed(commit);
         *ownership = Ownership::Table;
+        loader.files().note_named(files.iter().map(|file| &file.segment));
         Ok(())
     })?;
     Ok(files.iter().map(|file| file.segment.rows() as u64).sum())

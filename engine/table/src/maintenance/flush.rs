@@ -322,7 +322,7 @@ impl Flush {
         );
         let Some(committed) = self.append(context, &file.clone())? else { return Ok(()) };
         // The log may name the file from here on, even if the sync fails.
-        self.files.are_named();
+        self.files.are_named(context.files());
         self.slice.committed = committed.commit;
         self.stage = Stage::Free(self.slice.after.clone());
         context.commits().settle_strictly(committed)

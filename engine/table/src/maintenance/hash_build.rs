@@ -360,7 +360,7 @@ impl HashBuild {
         });
         discard_tables(context.garbage(), &self.old, committed.commit);
         // The log may name the files from here on, even if the sync fails.
-        self.files.are_named();
+        self.files.are_named(context.files());
         drop(turn);
         context.commits().settle_strictly(committed)
     }

@@ -155,7 +155,7 @@ impl Merge {
             return Ok(Progress::Done);
         };
         // The log may name the files from here on, even if the sync fails.
-        self.files.are_named();
+        self.files.are_named(context.files());
         context.commits().settle_strictly(committed)?;
         Ok(Progress::Done)
     }

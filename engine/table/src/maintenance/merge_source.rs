@@ -6,6 +6,7 @@ use crate::segments::state::SegmentState;
 use crate::table::run::Run;
 use nacre_column::{Batch, Vector};
 use nacre_segment::ColumnSpec;
+use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, Result, Value, invariant, limits};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
@@ -255,6 +256,9 @@ impl Source {
             opened.taken = if opened.taken == start { opened.next_row } else { opened.taken };
             return Ok(());
         }
+        if plant::is(Bug::LostStep) {
+            opened.next_row = start + count;
+        }
         let live = rows.filter(|row| !opened.deleted.contains(*row)).map(|row| row - start as u32);
         let live: Vec<u32> = live.collect();
         let vectors = columns
@@ -287,7 +291,7 @@ impl Source {
             keys.push((key, row));
         }
         debug_assert!(!keys.is_empty(), "a block without live rows is decoded");
-        opened.next_row += count;
+        opened.next_row = start + count;
         (self.keys, self.at) = (keys, 0);
         self.batch = Batch::new(vectors, count);
         self.start = start;

@@ -230,7 +230,7 @@ impl PartBuild {
         // Directories cache the index parts they were built from.
         partition.update_segments(|list| list.forget_directories(part.segment));
         // The log may name the file from here on, even if the sync fails.
-        self.files.are_named();
+        self.files.are_named(context.files());
         drop(turn);
         context.commits().settle_strictly(committed)
     }

@@ -149,6 +149,11 @@ impl SegmentFiles {
         }
     }
 
+    /// Notes that the log may name files from here on.
+    pub fn note_named<'a>(&self, files: impl Iterator<Item = &'a Arc<Segment>>) {
+        files.for_each(|file| self.store.note_named(file.name()));
+    }
+
     /// Removes a file that no record names. If the log has failed, a record may name it after all:
     /// then the file is left to the next start, which can tell.
     pub fn remove_unnamed(&self, name: &str) {
@@ -286,8 +291,9 @@ impl NewFiles {
     }
 
     /// Called once the log may name the files: they must no longer be removed.
-    pub fn are_named(&mut self) {
+    pub fn are_named(&mut self, files: &SegmentFiles) {
         invariant!(self.writing.is_none(), "a record names files that are not complete");
+        files.note_named(self.files.iter());
         self.files.clear();
     }
 

@@ -2,13 +2,14 @@
 //! again once they were fetched, and loses nothing.
 
 use crate::tests::{batch, row, scan, schema, sorted};
-use crate::{Fetched, Store, StoreOptions, Table};
+use crate::{BulkLoad, Fetched, LoadStep, OnDuplicate, Store, StoreOptions, Table};
 use nacre_host::memory::MemoryStore;
 use nacre_host::{Fetch, Host, LocalFile, LocalStore, Missing};
-use nacre_testing::{Absent, Fixed};
+use nacre_testing::{Absent, Call, Fixed};
 use nacre_types::{Error, IndexKind, IndexSchema, Result, Value};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::task::{Context, Waker};
 
 /// Rows of a segment: more than a block.
 const ROWS: i64 = 5_000;
@@ -251,6 +252,9 @@ impl LocalStore for Watched {
     fn remove(&self, name: &str) -> Result<()> {
         self.files.remove(name)
     }
+    fn note_named(&self, name: &str) {
+        self.files.note_named(name);
+    }
     fn fetch<'a>(&'a self, missing: &'a [Missing]) -> Fetch<'a> {
         self.fetches.fetch_add(1, Ordering::Relaxed);
         if let Some(store) = self.store.get().and_then(Weak::upgrade) {
@@ -328,4 +332,52 @@ fn background_work_whose_bytes_cannot_be_fetched_fails_and_is_retried() {
     while store.maintain().unwrap() {}
     let table = store.table("apart").unwrap();
     assert!(runs(&table) < before, "{} of {before} runs", runs(&table));
+}
+
+/// Uploads what the log may name, as statements of other threads do.
+fn upload_named(files: &Absent) {
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(files.prepare().as_mut().poll(&mut context).is_ready());
+}
+
+fn finish(mut load: BulkLoad, files: &Absent) -> u64 {
+    let mut fetched = Fetched::default();
+    loop {
+        match load.step() {
+            Ok(LoadStep::Done(rows)) => return rows,
+            Ok(LoadStep::More) => {}
+            Ok(LoadStep::Blocked(_)) => panic!("no lock is held"),
+            Err(error) => fetched.resolve_now(error, files, &Fixed::default()).unwrap(),
+        }
+    }
+}
+
+#[test]
+fn files_can_be_written_while_others_are_uploaded() {
+    for on_duplicate in [OnDuplicate::Skip, OnDuplicate::Replace] {
+        let files = Absent::new(filled(), 1, may_lack);
+        let absent = files.clone();
+        let watched = nacre_testing::Watched::new(files.clone(), move |_, call| {
+            if call == Call::Sync {
+                upload_named(&absent);
+            }
+            Ok(())
+        });
+        let host = nacre_testing::unblocked(nacre_testing::host(watched));
+        let store = Store::open(host, options(2)).unwrap();
+        files.deny(100, 100);
+        let table = store.table("mixed").unwrap();
+        let mut load = store.bulk_load(&table, on_duplicate);
+        // Numbers that are unique come twice, in one batch and in two.
+        for number in 0..6 {
+            let id = |at: i64| at * 4 + number % 4;
+            let rows: Vec<_> = (0..ROWS).map(|at| row(id(at), "new", at / 2)).collect();
+            load.append(&batch(&rows)).unwrap();
+            upload_named(&files);
+        }
+        finish(load, &files);
+        drive(&store, &files, &mut |_| upload_named(&files));
+        assert_eq!(files.unnamed(), 0, "the store is not told that it may upload a file");
+        assert!(check(&store, &files) > 10);
+    }
 }
