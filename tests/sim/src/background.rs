@@ -6,6 +6,7 @@ use crate::scheduler::yield_now;
 use nacredb::host::{
     Background, BackgroundTask, Clock, Fetch, Parallelism, Resident, Rest, Result,
 };
+use nacredb::{Budget, Database};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,6 +16,8 @@ use std::task::{Poll, Waker};
 /// otherwise the sessions do it after their commits.
 #[derive(Clone, Default)]
 pub struct Inline {
+    /// Whether only futures wait for absent bytes.
+    never_blocks: bool,
     background: Option<Arc<Mutex<Place>>>,
 }
 
@@ -41,7 +44,12 @@ impl Place {
 impl Inline {
     /// With background work as a session of its own.
     pub fn with_background() -> Inline {
-        Inline { background: Some(Arc::default()) }
+        Inline { background: Some(Arc::default()), ..Inline::default() }
+    }
+
+    /// The same, where a thread must not block.
+    pub fn never_blocking(self) -> Inline {
+        Inline { never_blocks: true, ..self }
     }
 
     /// Whether background work is a session of its own.
@@ -49,8 +57,9 @@ impl Inline {
         self.background.is_some()
     }
 
-    /// The session of the background work. It never ends.
-    pub async fn serve(self, clock: Arc<SimClock>) {
+    /// The session of the background work of a database. It never ends. Where a thread must not block, it
+    /// awaits absent bytes, as a browser's worker does in idle time.
+    pub async fn serve(self, clock: Arc<SimClock>, db: Database) {
         let Some(place) = self.background else { return };
         let locked = || place.lock().unwrap_or_else(PoisonError::into_inner);
         let mut until = None;
@@ -68,6 +77,11 @@ impl Inline {
                 }
             })
             .await;
+            // Before the task is taken: this future may be dropped meanwhile.
+            while self.never_blocks && matches!(db.maintain_async(Budget::Steps(1)).await, Ok(true))
+            {
+                yield_now().await;
+            }
             let (number, task) = {
                 let mut place = locked();
                 (place.number, place.task.take())
@@ -121,7 +135,7 @@ impl Parallelism for Inline {
     }
 
     fn wait(&self, fetch: Fetch<'_>) -> Option<Result<Resident>> {
-        Some(nacre_testing::wait(fetch))
+        (!self.never_blocks).then(|| nacre_testing::wait(fetch))
     }
 
     fn background(&self, task: BackgroundTask) -> Option<Box<dyn Background>> {

@@ -74,7 +74,8 @@ impl Coverage {
         }
         wanted.extend(FULL.map(|path| struck(Struck::Full, path)));
         wanted.extend(CANCELLED.map(|what| format!("cancel:{what}")));
-        wanted.extend(["absent", "space-given-back", "ddl-in-transaction"].map(String::from));
+        let others = ["absent", "absent-unblocked", "space-given-back", "ddl-in-transaction"];
+        wanted.extend(others.map(String::from));
         wanted.retain(|name| self.0.get(name).is_none_or(|count| *count == 0));
         wanted
     }

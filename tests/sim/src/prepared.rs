@@ -24,9 +24,9 @@ pub async fn run(
             Err(error) => return Some(Err(error)),
         },
     };
-    // Use `get` for a single row, where it applies.
+    // Use `get_async` for a single row, where it applies.
     if matches!(op, Op::Select { rows: Where::Key(_), .. }) {
-        match session.get(&prepared, &values) {
+        match session.get_async(&prepared, &values).await {
             Err(error) if error.kind() == ErrorKind::Unsupported => {}
             found => {
                 let row = |row: Vec<Value>| row.iter().map(ToString::to_string).collect();

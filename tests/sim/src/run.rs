@@ -73,6 +73,7 @@ pub fn run(plan: &Plan, tell: bool) -> Outcome {
     let strict = plan.options.durability == Durability::Strict;
     let world = Rc::new(RefCell::new(World::new(disk.clone(), strict, tell)));
     let threads = if plan.is_limited() { Inline::with_background() } else { Inline::default() };
+    let threads = if plan.never_blocks { threads.never_blocking() } else { threads };
     let lacking = lacking(plan, &disk);
     let host = Host {
         store: match &lacking {
@@ -114,7 +115,8 @@ pub fn run(plan: &Plan, tell: bool) -> Outcome {
     let mut coverage = std::mem::take(&mut world.coverage);
     coverage.extend(&Coverage::of_thread());
     disk.struck().into_iter().for_each(|((what, path), n)| coverage.add_struck(what, path, n));
-    coverage.add("absent", lacking.map_or(0, |files| files.misses()));
+    let absent = if plan.never_blocks { "absent-unblocked" } else { "absent" };
+    coverage.add(absent, lacking.map_or(0, |files| files.misses()));
     let trace = disk.trace();
     world.note(&trace);
     Outcome {
@@ -157,11 +159,12 @@ impl Run<'_> {
     /// Closes a database after it has done everything that is due.
     fn close(&mut self, db: &Database) -> Result<(), Error> {
         let failed = self.disk.counts().failed_removals - self.removals_before;
-        let is_idle = (0..MAINTAINED).find_map(|_| match db.maintain(Budget::Steps(100)) {
-            Ok(true) => None,
-            Ok(false) => Some(true),
-            Err(_) => Some(false),
-        });
+        let is_idle =
+            (0..MAINTAINED).find_map(|_| match now(db.maintain_async(Budget::Steps(100))) {
+                Ok(true) => None,
+                Ok(false) => Some(true),
+                Err(_) => Some(false),
+            });
         now(db.close())?;
         self.kept = (is_idle == Some(true) && failed == 0).then(|| self.data_files());
         Ok(())
@@ -327,7 +330,6 @@ impl Run<'_> {
             world.sessions[scripts.len()].op = Some(Op::Maintain { steps: 1 });
             world.frames.clear();
         }
-        let background = self.threads.clone().serve(self.clock.clone());
         for (at, script) in scripts.into_iter().enumerate() {
             let own = Random::with_purpose(random.clone().bits() ^ at as u64, "session");
             scheduler.add(drive(
@@ -340,7 +342,8 @@ impl Run<'_> {
             ));
         }
         if self.threads.has_background() {
-            scheduler.add_background(background);
+            let threads = self.threads.clone();
+            scheduler.add_background(threads.serve(self.clock.clone(), db.clone()));
         }
         let followed = Followed { inner: scheduler.clone(), follower: follower.clone() };
         hook::set(Some(Rc::new(followed)));
@@ -386,7 +389,7 @@ impl Run<'_> {
     }
 
     fn checked(&self, db: &Database) {
-        let findings = match db.check() {
+        let findings = match now(db.check_async()) {
             Ok(findings) => findings,
             Err(error) => vec![error.to_string()],
         };

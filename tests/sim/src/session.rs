@@ -74,8 +74,11 @@ async fn perform(
     };
     let Own { session, stream, prepared, cancel_after } = own;
     {
-        let state = &mut world.borrow_mut().sessions[number];
-        state.op = Some(op.clone());
+        let mut world = world.borrow_mut();
+        let (faults, latest) = (world.disk.counts().faults, world.model.latest.clone());
+        let state = &mut world.sessions[number];
+        (state.op, state.faults_before) = (Some(op.clone()), faults);
+        state.begun = Some(latest);
         state.cancel = cancel_after.take().map(|left| Cancel { left, flag: cancelled.clone() });
     }
     yield_now().await;
@@ -91,9 +94,11 @@ async fn perform(
             let result = load(world, number, session, rows, &cancelled).await;
             result.map(Answer::Affected)
         }
-        Op::Maintain { steps } => db.maintain(Budget::Steps(*steps)).map(|_| Answer::Done),
+        Op::Maintain { steps } => {
+            db.maintain_async(Budget::Steps(*steps)).await.map(|_| Answer::Done)
+        }
         Op::SyncLog => db.flush().map(|()| Answer::Done),
-        Op::Check => db.check().map(|findings| {
+        Op::Check => db.check_async().await.map(|findings| {
             let rows = findings.into_iter().map(|finding| vec![finding]).collect();
             Answer::Rows(rows)
         }),

@@ -76,6 +76,7 @@ impl Shrinker {
             }
         }
         self.attempt(|p| p.nested_percent = 0);
+        self.attempt(|p| p.never_blocks = false);
         self.attempt(|p| p.absent = None);
     }
 

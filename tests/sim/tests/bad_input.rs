@@ -86,6 +86,7 @@ fn plan(seed: u64, fault: Fault, recovering: bool) -> Plan {
         nested_percent: 0,
         relieves: false,
         absent: None,
+        never_blocks: false,
         bank_whole: true,
         tables: setups(seed, false),
         phases,

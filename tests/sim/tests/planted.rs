@@ -37,6 +37,7 @@ fn every_planted_bug_is_found() {
         "kept-rows",
         "lost-open",
         "lost-residency",
+        "lost-step",
         "lost-work",
         "ddl-half",
     ] {

@@ -88,6 +88,8 @@ pub struct Plan {
     /// In a hundred pages of segments, those that are absent when they are read first, and in a
     /// hundred reads, those before which pages are evicted.
     pub absent: Option<(u64, u64)>,
+    /// Whether threads must not block while such pages are fetched.
+    pub never_blocks: bool,
     /// Whether the bank's sessions are complete, so that its sum must be preserved.
     pub bank_whole: bool,
     /// Permanent tables.
@@ -259,6 +261,7 @@ pub fn plan(seed: u64) -> Plan {
         nested_percent: *random.pick(&[0, 15, 40]),
         relieves,
         absent: absent(seed),
+        never_blocks: Random::with_purpose(seed, "never blocks").percent(50),
         bank_whole: true,
         tables,
         phases,

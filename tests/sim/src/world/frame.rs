@@ -18,6 +18,8 @@ pub struct Frame {
     pub(super) log_failures: u64,
     /// The number of commits that the last log sync covers.
     pub(super) synced: Option<u64>,
+    /// Whether a load has synced the log, which it does once, at its end.
+    pub(super) load_synced: bool,
     /// Whether a log chunk was created and its header is about to be synced.
     pub(super) rotating: bool,
     /// Whether it has read from a segment.
@@ -41,6 +43,10 @@ pub struct SessionState {
     pub txn: Option<Txn>,
     /// Its current or next operation.
     pub op: Option<Op>,
+    /// How many faults there had been when it began.
+    pub faults_before: u64,
+    /// The committed state when it began.
+    pub begun: Option<State>,
     /// The table that a bulk load was started on, and its version.
     pub bulk_table: Option<(u64, u64)>,
     /// Whether it is writing segments of a bulk load and holds no lock.
@@ -68,4 +74,9 @@ pub enum Next {
 /// Whether the call is one of an update of many rows, which writes files before it commits.
 pub(super) fn is_updating() -> bool {
     walked::current() == Some(Path::ManyUpdated)
+}
+
+/// Whether the call is one of the last round of a load, and of its commit.
+pub(super) fn is_publishing() -> bool {
+    walked::current() == Some(Path::LoadEnd)
 }

@@ -109,6 +109,7 @@ impl World {
             faults: counts.faults,
             log_failures: counts.log_failures,
             synced: None,
+            load_synced: false,
             rotating: false,
             has_read: false,
             is_at_log: false,
@@ -133,6 +134,7 @@ impl World {
             && !std::mem::take(&mut frame.rotating)
         {
             frame.synced = Some(index);
+            frame.load_synced |= frame::is_publishing();
         }
     }
 
@@ -154,7 +156,7 @@ impl World {
             return;
         }
         let session = frame.session;
-        let synced = frame.synced.is_some();
+        let (synced, load_synced) = (frame.synced.is_some(), frame.load_synced);
         let state = &self.sessions[session];
         let Some(op) = state.op.clone() else { return };
         if state.committed.is_some() || state.bulk_append || self.model.poisoned {
@@ -162,6 +164,8 @@ impl World {
         }
         let happened = match &op {
             Op::Commit => state.txn.is_some(),
+            // Background work after a load syncs the log, too.
+            Op::Bulk { .. } => load_synced && state.txn.is_none(),
             op if op.is_load() || op.is_ddl() => synced && state.txn.is_none(),
             op => op.locks_rows() && state.txn.is_none(),
         };
@@ -255,6 +259,8 @@ impl World {
                 verdict
             }
             Op::Optimize { table, .. } => {
+                // It finds its table at the start, and may wait for absent bytes.
+                let base = state.begun.clone().unwrap_or(base);
                 let there = |state: &State| state.tables.get(table).map(|table| table.id);
                 match (there(&base), there(&self.model.latest)) {
                     (Some(then), Some(now)) if then == now => Verdict::done(),

@@ -1,5 +1,6 @@
 //! What surrounds the operation of a session: outer frames, concurrent loads and faults.
 
+use super::frame::Frame;
 use super::{Cancel, SessionState, World};
 use crate::model::{State, Txn};
 use crate::op::Op;
@@ -108,9 +109,10 @@ impl World {
         is_cancelled
     }
 
-    /// Whether a fault occurred during the innermost frame.
+    /// Whether a fault occurred during the innermost frame's operation.
     pub(super) fn disturbed(&self) -> bool {
-        self.frames.last().is_some_and(|f| self.disk.counts().faults > f.faults)
+        let before = |frame: &Frame| self.sessions[frame.session].faults_before;
+        self.frames.last().is_some_and(|frame| self.disk.counts().faults > before(frame))
     }
 
     /// Whether a log call has failed since the database was opened.
