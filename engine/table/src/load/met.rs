@@ -19,6 +19,7 @@ use crate::table::version::Table;
 use nacre_types::hash::{Map, Set, hash_bytes};
 use nacre_types::{Error, Result, Value, invariant, limits};
 use roaring::RoaringBitmap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The rows in the table's segments whose keys a load has.
@@ -26,6 +27,9 @@ pub(super) struct Met {
     sets: Vec<MetSet>,
     /// The segments that were compared.
     compared: Set<u64>,
+    /// Comparisons that need not be repeated although others met absent bytes: of a set of keys, a file
+    /// and a partition, with the segments of a list.
+    done: Map<(usize, usize, u32), Arc<SegmentList>>,
 }
 
 /// The rows that share the primary key, or the key of one index.
@@ -61,8 +65,10 @@ struct Comparison<'a> {
     keys: KeySet,
     file: usize,
     partition: u32,
-    list: &'a SegmentList,
+    list: &'a Arc<SegmentList>,
     compared: &'a Set<u64>,
+    /// A list with whose segments they were compared before.
+    done: Option<&'a Arc<SegmentList>>,
 }
 
 /// The outcome of a comparison.
@@ -83,7 +89,8 @@ impl Met {
             let news = vec![RoaringBitmap::new(); files];
             MetSet { keys, olds: Map::default(), news }
         };
-        Met { sets: primary.into_iter().chain(unique).map(set).collect(), compared: Set::default() }
+        let sets = primary.into_iter().chain(unique).map(set).collect();
+        Met { sets, compared: Set::default(), done: Map::default() }
     }
 
     /// Whether segments were added or dropped since the last [`Met::catch_up`].
@@ -98,7 +105,7 @@ impl Met {
     }
 
     /// Follows what has changed in the segments of the table: compares new ones, and forgets rows
-    /// that are gone.
+    /// that are gone. Can be called again after a read of absent bytes.
     pub fn catch_up(
         &mut self,
         load: Load<'_>,
@@ -143,29 +150,50 @@ impl Met {
     ) -> Result<()> {
         let mut compared = self.compared.clone();
         compared.extend(load.files.iter().map(|file| file.segment.id()));
-        let mut work = Vec::new();
+        let (mut work, before) = (Vec::new(), self.done.clone());
         for (set, MetSet { keys, .. }) in self.sets.iter().enumerate() {
             for (file, Loaded { partition, .. }) in load.files.iter().enumerate() {
                 for (at, list) in (0u32..).zip(lists) {
-                    let is_new = |state: &Arc<SegmentState>| !compared.contains(&state.id());
                     let is_apart = *keys == KeySet::Primary && at != *partition;
-                    if !is_apart && list.iter().any(is_new) {
-                        let (keys, partition, compared) = (*keys, at, &compared);
-                        work.push(Comparison { load, set, keys, file, partition, list, compared });
+                    let (keys, partition, compared) = (*keys, at, &compared);
+                    let done = before.get(&(set, file, at));
+                    let one = Comparison { load, set, keys, file, partition, list, compared, done };
+                    if !is_apart && one.is_due() {
+                        work.push(one);
                     }
                 }
             }
         }
         let done: Vec<Mutex<Option<Result<Common>>>> =
             work.iter().map(|_| Mutex::default()).collect();
+        let has_missed = AtomicBool::new(false);
         load.loader.transactions().environment().run(work.len(), &|at| {
+            if has_missed.load(Ordering::Relaxed) {
+                return;
+            }
             let common = work[at].run(staged);
+            if common.as_ref().is_err_and(|error| error.missing().is_some()) {
+                has_missed.store(true, Ordering::Relaxed);
+            }
             *done[at].lock().unwrap_or_else(PoisonError::into_inner) = Some(common);
         });
+        let mut missed = None;
         for (one, done) in work.iter().zip(done) {
             let common = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-            invariant!(common.is_some(), "file {} of a load was not compared", one.file);
-            let Common { olds, news } = common.unwrap_or_else(|| Ok(Common::default()))?;
+            let Common { olds, news } = match common {
+                Some(Ok(common)) => common,
+                Some(Err(error)) if error.missing().is_some() => {
+                    missed.get_or_insert(error);
+                    continue;
+                }
+                Some(Err(error)) => return Err(error),
+                None => {
+                    let has_missed = has_missed.load(Ordering::Relaxed);
+                    invariant!(has_missed, "file {} of a load was not compared", one.file);
+                    continue;
+                }
+            };
+            self.done.insert((one.set, one.file, one.partition), one.list.clone());
             debug_assert!(
                 news.is_empty() || load.on_duplicate == OnDuplicate::Skip,
                 "rows of file {} are skipped by a load that skips none",
@@ -180,6 +208,10 @@ impl Met {
                 set.olds.entry(one.list[place].id()).or_insert_with(empty).rows |= rows;
             }
         }
+        if let Some(error) = missed {
+            return Err(error);
+        }
+        self.done.clear();
         Ok(())
     }
 
@@ -271,12 +303,24 @@ fn same_key(
 }
 
 impl Comparison<'_> {
+    /// Whether a segment was not compared before.
+    fn is_new(&self, state: &SegmentState) -> bool {
+        !self.compared.contains(&state.id())
+            && self.done.is_none_or(|done| done.segment(state.id()).is_none())
+    }
+
+    /// Whether any segment was not.
+    fn is_due(&self) -> bool {
+        !self.done.is_some_and(|done| Arc::ptr_eq(done, self.list))
+            && self.list.iter().any(|state| self.is_new(state))
+    }
+
     fn run(&self, staged: &Staged) -> Result<Common> {
         let mut common = Common::default();
         let (load, segment) = (self.load, &self.load.files[self.file].segment);
         let mut large = vec![false; self.list.len()];
         for (place, state) in self.list.iter().enumerate() {
-            if !state.is_current() || self.compared.contains(&state.id()) {
+            if !state.is_current() || !self.is_new(state) {
                 continue;
             }
             debug_assert!(!staged.is_own(state), "a load is compared with itself");

@@ -4,9 +4,10 @@ use crate::tests::{batch, options, row, scan, schema};
 use crate::{Fetched, LoadStep, OnDuplicate, Store, StoreOptions};
 use nacre_host::Host;
 use nacre_host::memory::MemoryStore;
-use nacre_testing::{Absent, Fixed};
+use nacre_testing::{Absent, Call, Fixed, Watched};
 use nacre_types::{IndexKind, IndexSchema, Reason, Value};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Segments, hash tables and index parts.
 fn may_lack(name: &str) -> bool {
@@ -162,4 +163,47 @@ fn loads_continue_after_absent_bytes() {
             );
         }
     }
+}
+
+/// Loads many rows. Returns how often files were read, and how often the load was stopped by absent
+/// bytes.
+fn reads_of_a_load(absent: u64) -> (usize, usize) {
+    let memory = Arc::new(MemoryStore::new());
+    filled(&memory);
+    let (files, reads) = (Absent::new(memory, 1, may_lack), Arc::new(AtomicUsize::new(0)));
+    let counted = reads.clone();
+    let watched = Watched::new(files.clone(), move |name, call| {
+        let is_read = matches!(call, Call::Read { .. }) && may_lack(name);
+        counted.fetch_add(usize::from(is_read), Ordering::Relaxed);
+        Ok(())
+    });
+    let host = nacre_testing::unblocked(nacre_testing::host(watched));
+    let store = Store::open(host, small()).unwrap();
+    let table = store.table("t").unwrap();
+    let mut load = store.bulk_load(&table, OnDuplicate::Replace);
+    let rows: Vec<_> = (0..8_000).map(|id| row(id, "old", id * 3)).collect();
+    load.append(&batch(&rows)).unwrap();
+    files.deny(absent, 0);
+    let (mut fetched, mut stops) = (Fetched::default(), 0);
+    loop {
+        match load.step() {
+            Ok(LoadStep::Done(rows)) => {
+                assert_eq!(rows, 8_000);
+                return (reads.load(Ordering::Relaxed), stops);
+            }
+            Ok(_) => {}
+            Err(error) => {
+                stops += 1;
+                fetched.resolve_now(error, &*files, &Fixed::default()).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_load_that_misses_bytes_does_not_compare_all_keys_again() {
+    let (reads, _) = reads_of_a_load(0);
+    let (more, stops) = reads_of_a_load(100);
+    assert!(stops > 10, "the load was stopped {stops} times");
+    assert!(more < reads * 2, "{more} reads instead of {reads}, {stops} stops");
 }
