@@ -90,9 +90,11 @@ impl Absent {
         self.shared.state().local.clear();
     }
 
-    /// How many files were created here that the log may not name yet.
+    /// How many files that may lack bytes were created here, and may not be named by the log yet.
     pub fn unnamed(&self) -> usize {
-        self.shared.state().local.values().filter(|is_named| !**is_named).count()
+        let state = self.shared.state();
+        let unnamed = state.local.iter().filter(|(_, is_named)| !**is_named);
+        unnamed.filter(|(name, _)| (self.shared.may_lack)(name)).count()
     }
 
     /// How many reads met absent bytes.
@@ -212,19 +214,26 @@ impl LocalStore for Absent {
         for Missing { file, ranges } in missing {
             pages.extend(ranges.iter().flat_map(pages_of).map(|page| (file.clone(), page)));
         }
-        let mut state = self.shared.state();
+        Box::pin(OnSecondPoll { pages, shared: self.shared.clone(), waited: false })
+    }
+}
+
+impl Held {
+    /// Makes pages resident.
+    fn new(pages: Vec<(Arc<str>, u64)>, shared: Arc<Shared>) -> Held {
+        let mut state = shared.state();
         for page in &pages {
             *state.pages.entry(page.clone()).or_default() += 1;
         }
         drop(state);
-        let held = Held { pages, shared: self.shared.clone() };
-        Box::pin(OnSecondPoll { resident: Some(Resident::new(held)), waited: false })
+        Held { pages, shared }
     }
 }
 
-/// Is ready when it is polled again, as if it had waited for a network.
+/// Is ready when it is polled again, as if it had waited for a network. Before, it has fetched nothing.
 struct OnSecondPoll {
-    resident: Option<Resident>,
+    pages: Vec<(Arc<str>, u64)>,
+    shared: Arc<Shared>,
     waited: bool,
 }
 
@@ -236,8 +245,8 @@ impl Future for OnSecondPoll {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let resident = self.resident.take();
-        Poll::Ready(resident.ok_or_else(|| Error::io("a fetch is awaited once")))
+        let held = Held::new(std::mem::take(&mut self.pages), self.shared.clone());
+        Poll::Ready(Ok(Resident::new(held)))
     }
 }
 
@@ -323,6 +332,17 @@ mod tests {
         assert_eq!(files.misses(), 3);
         let here = files.open("here").unwrap();
         assert_eq!(read(&*here, &[9]).unwrap(), [9]);
+    }
+
+    #[test]
+    fn a_fetch_that_is_not_awaited_fetches_nothing() {
+        let (files, file) = files();
+        files.deny(100, 0);
+        let error = read(&*file, &[7]).unwrap_err();
+        drop(files.fetch(std::slice::from_ref(error.missing().unwrap())));
+        assert!(read(&*file, &[7]).is_err());
+        crate::wait(files.fetch(std::slice::from_ref(error.missing().unwrap()))).unwrap();
+        assert_eq!(read(&*file, &[7]).unwrap(), [7]);
     }
 
     #[test]

@@ -77,7 +77,9 @@ async fn work(db: &Database, session: &mut Session, random: &mut Random, round: 
     match round {
         5 => changed.push(execute(session, "create index by_s on t (s)").await),
         7 | 13 => changed.push(execute(session, "optimize table t full").await),
-        _ if round % 3 == 0 => changed.push(execute(session, "optimize table t flush").await),
+        _ if round.is_multiple_of(3) => {
+            changed.push(execute(session, "optimize table t flush").await)
+        }
         _ => {}
     }
     // As much as is due, some of it, or nothing: the next round finds it half done.
