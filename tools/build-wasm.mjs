@@ -1,5 +1,5 @@
 /**
- * Builds the engine for JavaScript: cargo, the glue, wasm-opt. The result is `bindings/wasm/pkg`:
+ * Builds the engine for JavaScript: cargo, what is cut out, the glue, wasm-opt. The result is `bindings/wasm/pkg`:
  * nacre.js, nacre.d.ts and nacre_bg.wasm. Does nothing when no input changed.
  */
 
@@ -52,6 +52,11 @@ const KEEP_FEATURES = {
 const SMALL_STD = ['-Zbuild-std=std,panic_abort', '-Zbuild-std-features=optimize_for_size'];
 const UNSTABLE_OPTIONS = { RUSTC_BOOTSTRAP: '1' };
 
+/** Leaves in the module what refers to what, so that unneeded code can be cut out. */
+const RELOCATIONS = ['--', '-C', 'link-arg=--emit-relocs'];
+/** The functions that are cut out, and why. */
+const CUT = 'tools/divide/cut.txt';
+
 /** The loops over columns are written for the compiler to vectorise. */
 const SIMD = '-C target-feature=+simd128';
 /** A panic says what is wrong, in words that stand once in the code, and not in which file. */
@@ -70,6 +75,8 @@ export async function buildWasm({ quick = false } = {}) {
     'tools/bindgen',
     'tools/bindgen.mjs',
     'tools/build-wasm.mjs',
+    'tools/divide/src/cut',
+    CUT,
   );
   const profiles = quick ? ['wasm-quick', 'wasm'] : ['wasm'];
   if (profiles.some((profile) => upToDate(STAMP, fingerprint(inputs, profile), OUTPUTS))) {
@@ -78,11 +85,16 @@ export async function buildWasm({ quick = false } = {}) {
   const [profile] = profiles;
   const started = Date.now();
   console.log(`build: the engine for WebAssembly, profile ${profile}`);
-  const build = ['build', '-q', '-p', 'nacre-wasm', '--profile', profile];
+  const build = ['rustc', '-q', '-p', 'nacre-wasm', '--profile', profile];
   const flags = quick ? SIMD : `${SIMD} ${NO_PLACES}`;
   await run(
     'cargo',
-    [...build, '--target', 'wasm32-unknown-unknown', ...(quick ? [] : SMALL_STD)],
+    [
+      ...build,
+      '--target',
+      'wasm32-unknown-unknown',
+      ...(quick ? [] : [...SMALL_STD, ...RELOCATIONS]),
+    ],
     {
       env: {
         ...KEEP_FEATURES,
@@ -93,13 +105,21 @@ export async function buildWasm({ quick = false } = {}) {
   );
   const compiled = path.join(target, `wasm32-unknown-unknown/${profile}/nacre_wasm.wasm`);
   fs.rmSync(path.join(root, NEXT), { recursive: true, force: true });
-  await bindgen(compiled, path.join(root, NEXT), 'nacre');
+  await bindgen(quick ? compiled : await cut(compiled), path.join(root, NEXT), 'nacre');
   if (!quick) {
     await optimize(path.join(root, NEXT, 'nacre_bg.wasm'));
   }
   replace(PKG, NEXT);
   writeStamp(STAMP, fingerprint(inputs, profile));
   console.log(`build: the engine took ${seconds(Date.now() - started)}`);
+}
+
+/** Cuts out what nothing needs. */
+async function cut(compiled) {
+  const needed = `${compiled}.cut`;
+  const tool = ['run', '-q', '-p', 'nacre-divide', '--profile', 'tool', '--'];
+  await run('cargo', [...tool, 'cut', compiled, path.join(root, CUT), needed]);
+  return needed;
 }
 
 /**

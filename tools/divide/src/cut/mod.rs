@@ -1,0 +1,161 @@
+//! Takes code out of a linked module that nothing needs, but that the compiler cannot know to be
+//! unneeded: functions that a list names get a body that does nothing. What only they reach,
+//! through calls, the table or constants, is taken out with them.
+
+mod links;
+
+use crate::parsed::{Parsed, Result};
+use links::{Links, Reached};
+use wasm_encoder::{CodeSection, Function, Instruction, MemArg, Module, RawSection};
+use wasmparser::{FuncType, Parser, Payload, ValType};
+
+/// What a function of the list does instead.
+#[derive(Clone, Copy)]
+enum Instead {
+    /// Writes nothing, for an implementation of `Display`.
+    Silent,
+    /// Answers the empty span, for an implementation of the parser's `Spanned`.
+    Nowhere,
+    /// Traps: nothing calls it.
+    Never,
+}
+
+impl Instead {
+    fn named(word: &str) -> Result<Instead> {
+        match word {
+            "silent" => Ok(Instead::Silent),
+            "nowhere" => Ok(Instead::Nowhere),
+            "never" => Ok(Instead::Never),
+            other => Err(format!("{other} is not what a function can do instead").into()),
+        }
+    }
+
+    /// Whether it can stand for functions of a type.
+    fn fits(self, ty: &FuncType) -> bool {
+        let addresses = &[ValType::I32, ValType::I32];
+        match self {
+            Instead::Silent => ty.params() == addresses && ty.results() == [ValType::I32],
+            Instead::Nowhere => ty.params() == addresses && ty.results().is_empty(),
+            Instead::Never => true,
+        }
+    }
+
+    fn body(self) -> Vec<u8> {
+        let mut body = Function::new([]);
+        match self {
+            Instead::Silent => {
+                body.instruction(&Instruction::I32Const(0));
+            }
+            // The first parameter is where the result goes: two places of two numbers.
+            Instead::Nowhere => {
+                for offset in [0, 8, 16, 24] {
+                    body.instruction(&Instruction::LocalGet(0));
+                    body.instruction(&Instruction::I64Const(0));
+                    body.instruction(&Instruction::I64Store(MemArg {
+                        offset,
+                        align: 3,
+                        memory_index: 0,
+                    }));
+                }
+            }
+            Instead::Never => {
+                body.instruction(&Instruction::Unreachable);
+            }
+        }
+        body.instruction(&Instruction::End);
+        body.into_raw_body()
+    }
+}
+
+/// What was taken out.
+pub struct Cut {
+    pub module: Vec<u8>,
+    pub functions: usize,
+    pub code: usize,
+    pub data: usize,
+}
+
+/// Takes out what a list names, one function a line: what it does instead, and its name. Lines that
+/// begin with `#` say why.
+///
+/// Every name must be of a function whose type is as expected, so that the list stays true.
+pub fn cut(bytes: &[u8], list: &str) -> Result<Cut> {
+    let parsed = Parsed::new(bytes)?;
+    let links = Links::new(bytes, &parsed)?;
+    let mut instead: Vec<Option<Instead>> = vec![None; parsed.functions.len()];
+    let mut listed = Vec::new();
+    for line in list.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let (what, name) = line.split_once(' ').ok_or_else(|| format!("`{line}` has no name"))?;
+        let what = Instead::named(what)?;
+        let found = links.named(name);
+        if found.is_empty() {
+            return Err(format!("no function is named {name}").into());
+        }
+        for function in found {
+            let ty = parsed.type_of(function);
+            if !what.fits(ty) {
+                return Err(format!("{name} has the type {ty:?}").into());
+            }
+            instead[function as usize] = Some(what);
+            listed.push(function);
+        }
+    }
+    let reached = links.reached(&parsed, &listed);
+    if let Some(function) = listed.iter().find(|function| !reached.functions[**function as usize]) {
+        return Err(format!("{} is not reached", links.name(*function)).into());
+    }
+    rewrite(bytes, &parsed, &links, &reached, &instead)
+}
+
+/// The module without the bodies of functions and the bytes of constants that are not reached.
+fn rewrite(
+    bytes: &[u8],
+    parsed: &Parsed<'_>,
+    links: &Links,
+    reached: &Reached,
+    instead: &[Option<Instead>],
+) -> Result<Cut> {
+    let (mut functions, mut code_bytes, mut data_bytes) = (0, 0, 0);
+    let mut module = Module::new();
+    for payload in Parser::new(0).parse_all(bytes) {
+        let payload = payload?;
+        let Some((id, range)) = payload.as_section() else { continue };
+        match &payload {
+            Payload::CustomSection(custom)
+                if custom.name() == "linking" || custom.name().starts_with("reloc.") => {}
+            Payload::CodeSectionStart { .. } => {
+                let mut code = CodeSection::new();
+                for (function, body) in (parsed.imported()..).zip(&parsed.bodies) {
+                    let old = &bytes[body.range()];
+                    let new = match instead[function as usize] {
+                        Some(what) => what.body(),
+                        None if reached.functions[function as usize] => {
+                            code.raw(old);
+                            continue;
+                        }
+                        None => Instead::Never.body(),
+                    };
+                    functions += 1;
+                    code_bytes += old.len();
+                    code.raw(&new);
+                }
+                module.section(&code);
+            }
+            Payload::DataSection(_) => {
+                let mut data = bytes[range.clone()].to_vec();
+                for at in links.unneeded(parsed, reached) {
+                    data[at - range.start] = 0;
+                    data_bytes += 1;
+                }
+                module.section(&RawSection { id, data: &data });
+            }
+            _ => {
+                module.section(&RawSection { id, data: &bytes[range] });
+            }
+        }
+    }
+    Ok(Cut { module: module.finish(), functions, code: code_bytes, data: data_bytes })
+}
+
+#[cfg(test)]
+mod tests;
