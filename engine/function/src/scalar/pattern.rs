@@ -19,8 +19,8 @@ const TEXT: DataType = DataType::TEXT;
 const INT: DataType = DataType::Int64;
 const BOOLEAN: DataType = DataType::Boolean;
 
-/// Shell patterns.
-static GLOB: ScalarFunction = function(
+/// Shell patterns; the operator `GLOB` refers to it.
+pub static GLOB: ScalarFunction = function(
     &["glob_match"],
     Doc::new(
         "glob_match(s, pattern)",

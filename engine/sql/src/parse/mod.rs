@@ -7,6 +7,7 @@
 
 mod dialect;
 pub(crate) mod literal_rows;
+pub(crate) mod operator_words;
 pub(crate) mod spelling;
 mod statement;
 

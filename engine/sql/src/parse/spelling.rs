@@ -1,10 +1,11 @@
 //! Rewrites tokens before parsing, where the parser knows only one spelling: queries that begin
 //! with `FROM`, `TABLE t`, a comma before `FROM`, `AS MATERIALIZED`, grouping sets in a list
-//! of grouping sets, `INSERT INTO t (VALUES …)`, `CREATE TABLE t (a) AS …`, and strings continued on
-//! the next line. Refuses join words that the parser would take for an alias.
+//! of grouping sets, `INSERT INTO t (VALUES …)`, `CREATE TABLE t (a) AS …`, strings continued on
+//! the next line, and operators that are words. Refuses join words that the parser would take for an alias.
 //!
 //! A rewrite keeps the positions of the tokens that remain.
 
+use super::operator_words;
 use nacre_types::Error;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
@@ -41,6 +42,11 @@ pub(super) fn spelled(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, 
         let next = keyword(&tokens, at + 1);
         let nested = levels.len() > 1;
         let Some(level) = levels.last_mut() else { break };
+        if let Some((operator, words)) = operator_words::operator(out.last(), &tokens[at..]) {
+            out.push(TokenWithSpan { token: operator, span: token.span });
+            at += words;
+            continue;
+        }
         match &token.token {
             Token::Number(digits, long) => {
                 if let Some(number) = joined(digits, *long, &tokens[at..]) {

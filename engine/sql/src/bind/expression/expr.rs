@@ -10,10 +10,11 @@ use crate::bind::expression::operator::{connect, not};
 use crate::bind::expression::types;
 use crate::bind::names::{place, unsupported};
 use crate::expr::{BinaryOp, Expr, ExprKind};
+use crate::parse::operator_words;
 use crate::parse::placeholder_index;
 use crate::parse::position;
 use nacre_function::scalar::numbers::POWER;
-use nacre_function::scalar::pattern::REGEXP_LIKE;
+use nacre_function::scalar::pattern::{GLOB, REGEXP_LIKE};
 use nacre_function::scalar::rounding::{CEIL, FLOOR};
 use nacre_function::scalar::text::POSITION;
 use nacre_types::{DataType, Error, Reason, Result, Value, decimal, interval};
@@ -189,6 +190,13 @@ impl<'a> Binder<'a> {
                     right
                 };
                 return self.matches([left, right], negated);
+            }
+            if let Op::Custom(name) = op
+                && (name == operator_words::GLOB || name == operator_words::NOT_GLOB)
+            {
+                let args = vec![self.expr(left, env)?, self.expr(right, env)?];
+                let found = self.call(&GLOB, args)?;
+                return Ok(if name == operator_words::NOT_GLOB { not(found) } else { found });
             }
             if *op == Op::PGExp {
                 return self.power(left, right, env);
