@@ -101,6 +101,8 @@ async function reads(db, from) {
   await db.query('select id, title from note where title = ?', [`note ${from + 5}`]);
   await db.query('select id, title from note order by id desc limit 10');
   await db.query('select * from note order by at desc, title limit 20 offset 5');
+  await db.query('select title from note order by at desc limit 5');
+  await db.query('select id, title from note where stars >= 2 order by score, day desc');
   await db.query("select * from note where title like 'note 1%' and stars >= 2 or id in (1, 2, 3)");
   await db.query('select * from note where id between ? and ? and body is not null', [
     from,
