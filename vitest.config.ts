@@ -1,14 +1,16 @@
 /**
- * Four projects of tests: in Node, in a page of a real Chromium, in Node driving several tabs of one, and the programs
- * of `examples/`. The tests of the package's API, and the examples of its documentation, are the same files in Node and
+ * Six projects of tests: in Node, in a page of a real Chromium or Firefox, in Node driving several tabs of one or the
+ * other, and the programs of `examples/`. The tests of the package's API, and the examples of its documentation, are the same files in Node and
  * in the browser; they import the built package.
  */
 
 import { playwright } from '@vitest/browser-playwright';
 import { defineConfig } from 'vitest/config';
 import { findChromium, launchOptions } from './tools/chromium.mjs';
+import { installedFirefox } from './tools/firefox-provider.mjs';
 
 const TABS = 'tests/browser/**/*.tabs.test.ts';
+const IN_FIREFOX = 'tests/browser/**/*.firefox.test.ts';
 const IN_BROWSER = ['worker/browser/**/*.test.ts', 'tests/browser/**/*.browser.test.ts'];
 const IN_NODE = [
   'worker/node/**/*.test.ts',
@@ -63,6 +65,31 @@ export default defineConfig({
       },
       {
         test: { name: 'tabs', include: [TABS], testTimeout: 60_000, fileParallelism: false },
+      },
+      {
+        test: {
+          name: 'firefox',
+          include: [...EVERYWHERE, ...IN_BROWSER],
+          exclude: NOT_IN_BROWSER,
+          globalSetup: GENERATE,
+          testTimeout: 30_000,
+          browser: {
+            enabled: true,
+            headless: true,
+            screenshotFailures: false,
+            provider: installedFirefox(),
+            instances: [{ browser: 'firefox' }],
+          },
+        },
+      },
+      {
+        test: {
+          name: 'tabs-firefox',
+          include: [IN_FIREFOX],
+          testTimeout: 60_000,
+          hookTimeout: 90_000,
+          fileParallelism: false,
+        },
       },
       {
         test: {

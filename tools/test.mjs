@@ -9,6 +9,7 @@ import * as path from 'node:path';
 import { buildPackage } from './build.mjs';
 import { bin, cargoTest, Failure, main, probe, run, seconds, target } from './lib.mjs';
 import { buildDocs } from './docs.mjs';
+import { ensureFirefox } from './firefox.mjs';
 import { packCheck } from './pack-check.mjs';
 import { setup } from './setup.mjs';
 import { printSize } from './size.mjs';
@@ -217,6 +218,11 @@ await main(async () => {
     if (built && has('browser')) {
       await step('vitest in Chromium', () => vitest('browser'));
       await step('Playwright: reloads and tabs', () => vitest('tabs'));
+      if (await ensureFirefox()) {
+        await step('Firefox: reloads and tabs', () => vitest('tabs-firefox'));
+      } else {
+        console.log('- Firefox: skipped, it is not installed');
+      }
       if (await step('the documentation’s site', buildDocs)) {
         await step('the site in Chromium', async () => {
           // It needs packages, which `setup` has installed by now.
