@@ -17,10 +17,11 @@ export interface FirefoxContext {
 
 export interface Firefox {
   readonly pid: number;
+  readonly defaultContext: FirefoxContext;
   newContext(): Promise<FirefoxContext>;
   close(): Promise<void>;
 }
 
 export function findFirefox(): string | null;
 export function ensureFirefox(): Promise<boolean>;
-export function launchFirefox(): Promise<Firefox>;
+export function launchFirefox(preferences?: Record<string, unknown>): Promise<Firefox>;

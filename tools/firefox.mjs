@@ -38,13 +38,17 @@ export async function ensureFirefox() {
   return findFirefox() !== null;
 }
 
-/** Starts a Firefox without windows, with a profile of its own. */
-export async function launchFirefox() {
+/** Starts a Firefox without windows, with a profile of its own, which has the given preferences. */
+export async function launchFirefox(preferences = {}) {
   const program = findFirefox();
   if (program === null) {
     throw new Failure('there is no Firefox: install one, or set FIREFOX_PATH');
   }
   const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-firefox-'));
+  const lines = Object.entries(preferences).map(
+    ([name, value]) => `user_pref(${JSON.stringify(name)}, ${JSON.stringify(value)});\n`,
+  );
+  fs.writeFileSync(path.join(profile, 'user.js'), lines.join(''));
   const args = ['--headless', '--no-remote', '--remote-debugging-port=0', '--profile', profile];
   const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] });
   const exited = new Promise((resolve) => child.once('exit', resolve));
@@ -135,6 +139,11 @@ class Firefox {
     this.pid = pid;
     this.#session = session;
     this.#end = end;
+  }
+
+  /** Pages in windows as the browser opens them. */
+  get defaultContext() {
+    return new Context(this.#session, 'default');
   }
 
   /** A new context: its pages share storage and locks with each other, and with no others. */

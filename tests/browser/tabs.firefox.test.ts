@@ -283,3 +283,38 @@ describe.skipIf(findFirefox() === null)('in Firefox', () => {
     expect(opened).toBe(7);
   });
 });
+
+describe.skipIf(findFirefox() === null)('in private windows of Firefox', () => {
+  beforeAll(async () => {
+    server = await serve();
+    firefox = await launchFirefox({ 'browser.privatebrowsing.autostart': true });
+    context = firefox.defaultContext;
+  });
+
+  afterAll(async () => {
+    await firefox.close();
+    server.close();
+  });
+
+  /** Opens a database: what keeps it, or the kind of the error. */
+  const opened = (page: FirefoxPage, fallback: 'none' | 'indexeddb'): Promise<string> =>
+    page.evaluate(async (fallback) => {
+      try {
+        window.db = await window.nacredb.connect('opfs://private', { fallback });
+        await window.db.exec('create table if not exists t (id bigint primary key, note text)');
+        return (await window.db.storage()).place;
+      } catch (error) {
+        return (error as nacredb.NacreError).kind;
+      }
+    }, fallback);
+
+  test('there are no private files, and IndexedDB takes their place', async () => {
+    const only = await page();
+    expect(await opened(only, 'none')).toBe('unsupported');
+    expect(await opened(only, 'indexeddb')).toBe('indexeddb');
+    expect(await insert(only, 1)).toBe('done');
+    await reload(only);
+    expect(await opened(only, 'indexeddb')).toBe('indexeddb');
+    expect(await ids(only)).toEqual([1]);
+  });
+});

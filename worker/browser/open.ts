@@ -4,16 +4,17 @@ import { filesOf } from '../shared/archive.js';
 import { Connection } from '../shared/connection.js';
 import { loadFromModule, loadFromUrl } from '../shared/engine.js';
 import { notFetched } from '../shared/engine-file.js';
-import { nacreError } from '../shared/errors.js';
+import { NacreError, nacreError } from '../shared/errors.js';
 import type { OwnedStore } from '../shared/local-store.js';
 import { mustBeThisVersion } from '../shared/version.js';
 import type { OpenRequest } from '../shared/wire.js';
+import { IdbStore } from './idb-store.js';
 import { OpfsStore } from './opfs-store.js';
 
 /** Opens the database that a request names. */
 export async function open(request: OpenRequest): Promise<Connection> {
   mustBeThisVersion(request.version);
-  const { url, options, wasmUrl, wasmModule, patienceMs } = request;
+  const { options, wasmUrl, wasmModule } = request;
   const rest = () => request.moreWasmModule ?? fetchNow(moreUrl(request));
   const loaded = wasmModule
     ? loadFromModule(wasmModule, rest)
@@ -22,7 +23,7 @@ export async function open(request: OpenRequest): Promise<Connection> {
   loaded.catch(() => {});
   const files = request.import === undefined ? [] : await filesOf(request.import);
   // Opening the store and loading the engine each take a while, and are independent.
-  const opening = openStore(url, patienceMs);
+  const opening = openStore(request);
   try {
     await Promise.all([opening, loaded, hold(request.lifeLock)]);
   } catch (error) {
@@ -74,15 +75,35 @@ function fetchNow(url: string): ArrayBuffer {
   return request.response as ArrayBuffer;
 }
 
-async function openStore(url: string, patienceMs?: number): Promise<OwnedStore | null> {
+async function openStore(request: OpenRequest): Promise<OwnedStore | null> {
+  const { url } = request;
   if (url === 'memory://') {
     return null;
   }
   if (url.startsWith('opfs://')) {
-    return OpfsStore.open(url.slice('opfs://'.length), patienceMs);
+    return openFiles(url.slice('opfs://'.length), request);
   }
   throw nacreError(
     'unsupported',
     `'${url}' is not a place where a browser can keep a database: use opfs://name or memory://`,
   );
+}
+
+/** Opens the files of a database where the browser can keep them. */
+async function openFiles(
+  name: string,
+  { patienceMs, fallback = 'none' }: OpenRequest,
+): Promise<OwnedStore | null> {
+  // A database that was begun in IndexedDB stays there, also when the browser has files now.
+  if (fallback === 'indexeddb' && (await IdbStore.has(name))) {
+    return IdbStore.open(name, patienceMs);
+  }
+  try {
+    return await OpfsStore.open(name, patienceMs);
+  } catch (error) {
+    if (fallback === 'none' || !(error instanceof NacreError && error.kind === 'unsupported')) {
+      throw error;
+    }
+    return fallback === 'memory' ? null : IdbStore.open(name, patienceMs);
+  }
 }

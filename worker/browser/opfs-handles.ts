@@ -55,18 +55,23 @@ export async function openExclusive(
 /** Names of the error of a file that is open elsewhere; browsers differ. */
 const HELD: ReadonlySet<string> = new Set(['NoModificationAllowedError', 'InvalidStateError']);
 
-/** Opens the directory of a database, creating it if it does not exist. */
-export async function databaseDirectory(database: string): Promise<FileSystemDirectoryHandle> {
+/** Fails with `type` unless a text can name a database. */
+export function mustBeDatabaseName(database: string): void {
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/.test(database)) {
     throw nacreError(
       'type',
       `'${database}' cannot name an OPFS database: use at most 100 letters, digits, '.', '-' and '_'`,
     );
   }
-  if (typeof navigator === 'undefined' || typeof navigator.storage?.getDirectory !== 'function') {
+}
+
+/** Opens the directory of a database, creating it if it does not exist. */
+export async function databaseDirectory(database: string): Promise<FileSystemDirectoryHandle> {
+  mustBeDatabaseName(database);
+  if (!hasFiles()) {
     throw nacreError(
       'unsupported',
-      'there is no origin private file system here; it needs a page served over HTTPS or from localhost',
+      'there is no origin private file system here; it needs a page served over HTTPS or from localhost, and a browser of 2023 or later',
     );
   }
   const root = await navigator.storage.getDirectory().catch((error: unknown) => {
@@ -79,6 +84,16 @@ export async function databaseDirectory(database: string): Promise<FileSystemDir
       : error;
   });
   return root.getDirectoryHandle(database, { create: true });
+}
+
+/** Whether the browser has files with synchronous handles. Before 2023, some calls of a handle were not synchronous. */
+function hasFiles(): boolean {
+  const handle = globalThis.FileSystemFileHandle?.prototype as Partial<SyncFileHandle> | undefined;
+  return (
+    typeof navigator !== 'undefined' &&
+    typeof navigator.storage?.getDirectory === 'function' &&
+    typeof handle?.createSyncAccessHandle === 'function'
+  );
 }
 
 /** Whether the browser keeps a page from all storage. */

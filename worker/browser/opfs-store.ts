@@ -63,6 +63,7 @@ interface Found {
 
 /** A directory of files, locked until it is closed. */
 export class OpfsStore implements OwnedStore {
+  readonly place = 'opfs';
   readonly #database: string;
   readonly #directory: FileSystemDirectoryHandle;
   readonly #lock: SyncAccessHandle;

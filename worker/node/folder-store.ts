@@ -18,6 +18,7 @@ interface OpenFile {
 
 /** A folder of files, locked until it is closed. */
 export class FolderStore implements OwnedStore {
+  readonly place = 'folder';
   readonly #folder: string;
   readonly #unlock: () => void;
   readonly #files = new Map<number, OpenFile>();

@@ -168,7 +168,10 @@ export class Connection implements Service<ConnectionMethod> {
       if (method !== 'close') {
         this.#mustBeOpen();
       }
-      const result: Awaitable<Answer<M>> = this.#handlers[method](...args);
+      const result = this.#opened.whenDurable<Answer<M>>(
+        this.#handlers[method](...args),
+        method === 'flush',
+      );
       return result instanceof Promise ? this.#later(result) : result;
     } catch (error) {
       throw engineError(error);
@@ -184,6 +187,9 @@ export class Connection implements Service<ConnectionMethod> {
   callNow<M extends NowMethod>(method: M, args: Arguments<M>): Answer<M> {
     try {
       this.#mustBeOpen();
+      if (this.#opened.store?.settled !== undefined) {
+        throw nacreError('unsupported', 'a database in IndexedDB has no synchronous calls');
+      }
       const [id] = args;
       const session = this.#session(id);
       if (session.tail !== null) {
@@ -420,6 +426,7 @@ export class Connection implements Service<ConnectionMethod> {
     const manager = typeof navigator === 'undefined' ? undefined : navigator.storage;
     const inOrigin = this.#opened.store !== null && manager !== undefined;
     return {
+      place: this.#opened.store?.place ?? 'memory',
       bytes: this.#opened.store?.bytes() ?? 0,
       quota: inOrigin ? ((await manager.estimate()).quota ?? null) : null,
       persisted: this.#opened.store !== null && (!inOrigin || (await manager.persisted())),

@@ -8,6 +8,8 @@
  * becomes `io`, or `limit` when storage is full.
  */
 
+import type { Place } from './wire.js';
+
 /** A folder of files. */
 export interface LocalStore {
   /** Names of all files, in no particular order. */
@@ -44,6 +46,12 @@ export interface LocalStore {
 
 /** A store as its connection uses it: held exclusively until `close`. */
 export interface OwnedStore extends LocalStore {
+  readonly place: Place;
+  /**
+   * Where `sync` cannot wait: settles once everything synced is durable, and fails if it cannot be
+   * any more; null if it is already. Missing where `sync` waits.
+   */
+  settled?(): Promise<void> | null;
   /** Runs work that cannot wait: `prepare` does nothing meanwhile. */
   withoutPreparing<T>(work: () => T): T;
   /** Size of all files, in bytes. */

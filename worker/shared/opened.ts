@@ -10,6 +10,7 @@ import { Functions } from './functions.js';
 import { LiveQueries } from './live.js';
 import type { OwnedStore } from './local-store.js';
 import { Upkeep } from './upkeep.js';
+import type { Awaitable } from './protocol.js';
 import type { EngineOptions } from './wire.js';
 
 /** An open database. */
@@ -21,6 +22,7 @@ export class Opened {
   readonly #live = new Set<LiveQueries>();
   readonly #upkeep: Upkeep;
   readonly #forgetTrap: () => void;
+  readonly #isStrict: boolean;
   /** Settles if the engine stops after an internal error. */
   readonly stopped: Promise<void>;
 
@@ -28,6 +30,7 @@ export class Opened {
     this.database = database;
     this.store = store;
     this.functions = new Functions(database);
+    this.#isStrict = options.durability !== 'relaxed';
     this.#upkeep = new Upkeep(database, store, options.durability ?? 'strict');
     let stop = (): void => {};
     this.stopped = new Promise((resolve) => (stop = resolve));
@@ -49,6 +52,7 @@ export class Opened {
     try {
       const named = files.length === 0 ? undefined : files.map(({ name, bytes }) => [name, bytes]);
       const database = await answerOf<Database>(Database.open(store ?? undefined, options, named));
+      await store?.settled?.();
       return new Opened(database, store, options);
     } catch (error) {
       store?.close();
@@ -74,6 +78,21 @@ export class Opened {
     this.#live.forEach((live) => live.afterCall());
   }
 
+  /**
+   * Keeps an answer back until every commit that it can show is durable, where the files' `sync` does
+   * not wait for that. With `relaxed` durability, only calls that ask for it wait.
+   */
+  whenDurable<T>(answer: Awaitable<T>, isAsked: boolean): Awaitable<T> {
+    const { store } = this;
+    if (store?.settled === undefined || !(isAsked || this.#isStrict)) {
+      return answer;
+    }
+    if (answer instanceof Promise) {
+      return answer.then((result) => this.whenDurable(result, isAsked) as T);
+    }
+    return store.settled()?.then(() => answer) ?? answer;
+  }
+
   /** Cancels background work. */
   stopUpkeep(): void {
     this.#upkeep.stop();
@@ -84,6 +103,7 @@ export class Opened {
     try {
       if (isSound(this.instance)) {
         await answerOf(this.database.close());
+        await this.store?.settled?.();
       }
     } finally {
       if (isSound(this.instance)) {

@@ -19,6 +19,12 @@ export interface EngineOptions {
   acceptLoss?: boolean | undefined;
 }
 
+/** What keeps a database that cannot be where its URL says. */
+export type Fallback = 'none' | 'memory' | 'indexeddb';
+
+/** What keeps a database. */
+export type Place = 'folder' | 'opfs' | 'indexeddb' | 'memory';
+
 /** What `open` needs to know. */
 export interface OpenRequest {
   /** The page's version of the package: a worker of another one refuses. */
@@ -41,6 +47,8 @@ export interface OpenRequest {
   term?: string | undefined;
   /** How long to try again while files are held elsewhere, in milliseconds. */
   patienceMs?: number | undefined;
+  /** Where to keep the database if the browser has no private file system. */
+  fallback?: Fallback | undefined;
 }
 
 /**
@@ -206,6 +214,8 @@ export interface WireProgress {
 
 /** How much storage the database uses, and how safe it is from eviction. */
 export interface StorageReport {
+  /** What keeps the database. In a browser, the option `fallback` has a part in it. */
+  place: Place;
   /** Size of this database's files, in bytes. */
   bytes: number;
   /** Storage available to this origin, in bytes; `null` where the platform does not say. */

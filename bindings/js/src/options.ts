@@ -1,7 +1,7 @@
 /** Options of `connect` and of single calls, and their checks. */
 
 import { nacreError } from '../../../worker/shared/errors.js';
-import type { EngineOptions } from '../../../worker/shared/wire.js';
+import type { EngineOptions, Fallback } from '../../../worker/shared/wire.js';
 import type { TypeOptions } from './types.js';
 
 /**
@@ -53,6 +53,14 @@ export interface ConnectOptions {
    * is a database at the URL.
    */
   import?: Blob | Uint8Array<ArrayBuffer> | ArrayBuffer;
+  /**
+   * What keeps an `opfs://` database where a page has no private file system, as in private windows of
+   * some browsers: nothing, so that `connect` fails with `unsupported`; `'memory'`, until it is closed;
+   * or `'indexeddb'`, as durably as files, but all of it is in memory as well. `db.storage()` says
+   * what keeps it.
+   * @default 'none'
+   */
+  fallback?: 'none' | 'memory' | 'indexeddb';
   /** JavaScript types of SQL values. */
   types?: TypeOptions;
   /** URL of the engine's WebAssembly file. By default it is beside the package's scripts. */
@@ -132,6 +140,17 @@ export function typeOptions({ types = {} }: ConnectOptions): TypeOptions {
     }
   }
   return types;
+}
+
+/** Checks the option `fallback`. */
+export function fallbackOption({ fallback }: ConnectOptions): Fallback | undefined {
+  if (fallback !== undefined && !['none', 'memory', 'indexeddb'].includes(fallback)) {
+    throw nacreError(
+      'type',
+      `fallback must be 'none', 'memory' or 'indexeddb', not '${String(fallback)}'`,
+    );
+  }
+  return fallback;
 }
 
 /** Checks the option `import`. */

@@ -3,7 +3,7 @@
 import { nacreError } from '../../../worker/shared/errors.js';
 import { VERSION } from '../../../worker/shared/version.js';
 import type { OpenRequest } from '../../../worker/shared/wire.js';
-import { engineOptions, importOption, type ConnectOptions } from './options.js';
+import { engineOptions, fallbackOption, importOption, type ConnectOptions } from './options.js';
 
 /** Checks the arguments of `connect`. */
 export function openRequest(url: string, options: ConnectOptions): OpenRequest {
@@ -22,6 +22,7 @@ export function openRequest(url: string, options: ConnectOptions): OpenRequest {
     moreWasmUrl: absolute('moreWasmUrl', options.moreWasmUrl),
     moreWasmModule: options.moreWasmModule,
     import: importOption(options),
+    fallback: fallbackOption(options),
   };
 }
 

@@ -218,6 +218,7 @@ describe.each(places)('a database in $name', (place) => {
     expect((await db.query('select name from t where id = 2')).rows).toEqual([{ name: 'pearl' }]);
     const storage = await db.storage();
     expect(storage.bytes > 0).toBe(place.name !== 'memory');
+    expect(storage.place === 'memory').toBe(place.name === 'memory');
     expect(typeof storage.persisted).toBe('boolean');
   });
 
