@@ -20,4 +20,7 @@ const opening = new Opening(async (request) => {
 
 // TypeScript knows either pages or workers in one project, so the worker's global scope needs a
 // cast.
-serve(globalThis as unknown as ServerPort, opening);
+const port = globalThis as unknown as ServerPort;
+serve(port, opening);
+// No replies yet: tells the page that this is the worker that it expects.
+port.postMessage([], []);

@@ -3,7 +3,7 @@
  * the reverse.
  */
 
-import { nacreError } from '../../../worker/shared/errors.js';
+import { nacreError, type NacreError } from '../../../worker/shared/errors.js';
 import type { Answer, Arguments, Method } from '../../../worker/shared/protocol.js';
 import type { OpenRequest } from '../../../worker/shared/wire.js';
 import { MessageTransport } from './message-transport.js';
@@ -15,11 +15,22 @@ const WHY_NOT_LOADED =
   'Cross-Origin-Embedder-Policy needs a worker served with the same one)';
 
 /**
+ * How long a worker's script may take to load and to say that it runs. Opening the database may then
+ * take any time.
+ */
+const START_MS = 30_000;
+
+/**
  * Takes over a worker. Ending the transport terminates the worker, which would otherwise keep the
  * files locked.
  */
 export function workerTransport(worker: Worker): MessageTransport {
-  const transport = new WorkerTransport(worker, () => worker.terminate());
+  const transport: WorkerTransport = new WorkerTransport(worker, () => {
+    clearTimeout(starting);
+    worker.terminate();
+  });
+  const starting = setTimeout(() => transport.fail(silent()), START_MS);
+  worker.addEventListener('message', () => clearTimeout(starting), { once: true });
   worker.onerror = (event) =>
     // The event of a script that cannot be loaded has no message.
     transport.fail(
@@ -28,6 +39,13 @@ export function workerTransport(worker: Worker): MessageTransport {
         : nacreError('io', `the worker's script could not be loaded: ${WHY_NOT_LOADED}`),
     );
   return transport;
+}
+
+function silent(): NacreError {
+  return nacreError(
+    'unavailable',
+    `the worker has not answered in ${START_MS / 1000} s: its script takes long to load, or is not that of nacredb (see workerUrl)`,
+  );
 }
 
 /**
