@@ -51,6 +51,41 @@ describe.each(places)('a transaction in $name', (place) => {
     expect(ids).toEqual([1n, 2n, 4n]);
   });
 
+  test('changes the catalog with its rows: others see all of it, or nothing', async () => {
+    const db = await withNames(place, 'a');
+    const failure = new Error('no');
+    const change = (isDone: boolean) =>
+      db.transaction(async (tx) => {
+        await tx.exec('create table u (id int primary key, name text)');
+        await tx.exec('alter table u add column n int default 7');
+        await tx.query('insert into u (id, name) select id, name from t');
+        await tx.exec('create view v as select name, n from u; drop table t');
+        expect((await tx.query('select * from v')).rows).toEqual([{ name: 'a', n: 7 }]);
+        await expectKind(tx.query('select * from t'), 'not_found');
+        await expectKind(db.query('select * from u'), 'not_found');
+        expect((await db.query(count)).rows).toEqual([{ n: 1n }]);
+        if (!isDone) {
+          throw failure;
+        }
+      });
+    await expect(change(false)).rejects.toBe(failure);
+    await expectKind(db.query('select * from v'), 'not_found');
+    expect((await db.query(count)).rows).toEqual([{ n: 1n }]);
+    await change(true);
+    expect((await db.query('select * from v')).rows).toEqual([{ name: 'a', n: 7 }]);
+    await expectKind(db.query(count), 'not_found');
+  });
+
+  test('does not change tables that were there before', async () => {
+    const db = await withNames(place, 'a');
+    await db.transaction(async (tx) => {
+      await expectKind(tx.exec('alter table t add column n int'), 'unsupported');
+      await expectKind(tx.exec('create index by_name on t (name)'), 'unsupported');
+      await tx.query("insert into t values (2, 'b')");
+    });
+    expect((await db.query(count)).rows).toEqual([{ n: 2n }]);
+  });
+
   test('is not seen before it commits', async () => {
     const db = await withNames(place, 'a');
     await db.transaction(async (tx) => {
