@@ -19,6 +19,7 @@ export class NacreAdapter extends DialectAdapterBase {
     return true;
   }
 
+  /** Not for changes of tables that were there before the transaction, and Kysely knows no half. */
   override get supportsTransactionalDdl(): boolean {
     return false;
   }
