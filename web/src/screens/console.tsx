@@ -59,6 +59,9 @@ function Bar() {
       <a class="bar-link" href="./against.html">
         Against the others
       </a>
+      <a class="bar-link" href="./docs/">
+        Documentation
+      </a>
       <ScaleChoice />
       <button
         class="button bare"
