@@ -113,9 +113,9 @@ impl Links {
             for entry in entries {
                 let Some(to) = target(entry, &nodes)? else { continue };
                 if *section == code.0 {
-                    links.from_code(parsed, code.1 + entry.offset as usize, to)?;
+                    links.code_refers(parsed, code.1 + entry.offset as usize, to)?;
                 } else if *section == data.0 {
-                    links.from_data(parsed, data.1 + entry.offset as usize, to)?;
+                    links.data_refers(parsed, data.1 + entry.offset as usize, to)?;
                 }
             }
         }
@@ -136,7 +136,7 @@ impl Links {
         }
     }
 
-    fn from_code(&mut self, parsed: &Parsed<'_>, at: usize, to: Node) -> Result<()> {
+    fn code_refers(&mut self, parsed: &Parsed<'_>, at: usize, to: Node) -> Result<()> {
         let after = parsed.bodies.partition_point(|body| body.range().start <= at);
         let body = after.checked_sub(1).filter(|body| parsed.bodies[*body].range().contains(&at));
         let body = body.ok_or("a relocation is outside of the functions")?;
@@ -144,7 +144,7 @@ impl Links {
         Ok(())
     }
 
-    fn from_data(&mut self, parsed: &Parsed<'_>, at: usize, to: Node) -> Result<()> {
+    fn data_refers(&mut self, parsed: &Parsed<'_>, at: usize, to: Node) -> Result<()> {
         let mut segments = (0..).zip(&parsed.data);
         let found = segments.find_map(|(number, segment)| {
             let start = segment.range.end - segment.data.len();
