@@ -1,5 +1,6 @@
 //! A database: opening, closing, maintenance, and its sessions.
 
+use crate::change_feed::ChangeFeed;
 use core::time::Duration;
 use nacre_exec::Threads;
 use nacre_host::Host;
@@ -324,6 +325,33 @@ impl Database {
     /// ```
     pub fn newest_change(&self, tables: &[TableId]) -> u64 {
         self.0.changes().newest(tables)
+    }
+
+    /// Follows the rows of a table: which are inserted, updated and deleted from now on, by any session.
+    ///
+    /// Errors: `not_found`; `unsupported` for a table without a primary key.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options, Value};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// let mut feed = db.change_feed("items")?;
+    /// session.execute("insert into items values (1, 'pearl'), (2, 'shell')", &[]).await?;
+    /// session.execute("delete from items where id = 2", &[]).await?;
+    /// let changes = feed.next().await?;
+    /// let [change, id, name] = ["insert", "1", "pearl"];
+    /// assert_eq!(changes.rows(), 1);
+    /// assert_eq!(changes.row(0)[0], Value::Text(change.into()));
+    /// # assert_eq!(changes.row(0)[1..], [Value::Int(id.parse().unwrap()), Value::Text(name.into())]);
+    /// assert_eq!(feed.next().await?.rows(), 0);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn change_feed(&self, table: &str) -> Result<ChangeFeed> {
+        nacre_session::TableChanges::begin(&self.0, table).map(ChangeFeed)
     }
 
     /// Bytes of segment blocks read from the local store since the database was opened.

@@ -21,6 +21,7 @@
 
 mod appender;
 pub mod arrow;
+mod change_feed;
 mod database;
 mod functions;
 mod prepared;
@@ -31,6 +32,7 @@ mod session;
 mod values;
 
 pub use appender::Appender;
+pub use change_feed::ChangeFeed;
 pub use database::{Budget, Database, Options};
 pub use functions::{AggregateDefinition, ScalarDefinition};
 pub use nacre_column::{Batch, Bitmap, BytesColumn, Form, Values, Vector, VectorBuilder};

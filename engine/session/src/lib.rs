@@ -1,5 +1,6 @@
 //! Connections and the statements they run: binding, transactions, retries, lock waits, writes,
-//! upserts, point statements, and row streams. Public names and Arrow support are in the façade
+//! upserts, point statements, row streams, and
+//! feeds of changed rows. Public names and Arrow support are in the façade
 //! (`nacredb`).
 //!
 //! The path of a statement: [`Connection`] parses its text, unless `statement_cache` knows it;
@@ -37,6 +38,7 @@ mod slots;
 mod statement;
 mod statement_cache;
 mod stream;
+mod table_changes;
 mod text_binding;
 mod time_slices;
 mod timed;
@@ -52,3 +54,4 @@ pub use progress::Progress;
 pub use result::{ResultKind, StatementResult, StatementStatistics};
 pub use rules::compile_rules;
 pub use stream::RowStream;
+pub use table_changes::TableChanges;

@@ -29,3 +29,5 @@ pub const MAX_INDEXES: usize = 64;
 pub const MAX_INDEX_COLUMNS: usize = 16;
 /// Exclusive upper bound of index ids, which become part of column numbers in segments.
 pub const MAX_INDEX_ID: u32 = (1 << 26) - 2;
+/// Maximum number of keys that a change feed compares at a time.
+pub const MAX_CHANGED_KEYS: usize = 1 << 20;

@@ -1,6 +1,7 @@
-//! Reads: a view of a table at a snapshot, one row by key, few rows by equality, and range probes
-//! of an index or the primary key.
+//! Reads: a view of a table at a snapshot, one row by key, few rows by equality, range probes of
+//! an index or the primary key, and the rows that differ between two views.
 
+mod changed;
 pub(crate) mod equal;
 pub(crate) mod point;
 pub(crate) mod probe;

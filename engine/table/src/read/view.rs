@@ -14,7 +14,7 @@ use nacre_column::Batch;
 use nacre_rowstore::{Key, Node, Owner, Row, Visible};
 use nacre_types::hash::Map;
 use nacre_types::plant::{self, Bug};
-use nacre_types::{IndexId, Result, invariant};
+use nacre_types::{IndexId, Result, Timestamp, invariant};
 use roaring::RoaringBitmap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -96,6 +96,11 @@ impl TableView {
     /// The table.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
+    }
+
+    /// The timestamp of its snapshot.
+    pub(crate) fn at(&self) -> Timestamp {
+        self.guard.at()
     }
 
     /// The partitions in the view.
