@@ -19,6 +19,7 @@ declare global {
     db: nacredb.Database;
     /** What the writer of this tab knows of its rows. */
     wrote: { acknowledged: number[]; unknown: number[]; kinds: string[] };
+    changes: nacredb.LiveChanges<{ id: bigint }>;
     /** Results of this tab's live query. */
     counts: number[];
     /** How the transaction of this tab ended. */
@@ -185,6 +186,35 @@ test('ten tabs read and write one database', async () => {
   expect(await insert(tabs[8]!, 10)).toBe('done');
   await Promise.all(tabs.map((page) => counted(page, 11)));
   expect(await leaders(tabs)).toBe(1);
+});
+
+test('changes of a table are those of all tabs, and end with the leader', async () => {
+  const [first, second] = [await tab(), await tab()];
+  const next = async (): Promise<number[] | string> =>
+    second.evaluate(async () => {
+      try {
+        const { value } = await window.changes.next();
+        return (value?.inserted ?? []).map(({ id }) => Number(id));
+      } catch (error) {
+        return (error as nacredb.NacreError).kind;
+      }
+    });
+  const begin = (): Promise<void> =>
+    second.evaluate(async () => {
+      window.changes = await window.db.live.changes('t');
+    });
+  await begin();
+  await insert(first, 1);
+  expect(await next()).toEqual([1]);
+  await insert(second, 2);
+  expect(await next()).toEqual([2]);
+  const waiting = next();
+  await first.close();
+  // What the next leader committed before it began is not known to it.
+  expect(await waiting).toBe('unavailable');
+  await begin();
+  await insert(second, 3);
+  expect(await next()).toEqual([3]);
 });
 
 test('a transaction fails with conflict when the leader closes in the middle of it', async () => {

@@ -65,7 +65,10 @@ export const PAGES = [
     name: 'live',
     title: 'Live queries',
     text: 'Results that are computed again when their tables have changed: `db.live`.',
-    exports: ['Live', 'LiveCallback', 'LiveOptions', 'LiveSubscription'],
+    exports: [
+      ...['Live', 'LiveCallback', 'LiveOptions', 'LiveSubscription'],
+      ...['LiveChanges', 'Changes'],
+    ],
   },
   {
     name: 'functions',

@@ -150,6 +150,7 @@ export class Connection implements Service<ConnectionMethod> {
     finishLoad: (load) => this.#loads.finish(load),
     dropLoad: (load) => this.#loads.drop(load),
     live: (live, sql, parameters) => this.#live.begin(live, sql, parameters),
+    changes: (live, table) => this.#on(MAIN_SESSION, () => this.#live.beginChanges(live, table)),
     nextLive: (live) => this.#live.next(live),
     endLive: (live) => this.#live.end(live),
     createFunction: (definition) => this.#opened.functions.create(definition),

@@ -19,6 +19,7 @@ import { NacreError, nacreError, toErrorData } from './errors.js';
 import { nextTask } from './next-task.js';
 
 export {
+  Changes,
   Database,
   endsTransaction,
   Load,

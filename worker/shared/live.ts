@@ -1,11 +1,13 @@
 /**
  * Live queries: each runs again after commits that changed a table it reads, when its client asks
  * for the next result. Commits meanwhile are covered by one run, so a slow client causes few. Each
- * has a session of its own, and reads what is committed.
+ * has a session of its own, and reads what is committed. The changes of a table are one that answers
+ * what has changed since its last run.
  */
 
 import {
   answerOf,
+  type Changes,
   currentInstance,
   isSound,
   mustBeSound,
@@ -18,10 +20,18 @@ import { nextTask } from './next-task.js';
 import type { Awaitable } from './protocol.js';
 import type { WireLive, WireParameters, WireResult } from './wire.js';
 
+/** What a live query runs. */
+interface Source {
+  /** Answers a `WireResult`, or a `Pending` for one. */
+  run(): unknown;
+  /** The tables that it reads. */
+  tables(): Uint32Array;
+  cancel(): void;
+  free(): void;
+}
+
 interface LiveQuery {
-  engine: Session;
-  prepared: Prepared;
-  parameters: WireParameters;
+  source: Source;
   /** The tables that it read last. */
   tables: Uint32Array;
   /** The newest change of them that its last result has. */
@@ -45,9 +55,18 @@ export class LiveQueries {
 
   /** Begins a live query under a number the client chose, and answers its first result. */
   begin(id: number, sql: string, parameters: WireParameters): Awaitable<WireLive> {
-    const live = this.#prepared(sql, parameters);
-    const fields = live.prepared.fields() as WireLive['fields'];
-    this.#open.set(id, live);
+    const engine = this.#database.session();
+    let prepared: Prepared | null = null;
+    try {
+      prepared = engine.prepare(sql);
+      prepared.tables();
+    } catch (error) {
+      prepared?.free();
+      engine.free();
+      throw error;
+    }
+    const fields = prepared.fields() as WireLive['fields'];
+    const live = this.#add(id, querySource(engine, prepared, parameters));
     // A run that fails frees it.
     const result = this.#run(id, live);
     return result instanceof Promise
@@ -55,18 +74,17 @@ export class LiveQueries {
       : { result, fields };
   }
 
-  #prepared(sql: string, parameters: WireParameters): LiveQuery {
-    const engine = this.#database.session();
-    let prepared: Prepared | null = null;
-    try {
-      prepared = engine.prepare(sql);
-      const tables = prepared.tables();
-      return { engine, prepared, parameters, tables, seen: 0, running: null, waiting: null };
-    } catch (error) {
-      prepared?.free();
-      engine.free();
-      throw error;
-    }
+  /** Begins with the changes of a table after now, under a number the client chose. */
+  beginChanges(id: number, table: string): void {
+    const changes = this.#database.changes(table);
+    const live = this.#add(id, changesSource(changes));
+    live.seen = this.#database.newestChange(live.tables);
+  }
+
+  #add(id: number, source: Source): LiveQuery {
+    const live = { source, tables: source.tables(), seen: 0, running: null, waiting: null };
+    this.#open.set(id, live);
+    return live;
   }
 
   /** Answers the next result, as soon as a commit has changed a table of the query. */
@@ -109,7 +127,7 @@ export class LiveQueries {
         this.#free(live);
       } else {
         // Freed once it has ended.
-        live.engine.cancel();
+        live.source.cancel();
       }
     }
   }
@@ -143,7 +161,7 @@ export class LiveQueries {
   }
 
   #run(id: number, live: LiveQuery): Awaitable<WireResult> {
-    const { engine, prepared, parameters } = live;
+    const { source } = live;
     if (live.running !== null) {
       throw nacreError('closed', 'the live query runs already');
     }
@@ -155,7 +173,7 @@ export class LiveQueries {
         throw ended();
       }
       // A change of the catalog may have changed what it reads.
-      live.tables = prepared.tables();
+      live.tables = source.tables();
       return result;
     };
     const failed = (error: unknown): never => {
@@ -166,7 +184,7 @@ export class LiveQueries {
     };
     try {
       live.seen = this.#database.newestChange(live.tables);
-      const result = answerOf<WireResult>(engine.run(prepared, parameters));
+      const result = answerOf<WireResult>(source.run());
       if (!(result instanceof Promise)) {
         return done(result);
       }
@@ -178,12 +196,34 @@ export class LiveQueries {
     }
   }
 
-  #free({ prepared, engine }: LiveQuery): void {
+  #free({ source }: LiveQuery): void {
     if (isSound(this.#instance)) {
-      prepared.free();
-      engine.free();
+      source.free();
     }
   }
+}
+
+function querySource(engine: Session, prepared: Prepared, parameters: WireParameters): Source {
+  return {
+    run: () => engine.run(prepared, parameters),
+    tables: () => prepared.tables(),
+    cancel: () => engine.cancel(),
+    free: () => {
+      prepared.free();
+      engine.free();
+    },
+  };
+}
+
+function changesSource(changes: Changes): Source {
+  const tables = Uint32Array.of(changes.table());
+  return {
+    run: () => changes.next(),
+    tables: () => tables,
+    // It does not give way, so it has ended.
+    cancel: () => {},
+    free: () => changes.free(),
+  };
 }
 
 function ended(): NacreError {

@@ -95,6 +95,11 @@ export interface Protocol {
   dropLoad(load: number): void;
   /** Begins a live query, under a number the client chose, and answers its first result. */
   live(live: number, sql: string, parameters: WireParameters): WireLive;
+  /**
+   * Begins with the changes of a table after earlier statements, under a number the client chose. They
+   * are the results of a live query: rows with what happened to them before their columns.
+   */
+  changes(live: number, table: string): void;
   /** Answers the next result of a live query, once a commit has changed one of its tables. */
   nextLive(live: number): WireResult;
   /** Ends a live query. */
@@ -181,6 +186,7 @@ export const TRANSFER: { readonly [M in Method]: (answer: Answer<M>) => ArrayBuf
   finishLoad: nothing,
   dropLoad: nothing,
   live: ({ result }) => resultBuffers(result),
+  changes: nothing,
   nextLive: resultBuffers,
   endLive: nothing,
   createFunction: nothing,

@@ -1,10 +1,11 @@
-/** Live queries: the rows of a query, again after each commit that may have changed them. */
+/** Live queries: the rows of a query, or the changes of a table, again after each commit. */
 
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { nacreError } from '../../../worker/shared/errors.js';
 import type { WireField, WireParameters, WireResult } from '../../../worker/shared/wire.js';
 import { Aborting } from './aborting.js';
+import { LiveChanges, mustBeTable } from './changes.js';
 import type { Client } from './client.js';
 import type { CallOptions } from './options.js';
 import { copyParameters } from './parameters.js';
@@ -217,5 +218,33 @@ export class Live {
       isClosed: this.#isClosed,
     };
     return new LiveSubscription<R>(this.#client, watched).begin();
+  }
+
+  /**
+   * Follows the rows of a table with a primary key, which commits from now on insert, update and
+   * delete, of any session and any tab. Several commits before the next batch is read are covered by
+   * one; a row that is as it was is not in it. Until a batch is read, memory keeps the old versions of
+   * what has changed, as for an open transaction: read them soon, or end them.
+   *
+   * They end with `unavailable` when the tab that has the database open goes, with `conflict` when the
+   * table's columns are changed or it is truncated, with `limit` when a million rows have changed:
+   * read the table, and call this again.
+   *
+   * @example
+   * ```ts
+   * const changes = await db.live.changes<{ id: bigint; page: string }>('visit');
+   * await db.exec("insert into visit values (4, 'docs', 70); delete from visit where id = 2");
+   * for await (const { inserted, deleted } of changes) {
+   *   console.log(inserted, deleted.map(({ id }) => id)); // [ { id: 4n, page: 'docs', ms: 70 } ] [ 2n ]
+   *   break;
+   * }
+   * ```
+   */
+  async changes<R = Row>(table: string, options: CallOptions = {}): Promise<LiveChanges<R>> {
+    if (this.#isClosed()) {
+      throw nacreError('closed', 'the database is closed');
+    }
+    mustBeTable(table);
+    return LiveChanges.begin<R>(this.#client, ++lastLive, table, options);
   }
 }

@@ -2,6 +2,7 @@
 
 export { NacreError, type ErrorKind, type Position } from '../../../worker/shared/errors.js';
 export type { Statistics, StorageReport } from '../../../worker/shared/wire.js';
+export type { Changes, LiveChanges } from './changes.js';
 export { type Database } from './database.js';
 export type { ColumnReport, SegmentReport, TableReport } from '../../../worker/shared/inspect.js';
 export type {

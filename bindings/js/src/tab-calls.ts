@@ -74,6 +74,7 @@ const REPEATABLE: ReadonlySet<ConnectionMethod> = new Set([
   'prepare',
   'finalize',
   'live',
+  'changes',
   'nextLive',
   'createFunction',
   'dropFunction',
@@ -398,6 +399,8 @@ export class TabCalls {
       this.#begun.delete(begunBy(call) ?? (method === 'more' ? needOf(call)! : ''));
     } else if (method === 'endStream') {
       this.#begun.delete(`stream ${args[0] as number}`);
+    } else if (method === 'endLive') {
+      this.#begun.delete(`feed ${args[0] as number}`);
     } else if (method === 'finishLoad' || method === 'dropLoad') {
       this.#begun.delete(`load ${args[0] as number}`);
     }
@@ -531,7 +534,7 @@ function withFields(answer: unknown, { fields }: Known): unknown {
     : { ...result, fields };
 }
 
-/** The session, stream or load that a call begins. */
+/** The session, stream, load or feed of changes that a call begins. */
 function begunBy({ method, args }: TabCall): string | null {
   switch (method) {
     case 'begin':
@@ -541,16 +544,21 @@ function begunBy({ method, args }: TabCall): string | null {
       return `stream ${args[1] as number}`;
     case 'load':
       return `load ${args[1] as number}`;
+    case 'changes':
+      return `feed ${args[0] as number}`;
     default:
       return null;
   }
 }
 
-/** The session, stream or load that a call needs. */
+/** The session, stream, load or feed of changes that a call needs. */
 function needOf({ method, args }: TabCall): string | null {
   switch (method) {
     case 'more':
       return `stream ${args[0] as number}`;
+    case 'nextLive':
+      // Of a query it is never lost: that is made again.
+      return `feed ${args[0] as number}`;
     case 'loadArrow':
     case 'loadColumns':
     case 'finishLoad':

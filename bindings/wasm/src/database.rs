@@ -1,6 +1,7 @@
 //! A database: opening, maintenance, reports, closing.
 
 use crate::answer::answer;
+use crate::changes::Changes;
 use crate::error::to_js;
 use crate::functions;
 use crate::host::host;
@@ -104,6 +105,11 @@ impl Database {
     #[wasm_bindgen(js_name = newestChange)]
     pub fn newest_change(&self, tables: &[u32]) -> f64 {
         self.engine.newest_change(tables) as f64
+    }
+
+    /// Follows the rows of a table from now on.
+    pub fn changes(&self, table: &str) -> Result<Changes, JsValue> {
+        self.engine.change_feed(table).map(Changes::new).map_err(to_js)
     }
 
     /// Does maintenance for about this many milliseconds; answers whether more is due. Waits only for

@@ -6,6 +6,7 @@
 //! otherwise.
 
 mod answer;
+mod changes;
 mod columns;
 mod database;
 mod error;
