@@ -3,7 +3,8 @@
  * of them, mostly the one that has it open, is killed, closed, reloaded, or goes elsewhere, at a
  * random moment, and another takes its place. After each time, all tabs must get on within 20 s, and
  * the database must have every row that was acknowledged (else `lost`), and no row that was never
- * tried or whose statement failed for certain (else `phantom`). `--seed` repeats the choices.
+ * tried or whose statement failed for certain (else `phantom`). `--seed` repeats the choices;
+ * `--keep-engine` takes the engine as it was built last.
  */
 
 import { chromium } from 'playwright-core';
@@ -263,7 +264,7 @@ function option(name, otherwise) {
 await main(async () => {
   const times = option('--times', 50);
   await setup({ browser: true });
-  await buildPackage();
+  await buildPackage({ keepEngine: process.argv.includes('--keep-engine') });
   const chance = random(option('--seed', 1));
   const totals = { runs: 0, lost: 0, phantom: 0, stuck: 0, rows: 0, unknown: 0, surprises: [] };
   const server = await servePage(PAGE);
