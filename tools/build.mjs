@@ -140,6 +140,11 @@ export function markBuild(dist, names) {
   files.forEach((file) => fs.appendFileSync(file, section));
 }
 
+const MINIFY = {
+  worker: true,
+  index: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
+};
+
 /** One script an entry, so that a page without a bundler loads two files and not twenty. */
 async function bundle(dist) {
   const { rolldown } = await import('rolldown');
@@ -155,8 +160,9 @@ async function bundle(dist) {
       entryFileNames: `${name}.js`,
       format: 'esm',
       codeSplitting: false,
-      // No bundler touches the worker, and few pages that have none minify what they load.
-      minify: name === 'worker',
+      // No bundler touches the worker, and few pages that have none minify what they load. The page's
+      // script stays as it is but for white space: bundlers must find the worker in it.
+      minify: MINIFY[name] ?? false,
       // The declarations beside the scripts have the documentation.
       comments: { jsdoc: false },
     });
