@@ -1,13 +1,14 @@
-//! `npm run bench -- access | codecs | filter | index-entries | index-probe | load-indexed |
-//! load-over | seek | steps | take`: the cost of single parts of the engine, in memory, and without a
-//! database except in `access`, `load-indexed` and `steps`. Depends on the engine's crates only and
-//! builds in a minute or two.
+//! `npm run bench -- access | codecs | encoded | filter | index-entries | index-probe |
+//! load-indexed | load-over | seek | steps | take`: the cost of single parts of the engine, in
+//! memory, and without a database except in `access`, `load-indexed` and `steps`. Depends on the
+//! engine's crates only and builds in a minute or two.
 //!
 //! Every figure is the median of interleaved rounds. Nothing here is a test.
 
 mod access;
 mod codecs;
 mod data;
+mod encoded;
 mod filter;
 mod index_entries;
 mod index_probe;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     match name.as_str() {
         "access" => access::access(),
         "codecs" => codecs::run(),
+        "encoded" => encoded::run(),
         "filter" => filter::run(),
         "index-entries" => index_entries::run(),
         "index-probe" => index_probe::run(),
@@ -35,7 +37,7 @@ fn main() -> ExitCode {
         "take" => take::run(),
         _ => {
             eprintln!(
-                "usage: npm run bench -- access | codecs | filter | index-entries | index-probe | load-indexed | load-over | seek | steps | take"
+                "usage: npm run bench -- access | codecs | encoded | filter | index-entries | index-probe | load-indexed | load-over | seek | steps | take"
             );
             return ExitCode::from(2);
         }

@@ -6,7 +6,7 @@ use crate::encoding::read::{corrupt, slice};
 use crate::encoding::scheme::{Body, Source};
 use crate::encoding::values::check_text;
 use crate::encoding::{Dictionary, Encoding, Opened};
-use crate::kernel::Predicate;
+use crate::kernel::{Pattern, Predicate};
 use crate::{Bitmap, Form, Scalar, Values, Vector, VectorBuilder};
 use nacre_types::{DataType, Error, PhysicalType, Result, Value};
 use std::cmp::Ordering;
@@ -222,6 +222,32 @@ impl<'a> Block<'a> {
             Some(validity) => out.and(&validity),
             None => out,
         })
+    }
+
+    /// Those of `rows`, whose first bit is row `start`, that are not null and pass a pattern;
+    /// `None` if the encoding tests decoded text only.
+    pub fn matches(
+        &self,
+        pattern: &Pattern,
+        start: usize,
+        rows: &Bitmap,
+    ) -> Result<Option<Bitmap>> {
+        if start.checked_add(rows.len()).is_none_or(|end| end > self.rows) {
+            return Err(out_of_range());
+        }
+        debug_assert_eq!(self.data_type.physical(), PhysicalType::Bytes, "a pattern of text");
+        let Some(body) = self.body() else {
+            return Ok(Some(Bitmap::filled(rows.len(), false)));
+        };
+        let passed = match self.validity.and_then(|bits| validity_range(bits, start, rows.len())) {
+            Some(validity) => body.matches(pattern, start, &rows.and(&validity))?,
+            None => body.matches(pattern, start, rows)?,
+        };
+        debug_assert!(
+            passed.as_ref().is_none_or(|passed| passed.and_not(rows).count_ones() == 0),
+            "a pattern adds no rows"
+        );
+        Ok(passed)
     }
 
     /// The vector of a block without a body: all rows are null, or there are none.

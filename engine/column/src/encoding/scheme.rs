@@ -2,7 +2,7 @@
 //! one. The list in the parent module names the encodings; all other code uses these traits.
 
 use super::read::corrupt;
-use crate::kernel::{Predicate, filter_form};
+use crate::kernel::{Pattern, Predicate, filter_form};
 use crate::{Bitmap, Form, Scalar, Values};
 use nacre_types::{DataType, PhysicalType, Result, invariant};
 use std::cmp::Ordering;
@@ -187,5 +187,11 @@ pub(crate) trait Body<'a> {
     ) -> Result<()> {
         filter_form(&self.decode(start, len)?, len, predicate, out);
         Ok(())
+    }
+
+    /// Those of `rows`, whose first bit is row `start`, that pass a pattern; `None` if decoding
+    /// them is as good.
+    fn matches(&self, _pattern: &Pattern, _start: usize, _rows: &Bitmap) -> Result<Option<Bitmap>> {
+        Ok(None)
     }
 }

@@ -3,6 +3,7 @@
 
 mod comparison;
 mod filter;
+pub(crate) mod pattern;
 pub(crate) mod predicate;
 pub(crate) mod spans;
 #[cfg(test)]
@@ -11,4 +12,5 @@ mod tests;
 pub use comparison::Comparison;
 pub use filter::filter;
 pub(crate) use filter::filter_form;
+pub use pattern::Pattern;
 pub use predicate::Predicate;

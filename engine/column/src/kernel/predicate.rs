@@ -7,6 +7,7 @@
 //! binary are intervals of byte strings.
 
 use super::comparison::Comparison;
+use super::pattern::Pattern;
 use crate::Scalar;
 use nacre_types::{PhysicalType, Value, invariant, key};
 
@@ -379,6 +380,16 @@ impl Predicate {
             },
             Set::Numbers(_) => false,
         }
+    }
+
+    /// The texts that pass, for encodings that read them piece by piece; `None` for numbers, and if
+    /// constants are long.
+    pub(crate) fn pattern(&self) -> Option<Pattern> {
+        let Set::Bytes(intervals) = &self.set else { return None };
+        let bounds = intervals.iter().flat_map(|interval| {
+            [Some(&interval.low), interval.high.as_ref()].into_iter().flatten()
+        });
+        Pattern::between(bounds.map(Vec::as_slice), |text| self.accepts_bytes(text))
     }
 
     /// Whether one value passes.

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::Scalar;
-use crate::kernel::{Comparison, Predicate};
+use crate::kernel::{Comparison, Pattern, Predicate};
 use nacre_types::limits::BLOCK_ROWS;
 
 /// Constants taken from the data, and their neighbours.
@@ -93,8 +93,40 @@ pub(super) fn check(
             );
         }
     }
+    check_patterns(block, data_type, expected, random, what);
     let all = Predicate::nothing(data_type.physical()).not();
     assert!(block.read(data_type, rows, |b| b.filter(&all, 1, rows).is_err()).unwrap());
+}
+
+/// Checks that an encoding either tests no pattern, or finds the rows among some that match.
+fn check_patterns(
+    block: &Encoded,
+    data_type: DataType,
+    expected: &Vector,
+    random: &mut Random,
+    what: &str,
+) {
+    let rows = expected.len();
+    let some = random.below(rows as u64) as usize;
+    let (Some(text), true) = (expected.bytes(some), matches!(data_type, DataType::Text { .. }))
+    else {
+        return;
+    };
+    let (start, third) = (random.below(rows as u64) as usize, text.len() / 3);
+    let (first, middle) = (&text[..third], &text[third..third * 2]);
+    let lists: [&[&[u8]]; 4] = [&[b"", middle, b""], &[first, middle, b""], &[b"", first], &[text]];
+    for (list, negated) in lists.into_iter().flat_map(|list| [(list, false), (list, true)]) {
+        let Some(pattern) = Pattern::new(list, negated) else { continue };
+        let wanted =
+            Bitmap::of_ones((0..rows - start).map(|at| at as u32).step_by(2), rows - start);
+        let read = |b: &Block<'_>| b.matches(&pattern, start, &wanted);
+        let Some(found) = block.read(data_type, rows, read).unwrap().unwrap() else { continue };
+        for at in 0..rows - start {
+            let passes = expected.bytes(start + at).is_some_and(|text| pattern.passes(text));
+            let passes = passes && wanted.get(at);
+            assert_eq!(found.get(at), passes, "{what}: row {at} from {start} by {list:?}");
+        }
+    }
 }
 
 /// Filters a damaged block.
@@ -109,6 +141,10 @@ pub(super) fn survive(block: &Block<'_>, data_type: DataType, rows: usize) {
         let predicate = Predicate::compare(data_type.physical(), op, &constant).unwrap();
         let _ = block.filter(&predicate, 0, rows);
         let _ = block.filter(&predicate, rows / 3, rows / 3);
+    }
+    if data_type.physical() == nacre_types::PhysicalType::Bytes {
+        let pattern = Pattern::new(&[b"a", b"e", b""], true).unwrap();
+        let _ = block.matches(&pattern, rows / 3, &Bitmap::filled(rows / 3, true));
     }
 }
 

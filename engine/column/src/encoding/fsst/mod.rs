@@ -13,7 +13,7 @@
 use super::plain::{self, Plain};
 use super::read::{corrupt, slice, u32_at};
 use super::scheme::{Body, Input, Offer, Scheme, See, Source};
-use crate::kernel::Predicate;
+use crate::kernel::{Pattern, Predicate};
 use crate::{Bitmap, BytesColumn, Form, Scalar, Values};
 use nacre_types::bytes::Write;
 use nacre_types::{PhysicalType, Result, invariant};
@@ -68,6 +68,14 @@ pub(crate) struct Fsst<'a> {
 }
 
 impl Fsst<'_> {
+    /// The bytes of a code; `None` for the escape and for codes without a symbol.
+    #[inline]
+    fn symbol(&self, code: u8) -> Option<&[u8]> {
+        let (symbol, length) =
+            (self.symbols.get(code as usize)?, *self.lengths.get(code as usize)?);
+        Some(&symbol[..(length as usize).min(LONGEST)])
+    }
+
     /// Appends the decoded symbols: at most [`LONGEST`] bytes per code.
     #[inline]
     fn expand(&self, codes: &[u8], out: &mut Vec<u8>) -> Result<()> {
@@ -112,6 +120,55 @@ impl Fsst<'_> {
         match u32::try_from(out.data.len()) {
             Ok(_) => Ok(Form::Flat(Values::Bytes(out))),
             Err(_) => Err(corrupt("codes expand to too many bytes")),
+        }
+    }
+}
+
+/// An automaton that reads codes.
+struct Steps<'a> {
+    body: &'a Fsst<'a>,
+    pattern: &'a Pattern,
+    /// The state in which a symbol ends, by the state in which it begins and its code. Found out
+    /// when they first meet.
+    next: Vec<[u8; 256]>,
+}
+
+impl<'a> Steps<'a> {
+    const UNKNOWN: u8 = u8::MAX;
+
+    fn new(body: &'a Fsst<'_>, pattern: &'a Pattern) -> Steps<'a> {
+        debug_assert!(pattern.states() < Steps::UNKNOWN as usize, "{} states", pattern.states());
+        Steps { body, pattern, next: vec![[Steps::UNKNOWN; 256]; pattern.states()] }
+    }
+
+    /// Whether a row passes.
+    #[inline]
+    fn passes(&mut self, row: usize) -> Result<bool> {
+        let mut state = 0;
+        let mut codes = self.body.codes.bytes(row)?.iter();
+        while let Some(&code) = codes.next() {
+            state = match self.next[state as usize][code as usize] {
+                Steps::UNKNOWN => self.step(state, code, &mut codes)?,
+                next => next,
+            };
+            if self.pattern.is_settled(state) {
+                break;
+            }
+        }
+        Ok(self.pattern.passes_in(state))
+    }
+
+    /// The state after a code, and after the literal that follows if it is the escape.
+    #[cold]
+    fn step(&mut self, state: u8, code: u8, rest: &mut std::slice::Iter<'_, u8>) -> Result<u8> {
+        if let Some(symbol) = self.body.symbol(code) {
+            let next = self.pattern.after(state, symbol);
+            self.next[state as usize][code as usize] = next;
+            return Ok(next);
+        }
+        match (code, rest.next()) {
+            (ESCAPE, Some(literal)) => Ok(self.pattern.after(state, std::slice::from_ref(literal))),
+            _ => Err(corrupt("code without a symbol")),
         }
     }
 }
@@ -176,9 +233,9 @@ impl<'a> Body<'a> for Fsst<'a> {
         let mut codes = self.codes.bytes(row)?.iter();
         while let Some(&code) = codes.next() {
             let escaped;
-            let symbol = match (self.symbols.get(code as usize), self.lengths.get(code as usize)) {
-                (Some(symbol), Some(&length)) => &symbol[..(length as usize).min(LONGEST)],
-                _ => match (code, codes.next()) {
+            let symbol = match self.symbol(code) {
+                Some(symbol) => symbol,
+                None => match (code, codes.next()) {
                     (ESCAPE, Some(&byte)) => {
                         escaped = [byte];
                         &escaped[..]
@@ -206,12 +263,29 @@ impl<'a> Body<'a> for Fsst<'a> {
         out: &mut Bitmap,
     ) -> Result<()> {
         let mut text = Vec::new();
-        for row in start..start + len {
-            text.clear();
-            self.expand(self.codes.bytes(row)?, &mut text)?;
-            out.push(predicate.accepts_bytes(&text));
+        let rows = start..start + len;
+        let Some(pattern) = predicate.pattern() else {
+            for row in rows {
+                text.clear();
+                self.expand(self.codes.bytes(row)?, &mut text)?;
+                out.push(predicate.accepts_bytes(&text));
+            }
+            return Ok(());
+        };
+        let mut steps = Steps::new(self, &pattern);
+        for row in rows {
+            out.push(steps.passes(row)?);
         }
         Ok(())
+    }
+
+    fn matches(&self, pattern: &Pattern, start: usize, rows: &Bitmap) -> Result<Option<Bitmap>> {
+        let mut steps = Steps::new(self, pattern);
+        let mut passed = Bitmap::filled(rows.len(), false);
+        for row in rows.ones() {
+            passed.set(row as usize, steps.passes(start + row as usize)?);
+        }
+        Ok(Some(passed))
     }
 
     fn take(&self, rows: &[u32]) -> Result<Form> {
