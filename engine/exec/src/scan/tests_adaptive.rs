@@ -87,8 +87,12 @@ fn is(op: BinaryOp, at: usize, value: Value) -> Expr {
 }
 
 fn like(at: usize, pattern: &str) -> Expr {
+    like_or_not(at, pattern, false)
+}
+
+fn like_or_not(at: usize, pattern: &str, negated: bool) -> Expr {
     let (arg, pattern) = (Box::new(col(at, TEXT)), Box::new(lit(text(pattern), TEXT)));
-    boolean(ExprKind::Like { arg, pattern, escape: None, negated: false, case_insensitive: false })
+    boolean(ExprKind::Like { arg, pattern, escape: None, negated, case_insensitive: false })
 }
 
 fn null(at: usize, negated: bool) -> Expr {
@@ -126,6 +130,19 @@ fn every_strategy_finds_the_rows_of_a_check_of_every_row() {
             t(&r[1]).contains("an") && t(&r[2]).contains('7')
         }),
         (vec![like(1, "b%y")], |r| t(&r[1]) == "blackberry"),
+        (vec![like_or_not(2, "%1%of%2%", true), like_or_not(1, "%an%", true)], |r| {
+            let long = t(&r[2]);
+            let of = long.find('1').and_then(|at| long[at..].find("of").map(|of| at + of));
+            !of.is_some_and(|at| long[at..].contains('2'))
+                && !r[1].is_null()
+                && !t(&r[1]).contains("an")
+        }),
+        (vec![is(Equal, 3, int(5)), like(2, "%7%of%5")], |r| {
+            n(r) == Some(5)
+                && t(&r[2])
+                    .split_once(" of ")
+                    .is_some_and(|(a, b)| a.contains('7') && b.ends_with('5'))
+        }),
         (vec![null(1, false), null(3, true)], |r| r[1].is_null() && !r[3].is_null()),
         (vec![or(vec![null(3, false), is(Less, 3, int(10)), like(2, "1%")])], |r| {
             r[3].is_null() || n(r).is_some_and(|n| n < 10) || t(&r[2]).starts_with('1')

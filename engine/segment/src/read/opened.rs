@@ -11,7 +11,7 @@ use crate::footer::{self, ColumnEntry, Footer, FooterHead, block_rows};
 use crate::identity::{Identity, Known};
 use nacre_column::Scalar;
 use nacre_column::encoding::Encoding;
-use nacre_column::kernel::Predicate;
+use nacre_column::kernel::{Pattern, Predicate};
 use nacre_column::{Bitmap, Values, Vector};
 use nacre_host::{LocalFile, ReadRange, waits};
 use nacre_types::checksum::checksum;
@@ -330,6 +330,26 @@ impl Opened {
         let out = out.unwrap_or_default();
         debug_assert_eq!(out.len(), len, "bits of a filtered range");
         Ok(out)
+    }
+
+    /// Those of `rows`, whose first bit is row `start`, that are not null and pass a pattern;
+    /// `None` if the encoding of their block tests decoded text only, or if they are in several
+    /// blocks.
+    pub fn matches(
+        &self,
+        column: usize,
+        pattern: &Pattern,
+        start: usize,
+        rows: &Bitmap,
+    ) -> Result<Option<Bitmap>> {
+        let end = self.end_of(start, rows.len())?;
+        let block = start / BLOCK_ROWS;
+        if end > (block + 1) * BLOCK_ROWS {
+            return Ok(None);
+        }
+        self.with_block(column, block, Purpose::Scan, |block| {
+            block.matches(pattern, start % BLOCK_ROWS, rows)
+        })
     }
 
     /// Loads blocks, given as (column, block), and their dictionaries into the cache: in one call

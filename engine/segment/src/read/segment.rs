@@ -9,7 +9,7 @@ use crate::column::{ColumnMeta, Zone};
 use crate::footer::{block_count, block_rows};
 use crate::identity::{Identity, Known, OrderBounds};
 use nacre_column::encoding::Encoding;
-use nacre_column::kernel::Predicate;
+use nacre_column::kernel::{Pattern, Predicate};
 use nacre_column::{Bitmap, Scalar, Vector};
 use nacre_host::{LocalFile, LocalStore};
 use nacre_types::limits::MAX_SEGMENT_ROWS;
@@ -338,6 +338,20 @@ impl Segment {
     ) -> Result<Bitmap> {
         debug_assert!(self.has_columns(&[column]), "column {column} of {}", self.name);
         self.opened()?.filter(column, predicate, start, len)
+    }
+
+    /// Those of `rows`, whose first bit is row `start`, that are not null and pass a pattern;
+    /// `None` if the encoding of their block tests decoded text only, or if they are in several
+    /// blocks.
+    pub fn matches(
+        &self,
+        column: usize,
+        pattern: &Pattern,
+        start: usize,
+        rows: &Bitmap,
+    ) -> Result<Option<Bitmap>> {
+        debug_assert!(self.has_columns(&[column]), "column {column} of {}", self.name);
+        self.opened()?.matches(column, pattern, start, rows)
     }
 
     /// Loads blocks, given as (column, block), and their dictionaries into the cache: in one call

@@ -7,7 +7,7 @@
 
 use super::prune::{comparison, constant};
 use crate::context::Context;
-use nacre_column::kernel::{Comparison, Predicate};
+use nacre_column::kernel::{Comparison, Pattern, Predicate};
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_sql::expr_may_fail;
 use nacre_types::{DataType, Value};
@@ -39,6 +39,8 @@ pub(in crate::scan) struct Leaf {
     pub test: Test,
     /// The output columns that it reads.
     pub columns: Vec<usize>,
+    /// The texts of its only column for which its expression is true, where they have a pattern.
+    pub pattern: Option<Pattern>,
 }
 
 /// The filters of a scan.
@@ -63,13 +65,19 @@ impl Clauses {
         });
         let mut leaves = Vec::new();
         let tree = Clause::All(tree.into_iter().map(|part| part.number(&mut leaves)).collect());
+        for leaf in &mut leaves {
+            if let Test::Expr(expr) = &leaf.test {
+                leaf.pattern = pattern_of(expr, context);
+            }
+        }
         Clauses { tree, leaves, rest }
     }
 
     /// Adds the filter with a number of a join above, on a column.
     pub fn add_joined(&mut self, filter: usize, column: usize) {
         let at = self.leaves.len();
-        self.leaves.push(Leaf { test: Test::Joined { column, filter }, columns: vec![column] });
+        let (test, columns) = (Test::Joined { column, filter }, vec![column]);
+        self.leaves.push(Leaf { test, columns, pattern: None });
         if let Clause::All(list) = &mut self.tree {
             list.push(Clause::Leaf(at));
         }
@@ -112,7 +120,7 @@ impl Part {
                     | Test::Joined { column, .. } => columns.push(*column),
                     Test::Expr(expr) => columns_of(expr, &mut columns),
                 }
-                leaves.push(Leaf { test, columns });
+                leaves.push(Leaf { test, columns, pattern: None });
                 Clause::Leaf(leaves.len() - 1)
             }
             Part::All(list) => Clause::All(list.into_iter().map(|p| p.number(leaves)).collect()),
@@ -256,24 +264,45 @@ fn column_test(filter: &Expr, context: &Context<'_>) -> Option<Test> {
                 false => Test::Null { column },
             })
         }
-        ExprKind::Like { arg, pattern, escape, negated, case_insensitive: false } => {
-            let (ExprKind::Column(column), DataType::Text { .. }) = (&arg.kind, arg.data_type)
-            else {
-                return None;
-            };
-            let Some(Value::Text(pattern)) = constant(pattern, context) else { return None };
-            let set = like_set(&pattern, escape.unwrap_or('\\'))?;
-            Some(Test::Values { column: *column, set: if *negated { set.not() } else { set } })
+        ExprKind::Like { .. } => {
+            let Like { column, pattern, negated } = like(filter, context)?;
+            let set = like_set(&pattern)?;
+            Some(Test::Values { column, set: if negated { set.not() } else { set } })
         }
         _ => None,
     }
 }
 
-/// The texts that match a `LIKE` pattern, if they are one text or all texts with one beginning.
-fn like_set(pattern: &str, escape: char) -> Option<Predicate> {
-    if pattern.contains(escape) {
+/// A column `LIKE` a constant pattern without escapes.
+struct Like {
+    column: usize,
+    pattern: String,
+    negated: bool,
+}
+
+fn like(filter: &Expr, context: &Context<'_>) -> Option<Like> {
+    let ExprKind::Like { arg, pattern, escape, negated, case_insensitive: false } = &filter.kind
+    else {
         return None;
-    }
+    };
+    let (ExprKind::Column(column), DataType::Text { .. }) = (&arg.kind, arg.data_type) else {
+        return None;
+    };
+    let Some(Value::Text(pattern)) = constant(pattern, context) else { return None };
+    let has_escapes = pattern.contains(escape.unwrap_or('\\'));
+    let like = Like { column: *column, pattern: pattern.to_string(), negated: *negated };
+    (!has_escapes).then_some(like)
+}
+
+/// The texts for which a `LIKE` is true, if its only wildcard is `%`.
+fn pattern_of(filter: &Expr, context: &Context<'_>) -> Option<Pattern> {
+    let Like { pattern, negated, .. } = like(filter, context)?;
+    let literals: Vec<&[u8]> = pattern.split('%').map(str::as_bytes).collect();
+    if pattern.contains('_') { None } else { Pattern::new(&literals, negated) }
+}
+
+/// The texts that match a `LIKE` pattern, if they are one text or all texts with one beginning.
+fn like_set(pattern: &str) -> Option<Predicate> {
     let fixed = pattern.find(['%', '_']).unwrap_or(pattern.len());
     let (fixed, rest) = pattern.split_at(fixed);
     if !rest.chars().all(|c| c == '%') {

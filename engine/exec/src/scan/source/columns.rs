@@ -4,7 +4,7 @@
 
 use crate::context::Context;
 use crate::scan::spec::ScanSpec;
-use nacre_column::kernel::{self, Predicate};
+use nacre_column::kernel::{self, Pattern, Predicate};
 use nacre_column::{Bitmap, Vector};
 use nacre_table::{SegmentView, Span, Zone};
 use nacre_types::{Column, DataType, Result, TableSchema, Value};
@@ -87,6 +87,29 @@ impl StoredColumns {
         };
         debug_assert_eq!(bitmap.len(), rows.len(), "a filter answers for every row");
         Ok(bitmap)
+    }
+
+    /// Those of `rows`, whose first bit is row `start` of a segment, that pass a pattern; `None` if
+    /// their encoding tests decoded text only.
+    pub fn matches(
+        &self,
+        view: &SegmentView,
+        column: usize,
+        pattern: &Pattern,
+        start: usize,
+        rows: &Bitmap,
+        context: &Context<'_>,
+    ) -> Result<Option<Bitmap>> {
+        match self.position(view, column) {
+            Some(stored) => {
+                let passed = view.segment.matches(stored, pattern, start, rows)?;
+                if passed.is_some() {
+                    count_bytes(view, stored, rows.count_ones(), context);
+                }
+                Ok(passed)
+            }
+            None => Ok(None),
+        }
     }
 
     /// The values of these rows of a segment.

@@ -171,8 +171,14 @@ impl Narrow<'_, '_> {
 
     /// The rows for which an expression is true.
     fn expr(&mut self, at: usize, expr: &Expr, left: &Bitmap, many: usize) -> Result<Bitmap> {
-        let columns = &self.clauses.leaves[at].columns;
         let group = self.group;
+        if self.decision.encoded[at]
+            && !group
+            && let Some(passed) = self.matching(at, left)?
+        {
+            return Ok(passed);
+        }
+        let columns = &self.clauses.leaves[at].columns;
         let few = !group && self.columns.is_compact(many, columns.iter().copied())?;
         let positions = few.then(|| left.ones());
         let mut vectors = vec![None; self.columns.columns.len()];
@@ -203,6 +209,18 @@ impl Narrow<'_, '_> {
             Some(positions) => spread(&positions, &passes, left.len()),
             None => left.and(&passes),
         })
+    }
+
+    /// The rows in `left` whose encoded text passes the pattern of a leaf; `None` if it has none,
+    /// if the column is decoded already, or stored otherwise.
+    fn matching(&mut self, at: usize, left: &Bitmap) -> Result<Option<Bitmap>> {
+        let leaf = &self.clauses.leaves[at];
+        let (Some(pattern), [column]) = (&leaf.pattern, &leaf.columns[..]) else { return Ok(None) };
+        if self.columns.is_decoded(*column) {
+            return Ok(None);
+        }
+        let RangeColumns { columns, view, range, context, .. } = &*self.columns;
+        columns.matches(view, *column, pattern, range.start, left, context)
     }
 
     /// Evaluates an expression over vectors, of which those that it does not read are missing.
@@ -291,6 +309,12 @@ impl Narrow<'_, '_> {
     fn measure(&mut self, at: usize, alive: &Bitmap) -> Result<Bitmap> {
         let (context, rows) = (self.columns.context, self.columns.len());
         let leaf = &self.clauses.leaves[at];
+        let (mut encoded, mut encoded_ns) = (None, 0);
+        if leaf.pattern.is_some() {
+            let from = context.now_ns();
+            encoded = self.matching(at, alive)?;
+            encoded_ns = context.now_ns().saturating_sub(from);
+        }
         for column in &leaf.columns {
             if !self.columns.is_decoded(*column) {
                 let from = context.now_ns();
@@ -298,16 +322,18 @@ impl Narrow<'_, '_> {
                 self.seen.decoding[*column].add(rows, context.now_ns().saturating_sub(from));
             }
         }
-        let from = context.now_ns();
-        let encoded = match (&leaf.test, &leaf.columns[..]) {
-            (Test::Values { column, set }, _) => Some(self.encoded(*column, set)?),
-            (Test::Expr(expr), [column]) => {
-                let vector = self.columns.decode(*column)?;
-                self.by_entry(at, expr, *column, &vector, alive.count_ones())?
-            }
-            _ => None,
-        };
-        let encoded_ns = context.now_ns().saturating_sub(from);
+        if encoded.is_none() {
+            let from = context.now_ns();
+            encoded = match (&leaf.test, &leaf.columns[..]) {
+                (Test::Values { column, set }, _) => Some(self.encoded(*column, set)?),
+                (Test::Expr(expr), [column]) => {
+                    let vector = self.columns.decode(*column)?;
+                    self.by_entry(at, expr, *column, &vector, alive.count_ones())?
+                }
+                _ => None,
+            };
+            encoded_ns = context.now_ns().saturating_sub(from);
+        }
         let before = self.seen.leaves[at].seen;
         self.group = true;
         let from = context.now_ns();

@@ -164,6 +164,9 @@ impl Decision {
                 let regular = leaf.regular.ns() + decoding;
                 let ns = match &on.clauses.leaves[*at].test {
                     Test::Values { .. } | Test::Null { .. } => regular.min(leaf.encoded.ns()),
+                    Test::Expr(_) if on.clauses.leaves[*at].pattern.is_some() => {
+                        regular.min(leaf.encoded.ns())
+                    }
                     Test::Joined { .. } | Test::Expr(_) => regular,
                 };
                 Rank { share: leaf.share(), ns }
@@ -203,6 +206,11 @@ impl Decision {
                     Test::Values { .. } | Test::Null { .. } => {
                         (decoding + estimate.regular.ns(), estimate.encoded.ns())
                     }
+                    // Encoded text is read for the rows that are left, as decoded text is.
+                    Test::Expr(_) if leaf.pattern.is_some() => {
+                        let read = if few { decoding * reached } else { decoding };
+                        (read + estimate.regular.ns() * reached, estimate.encoded.ns() * reached)
+                    }
                     // Codes are decoded for both, and those of few rows by themselves.
                     Test::Expr(_) => {
                         let looked_up = if few { reached } else { 1.0 };
@@ -212,8 +220,9 @@ impl Decision {
                 };
                 self.encoded[*at] = encoded < regular;
                 self.few[*at] = few;
-                let is_set = matches!(leaf.test, Test::Values { .. } | Test::Null { .. });
-                if !(is_set && self.encoded[*at]) {
+                let is_undecoded = leaf.pattern.is_some()
+                    || matches!(leaf.test, Test::Values { .. } | Test::Null { .. });
+                if !(is_undecoded && self.encoded[*at]) {
                     leaf.columns.iter().for_each(|column| decoded[*column] = true);
                 }
                 reached * estimate.share()
