@@ -203,7 +203,7 @@ mod tests {
     fn sets_of_intervals() {
         let (bounds, texts) = (texts(3), texts(5));
         let compare = |op, bound: &[u8]| {
-            let bound = Value::Binary(bound.to_vec().into());
+            let bound = Value::Binary(bound.to_vec());
             Predicate::compare(PhysicalType::Bytes, op, &bound).unwrap()
         };
         let mut passed = 0;
