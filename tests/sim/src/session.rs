@@ -75,13 +75,18 @@ async fn perform(
     let Own { session, stream, prepared, cancel_after } = own;
     {
         let mut world = world.borrow_mut();
-        let (faults, latest) = (world.disk.counts().faults, world.model.latest.clone());
+        let faults = world.disk.counts().faults;
         let state = &mut world.sessions[number];
         (state.op, state.faults_before) = (Some(op.clone()), faults);
-        state.begun = Some(latest);
         state.cancel = cancel_after.take().map(|left| Cancel { left, flag: cancelled.clone() });
     }
     yield_now().await;
+    {
+        // Others may have committed since.
+        let mut world = world.borrow_mut();
+        let latest = world.model.latest.clone();
+        world.sessions[number].begun = Some(latest);
+    }
     let result = match &op {
         Op::Bulk { table, policy, batches } => {
             let known = world.borrow().model.latest.tables.get(table).map(|t| (t.id, t.since));
