@@ -1,7 +1,7 @@
 //! Columns that suit each encoding, as blocks of a segment, encoded and plain.
 
 use nacre_column::block::{Block, ColumnPlan, encode, encode_block};
-use nacre_column::encoding::{Dictionary, Encoding, Input};
+use nacre_column::encoding::{Dictionary, Encoding, Input, Shared};
 use nacre_column::{BytesColumn, Values};
 use nacre_testing::{Random, WORDS};
 use nacre_types::DataType;
@@ -37,7 +37,7 @@ impl Column {
             dictionary: None,
             decoded: OnceLock::new(),
         };
-        if encoding == Encoding::Dictionary {
+        if encoding.shares() {
             let blocks: Vec<_> = values.iter().map(|v| (v.clone(), None)).collect();
             let plan = ColumnPlan::choose(&blocks);
             column.dictionary = plan.dictionary();
@@ -51,7 +51,8 @@ impl Column {
         for values in values {
             let input = Input::new(values, None);
             column.blocks.push(
-                encode(encoding, input, None).expect("the encoding takes its own kind of data"),
+                encode(encoding, input, Shared::Nothing)
+                    .expect("the encoding takes its own kind of data"),
             );
         }
         column
@@ -128,7 +129,8 @@ pub fn pairs() -> Vec<(Column, Column)> {
             Encoding::Dictionary,
             texts(|row| format!("name {}", row as u64 * 7919 % 1000)),
         ),
-        ("short text", text, Encoding::Fsst, short),
+        ("short text", text, Encoding::Fsst, short.clone()),
+        ("short text", text, Encoding::OnPair, short),
         ("long text", text, Encoding::Lz4, long),
         (
             "prices",

@@ -172,6 +172,27 @@ pub(crate) fn pick<W: Word, const LANES: usize>(bytes: &[u8], width: u32, row: u
     value & (W::ONES >> (W::BITS - width))
 }
 
+/// The sum of consecutive values of one group of lanes.
+#[inline]
+pub(crate) fn sum<const LANES: usize>(bytes: &[u8], width: u32, row: usize, len: usize) -> u64 {
+    debug_assert!(row / LANES == (row + len - 1) / LANES, "rows {row}+{len} of one group");
+    if width == 0 || width > u32::BITS {
+        return 0;
+    }
+    let bit = row / LANES * width as usize;
+    let (shift, mask) = (bit as u32 % u32::BITS, u32::MAX >> (u32::BITS - width));
+    let at = bit / u32::BITS as usize * LANES + row % LANES;
+    let words = |at: usize| {
+        let words = u32::words(bytes).get(at..).and_then(|words| words.get(..len));
+        words.unwrap_or_default().iter().map(|raw| u32::load(*raw))
+    };
+    if shift + width <= u32::BITS {
+        return words(at).map(|word| (word >> shift & mask) as u64).sum();
+    }
+    let pairs = words(at).zip(words(at + LANES));
+    pairs.map(|(low, high)| ((low >> shift | high << (u32::BITS - shift)) & mask) as u64).sum()
+}
+
 /// The bytes that [`pick`] reads for rows `from` to `to`, both included.
 pub(crate) fn picked<W: Word, const LANES: usize>(
     width: u32,

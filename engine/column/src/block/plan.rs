@@ -1,7 +1,8 @@
 //! Chooses the encoding of each block: the column is planned from a sample, then each block is
 //! tried.
 //!
-//! A column uses a dictionary, compression, or neither. Each block then takes the smallest encoding
+//! A column uses a dictionary of values, compression, which may take a dictionary of tokens, or
+//! neither. Each block then takes the smallest encoding
 //! that the plan allows; one that is slower to read must be clearly smaller. Each encoding defines
 //! its place in the order and when it pays ([`Scheme`](crate::encoding::scheme::Scheme)).
 
@@ -9,7 +10,9 @@ use super::read::Block;
 use super::write::{encode, encode_plain};
 use crate::encoding::dictionary::{self, Built, MAX_DICTIONARY_VALUES};
 use crate::encoding::scheme::Offer;
-use crate::encoding::{Encoding, Input, bitpacked, encode_values, fsst, run_length};
+use crate::encoding::{
+    Encoding, Input, Shared, Tokens, bitpacked, encode_values, fsst, onpair, run_length,
+};
 use crate::{Bitmap, Scalar, Values};
 use nacre_types::{DataType, PhysicalType, invariant};
 
@@ -21,6 +24,8 @@ pub struct ColumnPlan {
     blocks: usize,
     dictionary: Option<Built>,
     compression: Option<Encoding>,
+    /// For [`Encoding::OnPair`].
+    tokens: Option<Tokens>,
 }
 
 /// An encoded block, ready to be written.
@@ -34,11 +39,11 @@ pub struct EncodedBlock {
 impl ColumnPlan {
     /// Plans the blocks of one column.
     pub fn choose(blocks: &[(Values, Option<Bitmap>)]) -> ColumnPlan {
-        ColumnPlan::of(blocks, &[Encoding::Lz4, Encoding::Fsst])
+        ColumnPlan::of(blocks, &[Encoding::Lz4, Encoding::Fsst, Encoding::OnPair])
     }
 
     /// Plans the blocks of a sorted column that is searched more often than scanned: each step of a
-    /// search reads one row, which must not decompress a whole chunk.
+    /// search reads one row, which must neither decompress a chunk nor count codes.
     pub fn choose_for_search(blocks: &[(Values, Option<Bitmap>)]) -> ColumnPlan {
         ColumnPlan::of(blocks, &[Encoding::Fsst])
     }
@@ -62,25 +67,37 @@ impl ColumnPlan {
                 let coded = rows * code_bits(built.values.len()) / 8 + entries;
                 coded * 5 < simple_size(&sample) * blocks.len() / sample.len().max(1) * 4
             });
-        let compression =
-            if dictionary.is_none() { compression(&sample, compressions) } else { None };
+        let (compression, tokens) = match dictionary {
+            None => compression(blocks, &sample, compressions),
+            Some(_) => (None, None),
+        };
         invariant!(
             dictionary.as_ref().is_none_or(|built| built.codes.len() == blocks.len()),
             "a dictionary without the codes of each of {} blocks",
             blocks.len()
         );
-        ColumnPlan { blocks: blocks.len(), dictionary, compression }
+        ColumnPlan { blocks: blocks.len(), dictionary, compression, tokens }
     }
 
-    /// The encoded block of dictionary values, and their number.
+    /// The encoded block of dictionary values or tokens, and their number.
     pub fn dictionary(&self) -> Option<(Vec<u8>, usize)> {
-        let built = self.dictionary.as_ref()?;
-        let count = built.values.len();
+        let tokens = self.tokens.as_ref().map(Tokens::values);
+        let values = self.dictionary.as_ref().map(|built| &built.values).or(tokens.as_ref())?;
+        let count = values.len();
         debug_assert!(
             (1..=MAX_DICTIONARY_VALUES).contains(&count),
             "a dictionary of {count} values"
         );
-        Some((encode_values(&built.values), count))
+        Some((encode_values(values), count))
+    }
+
+    /// What block number `index` shares with the others.
+    fn shared(&self, index: usize) -> Shared<'_> {
+        match (&self.dictionary, &self.tokens) {
+            (Some(built), _) => Shared::Codes(&built.codes[index]),
+            (None, Some(tokens)) => Shared::Tokens(tokens),
+            (None, None) => Shared::Nothing,
+        }
     }
 }
 
@@ -100,7 +117,7 @@ fn simple_size(sample: &[&(Values, Option<Bitmap>)]) -> usize {
         Values::Bool(v) => v.len() / 8,
         Values::I64(v) => bitpacked::encoded_size(input(block)).unwrap_or(v.len() * 8),
         Values::I128(v) => bitpacked::encoded_size(input(block)).unwrap_or(v.len() * 16),
-        Values::F64(v) => encode(Encoding::Alp, input(block), None)
+        Values::F64(v) => encode(Encoding::Alp, input(block), Shared::Nothing)
             .map_or(usize::MAX, |b| b.len())
             .min(v.len() * 8),
         Values::Bytes(v) => v.data.len() + v.len() * 2,
@@ -153,29 +170,46 @@ fn worth_a_dictionary(sample: &[&(Values, Option<Bitmap>)], blocks: usize) -> bo
 /// Average bytes per row below which text counts as short.
 const SHORT_TEXT: usize = 100;
 
-/// The compression that makes a sampled block of text clearly smaller, if any.
-fn compression(sample: &[&(Values, Option<Bitmap>)], allowed: &[Encoding]) -> Option<Encoding> {
-    let block = sample.get(sample.len() / 2)?;
-    let Values::Bytes(values) = &block.0 else { return None };
+/// The compression that makes a sampled block of text clearly smaller, if any, and the tokens that
+/// it takes.
+fn compression(
+    blocks: &[(Values, Option<Bitmap>)],
+    sample: &[&(Values, Option<Bitmap>)],
+    allowed: &[Encoding],
+) -> (Option<Encoding>, Option<Tokens>) {
+    let Some(block) = sample.get(sample.len() / 2) else { return (None, None) };
+    let Values::Bytes(values) = &block.0 else { return (None, None) };
     if values.data.len() < values.len() * 8 {
-        return None;
+        return (None, None);
     }
+    let tokens = if allowed.contains(&Encoding::OnPair) { Tokens::train(blocks) } else { None };
     let size = |encoding| match encoding == Encoding::Plain || allowed.contains(&encoding) {
-        true => encode(encoding, input(block), None).map_or(usize::MAX, |bytes| bytes.len()),
+        true => {
+            let shared = tokens.as_ref().map_or(Shared::Nothing, Shared::Tokens);
+            encode(encoding, input(block), shared).map_or(usize::MAX, |bytes| bytes.len())
+        }
         false => usize::MAX,
     };
     let (plain, fsst, lz4) = (size(Encoding::Plain), size(Encoding::Fsst), size(Encoding::Lz4));
+    // All blocks share the tokens.
+    let dictionary = tokens.as_ref().map_or(0, |tokens| encode_values(&tokens.values()).len());
+    let onpair = size(Encoding::OnPair).saturating_add(dictionary / blocks.len());
+    let best = fsst.min(onpair);
     // Reading a row of LZ4 decompresses a chunk, which takes ten times as long as a row of FSST.
     // Long rows spread that cost over many bytes, so saving a fifth of the space pays for it; short
     // rows must save half. LZ4 must always save a quarter of the plain size.
     let short = values.data.len() < values.len().saturating_mul(SHORT_TEXT);
     let (times, of) = if short { (2, 1) } else { (5, 4) };
-    if lz4.saturating_mul(times) < fsst.saturating_mul(of)
+    if lz4.saturating_mul(times) < best.saturating_mul(of)
         && lz4.saturating_mul(4) < plain.saturating_mul(3)
     {
-        return Some(Encoding::Lz4);
+        return (Some(Encoding::Lz4), None);
     }
-    (fsst.saturating_mul(8) < plain.saturating_mul(7)).then_some(Encoding::Fsst)
+    // Where tokens save less than a quarter, they are so short that a row takes many of them.
+    if onpair < fsst && onpair.saturating_mul(4) < plain.saturating_mul(3) {
+        return (Some(Encoding::OnPair), tokens);
+    }
+    ((fsst.saturating_mul(8) < plain.saturating_mul(7)).then_some(Encoding::Fsst), None)
 }
 
 /// Encodings with this kind of offer, in list order.
@@ -192,31 +226,35 @@ pub fn encode_block(
 ) -> EncodedBlock {
     invariant!(index < plan.blocks, "block {index} of a column planned with {}", plan.blocks);
     let input = Input::new(values, validity);
-    let codes = plan.dictionary.as_ref().map(|built| &built.codes[index][..]);
-    let block = smallest(plan, input, codes);
+    let block = smallest(plan, input, plan.shared(index));
     debug_assert!(opens(&block, input), "a block of {} does not read back", block.encoding.name());
     block
 }
 
-fn smallest(plan: &ColumnPlan, input: Input<'_>, codes: Option<&[u32]>) -> EncodedBlock {
+fn smallest(plan: &ColumnPlan, input: Input<'_>, shared: Shared<'_>) -> EncodedBlock {
     for encoding in offered(Offer::First) {
-        if let Some(bytes) = encode(encoding, input, None) {
+        if let Some(bytes) = encode(encoding, input, shared) {
             return EncodedBlock { encoding, bytes };
         }
     }
     // Compressing text takes far longer than finding its runs: skip it if runs are certain to win.
     let mut runs = None;
-    if plan.compression == Some(Encoding::Fsst) {
-        let found = encode(Encoding::RunLength, input, None);
+    let least = match (plan.compression, &plan.tokens) {
+        (Some(Encoding::Fsst), _) => Some(fsst::least_bytes(input)),
+        (_, Some(tokens)) => Some(onpair::least_bytes(input, tokens)),
+        _ => None,
+    };
+    if let Some(least) = least {
+        let found = encode(Encoding::RunLength, input, shared);
         let pays = Encoding::RunLength.entry().pays;
         match found {
-            Some(bytes) if pays(bytes.len(), fsst::least_bytes(input)) => {
+            Some(bytes) if pays(bytes.len(), least) => {
                 return EncodedBlock { encoding: Encoding::RunLength, bytes };
             }
             found => runs = Some(found),
         }
     }
-    let mut best = by_plan(plan, input, codes);
+    let mut best = by_plan(plan, input, shared);
     // Queries gain more from codes of text than from the bytes that runs would save.
     if best.encoding == Encoding::Dictionary && input.values().physical() == PhysicalType::Bytes {
         return best;
@@ -228,7 +266,7 @@ fn smallest(plan: &ColumnPlan, input: Input<'_>, codes: Option<&[u32]>) -> Encod
         }
         let bytes = match &mut runs {
             Some(found) if encoding == Encoding::RunLength => found.take(),
-            _ => encode(encoding, input, None),
+            _ => encode(encoding, input, shared),
         };
         if let Some(bytes) = bytes.filter(|bytes| (entry.pays)(bytes.len(), rival)) {
             best = EncodedBlock { encoding, bytes };
@@ -239,12 +277,12 @@ fn smallest(plan: &ColumnPlan, input: Input<'_>, codes: Option<&[u32]>) -> Encod
 
 /// Encodes the block by the column's plan: as codes, compressed, or in the smallest alternative to
 /// plain values.
-fn by_plan(plan: &ColumnPlan, input: Input<'_>, codes: Option<&[u32]>) -> EncodedBlock {
-    if let Some(bytes) = codes.and_then(|codes| encode(Encoding::Dictionary, input, Some(codes))) {
+fn by_plan(plan: &ColumnPlan, input: Input<'_>, shared: Shared<'_>) -> EncodedBlock {
+    if let Some(bytes) = encode(Encoding::Dictionary, input, shared) {
         return EncodedBlock { encoding: Encoding::Dictionary, bytes };
     }
     if let Some(encoding) = plan.compression
-        && let Some(bytes) = encode(encoding, input, None)
+        && let Some(bytes) = encode(encoding, input, shared)
     {
         return EncodedBlock { encoding, bytes };
     }
@@ -257,7 +295,7 @@ fn by_plan(plan: &ColumnPlan, input: Input<'_>, codes: Option<&[u32]>) -> Encode
         let entry = encoding.entry();
         let rival = best.as_ref().map_or(plain_size, |best| best.bytes.len());
         if (entry.suits)(input, rival)
-            && let Some(bytes) = encode(encoding, input, None)
+            && let Some(bytes) = encode(encoding, input, shared)
             && (entry.pays)(bytes.len(), rival)
         {
             best = Some(EncodedBlock { encoding, bytes });
@@ -267,9 +305,9 @@ fn by_plan(plan: &ColumnPlan, input: Input<'_>, codes: Option<&[u32]>) -> Encode
 }
 
 /// Whether a block that was just encoded opens and returns its first and last row. Codes are
-/// checked where the dictionary is built.
+/// checked where they are made.
 fn opens(block: &EncodedBlock, input: Input<'_>) -> bool {
-    if block.encoding == Encoding::Dictionary {
+    if block.encoding.shares() {
         return true;
     }
     let data_type = match input.values().physical() {

@@ -21,8 +21,8 @@ pub struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Reads the head of a block of `rows` rows. [`Encoding::Dictionary`] needs the dictionary of
-    /// the column.
+    /// Reads the head of a block of `rows` rows. Some encodings need the dictionary of the
+    /// column ([`Encoding::shares`]).
     #[inline]
     pub fn open(
         bytes: &'a [u8],

@@ -3,20 +3,20 @@
 //! The validity bitmap has one bit per row, 1 = not null, in 64-bit little-endian words.
 
 use crate::encoding::header::{self, ALL_NULL, HAS_VALIDITY, HEADER_BYTES};
-use crate::encoding::{Encoding, Input, plain};
+use crate::encoding::{Encoding, Input, Shared, plain};
 use nacre_types::bytes::Write;
 use nacre_types::invariant;
 
-/// Encodes a block; `None` if the encoding cannot hold it. `codes` has one code for each of
-/// `input.values()`: [`Encoding::Dictionary`] needs it, the others ignore it.
-pub fn encode(encoding: Encoding, input: Input<'_>, codes: Option<&[u32]>) -> Option<Vec<u8>> {
+/// Encodes a block; `None` if the encoding cannot hold it, or needs other `shared` data
+/// ([`Encoding::shares`]).
+pub fn encode(encoding: Encoding, input: Input<'_>, shared: Shared<'_>) -> Option<Vec<u8>> {
     let nulls = input.null_count();
     if nulls == input.len() && nulls > 0 {
         let all_null = || header::write(encoding as u8, ALL_NULL, input.len());
         return (encoding == Encoding::Constant).then(all_null);
     }
     let (mut out, input) = head(encoding, input, nulls);
-    (encoding.entry().encode)(input, codes, &mut out).then_some(out)
+    (encoding.entry().encode)(input, shared, &mut out).then_some(out)
 }
 
 /// Encodes a block with the plain encoding, which holds every block except one with only nulls.

@@ -13,7 +13,8 @@ pub(crate) mod scheme;
 pub(crate) mod values;
 
 pub use dictionary::MAX_DICTIONARY_VALUES;
-pub use scheme::{Dictionary, Input};
+pub use onpair::Tokens;
+pub use scheme::{Dictionary, Input, Shared};
 pub use values::{decode_values, encode_values};
 
 use nacre_types::Result;
@@ -26,7 +27,8 @@ pub(crate) struct Entry {
     pub seek_one_in: usize,
     pub suits: fn(Input<'_>, usize) -> bool,
     pub pays: fn(usize, usize) -> bool,
-    pub encode: fn(Input<'_>, Option<&[u32]>, &mut Vec<u8>) -> bool,
+    pub shares: bool,
+    pub encode: fn(Input<'_>, Shared<'_>, &mut Vec<u8>) -> bool,
 }
 
 impl Entry {
@@ -37,6 +39,7 @@ impl Entry {
             seek_one_in: S::SEEK_ONE_IN,
             suits: S::suits,
             pays: S::pays,
+            shares: S::SHARES,
             encode: S::encode,
         }
     }
@@ -112,6 +115,8 @@ encodings! {
     Lz4 = 5, lz4::Lz4;
     /// Text as codes of frequent short strings.
     Fsst = 8, fsst::Fsst;
+    /// Text as codes of words and pairs of words, which the column's blocks share.
+    OnPair = 10, onpair::OnPair;
     /// Doubles as the decimal integers they were written from.
     Alp = 9, alp::Alp;
     /// Integers as differences from a reference, in just enough bits.
@@ -132,6 +137,12 @@ impl Encoding {
     /// one row in this many is wanted.
     pub fn seek_one_in(self) -> usize {
         self.entry().seek_one_in
+    }
+
+    /// Whether reading a block takes the dictionary of its column.
+    #[inline]
+    pub fn shares(self) -> bool {
+        self.entry().shares
     }
 
     /// Name in reports.

@@ -1,6 +1,7 @@
 //! The interface of an encoding: [`Scheme`] writes a body and opens one, [`Body`] reads an opened
 //! one. The list in the parent module names the encodings; all other code uses these traits.
 
+use super::onpair::Tokens;
 use super::read::corrupt;
 use crate::kernel::{Pattern, Predicate, filter_form};
 use crate::{Bitmap, Form, Scalar, Values};
@@ -70,10 +71,21 @@ impl<'a> Input<'a> {
     }
 }
 
+/// What the blocks of a column share, for the encoding of one of them.
+#[derive(Clone, Copy)]
+pub enum Shared<'a> {
+    /// Nothing: the block can be read alone.
+    Nothing,
+    /// A dictionary of values. It has a code for each value of the block.
+    Codes(&'a [u32]),
+    /// A dictionary of tokens.
+    Tokens(&'a Tokens),
+}
+
 /// The dictionary of a column, as stored in its pages.
 #[derive(Clone, Copy)]
 pub struct Dictionary<'a> {
-    /// The encoded block of its values.
+    /// The encoded block of its values, or of its tokens.
     pub bytes: &'a [u8],
     /// Number of values.
     pub count: usize,
@@ -119,6 +131,8 @@ pub(crate) trait Scheme<'a>: Body<'a> + Sized {
     /// Fetching rows one by one is faster than decoding a vector and picking them if at most one
     /// row in this many is wanted (`npm run bench -- take`).
     const SEEK_ONE_IN: usize = 16;
+    /// Whether reading a block takes the dictionary of its column.
+    const SHARES: bool = false;
 
     /// Whether it is worth encoding a block to measure its size, given that `rival` bytes hold it
     /// already. Called for [`Offer::InsteadOfPlain`] and [`Offer::InsteadOfAny`].
@@ -133,9 +147,8 @@ pub(crate) trait Scheme<'a>: Body<'a> + Sized {
     }
 
     /// Appends the body. Returns `false` if the encoding cannot hold the values; the appended bytes
-    /// are then meaningless. `codes` has a code for each of `input.values()` if the encoding uses a
-    /// dictionary.
-    fn encode(input: Input<'_>, codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool;
+    /// are then meaningless. `shared` is what the encoding shares between the blocks of a column.
+    fn encode(input: Input<'_>, shared: Shared<'_>, out: &mut Vec<u8>) -> bool;
 
     /// Reads the head of a body and nothing more: a point read opens a block for every value.
     fn open(source: Source<'a>) -> Result<Self>;

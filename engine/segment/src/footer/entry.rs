@@ -52,7 +52,7 @@ pub struct ColumnEntry {
     pub bounds: Bounds,
     /// Zones of groups of blocks, once one was asked for.
     pub groups: OnceLock<Vec<GroupZone>>,
-    /// The dictionary, if any block is dictionary-coded.
+    /// The dictionary of values or tokens, if a block takes it ([`Encoding::shares`]).
     pub dictionary: Option<DictionaryEntry>,
     /// The outline, if rows of any block are read by parts.
     pub outline: Option<OutlineEntry>,
@@ -104,12 +104,24 @@ impl ColumnEntry {
         let bounds = [self.bounds.min.len(), self.bounds.max.len(), self.bounds.exact.len()];
         invariant!(bounds.iter().all(|n| *n == blocks + 1), "column {id}: {bounds:?} bounds");
         invariant!(self.offsets.is_sorted_by(|a, b| a < b), "column {id}: offsets do not ascend");
-        let is_coded = self.encodings.contains(&Encoding::Dictionary);
+        let shares = |encoding: &Encoding| encoding.shares();
+        let is_coded = self.encodings.iter().any(shares);
         invariant!(!is_coded || self.dictionary.is_some(), "column {id}: codes, but no dictionary");
+        invariant!(
+            self.has_one_kind_of_codes(),
+            "column {id}: a dictionary of values and of tokens"
+        );
         for block in 0..blocks {
             let (nulls, rows) = (self.nulls[block] as usize, block_rows(rows, block));
             invariant!(nulls <= rows, "column {id}, block {block}: {nulls} nulls in {rows} rows");
         }
+    }
+
+    /// Whether all blocks that take the dictionary mean the same by it.
+    pub(super) fn has_one_kind_of_codes(&self) -> bool {
+        let mut coded = self.encodings.iter().filter(|encoding| encoding.shares());
+        let first = coded.next();
+        coded.all(|other| Some(other) == first)
     }
 
     /// Computes the fields of `meta` that depend on other fields.

@@ -13,11 +13,13 @@ use nacre_types::limits::{MAX_SEGMENT_COLUMNS, MAX_SEGMENT_ROWS};
 use nacre_types::{Error, Result, TableId, invariant, type_code};
 
 /// First and last eight bytes of a segment file: a name, then the format version.
-pub const MAGIC: [u8; 8] = *b"NACRSEG\x03";
+pub const MAGIC: [u8; 8] = *b"NACRSEG\x04";
 /// The version before files had an identity and order bounds. Still read.
 const WITHOUT_HEAD: u8 = 1;
 /// The first version whose columns may have outlines.
 const WITH_OUTLINES: u8 = 3;
+/// The first version whose columns may have tokens.
+const WITH_TOKENS: u8 = 4;
 /// Footer offset, length, checksum, magic.
 pub const TRAILER_BYTES: usize = 32;
 /// Blocks start at multiples of this.
@@ -220,12 +222,18 @@ fn decode_column(
     column.checksums = words(reader.take(blocks * 8)?);
     for byte in reader.take(blocks)? {
         match Encoding::from_byte(*byte) {
-            Some(Encoding::Dictionary) if column.dictionary.is_none() => {
+            Some(encoding) if encoding.shares() && column.dictionary.is_none() => {
                 return Err(reader.corrupt("coded block without a dictionary"));
+            }
+            Some(Encoding::OnPair) if version < WITH_TOKENS => {
+                return Err(reader.corrupt("encoding of a later version"));
             }
             Some(encoding) => column.encodings.push(encoding),
             None => return Err(reader.corrupt("unknown encoding")),
         }
+    }
+    if !column.has_one_kind_of_codes() {
+        return Err(reader.corrupt("column with a dictionary of both values and tokens"));
     }
     column.nulls = reader
         .take(blocks * 2)?

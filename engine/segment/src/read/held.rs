@@ -5,11 +5,11 @@ use super::cache::{Page, Purpose};
 use super::opened::Opened;
 use nacre_column::Values;
 use nacre_column::block::Block;
-use nacre_column::encoding::{Dictionary, Encoding};
+use nacre_column::encoding::Dictionary;
 use nacre_types::{Error, Result};
 use std::sync::{Arc, OnceLock};
 
-/// The pages of a block: its own and, if it is dictionary-coded, that of its dictionary.
+/// The pages of a block: its own and, if it takes the dictionary, that one.
 pub(crate) struct LoadedBlock {
     page: Arc<Page>,
     dictionary: Option<Arc<Page>>,
@@ -24,9 +24,9 @@ impl Opened {
         purpose: Purpose,
     ) -> Option<LoadedBlock> {
         let entry = &self.columns[column];
-        let dictionary = match entry.encodings.get(block)? {
-            Encoding::Dictionary => Some(self.slots.get(column, self.blocks(), purpose)?),
-            _ => None,
+        let dictionary = match entry.encodings.get(block)?.shares() {
+            true => Some(self.slots.get(column, self.blocks(), purpose)?),
+            false => None,
         };
         Some(LoadedBlock { page: self.slots.get(column, block, purpose)?, dictionary })
     }
@@ -39,7 +39,7 @@ impl Opened {
         block: usize,
         purpose: Purpose,
     ) -> Result<LoadedBlock> {
-        let needs_dictionary = self.columns[column].encodings[block] == Encoding::Dictionary;
+        let needs_dictionary = self.columns[column].encodings[block].shares();
         let page = self.slots.get(column, block, purpose);
         let dictionary =
             if needs_dictionary { self.slots.get(column, self.blocks(), purpose) } else { None };
@@ -110,7 +110,7 @@ impl Opened {
             _ => None,
         };
         debug_assert!(
-            dictionary.is_some() || entry.encodings[block] != Encoding::Dictionary,
+            dictionary.is_some() || !entry.encodings[block].shares(),
             "block {block} is opened without its dictionary"
         );
         Block::open(bytes, data_type, entry.encodings[block], self.block_rows(block), dictionary)

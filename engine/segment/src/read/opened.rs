@@ -387,8 +387,7 @@ impl Opened {
 
     pub(crate) fn dictionary_address(&self, column: usize, block: usize) -> Option<BlockAddress> {
         let entry = &self.columns[column];
-        let dictionary =
-            entry.dictionary.filter(|_| entry.encodings[block] == Encoding::Dictionary)?;
+        let dictionary = entry.dictionary.filter(|_| entry.encodings[block].shares())?;
         Some(BlockAddress {
             column,
             index: self.blocks(),

@@ -7,7 +7,6 @@
 use super::cache::{Page, Pages, Purpose};
 use super::opened::Opened;
 use nacre_column::block::Block;
-use nacre_column::encoding::Encoding;
 use nacre_column::{Vector, VectorBuilder};
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, Value};
@@ -160,9 +159,9 @@ impl Opened {
     /// The pages of a block, if cached.
     #[inline]
     fn pinned<'a>(&self, pages: &'a Pages, column: usize, block: usize) -> Option<Pinned<'a>> {
-        let dictionary = match self.columns[column].encodings[block] {
-            Encoding::Dictionary => Some(&**pages.get(column, self.blocks())?),
-            _ => None,
+        let dictionary = match self.columns[column].encodings[block].shares() {
+            true => Some(&**pages.get(column, self.blocks())?),
+            false => None,
         };
         Some((pages.get(column, block)?, dictionary))
     }

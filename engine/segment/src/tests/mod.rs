@@ -219,7 +219,7 @@ fn zones_and_forms_are_what_they_should_be() {
     assert_eq!(encodings[7], "bitpacked");
     assert_eq!(encodings[6], "constant", "two of three blocks are all null");
     assert_eq!(encodings[9], "dictionary");
-    assert_eq!(encodings[10], "fsst");
+    assert_eq!(encodings[10], "onpair");
     for column in 0..segment.column_ids().len() {
         for block in 0..segment.blocks() {
             let zone = segment.zone(column, block).unwrap();

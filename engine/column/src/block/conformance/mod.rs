@@ -3,7 +3,7 @@
 
 use super::write::encode;
 use super::{Block, ColumnPlan, encode_block};
-use crate::encoding::{Dictionary, Encoding, Input, dictionary, encode_values};
+use crate::encoding::{Dictionary, Encoding, Input, Shared, Tokens, dictionary, encode_values};
 use crate::{Bitmap, BytesColumn, Form, Values, Vector};
 use nacre_testing::{Random, WORDS};
 use nacre_types::{DataType, Value};
@@ -139,16 +139,22 @@ struct Encoded {
 
 fn encoded(encoding: Encoding, values: &Values, validity: &Option<Bitmap>) -> Option<Encoded> {
     let input = Input::new(values, validity.as_ref());
-    if encoding != Encoding::Dictionary {
-        return Some(Encoded { encoding, bytes: encode(encoding, input, None)?, dictionary: None });
+    let column = [(values.clone(), validity.clone())];
+    let with = |shared: Shared<'_>, dictionary: Option<&Values>| {
+        let dictionary = dictionary.map(|values| (encode_values(values), values.len()));
+        Some(Encoded { encoding, bytes: encode(encoding, input, shared)?, dictionary })
+    };
+    match encoding {
+        Encoding::Dictionary => {
+            let built = dictionary::build(&column, 1 << 16)?;
+            with(Shared::Codes(&built.codes[0]), Some(&built.values))
+        }
+        Encoding::OnPair => {
+            let tokens = Tokens::train(&column)?;
+            with(Shared::Tokens(&tokens), Some(&tokens.values()))
+        }
+        _ => with(Shared::Nothing, None),
     }
-    let built = dictionary::build(&[(values.clone(), validity.clone())], 1 << 16)?;
-    let bytes = encode(encoding, input, Some(&built.codes[0]))?;
-    Some(Encoded {
-        encoding,
-        bytes,
-        dictionary: Some((encode_values(&built.values), built.values.len())),
-    })
 }
 
 impl Encoded {
@@ -315,6 +321,7 @@ fn every_encoding_accepts_what_it_is_for() {
     assert!(!accepts(Encoding::BitPacked, WIDE, Shape::Extreme));
     assert!(accepts(Encoding::Lz4, DataType::TEXT, Shape::Extreme));
     assert!(accepts(Encoding::Fsst, DataType::TEXT, Shape::Extreme));
+    assert!(accepts(Encoding::OnPair, DataType::TEXT, Shape::Extreme));
     assert!(accepts(Encoding::Delta, DataType::Int64, Shape::Extreme));
     assert!(accepts(Encoding::Alp, DataType::Float64, Shape::Extreme));
     for data_type in TYPES {
@@ -490,7 +497,9 @@ fn text_that_is_not_utf8_is_damage() {
     column.push(b"ok");
     column.push(&[0xc3, 0x28, 0xff]);
     let values = Values::Bytes(column);
-    for encoding in [Encoding::Plain, Encoding::Dictionary, Encoding::Lz4, Encoding::Fsst] {
+    let encodings =
+        [Encoding::Plain, Encoding::Dictionary, Encoding::Lz4, Encoding::Fsst, Encoding::OnPair];
+    for encoding in encodings {
         let block = encoded(encoding, &values, &None).unwrap();
         let decode = |data_type| block.read(data_type, 2, |b| b.decode(0, 2)).unwrap();
         assert!(decode(DataType::TEXT).is_err(), "{encoding:?}");
@@ -526,25 +535,20 @@ fn a_dictionary_is_decoded_once() {
 }
 
 #[test]
-fn short_text_gets_symbols_and_long_repetitive_text_chunks() {
+fn short_text_gets_tokens_and_long_repetitive_text_chunks() {
     let mut random = Random::new(8);
     let mut block = |long: bool| {
         let mut column = BytesColumn::default();
-        for row in 0..4096 {
+        for row in 0..1024 {
             let text: Vec<&str> = (0..4).map(|_| *random.pick(&WORDS)).collect();
             let text = format!("{} {row}", text.join(" "));
-            column.push(
-                if long {
-                    format!("{}{text}", "The same long beginning. ".repeat(20))
-                } else {
-                    text
-                }
-                .as_bytes(),
-            );
+            let beginning =
+                if long { "The same long beginning. ".repeat(100) } else { String::new() };
+            column.push(format!("{beginning}{text}").as_bytes());
         }
         vec![(Values::Bytes(column), None)]
     };
-    for (long, wanted) in [(false, Encoding::Fsst), (true, Encoding::Lz4)] {
+    for (long, wanted) in [(false, Encoding::OnPair), (true, Encoding::Lz4)] {
         let blocks = block(long);
         let plan = ColumnPlan::choose(&blocks);
         assert_eq!(encode_block(&plan, 0, &blocks[0].0, None).encoding, wanted);
@@ -557,10 +561,14 @@ fn short_text_gets_symbols_and_long_repetitive_text_chunks() {
     });
     let blocks = vec![(Values::Bytes(column), None)];
     let input = Input::new(&blocks[0].0, None);
-    let size = |encoding| encode(encoding, input, None).unwrap().len();
+    let size = |encoding| encode(encoding, input, Shared::Nothing).unwrap().len();
     assert!(size(Encoding::Lz4) * 5 < size(Encoding::Fsst) * 4);
     assert_eq!(
         encode_block(&ColumnPlan::choose(&blocks), 0, &blocks[0].0, None).encoding,
+        Encoding::OnPair
+    );
+    assert_eq!(
+        encode_block(&ColumnPlan::choose_for_search(&blocks), 0, &blocks[0].0, None).encoding,
         Encoding::Fsst
     );
 }

@@ -16,7 +16,7 @@
 
 use super::bitpacked::{self, BitPacked};
 use super::read::{array_at, corrupt, slice, u32_at};
-use super::scheme::{Body, Input, Offer, Scheme, See, Source};
+use super::scheme::{Body, Input, Offer, Scheme, See, Shared, Source};
 use crate::kernel::{Predicate, filter_form};
 use crate::{Bitmap, Form, Scalar, Values};
 use decimal::{Decoder, decode_all};
@@ -199,7 +199,7 @@ impl<'a> Scheme<'a> for Alp<'a> {
         bytes * 10 < rival * 9
     }
 
-    fn encode(input: Input<'_>, _codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool {
+    fn encode(input: Input<'_>, _shared: Shared<'_>, out: &mut Vec<u8>) -> bool {
         encode(input, out)
     }
 

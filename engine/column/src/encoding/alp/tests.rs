@@ -10,7 +10,7 @@ use nacre_types::hash::hash_u64;
 fn round_trip(values: &[f64]) -> usize {
     let input_values = Values::F64(values.to_vec());
     let input = Input::new(&input_values, None);
-    let bytes = encode_block(Encoding::Alp, input, None).unwrap();
+    let bytes = encode_block(Encoding::Alp, input, Shared::Nothing).unwrap();
     let block = Block::open(&bytes, DataType::Float64, Encoding::Alp, values.len(), None).unwrap();
     let vector = block.decode(0, values.len()).unwrap();
     let Values::F64(back) = &*vector.flat() else { panic!() };

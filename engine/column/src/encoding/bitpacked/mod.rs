@@ -7,11 +7,11 @@
 //! packed in 32 lanes of 32-bit words, wider ones in 16 lanes of 64-bit words ([`crate::pack`]).
 
 use super::read::{array_at, corrupt, slice};
-use super::scheme::{Body, Input, Offer, Scheme, See, Source};
+use super::scheme::{Body, Input, Offer, Scheme, See, Shared, Source};
 use crate::kernel::Predicate;
 use crate::kernel::predicate::Range;
 use crate::kernel::spans::Spans;
-use crate::pack::{pack, packed_bytes, pick, picked, unpack, width_of};
+use crate::pack::{pack, packed_bytes, pick, picked, sum, unpack, width_of};
 use crate::{Bitmap, Form, Scalar, Values};
 use groups::Groups;
 use nacre_types::bytes::Write;
@@ -283,6 +283,10 @@ impl<'a> BitPacked<'a> {
         let sub = self.sub::<i64>(start / SUB_ROWS)?;
         let start = start % SUB_ROWS;
         debug_assert!(start + len <= SUB_ROWS, "rows {start}+{len} leave their sub-block");
+        if sub.width <= NARROW && start / LANES_32 == (start + len - 1) / LANES_32 {
+            let differences = sum::<LANES_32>(sub.words, sub.width, start, len) as i64;
+            return Ok(sub.reference.wrapping_mul(len as i64).wrapping_add(differences));
+        }
         Ok((start..start + len).map(|row| sub.value(row)).fold(0, i64::wrapping_add))
     }
 
@@ -398,7 +402,7 @@ impl<'a> Scheme<'a> for BitPacked<'a> {
         true
     }
 
-    fn encode(input: Input<'_>, _codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool {
+    fn encode(input: Input<'_>, _shared: Shared<'_>, out: &mut Vec<u8>) -> bool {
         encode(input, out)
     }
 

@@ -4,7 +4,7 @@
 //! says so, and this encoding never handles it.
 
 use super::plain::{self, Plain};
-use super::scheme::{Body, Input, Offer, Scheme, Source};
+use super::scheme::{Body, Input, Offer, Scheme, Shared, Source};
 use crate::kernel::Predicate;
 use crate::{Bitmap, Form, Scalar, Values};
 use nacre_types::Result;
@@ -36,7 +36,7 @@ impl<'a> Scheme<'a> for Constant<'a> {
     const NAME: &'static str = "constant";
     const OFFER: Offer = Offer::First;
 
-    fn encode(input: Input<'_>, _codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool {
+    fn encode(input: Input<'_>, _shared: Shared<'_>, out: &mut Vec<u8>) -> bool {
         encode(input, out)
     }
 

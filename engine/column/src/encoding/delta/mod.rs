@@ -8,7 +8,7 @@
 
 use super::bitpacked::{self, BitPacked};
 use super::read::{corrupt, slice, u32_at};
-use super::scheme::{Body, Input, Offer, Scheme, See, Source};
+use super::scheme::{Body, Input, Offer, Scheme, See, Shared, Source};
 use crate::{Form, Scalar, Values};
 use nacre_types::bytes::Write;
 use nacre_types::{PhysicalType, Result, invariant};
@@ -121,7 +121,7 @@ impl<'a> Scheme<'a> for Delta<'a> {
         suits(input)
     }
 
-    fn encode(input: Input<'_>, _codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool {
+    fn encode(input: Input<'_>, _shared: Shared<'_>, out: &mut Vec<u8>) -> bool {
         encode(input, out)
     }
 

@@ -10,16 +10,16 @@ mod build;
 mod order;
 
 pub(crate) use build::{Built, build};
+pub(super) use order::ascends;
 
 use super::bitpacked::{self, BitPacked};
 use super::plain::Plain;
 use super::read::corrupt;
-use super::scheme::{Body, Dictionary, Input, Offer, Scheme, See, Source};
+use super::scheme::{Body, Dictionary, Input, Offer, Scheme, See, Shared, Source};
 use super::values::{check_text, open_values};
 use crate::kernel::Predicate;
 use crate::{Bitmap, Form, Scalar, Values};
 use nacre_types::{DataType, PhysicalType, Result, invariant, key};
-use order::ascends;
 use std::sync::Arc;
 
 /// Maximum number of distinct values in a dictionary.
@@ -65,9 +65,10 @@ impl<'a> Scheme<'a> for Coded<'a> {
     const NAME: &'static str = "dictionary";
     const OFFER: Offer = Offer::ByColumn;
     const SEEK_ONE_IN: usize = 4;
+    const SHARES: bool = true;
 
-    fn encode(input: Input<'_>, codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool {
-        let Some(codes) = codes else { return false };
+    fn encode(input: Input<'_>, shared: Shared<'_>, out: &mut Vec<u8>) -> bool {
+        let Shared::Codes(codes) = shared else { return false };
         invariant!(
             codes.len() == input.values.len(),
             "{} codes for {} values",

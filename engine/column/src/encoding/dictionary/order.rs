@@ -4,7 +4,7 @@ use crate::Values;
 use nacre_types::key;
 
 /// Whether values ascend strictly, in key order.
-pub(super) fn ascends(values: &Values) -> bool {
+pub(in crate::encoding) fn ascends(values: &Values) -> bool {
     match values {
         Values::Bool(v) => v.is_sorted_by(|a, b| a < b),
         Values::I64(v) => v.is_sorted_by(|a, b| a < b),

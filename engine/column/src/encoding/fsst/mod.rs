@@ -12,7 +12,7 @@
 
 use super::plain::{self, Plain};
 use super::read::{corrupt, slice, u32_at};
-use super::scheme::{Body, Input, Offer, Scheme, See, Source};
+use super::scheme::{Body, Input, Offer, Scheme, See, Shared, Source};
 use crate::kernel::{Pattern, Predicate};
 use crate::{Bitmap, BytesColumn, Form, Scalar, Values};
 use nacre_types::bytes::Write;
@@ -178,7 +178,7 @@ impl<'a> Scheme<'a> for Fsst<'a> {
     const OFFER: Offer = Offer::ByColumn;
     const SEEK_ONE_IN: usize = 2;
 
-    fn encode(input: Input<'_>, _codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool {
+    fn encode(input: Input<'_>, _shared: Shared<'_>, out: &mut Vec<u8>) -> bool {
         encode(input, out)
     }
 

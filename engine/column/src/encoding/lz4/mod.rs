@@ -9,7 +9,7 @@
 mod prefix;
 
 use super::read::{corrupt, slice, u32_at};
-use super::scheme::{Body, Input, Offer, Scheme, See, Source};
+use super::scheme::{Body, Input, Offer, Scheme, See, Shared, Source};
 use crate::kernel::Predicate;
 use crate::{Bitmap, BytesColumn, Form, Scalar, Values};
 use nacre_types::bytes::{Reader, Write};
@@ -161,7 +161,7 @@ impl<'a> Scheme<'a> for Lz4<'a> {
     const NAME: &'static str = "lz4";
     const OFFER: Offer = Offer::ByColumn;
 
-    fn encode(input: Input<'_>, _codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool {
+    fn encode(input: Input<'_>, _shared: Shared<'_>, out: &mut Vec<u8>) -> bool {
         encode(input, out)
     }
 

@@ -8,7 +8,7 @@
 //! stored as zeroes, or as no bytes.
 
 use super::read::{array_at, corrupt, slice, u32_at};
-use super::scheme::{Body, Input, Offer, Scheme, See, Source};
+use super::scheme::{Body, Input, Offer, Scheme, See, Shared, Source};
 use crate::kernel::Predicate;
 use crate::kernel::predicate::domain;
 use crate::kernel::spans::Spans;
@@ -233,6 +233,17 @@ impl<'a> Plain<'a> {
         self.data.get(start..end).ok_or_else(|| corrupt(BAD_OFFSET))
     }
 
+    /// The data of a `Bytes` body from where those of a row start, and the row's length.
+    #[inline]
+    pub(crate) fn bytes_on(&self, row: usize) -> Result<(&'a [u8], usize)> {
+        debug_assert_eq!(self.physical, PhysicalType::Bytes, "the type of a row's bytes");
+        let (start, end) = (self.start(row)?, self.end(row)?);
+        match self.data.get(start..) {
+            Some(data) if start <= end && end - start <= data.len() => Ok((data, end - start)),
+            _ => Err(corrupt(BAD_OFFSET)),
+        }
+    }
+
     fn decode_bytes(&self, start: usize, len: usize) -> Result<BytesColumn> {
         debug_assert!(start + len <= self.rows, "rows {start}+{len} of {}", self.rows);
         let mut offsets = Vec::with_capacity(len + 1);
@@ -349,7 +360,7 @@ impl<'a> Scheme<'a> for Plain<'a> {
     const OFFER: Offer = Offer::Last;
     const SEEK_ONE_IN: usize = 8;
 
-    fn encode(input: Input<'_>, _codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool {
+    fn encode(input: Input<'_>, _shared: Shared<'_>, out: &mut Vec<u8>) -> bool {
         encode(input, out);
         true
     }

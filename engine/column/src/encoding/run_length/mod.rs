@@ -9,7 +9,7 @@
 use super::bitpacked::{self, BitPacked};
 use super::plain::{self, Plain};
 use super::read::{corrupt, slice, u32_at};
-use super::scheme::{Body, Input, Offer, Scheme, Source};
+use super::scheme::{Body, Input, Offer, Scheme, Shared, Source};
 use crate::kernel::Predicate;
 use crate::{Bitmap, Form, Scalar, Values};
 use nacre_types::bytes::Write;
@@ -145,7 +145,7 @@ impl<'a> Scheme<'a> for RunLength<'a> {
     const OFFER: Offer = Offer::InsteadOfAny;
     const SEEK_ONE_IN: usize = 4;
 
-    fn encode(input: Input<'_>, _codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool {
+    fn encode(input: Input<'_>, _shared: Shared<'_>, out: &mut Vec<u8>) -> bool {
         encode(input, out)
     }
 
