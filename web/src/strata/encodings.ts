@@ -9,6 +9,7 @@ const HUES: Record<string, string> = {
   delta: 'sky',
   fsst: 'rose',
   lz4: 'rose',
+  onpair: 'rose',
   alp: 'mint',
 };
 

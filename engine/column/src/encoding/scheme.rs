@@ -1,7 +1,7 @@
 //! The interface of an encoding: [`Scheme`] writes a body and opens one, [`Body`] reads an opened
 //! one. The list in the parent module names the encodings; all other code uses these traits.
 
-use super::onpair::Tokens;
+use super::onpair::tokens::Tokens;
 use super::read::corrupt;
 use crate::kernel::{Pattern, Predicate, filter_form};
 use crate::{Bitmap, Form, Scalar, Values};

@@ -11,10 +11,9 @@
 //! them. Codes follow each other without gaps, least significant bit first; three zero bytes end
 //! them. Reading one row takes its base, at most 32 counts, its codes and their tokens.
 
-mod tokens;
+pub(crate) mod tokens;
 mod train;
 
-pub use tokens::Tokens;
 
 use super::bitpacked::{self, BitPacked};
 use super::dictionary::ascends;
@@ -28,7 +27,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
-use tokens::{LONGEST, MAX_TOKENS};
+use tokens::{LONGEST, MAX_TOKENS, Tokens};
 
 /// Rows that share a base. Divides the number of rows of a bit-packed sub-block.
 const GROUP: usize = 32;
@@ -439,3 +438,6 @@ impl<'a> Body<'a> for OnPair<'a> {
         Ok(Form::Flat(Values::Bytes(out)))
     }
 }
+
+#[cfg(test)]
+mod tests;

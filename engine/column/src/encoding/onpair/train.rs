@@ -14,8 +14,8 @@ const SAMPLE_ONE_IN: usize = 8;
 const SAMPLE_BYTES: RangeInclusive<usize> = 128 << 10..=1 << 20;
 /// Bytes of a row that are sampled.
 const ROW_BYTES: usize = 2 << 10;
-/// Every so many rows of a block are sampled in one pass; the next pass begins elsewhere. A column
-/// whose texts change from block to block thus contributes all of them.
+/// Passes over the column. Each samples one row in as many of every block, and begins elsewhere: a
+/// column whose texts change from block to block thus contributes all of them.
 const PASSES: usize = 256;
 /// Odd, so that the passes begin at every row of [`PASSES`] once.
 const PASS_STEP: usize = 101;
