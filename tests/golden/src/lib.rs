@@ -40,7 +40,7 @@ const NO_SNAPSHOT: u64 = 1 << 30;
 const WHOLE: usize = 1 << 20;
 
 /// All cases.
-pub const CASES: [Case; 13] = [
+pub const CASES: [Case; 14] = [
     Case {
         name: "log",
         why: "rows of every type in an unsealed log: put, delete, views, no segment",
@@ -155,6 +155,15 @@ pub const CASES: [Case; 13] = [
         snapshot_bytes: 4 << 10,
         segment_rows: WHOLE,
         statements: outlines,
+        tables: &[("o", "id"), ("n", "n")],
+        steps: 40,
+    },
+    Case {
+        name: "tokens",
+        why: "texts as codes of tokens that blocks share, with nulls and empty texts, with outlines",
+        snapshot_bytes: 4 << 10,
+        segment_rows: WHOLE,
+        statements: tokens,
         tables: &[("o", "id"), ("n", "n")],
         steps: 40,
     },
@@ -276,6 +285,35 @@ fn outlines() -> Vec<String> {
         "optimize table o full".into(),
         "delete from o where id between 100 and 130".into(),
         "update o set packed = -5 where id in (7, 300, 4200)".into(),
+    ]
+}
+
+fn tokens() -> Vec<String> {
+    // 65 by 65 rows: a whole block, and the start of another one.
+    let numbers: Vec<String> = (0..65).map(|n| format!("({n})")).collect();
+    let word = |salt: u32, step: u32| {
+        format!(
+            "case (id * {salt} + id / {step}) % 4 when 0 then ' the quick order' when 1 then ' sleeps' \
+             when 2 then ' füreinander' else ' among 中文 accounts' end"
+        )
+    };
+    let words = |salt: u32| [3, 17, 71, 5, 29, 113].map(|step| word(salt, step)).join(" || ");
+    let rows = format!(
+        "select id, 'note ' || cast(id * 7919 % 100003 as text) || {}, \
+         case when id % 7 = 0 then null when id % 5 = 0 then '' \
+         else cast(id * 104729 % 100019 as text) || {} end \
+         from (select a.n * 65 + b.n as id from n as a, n as b) as numbers",
+        words(5),
+        words(11)
+    );
+    vec![
+        "create table n (n bigint primary key)".into(),
+        format!("insert into n values {}", numbers.join(", ")),
+        "create table o (id bigint primary key, words text, holes text)".into(),
+        format!("insert into o {rows}"),
+        "optimize table o full".into(),
+        "delete from o where id between 100 and 130".into(),
+        "update o set words = 'changed' where id in (7, 300, 4200)".into(),
     ]
 }
 
