@@ -3,7 +3,7 @@
 import { filesOf } from '../shared/archive.js';
 import { Connection } from '../shared/connection.js';
 import { loadFromModule, loadFromUrl } from '../shared/engine.js';
-import { notFetched } from '../shared/engine-file.js';
+import { fetchModule, notFetched } from '../shared/engine-file.js';
 import { NacreError, nacreError } from '../shared/errors.js';
 import type { OwnedStore } from '../shared/local-store.js';
 import { mustBeThisVersion } from '../shared/version.js';
@@ -15,12 +15,20 @@ import { OpfsStore } from './opfs-store.js';
 export async function open(request: OpenRequest): Promise<Connection> {
   mustBeThisVersion(request.version);
   const { options, wasmUrl, wasmModule } = request;
-  const rest = () => request.moreWasmModule ?? fetchNow(moreUrl(request));
+  let preloaded = request.moreWasmModule;
+  const rest = () => preloaded ?? fetchNow(moreUrl(request));
   const loaded = wasmModule
     ? loadFromModule(wasmModule, rest)
     : loadFromUrl(wasmUrl ?? new URL('./nacre_bg.wasm', import.meta.url).href, rest);
   // Its failure is reported below, even if the file to import takes longer.
   loaded.catch(() => {});
+  if (request.preload === true && preloaded === undefined) {
+    // Should it fail, the statement that needs the file fetches it again, and reports why.
+    loaded
+      .then(() => fetchModule(moreUrl(request)))
+      .then((module) => (preloaded = module))
+      .catch(() => {});
+  }
   const files = request.import === undefined ? [] : await filesOf(request.import);
   // Opening the store and loading the engine each take a while, and are independent.
   const opening = openStore(request);

@@ -9,7 +9,7 @@ import { nacreError, type NacreError } from './errors.js';
 /** Section of both files in which `tools/build.mjs` writes which build they are of. */
 const BUILD_SECTION = 'build';
 
-/** Fetches and compiles the first file. */
+/** Fetches and compiles a file. */
 export async function fetchModule(url: string): Promise<WebAssembly.Module> {
   const response = await fetch(url).catch((error: unknown) => {
     throw notFetched(url, String(error), error);

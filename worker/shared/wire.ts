@@ -41,6 +41,8 @@ export interface OpenRequest {
   moreWasmUrl?: string | undefined;
   /** The second module, compiled, which takes precedence over `moreWasmUrl`. */
   moreWasmModule?: WebAssembly.Module | undefined;
+  /** Whether to fetch the second file before it is needed. */
+  preload?: boolean | undefined;
   /** The exported database to begin with; `archive.ts` defines its format. */
   import?: Blob | undefined;
   /** The term of a tab that leads; without one, the database is not shared with other tabs. */

@@ -74,6 +74,12 @@ export interface ConnectOptions {
   moreWasmUrl?: string | URL;
   /** The second WebAssembly module, if already compiled. Takes precedence over `moreWasmUrl`. */
   moreWasmModule?: WebAssembly.Module;
+  /**
+   * Fetches and compiles the second WebAssembly file as soon as the first one is there, so that no
+   * statement waits for it. Node always loads both.
+   * @default false
+   */
+  preload?: boolean;
   /** URL of the worker's script, in browsers. By default it is beside the package's scripts. */
   workerUrl?: string | URL;
 }
@@ -151,6 +157,14 @@ export function fallbackOption({ fallback }: ConnectOptions): Fallback | undefin
     );
   }
   return fallback;
+}
+
+/** Checks the option `preload`. */
+export function preloadOption({ preload }: ConnectOptions): boolean | undefined {
+  if (preload !== undefined && typeof preload !== 'boolean') {
+    throw nacreError('type', `preload must be true or false, not '${String(preload)}'`);
+  }
+  return preload;
 }
 
 /** Checks the option `import`. */

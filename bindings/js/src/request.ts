@@ -3,7 +3,13 @@
 import { nacreError } from '../../../worker/shared/errors.js';
 import { VERSION } from '../../../worker/shared/version.js';
 import type { OpenRequest } from '../../../worker/shared/wire.js';
-import { engineOptions, fallbackOption, importOption, type ConnectOptions } from './options.js';
+import {
+  engineOptions,
+  fallbackOption,
+  importOption,
+  preloadOption,
+  type ConnectOptions,
+} from './options.js';
 
 /** Checks the arguments of `connect`. */
 export function openRequest(url: string, options: ConnectOptions): OpenRequest {
@@ -21,6 +27,7 @@ export function openRequest(url: string, options: ConnectOptions): OpenRequest {
     wasmModule: options.wasmModule,
     moreWasmUrl: absolute('moreWasmUrl', options.moreWasmUrl),
     moreWasmModule: options.moreWasmModule,
+    preload: preloadOption(options),
     import: importOption(options),
     fallback: fallbackOption(options),
   };

@@ -58,6 +58,40 @@ test('the second file is fetched when it is needed, wherever it is', async () =>
   }
 });
 
+test('with preload the second file is there before a statement needs it', async () => {
+  const code = (options: string): string => `
+    import { connectInThread } from ${JSON.stringify(new URL('index.js', dist).href)};
+    // Vitest has rewritten the package's dynamic import.
+    globalThis.__vitest_browser_runner__ = { wrapDynamicImport: (load) => load() };
+    const compiled = [];
+    const compile = WebAssembly.compileStreaming;
+    WebAssembly.compileStreaming = (...args) => {
+      compiled.push(compile(...args));
+      return compiled.at(-1);
+    };
+    const db = await connectInThread('memory://', ${options});
+    const wanted = ${options}.preload ? 2 : 1;
+    while (compiled.length < wanted) {
+      await new Promise((resolve) => setTimeout(resolve));
+    }
+    await Promise.all(compiled);
+    globalThis.XMLHttpRequest = class {
+      constructor() {
+        throw new Error('fetched while a statement waits');
+      }
+    };
+    try {
+      const totals = db.prepareSync(${JSON.stringify(WINDOW)}).allSync();
+      postMessage(totals.map(({ total }) => total));
+    } catch (error) {
+      postMessage(error.message);
+    }
+  `;
+  expect(await answerOf(code('{ preload: true }'))).toEqual(['1', '3']);
+  expect(await answerOf(code('{}'))).toMatch('fetched while a statement waits');
+  await expectKind(connect('memory://', { preload: 'yes' as never }), 'type');
+});
+
 test('missing files are errors', async () => {
   await expectKind(connect('memory://', { wasmUrl: 'http://localhost:1/no.wasm' }), 'io');
   await expectKind(connect('memory://', { workerUrl: new URL('no-worker.js', dist) }), 'io');
@@ -206,6 +240,20 @@ test('a database in another thread is in use', async () => {
   await expectKind(connect(url), 'in_use');
 });
 
+/** What a module worker posts that runs this code. */
+function answerOf(code: string): Promise<unknown> {
+  const script = URL.createObjectURL(new Blob([code], { type: 'text/javascript' }));
+  const worker = new Worker(script, { type: 'module' });
+  onTestFinished(() => {
+    worker.terminate();
+    URL.revokeObjectURL(script);
+  });
+  return new Promise((resolve, reject) => {
+    worker.onmessage = ({ data }) => resolve(data);
+    worker.onerror = ({ message }) => reject(new Error(message));
+  });
+}
+
 test('a dedicated worker runs the engine in its own thread', async () => {
   const code = `
     import { connectInThread } from ${JSON.stringify(new URL('index.js', dist).href)};
@@ -233,15 +281,5 @@ test('a dedicated worker runs the engine in its own thread', async () => {
     }
     postMessage(answers);
   `;
-  const script = URL.createObjectURL(new Blob([code], { type: 'text/javascript' }));
-  const worker = new Worker(script, { type: 'module' });
-  onTestFinished(() => {
-    worker.terminate();
-    URL.revokeObjectURL(script);
-  });
-  const answers = await new Promise((resolve, reject) => {
-    worker.onmessage = ({ data }) => resolve(data);
-    worker.onerror = ({ message }) => reject(new Error(message));
-  });
-  expect(answers).toEqual(['name 7', 100n, 'name 7', 100n]);
+  expect(await answerOf(code)).toEqual(['name 7', 100n, 'name 7', 100n]);
 });
