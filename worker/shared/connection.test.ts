@@ -45,6 +45,7 @@ vi.mock('../../bindings/wasm/pkg/nacre.js', () => ({
   initSync: () => ({}),
   loadAll: () => {},
   __wbg_reset_state: () => {},
+  Changes: class {},
   Database: { open: () => engine.open() },
   Load: class {},
   Pending: engine.Pending,

@@ -75,6 +75,8 @@ test('with preload the second file is there before a statement needs it', async 
       await new Promise((resolve) => setTimeout(resolve));
     }
     await Promise.all(compiled);
+    // What waits for the module runs before the next task.
+    await new Promise((resolve) => setTimeout(resolve));
     globalThis.XMLHttpRequest = class {
       constructor() {
         throw new Error('fetched while a statement waits');

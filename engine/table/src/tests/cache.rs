@@ -37,29 +37,29 @@ fn read_points(store: &Arc<Store>, table: &Arc<Table>, count: i64) -> u64 {
 
 #[test]
 fn background_work_and_scans_leave_the_working_set() {
-    let store = store(200_000);
+    let store = store(1_000_000);
     let (hot, big) = (create(&store, "hot"), create(&store, "big"));
     load(&store, &hot, 0..8_000);
-    for part in 0..8 {
+    for part in 0..4 {
         // Overlapping, or a merge would have nothing to rewrite.
-        load(&store, &big, (0..15_000).map(|n| n * 8 + part));
+        load(&store, &big, (0..100_000).map(|n| n * 4 + part));
     }
     for _ in 0..3 {
         read_points(&store, &hot, 8_000);
     }
     assert_eq!(read_points(&store, &hot, 8_000), 0, "the working set fits");
     let works: [(&str, &dyn Fn()); 4] = [
-        ("scan", &|| assert_eq!(scan(&store.begin().unwrap().view(&big)).unwrap().len(), 120_000)),
+        ("scan", &|| assert_eq!(scan(&store.begin().unwrap().view(&big)).unwrap().len(), 400_000)),
         ("merge", &|| store.merge_all(&big).unwrap()),
         ("check", &|| assert_eq!(store.check().unwrap(), Vec::<String>::new())),
-        ("load", &|| load(&store, &big, 200_000..240_000)),
+        ("load", &|| load(&store, &big, 600_000..640_000)),
     ];
     for (name, work) in works {
         let before = store.cache().read_bytes();
         work();
         if name == "scan" || name == "merge" {
             let read = store.cache().read_bytes() - before;
-            assert!(read > 400_000, "a {name} of {read} bytes does not fill the cache");
+            assert!(read > 1_500_000, "a {name} of {read} bytes does not fill the cache");
         }
         assert_eq!(read_points(&store, &hot, 8_000), 0, "after a {name}");
     }
