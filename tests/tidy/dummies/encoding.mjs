@@ -9,7 +9,7 @@ export default {
 //! Body: 8 bytes per row, little-endian.
 
 use super::read::array_at;
-use super::scheme::{Body, Input, Offer, Scheme, Source};
+use super::scheme::{Body, Input, Offer, Scheme, Shared, Source};
 use crate::{Form, Scalar, Values};
 use nacre_types::Result;
 use nacre_types::bytes::Write;
@@ -31,7 +31,7 @@ impl<'a> Scheme<'a> for Dummy<'a> {
     const NAME: &'static str = "dummy";
     const OFFER: Offer = Offer::InsteadOfPlain;
 
-    fn encode(input: Input<'_>, _codes: Option<&[u32]>, out: &mut Vec<u8>) -> bool {
+    fn encode(input: Input<'_>, _shared: Shared<'_>, out: &mut Vec<u8>) -> bool {
         let Values::I64(values) = input.values() else { return false };
         values.iter().for_each(|value| out.put_u64(*value as u64));
         true
@@ -63,7 +63,7 @@ impl<'a> Body<'a> for Dummy<'a> {
     {
       edit: 'engine/column/src/encoding/mod.rs',
       after: 'BitPacked = 3, bitpacked::BitPacked;',
-      insert: '    /// What the count of places adds.\n    Dummy = 10, dummy::Dummy;\n',
+      insert: '    /// What the count of places adds.\n    Dummy = 11, dummy::Dummy;\n',
     },
   ],
 };

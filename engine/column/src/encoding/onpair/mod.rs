@@ -14,7 +14,6 @@
 pub(crate) mod tokens;
 mod train;
 
-
 use super::bitpacked::{self, BitPacked};
 use super::dictionary::ascends;
 use super::plain::Plain;
@@ -209,7 +208,8 @@ impl<'a> Stored<'a> {
         let first = self.span(start)?.start;
         let mut total = first as i64;
         let mut ordered = true;
-        let bases: Vec<i64> = self.bases.range(start / GROUP, (start % GROUP + len).div_ceil(GROUP))?;
+        let bases: Vec<i64> =
+            self.bases.range(start / GROUP, (start % GROUP + len).div_ceil(GROUP))?;
         let mut bases = bases.iter().skip(1);
         for (row, count) in (start..).zip(&counts) {
             if row.is_multiple_of(GROUP) && row > start {

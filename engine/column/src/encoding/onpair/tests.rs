@@ -1,10 +1,10 @@
 //! What tokens are found, and which damage is noticed.
 
 use super::*;
+use crate::Bitmap;
 use crate::block::{Block, encode};
 use crate::encoding::header::HEADER_BYTES;
 use crate::encoding::{Encoding, encode_values};
-use crate::Bitmap;
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{DataType, Error, ErrorKind, Value};
 use std::sync::OnceLock;
