@@ -170,12 +170,20 @@ fn our_text(value: &Value) -> String {
     if value.is_null() { "NULL".into() } else { rounded(&value.to_string()) }
 }
 
-/// Numbers with a fraction to nine digits: sums of reals depend on their order.
+/// Numbers with a fraction to nine digits, since sums of reals depend on their order; times without
+/// zeroes at their end, which DuckDB leaves out.
 fn rounded(text: &str) -> String {
     match text.parse::<f64>() {
         Ok(number) if text.contains(['.', 'e']) => format!("{number:.9e}"),
+        Err(_) if is_time(text) => text.trim_end_matches('0').to_string(),
         _ => text.to_string(),
     }
+}
+
+fn is_time(text: &str) -> bool {
+    text.rsplit_once('.').is_some_and(|(whole, fraction)| {
+        whole.contains(':') && fraction.bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 /// The queries of a file: each follows a line `-- name`.
