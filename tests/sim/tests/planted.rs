@@ -7,8 +7,8 @@ use nacre_sim::isolation::check::{Level, check};
 use nacre_sim::isolation::{simulated, work::Kind};
 use nacre_sim::{panics, plan::plan, plant, run::run};
 
-/// Seeds within which each bug must be found. `--plant` allows a thousand.
-const SEEDS: u64 = 500;
+/// Seeds within which each bug must be found, as many as `--plant` tries.
+const SEEDS: u64 = 1_000;
 
 /// A single test, because a planted bug affects the whole process.
 #[test]
