@@ -170,11 +170,12 @@ fn our_text(value: &Value) -> String {
     if value.is_null() { "NULL".into() } else { rounded(&value.to_string()) }
 }
 
-/// Numbers with a fraction to nine digits, since sums of reals depend on their order; times without
+/// Numbers with a fraction to six digits, since sums of reals depend on their order and means of
+/// integers are decimals in Nacre; times without
 /// zeroes at their end, which DuckDB leaves out.
 fn rounded(text: &str) -> String {
     match text.parse::<f64>() {
-        Ok(number) if text.contains(['.', 'e']) => format!("{number:.9e}"),
+        Ok(number) if text.contains(['.', 'e']) => format!("{number:.5e}"),
         Err(_) if is_time(text) => text.trim_end_matches('0').to_string(),
         _ => text.to_string(),
     }
