@@ -171,8 +171,7 @@ fn our_text(value: &Value) -> String {
 }
 
 /// Numbers with a fraction to six digits, since sums of reals depend on their order and means of
-/// integers are decimals in Nacre; times without
-/// zeroes at their end, which DuckDB leaves out.
+/// integers are decimals in Nacre; times without zeroes at their end, which DuckDB leaves out.
 fn rounded(text: &str) -> String {
     match text.parse::<f64>() {
         Ok(number) if text.contains(['.', 'e']) => format!("{number:.5e}"),
