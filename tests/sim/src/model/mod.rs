@@ -227,6 +227,15 @@ impl Txn {
             self.view.change(&effect, UNCOMMITTED);
             return;
         }
+        if let Effect::Rename(from, to) = effect
+            && self.uncreate(from)
+        {
+            // Created under its last name: a table that another commit made under the first one stays.
+            self.view.change(&effect, UNCOMMITTED);
+            let made = self.view.tables.get(to).cloned();
+            self.catalog.push(Effect::Table(to, made));
+            return;
+        }
         let effect = match effect {
             Effect::Table(name, Some(table)) => {
                 let id = if table.id == 0 { next } else { table.id };
