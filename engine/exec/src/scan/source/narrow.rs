@@ -310,10 +310,11 @@ impl Narrow<'_, '_> {
         let (context, rows) = (self.columns.context, self.columns.len());
         let leaf = &self.clauses.leaves[at];
         let (mut encoded, mut encoded_ns) = (None, 0);
-        if leaf.pattern.is_some() {
+        if leaf.pattern.is_some() && leaf.columns.iter().all(|c| !self.columns.is_decoded(*c)) {
             let from = context.now_ns();
             encoded = self.matching(at, alive)?;
             encoded_ns = context.now_ns().saturating_sub(from);
+            self.seen.leaves[at].on_codes = Some(encoded.is_some());
         }
         for column in &leaf.columns {
             if !self.columns.is_decoded(*column) {

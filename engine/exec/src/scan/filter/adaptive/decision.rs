@@ -164,9 +164,7 @@ impl Decision {
                 let regular = leaf.regular.ns() + decoding;
                 let ns = match &on.clauses.leaves[*at].test {
                     Test::Values { .. } | Test::Null { .. } => regular.min(leaf.encoded.ns()),
-                    Test::Expr(_) if on.clauses.leaves[*at].pattern.is_some() => {
-                        regular.min(leaf.encoded.ns())
-                    }
+                    Test::Expr(_) if leaf.on_codes => regular.min(leaf.encoded.ns()),
                     Test::Joined { .. } | Test::Expr(_) => regular,
                 };
                 Rank { share: leaf.share(), ns }
@@ -207,7 +205,7 @@ impl Decision {
                         (decoding + estimate.regular.ns(), estimate.encoded.ns())
                     }
                     // Encoded text is read for the rows that are left, as decoded text is.
-                    Test::Expr(_) if leaf.pattern.is_some() => {
+                    Test::Expr(_) if estimate.on_codes => {
                         let read = if few { decoding * reached } else { decoding };
                         (read + estimate.regular.ns() * reached, estimate.encoded.ns() * reached)
                     }
@@ -220,7 +218,7 @@ impl Decision {
                 };
                 self.encoded[*at] = encoded < regular;
                 self.few[*at] = few;
-                let is_undecoded = leaf.pattern.is_some()
+                let is_undecoded = estimate.on_codes
                     || matches!(leaf.test, Test::Values { .. } | Test::Null { .. });
                 if !(is_undecoded && self.encoded[*at]) {
                     leaf.columns.iter().for_each(|column| decoded[*column] = true);

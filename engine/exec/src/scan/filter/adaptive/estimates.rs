@@ -86,6 +86,8 @@ pub(in crate::scan) struct Estimate {
     pub regular: Cost,
     /// Evaluation on encoded values; of an expression, looking up results per dictionary entry.
     pub encoded: Cost,
+    /// Whether its pattern is tested on encoded text, which is then not decoded.
+    pub on_codes: bool,
 }
 
 /// What one range of rows has shown about a leaf.
@@ -95,6 +97,8 @@ pub(in crate::scan) struct Observed {
     pub passed: usize,
     pub regular: Timing,
     pub encoded: Timing,
+    /// Whether a pattern could be tested on encoded text; `None` if that was not tried.
+    pub on_codes: Option<bool>,
 }
 
 impl Estimate {
@@ -110,6 +114,7 @@ impl Estimate {
             guessed_share: share,
             regular: Cost::guess(regular),
             encoded: Cost::guess(encoded),
+            on_codes: false,
         }
     }
 
@@ -126,6 +131,7 @@ impl Estimate {
         }
         self.regular.measure(observed.regular);
         self.encoded.measure(observed.encoded);
+        self.on_codes = observed.on_codes.unwrap_or(self.on_codes);
     }
 }
 

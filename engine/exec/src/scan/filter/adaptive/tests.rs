@@ -5,7 +5,7 @@ use super::estimates::{Estimates, Observations};
 use crate::scan::filter::clauses::{Clause, Clauses};
 use crate::testing::*;
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
-use nacre_types::DataType;
+use nacre_types::{DataType, Value};
 
 const I64: DataType = DataType::Int64;
 
@@ -91,4 +91,29 @@ fn an_order_stays_until_another_is_clearly_better() {
     }
     assert!(!decision.is_ordered(on, &changed));
     assert_eq!(leaves(&Decision::best(&decision.tree, on, &changed).tree), [1, 2, 0]);
+}
+
+#[test]
+fn a_pattern_is_as_cheap_as_its_codes_only_where_they_are_tested() {
+    let fixture = Fixture::new();
+    let (arg, pattern) = (Box::new(col(0, DataType::TEXT)), Value::Text("%x%".into()));
+    let pattern = Box::new(lit(pattern, DataType::TEXT));
+    let like =
+        ExprKind::Like { arg, pattern, escape: None, negated: false, case_insensitive: false };
+    let less = compare(BinaryOp::Less, col(1, I64), col(2, I64));
+    let filter = boolean(ExprKind::And(vec![boolean(like), less]));
+    let clauses = Clauses::of(&[filter], &fixture.context());
+    let on = Deciding { clauses: &clauses, needed: &[true; 3] };
+    for (on_codes, order) in [(false, [1, 0]), (true, [0, 1])] {
+        let mut seen = Observations::none(2, 3);
+        for (leaf, ns) in seen.leaves.iter_mut().zip([40, 4]) {
+            (leaf.seen, leaf.passed) = (1_000_000, 100_000);
+            leaf.regular.add(2_048, ns * 2_048);
+        }
+        seen.leaves[0].on_codes = Some(on_codes);
+        let mut estimates = Estimates::guess(&clauses, 3);
+        estimates.add(&seen);
+        let found = Decision::best(&clauses.tree, on, &estimates);
+        assert_eq!(leaves(&found.tree), order, "on codes: {on_codes}");
+    }
 }
