@@ -186,7 +186,7 @@ fn drop_tables(names: &[String], if_exists: bool, engine: &Engine) -> Result<()>
     Ok(())
 }
 
-/// The error for a table that is to be dropped and does not exist.
+/// The error for a table that does not exist.
 pub(crate) fn no_table(name: &str) -> Error {
     Error::not_found(format!("no table `{name}`")).with_sqlstate("42P01")
 }

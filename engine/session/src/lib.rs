@@ -1,7 +1,6 @@
 //! Connections and the statements they run: binding, transactions, retries, lock waits, writes,
-//! upserts, point statements, row streams, and
-//! feeds of changed rows. Public names and Arrow support are in the façade
-//! (`nacredb`).
+//! upserts, point statements, row streams, and feeds of changed rows. Public names and Arrow support
+//! are in the façade (`nacredb`).
 //!
 //! The path of a statement: [`Connection`] parses its text, unless `statement_cache` knows it;
 //! `binding` binds it and recognises point statements; `run` chooses how to run it, by exactly one

@@ -4,11 +4,12 @@
 //! A feed keeps the snapshot of its last call, as a transaction that only reads does, and compares it
 //! with the newest one ([`nacre_table::TableView::keys_changed_since`]).
 
+use crate::catalog_change::no_table;
 use crate::engine::Engine;
 use crate::result::{ResultKind, StatementResult};
 use nacre_column::Batch;
 use nacre_sql::Field;
-use nacre_table::{Fetched, Table, TableView, Transaction};
+use nacre_table::{Table, TableView, Transaction};
 use nacre_types::{DataType, Error, Result, TableId, Value};
 use std::sync::Arc;
 
@@ -46,9 +47,7 @@ impl TableChanges {
     /// `not_found`; `unsupported` for a table without a primary key.
     pub fn begin(engine: &Arc<Engine>, table: &str) -> Result<TableChanges> {
         let transaction = engine.store().begin()?;
-        let table = transaction
-            .table(table)
-            .ok_or_else(|| Error::not_found(format!("table {table}")).with_sqlstate("42P01"))?;
+        let table = transaction.table(table).ok_or_else(|| no_table(table))?;
         if table.key_columns().is_none() {
             let name = &table.schema().name;
             return Err(Error::unsupported(format!(
@@ -71,21 +70,11 @@ impl TableChanges {
     /// `not_found` if the table was dropped, `conflict` if its columns were changed or it was
     /// truncated, `limit` if too much has changed: read the table, and begin anew.
     pub async fn next(&mut self) -> Result<StatementResult> {
-        let mut fetched = Fetched::default();
         let newest = self.newest()?;
-        loop {
-            match self.compared(&newest) {
-                Err(error) if error.missing().is_some() => {
-                    self.engine.fetch(&mut fetched, error).await?;
-                }
-                Err(error) => return Err(error),
-                Ok(rows) => {
-                    let result = result(newest.table(), &rows);
-                    self.seen = newest;
-                    return Ok(result);
-                }
-            }
-        }
+        let rows = self.engine.fetching(|| self.compared(&newest)).await?;
+        let result = result(newest.table(), &rows);
+        self.seen = newest;
+        Ok(result)
     }
 
     /// The table as it is committed now.

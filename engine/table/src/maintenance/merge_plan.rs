@@ -252,9 +252,7 @@ impl Slice {
             is_full: false,
         }
     }
-}
 
-impl Slice {
     /// Chooses a run to append to, if none is given and there is one that ends before `least`.
     pub fn extend(&mut self, least: &[u8]) {
         if self.output.is_none() {

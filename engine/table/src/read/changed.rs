@@ -26,7 +26,8 @@ impl TableView {
     /// primary key, and keys of some rows that do not.
     ///
     /// # Errors
-    /// `conflict` if the table was truncated or its columns were changed; `limit` if there are more than [`limits::MAX_CHANGED_KEYS`]; those of reading segments.
+    /// `conflict` if the table was truncated or its columns were changed; `limit` if there are more
+    /// than [`limits::MAX_CHANGED_KEYS`]; those of reading segments.
     pub fn keys_changed_since(&self, older: &TableView) -> Result<Vec<Vec<Value>>> {
         debug_assert!(older.at() <= self.at(), "a view of {} is older", self.at());
         self.check_comparable(older)?;
