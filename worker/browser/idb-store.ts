@@ -129,9 +129,7 @@ export class IdbStore implements OwnedStore {
     this.#isWanted = true;
     if (this.#storing === null) {
       // After the task, so that several syncs of one statement take one transaction.
-      const storing = Promise.resolve()
-        .then(() => this.#storeAll())
-        .finally(() => (this.#storing = null));
+      const storing = Promise.resolve().then(() => this.#storeAll());
       // Reported to the calls that wait, and to all later ones.
       storing.catch(() => {});
       this.#storing = storing;
@@ -143,17 +141,20 @@ export class IdbStore implements OwnedStore {
   }
 
   async #storeAll(): Promise<void> {
-    while (this.#isWanted && !this.#closed) {
-      this.#isWanted = false;
-      const changed = [...this.#byId.values()].filter((file) => !TEMPORARY.test(file.name));
-      const removed = this.#removed;
-      this.#removed = [];
-      try {
+    try {
+      while (this.#isWanted && !this.#closed) {
+        this.#isWanted = false;
+        const changed = [...this.#byId.values()].filter((file) => !TEMPORARY.test(file.name));
+        const removed = this.#removed;
+        this.#removed = [];
         await this.#idb.store(changed, removed);
-      } catch (error) {
-        this.#failure = failureOf(error, this.#url());
-        throw this.#failure;
       }
+    } catch (error) {
+      this.#failure = failureOf(error, this.#url());
+      throw this.#failure;
+    } finally {
+      // With the last look at what is wanted: the next sync begins anew.
+      this.#storing = null;
     }
   }
 

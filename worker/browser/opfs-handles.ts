@@ -86,7 +86,10 @@ export async function databaseDirectory(database: string): Promise<FileSystemDir
   return root.getDirectoryHandle(database, { create: true });
 }
 
-/** Whether the browser has files with synchronous handles. Before 2023, some calls of a handle were not synchronous. */
+/**
+ * Whether the browser has files with synchronous handles. Before 2023, some calls of a handle were not
+ * synchronous.
+ */
 function hasFiles(): boolean {
   const handle = globalThis.FileSystemFileHandle?.prototype as Partial<SyncFileHandle> | undefined;
   return (

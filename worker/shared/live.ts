@@ -57,16 +57,16 @@ export class LiveQueries {
   begin(id: number, sql: string, parameters: WireParameters): Awaitable<WireLive> {
     const engine = this.#database.session();
     let prepared: Prepared | null = null;
+    let live: LiveQuery;
     try {
       prepared = engine.prepare(sql);
-      prepared.tables();
+      live = this.#add(id, querySource(engine, prepared, parameters));
     } catch (error) {
       prepared?.free();
       engine.free();
       throw error;
     }
     const fields = prepared.fields() as WireLive['fields'];
-    const live = this.#add(id, querySource(engine, prepared, parameters));
     // A run that fails frees it.
     const result = this.#run(id, live);
     return result instanceof Promise
