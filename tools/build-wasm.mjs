@@ -1,6 +1,6 @@
 /**
- * Builds the engine for JavaScript: cargo, what is cut out, the glue, wasm-opt. The result is `bindings/wasm/pkg`:
- * nacre.js, nacre.d.ts and nacre_bg.wasm. Does nothing when no input changed.
+ * Builds the engine for JavaScript: cargo, what is cut out, the glue, wasm-opt. The result is
+ * `bindings/wasm/pkg`: nacre.js, nacre.d.ts and nacre_bg.wasm. Does nothing when no input changed.
  */
 
 import * as fs from 'node:fs';

@@ -47,7 +47,8 @@ impl Beside {
         Ok(Beside { _folder: folder, db, session, connection, _peer: peer })
     }
 
-    /// Creates a table in both, without its key in DuckDB, and loads the same batches. `batch` makes the rows of a range.
+    /// Creates a table in both, without its key in DuckDB, and loads the same batches. `batch` makes
+    /// the rows of a range.
     pub fn load(
         &mut self,
         name: &str,

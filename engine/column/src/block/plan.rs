@@ -2,9 +2,9 @@
 //! tried.
 //!
 //! A column uses a dictionary of values, compression, which may take a dictionary of tokens, or
-//! neither. Each block then takes the smallest encoding
-//! that the plan allows; one that is slower to read must be clearly smaller. Each encoding defines
-//! its place in the order and when it pays ([`Scheme`](crate::encoding::scheme::Scheme)).
+//! neither. Each block then takes the smallest encoding that the plan allows; one that is slower to
+//! read must be clearly smaller. Each encoding defines its place in the order and when it pays
+//! ([`Scheme`](crate::encoding::scheme::Scheme)).
 
 use super::read::Block;
 use super::write::{encode, encode_plain};

@@ -1,7 +1,8 @@
 //! Rewrites tokens before parsing, where the parser knows only one spelling: queries that begin
 //! with `FROM`, `TABLE t`, a comma before `FROM`, `AS MATERIALIZED`, grouping sets in a list
 //! of grouping sets, `INSERT INTO t (VALUES …)`, `CREATE TABLE t (a) AS …`, strings continued on
-//! the next line, and operators that are words. Refuses join words that the parser would take for an alias.
+//! the next line, and operators that are words. Refuses join words that the parser would take for
+//! an alias.
 //!
 //! A rewrite keeps the positions of the tokens that remain.
 
