@@ -101,7 +101,7 @@ pub trait LocalStore: Send + Sync {
     }
     /// Makes ranges of files resident, coalesced as the store sees fit, and keeps them so until the
     /// guard is dropped. Called for what reads missed ([`Error::missing`]), hence never if all bytes
-    /// are there.
+    /// are there. A range may reach beyond the end of its file, where there is nothing to fetch.
     fn fetch<'a>(&'a self, missing: &'a [Missing]) -> Fetch<'a> {
         let file = missing.first().map_or("", |missing| &*missing.file);
         let error = Error::io(format!("the store of {file} cannot fetch"));

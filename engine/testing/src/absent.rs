@@ -42,6 +42,8 @@ struct State {
     misses: u64,
     /// Files that were created here and are there completely, and whether the log may name them.
     local: HashMap<Arc<str>, bool>,
+    /// Bytes of the files of which a read missed some.
+    lens: HashMap<Arc<str>, u64>,
 }
 
 struct AbsentFile {
@@ -65,6 +67,7 @@ impl Absent {
             pages: HashMap::new(),
             misses: 0,
             local: HashMap::new(),
+            lens: HashMap::new(),
         };
         let shared = Arc::new(Shared { may_lack, state: Mutex::new(state) });
         Arc::new(Absent { files, shared })
@@ -212,7 +215,9 @@ impl LocalStore for Absent {
     fn fetch<'a>(&'a self, missing: &'a [Missing]) -> Fetch<'a> {
         let mut pages = Vec::new();
         for Missing { file, ranges } in missing {
-            pages.extend(ranges.iter().flat_map(pages_of).map(|page| (file.clone(), page)));
+            let len = self.shared.state().lens.get(file).copied().unwrap_or(u64::MAX);
+            let within = |range: &Range<u64>| pages_of(&(range.start..range.end.min(len)));
+            pages.extend(ranges.iter().flat_map(within).map(|page| (file.clone(), page)));
         }
         Box::pin(OnSecondPoll { pages, shared: self.shared.clone(), waited: false })
     }
@@ -256,10 +261,12 @@ impl LocalFile for AbsentFile {
     }
     fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()> {
         let absent = self.shared.state().absent(&self.name, ranges);
-        match absent.is_empty() {
-            true => self.file.read(ranges),
-            false => Err(Error::not_resident(Missing { file: self.name.clone(), ranges: absent })),
+        if absent.is_empty() {
+            return self.file.read(ranges);
         }
+        let len = self.file.len()?;
+        self.shared.state().lens.insert(self.name.clone(), len);
+        Err(Error::not_resident(Missing { file: self.name.clone(), ranges: absent }))
     }
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.file.write(offset, bytes)
@@ -405,6 +412,25 @@ mod tests {
         // From here on it keeps everything, so that it ends.
         assert!(pass(0..PAGES) == PAGES);
         assert!(pass(0..PAGES) == PAGES && files.misses() < 2 * PAGES);
+    }
+
+    #[test]
+    fn a_unit_that_begins_again_reads_ahead() {
+        let (files, file) = files();
+        files.deny(100, 100);
+        let mut fetched = Fetched::reading_ahead();
+        let mut times = 0;
+        loop {
+            match (0..PAGES).try_for_each(|page| read(&*file, &[page]).map(|_| ())) {
+                Err(error) => fetched.resolve_now(error, &*files, &Fixed::default()).unwrap(),
+                Ok(()) => break,
+            }
+            times += 1;
+        }
+        // After eight, each fetch takes as much ahead as all before: 9, 18, 36, … of 200 pages.
+        assert_eq!(times, 13);
+        fetched.release();
+        assert_eq!(files.held(), 0);
     }
 
     #[test]
