@@ -21,7 +21,7 @@ pub fn judge_commit(txn: &Txn, latest: &State) -> Verdict {
     // The version that was written to must still be the newest.
     // A table that the transaction has created is in no other state.
     let alive = |table: u64| match txn.versions.get(&table) {
-        Some(since) => latest.by_id(table).is_some_and(|t| *since == t.since),
+        Some(writable) => latest.by_id(table).is_some_and(|t| *writable == t.writable),
         None => true,
     };
     let mut verdict = Verdict::done();

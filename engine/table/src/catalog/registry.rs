@@ -127,6 +127,16 @@ impl Catalog {
         if table.is_newest() { Ok(table.clone()) } else { self.table_by_id(table.id()) }
     }
 
+    /// The version of a table that takes rows which are written to this one now. `conflict` if none
+    /// does.
+    pub fn newest_for(&self, table: &Arc<Table>) -> Result<Arc<Table>> {
+        if table.is_newest() {
+            return Ok(table.clone());
+        }
+        let newest = self.table_by_id(table.id()).ok();
+        newest.filter(|newest| newest.takes_rows_of(table)).ok_or_else(|| table.superseded())
+    }
+
     /// All views, by name.
     pub fn views(&self) -> Vec<Arc<ViewSchema>> {
         self.read(|contents| contents.views().cloned().collect())

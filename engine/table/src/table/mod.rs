@@ -5,6 +5,7 @@ pub(crate) mod agenda;
 mod common;
 pub(crate) mod counter;
 pub(crate) mod journal;
+mod lifetime;
 pub(crate) mod new_rows;
 pub(crate) mod partition;
 pub(crate) mod reservations;

@@ -15,6 +15,7 @@ use crate::segments::state::{FOREVER, SegmentState};
 use crate::table::agenda::{Agenda, Work};
 use crate::table::common::Common;
 use crate::table::journal::Journals;
+use crate::table::lifetime::Lifetime;
 use crate::table::partition::Partition;
 use crate::table::reservations::Reservations;
 use crate::table::row_key::RowKey;
@@ -26,7 +27,6 @@ use nacre_column::Batch;
 use nacre_rowstore::{Change, Node, Row};
 use nacre_segment::SegmentBuilder;
 use nacre_types::{Error, IndexId, Result, TableId, TableSchema, Timestamp, Value, invariant};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// One version of a table.
@@ -36,14 +36,8 @@ pub struct Table {
     /// At least one.
     partitions: Arc<Vec<Partition>>,
     indexes: Indexes,
-    /// The commit that created this version; 0 if it predates the opening of the database.
-    since: Timestamp,
-    /// The commit that created the table; 0 as above.
-    created: AtomicU64,
-    /// The commit that replaced this version or dropped the table.
-    until: AtomicU64,
+    lifetime: Lifetime,
     previous: Previous,
-    dropped: AtomicBool,
     common: Arc<Common>,
     row_source: RowSource,
 }
@@ -77,11 +71,8 @@ impl Table {
             indexes: Indexes::new(&schema, count as usize, None),
             partitions: Arc::new(partitions),
             layout: TableLayout::new(schema),
-            since: 0,
-            created: AtomicU64::new(0),
-            until: AtomicU64::new(FOREVER),
+            lifetime: Lifetime::new(0, 0),
             previous: Previous::default(),
-            dropped: AtomicBool::new(false),
             common: Arc::default(),
         }
     }
@@ -95,9 +86,9 @@ impl Table {
         );
         invariant!(schema.id == old.id(), "table {} gets the id {}", old.id(), schema.id);
         debug_assert!(
-            since == 0 || since >= old.since,
+            since == 0 || since >= old.since(),
             "a version of commit {since} follows one of commit {}",
-            old.since
+            old.since()
         );
         Table {
             row_source: old.row_source.of_version(&schema),
@@ -105,11 +96,8 @@ impl Table {
             indexes: Indexes::new(&schema, old.partitions.len(), Some(&old.indexes)),
             layout: old.layout.altered(schema),
             partitions: old.partitions.clone(),
-            since,
-            created: AtomicU64::new(old.created()),
-            until: AtomicU64::new(FOREVER),
+            lifetime: Lifetime::new(since, old.created()),
             previous: Previous::default(),
-            dropped: AtomicBool::new(false),
             common: old.common.clone(),
         }
     }
@@ -117,7 +105,7 @@ impl Table {
     /// Creates the version for a commit that removes all rows. Its partitions are new and empty,
     /// but continue the numbering of rows.
     pub(crate) fn emptied(old: &Table, since: Timestamp) -> Table {
-        debug_assert!(since >= old.since, "a version of {since} follows one of {}", old.since);
+        debug_assert!(since >= old.since(), "a version of {since} follows one of {}", old.since());
         let new = Table::new((**old.schema()).clone());
         invariant!(
             new.partitions.len() == old.partitions.len(),
@@ -128,24 +116,24 @@ impl Table {
             new.saw_row_numbers(old.next_row_number().saturating_sub(1));
         }
         let row_source = old.row_source.of_version(new.schema());
-        Table { since, created: AtomicU64::new(old.created()), row_source, ..new }
+        Table { lifetime: Lifetime::new(since, old.created()), row_source, ..new }
     }
 
     /// The commit that created the table, in any version; 0 if it predates the opening of the
     /// database.
     pub(crate) fn created(&self) -> Timestamp {
-        self.created.load(Ordering::Acquire)
+        self.lifetime.created()
     }
 
     /// Sets the commit that creates the table.
     pub(crate) fn created_by(&self, commit: Timestamp) {
         invariant!(self.created() == 0, "table {} is created twice", self.schema().name);
-        self.created.store(commit, Ordering::Release);
+        self.lifetime.created_by(commit);
     }
 
     /// The commit that created this version; 0 if it predates the opening of the database.
     pub(crate) fn since(&self) -> Timestamp {
-        self.since
+        self.lifetime.since()
     }
 
     pub(crate) fn previous(&self) -> Option<Arc<Table>> {
@@ -159,12 +147,18 @@ impl Table {
     /// Makes this the newest version in place of `old`. Must be called under the commit lock.
     pub(crate) fn replace(&self, old: &Arc<Table>, commit: Timestamp) {
         invariant!(
-            self.since == commit && self.id() == old.id(),
+            self.since() == commit && self.id() == old.id(),
             "commit {commit} puts a version of commit {} in the place of another",
-            self.since
+            self.since()
         );
         debug_assert!(self.previous().is_none(), "a version replaces another twice");
-        old.end_at(commit);
+        let keeps_writers = self.takes_rows_of(old);
+        old.lifetime.end_at(commit, keeps_writers);
+        let mut older = old.previous().filter(|_| !keeps_writers);
+        while let Some(version) = older {
+            version.lifetime.refuse_writes();
+            older = version.previous();
+        }
         self.set_previous(Some(old.clone()));
     }
 
@@ -202,48 +196,54 @@ impl Table {
 
     /// The commit that replaced this version or dropped the table; the end of time for the newest.
     pub(crate) fn until(&self) -> Timestamp {
-        self.until.load(Ordering::Acquire)
+        self.lifetime.until()
     }
 
     /// Whether snapshots at a timestamp see this version, if they see the table.
     pub fn serves(&self, at: Timestamp) -> bool {
         let until = self.until();
-        debug_assert!(self.since < until, "a version of {}..{until}", self.since);
-        self.since <= at && at < until
-    }
-
-    fn end_at(&self, commit: Timestamp) {
-        invariant!(
-            self.is_newest() && self.since < commit,
-            "a version of table {} since commit {} ends at {commit}, or ended before",
-            self.schema().name,
-            self.since
-        );
-        self.until.store(commit, Ordering::Release);
+        debug_assert!(self.since() < until, "a version of {}..{until}", self.since());
+        self.since() <= at && at < until
     }
 
     /// Drops the table in all versions, of which this is the newest. Must be called under the
     /// commit lock.
     pub(crate) fn drop_at(&self, commit: Timestamp) {
         debug_assert!(!self.is_dropped(), "table {} is dropped twice", self.schema().name);
-        self.dropped.store(true, Ordering::Release);
+        self.lifetime.drop_table();
         // Snapshots may hold older versions.
         let mut older = self.previous();
         while let Some(version) = older {
-            version.dropped.store(true, Ordering::Release);
+            version.lifetime.drop_table();
             older = version.previous();
         }
-        self.end_at(commit);
+        self.lifetime.end_at(commit, false);
     }
 
     /// Whether the table was dropped.
     pub(crate) fn is_dropped(&self) -> bool {
-        self.dropped.load(Ordering::Acquire)
+        self.lifetime.is_dropped()
     }
 
     /// Fails with a `conflict` if another version has replaced this one, or the table was dropped.
     pub(crate) fn check_newest(&self) -> Result<()> {
         if self.is_newest() { Ok(()) } else { Err(self.superseded()) }
+    }
+
+    /// Whether rows written to an older version are valid rows of this one, apart from entries of
+    /// new indexes: nothing but indexes was changed between them, and no new one is unique.
+    pub(crate) fn takes_rows_of(&self, old: &Table) -> bool {
+        let (new, known) = (self.schema(), old.schema());
+        let same_rules = new.checks == known.checks && new.columns == known.columns;
+        let is_known = |index: &Index| old.has_index(index.id());
+        let same_table =
+            old.lifetime.takes_writes() && self.shares_partitions(old) && new.name == known.name;
+        same_table && same_rules && self.unique_indexes().all(is_known)
+    }
+
+    /// Fails with a `conflict` if no row can be written to this version any more.
+    pub(crate) fn check_writes(&self) -> Result<()> {
+        if self.lifetime.takes_writes() { Ok(()) } else { Err(self.superseded()) }
     }
 
     /// The error for using a superseded version.

@@ -59,7 +59,7 @@ pub(super) fn replace(core: &mut Core, update: &mut BulkUpdate, place: (u32, u64
 /// have left the segments.
 fn claim_all(core: &mut Core, table: &Arc<Table>, seen: SeenRows<'_>) -> Result<Vec<RowLocator>> {
     let _within = walked::within(Path::ManyDeleted);
-    table.check_newest()?;
+    table.check_writes()?;
     debug_assert!(!seen.rows.is_empty(), "no row of segment {} is claimed", seen.segment);
     if core.own_segment(seen.segment).is_some() {
         core.writes_mut().hide(table, seen.segment, seen.rows.clone());

@@ -154,7 +154,8 @@ impl Core {
             let mut turn = commits.lock();
             // Checked again: a commit after closing the database would not be synced.
             commits.check_open()?;
-            self.writes.check_tables()?;
+            let catalog = manager.catalog();
+            self.writes.check_tables(|table| catalog.table_by_id(table).ok())?;
             let changes_catalog = !self.writes.catalog().is_empty();
             if changes_catalog {
                 self.announce_catalog(payload.len(), turn.next())?;

@@ -196,6 +196,8 @@ pub(super) fn check_deleted(
 /// moves them and flushes skip them. Returns `false` if a merge replaced one of the segments
 /// meanwhile; some rows may then have been moved.
 fn move_rows(core: &mut Core, table: &Arc<Table>, rows: &[RowToMove<'_>]) -> Result<bool> {
+    // A move commits on its own, for all.
+    let table = &core.manager().catalog().newest_for(table)?;
     let all: Vec<usize> = (0..table.schema().columns.len()).collect();
     let layout = table.layout();
     let manager = core.shared_manager();

@@ -108,8 +108,12 @@ impl Move {
             "{} rows are moved and others logged",
             self.copies.len()
         );
-        if let Err(error) = self.table.check_newest() {
+        if let Err(error) = self.table.check_writes() {
             return Outcome::Failed(error);
+        }
+        // The rows lack entries of an index that was created meanwhile.
+        if !self.table.is_newest() {
+            return Outcome::Overtaken;
         }
         // A merge may have replaced the segment, or a bulk load the row, or another transaction may
         // be about to delete it.

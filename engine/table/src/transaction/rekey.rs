@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(super) fn reserve(core: &mut Core, update: &mut BulkUpdate) -> Result<()> {
     let _within = walked::within(Path::ManyRekeyed);
     let table = update.table().clone();
-    table.check_newest()?;
+    table.check_writes()?;
     debug_assert!(update.rekeys(), "keys are reserved for an update that changes none");
     update.take_all_back();
     let reserved = update.reserve(core.writes().owner());

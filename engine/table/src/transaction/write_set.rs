@@ -476,13 +476,21 @@ impl WriteSet {
         })
     }
 
-    /// Fails if a table was dropped, altered or truncated since it was written to. Must be called
-    /// under the commit lock.
-    pub fn check_tables(&self) -> Result<()> {
-        match self.undo.iter().filter_map(Step::table).find(|table| !table.is_newest()) {
-            Some(table) => Err(table.superseded()),
-            None => Ok(()),
+    /// Fails if a table was dropped, altered or truncated since it was written to. Adds the rows to
+    /// indexes that were created since. Must be called under the commit lock.
+    pub fn check_tables(&self, newest: impl Fn(TableId) -> Option<Arc<Table>>) -> Result<()> {
+        for step in &self.undo {
+            let Some(table) = step.table().filter(|table| !table.is_newest()) else { continue };
+            let newest = newest(table.id()).filter(|newest| newest.takes_rows_of(table));
+            let newest = newest.ok_or_else(|| table.superseded())?;
+            if let Step::Write(undo) = step
+                && let Some(Change::Put(row)) = undo.node.pending()
+            {
+                debug_assert!(undo.claim.is_none(), "a claimed value has a row");
+                newest.enter(undo.partition, undo.node.key(), &row)?;
+            }
         }
+        Ok(())
     }
 
     /// Turns the changes into versions of a commit, keeping the row locks. Must be called under the

@@ -57,7 +57,8 @@ pub fn judge(op: &Op, sight: &mut Sight<'_>) -> Verdict {
     // A transaction that sees an older version of the table, or one that was dropped since, must not
     // write.
     let newest = sight.model.latest.by_id(table.id);
-    let is_old = table.since != UNCOMMITTED && newest.is_none_or(|new| new.since != table.since);
+    let is_superseded = newest.is_none_or(|newest| newest.writable > table.since);
+    let is_old = table.since != UNCOMMITTED && is_superseded;
     if op.locks_rows() && is_old {
         if verdict.locks.is_empty() {
             verdict.errors.push(ErrorKind::Conflict);

@@ -10,7 +10,7 @@ pub mod view;
 
 use crate::model::view::View;
 use crate::op::row::Row;
-use crate::op::shape::Shape;
+use crate::op::shape::{Index, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -29,6 +29,9 @@ pub struct Table {
     /// The commit that created this version. A transaction that began earlier may read an older
     /// version but not write.
     pub since: u64,
+    /// The commit of the oldest version whose writers can still commit: since then, only indexes
+    /// were changed, and no new one is unique.
+    pub writable: u64,
     /// Columns and indexes.
     pub shape: Rc<Shape>,
     /// The rows.
@@ -38,7 +41,7 @@ pub struct Table {
 impl Table {
     /// A table about to be created, without an id yet.
     pub fn made(shape: Shape) -> Table {
-        Table { id: 0, since: 0, shape: Rc::new(shape), rows: Rc::default() }
+        Table { id: 0, since: 0, writable: 0, shape: Rc::new(shape), rows: Rc::default() }
     }
 
     /// The table without rows.
@@ -51,6 +54,16 @@ impl Table {
         let mut shape = (*self.shape).clone();
         change(&mut shape);
         Table { shape: Rc::new(shape), ..self.clone() }
+    }
+
+    /// Whether rows written to another version are rows of this one: nothing but indexes was changed,
+    /// and no new one is unique. Rows that were removed with the change were not.
+    fn keeps_writers(&self, before: &Table) -> bool {
+        let is_known = |index: &Index| !index.unique || before.shape.indexes.contains(index);
+        self.id == before.id
+            && self.shape.columns == before.shape.columns
+            && self.shape.indexes != before.shape.indexes
+            && self.shape.indexes.iter().all(is_known)
     }
 
     /// The output of a scan, sorted.
@@ -93,14 +106,16 @@ impl State {
         match effect {
             Effect::Rows(writes) => self.apply(writes),
             Effect::Table(name, Some(table)) => {
-                self.tables.insert(name, Table { since, ..table.clone() });
+                let before = self.tables.get(name).filter(|before| table.keeps_writers(before));
+                let writable = before.map_or(since, |before| before.writable);
+                self.tables.insert(name, Table { since, writable, ..table.clone() });
             }
             Effect::Table(name, None) => {
                 self.tables.remove(name);
             }
             Effect::Rename(from, to) => {
                 if let Some(table) = self.tables.remove(from) {
-                    self.tables.insert(to, Table { since, ..table });
+                    self.tables.insert(to, Table { since, writable: since, ..table });
                 }
             }
             Effect::View(name, Some(view)) => {
@@ -193,7 +208,7 @@ impl Txn {
     pub fn write(&mut self, model: &State, writes: Writes, locks: BTreeSet<RowId>) {
         for (table, _) in writes.keys().chain(&locks) {
             if let Some(known) = model.by_id(*table) {
-                self.versions.insert(*table, known.since);
+                self.versions.insert(*table, known.writable);
             }
         }
         self.view.apply(&writes);
