@@ -127,21 +127,29 @@ impl<'a> Binder<'a> {
                 if !with_hints.is_empty() || !index_hints.is_empty() {
                     return Err(unsupported("a hint of a table"));
                 }
-                if sample.is_some() || version.is_some() || !partitions.is_empty() {
-                    return Err(unsupported("TABLESAMPLE, PARTITION or a version of a table"));
+                if version.is_some() || !partitions.is_empty() {
+                    return Err(unsupported("PARTITION or a version of a table"));
                 }
                 if *with_ordinality {
                     return Err(unsupported("WITH ORDINALITY"));
                 }
-                match args {
+                let all = match args {
                     None => self.named_table(name, alias.as_ref()),
                     Some(args) => self.function_in_from(name, args, alias.as_ref()),
+                };
+                match sample {
+                    None => all,
+                    Some(sample) => self.sampled(sample, all?),
                 }
             }
             // For LATERAL, `right_of` has put the rows to the left in scope.
-            TableFactor::Derived { subquery, alias, sample: None, .. } => {
+            TableFactor::Derived { subquery, alias, sample, .. } => {
                 let plan = self.sealed(|b| b.query(subquery))?;
-                aliased(plan, alias.as_ref(), "")
+                let all = aliased(plan, alias.as_ref(), "");
+                match sample {
+                    None => all,
+                    Some(sample) => self.sampled(sample, all?),
+                }
             }
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
                 self.table_with_joins(table_with_joins)

@@ -5,6 +5,7 @@ pub(super) mod grouping;
 pub(super) mod lock;
 pub(super) mod query_expression;
 pub(super) mod recursive;
+pub(super) mod sample;
 pub(super) mod select;
 pub(super) mod set_operation;
 pub(super) mod table_function;
