@@ -28,7 +28,10 @@ const MICRO = [
   'take',
 ];
 /** Workloads that a page runs in Chromium. */
-const IN_BROWSER = { 'browser-idle': './bench-browser-idle.mjs' };
+const IN_BROWSER = {
+  browser: './bench-browser.mjs',
+  'browser-idle': './bench-browser-idle.mjs',
+};
 const WITH_DUCKDB = ['bulk-insert', 'disk-size', 'ssb', 'tpch', 'upsert', 'wide'];
 
 /** One file of a zip archive, found through the directory at its end. */

@@ -1,0 +1,6 @@
+/** Starts PGlite. */
+
+import { openPglite } from '../systems/pglite';
+import { mark } from './mark';
+
+void mark(openPglite());

@@ -1,0 +1,3 @@
+/** Answers each message. */
+
+self.onmessage = () => self.postMessage('');

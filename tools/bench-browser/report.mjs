@@ -1,0 +1,82 @@
+/** Medians, ratios and equal results, for `npm run bench -- browser`. */
+
+import { Failure } from '../lib.mjs';
+
+/** The middle of some measurements. */
+export function median(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+export const geomean = (values) =>
+  Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
+
+/** Measurements by system, in the order in which the systems came. */
+export class Times {
+  #of = new Map();
+
+  add(system, ms) {
+    this.#of.set(system, [...(this.#of.get(system) ?? []), ms]);
+  }
+
+  median(system) {
+    return median(this.#of.get(system) ?? [NaN]);
+  }
+
+  has(system) {
+    return this.#of.has(system);
+  }
+
+  /** One line: what was measured, and the median of each system. */
+  print(what, show = milliseconds) {
+    const each = [...this.#of.keys()].map((name) => `${name} ${show(this.median(name))}`);
+    console.log(`${what.padEnd(24)} ${each.join('  ')}`);
+  }
+}
+
+export const milliseconds = (ms) => `${ms < 100 ? ms.toFixed(2) : ms.toFixed(0)} ms`;
+
+/** Shows the time of `count` operations as a rate. */
+export const rate = (count) => (ms) => `${Math.round((count * 1000) / ms)}/s`;
+
+/** Sums differ in their last digits, by the order of the rows. */
+function sameValue(a, b) {
+  if (typeof a === 'number' && typeof b === 'number') {
+    return Math.abs(a - b) <= 1e-9 * Math.max(1, Math.abs(a), Math.abs(b));
+  }
+  return a === b;
+}
+
+function sameRow(a, b) {
+  return a.length === b.length && a.every((value, at) => sameValue(value, b[at]));
+}
+
+/** Whether two results have the same rows, in any order if `ordered` is false. */
+export function sameRows(a, b, ordered = true) {
+  if (a.length !== b.length) {
+    return false;
+  }
+  if (ordered) {
+    return a.every((row, at) => sameRow(row, b[at]));
+  }
+  const left = [...b];
+  return a.every((row) => {
+    const at = left.findIndex((other) => sameRow(row, other));
+    return at !== -1 && left.splice(at, 1).length === 1;
+  });
+}
+
+/** Fails if a system answered something else than the first one. */
+export function mustEqual(what, results, ordered = true) {
+  const [[first, rows], ...others] = results;
+  for (const [name, other] of others) {
+    if (!sameRows(rows, other, ordered)) {
+      const at = rows.findIndex((row, i) => other[i] === undefined || !sameRow(row, other[i]));
+      const shown = [rows, other].map((each) => JSON.stringify(each[at] ?? null));
+      throw new Failure(
+        `${what}: ${name} answers ${other.length} rows, ${first} ${rows.length}; row ${at + 1} is ${shown[1]} instead of ${shown[0]}`,
+      );
+    }
+  }
+}
