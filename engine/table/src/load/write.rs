@@ -78,16 +78,17 @@ impl Target<'_> {
         }
         let row_number = [table.schema().columns.len()];
         let columns = layout.key_columns().unwrap_or(&row_number);
-        let mut keys = encode_keys(columns, &batches);
-        debug_assert!(keys.len() == count, "{} keys of {count} rows", keys.len());
-        keys.iter().try_for_each(|at| key::check_length(&at.bytes))?;
-        let in_order = keys.windows(2).all(|pair| pair[0].compare(&pair[1]).is_lt());
+        let in_order = ascend(columns, &batches)?;
         if in_order && layout.sort_columns().is_none() {
             let mut builder = table.segment_builder();
-            batches.iter().for_each(|batch| builder.push(batch));
+            // Each batch is freed as soon as the builder has its rows.
+            batches.drain(..).for_each(|batch| builder.push(&batch));
             self.complete(builder, files)?;
             return Ok(vec![numbers]);
         }
+        let mut keys = encode_keys(columns, &batches);
+        debug_assert!(keys.len() == count, "{} keys of {count} rows", keys.len());
+        keys.iter().try_for_each(|at| key::check_length(&at.bytes))?;
         if !in_order {
             // Stable: among equal keys, the earlier row comes first.
             keys.sort_by(KeyAt::compare);
@@ -259,6 +260,29 @@ fn firsts(batches: &[Batch]) -> Vec<usize> {
 /// A row's position among the rows of all batches.
 fn place(pick: Pick, firsts: &[usize]) -> usize {
     firsts[pick.batch as usize] + pick.row as usize
+}
+
+/// Whether the keys that these columns encode ascend strictly from row to row. Holds two of them at
+/// a time: most loads are in order, and the keys of a segment would take as much memory as its rows.
+/// Fails if one of those that ascend is too long.
+fn ascend(columns: &[usize], batches: &[Batch]) -> Result<bool> {
+    let (mut last, mut next) = (Vec::new(), Vec::new());
+    let mut is_first = true;
+    for batch in batches {
+        let vectors: Vec<&Vector> = columns.iter().map(|c| &*batch.columns[*c]).collect();
+        let rows = KeyRows::new(&vectors);
+        for row in 0..batch.rows {
+            next.clear();
+            rows.put(row, &mut next);
+            if !is_first && next <= last {
+                return Ok(false);
+            }
+            key::check_length(&next)?;
+            std::mem::swap(&mut last, &mut next);
+            is_first = false;
+        }
+    }
+    Ok(true)
 }
 
 /// Encodes these columns of all rows of all batches, without a limit on the length.
