@@ -3,7 +3,7 @@
  * together at the end. A load ends with its first failure, or when the client ends it.
  */
 
-import { answerOf, currentInstance, isSound, type Load } from './engine.js';
+import { answerOf, currentInstance, isSound, type GiveUp, type Load } from './engine.js';
 import { nacreError } from './errors.js';
 import type { Awaitable } from './protocol.js';
 
@@ -11,6 +11,8 @@ import type { Awaitable } from './protocol.js';
 export class Loads {
   /** Null until a load's turn in its session has come. */
   readonly #open = new Map<number, Load | null>();
+  /** What gives up the end of a load that waits. */
+  readonly #ending = new Map<number, GiveUp>();
   readonly #instance = currentInstance();
 
   /**
@@ -45,27 +47,39 @@ export class Loads {
   /** Makes all rows visible, or none; answers their number. */
   finish(id: number): Awaitable<number> {
     const done = ([rows]: [number]): number => {
-      this.drop(id);
+      this.#free(id);
       return rows;
     };
     return this.#guard(id, () => {
-      const answer = answerOf<[number]>(this.#load(id).finish());
+      const finish = this.#load(id).finish();
+      const answer = answerOf<[number]>(finish, (giveUp) => this.#ending.set(id, giveUp));
       return answer instanceof Promise ? answer.then(done) : done(answer);
     });
   }
 
-  /** Ends a load, which then loads nothing unless it has finished. Ending it twice does nothing. */
+  /**
+   * Ends a load, which then loads nothing unless it has finished; if its rows are being published,
+   * that is given up. Ending it twice does nothing.
+   */
   drop(id: number): void {
+    if (isSound(this.#instance)) {
+      this.#ending.get(id)?.(nacreError('cancelled', 'the load was cancelled'));
+    }
+    this.#free(id);
+  }
+
+  /** Ends every load, except those whose rows are being published. */
+  dropAll(): void {
+    [...this.#open.keys()].forEach((id) => this.#free(id));
+  }
+
+  #free(id: number): void {
     // After a trap the instance's memory is released as a whole.
     if (isSound(this.#instance)) {
       this.#open.get(id)?.free();
     }
     this.#open.delete(id);
-  }
-
-  /** Ends every load. */
-  dropAll(): void {
-    [...this.#open.keys()].forEach((id) => this.drop(id));
+    this.#ending.delete(id);
   }
 
   #load(id: number): Load {
@@ -79,7 +93,7 @@ export class Loads {
   /** Runs a part of a load, which ends when it fails. */
   #guard<T>(id: number, work: () => Awaitable<T>): Awaitable<T> {
     const failed = (error: unknown): never => {
-      this.drop(id);
+      this.#free(id);
       throw error;
     };
     try {

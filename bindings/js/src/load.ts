@@ -3,7 +3,7 @@
  * engine takes one piece, the next is made, and no more.
  */
 
-import { nacreError } from '../../../worker/shared/errors.js';
+import { NacreError, nacreError } from '../../../worker/shared/errors.js';
 import { MAIN_SESSION } from '../../../worker/shared/protocol.js';
 import type { OnDuplicate } from '../../../worker/shared/wire.js';
 import { Aborting } from './aborting.js';
@@ -72,5 +72,24 @@ export async function load(
     void transport.call('dropLoad', number).catch(() => {});
     throw error;
   }
-  return transport.call('finishLoad', number);
+  return finish(transport, number, aborting);
+}
+
+/** Publishes all rows. If the signal aborts before they are, nothing is inserted. */
+async function finish(
+  transport: Client['transport'],
+  number: number,
+  aborting: Aborting,
+): Promise<number> {
+  const stop = aborting.on(() => void transport.call('dropLoad', number).catch(() => {}));
+  try {
+    return await transport.call('finishLoad', number);
+  } catch (error) {
+    if (error instanceof NacreError && error.kind === 'cancelled') {
+      aborting.check();
+    }
+    throw error;
+  } finally {
+    stop();
+  }
 }

@@ -84,6 +84,24 @@ describe.each(places)('a signal in $name', (place) => {
     expect(rows.map(({ name }) => name)).toEqual(['a', 'b', 'c', 'e']);
   });
 
+  test('ends a load whose rows are being published', async () => {
+    const db = await withBig(place);
+    await db.transaction(async (tx) => {
+      await tx.exec("update t set name = 'mine' where id = 1");
+      const rows = [
+        { id: 1, name: 'loaded' },
+        { id: 3, name: 'c' },
+      ];
+      // It waits for the transaction.
+      await aborted((signal) => db.insertRows('t', rows, { onDuplicate: 'replace', signal }));
+    });
+    const { rows } = await db.query('select name from t order by id');
+    expect(rows).toEqual([{ name: 'mine' }, { name: 'b' }]);
+    expect(await db.insertRows('t', [{ id: 1, name: 'again' }], { onDuplicate: 'replace' })).toBe(
+      1,
+    );
+  });
+
   test('keeps a call that waits for its turn from starting', async () => {
     const db = await withBig(place);
     const [first, second] = [new AbortController(), new AbortController()];
