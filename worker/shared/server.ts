@@ -5,6 +5,7 @@
  */
 
 import { nacreError, toErrorData } from './errors.js';
+import { pack, type Packed } from './packed.js';
 import {
   MOVED,
   TRANSFER,
@@ -18,7 +19,7 @@ import {
 /** The part of a message port that a server uses. */
 export interface ServerPort {
   onmessage: ((event: MessageEvent<Call[]>) => void) | null;
-  postMessage(replies: Reply[], transfer: Transferable[]): void;
+  postMessage(replies: (Reply | Packed)[], transfer: Transferable[]): void;
 }
 
 /** Answers every call that arrives at a port with what a service answers. */
@@ -83,6 +84,6 @@ class Outbox {
     const buffers = this.#buffers;
     this.#replies = [];
     this.#buffers = [];
-    this.#port.postMessage(replies, buffers);
+    this.#port.postMessage(pack(replies), buffers);
   }
 }

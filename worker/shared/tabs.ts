@@ -15,7 +15,7 @@ import type { ErrorData } from './errors.js';
 import type { Durability } from './wire.js';
 
 /** Raised with every change after which tabs of two versions could misunderstand each other. */
-export const TABS_VERSION = 1;
+export const TABS_VERSION = 2;
 
 /** Name of a database's lock, and of its common channel. */
 export function sharedName(url: string): string {

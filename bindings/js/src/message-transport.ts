@@ -4,6 +4,7 @@
  */
 
 import { NacreError, nacreError, toErrorData } from '../../../worker/shared/errors.js';
+import { unpack, type Packed } from '../../../worker/shared/packed.js';
 import {
   MOVED,
   type Answer,
@@ -18,7 +19,7 @@ import type { Transport } from './transport.js';
  * The part of a message port that a client uses: a `Worker` has it, and so does a `MessagePort`.
  */
 export interface ClientPort {
-  onmessage: ((event: MessageEvent<Reply[]>) => void) | null;
+  onmessage: ((event: MessageEvent<(Reply | Packed)[]>) => void) | null;
   onmessageerror: ((event: MessageEvent) => void) | null;
   postMessage(calls: Call[]): void;
 }
@@ -80,9 +81,9 @@ export class MessageTransport implements Transport {
     }
   }
 
-  #receive(replies: Reply[]): void {
+  #receive(replies: (Reply | Packed)[]): void {
     if (Array.isArray(replies)) {
-      replies.forEach((reply) => this.#settle(reply));
+      unpack(replies, (reply) => this.#settle(reply));
       return;
     }
     const message =

@@ -75,6 +75,11 @@ export class Tab implements Transport, Leadership {
   readonly #listeners = new Set<(isLeader: boolean) => void>();
   readonly #forgetStandstill: () => void;
   #candidacy: Candidacy | null = null;
+  /**
+   * A worker that starts while the tab waits to hear whether it leads: a browser may take as long to
+   * grant the lock. Null once it is used, or another tab leads.
+   */
+  #spare: MessageTransport | null = null;
   #link: Link | null = null;
   /** The term that was seen last. */
   #term: string | null = null;
@@ -105,6 +110,11 @@ export class Tab implements Transport, Leadership {
       this.#started = { resolve, reject };
       this.#stand();
       this.#seek();
+      try {
+        this.#spare = this.#host.startWorker();
+      } catch {
+        // A tab that follows needs none; one that leads tries again, and reports it.
+      }
     });
   }
 
@@ -128,6 +138,7 @@ export class Tab implements Transport, Leadership {
     this.#hasEnded = true;
     this.#calls.end(nacreError('closed', 'the database is closed'));
     this.#resign();
+    this.#endSpare();
     this.#quiet();
     this.#forgetStandstill();
     this.#listeners.clear();
@@ -185,7 +196,8 @@ export class Tab implements Transport, Leadership {
       this.#link.transport.end();
     }
     const term = this.#host.uuid();
-    const transport = this.#host.startWorker();
+    const transport = this.#spare ?? this.#host.startWorker();
+    this.#spare = null;
     const link: Link = { transport, term, isUp: false, hello: () => {} };
     this.#link = link;
     this.#notice({ type: 'here', term });
@@ -219,6 +231,7 @@ export class Tab implements Transport, Leadership {
 
   /** A link has a leader that has the files open. */
   #up(link: Link, term: string): void {
+    this.#endSpare();
     link.isUp = true;
     link.term = term;
     // It exists from now on.
@@ -391,6 +404,11 @@ export class Tab implements Transport, Leadership {
     }, this.#host.random() * CLAIM_MS);
   }
 
+  #endSpare(): void {
+    this.#spare?.end();
+    this.#spare = null;
+  }
+
   #quiet(): void {
     this.#misses = 0;
     this.#host.clearTimeout(this.#ticking as never);
@@ -403,6 +421,7 @@ export class Tab implements Transport, Leadership {
       this.#isAway = true;
       this.#quiet();
       this.#resign();
+      this.#endSpare();
     }
   }
 
