@@ -103,6 +103,31 @@ export async function writer(page) {
   report('writer', line, `${count(after - before)} rows between two queries beside it`);
 }
 
+/** A second tab, which takes over when the first one goes. */
+export async function tabs(page) {
+  const other = await page.opens('.tabs[data-leads=true] button');
+  await other.waitFor('.tabs[data-leads=false]', LONG_MS);
+  await other.run("update region set r_comment = 'from the second tab' where r_regionkey = 4");
+  expect(
+    'the change of the second tab',
+    await page.one('select r_comment from region where r_regionkey = 4'),
+    'from the second tab',
+  );
+  await picture(other, 'demo-second-tab');
+  await other.click('.tabs button');
+  await other.waitFor('.tabs[data-leads=true]', LONG_MS);
+  expect(
+    'the change after the first tab went',
+    await other.one('select r_comment from region where r_regionkey = 4'),
+    'from the second tab',
+  );
+  const line = (await other.textOf('.tabs p')).replace(/\s*\n\s*/g, ' ');
+  await page.waitFor('.tabs[data-leads=false]', LONG_MS);
+  await other.close();
+  await page.waitFor('.tabs[data-leads=true]', LONG_MS);
+  report('tabs', line, 'the first tab comes back, follows, and leads again');
+}
+
 /** Another scale, stopped, which keeps the data. */
 export async function scales(page) {
   const before = await page.number('select count(*) from lineitem');

@@ -66,6 +66,13 @@ export class Page {
     return (await this.#page.locator(selector).first().innerText()).trim();
   }
 
+  /** Presses a button that opens another tab; answers that. */
+  async opens(selector) {
+    const opened = this.#page.context().waitForEvent('page');
+    await this.click(selector);
+    return new Page(await opened);
+  }
+
   count(selector) {
     return this.#page.locator(selector).count();
   }

@@ -18,7 +18,7 @@ import { main, root } from '../tools/lib.mjs';
 import { buildTpch } from './build-tpch.mjs';
 import { against, stoppedComparison } from './check-against.mjs';
 import { files } from './check-files.mjs';
-import { charts, counters, plan, scales, startUp, writer } from './check-features.mjs';
+import { charts, counters, plan, scales, startUp, tabs, writer } from './check-features.mjs';
 import { accessible } from './check-access.mjs';
 import { count, DESKTOP, expect, PHONE, report, RESULTS } from './check-lib.mjs';
 import { Page } from './check-page.mjs';
@@ -322,6 +322,7 @@ async function checkFeatures(browser, address) {
   await charts(page);
   await counters(page);
   await writer(page);
+  await tabs(page);
   await scales(page);
   await context.close();
 }

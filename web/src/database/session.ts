@@ -3,9 +3,10 @@
 import { signal } from '@preact/signals';
 
 import { isLoaded, load, scale, type Loaded } from '../load/load';
-import { asFailure, open, query, storage, type Opened } from './connection';
+import { asFailure, open, query, storage, STORED_URL, type Opened } from './connection';
 import { refreshLayers } from './layers';
 import { abandonTransaction, isBusy } from './run';
+import { watchTabs } from './tabs';
 import type { Failure } from './types';
 import { stopWriter } from './writer';
 
@@ -32,6 +33,7 @@ export async function start(): Promise<void> {
   if (phase.value.name === 'in_use') phase.value = { name: 'in_use', trying: true };
   try {
     if (!opened.value.url) opened.value = await open();
+    if (opened.value.url === STORED_URL) watchTabs();
     await alone(async () => {
       if (await isLoaded()) return;
       phase.value = { name: 'loading', scale: scale.value };

@@ -7,6 +7,7 @@ import { FINE, hash, rootBytes } from './geometry';
 import { Counters } from './counters';
 import { Section } from './section';
 import { Stack } from './stack';
+import { Tabs } from './tabs';
 import { Writer } from './writer';
 
 const SAMPLE_WIDTH = 64;
@@ -28,6 +29,7 @@ export function Strata() {
       </header>
       <Counters />
       <Writer />
+      <Tabs />
       <Samples tables={tables} selected={selected?.name} />
       {selected && <Section table={selected} />}
     </aside>
