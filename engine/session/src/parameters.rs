@@ -19,7 +19,9 @@ pub(crate) fn cast_parameters<'a>(
         ))
         .with_sqlstate("07001"));
     }
-    if parameters.iter().zip(types).all(|(v, t)| Given::type_of(v) == *t) {
+    // JSON from a program is not known to be in its normal form.
+    let is_cast = |v: &Value, t: &DataType| Given::type_of(v) == *t && *t != DataType::Json;
+    if parameters.iter().zip(types).all(|(v, t)| is_cast(v, t)) {
         return Ok(Cow::Borrowed(parameters));
     }
     let cast = |(at, (value, t)): (usize, (&Value, &DataType))| {

@@ -31,3 +31,5 @@ pub const MAX_INDEX_COLUMNS: usize = 16;
 pub const MAX_INDEX_ID: u32 = (1 << 26) - 2;
 /// Maximum number of keys that a change feed compares at a time.
 pub const MAX_CHANGED_KEYS: usize = 1 << 20;
+/// Maximum number of levels of objects and arrays in a JSON value.
+pub const MAX_JSON_DEPTH: usize = 10_000;

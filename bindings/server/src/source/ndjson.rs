@@ -306,7 +306,7 @@ mod tests {
             [
                 Value::Int(i64::MAX),
                 Value::Text("a\"b".into()),
-                Value::Json("{\"x\": 1}".into()),
+                Value::Json("{\"x\":1}".into()),
                 Value::Null,
             ],
             [Value::Int(1), Value::Null, Value::Null, Value::Boolean(true)],

@@ -452,7 +452,12 @@ fn casts() {
         (
             text("{\"a\": [1, 2.5e1, null]}"),
             DataType::Json,
-            Value::Json("{\"a\": [1, 2.5e1, null]}".into()),
+            Value::Json("{\"a\":[1,2.5e1,null]}".into()),
+        ),
+        (
+            Value::Json("{\"a\": 1, \"a\": 2}".into()),
+            DataType::Json,
+            Value::Json("{\"a\":2}".into()),
         ),
         (text("ab"), DataType::BLOB, Value::Binary(b"ab".to_vec())),
         (int(5), decimal(4, 2), dec(500, 2)),

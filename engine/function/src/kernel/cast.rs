@@ -23,6 +23,10 @@ use nacre_types::{
 /// conversion.
 pub fn cast_value(value: &Value, to: DataType) -> Result<Value> {
     use DataType as T;
+    if let (Value::Json(text), T::Json) = (value, to) {
+        // A value that a program made may be any text.
+        return json::normal(text).map(|text| Value::Json(text.into_owned()));
+    }
     if value.is_null() || is_of_type(value, to) {
         return Ok(value.clone());
     }
@@ -174,7 +178,7 @@ pub fn cast_vector(arg: &Vector, to: DataType, rows: ActiveRows<'_>) -> Result<V
                 cast_value(&Value::Text(format_float32(*v as f32)), to)
             }
             (Value::Text(text), DataType::Json) => {
-                json::check(text).map(|()| Value::Json(text.clone()))
+                json::normal(text).map(|text| Value::Json(text.into_owned()))
             }
             _ => cast_value(&value, to),
         }

@@ -58,10 +58,7 @@ pub fn parse(text: &str, to: DataType) -> Result<Value> {
         }
         T::Timestamp => Value::Timestamp(temporal::parse_timestamp(trimmed).ok_or_else(bad)?),
         T::Interval => Value::Interval(interval::parse(trimmed).ok_or_else(bad)?),
-        T::Json => {
-            json::check(text)?;
-            Value::Json(text.to_string())
-        }
+        T::Json => Value::Json(json::normal(text)?.into_owned()),
         T::Binary { max_bytes } => {
             if max_bytes.is_some_and(|n| text.len() > n as usize) {
                 return Err(

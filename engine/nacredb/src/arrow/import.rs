@@ -250,7 +250,9 @@ pub(super) fn texts<'a>(
     values: impl Iterator<Item = Option<&'a str>> + Clone,
 ) -> Result<Vector> {
     if data_type == DataType::Json {
-        values.clone().flatten().try_for_each(nacre_types::json::check)?;
+        let normal = |value: Option<&'a str>| value.map(nacre_types::json::normal).transpose();
+        let normal = values.map(normal).collect::<Result<Vec<_>>>()?;
+        return bytes(data_type, normal.iter().map(|v| v.as_ref().map(|text| text.as_bytes())));
     }
     bytes(data_type, values.map(|value| value.map(str::as_bytes)))
 }

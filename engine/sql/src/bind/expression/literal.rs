@@ -171,10 +171,7 @@ pub(crate) fn cast_fully(value: &Value, to: DataType) -> Result<Option<Value>> {
         fits.then(|| Value::Binary(bytes.to_vec()))
     };
     Ok(match (value, to) {
-        (Value::Text(text), T::Json) => {
-            json::check(text)?;
-            Some(Value::Json(text.clone()))
-        }
+        (Value::Text(text), T::Json) => Some(Value::Json(json::normal(text)?.into_owned())),
         (Value::Text(text), T::Binary { max_bytes }) => bytes(text.as_bytes(), max_bytes),
         (Value::Binary(v), T::Binary { max_bytes }) => bytes(v, max_bytes),
         (Value::Binary(v), T::Text { .. }) => match std::str::from_utf8(v) {
