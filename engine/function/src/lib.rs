@@ -8,6 +8,7 @@ pub mod aggregate;
 pub mod date_part;
 pub mod decimal_type;
 pub mod entry;
+pub mod json;
 pub mod kernel;
 pub mod operator;
 pub mod registry;
