@@ -10,8 +10,8 @@ use crate::entry::definition::{CreatedScalar, Expression, ScalarFunction, Volati
 use crate::entry::grouping::GroupingFunction;
 use crate::entry::window::WindowFunction;
 use crate::scalar::{
-    any, calendar, date_part, digest, numbers, pattern, printf, random, rounding, strings, system,
-    text, trigonometry,
+    any, calendar, date_part, digest, json, numbers, pattern, printf, random, rounding, strings,
+    system, text, trigonometry,
 };
 use crate::window::{ranking, value};
 use nacre_types::Result;
@@ -49,6 +49,21 @@ pub static SCALARS: &[Chapter] = &[
         title: "Dates and times",
         functions: &[date_part::FUNCTIONS, calendar::FUNCTIONS],
         expressions: &[date_part::EXPRESSIONS, calendar::EXPRESSIONS],
+    },
+    Chapter {
+        title: "JSON",
+        functions: &[
+            json::get::FUNCTIONS,
+            json::inspect::FUNCTIONS,
+            json::change::FUNCTIONS,
+            json::build::FUNCTIONS,
+        ],
+        expressions: &[
+            json::get::EXPRESSIONS,
+            json::inspect::EXPRESSIONS,
+            json::change::EXPRESSIONS,
+            json::build::EXPRESSIONS,
+        ],
     },
     Chapter {
         title: "The system",

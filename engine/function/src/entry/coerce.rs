@@ -94,3 +94,19 @@ pub fn bytes(binding: &mut dyn Binding, operand: Operand) -> Result<Operand> {
 pub fn text_or_bytes(binding: &mut dyn Binding, operand: Operand) -> Result<Operand> {
     if is_binary(binding, &operand) { Ok(operand) } else { text(binding, operand) }
 }
+
+/// Converts a text that spells JSON, and values that JSON has a form for.
+pub fn json(binding: &mut dyn Binding, operand: Operand) -> Result<Operand> {
+    let operand = binding.settle(operand, DataType::Json);
+    binding.cast(operand, DataType::Json)
+}
+
+/// Prepares a value of any type for becoming JSON. Kernels hold a `FLOAT` as a double, which has
+/// more digits.
+pub fn json_value(binding: &mut dyn Binding, operand: Operand) -> Result<Operand> {
+    let operand = binding.settle(operand, DataType::TEXT);
+    match binding.data_type(&operand) {
+        DataType::Float32 => binding.cast(operand, DataType::Json),
+        _ => Ok(operand),
+    }
+}

@@ -122,6 +122,10 @@ pub enum Parameter {
     Timestamp,
     /// A date.
     Date,
+    /// JSON, or a text that spells it.
+    Json,
+    /// A value of any type that becomes JSON.
+    JsonValue,
 }
 
 /// Which calls take the name of a date part as their first argument. The name may be unquoted, as

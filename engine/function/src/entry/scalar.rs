@@ -77,6 +77,8 @@ impl Parameters {
                 Parameter::TextOrBytes => coerce::text_or_bytes(binding, operand),
                 Parameter::Timestamp => coerce::timestamp(binding, operand),
                 Parameter::Date => coerce::date(binding, operand),
+                Parameter::Json => coerce::json(binding, operand),
+                Parameter::JsonValue => coerce::json_value(binding, operand),
             })
             .collect()
     }

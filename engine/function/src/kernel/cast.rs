@@ -6,6 +6,7 @@
 use super::decimals::{bounds, fit, overflow};
 use super::double::{doubles, finite};
 use super::parse;
+use crate::json::select;
 use crate::vector::map::{map_doubles, map_integers, map_values};
 use crate::vector::room::Room;
 use crate::vector::rows::ActiveRows;
@@ -36,8 +37,13 @@ pub fn cast_value(value: &Value, to: DataType) -> Result<Value> {
     {
         return parse::parse(text, to);
     }
-    if let (Value::Json(text), true) = (value, to.is_numeric() || to == T::Boolean) {
-        return parse::parse(text, to);
+    if let Value::Json(text) = value
+        && !matches!(to, T::Text { .. } | T::Binary { .. })
+    {
+        return match select::text(text) {
+            Some(text) => parse::parse(&text, to),
+            None => Ok(Value::Null),
+        };
     }
     Ok(match (value, to) {
         (_, T::Null) => Value::Null,
@@ -91,6 +97,9 @@ pub fn cast_value(value: &Value, to: DataType) -> Result<Value> {
             Value::Json(value.to_string())
         }
         (Value::Float(v), T::Json) if v.is_finite() => Value::Json(value.to_string()),
+        (Value::Date(_) | Value::Time(_) | Value::Timestamp(_), T::Json) => {
+            Value::Json(json::quoted(&value.to_string()))
+        }
         _ => return Err(no_cast(value.natural_type(), to)),
     })
 }
@@ -174,7 +183,9 @@ pub fn cast_vector(arg: &Vector, to: DataType, rows: ActiveRows<'_>) -> Result<V
         let value = arg.value(i);
         match (&value, to) {
             // A `FLOAT` is held as a double: its shortest text is that of the 32-bit number.
-            (Value::Float(v), DataType::Text { .. }) if from == DataType::Float32 => {
+            (Value::Float(v), DataType::Text { .. } | DataType::Json)
+                if from == DataType::Float32 && v.is_finite() =>
+            {
                 cast_value(&Value::Text(format_float32(*v as f32)), to)
             }
             (Value::Text(text), DataType::Json) => {

@@ -7,6 +7,7 @@ mod clock;
 mod date_format;
 pub mod date_part;
 pub mod digest;
+pub mod json;
 pub mod numbers;
 pub mod pattern;
 pub mod printf;

@@ -2,8 +2,8 @@
 
 use crate::expr::{BinaryOp, Expr, ExprKind, SubqueryKind};
 use nacre_function::entry::definition::Nulls;
-use nacre_types::DataType;
 use nacre_types::invariant::broken;
+use nacre_types::{DataType, PhysicalType};
 
 /// Whether an expression can be null, given its input columns.
 pub(crate) fn nullable(expr: &Expr, input: &dyn Fn(usize) -> bool) -> bool {
@@ -22,6 +22,13 @@ pub(crate) fn nullable(expr: &Expr, input: &dyn Fn(usize) -> bool) -> bool {
         ExprKind::Function { function, .. } if function.nulls().are_made() => true,
         ExprKind::Function { function, args } if function.nulls() == Nulls::AllNull => {
             args.iter().all(|a| nullable(a, input))
+        }
+        // Of JSON's null.
+        ExprKind::Cast(arg)
+            if arg.data_type == DataType::Json
+                && expr.data_type.physical() != PhysicalType::Bytes =>
+        {
+            true
         }
         // Null if an operand is null.
         ExprKind::Cast(_)

@@ -89,6 +89,12 @@ impl Dialect for NacreDialect {
     fn supports_window_function_null_treatment_arg(&self) -> bool {
         true
     }
+    fn supports_named_fn_args_with_expr_name(&self) -> bool {
+        true
+    }
+    fn supports_named_fn_args_with_colon_operator(&self) -> bool {
+        true
+    }
     fn supports_order_by_all(&self) -> bool {
         true
     }
@@ -143,6 +149,18 @@ impl Dialect for NacreDialect {
         match &parser.peek_token_ref().token {
             Token::ShiftLeft | Token::ShiftRight => Some(Ok(SHIFT)),
             Token::Caret => Some(Ok(CARET)),
+            Token::Arrow | Token::LongArrow | Token::HashArrow | Token::HashLongArrow => {
+                Some(Ok(PART))
+            }
+            Token::AtArrow
+            | Token::ArrowAt
+            | Token::AtQuestion
+            | Token::HashMinus
+            | Token::Question
+            | Token::QuestionPipe
+            | Token::QuestionAnd => Some(Ok(self.prec_value(Precedence::Pipe))),
+            // What follows a key of `json_object`.
+            Token::Colon => Some(Ok(self.prec_unknown())),
             Token::CustomBinaryOperator(name) if name == GLOB || name == NOT_GLOB => {
                 Some(Ok(self.prec_value(Precedence::Like)))
             }
@@ -224,10 +242,11 @@ fn is_free(tokens: &[TokenWithSpan], at: usize) -> bool {
 }
 
 /// Precedences that the parser does not name: shifts between `+` and `&`, `^` between a sign and
-/// `*`.
+/// `*`, parts of JSON between a sign and `::`.
 const SHIFT: u8 = 25;
 const CARET: u8 = 42;
 const SIGN: u8 = 43;
+const PART: u8 = 45;
 
 /// Parses the prefix operators `-`, `+` and `~`.
 fn parse_sign(parser: &mut Parser, op: UnaryOperator) -> Result<Expr, ParserError> {

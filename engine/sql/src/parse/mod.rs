@@ -483,6 +483,11 @@ fn open_weight(before: Option<&TokenWithSpan>, after: Option<&TokenWithSpan>) ->
     }
 }
 
+/// Whether the last token is a text: what a colon separates from it is the value of a key.
+fn follows_text(tokens: &[TokenWithSpan]) -> bool {
+    matches!(tokens.last().map(|t| &t.token), Some(Token::SingleQuotedString(_)))
+}
+
 /// Rewrites `?`, `$n` and `:name` to `$n`. Returns one entry per parameter, with the name of
 /// `:name`.
 fn number_parameters(tokens: &mut [TokenWithSpan]) -> Result<Vec<Option<String>>> {
@@ -501,7 +506,7 @@ fn number_parameters(tokens: &mut [TokenWithSpan]) -> Result<Vec<Option<String>>
         }
         let named = match (&tokens[at].token, tokens.get(at + 1)) {
             (Token::Colon, Some(TokenWithSpan { token: Token::Word(w), span }))
-                if span.start == tokens[at].span.end =>
+                if span.start == tokens[at].span.end && !follows_text(&tokens[..at]) =>
             {
                 Some(w.value.clone())
             }

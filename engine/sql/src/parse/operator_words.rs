@@ -116,6 +116,9 @@ pub(super) fn operator(
     before: Option<&TokenWithSpan>,
     tokens: &[TokenWithSpan],
 ) -> Option<(Token, usize)> {
+    if let Some(operator) = json_operator(before, tokens) {
+        return Some(operator);
+    }
     let custom = |name: &str| Token::CustomBinaryOperator(name.into());
     let (token, words) = match (keyword(tokens, 0), keyword(tokens, 1)) {
         (Keyword::DIV, _) => (Token::DuckIntDiv, 1),
@@ -124,6 +127,27 @@ pub(super) fn operator(
         _ => return None,
     };
     (ends_operand(&before?.token) && begins_operand(&tokens[words..])).then_some((token, words))
+}
+
+/// PostgreSQL's `?`, `?|` and `?&`: a parameter, unless it stands between an operand and a text or
+/// a parameter.
+fn json_operator(
+    before: Option<&TokenWithSpan>,
+    tokens: &[TokenWithSpan],
+) -> Option<(Token, usize)> {
+    let token = |at: usize| tokens.get(at).map(|t| &t.token);
+    if !matches!(token(0), Some(Token::Placeholder(text)) if text == "?") {
+        return None;
+    }
+    let touches = tokens.get(1).is_some_and(|next| tokens[0].span.end == next.span.start);
+    let (operator, words) = match token(1) {
+        Some(Token::Pipe) if touches => (Token::QuestionPipe, 2),
+        Some(Token::Ampersand) if touches => (Token::QuestionAnd, 2),
+        _ => (Token::Question, 1),
+    };
+    let is_text =
+        matches!(token(words), Some(Token::SingleQuotedString(_) | Token::Placeholder(_)));
+    (is_text && ends_operand(&before?.token)).then_some((operator, words))
 }
 
 fn ends_operand(token: &Token) -> bool {

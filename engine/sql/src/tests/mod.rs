@@ -2,6 +2,7 @@
 
 mod errors;
 mod growth;
+mod json;
 mod literal_rows;
 mod plans;
 mod statement_syntax;

@@ -44,6 +44,9 @@ pub(super) fn castable(from: DataType, to: DataType) -> bool {
         (Null, _) | (Text { .. }, _) | (_, Text { .. }) => true,
         (Boolean, t) | (t, Boolean) if t.is_numeric() || t == Boolean => true,
         (Date | Timestamp, Date | Timestamp) | (Timestamp, Time) | (Time, Interval) => true,
+        (Json, Date | Time | Timestamp | Boolean) => true,
+        (Date | Time | Timestamp | Boolean, Json) => true,
+        (Json, t) | (t, Json) if t.is_numeric() => true,
         (Json, Json) | (Binary { .. }, Binary { .. }) | (Interval, Interval) | (Time, Time) => true,
         _ => from.is_numeric() && to.is_numeric(),
     }

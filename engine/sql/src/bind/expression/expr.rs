@@ -131,7 +131,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn literal(&mut self, value: &ast::ValueWithSpan) -> Result<Expr> {
+    pub(crate) fn literal(&mut self, value: &ast::ValueWithSpan) -> Result<Expr> {
         let value = match &value.value {
             Literal::Number(text, _) => literal::number(text)?,
             Literal::SingleQuotedString(text)
@@ -201,6 +201,9 @@ impl<'a> Binder<'a> {
             if *op == Op::PGExp {
                 return self.power(left, right, env);
             }
+            if let Some(part) = self.json_operator(left, op, right, env)? {
+                return Ok(part);
+            }
             return Err(unsupported(&format!("operator {op}")));
         };
         self.pair(op, left, right, env)
@@ -260,6 +263,10 @@ impl<'a> Binder<'a> {
             E::IsNotFalse(e) => self.is_boolean(e, false, true, env),
             E::IsUnknown(e) => self.is_null(e, false, env),
             E::IsNotUnknown(e) => self.is_null(e, true, env),
+            E::IsJson { expr, kind, unique_keys, negated } => {
+                self.is_json(expr, kind.as_ref(), unique_keys.as_ref(), *negated, env)
+            }
+            E::MemberOf(member) => self.member_of(member, env),
             E::IsDistinctFrom(a, b) => self.pair(BinaryOp::Distinct, a, b, env),
             E::IsNotDistinctFrom(a, b) => self.pair(BinaryOp::NotDistinct, a, b, env),
             E::Between { expr, negated, low, high } => self.between(expr, *negated, low, high, env),

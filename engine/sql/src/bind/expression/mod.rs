@@ -3,6 +3,7 @@
 pub(super) mod cast;
 pub(super) mod expr;
 pub(super) mod function;
+mod json;
 pub(super) mod literal;
 pub(super) mod operator;
 pub(super) mod predicate;

@@ -6,6 +6,7 @@ use crate::bind::expression::literal;
 use crate::bind::expression::types::{arithmetic, common, meets};
 use crate::bind::given::Given;
 use crate::expr::{BinaryOp, Expr, ExprKind};
+use nacre_function::scalar::json::change::JSON_REMOVE;
 use nacre_types::{DataType, Error, Result, Value};
 use std::cmp::Ordering;
 
@@ -87,6 +88,7 @@ fn negated(op: BinaryOp) -> Option<BinaryOp> {
 impl Binder<'_> {
     /// Converts two operands to types that can be compared. `what` names the operator in errors.
     pub(crate) fn unify(&mut self, left: Expr, right: Expr, what: &str) -> Result<(Expr, Expr)> {
+        let (left, right) = self.json_sides(left, right);
         let (left, right) = self.settle_pair(left, right);
         let (a, b) = (left.data_type, right.data_type);
         if meets(a, b) {
@@ -197,6 +199,9 @@ impl Binder<'_> {
             let left = self.text(left)?;
             let right = self.text(right)?;
             return Ok(binary(op, left, right, DataType::TEXT));
+        }
+        if op == Subtract && left.data_type == DataType::Json {
+            return self.call(&JSON_REMOVE, vec![left, right]);
         }
         let (left, right) = self.settle_arithmetic(op, left, right);
         let (a, b) = (left.data_type, right.data_type);

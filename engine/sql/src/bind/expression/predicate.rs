@@ -117,6 +117,10 @@ impl<'a> Binder<'a> {
             let to = bound.iter().map(|(_, e)| e.data_type).find(|t| *t != DataType::Null);
             arg = self.settle(arg, to.unwrap_or(DataType::TEXT));
         }
+        // JSON takes the type of the first item that is no text.
+        for (_, item) in &bound {
+            arg = self.json_sides(arg, item.clone()).0;
+        }
         // An argument that is a text literal takes the type of the first item that has another
         // type.
         let decides =

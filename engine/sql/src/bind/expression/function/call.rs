@@ -8,9 +8,9 @@ use crate::bind::expression::function::columns::columns;
 use crate::bind::expression::function::unknown::unknown;
 use crate::bind::expression::function::window;
 use crate::bind::expression::operator::aggregates_not_allowed;
-use crate::bind::names::{table_name, unsupported};
+use crate::bind::expression::types;
+use crate::bind::names::{place, table_name, unsupported};
 use crate::expr::Expr;
-use crate::parse::position;
 use nacre_function::date_part::DatePart;
 use nacre_function::entry::definition::Arguments;
 use nacre_function::entry::definition::ScalarFunction;
@@ -43,10 +43,18 @@ impl<'a> Binder<'a> {
         {
             return Err(unsupported("this form of function call").at(at));
         }
-        let (args, distinct) = arguments(&f.args).map_err(|e| e.at(at))?;
+        let (args, distinct) = match &f.args {
+            ast::FunctionArguments::List(list) if is_json_object(&name) => {
+                (key_values(list).map_err(|e| e.at(at))?, false)
+            }
+            args => {
+                let (args, distinct) = arguments(args).map_err(|e| e.at(at))?;
+                (args.into_iter().map(expression).collect(), distinct)
+            }
+        };
         // In `ON DUPLICATE KEY UPDATE`, MySQL's `values(c)` is column `c` of the row to insert.
         if name == "values"
-            && let (Some(from), [ast::FunctionArgExpr::Expr(ast::Expr::Identifier(column))]) =
+            && let (Some(from), [Some(E::Identifier(column))]) =
                 (env.scope.qualified_from, args.as_slice())
             && let Some(new_row) = env.scope.columns.get(from)
             && let Some(expr) = env.scope.resolve(Some(&new_row.table), &column.value)?
@@ -71,11 +79,11 @@ impl<'a> Binder<'a> {
         for (index, arg) in args.into_iter().enumerate() {
             match arg {
                 // `timestampdiff(day, a, b)` names the part without quotes.
-                ast::FunctionArgExpr::Expr(E::Identifier(part)) if index == 0 && takes_part => {
+                Some(E::Identifier(part)) if index == 0 && takes_part => {
                     bound.push(Expr::literal(Value::Text(part.value.clone()), DataType::TEXT));
                 }
-                ast::FunctionArgExpr::Expr(e) => bound.push(self.expr(e, env)?),
-                _ => {
+                Some(e) => bound.push(self.expr(e, env)?),
+                None => {
                     return Err(Error::syntax(format!("function {written} does not take *")).at(at));
                 }
             }
@@ -83,6 +91,9 @@ impl<'a> Binder<'a> {
         let Some(entry) = entry else {
             return Err(unknown(self.catalog, &name, &written).at(at));
         };
+        if let Some(returns) = json_clauses(&f.args, &name).map_err(|e| e.at(at))? {
+            bound.push(Expr::literal(Value::Null, returns));
+        }
         if entry.is_volatile() {
             self.is_volatile = true;
             refuse_volatile(&written, env).map_err(|e| e.at(at))?;
@@ -242,20 +253,82 @@ fn arguments(args: &ast::FunctionArguments) -> Result<(Vec<&ast::FunctionArgExpr
         }
         ast::FunctionArguments::List(list) => list,
     };
-    if !list.clauses.is_empty() {
-        return Err(unsupported("a clause inside a function call"));
-    }
+    refuse_clauses(list)?;
     let mut out = Vec::with_capacity(list.args.len());
     for arg in &list.args {
         match arg {
             ast::FunctionArg::Unnamed(arg) => out.push(arg),
-            ast::FunctionArg::Named { name, .. } => {
-                return Err(unsupported("a named argument").at(position(name.span.start)));
+            ast::FunctionArg::ExprNamed { name, .. } => {
+                return Err(unsupported("a named argument").at(place(name)));
             }
             _ => return Err(unsupported("a named argument")),
         }
     }
     Ok((out, list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct)))
+}
+
+/// Refuses clauses other than those that functions of JSON may have.
+fn refuse_clauses(list: &ast::FunctionArgumentList) -> Result<()> {
+    use ast::FunctionArgumentClause as Clause;
+    use ast::JsonNullClause::NullOnNull;
+    let known = |c: &Clause| {
+        matches!(c, Clause::JsonReturningClause(_) | Clause::JsonNullClause(NullOnNull))
+    };
+    match list.clauses.iter().find(|clause| !known(clause)) {
+        Some(Clause::JsonNullClause(_)) => Err(unsupported("ABSENT ON NULL")),
+        Some(_) => Err(unsupported("a clause inside a function call")),
+        None => Ok(()),
+    }
+}
+
+/// The expression of an argument; `None` for `*`.
+fn expression(arg: &ast::FunctionArgExpr) -> Option<&E> {
+    match arg {
+        ast::FunctionArgExpr::Expr(e) => Some(e),
+        _ => None,
+    }
+}
+
+fn is_json_object(name: &str) -> bool {
+    name == "json_object" || name == "json_build_object" || name == "jsonb_build_object"
+}
+
+/// The arguments of `json_object('a' VALUE 1, 'b': 2)`.
+fn key_values(list: &ast::FunctionArgumentList) -> Result<Vec<Option<&E>>> {
+    refuse_clauses(list)?;
+    let mut out = Vec::with_capacity(list.args.len());
+    for arg in &list.args {
+        match arg {
+            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(value)) => out.push(Some(value)),
+            ast::FunctionArg::ExprNamed {
+                name,
+                arg: ast::FunctionArgExpr::Expr(value),
+                operator: ast::FunctionArgOperator::Value | ast::FunctionArgOperator::Colon,
+            } => out.extend([Some(name), Some(value)]),
+            _ => return Err(unsupported("this form of argument")),
+        }
+    }
+    Ok(out)
+}
+
+/// Checks that only functions of JSON have their clauses. Returns the type of `RETURNING`, which is
+/// passed on as an argument, if it is not the function's own.
+fn json_clauses(args: &ast::FunctionArguments, name: &str) -> Result<Option<DataType>> {
+    let ast::FunctionArguments::List(list) = args else { return Ok(None) };
+    for clause in &list.clauses {
+        let ast::FunctionArgumentClause::JsonReturningClause(clause) = clause else {
+            match name.starts_with("json") {
+                true => continue,
+                false => return Err(unsupported(&format!("NULL ON NULL in {name}"))),
+            }
+        };
+        match types::data_type(&clause.data_type)? {
+            returns if name == "json_value" => return Ok(Some(returns)),
+            DataType::Json if name.starts_with("json") => {}
+            _ => return Err(unsupported(&format!("RETURNING in {name}"))),
+        }
+    }
+    Ok(None)
 }
 
 /// Refuses a volatile function where a plan may evaluate it more than once for a row, or once for all
