@@ -1,7 +1,9 @@
 //! The registry: all functions, by all their names. An entry is in one of the files listed here;
 //! adding a function adds an entry to a file.
 
-use crate::aggregate::{average, collected, count, extreme, grouping, moments, quantile, sum};
+use crate::aggregate::{
+    average, collected, count, extreme, grouping, json as json_aggregates, moments, quantile, sum,
+};
 use crate::entry::aggregate::{
     AggregateArguments, AggregateBinding, AggregateExpression, AggregateFunction, CreatedAggregate,
 };
@@ -147,6 +149,7 @@ static AGGREGATES: &[&[&AggregateFunction]] = &[
     collected::FUNCTIONS,
     quantile::FUNCTIONS,
     moments::FUNCTIONS,
+    json_aggregates::FUNCTIONS,
 ];
 
 /// All aggregates defined as expressions.

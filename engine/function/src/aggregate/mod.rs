@@ -5,6 +5,7 @@ pub mod collected;
 pub mod count;
 pub mod extreme;
 pub mod grouping;
+pub mod json;
 pub mod moments;
 pub mod quantile;
 mod rows;

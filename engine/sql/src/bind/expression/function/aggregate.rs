@@ -5,7 +5,8 @@ use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
 use crate::bind::expression::function::window;
 use crate::bind::expression::operator::nested_aggregates;
-use crate::bind::names::{place, unsupported};
+use crate::bind::expression::types;
+use crate::bind::names::{place, table_name, unsupported};
 use crate::bind::placeholder::{has_aggregate, has_window};
 use crate::bind::query::query_expression::sort_key;
 use crate::expr::Expr;
@@ -92,11 +93,17 @@ impl<'a> Binder<'a> {
                 _ => return Err(unsupported("a named argument")),
             }
         }
+        let is_json = table_name(&f.name)?.0.to_ascii_lowercase().starts_with("json");
         let mut items: Vec<&ast::OrderByExpr> = f.within_group.iter().collect();
         for clause in &list.clauses {
             match clause {
                 ast::FunctionArgumentClause::OrderBy(more) => items.extend(more),
                 ast::FunctionArgumentClause::Separator(separator) => args.push(text(separator)?),
+                // What aggregates of JSON do in any case.
+                ast::FunctionArgumentClause::JsonNullClause(ast::JsonNullClause::NullOnNull)
+                    if is_json => {}
+                ast::FunctionArgumentClause::JsonReturningClause(clause)
+                    if is_json && types::data_type(&clause.data_type)? == DataType::Json => {}
                 _ => return Err(unsupported("this clause inside an aggregate")),
             }
         }
