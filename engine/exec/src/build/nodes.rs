@@ -2,7 +2,7 @@
 
 use crate::operator::inputs::Inputs;
 use crate::operator::protocol::Operator;
-use crate::operator::{limit_by, series, set_operation};
+use crate::operator::{json_rows, limit_by, series, set_operation};
 use crate::window::operator as window;
 use nacre_sql::plan::PlanNode;
 use nacre_types::Result;
@@ -12,6 +12,7 @@ use std::any::Any;
 /// The operator of a node over the operators of its inputs.
 pub(super) fn operator(node: &dyn PlanNode, inputs: Inputs) -> Result<Box<dyn Operator>> {
     let search = Search { node, inputs, found: None }
+        .or(json_rows::operator)?
         .or(limit_by::operator)?
         .or(series::operator)?
         .or(set_operation::operator)?

@@ -6,6 +6,7 @@
 mod duplicates;
 mod filter;
 pub(crate) mod inputs;
+pub(crate) mod json_rows;
 mod limit;
 pub(crate) mod limit_by;
 mod project;

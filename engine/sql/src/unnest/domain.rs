@@ -3,7 +3,7 @@
 //! all arguments at once.
 
 use super::tools::is_true;
-use super::tools::{columns_of, empty_value};
+use super::tools::{columns_of, empty_value, is_one_empty_row};
 use super::unnester::Unnester;
 use crate::analysis::columns::{all, shift_columns};
 use crate::analysis::equality::{compare, or_else, same};
@@ -60,7 +60,10 @@ impl Unnester<'_> {
 
     fn spread(&mut self, plan: Plan, d: &Spread) -> Result<Plan> {
         if !correlated(&plan, d.domain.frame) {
-            return Ok(super::tools::cross(plan, d.plan.clone()));
+            return Ok(match is_one_empty_row(&plan) {
+                true => d.plan.clone(),
+                false => super::tools::cross(plan, d.plan.clone()),
+            });
         }
         let width = plan.fields().len();
         Ok(match plan {

@@ -13,6 +13,7 @@
 
 mod apply;
 mod dependent;
+mod documents;
 mod domain;
 mod hoist;
 mod lazy;
@@ -57,5 +58,9 @@ pub(crate) fn lateral(
     let mut unnester = Unnester::new(numbers);
     let left = unnester.plan(left)?;
     let right = unnester.plan(right)?;
+    let (left, right) = match unnester.over_left(left, right, kind, &row, condition.as_ref())? {
+        Ok(plan) => return Ok(plan),
+        Err(sides) => sides,
+    };
     unnester.lateral(left, right, kind, row, condition)
 }

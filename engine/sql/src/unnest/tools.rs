@@ -26,6 +26,11 @@ pub(super) fn one_empty_row() -> Plan {
     Plan::Values { fields: Vec::new(), rows: vec![Vec::new()] }
 }
 
+/// Whether a plan is one row without columns.
+pub(super) fn is_one_empty_row(plan: &Plan) -> bool {
+    matches!(plan, Plan::Values { fields, rows } if fields.is_empty() && rows.len() == 1)
+}
+
 /// Whether a plan yields exactly one row.
 pub(super) fn exactly_one_row(plan: &Plan) -> bool {
     // A shared plan met before returns one row: otherwise the search would have stopped there.

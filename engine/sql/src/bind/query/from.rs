@@ -4,6 +4,7 @@ use crate::analysis::columns::shift_columns;
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
 use crate::bind::names::{place, table_name, unsupported};
+use crate::bind::query::json_table::json_function;
 use crate::bind::scope::{Merged, Scope};
 use crate::expr::{Expr, ExprKind};
 use crate::parse::position;
@@ -130,18 +131,30 @@ impl<'a> Binder<'a> {
                 if version.is_some() || !partitions.is_empty() {
                     return Err(unsupported("PARTITION or a version of a table"));
                 }
-                if *with_ordinality {
-                    return Err(unsupported("WITH ORDINALITY"));
-                }
-                let all = match args {
-                    None => self.named_table(name, alias.as_ref()),
-                    Some(args) => self.function_in_from(name, args, alias.as_ref()),
-                };
-                match sample {
-                    None => all,
-                    Some(sample) => self.sampled(sample, all?),
+                match (args, sample) {
+                    (None, _) if *with_ordinality => Err(unsupported("WITH ORDINALITY")),
+                    (None, None) => self.named_table(name, alias.as_ref()),
+                    (None, Some(sample)) => {
+                        let all = self.named_table(name, alias.as_ref())?;
+                        self.sampled(sample, all)
+                    }
+                    (Some(_), Some(_)) => Err(unsupported("TABLESAMPLE of a function")),
+                    (Some(args), None) if args.settings.is_some() => Err(unsupported("SETTINGS")),
+                    (Some(args), None) => {
+                        self.function_in_from(name, &args.args, *with_ordinality, alias.as_ref())
+                    }
                 }
             }
+            TableFactor::Function { name, args, with_ordinality, alias, .. } => {
+                self.function_in_from(name, args, *with_ordinality, alias.as_ref())
+            }
+            TableFactor::JsonTable { json_expr, json_path, columns, alias } => {
+                let plan = self.json_table(json_expr, json_path, columns)?;
+                aliased(plan, alias.as_ref(), "json_table")
+            }
+            TableFactor::UNNEST {
+                alias, array_exprs, with_offset: false, with_ordinality, ..
+            } => self.unnest(array_exprs, *with_ordinality, alias.as_ref()),
             // For LATERAL, `right_of` has put the rows to the left in scope.
             TableFactor::Derived { subquery, alias, sample, .. } => {
                 let plan = self.sealed(|b| b.query(subquery))?;
@@ -159,24 +172,38 @@ impl<'a> Binder<'a> {
             }
             TableFactor::Pivot { .. } => Err(unsupported("PIVOT")),
             TableFactor::Unpivot { .. } => Err(unsupported("UNPIVOT")),
-            TableFactor::UNNEST { .. } => Err(unsupported("UNNEST")),
+            TableFactor::UNNEST { .. } => Err(unsupported("UNNEST WITH OFFSET")),
             _ => Err(unsupported("this form of FROM")),
         }
     }
 
-    /// Binds a function. Its only column takes the name of an alias without columns.
+    /// Binds a function.
     fn function_in_from(
         &mut self,
         name: &'a ast::ObjectName,
-        args: &'a ast::TableFunctionArgs,
+        args: &'a [ast::FunctionArg],
+        with_ordinality: bool,
         alias: Option<&ast::TableAlias>,
     ) -> Result<(Plan, Scope)> {
-        let (plan, name) = self.table_function(name, args)?;
-        let (plan, mut scope) = aliased(plan, alias, name)?;
-        if let Some(alias) = alias.filter(|alias| alias.columns.is_empty()) {
-            scope.columns.iter_mut().for_each(|c| c.name.clone_from(&alias.name.value));
-        }
-        Ok((plan, scope))
+        let (plan, name, is_named) = self.table_function(name, args, with_ordinality)?;
+        called(plan, name, is_named, alias)
+    }
+
+    /// Binds `UNNEST`, which the parser knows by its name.
+    fn unnest(
+        &mut self,
+        arrays: &'a [ast::Expr],
+        with_ordinality: bool,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<(Plan, Scope)> {
+        let scope = Scope::default();
+        let mut env = Env::new(&scope, "the arguments of a table function");
+        let args = arrays.iter().map(|array| self.expr(array, &mut env)).collect::<Result<_>>()?;
+        let Some((function, name)) = json_function("unnest") else {
+            return Err(unsupported("UNNEST"));
+        };
+        let plan = self.json_rows(function, name, args, with_ordinality)?;
+        called(plan, name, true, alias)
     }
 
     fn named_table(
@@ -392,10 +419,14 @@ fn has_lateral(table: &ast::TableWithJoins) -> bool {
     is_lateral(&table.relation) || table.joins.iter().any(|join| is_lateral(&join.relation))
 }
 
-/// Whether a table, or a table inside its parentheses, is `LATERAL`.
+/// Whether a table, or a table inside its parentheses, is `LATERAL`. Functions always are.
 fn is_lateral(factor: &TableFactor) -> bool {
     match factor {
         TableFactor::Derived { lateral, .. } => *lateral,
+        TableFactor::Table { args, .. } => args.is_some(),
+        TableFactor::Function { .. }
+        | TableFactor::UNNEST { .. }
+        | TableFactor::JsonTable { .. } => true,
         TableFactor::NestedJoin { table_with_joins, .. } => has_lateral(table_with_joins),
         _ => false,
     }
@@ -407,6 +438,21 @@ pub(crate) fn columns_of(expr: &Expr, out: &mut Vec<usize>) {
         out.push(at);
     }
     expr.for_each_child(&mut |e| columns_of(e, out));
+}
+
+/// Builds the scope of a function's rows. If `is_named`, its first column takes the name of an
+/// alias without columns.
+fn called(
+    plan: Plan,
+    name: &str,
+    is_named: bool,
+    alias: Option<&ast::TableAlias>,
+) -> Result<(Plan, Scope)> {
+    let (plan, mut scope) = aliased(plan, alias, name)?;
+    if let Some(alias) = alias.filter(|alias| is_named && alias.columns.is_empty()) {
+        scope.columns.iter_mut().take(1).for_each(|c| c.name.clone_from(&alias.name.value));
+    }
+    Ok((plan, scope))
 }
 
 /// Builds the scope of a plan under its alias, or under `table` without one.

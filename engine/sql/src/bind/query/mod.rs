@@ -2,6 +2,7 @@
 
 pub(super) mod from;
 pub(super) mod grouping;
+mod json_table;
 pub(super) mod lock;
 pub(super) mod query_expression;
 pub(super) mod recursive;

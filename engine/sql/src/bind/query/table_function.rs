@@ -1,9 +1,10 @@
-//! Functions in `FROM`: `range` and `generate_series`.
+//! Functions in `FROM`: `range`, `generate_series`, and those of JSON documents.
 
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
 use crate::bind::expression::cast::cast;
 use crate::bind::names::{place, unsupported};
+use crate::bind::query::json_table::json_function;
 use crate::bind::scope::Scope;
 use crate::expr::{Expr, ExprKind};
 use crate::parse::position;
@@ -13,35 +14,46 @@ use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast::{self, FunctionArg, FunctionArgExpr};
 
 impl<'a> Binder<'a> {
-    /// Binds a function in `FROM`. Returns its plan and its name.
+    /// Binds a function in `FROM`. Returns its plan, its name, and whether an alias names its
+    /// column.
     pub(crate) fn table_function(
         &mut self,
         name: &ast::ObjectName,
-        args: &'a ast::TableFunctionArgs,
-    ) -> Result<(Plan, &'static str)> {
+        args: &'a [FunctionArg],
+        with_ordinality: bool,
+    ) -> Result<(Plan, &'static str, bool)> {
         let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() else {
             return Err(unsupported("a qualified name of a table function"));
         };
         let at = position(ident.span.start);
         let names = ["range", "generate_series"];
         let known = names.into_iter().find(|known| ident.value.eq_ignore_ascii_case(known));
-        let Some(name) = known.filter(|_| args.settings.is_none()) else {
+        let of_json = json_function(&ident.value);
+        if known.is_none() && of_json.is_none() {
             return Err(unsupported(&format!("the table function {}", ident.value)).at(at));
-        };
+        }
         let scope = Scope::default();
         let mut env = Env::new(&scope, "the arguments of a table function");
         let mut bound = Vec::with_capacity(3);
-        for arg in &args.args {
+        for arg in args {
             let FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)) = arg else {
                 return Err(unsupported("this form of argument").at(at));
             };
             let expr = self.expr(arg, &mut env)?;
-            if depends(&expr) {
+            if of_json.is_none() && depends(&expr) {
                 let what = "an argument of a table function that is not constant";
                 return Err(unsupported(what).at(place(arg)));
             }
             bound.push(expr);
         }
+        if let Some((function, name)) = of_json {
+            let plan = self.json_rows(function, name, bound, with_ordinality);
+            return Ok((plan.map_err(|e| e.at(at))?, name, function.is_named_by_alias()));
+        }
+        if with_ordinality {
+            return Err(unsupported("WITH ORDINALITY").at(at));
+        }
+        let name = known.unwrap_or_default();
         let number = |n| Expr::literal(Value::Int(n), DataType::Int64);
         let mut bound = bound.into_iter();
         let [start, stop, step] = match (bound.next(), bound.next(), bound.next(), bound.next()) {
@@ -74,7 +86,7 @@ impl<'a> Binder<'a> {
         let step = typed(step, distance)?;
         let field = Field { name: name.to_string(), data_type: point, nullable: false };
         let inclusive = name == "generate_series";
-        Ok((Plan::Node(Box::new(Series { start, stop, step, inclusive, field })), name))
+        Ok((Plan::Node(Box::new(Series { start, stop, step, inclusive, field })), name, true))
     }
 }
 
