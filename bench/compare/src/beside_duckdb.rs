@@ -203,6 +203,13 @@ pub fn parse(text: &str) -> Vec<Query> {
     queries
 }
 
+/// Like [`parse`], of the queries with these names, divided by commas; all if there are none.
+pub fn parse_some(text: &str, names: Option<&str>) -> Vec<Query> {
+    let mut queries = parse(text);
+    queries.retain(|(name, _)| names.is_none_or(|names| names.split(',').any(|n| n == name)));
+    queries
+}
+
 /// Geometric mean.
 pub fn geomean(ratios: &[f64]) -> f64 {
     (ratios.iter().map(|r| r.ln()).sum::<f64>() / ratios.len() as f64).exp()

@@ -1,6 +1,6 @@
 //! The 13 queries of the Star Schema Benchmark on generated data of its shape, beside DuckDB.
 
-use crate::beside_duckdb::{Beside, Compare, geomean, parse, worst};
+use crate::beside_duckdb::{Beside, Compare, geomean, parse_some, worst};
 use crate::cells::{Cell, batch, random};
 use crate::duckdb;
 use crate::measure::Outcome;
@@ -226,7 +226,8 @@ pub fn run(options: &Options) -> Outcome<()> {
         batch(rows, types, |row| date(&days[row as usize]))
     })?;
     beside.settle(&["lineorder", "customer", "supplier", "part", "dates"])?;
-    let ratios = beside.compare(&parse(QUERIES), rounds, Compare::Rows)?;
+    let queries = parse_some(QUERIES, options.text("queries"));
+    let ratios = beside.compare(&queries, rounds, Compare::Rows)?;
     println!(
         "ssb: geomean_ratio1={:.2} geomean_ratio2={:.2} worst={:.2}",
         geomean(&ratios[0]),

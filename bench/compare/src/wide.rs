@@ -1,7 +1,7 @@
 //! Forty queries over one wide table of visits to web pages, beside DuckDB: counts, groups of few
 //! and of many values, text, few rows out of many, the newest rows.
 
-use crate::beside_duckdb::{Beside, Compare, geomean, parse, worst};
+use crate::beside_duckdb::{Beside, Compare, geomean, parse_some, worst};
 use crate::cells::{Cell, batch, random, skewed};
 use crate::duckdb;
 use crate::measure::Outcome;
@@ -103,7 +103,8 @@ pub fn run(options: &Options) -> Outcome<()> {
     beside
         .load("visits", &ddl(), rows, |range, types| batch(range, types, |row| visit(row, rows)))?;
     beside.settle(&["visits"])?;
-    let ratios = beside.compare(&parse(QUERIES), rounds, Compare::Rows)?;
+    let queries = parse_some(QUERIES, options.text("queries"));
+    let ratios = beside.compare(&queries, rounds, Compare::Rows)?;
     println!(
         "wide: geomean_ratio1={:.2} geomean_ratio2={:.2} worst={:.2}",
         geomean(&ratios[0]),
