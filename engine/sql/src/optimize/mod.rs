@@ -12,6 +12,7 @@ mod prune;
 mod push;
 mod search;
 mod sides;
+mod sums;
 
 use crate::analysis::validate::broken_rule;
 use crate::plan::{Catalog, Plan, PlanRole, Statement};
@@ -43,7 +44,9 @@ fn query(mut plan: Plan, estimates: &Estimates<'_>) -> Plan {
 fn rules(plan: Plan, estimates: &Estimates<'_>) -> Plan {
     let mut plan = pushed(checked(plan, "unnesting"), estimates);
     groups::reduce(&mut plan);
-    let plan = checked(plan, "the reduction of groups");
+    let mut plan = checked(plan, "the reduction of groups");
+    sums::share(&mut plan);
+    let plan = checked(plan, "the sharing of sums");
     checked(prune::prune_root(plan), "column pruning")
 }
 
