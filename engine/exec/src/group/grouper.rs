@@ -7,6 +7,7 @@
 //! other.
 
 use super::codes::Codes;
+use super::dense::{Axis, dense_lookup, dense_slots};
 use super::intern::{Dictionaries, Interner, SlotTable};
 use crate::buffer::limits::{MAX_GROUPS, NO_ROW};
 use crate::expr::ActiveRows;
@@ -34,13 +35,6 @@ struct Field {
     bits: u32,
     /// Position of the null bit of a whole-word column. `None` for a single column.
     null: Option<(usize, u32)>,
-}
-
-/// One column's extent in the dense table: code 0 is null, code `n` is the value `low + n - 1`.
-#[derive(Clone, Copy)]
-pub(super) struct Axis {
-    low: i64,
-    size: usize,
 }
 
 /// Assigns ids to keys.
@@ -288,8 +282,7 @@ impl Grouper {
             }
             let hash = hash_words(self.words(group));
             if let Err(slot) = self.table.find(hash, |_| false) {
-                let (keys, stride) = (&self.keys, self.stride);
-                self.table.insert(slot, hash, group, |id| hash_words(words_of(keys, stride, id)));
+                self.table.insert(slot, hash, group);
             }
         }
         false
@@ -430,20 +423,43 @@ impl Grouper {
         self.table = SlotTable::new();
     }
 
+    /// The groups of packed keys that are where they are expected, and [`NO_ROW`] for the others;
+    /// returns the hashes. See [`SlotTable::guess`].
+    fn known(&self, words: &[u64], out: &mut Vec<u32>) -> Vec<u64> {
+        let (keys, stride) = (&self.keys, self.stride);
+        let hashes: Vec<u64> = words.chunks_exact(stride).map(hash_words).collect();
+        self.table.guess(&hashes, out);
+        let first = |group: u32| keys.get(group as usize * stride).copied().unwrap_or_default();
+        for (group, key) in out.iter_mut().zip(words.chunks_exact(stride)) {
+            // Nearly all are right: whether one is, is no reason for the processor to wait.
+            let is_right = first(*group) == key[0];
+            *group = if is_right { *group } else { NO_ROW };
+        }
+        if stride > 1 {
+            for (group, key) in out.iter_mut().zip(words.chunks_exact(stride)) {
+                if *group != NO_ROW && words_of(keys, stride, *group) != key {
+                    *group = NO_ROW;
+                }
+            }
+        }
+        hashes
+    }
+
     fn hashed_lookup(&self, codes: &[Codes], n: usize, out: &mut Vec<u32>) {
         let nulls = self.out_of_band(codes);
         let words = self.pack_all(codes, n);
+        let hashes = self.known(&words, out);
         let mut before: (&[u64], u32) = (&[], NO_ROW);
-        for (k, key) in words.chunks_exact(self.stride).enumerate() {
+        for (k, (key, group)) in words.chunks_exact(self.stride).zip(out).enumerate() {
             if nulls.is_some_and(|nulls| nulls[k]) {
-                out.push(self.null_group);
-                continue;
+                *group = self.null_group;
+            } else if *group == NO_ROW {
+                // Input is often sorted or clustered by a key.
+                if !is_same(key, before.0) {
+                    before = (key, self.find(key, hashes[k]).unwrap_or(NO_ROW));
+                }
+                *group = before.1;
             }
-            // Input is often sorted or clustered by a key.
-            if !is_same(key, before.0) {
-                before = (key, self.find(key, hash_words(key)).unwrap_or(NO_ROW));
-            }
-            out.push(before.1);
         }
     }
 
@@ -451,34 +467,34 @@ impl Grouper {
         let stride = self.stride;
         let nulls = self.out_of_band(codes);
         let words = self.pack_all(codes, n);
+        let hashes = self.known(&words, out);
         let mut before: (&[u64], u32) = (&[], NO_ROW);
-        for (k, key) in words.chunks_exact(stride).enumerate() {
+        for (k, (key, known)) in words.chunks_exact(stride).zip(out).enumerate() {
             if nulls.is_some_and(|nulls| nulls[k]) {
                 if self.null_group == NO_ROW {
                     self.push_group(codes, k);
                 }
-                out.push(self.null_group);
-                continue;
-            }
-            if is_same(key, before.0) {
-                out.push(before.1);
-                continue;
-            }
-            let hash = hash_words(key);
-            let group = match self.find(key, hash) {
-                Ok(group) => group,
-                Err(slot) => {
-                    let group = self.groups as u32;
-                    self.keys.extend_from_slice(key);
-                    self.groups += 1;
-                    let keys = &self.keys;
-                    self.table
-                        .insert(slot, hash, group, |id| hash_words(words_of(keys, stride, id)));
-                    group
+                *known = self.null_group;
+            } else if *known == NO_ROW {
+                // Input is often sorted or clustered by a key.
+                if !is_same(key, before.0) {
+                    before = (key, self.find_or_add(key, hashes[k]));
                 }
-            };
-            before = (key, group);
-            out.push(group);
+                *known = before.1;
+            }
+        }
+    }
+
+    fn find_or_add(&mut self, key: &[u64], hash: u64) -> u32 {
+        match self.find(key, hash) {
+            Ok(group) => group,
+            Err(slot) => {
+                let group = self.groups as u32;
+                self.keys.extend_from_slice(key);
+                self.groups += 1;
+                self.table.insert(slot, hash, group);
+                group
+            }
         }
     }
 
@@ -518,46 +534,6 @@ fn is_same(key: &[u64], before: &[u64]) -> bool {
 /// A thread's dictionary cache for lookups.
 #[derive(Default)]
 pub(crate) struct Seen(Vec<Dictionaries>);
-
-/// Index of each row's group in the dense table. Null is at 0 of its axis.
-fn dense_slots(axes: &[Axis], codes: &[Codes], n: usize) -> Vec<usize> {
-    let mut at = vec![0usize; n];
-    for (codes, axis) in codes.iter().zip(axes) {
-        for (at, v) in at.iter_mut().zip(&codes.values) {
-            *at = at
-                .wrapping_mul(axis.size)
-                .wrapping_add((v.wrapping_sub(axis.low) as usize).wrapping_add(1));
-        }
-        if let Some(nulls) = &codes.nulls {
-            for (k, null) in nulls.iter().enumerate() {
-                if *null {
-                    let code = (codes.values[k].wrapping_sub(axis.low) as usize).wrapping_add(1);
-                    at[k] = at[k].wrapping_sub(code);
-                }
-            }
-        }
-    }
-    at
-}
-
-fn dense_lookup(axes: &[Axis], slots: &[u32], codes: &[Codes], n: usize, out: &mut Vec<u32>) {
-    if axes.is_empty() {
-        return out.resize(n, NO_ROW);
-    }
-    // A value outside its axis belongs to no group; its index is meaningless.
-    let mut outside = vec![false; n];
-    for (codes, axis) in codes.iter().zip(axes) {
-        for (k, outside) in outside.iter_mut().enumerate() {
-            // Computed in 64 bits: the distance may not fit in a 32-bit `usize`.
-            let distance = codes.values[k].wrapping_sub(axis.low) as u64;
-            *outside |= !codes.is_null(k) && distance >= axis.size as u64 - 1;
-        }
-    }
-    let at = dense_slots(axes, codes, n);
-    out.extend(
-        at.into_iter().zip(outside).map(|(at, outside)| if outside { NO_ROW } else { slots[at] }),
-    );
-}
 
 fn pack(field: &Field, value: i64, null: bool, words: &mut [u64]) {
     match (field.low, field.null) {

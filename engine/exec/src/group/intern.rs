@@ -20,15 +20,31 @@ struct Slot {
     id: u32,
 }
 
-/// Linear probing over `(hash tag, id)`. The owner stores the keys. At most half full.
+/// The part of a hash that a slot keeps.
+#[inline]
+fn tag_of(hash: u64) -> u32 {
+    (hash >> 32) as u32
+}
+
+/// Linear probing over `(hash tag, id)`, in the order of the tags: the table grows by moving its slots,
+/// from first to last, and needs no keys for that. The owner stores the keys. At most half full.
 pub(crate) struct SlotTable {
     slots: Vec<Slot>,
+    /// How many low bits of a tag its place does not depend on.
+    shift: u32,
 }
 
 impl SlotTable {
     /// An empty table.
     pub fn new() -> SlotTable {
-        SlotTable { slots: vec![Slot { tag: 0, id: EMPTY }; 64] }
+        SlotTable::of_size(6)
+    }
+
+    fn of_size(bits: u32) -> SlotTable {
+        SlotTable {
+            slots: vec![Slot { tag: 0, id: EMPTY }; 1 << bits],
+            shift: 32u32.saturating_sub(bits),
+        }
     }
 
     /// Estimated bytes held.
@@ -44,37 +60,51 @@ impl SlotTable {
         mut equals: impl FnMut(u32) -> bool,
     ) -> std::result::Result<u32, usize> {
         let mask = self.slots.len() - 1;
-        let tag = (hash >> 32) as u32;
-        let mut at = hash as usize & mask;
+        let tag = tag_of(hash);
+        let mut at = (tag >> self.shift) as usize;
         loop {
-            let slot = self.slots[at];
+            let slot = self.slots[at & mask];
             if slot.id == EMPTY {
-                return Err(at);
+                return Err(at & mask);
             }
             if slot.tag == tag && equals(slot.id) {
                 return Ok(slot.id);
             }
-            at = (at + 1) & mask;
+            at += 1;
         }
+    }
+
+    /// The id in the first slot of each hash if it may be the key's, otherwise [`NO_ROW`]. The loads
+    /// depend on nothing else, so the processor waits for many of them at a time.
+    pub fn guess(&self, hashes: &[u64], out: &mut Vec<u32>) {
+        out.clear();
+        out.extend(hashes.iter().map(|hash| {
+            let slot = self.slots[(tag_of(*hash) >> self.shift) as usize];
+            if slot.tag == tag_of(*hash) { slot.id } else { NO_ROW }
+        }));
     }
 
     /// Fills the slot that `find` returned. `id` must be the number of keys already inserted.
     #[inline]
-    pub fn insert(&mut self, slot: usize, hash: u64, id: u32, hash_of: impl Fn(u32) -> u64) {
-        self.slots[slot] = Slot { tag: (hash >> 32) as u32, id };
+    pub fn insert(&mut self, slot: usize, hash: u64, id: u32) {
+        self.slots[slot] = Slot { tag: tag_of(hash), id };
         if (id as usize + 1) * 2 > self.slots.len() {
-            let doubled = vec![Slot { tag: 0, id: EMPTY }; self.slots.len() * 2];
-            let mask = doubled.len() - 1;
-            for slot in std::mem::replace(&mut self.slots, doubled) {
-                if slot.id != EMPTY {
-                    let mut at = hash_of(slot.id) as usize & mask;
-                    while self.slots[at].id != EMPTY {
-                        at = (at + 1) & mask;
-                    }
-                    self.slots[at] = slot;
-                }
-            }
+            self.grow();
         }
+    }
+
+    #[inline(never)]
+    fn grow(&mut self) {
+        let mut grown = SlotTable::of_size(self.slots.len().trailing_zeros() + 1);
+        let mask = grown.slots.len() - 1;
+        for slot in self.slots.iter().filter(|slot| slot.id != EMPTY) {
+            let mut at = (slot.tag >> grown.shift) as usize;
+            while grown.slots[at & mask].id != EMPTY {
+                at += 1;
+            }
+            grown.slots[at & mask] = *slot;
+        }
+        *self = grown;
     }
 }
 
@@ -112,22 +142,6 @@ fn each(
         Form::Constant(values) => {
             let id = if vector.is_null(0) { 0 } else { id_of(values, 0) };
             out.extend(std::iter::repeat_n(id, rows.count()));
-        }
-        Form::Flat(values @ Values::Bytes(texts)) => {
-            let mut last: Option<(&[u8], u32)> = None;
-            for row in rows.iter() {
-                if vector.is_null(row) {
-                    out.push(0);
-                    continue;
-                }
-                let text = texts.get(row);
-                let id = match last {
-                    Some((previous, id)) if previous == text => id,
-                    _ => id_of(values, row),
-                };
-                last = Some((text, id));
-                out.push(id);
-            }
         }
         Form::Flat(values) => {
             for row in rows.iter() {
@@ -205,8 +219,7 @@ impl Interner {
         self.table.find(hash_wide(value), |id| values[id as usize] == value)
     }
 
-    fn insert_bytes(&mut self, value: &[u8]) -> u32 {
-        let hash = hash_bytes(value);
+    fn insert_bytes(&mut self, value: &[u8], hash: u64) -> u32 {
         let slot = match self.find_bytes(value, hash) {
             Ok(id) => return id + 1,
             Err(slot) => slot,
@@ -218,8 +231,7 @@ impl Interner {
         }
         let id = values.len() as u32;
         values.push(value);
-        let values: &BytesColumn = values;
-        self.table.insert(slot, hash, id, |id| hash_bytes(values.get(id as usize)));
+        self.table.insert(slot, hash, id);
         id + 1
     }
 
@@ -231,9 +243,43 @@ impl Interner {
         let Values::I128(values) = &mut self.values else { return 0 };
         let id = values.len() as u32;
         values.push(value);
-        let values: &[i128] = values;
-        self.table.insert(slot, hash_wide(value), id, |id| hash_wide(values[id as usize]));
+        self.table.insert(slot, hash_wide(value), id);
         id + 1
+    }
+
+    /// The ids of texts that are where they are expected, 0 for null, and [`NO_ROW`] for the others;
+    /// returns the hashes. Memory is read in passes over all rows, so that the processor waits for
+    /// many of them at a time.
+    fn known(
+        &self,
+        texts: &BytesColumn,
+        vector: &Vector,
+        rows: ActiveRows<'_>,
+        out: &mut Vec<u32>,
+    ) -> Vec<u64> {
+        let mut hashes = Vec::with_capacity(rows.count());
+        let mut last: (&[u8], u64) = (&[], hash_bytes(&[]));
+        for row in rows.iter() {
+            let text = texts.get(row);
+            if text != last.0 {
+                last = (text, hash_bytes(text));
+            }
+            hashes.push(last.1);
+        }
+        self.table.guess(&hashes, out);
+        let Values::Bytes(values) = &self.values else { return hashes };
+        let first = |id: &u32| values.get(*id as usize).first().copied().unwrap_or_default();
+        let touched = out.iter().filter(|id| **id != NO_ROW).map(first);
+        std::hint::black_box(touched.fold(0, |all, byte| all ^ byte));
+        for (row, id) in rows.iter().zip(out) {
+            if vector.is_null(row) {
+                *id = 0;
+            } else if *id != NO_ROW {
+                let is_same = values.get(*id as usize) == texts.get(row);
+                *id = if is_same { *id + 1 } else { NO_ROW };
+            }
+        }
+        hashes
     }
 
     /// Returns the ids of these rows in order, 0 for null. Assigns new ids to new values.
@@ -243,13 +289,22 @@ impl Interner {
         rows: ActiveRows<'_>,
         out: &mut Vec<u32>,
     ) -> Result<()> {
-        let mut seen = std::mem::take(&mut self.seen);
-        each(vector, rows, &mut seen, out, |values, at| match values {
-            Values::Bytes(v) => self.insert_bytes(v.get(at)),
-            Values::I128(v) => self.insert_wide(v[at]),
-            _ => 0,
-        });
-        self.seen = seen;
+        if let Form::Flat(Values::Bytes(texts)) = vector.form() {
+            let hashes = self.known(texts, vector, rows, out);
+            for ((row, id), hash) in rows.iter().zip(out).zip(hashes) {
+                if *id == NO_ROW {
+                    *id = self.insert_bytes(texts.get(row), hash);
+                }
+            }
+        } else {
+            let mut seen = std::mem::take(&mut self.seen);
+            each(vector, rows, &mut seen, out, |values, at| match values {
+                Values::Bytes(v) => self.insert_bytes(v.get(at), hash_bytes(v.get(at))),
+                Values::I128(v) => self.insert_wide(v[at]),
+                _ => 0,
+            });
+            self.seen = seen;
+        }
         if self.full || self.values.len() > MAX_GROUPS {
             return Err(Error::limit(format!(
                 "more than {MAX_GROUPS} distinct values of one key column, or {MOST_TEXT_BYTES} bytes \
@@ -268,6 +323,15 @@ impl Interner {
         out: &mut Vec<u32>,
     ) {
         let known = |found: std::result::Result<u32, usize>| found.map_or(NO_ROW, |id| id + 1);
+        if let Form::Flat(Values::Bytes(texts)) = vector.form() {
+            let hashes = self.known(texts, vector, rows, out);
+            for ((row, id), hash) in rows.iter().zip(out).zip(hashes) {
+                if *id == NO_ROW {
+                    *id = known(self.find_bytes(texts.get(row), hash));
+                }
+            }
+            return;
+        }
         each(vector, rows, seen, out, |values, at| match values {
             Values::Bytes(v) => known(self.find_bytes(v.get(at), hash_bytes(v.get(at)))),
             Values::I128(v) => known(self.find_wide(v[at])),

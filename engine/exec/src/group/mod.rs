@@ -1,6 +1,7 @@
 //! Grouping rows by key: [`Grouper`] gives each distinct key an id.
 
 mod codes;
+mod dense;
 mod grouper;
 mod intern;
 #[cfg(test)]
