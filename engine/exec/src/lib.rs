@@ -30,6 +30,8 @@ mod testing;
 #[cfg(test)]
 mod tests_absent;
 #[cfg(test)]
+mod tests_first_rows;
+#[cfg(test)]
 mod tests_limits;
 mod window;
 

@@ -228,6 +228,19 @@ fn rows_found_by_indexes_continue_after_absent_bytes() {
 }
 
 #[test]
+fn first_rows_continue_after_absent_bytes() {
+    check(
+        |table| {
+            vec![
+                ("the last prices", sorted(all(table), 2, true, Some(5))),
+                ("the first texts", sorted(scan(table, vec![tag_is("tag 31")]), 1, false, Some(7))),
+            ]
+        },
+        &[1, 3],
+    );
+}
+
+#[test]
 fn joins_continue_after_absent_bytes() {
     use JoinKind::{Anti, Inner, Left, RightSemi, Semi};
     check(

@@ -4,7 +4,7 @@ use super::column::ColumnBuffer;
 use super::limits::{MAX_ROWS, NO_ROW};
 use nacre_column::{Batch, BytesColumn, Vector};
 use nacre_function::vector::rows::ActiveRows;
-use nacre_types::{DataType, Error, Result};
+use nacre_types::{DataType, Error, Result, Value};
 use std::sync::Arc;
 
 /// Rows of growing columns.
@@ -63,6 +63,11 @@ impl RowBuffer {
         let bytes =
             |texts: &BytesColumn| if row == NO_ROW { 0 } else { texts.get(row as usize).len() };
         self.columns.iter().filter_map(ColumnBuffer::copied_texts).map(bytes).sum()
+    }
+
+    /// The value of a column in a row.
+    pub fn value(&self, column: usize, row: u32) -> Value {
+        self.columns[column].take(&[row]).value(0)
     }
 
     /// Keeps only the rows at these positions, in this order.

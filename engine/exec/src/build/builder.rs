@@ -1,6 +1,7 @@
 //! Builds the operators of a plan.
 
 use super::check::checked;
+use super::first_key::first_key;
 use super::measure::measured;
 use super::nodes;
 use super::shared::for_each_constant;
@@ -18,7 +19,7 @@ use crate::parallel::{
     BuildPipelines, Gather, ParallelAggregate, ParallelPlan, PipelinePart, plan_of,
 };
 use crate::scan::{self, Order, ScanRequest, ScanSpec};
-use crate::sort::Sort;
+use crate::sort::{FirstKey, Sort};
 use nacre_sql::expr::{Aggregate, Expr};
 use nacre_sql::plan::{Plan, PlanNode, SortKey};
 use nacre_sql::{index_order, key_order};
@@ -240,9 +241,10 @@ impl Builder {
         if let Some(ordered) = ordered_scan(input, keys, limit, site.context)? {
             return Ok(ordered);
         }
-        let filters = site.filters.below(plan);
+        let mut filters = site.filters.below(plan);
+        let first = first_key(input, keys, limit, &mut filters, site.context)?;
         let rows = self.build(input, site.with_filters(&filters))?;
-        Ok(boxed_sort(rows, input, keys, limit))
+        Ok(boxed_sort(rows, input, keys, limit, first))
     }
 
     /// Returns a builder for the step of a recursion in each round. Shared inputs that depend on
@@ -371,8 +373,9 @@ fn boxed_sort(
     input: &Plan,
     keys: &[SortKey],
     limit: Option<u64>,
+    first: Option<FirstKey>,
 ) -> Box<dyn Operator> {
-    Box::new(Sort::new(rows, &input.types(), keys.to_vec(), limit))
+    Box::new(Sort::new(rows, &input.types(), keys.to_vec(), limit, first))
 }
 
 /// Whether a plan is a sort, or columns computed from one.

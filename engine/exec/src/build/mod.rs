@@ -2,6 +2,7 @@
 
 mod builder;
 mod check;
+mod first_key;
 mod locating;
 mod measure;
 mod nodes;

@@ -372,7 +372,7 @@ fn sorts_agree_with_a_model() {
                     .collect();
                 let all: Vec<DataType> = types.iter().copied().chain([I64]).collect();
                 let source = source_of(&mut random, &all, &numbered);
-                let mut operator = Sort::new(source, &all, keys.clone(), limit);
+                let mut operator = Sort::new(source, &all, keys.clone(), limit, None);
                 let found = run(&mut operator, &fixture.context()).unwrap();
                 let mut expected = numbered;
                 expected.sort_by(compare);

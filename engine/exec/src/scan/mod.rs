@@ -6,6 +6,7 @@
 //! `split` divides the input into morsels for several threads.
 
 mod access;
+mod ahead;
 mod filter;
 mod index;
 mod morsel;
@@ -23,6 +24,7 @@ mod tests_order;
 mod view;
 
 pub(crate) use access::{ScanRequest, build, build_locating};
+pub(crate) use ahead::build_ahead;
 pub(crate) use morsel::Morsel;
 pub(crate) use ordered::{Order, build as build_ordered};
 pub(crate) use spec::ScanSpec;

@@ -142,10 +142,7 @@ impl SortKeys {
     pub fn order(&self, limit: usize) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.len() as u32).collect();
         if limit < order.len() {
-            if limit > 0 {
-                order.select_nth_unstable_by(limit - 1, |a, b| self.compare(*a, *b));
-            }
-            order.truncate(limit);
+            order = if limit > 0 { self.first_of(order, limit).0 } else { Vec::new() };
         }
         let first = match self {
             SortKeys::Fixed(keys) => keys,
@@ -156,6 +153,20 @@ impl SortKeys {
             order.iter().map(|row| (first[*row as usize], *row)).collect();
         pairs.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| self.compare(a.1, b.1)));
         pairs.into_iter().map(|(_, row)| row).collect()
+    }
+
+    /// Those of these positions whose rows come first, at most `limit` of them, ascending; and the
+    /// last of them in the order of the keys, if there are that many.
+    pub fn first_of(&self, mut positions: Vec<u32>, limit: usize) -> (Vec<u32>, Option<u32>) {
+        debug_assert!(limit > 0, "some rows are wanted");
+        if positions.len() < limit {
+            return (positions, None);
+        }
+        let (_, last, _) = positions.select_nth_unstable_by(limit - 1, |a, b| self.compare(*a, *b));
+        let last = *last;
+        positions.truncate(limit);
+        positions.sort_unstable();
+        (positions, Some(last))
     }
 
     /// Keeps only the keys at these positions, in this order.

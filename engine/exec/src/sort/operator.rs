@@ -1,8 +1,10 @@
 //! `ORDER BY`: collects all rows, sorts their keys, and returns the rows in that order.
 //!
-//! With a limit it keeps little more than that many rows and drops others as they come. Rows that
-//! do not fit in memory are written as sorted runs (`runs`).
+//! With a limit it keeps little more than that many rows and drops others as they come, and tells
+//! the scans below which they may leave out (`first_key`). Rows that do not fit in memory are written
+//! as sorted runs (`runs`).
 
+use super::first_key::FirstKey;
 use super::key::SortKeys;
 use super::runs::{Merge, Runs};
 use crate::buffer::{RowBuffer, pieces};
@@ -15,7 +17,7 @@ use nacre_sql::plan::SortKey;
 use nacre_types::{DataType, Result, limits};
 
 /// Rows collected beyond twice the limit before the last ones are dropped.
-const SLACK_ROWS: usize = 4096;
+const SLACK_ROWS: usize = 256;
 
 /// A stable sort, or the first rows of one.
 pub(crate) struct Sort {
@@ -23,6 +25,8 @@ pub(crate) struct Sort {
     types: Vec<DataType>,
     keys: Vec<SortKey>,
     limit: usize,
+    /// With a limit: what is told to the scans below.
+    first: Option<FirstKey>,
     rows: RowBuffer,
     encoded: SortKeys,
     /// Once `limit` rows are known: the last of them. New rows must sort before it.
@@ -42,6 +46,7 @@ impl Sort {
         types: &[DataType],
         keys: Vec<SortKey>,
         limit: Option<u64>,
+        first: Option<FirstKey>,
     ) -> Sort {
         // A limit beyond the address space has no effect.
         let limit = limit.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
@@ -51,6 +56,7 @@ impl Sort {
             types: types.to_vec(),
             keys,
             limit,
+            first,
             rows: RowBuffer::new(types),
             encoded,
             bound: None,
@@ -69,29 +75,43 @@ impl Sort {
             .iter()
             .map(|k| expr::evaluate_shared(&k.expr, batch, context))
             .collect::<Result<Vec<_>>>()?;
+        let before = self.first.as_ref().zip(vectors.first());
+        let before = before.and_then(|(first, vector)| first.kept(vector, rows));
+        let rows = before.as_ref().map_or(rows, |before| rows.narrowed(before));
         let start = self.encoded.len();
         self.encoded.append(&self.keys, &vectors, rows);
-        match self.bound {
-            None => self.rows.append(batch, rows)?,
-            Some(bound) => {
-                // Equal keys of later rows lose: the sort is stable.
-                let mut kept = Vec::new();
-                let mut selection = Vec::new();
-                for (at, row) in (start..).zip(rows.iter()) {
-                    if self.encoded.is_before(at, bound as usize) {
-                        kept.push(at as u32);
-                        selection.push(row as u32);
-                    }
-                }
-                self.encoded.keep_from(start, &kept);
-                self.rows.append(batch, rows.narrowed(&selection))?;
-            }
+        if self.bound.is_none() && rows.count() <= self.limit {
+            self.rows.append(batch, rows)?;
+        } else {
+            self.append_first(batch, rows, start)?;
         }
-        if self.limit < usize::MAX / 4 && self.rows.rows() >= self.limit * 2 + SLACK_ROWS {
+        let most = match self.bound {
+            None => self.limit,
+            Some(_) => self.limit.saturating_mul(2).saturating_add(SLACK_ROWS),
+        };
+        if self.rows.rows() >= most {
             self.prune();
         }
         let bytes = self.rows.memory_bytes() + self.encoded.memory_bytes() + self.rows.rows() * 24;
         if self.held.try_resize(bytes, context.memory) { Ok(()) } else { self.spill(context) }
+    }
+
+    /// Appends those rows of a batch, whose keys are there from `start` on, that may be returned.
+    fn append_first(&mut self, batch: &Batch, rows: ActiveRows<'_>, start: usize) -> Result<()> {
+        let is_before = |at: &u32| match self.bound {
+            // Equal keys of later rows lose: the sort is stable.
+            Some(bound) => self.encoded.is_before(*at as usize, bound as usize),
+            None => true,
+        };
+        let all = start as u32..self.encoded.len() as u32;
+        let (kept, _) = self.encoded.first_of(all.filter(is_before).collect(), self.limit);
+        self.encoded.keep_from(start, &kept);
+        let row = |at: &u32| {
+            let at = *at as usize - start;
+            rows.selection.map_or(at as u32, |selection| selection[at])
+        };
+        let selection: Vec<u32> = kept.iter().map(row).collect();
+        self.rows.append(batch, rows.narrowed(&selection))
     }
 
     /// Writes the rows in memory as a sorted run.
@@ -113,12 +133,14 @@ impl Sort {
 
     /// Drops all but the first `limit` rows.
     fn prune(&mut self) {
-        let mut kept = self.encoded.order(self.limit);
-        let worst = kept.last().copied();
-        kept.sort_unstable();
+        let all = (0..self.encoded.len() as u32).collect();
+        let (kept, last) = self.encoded.first_of(all, self.limit);
         self.encoded.retain(&kept);
         self.rows.retain(&kept);
-        self.bound = worst.and_then(|worst| kept.binary_search(&worst).ok()).map(|at| at as u32);
+        self.bound = last.and_then(|last| kept.binary_search(&last).ok()).map(|at| at as u32);
+        if let Some((first, bound)) = self.first.as_ref().zip(self.bound) {
+            first.tighten(&self.rows, bound);
+        }
     }
 }
 
@@ -130,6 +152,9 @@ impl Operator for Sort {
         let order = match self.order.take() {
             Some(order) => order,
             None => {
+                if let Some(first) = &mut self.first {
+                    first.look_ahead(self.limit, context)?;
+                }
                 while let Some(batch) = self.input.next(context)? {
                     context.check_cancelled()?;
                     pieces(batch).iter().try_for_each(|batch| self.consume(batch, context))?;

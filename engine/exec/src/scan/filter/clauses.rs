@@ -39,6 +39,8 @@ pub(in crate::scan) struct Leaf {
     pub test: Test,
     /// The output columns that it reads.
     pub columns: Vec<usize>,
+    /// The number of the filter of a sort above on its only column, if it tests a set of values.
+    pub bound: Option<usize>,
     /// The texts of its only column for which its expression is true, where they have a pattern.
     pub pattern: Option<Pattern>,
 }
@@ -73,11 +75,30 @@ impl Clauses {
         Clauses { tree, leaves, rest }
     }
 
+    /// Adds the filter with a number of a sort above, on a column: to a test of the same column that
+    /// every row must pass, if there is one.
+    pub fn add_bound(&mut self, filter: usize, column: usize) {
+        let of_column =
+            |leaf: &Leaf| matches!(leaf.test, Test::Values { column: c, .. } if c == column);
+        let is_own = |clause: &Clause| match clause {
+            Clause::Leaf(at) if of_column(&self.leaves[*at]) => Some(*at),
+            _ => None,
+        };
+        let known = match &self.tree {
+            Clause::All(list) => list.iter().find_map(is_own),
+            _ => None,
+        };
+        match known {
+            Some(at) => self.leaves[at].bound = Some(filter),
+            None => self.add_joined(filter, column),
+        }
+    }
+
     /// Adds the filter with a number of a join above, on a column.
     pub fn add_joined(&mut self, filter: usize, column: usize) {
         let at = self.leaves.len();
         let (test, columns) = (Test::Joined { column, filter }, vec![column]);
-        self.leaves.push(Leaf { test, columns, pattern: None });
+        self.leaves.push(Leaf { test, columns, bound: None, pattern: None });
         if let Clause::All(list) = &mut self.tree {
             list.push(Clause::Leaf(at));
         }
@@ -120,7 +141,7 @@ impl Part {
                     | Test::Joined { column, .. } => columns.push(*column),
                     Test::Expr(expr) => columns_of(expr, &mut columns),
                 }
-                leaves.push(Leaf { test, columns, pattern: None });
+                leaves.push(Leaf { test, columns, bound: None, pattern: None });
                 Clause::Leaf(leaves.len() - 1)
             }
             Part::All(list) => Clause::All(list.into_iter().map(|p| p.number(leaves)).collect()),

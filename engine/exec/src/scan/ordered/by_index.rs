@@ -330,7 +330,7 @@ impl Operator for ByIndex {
             self.held.release();
             let rows = (self.rebuild)(context)?;
             let (keys, limit) = (self.sort_keys.clone(), Some(self.want as u64));
-            self.fallback = Some(Box::new(Sort::new(rows, &self.row_types, keys, limit)));
+            self.fallback = Some(Box::new(Sort::new(rows, &self.row_types, keys, limit, None)));
             self.stage = Stage::Returning;
         }
         if let Some(fallback) = &mut self.fallback {

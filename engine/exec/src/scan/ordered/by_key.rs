@@ -178,7 +178,7 @@ impl OrderedScan {
             true => rows,
             false => {
                 let keys = self.order.sort_keys(&self.types);
-                Box::new(Sort::new(rows, &self.types, keys, self.limit))
+                Box::new(Sort::new(rows, &self.types, keys, self.limit, None))
             }
         };
         self.add(low, rows, false);

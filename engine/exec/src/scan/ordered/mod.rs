@@ -73,7 +73,7 @@ pub(crate) fn build(
         let keys = order.keys().sort_keys(&types);
         let mut source = RowSource::new(spec, view, Locators::Leave, context);
         source.read_only(found);
-        return Ok(Some(Box::new(Sort::new(Box::new(Found(source)), &types, keys, limit))));
+        return Ok(Some(Box::new(Sort::new(Box::new(Found(source)), &types, keys, limit, None))));
     }
     if let Some(request) = by_index.as_ref().filter(|request| !is_alone(request))
         && let Some(operator) = build_by_index(request)?

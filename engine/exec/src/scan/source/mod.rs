@@ -10,6 +10,7 @@ mod reader;
 mod unread;
 mod watch;
 
+pub(in crate::scan) use columns::StoredColumns;
 pub(in crate::scan) use origin::Origin;
 pub(in crate::scan) use reader::SegmentReader;
 

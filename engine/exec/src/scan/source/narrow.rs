@@ -13,6 +13,7 @@ use crate::scan::filter::clauses::{Clause, Clauses, Test};
 use nacre_column::{Batch, Bitmap, Form, Values, Vector, kernel};
 use nacre_sql::expr::Expr;
 use nacre_types::{DataType, PhysicalType, Result, Value, limits};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The clauses of a scan and what decides how they are evaluated.
@@ -87,7 +88,9 @@ impl Narrow<'_, '_> {
     fn leaf(&mut self, at: usize, left: &Bitmap) -> Result<Bitmap> {
         let many = left.count_ones();
         let passed = match &self.clauses.leaves[at].test {
-            Test::Values { column, set } => self.values(at, *column, set, left, many, true)?,
+            Test::Values { column, set } => {
+                self.values(at, *column, &self.bounded(at, set), left, many, true)?
+            }
             Test::Null { column } => {
                 let some = kernel::Predicate::nothing(self.physical(*column)).not();
                 self.values(at, *column, &some, left, many, false)?
@@ -117,6 +120,15 @@ impl Narrow<'_, '_> {
         seen.seen += many;
         seen.passed += passed.count_ones();
         Ok(passed)
+    }
+
+    /// The set of values that a leaf tests, up to the bound of a sort above.
+    fn bounded<'s>(&self, at: usize, set: &'s kernel::Predicate) -> Cow<'s, kernel::Predicate> {
+        let filter = self.clauses.leaves[at].bound.and_then(|filter| self.runtime.0.get(filter));
+        match filter.and_then(|(_, filter)| filter.bounded(set)) {
+            Some(set) => Cow::Owned(set),
+            None => Cow::Borrowed(set),
+        }
     }
 
     fn physical(&self, column: usize) -> PhysicalType {
@@ -326,7 +338,9 @@ impl Narrow<'_, '_> {
         if encoded.is_none() {
             let from = context.now_ns();
             encoded = match (&leaf.test, &leaf.columns[..]) {
-                (Test::Values { column, set }, _) => Some(self.encoded(*column, set)?),
+                (Test::Values { column, set }, _) => {
+                    Some(self.encoded(*column, &self.bounded(at, set))?)
+                }
                 (Test::Expr(expr), [column]) => {
                     let vector = self.columns.decode(*column)?;
                     self.by_entry(at, expr, *column, &vector, alive.count_ones())?

@@ -65,8 +65,11 @@ impl SegmentReader {
     /// Drops rows that do not pass the filters of joins above.
     pub fn apply(&mut self, filters: RuntimeFilters) {
         debug_assert!(self.runtime.0.is_empty(), "the filters of joins are applied once");
-        for (at, (column, _)) in filters.0.iter().enumerate() {
-            self.clauses.add_joined(at, *column);
+        for (at, (column, filter)) in filters.0.iter().enumerate() {
+            match filter.is_bound() {
+                true => self.clauses.add_bound(at, *column),
+                false => self.clauses.add_joined(at, *column),
+            }
         }
         self.runtime = filters;
     }
@@ -98,7 +101,10 @@ impl SegmentReader {
 
     /// Loads the columns of a block that will certainly be decoded into the cache, in one read.
     pub(in crate::scan) fn prefetch(&self, view: &SegmentView, block: usize) -> Result<()> {
-        let surely = |column: &usize| self.filters.is_empty() || self.filtered[*column];
+        let reads_all = self.filters.is_empty()
+            && !self.runtime.0.iter().any(|(_, filter)| filter.is_bound());
+        let surely =
+            |column: &usize| self.filtered[*column] || (reads_all && self.needed[*column]);
         self.columns.prefetch(view, (0..self.columns.len()).filter(surely), block)
     }
 
