@@ -228,12 +228,14 @@ fn rows_found_by_indexes_continue_after_absent_bytes() {
 }
 
 #[test]
-fn first_rows_continue_after_absent_bytes() {
+fn first_rows_and_extremes_continue_after_absent_bytes() {
+    let extremes = [(&MIN, Some(1), DataType::TEXT), (&MAX, Some(2), decimal(12, 2))];
     check(
         |table| {
             vec![
                 ("the last prices", sorted(all(table), 2, true, Some(5))),
                 ("the first texts", sorted(scan(table, vec![tag_is("tag 31")]), 1, false, Some(7))),
+                ("bounds", aggregate(all(table), &[], &extremes)),
             ]
         },
         &[1, 3],

@@ -1,4 +1,5 @@
-//! The first rows of a sort against a sort of all rows.
+//! The first rows of a sort, and the least and the greatest values, against plans that take no short
+//! cut.
 
 use crate::parallel::tests::Spawned;
 use crate::testing::*;
@@ -6,7 +7,7 @@ use crate::{Context, Operator, Threads, build, build_locating};
 use nacre_column::Batch;
 use nacre_host::memory::MemoryStore;
 use nacre_sql::ScanStrategy;
-use nacre_sql::expr::{BinaryOp, Expr};
+use nacre_sql::expr::{Aggregate, AggregateFunction, BinaryOp, Expr};
 use nacre_sql::plan::{Field, Plan, SortKey};
 use nacre_table::Table;
 use nacre_testing::{Watched, column};
@@ -192,4 +193,60 @@ fn sorts_that_spill_find_the_same_first_rows() {
         assert!(found == all[..20_000], "{threads} threads");
     }
     assert!(fixture.statistics.bytes_spilled.get() > 0, "nothing was spilled");
+}
+
+fn aggregate(
+    input: Plan,
+    groups: &[usize],
+    functions: &[(&'static AggregateFunction, usize, DataType, bool)],
+) -> Plan {
+    let aggregates: Vec<Aggregate> = functions
+        .iter()
+        .map(|(function, arg, data_type, distinct)| Aggregate {
+            function: (*function).into(),
+            args: vec![of(*arg)],
+            order: Vec::new(),
+            distinct: *distinct,
+            filter: None,
+            data_type: *data_type,
+        })
+        .collect();
+    let groups: Vec<Expr> = groups.iter().map(|at| of(*at)).collect();
+    let field = |data_type| Field { name: String::new(), data_type, nullable: true };
+    let types = groups.iter().map(|g| g.data_type).chain(functions.iter().map(|f| f.2));
+    let fields = types.map(field).collect();
+    Plan::Aggregate { input: Box::new(input), groups, aggregates, fields }
+}
+
+#[test]
+fn extremes_are_those_of_every_row() {
+    for deletes in [false, true] {
+        let (mut fixture, table) = fixture(deletes);
+        let each = |at: usize| {
+            let data_type = schema().columns[at].data_type;
+            [(&MIN, at, data_type, false), (&MAX, at, data_type, false)]
+        };
+        let all: Vec<_> = (0..8).flat_map(each).collect();
+        // A test that every row passes: no bound may stand for rows.
+        let every = compare(BinaryOp::GreaterOrEqual, of(0), lit(int(0), I64));
+        for functions in [&all[..14], &all[..], &all[2..4]] {
+            let plan = aggregate(scan(&table, Vec::new()), &[], functions);
+            let read = aggregate(scan(&table, vec![every.clone()]), &[], functions);
+            let expected = rows(&fixture, &read, 1, ScanStrategy::Adaptive);
+            for threads in [1, 3] {
+                assert_eq!(rows(&fixture, &plan, threads, ScanStrategy::Adaptive), expected);
+            }
+        }
+        if !deletes {
+            fixture.statistics = Default::default();
+            let plan = aggregate(scan(&table, Vec::new()), &[], &all[2..4]);
+            rows(&fixture, &plan, 3, ScanStrategy::Adaptive);
+            assert_eq!(fixture.statistics.rows_read.get(), 0, "bounds were enough");
+        }
+    }
+    let mut fixture = Fixture::new();
+    let table = fixture.store.create_table(schema()).unwrap();
+    fixture.transaction = fixture.store.begin().unwrap();
+    let plan = aggregate(scan(&table, Vec::new()), &[], &[(&MIN, 1, DataType::Timestamp, false)]);
+    assert_eq!(rows(&fixture, &plan, 1, ScanStrategy::Adaptive), [[Value::Null]]);
 }

@@ -18,7 +18,7 @@ use crate::operator::{
 use crate::parallel::{
     BuildPipelines, Gather, ParallelAggregate, ParallelPlan, PipelinePart, plan_of,
 };
-use crate::scan::{self, Order, ScanRequest, ScanSpec};
+use crate::scan::{self, Order, ScanRequest, ScanSpec, build_extremes, extremes_of};
 use crate::sort::{FirstKey, Sort};
 use nacre_sql::expr::{Aggregate, Expr};
 use nacre_sql::plan::{Plan, PlanNode, SortKey};
@@ -141,6 +141,13 @@ impl Builder {
         aggregates: &[Aggregate],
         site: Site<'_>,
     ) -> Result<Box<dyn Operator>> {
+        if site.part.is_none()
+            && let Some(spec) = extremes_of(plan)
+        {
+            let context = &site.context.of_node(input);
+            let rows = measured(checked(build_extremes(spec, context)?, input), input, context);
+            return boxed_aggregate(rows, input, groups, aggregates);
+        }
         let filters = site.filters.below(plan);
         let of_aggregates = aggregates.iter().flat_map(nacre_sql::Aggregate::exprs);
         let readers: Vec<&Expr> = of_aggregates.chain(groups).collect();

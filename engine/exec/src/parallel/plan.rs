@@ -5,7 +5,7 @@ use super::pipeline::{scan_of, split_pipeline};
 use crate::aggregate::accumulator::may_merge;
 use crate::context::Context;
 use crate::join_filter::RuntimeFilters;
-use crate::scan::SplitScan;
+use crate::scan::{SplitScan, extremes_of};
 use nacre_sql::plan::Plan;
 use nacre_types::Result;
 
@@ -29,6 +29,8 @@ pub(crate) fn plan_of<'p>(
         return Ok(None);
     }
     Ok(match plan {
+        // It is decided by bounds, mostly.
+        Plan::Aggregate { .. } if extremes_of(plan).is_some() => None,
         Plan::Aggregate { input, groups, aggregates, .. } if aggregates.iter().all(may_merge) => {
             // Right rows that a join returns at its end do not belong to any morsel.
             if scan_of(input).is_none() {

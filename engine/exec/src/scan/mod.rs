@@ -7,6 +7,7 @@
 
 mod access;
 mod ahead;
+mod extremes;
 mod filter;
 mod index;
 mod morsel;
@@ -25,6 +26,7 @@ mod view;
 
 pub(crate) use access::{ScanRequest, build, build_locating};
 pub(crate) use ahead::build_ahead;
+pub(crate) use extremes::{build_extremes, extremes_of};
 pub(crate) use morsel::Morsel;
 pub(crate) use ordered::{Order, build as build_ordered};
 pub(crate) use spec::ScanSpec;
