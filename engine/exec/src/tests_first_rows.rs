@@ -1,5 +1,5 @@
-//! The first rows of a sort, and the least and the greatest values, against plans that take no short
-//! cut.
+//! The first rows of a sort, the least and the greatest values, and values that count once, against
+//! plans that take no short cut.
 
 use crate::parallel::tests::Spawned;
 use crate::testing::*;
@@ -249,4 +249,37 @@ fn extremes_are_those_of_every_row() {
     fixture.transaction = fixture.store.begin().unwrap();
     let plan = aggregate(scan(&table, Vec::new()), &[], &[(&MIN, 1, DataType::Timestamp, false)]);
     assert_eq!(rows(&fixture, &plan, 1, ScanStrategy::Adaptive), [[Value::Null]]);
+}
+
+#[test]
+fn values_count_once_on_several_threads() {
+    let (fixture, table) = fixture(true);
+    let total = decimal(38, 0);
+    let functions = [
+        (&COUNT, 2, I64, true),
+        (&SUM, 2, total, true),
+        (&COUNT, 3, I64, true),
+        (&COUNT, 6, I64, true),
+        (&COUNT, 7, I64, true),
+        (&COUNT, 2, I64, false),
+    ];
+    for groups in [&[][..], &[5], &[3], &[5, 7]] {
+        let plan = aggregate(scan(&table, Vec::new()), groups, &functions);
+        let alone = rows(&fixture, &plan, 1, ScanStrategy::Adaptive);
+        for threads in [2, 5] {
+            let found = rows(&fixture, &plan, threads, ScanStrategy::Adaptive);
+            assert!(found == alone, "{threads} threads by {groups:?}");
+        }
+        if groups.is_empty() {
+            let mut once: Vec<Value> =
+                rows(&fixture, &scan(&table, vec![]), 1, ScanStrategy::Regular)
+                    .into_iter()
+                    .map(|row| row[2].clone())
+                    .filter(|value| !value.is_null())
+                    .collect();
+            once.sort_by_key(nacre_types::key::integer);
+            once.dedup();
+            assert_eq!(alone[0][0], int(once.len() as i64));
+        }
+    }
 }

@@ -22,10 +22,10 @@ pub(crate) enum Accumulator {
     Collected(Collected),
 }
 
-/// Whether partial results of an aggregate can be merged. Those over distinct values cannot: each
-/// part would count its own.
+/// Whether partial results of an aggregate can be merged. Those over distinct values are merged by
+/// the values: each part would count its own.
 pub(crate) fn may_merge(aggregate: &Aggregate) -> bool {
-    !aggregate.distinct && aggregate.function.is_made_of_parts()
+    aggregate.function.is_made_of_parts()
 }
 
 /// The vectors an accumulator reads: the aggregate's arguments, then the sort keys if it collects

@@ -15,7 +15,8 @@ use crate::spill::{Partitions, SpillScan, SpilledPartition};
 use nacre_column::{Batch, Values, Vector};
 use nacre_function::vector::groups::Groups;
 use nacre_sql::expr::{Aggregate, Expr};
-use nacre_types::{DataType, Result, limits};
+use nacre_types::invariant::broken;
+use nacre_types::{DataType, Result, Value, limits};
 use std::sync::Arc;
 
 /// Once spilling, states of known groups may grow by this many bytes, or by a quarter, before
@@ -25,7 +26,7 @@ const GROWTH_BYTES: usize = 64 << 10;
 struct State {
     spec: Aggregate,
     accumulator: Accumulator,
-    /// For `DISTINCT`: the combinations of group and arguments already counted.
+    /// For `DISTINCT`: the combinations of group, if there are groups, and arguments already counted.
     distinct: Option<Grouper>,
 }
 
@@ -127,15 +128,14 @@ impl Aggregation {
     /// Nothing accumulated yet.
     pub fn new(groups: Vec<Expr>, aggregates: Vec<Aggregate>) -> Result<Aggregation> {
         let types: Vec<DataType> = groups.iter().map(|g| g.data_type).collect();
+        let group = (!groups.is_empty()).then_some(DataType::UInt32);
         let states = aggregates
             .into_iter()
             .map(|spec| {
                 let accumulator = Accumulator::new(&spec)?;
                 let distinct = spec.distinct.then(|| {
                     let arguments = spec.args.iter().map(|arg| arg.data_type);
-                    Grouper::new(
-                        &[DataType::UInt32].into_iter().chain(arguments).collect::<Vec<_>>(),
-                    )
+                    Grouper::new(&group.into_iter().chain(arguments).collect::<Vec<_>>())
                 });
                 Ok(State { spec, accumulator, distinct })
             })
@@ -148,9 +148,10 @@ impl Aggregation {
         if self.groups.is_empty() { 1 } else { self.grouper.groups() }
     }
 
-    /// Merges groups `from..to` of another aggregation over the same expressions. Groups new to
-    /// this one are appended in order.
-    pub fn absorb(&mut self, other: &Aggregation, from: usize, to: usize) -> Result<()> {
+    /// Merges groups `from..to` of another aggregation over the same expressions and returns their
+    /// numbers in this one. Groups new to this one are appended in order. Values that count once in a
+    /// group are left to [`Aggregation::absorb_distinct`].
+    pub fn absorb(&mut self, other: &Aggregation, from: usize, to: usize) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
         if self.groups.is_empty() {
             ids.push(0);
@@ -164,7 +165,40 @@ impl Aggregation {
         let count = self.groups();
         for (state, other) in self.states.iter_mut().zip(&other.states) {
             state.accumulator.resize(count);
-            state.accumulator.merge(&other.accumulator, from, &ids)?;
+            if state.distinct.is_none() {
+                state.accumulator.merge(&other.accumulator, from, &ids)?;
+            }
+        }
+        Ok(ids)
+    }
+
+    /// Merges the values of another aggregation that count once in a group. `ids` are the numbers of
+    /// its groups in this one.
+    pub fn absorb_distinct(
+        &mut self,
+        other: &Aggregation,
+        ids: &[u32],
+        context: &Context<'_>,
+    ) -> Result<()> {
+        let has_groups = !self.groups.is_empty();
+        for (state, other) in self.states.iter_mut().zip(&other.states) {
+            let (Some(distinct), Some(seen)) = (&mut state.distinct, &other.distinct) else {
+                continue;
+            };
+            for from in (0..seen.groups()).step_by(limits::VECTOR_ROWS) {
+                context.check_cancelled()?;
+                let mut args =
+                    seen.key_vectors(from, (from + limits::VECTOR_ROWS).min(seen.groups()));
+                let groups: Vec<u32> = match has_groups {
+                    true => renumbered(&args.remove(0), ids),
+                    false => Vec::new(),
+                };
+                let len = (from + limits::VECTOR_ROWS).min(seen.groups()) - from;
+                let groups = if has_groups { Groups::Each(&groups) } else { Groups::One };
+                let fresh = first_seen(distinct, &args, ActiveRows::all(len), groups)?;
+                let rows = ActiveRows::all(len).narrowed(&fresh);
+                state.accumulator.update(&args, rows, groups)?;
+            }
         }
         Ok(())
     }
@@ -284,6 +318,16 @@ fn update(
     state.accumulator.update(&inputs, rows.narrowed(&fresh), groups)
 }
 
+/// The numbers `ids` of the groups that a column lists.
+fn renumbered(groups: &Vector, ids: &[u32]) -> Vec<u32> {
+    let integer = |row| match groups.value(row) {
+        Value::UInt(group) => group as usize,
+        Value::Int(group) => group as usize,
+        _ => broken(format_args!("a group has a number")),
+    };
+    (0..groups.len()).map(|row| ids[integer(row)]).collect()
+}
+
 /// The rows whose combination of group and arguments is new. Nulls are treated as equal; the
 /// aggregate itself ignores them if it should.
 fn first_seen(
@@ -293,13 +337,15 @@ fn first_seen(
     groups: Groups<'_>,
 ) -> Result<Vec<u32>> {
     let group_column = match groups {
-        Groups::One => vec![0; rows.len],
-        Groups::Each(ids) => ids.iter().map(|id| *id as i64).collect(),
+        Groups::One => None,
+        Groups::Each(ids) => {
+            let ids = Values::I64(ids.iter().map(|id| *id as i64).collect());
+            Some(Arc::new(Vector::new(DataType::UInt32, ids, None)))
+        }
     };
-    let group_column = Arc::new(Vector::new(DataType::UInt32, Values::I64(group_column), None));
     let mut next = distinct.groups() as u32;
     let mut ids = Vec::new();
-    let keys: Vec<Arc<Vector>> = [group_column].into_iter().chain(args.iter().cloned()).collect();
+    let keys: Vec<Arc<Vector>> = group_column.into_iter().chain(args.iter().cloned()).collect();
     distinct.assign(&keys, rows, &mut ids)?;
     // New ids are assigned in row order.
     let mut fresh = Vec::new();

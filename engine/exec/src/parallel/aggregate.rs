@@ -186,9 +186,15 @@ fn join(partials: Vec<Partial>, empty: Aggregation, context: &Context<'_>) -> Re
     }
     added.sort_unstable();
     let (mut aggregation, mut held) = (empty, Reservation::default());
+    let mut ids = vec![Vec::new(); partials.len()];
     for Added { worker, from, to, .. } in added {
         context.check_cancelled()?;
-        aggregation.absorb(&partials[worker].aggregation, from, to)?;
+        debug_assert_eq!(ids[worker].len(), from, "the groups of a thread are absorbed in order");
+        ids[worker].extend(aggregation.absorb(&partials[worker].aggregation, from, to)?);
+        context.reserve(&mut held, "aggregate", aggregation.memory_bytes())?;
+    }
+    for (partial, ids) in partials.iter().zip(&ids) {
+        aggregation.absorb_distinct(&partial.aggregation, ids, context)?;
         context.reserve(&mut held, "aggregate", aggregation.memory_bytes())?;
     }
     Ok(Groups::Joined { aggregation: Box::new(aggregation), _held: held })

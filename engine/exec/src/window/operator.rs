@@ -481,7 +481,7 @@ impl Run<'_> {
                     held = none..none;
                 }
                 let added = if backwards { frame.start..held.start } else { held.end..frame.end };
-                if slides && added.len() >= WIDE && may_merge(spec) {
+                if slides && added.len() >= WIDE && !spec.distinct && may_merge(spec) {
                     let of_all = || {
                         Summaries::new(self.batch.rows, fresh, |level, groups| {
                             update(level, counted, groups)
