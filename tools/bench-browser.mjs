@@ -37,7 +37,7 @@ const TPCH_TABLES = [
 ];
 
 function options(args) {
-  const given = { rows: 1_000_000, scale: 0.1, rounds: 5, count: 2000, commits: 500 };
+  const given = { rows: 1_000_000, scale: 0.1, rounds: 5, count: 5000, commits: 500 };
   let only = PHASES;
   let isBuilt = false;
   for (let at = 0; at < args.length; at += 1) {
@@ -88,6 +88,13 @@ async function largestRenderer(session) {
   return Math.max(...sizes);
 }
 
+/** Milliseconds that processors have worked for the pages of this Chromium. */
+async function processorMs(session) {
+  const { processInfo } = await session.send('SystemInfo.getProcessInfo');
+  const times = processInfo.filter(({ type }) => type === 'renderer').map(({ cpuTime }) => cpuTime);
+  return times.reduce((sum, seconds) => sum + seconds, 0) * 1000;
+}
+
 /** Runs the workload. */
 export async function bench(args) {
   const { isBuilt, only, ...counts } = options(args);
@@ -113,7 +120,13 @@ export async function bench(args) {
     console.log(`${versions().join(', ')}, Chromium ${context.browser()?.version() ?? ''}`);
     const session = await context.browser().newBrowserCDPSession();
     const address = `http://localhost:${server.address().port}`;
-    const run = { ...counts, context, address, largestRenderer: () => largestRenderer(session) };
+    const run = {
+      ...counts,
+      context,
+      address,
+      largestRenderer: () => largestRenderer(session),
+      processorMs: () => processorMs(session),
+    };
     report(await measure(run, only));
   } finally {
     await context?.close();

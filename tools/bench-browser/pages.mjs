@@ -10,15 +10,24 @@ import { root, target } from '../lib.mjs';
 
 const SOURCE = path.join(root, 'bench/web');
 const OUT = path.join(target, 'bench/browser');
-const START = ['empty', 'nacre', 'sqlite', 'duckdb', 'pglite'];
-const WORKERS = [
-  'empty-worker',
-  'nacre-worker',
-  'sqlite-worker',
-  'pglite-worker',
-  'nacre-thread',
-  'sqlite-thread',
-];
+/** Pages, and the scripts that they begin with. */
+const PAGES = {
+  'start-empty': 'start/empty.ts',
+  'start-nacre': 'start/nacre.ts',
+  'start-sqlite': 'start/sqlite.ts',
+  'start-duckdb': 'start/duckdb.ts',
+  'start-pglite': 'start/pglite.ts',
+  page: './page.ts',
+  threads: './threads.ts',
+};
+const WORKERS = {
+  'empty-worker': 'workers/empty-worker.ts',
+  'nacre-worker': 'workers/nacre-worker.ts',
+  'sqlite-worker': 'workers/sqlite-worker.ts',
+  'pglite-worker': 'workers/pglite-worker.ts',
+  'nacre-thread': 'workers/nacre-thread.ts',
+  'sqlite-thread': 'workers/sqlite-thread.ts',
+};
 
 /** What the systems fetch at run time, by package. */
 const FILES = {
@@ -52,18 +61,12 @@ export async function bundlePages() {
   };
   const module = { ...options, format: 'esm', splitting: true, chunkNames: '[name]-[hash]' };
   // Each by itself: what two pages share would otherwise become a file more for both to fetch.
-  const entries = [
-    ...START.map((name) => [`start-${name}`, `start/${name}.ts`]),
-    ...WORKERS.map((name) => [name, `workers/${name}.ts`]),
-    ['page', 'page.ts'],
-    ['threads', 'threads.ts'],
-  ];
-  for (const [name, file] of entries) {
+  for (const [name, file] of Object.entries({ ...PAGES, ...WORKERS })) {
     await build({ ...module, entryPoints: { [name]: path.join(SOURCE, file) } });
   }
   const probe = path.join(SOURCE, 'workers/memory.ts');
   await build({ ...options, format: 'iife', entryPoints: { 'duckdb-worker': probe } });
-  for (const name of [...START.map((start) => `start-${start}`), 'page', 'threads']) {
+  for (const name of Object.keys(PAGES)) {
     const script = `<script type="module" src="./${name}.js"></script>`;
     const page = `<!doctype html><title>${name}</title><link rel="icon" href="data:," />${script}`;
     fs.writeFileSync(path.join(OUT, `${name}.html`), page);

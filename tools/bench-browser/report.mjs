@@ -15,23 +15,30 @@ export const geomean = (values) =>
 /** Measurements by system, in the order in which the systems came. */
 export class Times {
   #of = new Map();
+  #processor = new Map();
 
-  add(system, ms) {
+  /** Adds a time and, if it was measured, what processors worked meanwhile. */
+  add(system, ms, processorMs) {
     this.#of.set(system, [...(this.#of.get(system) ?? []), ms]);
+    if (processorMs !== undefined) {
+      this.#processor.set(system, [...(this.#processor.get(system) ?? []), processorMs]);
+    }
   }
 
   median(system) {
     return median(this.#of.get(system) ?? [NaN]);
   }
 
-  has(system) {
-    return this.#of.has(system);
-  }
-
-  /** One line: what was measured, and the median of each system. */
+  /** A line with the median of each system, and one with its processor time. */
   print(what, show = milliseconds) {
-    const each = [...this.#of.keys()].map((name) => `${name} ${show(this.median(name))}`);
-    console.log(`${what.padEnd(24)} ${each.join('  ')}`);
+    const line = (name, of, shown) => {
+      const each = [...of].map(([system, times]) => `${system} ${shown(median(times))}`);
+      console.log(`${name.padEnd(24)} ${each.join('  ')}`);
+    };
+    line(what, this.#of, show);
+    if (this.#processor.size > 0) {
+      line('  processor', this.#processor, milliseconds);
+    }
   }
 }
 

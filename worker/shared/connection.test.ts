@@ -110,7 +110,7 @@ test('a call that waited leaves no timer behind', async () => {
   expect(vi.getTimerCount()).toBe(1);
   pending.goOn(() => 'updated');
   expect(await waiting).toBe('updated');
-  await vi.advanceTimersByTimeAsync(1);
+  await vi.advanceTimersByTimeAsync(5);
   expect(vi.getTimerCount()).toBe(0);
 });
 
@@ -169,7 +169,7 @@ test('maintenance stops when the engine has trapped meanwhile', async () => {
   store.prepare = vi.fn(() => new Promise<void>((resolve) => (ready = resolve))) as never;
   const maintain = vi.spyOn(engine.database, 'maintain');
   await execute(MAIN_SESSION, 'first');
-  await vi.advanceTimersByTimeAsync(1);
+  await vi.advanceTimersByTimeAsync(5);
   expect(store.prepare).toHaveBeenCalled();
   const pending = waits();
   const expected = expect(execute(MAIN_SESSION, 'second')).rejects.toMatchObject(closed);

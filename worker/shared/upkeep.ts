@@ -21,7 +21,8 @@ import type { Durability } from './wire.js';
 const WORK_MS = 3;
 /** Time to rest after background work while calls come, in multiples of the time it took. */
 const REST_FACTOR = 4;
-/** Longest rest. */
+/** Shortest and longest rest. Looking for work after every call would cost as much as reading a row. */
+const MIN_REST_MS = 4;
 const MAX_REST_MS = 50;
 /** How often background work waits for absent bytes at once, so that flushes go on meanwhile. */
 const MAX_WAITING = 2;
@@ -150,8 +151,8 @@ export class Upkeep {
     const began = performance.now();
     const more = answerOf<boolean>(this.#database.maintain(WORK_MS));
     const ended = performance.now();
-    const rest = called ? Math.min((ended - began) * REST_FACTOR, MAX_REST_MS) : 0;
-    this.#restsUntil = ended + rest;
+    const rest = Math.max(MIN_REST_MS, Math.min((ended - began) * REST_FACTOR, MAX_REST_MS));
+    this.#restsUntil = ended + (called ? rest : 0);
     return more;
   }
 }
