@@ -31,6 +31,8 @@ struct Level {
     flattened: bool,
     /// Whether it is the list of columns of `CREATE TABLE`.
     columns: bool,
+    /// Whether it holds the arguments of a query function of JSON.
+    json: bool,
 }
 
 /// Rewrites the tokens of a text.
@@ -89,7 +91,8 @@ pub(super) fn spelled(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, 
                     continue;
                 }
                 let columns = !nested && lists_columns(&tokens[..at]);
-                levels.push(Level { queries, sets, columns, ..Level::default() });
+                let json = at > 0 && queries_json(&tokens[at - 1]);
+                levels.push(Level { queries, sets, columns, json, ..Level::default() });
             }
             Token::RParen if nested => {
                 let closed = levels.pop();
@@ -102,6 +105,10 @@ pub(super) fn spelled(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, 
                 untyped(&tokens[at..=at], &mut out);
                 at += 1;
                 continue;
+            }
+            Token::Word(word) if level.json && begins_clause(word, out.last()) => {
+                let clause = format!("{} in a query function of JSON", word.value.to_uppercase());
+                return Err(refused(&clause, token));
             }
             Token::Word(word) => match word.keyword {
                 Keyword::SELECT | Keyword::DELETE | Keyword::UPDATE => level.selected = true,
@@ -244,6 +251,18 @@ fn is_positional(word: &Word, before: Option<&TokenWithSpan>) -> bool {
         before => before == Some(&Token::RParen),
     };
     word.quote_style.is_none() && word.value.eq_ignore_ascii_case("positional") && follows_table
+}
+
+fn queries_json(token: &TokenWithSpan) -> bool {
+    let names = ["json_value", "json_query", "json_exists"];
+    matches!(&token.token, Token::Word(word) if names.iter().any(|n| word.value.eq_ignore_ascii_case(n)))
+}
+
+/// Whether a word begins a clause of `json_value` and its kin that the parser does not know.
+fn begins_clause(word: &Word, before: Option<&TokenWithSpan>) -> bool {
+    let clauses = ["on", "with", "without", "passing", "keep", "omit"];
+    let follows = !matches!(before.map(|t| &t.token), Some(Token::LParen | Token::Comma));
+    follows && clauses.iter().any(|clause| word.value.eq_ignore_ascii_case(clause))
 }
 
 #[cold]

@@ -44,7 +44,7 @@ fn comparisons_type_parts_of_documents() {
         ("doc->>'n' = day", "json_value(doc, 'n') = day"),
         ("doc->>'n' = flag", "json_value(doc, 'n') = flag"),
         ("doc->>'n' = name", "json_extract_string(doc, 'n') = name"),
-        ("doc->>'n' in (1, 2.5)", "json_value(doc, 'n') IN (1.0, 2.5)"),
+        ("doc->>'n' in (1, 2.5)", "json_value(doc, 'n') in (1.0, 2.5)"),
     ] {
         let (statement, _) = plan(&format!("select id from t where {condition}"), &[]).unwrap();
         let lines = crate::explain(&statement).join("\n");
@@ -86,6 +86,14 @@ fn what_is_missing_says_so() {
         (
             "select json_search(doc, 'one', 'a') from t",
             "0A000 unsupported: function json_search is not supported (line 1, column 8)",
+        ),
+        (
+            "select json_value(doc, '$.a' default 0 on empty) from t",
+            "0A000 unsupported: ON in a query function of JSON is not supported (line 1, column 40)",
+        ),
+        (
+            "select json_query(doc, '$.a' with wrapper) from t",
+            "0A000 unsupported: WITH in a query function of JSON is not supported (line 1, column 30)",
         ),
         (
             "select upper(name null on null) from t",
