@@ -11,7 +11,7 @@ use super::write::{encode, encode_plain};
 use crate::encoding::dictionary::{self, Built, MAX_DICTIONARY_VALUES};
 use crate::encoding::scheme::Offer;
 use crate::encoding::{
-    Encoding, Input, Shared, Tokens, bitpacked, encode_values, fsst, onpair, run_length,
+    Encoding, Input, Shared, TokenSet, bitpacked, encode_values, fsst, onpair, run_length,
 };
 use crate::{Bitmap, Scalar, Values};
 use nacre_types::{DataType, PhysicalType, invariant};
@@ -25,7 +25,7 @@ pub struct ColumnPlan {
     dictionary: Option<Built>,
     compression: Option<Encoding>,
     /// For [`Encoding::OnPair`].
-    tokens: Option<Tokens>,
+    tokens: Option<TokenSet>,
 }
 
 /// An encoded block, ready to be written.
@@ -81,7 +81,7 @@ impl ColumnPlan {
 
     /// The encoded block of dictionary values or tokens, and their number.
     pub fn dictionary(&self) -> Option<(Vec<u8>, usize)> {
-        let tokens = self.tokens.as_ref().map(Tokens::values);
+        let tokens = self.tokens.as_ref().map(TokenSet::values);
         let values = self.dictionary.as_ref().map(|built| &built.values).or(tokens.as_ref())?;
         let count = values.len();
         debug_assert!(
@@ -176,13 +176,13 @@ fn compression(
     blocks: &[(Values, Option<Bitmap>)],
     sample: &[&(Values, Option<Bitmap>)],
     allowed: &[Encoding],
-) -> (Option<Encoding>, Option<Tokens>) {
+) -> (Option<Encoding>, Option<TokenSet>) {
     let Some(block) = sample.get(sample.len() / 2) else { return (None, None) };
     let Values::Bytes(values) = &block.0 else { return (None, None) };
     if values.data.len() < values.len() * 8 {
         return (None, None);
     }
-    let tokens = if allowed.contains(&Encoding::OnPair) { Tokens::train(blocks) } else { None };
+    let tokens = if allowed.contains(&Encoding::OnPair) { TokenSet::train(blocks) } else { None };
     let size = |encoding| match encoding == Encoding::Plain || allowed.contains(&encoding) {
         true => {
             let shared = tokens.as_ref().map_or(Shared::Nothing, Shared::Tokens);

@@ -13,7 +13,7 @@ pub(crate) mod scheme;
 pub(crate) mod values;
 
 pub use dictionary::MAX_DICTIONARY_VALUES;
-pub use onpair::tokens::Tokens;
+pub use onpair::tokens::TokenSet;
 pub use scheme::{Dictionary, Input, Shared};
 pub use values::{decode_values, encode_values};
 

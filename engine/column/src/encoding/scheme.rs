@@ -1,7 +1,7 @@
 //! The interface of an encoding: [`Scheme`] writes a body and opens one, [`Body`] reads an opened
 //! one. The list in the parent module names the encodings; all other code uses these traits.
 
-use super::onpair::tokens::Tokens;
+use super::onpair::tokens::TokenSet;
 use super::read::corrupt;
 use crate::kernel::{Pattern, Predicate, filter_form};
 use crate::{Bitmap, Form, Scalar, Values};
@@ -79,7 +79,7 @@ pub enum Shared<'a> {
     /// A dictionary of values. It has a code for each value of the block.
     Codes(&'a [u32]),
     /// A dictionary of tokens.
-    Tokens(&'a Tokens),
+    Tokens(&'a TokenSet),
 }
 
 /// The dictionary of a column, as stored in its pages.

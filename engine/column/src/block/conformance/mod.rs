@@ -3,7 +3,7 @@
 
 use super::write::encode;
 use super::{Block, ColumnPlan, encode_block};
-use crate::encoding::{Dictionary, Encoding, Input, Shared, Tokens, dictionary, encode_values};
+use crate::encoding::{Dictionary, Encoding, Input, Shared, TokenSet, dictionary, encode_values};
 use crate::{Bitmap, BytesColumn, Form, Values, Vector};
 use nacre_testing::{Random, WORDS};
 use nacre_types::{DataType, Value};
@@ -150,7 +150,7 @@ fn encoded(encoding: Encoding, values: &Values, validity: &Option<Bitmap>) -> Op
             with(Shared::Codes(&built.codes[0]), Some(&built.values))
         }
         Encoding::OnPair => {
-            let tokens = Tokens::train(&column)?;
+            let tokens = TokenSet::train(&column)?;
             with(Shared::Tokens(&tokens), Some(&tokens.values()))
         }
         _ => with(Shared::Nothing, None),

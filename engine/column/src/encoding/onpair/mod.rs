@@ -26,7 +26,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
-use tokens::{LONGEST, MAX_TOKENS, Tokens};
+use tokens::{LONGEST, MAX_TOKENS, TokenSet};
 
 /// Rows that share a base. Divides the number of rows of a bit-packed sub-block.
 const GROUP: usize = 32;
@@ -66,7 +66,7 @@ impl Packer {
 }
 
 /// Appends the body if the values are text or binary.
-fn encode(input: Input<'_>, tokens: &Tokens, out: &mut Vec<u8>) -> bool {
+fn encode(input: Input<'_>, tokens: &TokenSet, out: &mut Vec<u8>) -> bool {
     let Values::Bytes(values) = input.values else { return false };
     let width = tokens.width();
     let mut codes = Packer::default();
@@ -113,7 +113,7 @@ fn encode(input: Input<'_>, tokens: &Tokens, out: &mut Vec<u8>) -> bool {
 }
 
 /// Lower bound of the size of the body that [`encode`] would append, in bytes.
-pub(crate) fn least_bytes(input: Input<'_>, tokens: &Tokens) -> usize {
+pub(crate) fn least_bytes(input: Input<'_>, tokens: &TokenSet) -> usize {
     let Values::Bytes(values) = input.values else { return 0 };
     let valid = (0..input.len).filter(|row| input.is_valid(*row));
     let codes = valid.map(|row| values.get(input.start + row).len().div_ceil(LONGEST));

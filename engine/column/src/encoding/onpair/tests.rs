@@ -29,7 +29,7 @@ struct Encoded {
 
 impl Encoded {
     fn new(values: &Values) -> Encoded {
-        let tokens = Tokens::train(&[(values.clone(), None)]).unwrap();
+        let tokens = TokenSet::train(&[(values.clone(), None)]).unwrap();
         let input = Input::new(values, None);
         let block = encode(Encoding::OnPair, input, Shared::Tokens(&tokens)).unwrap();
         let dictionary = encode_values(&tokens.values());
@@ -61,7 +61,7 @@ impl Encoded {
 #[test]
 fn words_and_pairs_of_words_become_tokens() {
     let values = sentences(BLOCK_ROWS);
-    let tokens = Tokens::train(&[(values.clone(), None)]).unwrap();
+    let tokens = TokenSet::train(&[(values.clone(), None)]).unwrap();
     let Values::Bytes(all) = tokens.values() else { panic!("tokens are bytes") };
     let all: Vec<&[u8]> = (0..all.len()).map(|at| all.get(at)).collect();
     assert!(all.is_sorted_by(|a, b| a < b), "tokens ascend");
@@ -89,7 +89,7 @@ fn training_is_the_same_each_time_and_ignores_null_rows() {
         validity.push(is_valid);
     }
     let blocks = [(Values::Bytes(column), Some(validity))];
-    let (first, second) = (Tokens::train(&blocks).unwrap(), Tokens::train(&blocks).unwrap());
+    let (first, second) = (TokenSet::train(&blocks).unwrap(), TokenSet::train(&blocks).unwrap());
     assert_eq!(first.values(), second.values());
     let Values::Bytes(all) = first.values() else { panic!("tokens are bytes") };
     assert!((0..all.len()).all(|at| !all.get(at).starts_with(b"null")), "a token of a null row");
@@ -146,7 +146,7 @@ fn bitpacked_entry() -> usize {
 fn tokens_that_are_too_long_are_damage() {
     let values = sentences(600);
     let mut encoded = Encoded::new(&values);
-    let tokens = Tokens::train(&[(values, None)]).unwrap();
+    let tokens = TokenSet::train(&[(values, None)]).unwrap();
     let Values::Bytes(all) = tokens.values() else { panic!("tokens are bytes") };
     let mut long = BytesColumn::default();
     for at in 0..all.len() {

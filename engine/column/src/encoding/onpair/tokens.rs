@@ -41,7 +41,7 @@ impl Token {
 }
 
 /// A set of tokens, numbered from 0.
-pub struct Tokens {
+pub struct TokenSet {
     tokens: Vec<Token>,
     /// A hash table of their numbers, with linear probing; 0 is a free slot.
     slots: Vec<u32>,
@@ -60,17 +60,17 @@ fn load(data: &[u8], at: usize) -> u128 {
     }
 }
 
-/// The entry of [`Tokens::lengths`] for a word's first three bytes.
+/// The entry of [`TokenSet::lengths`] for a word's first three bytes.
 #[inline]
 fn start_of(word: u128) -> usize {
     ((word as u32) << 8).wrapping_mul(0x9e37_79b1) as usize >> (32 - SLOTS.ilog2())
 }
 
-impl Tokens {
+impl TokenSet {
     /// The tokens of one byte for all bytes that occur.
-    pub(super) fn of_bytes(occurs: &[bool; 256]) -> Tokens {
+    pub(super) fn of_bytes(occurs: &[bool; 256]) -> TokenSet {
         let (tokens, slots) = (Vec::new(), vec![0; SLOTS]);
-        let mut set = Tokens { tokens, slots, lengths: vec![0; SLOTS] };
+        let mut set = TokenSet { tokens, slots, lengths: vec![0; SLOTS] };
         for byte in (0..=u8::MAX).filter(|byte| occurs[*byte as usize]) {
             set.add(Token { word: byte as u128, len: 1 });
         }
@@ -78,9 +78,9 @@ impl Tokens {
     }
 
     /// The same tokens numbered in the order of their bytes.
-    pub(super) fn sorted(mut self) -> Tokens {
+    pub(super) fn sorted(mut self) -> TokenSet {
         self.tokens.sort_unstable_by_key(|token| (token.word.swap_bytes(), token.len));
-        let mut set = Tokens::of_bytes(&[false; 256]);
+        let mut set = TokenSet::of_bytes(&[false; 256]);
         self.tokens.iter().for_each(|token| set.add(*token));
         set
     }

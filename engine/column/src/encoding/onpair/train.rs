@@ -5,7 +5,7 @@
 //! pass finds words, and pairs of words (Gargiulo and Venturini, *OnPair: Short Strings Compression
 //! for Fast Random Access*, 2025).
 
-use super::tokens::{LONGEST, MAX_TOKENS, Tokens};
+use super::tokens::{LONGEST, MAX_TOKENS, TokenSet};
 use crate::{Bitmap, Values};
 use std::ops::{Range, RangeInclusive};
 
@@ -43,7 +43,7 @@ impl Pairs {
     }
 }
 
-impl Tokens {
+impl TokenSet {
     /// Splits a text and joins pairs of tokens that were counted `often`.
     fn learn(&mut self, data: &[u8], text: Range<usize>, pairs: &mut Pairs, often: u32) {
         let mut previous: Option<(usize, usize)> = None;
@@ -64,7 +64,7 @@ impl Tokens {
     }
 
     /// Trains the tokens of a column of text or binary; `None` if it has no bytes.
-    pub(crate) fn train(blocks: &[(Values, Option<Bitmap>)]) -> Option<Tokens> {
+    pub(crate) fn train(blocks: &[(Values, Option<Bitmap>)]) -> Option<TokenSet> {
         let mut occurs = [false; 256];
         let mut total = 0;
         for (values, _) in blocks {
@@ -75,7 +75,7 @@ impl Tokens {
         if total == 0 {
             return None;
         }
-        let mut tokens = Tokens::of_bytes(&occurs);
+        let mut tokens = TokenSet::of_bytes(&occurs);
         let mut left = (total / SAMPLE_ONE_IN).clamp(*SAMPLE_BYTES.start(), *SAMPLE_BYTES.end());
         // How often a pair is seen before it becomes a token.
         let often = if left < 512 << 10 { 3 } else { 4 };
