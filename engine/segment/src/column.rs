@@ -1,6 +1,10 @@
 //! Descriptions of columns: the input of the builder and the report of the reader.
 
+use nacre_column::{Bitmap, Values};
 use nacre_types::{DataType, Value};
+
+/// The values of one block that is to be written, and their validity.
+pub(crate) type BlockValues = (Values, Option<Bitmap>);
 
 /// A column as passed to the builder.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +40,21 @@ pub struct ColumnMeta {
     pub max: Value,
     /// Whether `min` and `max` occur in the column (long text has truncated bounds).
     pub exact: bool,
+}
+
+/// A sub-column of a column of JSON, as reported by the reader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathMeta {
+    /// Where its values are in the documents, as `.a[].b`; empty for whole documents.
+    pub path: String,
+    /// What it has of them: `integer`, `string`, the `shape` of objects, and so on.
+    pub kind: &'static str,
+    /// Number of its rows: those of the segment, or the elements of arrays.
+    pub rows: u64,
+    /// Name of the encoding of most blocks.
+    pub encoding: &'static str,
+    /// Size in the file in bytes: blocks and dictionary.
+    pub bytes: u64,
 }
 
 /// Bounds of a column in one block.

@@ -4,6 +4,7 @@
 //! `docs/FORMAT.md`, chapter "Segment file", describes the format; `nacre-column` encodes blocks.
 
 mod column;
+mod document;
 mod filter;
 mod footer;
 mod identity;
@@ -16,7 +17,7 @@ mod write;
 #[cfg(not(feature = "loom"))]
 mod tests;
 
-pub use column::{ColumnMeta, ColumnSpec, Zone};
+pub use column::{ColumnMeta, ColumnSpec, PathMeta, Zone};
 pub use identity::{Identity, Known, OrderBounds};
 pub use read::{BlockCache, CheckColumns, Columns, FileSource, Segment, Span};
 pub use write::{IndexOrder, SegmentBuilder, SegmentWriter};

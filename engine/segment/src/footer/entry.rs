@@ -3,10 +3,14 @@
 use super::bounds::Bounds;
 use super::groups::GroupZone;
 use crate::column::{ColumnMeta, ColumnSpec};
+use crate::document::{Kind, Schema};
 use nacre_column::encoding::Encoding;
 use nacre_types::limits::BLOCK_ROWS;
-use nacre_types::{Value, invariant};
+use nacre_types::{DataType, Value, invariant};
 use std::sync::OnceLock;
+
+/// What reports call the encoding of a column of shredded documents.
+const SHREDDED: &str = "shredded";
 
 /// Location of a column's outline.
 #[derive(Clone, Copy, Debug)]
@@ -32,12 +36,38 @@ pub struct DictionaryEntry {
     pub values: u32,
 }
 
+/// What a column of shredded documents says of its sub-columns.
+#[derive(Debug)]
+pub struct DocumentEntry {
+    /// Their schema.
+    pub schema: Schema,
+    /// The entry of the first one; the others follow.
+    pub first: usize,
+}
+
+/// What a sub-column belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The entry of the column.
+    pub parent: usize,
+    /// The node in its schema.
+    pub node: usize,
+    /// What it has of the node.
+    pub kind: Kind,
+}
+
 /// A column: its public metadata, and the location of its blocks. Stored as one array per property
 /// with one entry per block: a segment of a million rows has 256 blocks per column.
 #[derive(Debug)]
 pub struct ColumnEntry {
     /// Metadata for reports.
     pub meta: ColumnMeta,
+    /// Number of rows: those of the segment, except in sub-columns of the elements of arrays.
+    pub rows: usize,
+    /// Set if its values are in sub-columns. Its blocks then only say which rows are null.
+    pub document: Option<Box<DocumentEntry>>,
+    /// Set for a sub-column.
+    pub part: Option<Part>,
     /// Offsets of the blocks in the file.
     pub offsets: Vec<u64>,
     /// Lengths of the blocks, in bytes.
@@ -59,9 +89,12 @@ pub struct ColumnEntry {
 }
 
 impl ColumnEntry {
-    /// Creates the entry of a column without blocks.
-    pub fn new(spec: &ColumnSpec) -> ColumnEntry {
+    /// Creates the entry of a column of `rows` rows, without blocks.
+    pub fn new(spec: &ColumnSpec, rows: usize) -> ColumnEntry {
         ColumnEntry {
+            rows,
+            document: None,
+            part: None,
             meta: ColumnMeta {
                 id: spec.id,
                 data_type: spec.data_type,
@@ -86,10 +119,22 @@ impl ColumnEntry {
         }
     }
 
-    /// Crashes unless the entry describes a complete column of `rows` rows, as the reader accepts
-    /// it.
-    pub fn assert_complete(&self, rows: usize) {
-        let (id, blocks) = (self.meta.id, block_count(rows));
+    /// Number of blocks.
+    #[inline]
+    pub fn blocks(&self) -> usize {
+        block_count(self.rows)
+    }
+
+    /// Number of rows in a block.
+    #[inline]
+    pub fn block_rows(&self, block: usize) -> usize {
+        debug_assert!(block < self.blocks(), "rows of block {block} of {}", self.blocks());
+        block_rows(self.rows, block)
+    }
+
+    /// Crashes unless the entry describes a complete column, as the reader accepts it.
+    pub fn assert_complete(&self) {
+        let (id, blocks) = (self.meta.id, self.blocks());
         let counts = [
             self.offsets.len(),
             self.lengths.len(),
@@ -112,7 +157,7 @@ impl ColumnEntry {
             "column {id}: a dictionary of values and of tokens"
         );
         for block in 0..blocks {
-            let (nulls, rows) = (self.nulls[block] as usize, block_rows(rows, block));
+            let (nulls, rows) = (self.nulls[block] as usize, self.block_rows(block));
             invariant!(nulls <= rows, "column {id}, block {block}: {nulls} nulls in {rows} rows");
         }
     }
@@ -125,7 +170,7 @@ impl ColumnEntry {
     }
 
     /// Computes the fields of `meta` that depend on other fields.
-    pub(super) fn summarise(&mut self, rows: usize) {
+    pub(super) fn summarise(&mut self) {
         let blocks = self.offsets.len();
         let meta = &mut self.meta;
         meta.null_count = self.nulls.iter().map(|n| *n as u64).sum();
@@ -133,7 +178,7 @@ impl ColumnEntry {
         meta.bytes += self.dictionary.map_or(0, |d| d.length as u64);
         meta.bytes += self.outline.map_or(0, |o| o.length as u64);
         meta.exact = self.bounds.exact.get(blocks);
-        if meta.null_count < rows as u64 {
+        if meta.null_count < self.rows as u64 {
             (meta.min, meta.max) = self.bounds.values(meta.data_type, blocks);
         }
         // Ties go to the encoding with the greatest number.
@@ -142,6 +187,13 @@ impl ColumnEntry {
         };
         if let Some(most) = Encoding::ALL.iter().max_by_key(uses).filter(|_| blocks > 0) {
             meta.encoding = most.name();
+        }
+        debug_assert!(
+            self.document.is_none() || meta.data_type == DataType::Json,
+            "documents of another type"
+        );
+        if self.document.is_some() {
+            meta.encoding = SHREDDED;
         }
     }
 }

@@ -3,23 +3,29 @@
 //! The reader validates everything against the file's length and the row count, so that the rest of
 //! the crate may trust offsets, counts and encodings.
 
-use super::entry::{ColumnEntry, DictionaryEntry, OutlineEntry, block_count, block_rows};
+use super::entry::{
+    ColumnEntry, DictionaryEntry, DocumentEntry, OutlineEntry, Part, block_count, block_rows,
+};
+use super::parts::{self, Columns, WITH_PARTS};
 use crate::column::ColumnSpec;
+use crate::document::Schema;
 use crate::identity::{Identity, OrderBounds};
 use nacre_column::Bitmap;
 use nacre_column::encoding::{Encoding, MAX_DICTIONARY_VALUES, decode_values, encode_values};
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::limits::{MAX_SEGMENT_COLUMNS, MAX_SEGMENT_ROWS};
-use nacre_types::{Error, Result, TableId, invariant, type_code};
+use nacre_types::{DataType, Error, Result, TableId, invariant, type_code};
 
 /// First and last eight bytes of a segment file: a name, then the format version.
-pub const MAGIC: [u8; 8] = *b"NACRSEG\x04";
+pub const MAGIC: [u8; 8] = *b"NACRSEG\x05";
 /// The version before files had an identity and order bounds. Still read.
 const WITHOUT_HEAD: u8 = 1;
 /// The first version whose columns may have outlines.
 const WITH_OUTLINES: u8 = 3;
 /// The first version whose columns may have tokens.
 const WITH_TOKENS: u8 = 4;
+/// Greatest number of sub-columns of a segment.
+pub const MAX_PARTS: usize = 1 << 14;
 /// Footer offset, length, checksum, magic.
 pub const TRAILER_BYTES: usize = 32;
 /// Blocks start at multiples of this.
@@ -28,6 +34,7 @@ pub const ALIGNMENT: usize = 8;
 const NULLABLE: u8 = 1;
 const DICTIONARY: u8 = 2;
 const OUTLINE: u8 = 4;
+const DOCUMENT: u8 = 8;
 
 /// Flags of the head.
 const IDENTITY: u8 = 1;
@@ -48,7 +55,7 @@ pub struct Footer {
     pub rows: usize,
     /// Identity and order bounds.
     pub head: FooterHead,
-    /// The columns, in file order.
+    /// The columns in file order, then their sub-columns.
     pub columns: Vec<ColumnEntry>,
 }
 
@@ -71,24 +78,29 @@ pub fn version_of(found: &[u8], which: &str) -> Result<u8> {
     }
 }
 
-/// Encodes the footer.
+/// Encodes the footer. The columns are in file order, each followed by its sub-columns.
 pub fn encode(rows: usize, head: &FooterHead, columns: &[ColumnEntry]) -> Vec<u8> {
     invariant!(rows <= MAX_SEGMENT_ROWS, "a footer of {rows} rows");
-    invariant!(columns.len() <= MAX_SEGMENT_COLUMNS, "a footer of {} columns", columns.len());
+    let parts = columns.iter().filter(|column| column.part.is_some()).count();
+    invariant!(
+        columns.len() - parts <= MAX_SEGMENT_COLUMNS && parts <= MAX_PARTS,
+        "a footer of {} columns, {parts} of them sub-columns",
+        columns.len()
+    );
     let mut out = Vec::new();
     out.put_u32(rows as u32);
     out.put_u32(columns.len() as u32);
     put_head(&mut out, head);
     for column in columns {
-        column.assert_complete(rows);
+        column.assert_complete();
         out.put_varint(column.meta.id as u64);
-        // For nested columns: the number of the parent's entry, counted from 1, and the path in it.
-        out.put_varint(0);
-        out.put_bytes(&[]);
+        parts::put(&mut out, column.part);
         type_code::put(&mut out, column.meta.data_type);
         let nullable = if column.meta.nullable { NULLABLE } else { 0 };
         let dictionary = if column.dictionary.is_some() { DICTIONARY } else { 0 };
-        out.put_u8(nullable | dictionary | if column.outline.is_some() { OUTLINE } else { 0 });
+        let outline = if column.outline.is_some() { OUTLINE } else { 0 };
+        let document = if column.document.is_some() { DOCUMENT } else { 0 };
+        out.put_u8(nullable | dictionary | outline | document);
         out.put_varint(column.meta.raw_bytes);
         if let Some(dictionary) = column.dictionary {
             out.put_u64(dictionary.offset);
@@ -100,6 +112,9 @@ pub fn encode(rows: usize, head: &FooterHead, columns: &[ColumnEntry]) -> Vec<u8
             out.put_u64(outline.offset);
             out.put_u32(outline.length);
             out.put_u64(outline.checksum);
+        }
+        if let Some(document) = &column.document {
+            document.schema.encode(&mut out);
         }
         column.offsets.iter().for_each(|v| out.put_u64(*v));
         column.lengths.iter().for_each(|v| out.put_u32(*v));
@@ -158,40 +173,44 @@ pub fn decode(bytes: &[u8], end: u64, version: u8) -> Result<Footer> {
     let mut reader = Reader::new(bytes, "footer");
     let rows = reader.u32()? as usize;
     let count = reader.u32()? as usize;
-    if rows > MAX_SEGMENT_ROWS || count > MAX_SEGMENT_COLUMNS {
+    if rows > MAX_SEGMENT_ROWS || count > MAX_SEGMENT_COLUMNS + MAX_PARTS {
         return Err(reader.corrupt("more rows or columns than a segment may have"));
     }
     let head = match version {
         WITHOUT_HEAD => FooterHead::default(),
         _ => read_head(&mut reader)?,
     };
-    let mut columns = Vec::new();
+    let mut columns = Columns::default();
     for _ in 0..count {
-        columns.push(decode_column(&mut reader, rows, end, version)?);
+        let id = reader.count(u32::MAX as usize)? as u32;
+        let part = columns.part(&mut reader, version)?;
+        let rows = part.map_or(rows, |part| columns.rows_of(part));
+        let column = decode_column(&mut reader, id, part, rows, end, version)?;
+        columns.add(&reader, column)?;
     }
+    let columns = columns.finish(&reader)?;
     reader.finish()?;
     Ok(Footer { rows, head, columns })
 }
 
 fn decode_column(
     reader: &mut Reader<'_>,
+    id: u32,
+    part: Option<Part>,
     rows: usize,
     end: u64,
     version: u8,
 ) -> Result<ColumnEntry> {
     let blocks = block_count(rows);
-    let id = reader.count(u32::MAX as usize)? as u32;
-    if reader.varint()? != 0 || !reader.bytes()?.is_empty() {
-        return Err(reader.corrupt("nested column in a version that has none"));
-    }
     let data_type = type_code::get(reader)?;
     let flags = reader.u8()?;
-    let known = NULLABLE | DICTIONARY | if version >= WITH_OUTLINES { OUTLINE } else { 0 };
-    if flags & !known != 0 {
+    let outlines = if version >= WITH_OUTLINES { OUTLINE } else { 0 };
+    let documents = if version >= WITH_PARTS && part.is_none() { DOCUMENT } else { 0 };
+    if flags & !(NULLABLE | DICTIONARY | outlines | documents) != 0 {
         return Err(reader.corrupt("unknown column flags"));
     }
-    let mut column =
-        ColumnEntry::new(&ColumnSpec { id, data_type, nullable: flags & NULLABLE != 0 });
+    let spec = ColumnSpec { id, data_type, nullable: flags & NULLABLE != 0 };
+    let mut column = ColumnEntry { part, ..ColumnEntry::new(&spec, rows) };
     column.meta.raw_bytes = reader.varint()?;
     if flags & DICTIONARY != 0 {
         let (offset, length, checksum, values) =
@@ -207,6 +226,13 @@ fn decode_column(
             return Err(reader.corrupt("outline outside the file"));
         }
         column.outline = Some(OutlineEntry { offset, length, checksum });
+    }
+    if flags & DOCUMENT != 0 {
+        if data_type != DataType::Json {
+            return Err(reader.corrupt("sub-columns of a column that is not JSON"));
+        }
+        let schema = Schema::decode(reader, rows)?;
+        column.document = Some(Box::new(DocumentEntry { schema, first: 0 }));
     }
     let words = |bytes: &[u8]| {
         bytes.as_chunks::<8>().0.iter().map(|v| u64::from_le_bytes(*v)).collect::<Vec<u64>>()
@@ -258,7 +284,7 @@ fn decode_column(
         .ok_or_else(|| reader.corrupt("bits of exact bounds end early"))?;
     column.bounds.min = decode_values(reader.bytes()?, data_type, blocks + 1)?;
     column.bounds.max = decode_values(reader.bytes()?, data_type, blocks + 1)?;
-    column.summarise(rows);
+    column.summarise();
     Ok(column)
 }
 

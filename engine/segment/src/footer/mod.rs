@@ -4,10 +4,13 @@ mod bounds;
 mod entry;
 mod format;
 mod groups;
+mod parts;
 
 pub(crate) use bounds::extremes;
-pub(crate) use entry::{ColumnEntry, DictionaryEntry, OutlineEntry, block_count, block_rows};
+pub(crate) use entry::{
+    ColumnEntry, DictionaryEntry, DocumentEntry, OutlineEntry, Part, block_count, block_rows,
+};
 pub(crate) use format::{
-    ALIGNMENT, Footer, FooterHead, MAGIC, TRAILER_BYTES, decode, encode, version_of,
+    ALIGNMENT, Footer, FooterHead, MAGIC, MAX_PARTS, TRAILER_BYTES, decode, encode, version_of,
 };
 pub(crate) use groups::{GROUP_BLOCKS, GroupZone, group_zones};

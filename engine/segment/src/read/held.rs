@@ -25,7 +25,7 @@ impl Opened {
     ) -> Option<LoadedBlock> {
         let entry = &self.columns[column];
         let dictionary = match entry.encodings.get(block)?.shares() {
-            true => Some(self.slots.get(column, self.blocks(), purpose)?),
+            true => Some(self.slots.get(column, entry.blocks(), purpose)?),
             false => None,
         };
         Some(LoadedBlock { page: self.slots.get(column, block, purpose)?, dictionary })
@@ -39,10 +39,11 @@ impl Opened {
         block: usize,
         purpose: Purpose,
     ) -> Result<LoadedBlock> {
-        let needs_dictionary = self.columns[column].encodings[block].shares();
+        let entry = &self.columns[column];
+        let needs_dictionary = entry.encodings[block].shares();
         let page = self.slots.get(column, block, purpose);
         let dictionary =
-            if needs_dictionary { self.slots.get(column, self.blocks(), purpose) } else { None };
+            if needs_dictionary { self.slots.get(column, entry.blocks(), purpose) } else { None };
         match page {
             Some(page) if !needs_dictionary || dictionary.is_some() => {
                 Ok(LoadedBlock { page, dictionary })
@@ -113,7 +114,7 @@ impl Opened {
             dictionary.is_some() || !entry.encodings[block].shares(),
             "block {block} is opened without its dictionary"
         );
-        Block::open(bytes, data_type, entry.encodings[block], self.block_rows(block), dictionary)
+        Block::open(bytes, data_type, entry.encodings[block], entry.block_rows(block), dictionary)
     }
 
     #[inline]
@@ -124,7 +125,7 @@ impl Opened {
         purpose: Purpose,
         read: impl FnOnce(&Block<'_>) -> Result<T>,
     ) -> Result<T> {
-        if block >= self.blocks() {
+        if block >= self.columns[column].blocks() {
             return Err(Error::corrupt(format!("segment {} has no block {block}", self.name())));
         }
         let held = self.held(column, block, purpose)?;

@@ -2,6 +2,8 @@
 
 mod address;
 mod cache;
+mod document_source;
+mod documents;
 mod even;
 mod filter;
 mod held;

@@ -10,8 +10,7 @@ use crate::column::{ColumnMeta, Zone};
 use crate::footer::{self, ColumnEntry, Footer, FooterHead, block_rows};
 use crate::identity::{Identity, Known};
 use nacre_column::Scalar;
-use nacre_column::encoding::Encoding;
-use nacre_column::kernel::{Pattern, Predicate};
+use nacre_column::kernel::{self, Pattern, Predicate};
 use nacre_column::{Bitmap, Values, Vector};
 use nacre_host::{LocalFile, ReadRange, waits};
 use nacre_types::checksum::checksum;
@@ -23,6 +22,9 @@ use std::sync::Arc;
 /// Number of rows per block below which they are read one by one.
 const SPARSE: usize = 8;
 
+/// Documents are read one by one if at most one in this many is wanted.
+pub(super) const DOCUMENT_ONE_IN: usize = 4;
+
 /// A segment whose footer is in memory: what [`Segment`](super::Segment) reads through.
 pub(crate) struct Opened {
     file: Arc<dyn LocalFile>,
@@ -31,8 +33,12 @@ pub(crate) struct Opened {
     bytes: u64,
     footer_checksum: u64,
     head: FooterHead,
+    /// The columns in file order, then the sub-columns of all of them.
     pub(crate) columns: Vec<ColumnEntry>,
+    /// Of the columns only.
     metas: Vec<ColumnMeta>,
+    /// Whether a column is one of documents.
+    pub(super) has_documents: bool,
     /// The ids of the columns, contiguous because every lookup of a value searches them.
     ids: Vec<u32>,
     cache: Arc<BlockCache>,
@@ -51,10 +57,12 @@ impl Opened {
         let bytes = file.len().map_err(located)?;
         let (Footer { rows, head, columns }, footer_checksum) =
             read_footer(&*file, bytes).map_err(located)?;
-        let slots = Slots::new(columns.len(), footer::block_count(rows));
-        let metas: Vec<ColumnMeta> = columns.iter().map(|c| c.meta.clone()).collect();
+        let slots = Slots::new(columns.iter().map(ColumnEntry::blocks));
+        let whole = columns.iter().filter(|column| column.part.is_none());
+        let metas: Vec<ColumnMeta> = whole.map(|c| c.meta.clone()).collect();
         let ids = metas.iter().map(|c| c.id).collect();
-        columns.iter().for_each(|column| column.assert_complete(rows));
+        let has_documents = columns.iter().any(|column| column.document.is_some());
+        columns.iter().for_each(ColumnEntry::assert_complete);
         Ok(Opened {
             file,
             name: name.clone(),
@@ -64,6 +72,7 @@ impl Opened {
             head,
             columns,
             metas,
+            has_documents,
             ids,
             cache: cache.clone(),
             slots,
@@ -134,17 +143,17 @@ impl Opened {
         self.columns[column].dictionary.map(|d| d.values as usize)
     }
 
-    /// Number of blocks in every column.
+    /// Number of blocks in every column that is no sub-column.
     pub fn blocks(&self) -> usize {
         footer::block_count(self.rows)
     }
 
     /// Bounds and null count of a block.
     pub fn zone(&self, column: usize, block: usize) -> Zone {
-        debug_assert!(block < self.blocks(), "zone of block {block} of {}", self.blocks());
         let entry = &self.columns[column];
+        debug_assert!(block < entry.blocks(), "zone of block {block} of {}", entry.blocks());
         let null_count = entry.nulls[block] as u32;
-        let (min, max) = match null_count as usize == self.block_rows(block) {
+        let (min, max) = match null_count as usize == entry.block_rows(block) {
             true => (Value::Null, Value::Null),
             false => entry.bounds.values(entry.meta.data_type, block),
         };
@@ -159,6 +168,14 @@ impl Opened {
 
     /// Decodes one value and nothing else.
     pub fn get(&self, column: usize, row: usize) -> Result<Value> {
+        if let Some(documents) = self.documents(column) {
+            return documents.get(row);
+        }
+        self.get_in_block(column, row)
+    }
+
+    /// Decodes one value of a block and nothing else.
+    pub(super) fn get_in_block(&self, column: usize, row: usize) -> Result<Value> {
         let data_type = self.columns[column].meta.data_type;
         self.look(column, row / BLOCK_ROWS, |block| {
             block.get(row % BLOCK_ROWS).map(|scalar| scalar.into_value(data_type))
@@ -174,6 +191,10 @@ impl Opened {
         see: &mut dyn FnMut(Scalar<'_>) -> Result<()>,
     ) -> Result<()> {
         debug_assert!(start + count <= self.rows, "rows {start}+{count} of {}", self.rows);
+        if let Some(documents) = self.documents(column) {
+            let see = &mut |row| see(documents.scalar(row)?);
+            return (start..start + count).try_for_each(see);
+        }
         let (mut at, end) = (start, start + count);
         while at < end {
             let stop = (at / BLOCK_ROWS * BLOCK_ROWS + BLOCK_ROWS).min(end);
@@ -189,6 +210,9 @@ impl Opened {
     /// have the column's type. Seeks each row.
     pub fn retain_equal(&self, column: usize, value: &Value, rows: &mut Vec<u32>) -> Result<()> {
         debug_assert!(rows.is_sorted(), "rows to filter do not ascend");
+        if let Some(documents) = self.documents(column) {
+            return documents.retain_equal(value, rows);
+        }
         let mut kept = 0;
         let mut at = 0;
         while at < rows.len() {
@@ -233,6 +257,9 @@ impl Opened {
                 self.name
             )));
         }
+        if let Some(documents) = self.documents(column) {
+            return documents.take(rows);
+        }
         let blocks = runs().count();
         if blocks > 1 && rows.len() < blocks * SPARSE {
             return self.take_few(column, rows);
@@ -261,19 +288,20 @@ impl Opened {
         Ok(taken)
     }
 
-    /// The encoding of a block.
-    pub fn encoding(&self, column: usize, block: usize) -> Result<Encoding> {
-        let encodings = &self.columns[column].encodings;
-        encodings
-            .get(block)
-            .copied()
-            .ok_or_else(|| Error::corrupt(format!("segment {} has no block {block}", self.name)))
+    /// Rows of a block are read one by one if at most one in this many is wanted.
+    pub fn seek_one_in(&self, column: usize, block: usize) -> Result<usize> {
+        let entry = &self.columns[column];
+        match entry.encodings.get(block) {
+            Some(_) if entry.document.is_some() => Ok(DOCUMENT_ONE_IN),
+            Some(encoding) => Ok(encoding.seek_one_in()),
+            None => Err(Error::corrupt(format!("segment {} has no block {block}", self.name))),
+        }
     }
 
-    /// Returns the end of a range of rows, which must be within the segment.
-    fn end_of(&self, start: usize, len: usize) -> Result<usize> {
+    /// Returns the end of a range of rows, which must be within the column.
+    fn end_of(&self, column: usize, start: usize, len: usize) -> Result<usize> {
         match start.checked_add(len) {
-            Some(end) if end <= self.rows => Ok(end),
+            Some(end) if end <= self.columns[column].rows => Ok(end),
             _ => Err(Error::corrupt(format!("segment {} has no rows {start}+{len}", self.name))),
         }
     }
@@ -281,7 +309,15 @@ impl Opened {
     /// Decodes a range of rows, in dictionary or constant form if the block has one. Intended for
     /// ranges inside one block: one that spans several costs a copy.
     pub fn decode(&self, column: usize, start: usize, len: usize) -> Result<Vector> {
-        let end = self.end_of(start, len)?;
+        let end = self.end_of(column, start, len)?;
+        match self.documents(column) {
+            Some(documents) => documents.decode(start, len),
+            None => self.decode_blocks(column, start, end),
+        }
+    }
+
+    /// Decodes what the blocks of a column have.
+    pub(super) fn decode_blocks(&self, column: usize, start: usize, end: usize) -> Result<Vector> {
         let mut parts = Vec::new();
         let mut at = start;
         while at < end {
@@ -292,7 +328,7 @@ impl Opened {
             at += n;
         }
         let decoded = Vector::concat(self.columns[column].meta.data_type, parts);
-        debug_assert_eq!(decoded.len(), len, "rows decoded");
+        debug_assert_eq!(decoded.len(), end - start, "rows decoded");
         Ok(decoded)
     }
 
@@ -305,12 +341,15 @@ impl Opened {
         start: usize,
         len: usize,
     ) -> Result<Bitmap> {
-        let end = self.end_of(start, len)?;
+        let end = self.end_of(column, start, len)?;
         debug_assert_eq!(
             predicate.physical(),
             self.columns[column].meta.data_type.physical(),
             "physical type of a filter and its column"
         );
+        if let Some(documents) = self.documents(column) {
+            return Ok(kernel::filter(&documents.decode(start, len)?, predicate));
+        }
         let mut out: Option<Bitmap> = None;
         let mut at = start;
         while at < end {
@@ -342,9 +381,9 @@ impl Opened {
         start: usize,
         rows: &Bitmap,
     ) -> Result<Option<Bitmap>> {
-        let end = self.end_of(start, rows.len())?;
+        let end = self.end_of(column, start, rows.len())?;
         let block = start / BLOCK_ROWS;
-        if end > (block + 1) * BLOCK_ROWS {
+        if end > (block + 1) * BLOCK_ROWS || self.documents(column).is_some() {
             return Ok(None);
         }
         self.with_block(column, block, Purpose::Scan, |block| {
@@ -358,11 +397,26 @@ impl Opened {
         let mut places = Vec::new();
         for &(column, block) in column_blocks {
             if block < self.blocks() {
-                places.extend(self.dictionary_address(column, block));
-                places.push(self.block_address(column, block));
+                self.put_places(column, block, &mut places);
+                if let Some(documents) = self.documents(column) {
+                    documents.put_places(block, &mut places);
+                }
             }
         }
-        self.load_uncached(places)
+        self.load_uncached(places)?;
+        for &(column, block) in column_blocks {
+            if let Some(documents) = self.documents(column).filter(|_| block < self.blocks()) {
+                let start = block * BLOCK_ROWS;
+                documents.load(start..start + self.block_rows(block))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends where a block is, and the dictionary that it takes.
+    pub(super) fn put_places(&self, column: usize, block: usize, out: &mut Vec<BlockAddress>) {
+        out.extend(self.dictionary_address(column, block));
+        out.push(self.block_address(column, block));
     }
 
     /// Loads those that are not cached, with one call.
@@ -374,8 +428,8 @@ impl Opened {
     }
 
     pub(crate) fn block_address(&self, column: usize, block: usize) -> BlockAddress {
-        debug_assert!(block < self.blocks(), "address of block {block} of {}", self.blocks());
         let entry = &self.columns[column];
+        debug_assert!(block < entry.blocks(), "address of block {block} of {}", entry.blocks());
         BlockAddress {
             column,
             index: block,
@@ -390,7 +444,7 @@ impl Opened {
         let dictionary = entry.dictionary.filter(|_| entry.encodings[block].shares())?;
         Some(BlockAddress {
             column,
-            index: self.blocks(),
+            index: entry.blocks(),
             offset: dictionary.offset,
             length: dictionary.length as usize,
             checksum: dictionary.checksum,
@@ -451,7 +505,8 @@ impl Opened {
     fn keep(&self, place: &BlockAddress, bytes: Box<[u8]>) -> Result<Arc<Page>> {
         self.check(place, &bytes)?;
         // A dictionary is later decoded and kept with its bytes.
-        let size = bytes.len() * if place.index == self.blocks() { 2 } else { 1 };
+        let is_dictionary = place.index == self.columns[place.column].blocks();
+        let size = bytes.len() * if is_dictionary { 2 } else { 1 };
         Ok(self.cache.insert(
             &self.slots,
             place.column,
@@ -473,14 +528,18 @@ impl Opened {
     /// Adds the location to an error.
     #[cold]
     pub(crate) fn locate(&self, error: Error, place: &BlockAddress) -> Error {
-        let id = self.metas[place.column].id;
-        let what = match place.index.checked_sub(self.blocks()) {
+        let entry = &self.columns[place.column];
+        let id = entry.meta.id;
+        let what = match place.index.checked_sub(entry.blocks()) {
             Some(0) => "dictionary block".to_string(),
             Some(_) => "outline".to_string(),
             None => format!("block {}", place.index),
         };
-        error
-            .context(format!("segment {}, column {id}, {what} at byte {}", self.name, place.offset))
+        let part = entry.part.map_or(String::new(), |part| self.part_name(part));
+        error.context(format!(
+            "segment {}, column {id}{part}, {what} at byte {}",
+            self.name, place.offset
+        ))
     }
 
     /// Adds the block to an error.
@@ -503,7 +562,8 @@ impl Weigh for Opened {
         let column = |c: &ColumnEntry| {
             c.offsets.len() * (SLOT_BYTES + 23) + values(&c.bounds.min) + values(&c.bounds.max)
         };
-        self.columns.iter().map(|c| column(c) + size_of::<ColumnEntry>()).sum()
+        let document = |c: &ColumnEntry| c.document.as_ref().map_or(0, |d| d.schema.memory_bytes());
+        self.columns.iter().map(|c| column(c) + document(c) + size_of::<ColumnEntry>()).sum()
     }
 }
 

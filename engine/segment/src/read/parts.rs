@@ -39,7 +39,10 @@ impl Opened {
         out: &mut Vec<Value>,
     ) -> Result<()> {
         let block = row / BLOCK_ROWS;
-        debug_assert!(row < self.rows(), "row {row} of {}", self.rows());
+        debug_assert!(
+            columns.iter().flatten().all(|column| row < self.columns[*column].rows),
+            "row {row} of shorter columns"
+        );
         let by_parts = self.choose(columns, block);
         // One read of all whole blocks, dictionaries and outlines.
         let mut places = Vec::new();
@@ -74,7 +77,7 @@ impl Opened {
                     next = read.next();
                     self.value_of_parts(one, row, &buffer)?
                 }
-                (Some(column), _) => self.get(*column, row)?,
+                (Some(column), _) => self.get_in_block(*column, row)?,
             });
         }
         debug_assert!(next.is_none(), "parts of a block were read for nothing");
@@ -108,7 +111,7 @@ impl Opened {
     pub(crate) fn outline_address(&self, column: usize) -> Option<BlockAddress> {
         self.columns[column].outline.map(|outline| BlockAddress {
             column,
-            index: self.blocks() + 1,
+            index: self.columns[column].blocks() + 1,
             offset: outline.offset,
             length: outline.length as usize,
             checksum: outline.checksum,
@@ -142,7 +145,7 @@ impl Opened {
         place: &BlockAddress,
         outline: &'a [u8],
     ) -> Result<Option<Stub<'a>>> {
-        Stub::find(outline, self.blocks(), place.index, place.length)
+        Stub::find(outline, self.columns[place.column].blocks(), place.index, place.length)
             .map_err(|error| self.locate(error, place))
     }
 

@@ -15,7 +15,7 @@ use nacre_types::{Error, Result, Value};
 const TOGETHER: usize = 8;
 
 /// The pinned pages of a block: its own and, if it is dictionary-coded, that of its dictionary.
-type Pinned<'a> = (&'a Page, Option<&'a Page>);
+pub(super) type Pinned<'a> = (&'a Page, Option<&'a Page>);
 
 impl Opened {
     /// Appends the values of `count` columns in a row. `id` returns the id of each column, by its
@@ -32,21 +32,28 @@ impl Opened {
             return Err(Error::corrupt(format!("segment {} has no row {row}", self.name())));
         }
         let before = out.len();
+        // Documents are put together afterwards: that takes a pin of its own.
+        let of_blocks = |at| self.column_index(id(at)).filter(|at| self.documents(*at).is_none());
         for start in (0..count).step_by(TOGETHER) {
             let mut columns = [None; TOGETHER];
             let columns = &mut columns[..TOGETHER.min(count - start)];
-            (start..)
-                .zip(&mut *columns)
-                .for_each(|(at, column)| *column = self.column_index(id(at)));
+            (start..).zip(&mut *columns).for_each(|(at, column)| *column = of_blocks(at));
             if !self.values_in_memory(row, columns, start, absent, out)? {
                 // One read for all that are left.
-                let columns: Vec<Option<usize>> =
-                    (start..count).map(|at| self.column_index(id(at))).collect();
+                let columns: Vec<Option<usize>> = (start..count).map(of_blocks).collect();
                 self.values_from_file(row, &columns, start, absent, out)?;
                 break;
             }
         }
         debug_assert_eq!(out.len(), before + count, "values of a row");
+        if self.has_documents {
+            for at in 0..count {
+                let documents = self.column_index(id(at)).and_then(|at| self.documents(at));
+                if let Some(documents) = documents {
+                    out[before + at] = documents.get(row)?;
+                }
+            }
+        }
         Ok(())
     }
 
@@ -146,7 +153,7 @@ impl Opened {
         block: usize,
         read: impl FnOnce(&Block<'_>) -> Result<T>,
     ) -> Result<T> {
-        if block < self.blocks() {
+        if block < self.columns[column].blocks() {
             let pages = self.slots.pin();
             if let Some(pinned) = self.pinned(&pages, column, block) {
                 let result = self.open_pinned(pinned, column, block).and_then(|view| read(&view));
@@ -158,16 +165,22 @@ impl Opened {
 
     /// The pages of a block, if cached.
     #[inline]
-    fn pinned<'a>(&self, pages: &'a Pages, column: usize, block: usize) -> Option<Pinned<'a>> {
-        let dictionary = match self.columns[column].encodings[block].shares() {
-            true => Some(&**pages.get(column, self.blocks())?),
+    pub(super) fn pinned<'a>(
+        &self,
+        pages: &'a Pages,
+        column: usize,
+        block: usize,
+    ) -> Option<Pinned<'a>> {
+        let entry = &self.columns[column];
+        let dictionary = match entry.encodings[block].shares() {
+            true => Some(&**pages.get(column, entry.blocks())?),
             false => None,
         };
         Some((pages.get(column, block)?, dictionary))
     }
 
     #[inline]
-    fn open_pinned<'a>(
+    pub(super) fn open_pinned<'a>(
         &self,
         (page, dictionary): Pinned<'a>,
         column: usize,

@@ -5,10 +5,9 @@
 
 use super::cache::{BlockCache, FooterCell, Pinned, Weigh};
 use super::opened::Opened;
-use crate::column::{ColumnMeta, Zone};
+use crate::column::{ColumnMeta, PathMeta, Zone};
 use crate::footer::{block_count, block_rows};
 use crate::identity::{Identity, Known, OrderBounds};
-use nacre_column::encoding::Encoding;
 use nacre_column::kernel::{Pattern, Predicate};
 use nacre_column::{Bitmap, Scalar, Vector};
 use nacre_host::{LocalFile, LocalStore};
@@ -248,6 +247,12 @@ impl Segment {
         self.opened().map(Columns)
     }
 
+    /// The sub-columns of a column of JSON; none if it is stored as text.
+    pub fn paths(&self, column: usize) -> Result<Vec<PathMeta>> {
+        debug_assert!(self.has_columns(&[column]), "column {column} of {}", self.name);
+        Ok(self.opened()?.paths(column))
+    }
+
     /// Whether the file has columns at these positions.
     fn has_columns(&self, columns: &[usize]) -> bool {
         columns.iter().all(|column| *column < self.known.columns.len())
@@ -314,10 +319,10 @@ impl Segment {
         self.opened()?.take_in_scan(column, rows)
     }
 
-    /// The encoding of a block.
-    pub fn encoding(&self, column: usize, block: usize) -> Result<Encoding> {
+    /// Rows of a block are read one by one if at most one in this many is wanted.
+    pub fn seek_one_in(&self, column: usize, block: usize) -> Result<usize> {
         debug_assert!(self.has_columns(&[column]), "column {column} of {}", self.name);
-        self.opened()?.encoding(column, block)
+        self.opened()?.seek_one_in(column, block)
     }
 
     /// Decodes a range of rows, in dictionary or constant form if the block has one. Intended for

@@ -6,6 +6,7 @@ use crate::footer::extremes;
 use nacre_column::Scalar;
 use nacre_column::{Values, Vector};
 use nacre_host::ReadRange;
+use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, Value};
 use std::sync::{Arc, OnceLock};
 
@@ -17,8 +18,8 @@ impl Opened {
         let mut errors = Vec::new();
         for column in 0..self.columns.len() {
             let decoded = OnceLock::new();
-            let dictionary =
-                (0..self.blocks()).find_map(|block| self.dictionary_address(column, block));
+            let blocks = self.columns[column].blocks();
+            let dictionary = (0..blocks).find_map(|block| self.dictionary_address(column, block));
             let bytes = match dictionary.map(|place| self.read_place(&place)).transpose() {
                 Ok(bytes) => bytes,
                 Err(error) => {
@@ -35,7 +36,7 @@ impl Opened {
                     None
                 }
             };
-            for block in 0..self.blocks() {
+            for block in 0..blocks {
                 if let Some(outline) = &outline
                     && let Err(error) = self.verify_stub(column, block, outline)
                 {
@@ -53,6 +54,24 @@ impl Opened {
                     self.name()
                 );
                 errors.push(Error::corrupt(what));
+            }
+        }
+        // The bytes that documents are put together from are right.
+        if errors.is_empty() {
+            errors.extend(self.verify_documents());
+        }
+        errors
+    }
+
+    /// Puts the documents of every block together, and compares them with the zone map.
+    fn verify_documents(&self) -> Vec<Error> {
+        let mut errors = Vec::new();
+        for column in 0..self.columns.len() {
+            let Some(documents) = self.documents(column) else { continue };
+            for block in 0..self.blocks() {
+                let vector = documents.decode(block * BLOCK_ROWS, self.block_rows(block));
+                let found = vector.and_then(|vector| self.verify_zone(column, block, &vector));
+                errors.extend(found.map_err(|error| self.locate_block(error, column, block)).err());
             }
         }
         errors
@@ -77,9 +96,12 @@ impl Opened {
         let bytes = self.read_place(&place)?;
         let vector = self
             .open_bytes(&bytes, dictionary.map(|bytes| (bytes, decoded)), column, block)
-            .and_then(|view| view.decode(0, self.block_rows(block)));
+            .and_then(|view| view.decode(0, self.columns[column].block_rows(block)));
         vector
-            .and_then(|vector| self.verify_zone(column, block, &vector))
+            .and_then(|vector| match self.documents(column) {
+                Some(_) => Ok(vector.null_count()),
+                None => self.verify_zone(column, block, &vector),
+            })
             .map_err(|error| self.locate(error, &place))
     }
 
@@ -87,7 +109,10 @@ impl Opened {
     /// left to `verify_block`.
     fn verify_stub(&self, column: usize, block: usize, outline: &[u8]) -> Result<()> {
         let place = self.block_address(column, block);
-        debug_assert!(place.index < self.blocks(), "the stub of something else than a block");
+        debug_assert!(
+            place.index < self.columns[column].blocks(),
+            "the stub of something else than a block"
+        );
         let Some(stub) = self.stub(&place, outline)? else { return Ok(()) };
         match self.read_place(&place) {
             Ok(bytes) if !stub.is_of(&bytes) => {
@@ -106,7 +131,8 @@ impl Opened {
                 zone.null_count
             )));
         }
-        debug_assert_eq!(vector.len(), self.block_rows(block), "decoded rows of a block");
+        let rows = self.columns[column].block_rows(block);
+        debug_assert_eq!(vector.len(), rows, "decoded rows of a block");
         let flat = vector.flat();
         let Some((min, max)) = extremes(&flat, vector.validity()) else {
             return Ok(nulls);

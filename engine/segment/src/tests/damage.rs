@@ -30,10 +30,21 @@ fn file_of(bytes: &[u8]) -> Arc<dyn LocalFile> {
     file
 }
 
+/// Segments to damage: every type, and shredded documents.
+fn files() -> [Arc<dyn LocalFile>; 2] {
+    let rows: Vec<Vec<Value>> = (0..40).map(all_row).collect();
+    let documents = write(&documents::specs(), &documents::rows(60), 1000);
+    let metas = open(documents.clone()).unwrap();
+    assert_eq!(metas.columns().unwrap()[1].encoding, "shredded");
+    [write(&all_specs(), &rows, 1000), documents]
+}
+
 #[test]
 fn every_flipped_byte_is_found_or_harmless() {
-    let rows: Vec<Vec<Value>> = (0..40).map(all_row).collect();
-    let file = write(&all_specs(), &rows, 1000);
+    files().into_iter().for_each(flip_every_byte);
+}
+
+fn flip_every_byte(file: Arc<dyn LocalFile>) {
     let whole = read_all(file.clone()).unwrap();
     let bytes = bytes_of(&*file);
     let mut harmless = 0;
@@ -137,13 +148,15 @@ fn every_cut_is_found() {
 
 #[test]
 fn a_damaged_footer_with_a_right_checksum_does_not_panic() {
-    let rows: Vec<Vec<Value>> = (0..40).map(all_row).collect();
-    let bytes = bytes_of(&*write(&all_specs(), &rows, 1000));
+    files().iter().for_each(|file| damage_the_footer(&bytes_of(&**file)));
+}
+
+fn damage_the_footer(bytes: &[u8]) {
     let trailer = bytes.len() - 32;
     let offset = u64::from_le_bytes(bytes[trailer..trailer + 8].try_into().unwrap()) as usize;
     for at in offset..trailer {
         for change in [1, 0x80, 0xff] {
-            let mut damaged = bytes.clone();
+            let mut damaged = bytes.to_vec();
             damaged[at] ^= change;
             let sum = nacre_types::checksum::checksum(&damaged[offset..trailer]);
             damaged[trailer + 16..trailer + 24].copy_from_slice(&sum.to_le_bytes());

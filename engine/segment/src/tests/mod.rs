@@ -3,6 +3,7 @@
 
 mod cache;
 mod damage;
+mod documents;
 mod large;
 mod parts;
 mod search;

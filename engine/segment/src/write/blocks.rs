@@ -1,12 +1,9 @@
 //! The rows of a column being collected: flat values, divided into blocks.
 
-use crate::column::ColumnSpec;
+use crate::column::{BlockValues, ColumnSpec};
 use nacre_column::{Bitmap, Values, Vector};
 use nacre_types::invariant;
 use nacre_types::limits::BLOCK_ROWS;
-
-/// The values of one block so far, and their validity.
-pub(crate) type BlockValues = (Values, Option<Bitmap>);
 
 /// The effect of [`Column::push`].
 pub(super) struct Pushed {

@@ -2,11 +2,11 @@
 //! filter of the keys, and the columns of indexes. They take the whole segment to sort, so they are
 //! made in steps.
 
-use super::blocks::{BlockValues, Column};
+use super::blocks::Column;
 use super::filter::FilterBuild;
 use super::index_order::{IndexOrder, permuted_block};
 use super::order::Sorter;
-use crate::column::ColumnSpec;
+use crate::column::{BlockValues, ColumnSpec};
 use nacre_column::Values;
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{DataType, invariant};

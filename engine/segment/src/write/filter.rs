@@ -1,6 +1,6 @@
 //! Builds the filter of a segment's keys. Omits keys with a null: lookups never search for one.
 
-use super::blocks::BlockValues;
+use crate::column::BlockValues;
 use crate::filter::bits;
 use crate::footer::{block_count, block_rows};
 use nacre_column::Values;

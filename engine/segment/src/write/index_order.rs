@@ -8,7 +8,7 @@
 //! [`Segment::lower_bound`]: crate::Segment::lower_bound
 //! [`Segment::upper_bound`]: crate::Segment::upper_bound
 
-use super::blocks::BlockValues;
+use crate::column::BlockValues;
 use nacre_column::{Bitmap, BytesColumn, Values};
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{PhysicalType, invariant};

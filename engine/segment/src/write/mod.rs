@@ -3,6 +3,7 @@
 mod blocks;
 mod builder;
 mod derived;
+mod documents;
 mod filter;
 mod index_order;
 mod order;

@@ -1,7 +1,7 @@
 //! Sorts rows by key: the order of row numbers in a segment sorted by other columns, or in an
 //! index.
 
-use super::blocks::BlockValues;
+use crate::column::BlockValues;
 use nacre_column::{Scalar, Values};
 use nacre_types::invariant;
 use nacre_types::key::order_f64;

@@ -3,11 +3,14 @@
 //! Each column is written with its dictionary first and its outline last, and freed as it is
 //! written. The footer comes last, so a truncated file has no trailer and is not a segment.
 
-use super::blocks::{BlockValues, Column};
+use super::blocks::Column;
 use super::derived::Derivation;
+use super::documents::{Documents, Extremes, MAX_COLUMN_PARTS, Shredded, Shredding};
+use crate::column::{BlockValues, ColumnSpec};
+use crate::document::SubColumn;
 use crate::footer::{
-    self, ALIGNMENT, ColumnEntry, DictionaryEntry, FooterHead, MAGIC, OutlineEntry, TRAILER_BYTES,
-    extremes,
+    self, ALIGNMENT, ColumnEntry, DictionaryEntry, DocumentEntry, FooterHead, MAGIC, MAX_PARTS,
+    OutlineEntry, Part, TRAILER_BYTES, extremes,
 };
 use crate::outline::OutlineBuilder;
 use nacre_column::block::{ColumnPlan, encode_block};
@@ -17,7 +20,7 @@ use nacre_host::LocalFile;
 use nacre_types::bytes::Write;
 use nacre_types::checksum::checksum;
 use nacre_types::limits::{BLOCK_ROWS, MAX_COLUMN_ID};
-use nacre_types::{Error, PhysicalType, Result, invariant};
+use nacre_types::{DataType, Error, PhysicalType, Result, invariant};
 use std::collections::VecDeque;
 
 /// Bytes collected before they are written to the file.
@@ -38,6 +41,10 @@ pub struct SegmentWriter {
     /// Whether only derived columns are written.
     derived_only: bool,
     columns: VecDeque<Column>,
+    /// A column of documents before it is written.
+    shredding: Option<Shredding>,
+    /// The sub-columns of the last column, and what they are of it.
+    parts: VecDeque<(Column, Part)>,
     current: Option<ColumnWriter>,
     entries: Vec<ColumnEntry>,
     out: Output,
@@ -59,6 +66,8 @@ impl SegmentWriter {
             derivation: Some(derivation),
             derived_only,
             columns: columns.into(),
+            shredding: None,
+            parts: VecDeque::new(),
             current: None,
             out: Output { written: 0, buffer: MAGIC.to_vec() },
         }
@@ -97,27 +106,79 @@ impl SegmentWriter {
                 continue;
             }
             let Some(mut column) = self.current.take() else {
-                let Some(column) = self.columns.pop_front() else {
-                    return self.finish(file).map(Some);
-                };
-                // Planning reads the whole column, and tries to compress some of its texts.
-                left = match column.spec.data_type.physical() {
-                    PhysicalType::Bytes => 0,
-                    _ => left.saturating_sub(column.blocks.len()),
-                };
-                self.current = Some(ColumnWriter::begin(column, file, &mut self.out)?);
+                match self.begin_next(file, left)? {
+                    Some(cost) => left = left.saturating_sub(cost),
+                    None => return self.finish(file).map(Some),
+                }
                 continue;
             };
             let cost = column.step(file, &mut self.out, left)?;
             left = left.saturating_sub(cost);
             match column.next == column.blocks.len() {
                 true => {
-                    self.entries.push(column.finish(self.rows, file, &mut self.out)?);
+                    self.entries.push(column.finish(file, &mut self.out)?);
                 }
                 false => self.current = Some(column),
             }
         }
         Ok(None)
+    }
+
+    /// Begins the next column, or prepares it; returns what that cost. `None` after the last one.
+    fn begin_next(&mut self, file: &dyn LocalFile, left: usize) -> Result<Option<usize>> {
+        if let Some(shredding) = &mut self.shredding {
+            let cost = shredding.step(left)?;
+            if cost.is_none()
+                && let Some(shredding) = self.shredding.take()
+            {
+                self.begin_shredded(shredding.finish(), file)?;
+            }
+            return Ok(Some(cost.unwrap_or(0)));
+        }
+        if let Some((column, part)) = self.parts.pop_front() {
+            return self.begin(column, None, Some(part), file).map(Some);
+        }
+        let Some(column) = self.columns.pop_front() else { return Ok(None) };
+        let parts = self.entries.iter().filter(|entry| entry.part.is_some()).count();
+        if column.spec.data_type == DataType::Json && parts + MAX_COLUMN_PARTS <= MAX_PARTS {
+            self.shredding = Some(Shredding::new(column));
+            return Ok(Some(0));
+        }
+        self.begin(column, None, None, file).map(Some)
+    }
+
+    /// Begins to write a column.
+    fn begin(
+        &mut self,
+        column: Column,
+        documents: Option<Documents>,
+        part: Option<Part>,
+        file: &dyn LocalFile,
+    ) -> Result<usize> {
+        debug_assert!(part.is_none() || documents.is_none(), "documents in a sub-column");
+        // Planning reads the whole column, and tries to compress some of its texts.
+        let cost = match column.spec.data_type.physical() {
+            PhysicalType::Bytes => usize::MAX,
+            _ => column.blocks.len(),
+        };
+        self.current = Some(ColumnWriter::begin(column, documents, part, file, &mut self.out)?);
+        Ok(cost)
+    }
+
+    /// Begins to write a column of documents, its sub-columns next.
+    fn begin_shredded(&mut self, shredded: Shredded, file: &dyn LocalFile) -> Result<usize> {
+        let Shredded { column, documents } = shredded;
+        debug_assert!(self.parts.is_empty(), "sub-columns of another column");
+        let parent = self.entries.len();
+        let Some((documents, parts)) = documents else {
+            return self.begin(column, None, None, file);
+        };
+        for SubColumn { node, kind, blocks, .. } in parts {
+            let (data_type, nullable) = (kind.data_type(), kind.nullable());
+            let spec = ColumnSpec { id: column.spec.id, data_type, nullable };
+            self.parts.push_back((Column::new(spec, blocks, 0), Part { parent, node, kind }));
+        }
+        self.begin(column, Some(documents), None, file)
     }
 
     fn finish(&mut self, file: &dyn LocalFile) -> Result<u64> {
@@ -156,20 +217,30 @@ struct ColumnWriter {
     entry: ColumnEntry,
     /// Smallest and largest value so far.
     whole: Option<(Scalar<'static>, Scalar<'static>)>,
-    /// The outline so far; `None` for columns of which single rows are not read.
+    /// The outline so far; `None` for columns of which single rows are not read by parts.
     outline: Option<OutlineBuilder>,
+    /// Of documents, the least and the greatest of each block, which is not in the blocks.
+    extremes: Option<VecDeque<Extremes>>,
 }
 
 impl ColumnWriter {
     /// Plans a column and writes its dictionary, if any.
-    fn begin(column: Column, file: &dyn LocalFile, out: &mut Output) -> Result<ColumnWriter> {
+    fn begin(
+        column: Column,
+        documents: Option<Documents>,
+        part: Option<Part>,
+        file: &dyn LocalFile,
+        out: &mut Output,
+    ) -> Result<ColumnWriter> {
         let plan = match column.searched {
             true => ColumnPlan::choose_for_search(&column.blocks),
             false => ColumnPlan::choose(&column.blocks),
         };
-        let mut entry = ColumnEntry::new(&column.spec);
+        let mut entry = ColumnEntry { part, ..ColumnEntry::new(&column.spec, column.rows()) };
         entry.meta.raw_bytes = column.raw_bytes;
-        if let Some((bytes, values)) = plan.dictionary() {
+        // Blocks that only say which rows are null are constant.
+        let dictionary = if documents.is_some() { None } else { plan.dictionary() };
+        if let Some((bytes, values)) = dictionary {
             invariant!(
                 (1..=MAX_DICTIONARY_VALUES).contains(&values),
                 "a dictionary of {values} values in column {}",
@@ -180,8 +251,22 @@ impl ColumnWriter {
             entry.dictionary =
                 Some(DictionaryEntry { offset, length, checksum, values: values as u32 });
         }
-        let outline = (column.spec.id <= MAX_COLUMN_ID).then(OutlineBuilder::default);
-        Ok(ColumnWriter { blocks: column.blocks, next: 0, plan, entry, whole: None, outline })
+        let by_parts = column.spec.id <= MAX_COLUMN_ID;
+        let mut extremes = None;
+        if let Some(documents) = documents {
+            extremes = Some(documents.extremes);
+            let schema = documents.schema;
+            entry.document = Some(Box::new(DocumentEntry { schema, first: 0 }));
+        }
+        Ok(ColumnWriter {
+            blocks: column.blocks,
+            next: 0,
+            plan,
+            entry,
+            whole: None,
+            outline: by_parts.then(OutlineBuilder::default),
+            extremes,
+        })
     }
 
     /// Writes blocks until they cost as much as `blocks` of them; returns what they cost.
@@ -216,7 +301,10 @@ impl ColumnWriter {
             let nulls = validity.as_ref().map_or(0, |v| v.len() - v.count_ones());
             invariant!(nulls <= values.len(), "{nulls} nulls in {} rows", values.len());
             entry.nulls.push(nulls as u16);
-            let found = extremes(&values, validity.as_ref());
+            let found = match &mut self.extremes {
+                Some(extremes) => extremes.pop_front().flatten(),
+                None => extremes(&values, validity.as_ref()),
+            };
             invariant!(
                 found.is_none() == (nulls == values.len()),
                 "bounds of a block of {} rows with {nulls} nulls",
@@ -236,7 +324,7 @@ impl ColumnWriter {
     }
 
     /// Writes the outline, if any, and returns the entry of a column whose blocks are written.
-    fn finish(self, rows: usize, file: &dyn LocalFile, out: &mut Output) -> Result<ColumnEntry> {
+    fn finish(self, file: &dyn LocalFile, out: &mut Output) -> Result<ColumnEntry> {
         let mut entry = self.entry;
         if let Some(bytes) = self.outline.and_then(OutlineBuilder::finish) {
             let (length, checksum) = (length(&bytes)?, checksum(&bytes));
@@ -244,7 +332,7 @@ impl ColumnWriter {
             entry.outline = Some(OutlineEntry { offset, length, checksum });
         }
         entry.bounds.push(entry.meta.data_type, self.whole.as_ref());
-        entry.assert_complete(rows);
+        entry.assert_complete();
         Ok(entry)
     }
 }

@@ -10,4 +10,4 @@ mod value;
 
 pub use data_type::{DECIMAL_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DataType, PhysicalType};
 pub use interval::Interval;
-pub use value::{Value, format_float32};
+pub use value::{Value, format_float, format_float32};

@@ -174,7 +174,7 @@ impl StoredColumns {
     /// Rows of a block are fetched one by one if at most one in this many is wanted.
     pub fn seek_one_in(&self, view: &SegmentView, column: usize, block: usize) -> Result<usize> {
         match self.position(view, column) {
-            Some(stored) => Ok(view.segment.encoding(stored, block)?.seek_one_in()),
+            Some(stored) => view.segment.seek_one_in(stored, block),
             // Every row has the default, which is as fast either way.
             None => Ok(DEFAULT_ONE_IN),
         }

@@ -14,7 +14,7 @@ struct World {
 
 impl World {
     fn new() -> Arc<World> {
-        Arc::new(World { cache: BlockCache::new(2), slots: Slots::new(1, 3) })
+        Arc::new(World { cache: BlockCache::new(2), slots: Slots::new([3].into_iter()) })
     }
 
     /// Loads a block of one byte, its number.

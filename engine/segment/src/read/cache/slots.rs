@@ -104,21 +104,23 @@ struct Slot {
 /// The cached pages of one segment. The slots of a column are allocated on first use.
 pub(crate) struct Pages {
     columns: Box<[OnceLock<Box<[Slot]>>]>,
-    per_column: usize,
+    /// Number of slots of each column.
+    counts: Box<[u32]>,
 }
 
 impl Pages {
     fn slot(&self, column: usize, index: usize) -> &Slot {
-        debug_assert!(index < self.per_column, "slot {index} of {}", self.per_column);
         debug_assert!(column < self.columns.len(), "column {column} of {}", self.columns.len());
-        let make = || (0..self.per_column).map(|_| Slot::default()).collect();
+        let count = self.counts[column];
+        debug_assert!(index < count as usize, "slot {index} of {count}");
+        let make = || (0..count).map(|_| Slot::default()).collect();
         &self.columns[column].get_or_init(make)[index]
     }
 
     /// The page in a slot, if cached, without counting a use.
     #[inline]
     pub fn peek(&self, column: usize, index: usize) -> Option<&Arc<Page>> {
-        debug_assert!(index < self.per_column, "slot {index} of {}", self.per_column);
+        debug_assert!(index < self.counts[column] as usize, "slot {index} of column {column}");
         self.columns[column].get()?[index].page.get()
     }
 
@@ -160,11 +162,13 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// Creates slots for every block of every column. The last slots of a column are those of its
-    /// dictionary and its outline.
-    pub fn new(columns: usize, blocks: usize) -> Arc<Slots> {
-        let columns = (0..columns).map(|_| OnceLock::new()).collect();
-        Arc::new(Slots { pages: RwLock::new(Pages { columns, per_column: blocks + 2 }) })
+    /// Creates slots for every block of every column, given their numbers. The last slots of a
+    /// column are those of its dictionary and its outline.
+    pub fn new(blocks: impl Iterator<Item = usize>) -> Arc<Slots> {
+        let counts: Box<[u32]> = blocks.map(|blocks| blocks as u32 + 2).collect();
+        debug_assert!(counts.iter().all(|count| *count >= 2), "slots of a column");
+        let columns = counts.iter().map(|_| OnceLock::new()).collect();
+        Arc::new(Slots { pages: RwLock::new(Pages { columns, counts }) })
     }
 
     /// Pins the cached pages; none is evicted meanwhile. Do not wait or pin again while holding the

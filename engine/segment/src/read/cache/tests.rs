@@ -98,7 +98,7 @@ struct World {
 
 impl World {
     fn new(limit: usize, segments: usize, blocks: usize) -> World {
-        let segments = (0..segments).map(|_| Slots::new(4, blocks)).collect();
+        let segments = (0..segments).map(|_| Slots::new([blocks; 4].into_iter())).collect();
         World { cache: BlockCache::new(limit), segments }
     }
 

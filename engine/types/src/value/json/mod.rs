@@ -13,7 +13,7 @@ mod tokens;
 mod writer;
 
 pub use normal::{is_normal, normal};
-pub use string::{quoted, unquoted};
+pub use string::{put_quoted, quoted, unquoted};
 pub use tokens::{Token, Tokens};
 pub use writer::Writer;
 

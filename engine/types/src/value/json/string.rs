@@ -164,8 +164,8 @@ pub fn quoted(characters: &str) -> String {
     out
 }
 
-/// Appends characters as a string.
-pub(super) fn put_quoted(out: &mut String, characters: &str) {
+/// Appends characters as a JSON string in its normal form.
+pub fn put_quoted(out: &mut String, characters: &str) {
     out.push('"');
     put_escaped(out, characters);
     out.push('"');
