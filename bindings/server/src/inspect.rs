@@ -105,6 +105,15 @@ fn key_of(report: &TableReport) -> String {
     }
 }
 
+/// Encodings with the number of segments that use each, unless it is one.
+fn encodings(encodings: &[(String, usize)]) -> String {
+    let one = |(name, count): &(String, usize)| match count {
+        1 => name.clone(),
+        _ => format!("{name} ({count})"),
+    };
+    encodings.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
 fn details(report: &TableReport) -> String {
     let mut out = format!(
         "table {}, {}: {}, {} in memory ({}), {} deleted in segments\n",
@@ -124,23 +133,25 @@ fn details(report: &TableReport) -> String {
         ("encodings", false),
     ]);
     for column in &report.columns {
-        let encodings: Vec<String> = column
-            .encodings
-            .iter()
-            .map(
-                |(name, count)| {
-                    if *count == 1 { name.clone() } else { format!("{name} ({count})") }
-                },
-            )
-            .collect();
         columns.push([
             column.name.clone(),
             column.data_type.to_string(),
             bytes(column.bytes),
             bytes(column.raw_bytes),
             ratio(column.raw_bytes, column.bytes),
-            encodings.join(", "),
+            encodings(&column.encodings),
         ]);
+        // What the documents of a column are taken apart into.
+        for path in &column.paths {
+            columns.push([
+                format!("  {}{}", column.name, path.path),
+                path.kind.clone(),
+                bytes(path.bytes),
+                String::new(),
+                String::new(),
+                encodings(&path.encodings),
+            ]);
+        }
     }
     out.push('\n');
     out.push_str(&columns.draw(Layout::of_stdout()));

@@ -52,7 +52,7 @@ pub use nacre_types::{
     temporal,
 };
 pub use prepared::Prepared;
-pub use report::{ColumnReport, SegmentColumnReport, SegmentReport, TableReport};
+pub use report::{ColumnReport, PathReport, SegmentColumnReport, SegmentReport, TableReport};
 pub use result::QueryResult;
 pub use rows::Rows;
 pub use session::Session;

@@ -1,7 +1,7 @@
 //! Storage reports of tables, returned by [`Database::inspect`].
 
 use crate::database::Database;
-use nacre_table::{RunSegments, SegmentState, Table, hidden_column};
+use nacre_table::{PathMeta, RunSegments, SegmentState, Table, hidden_column};
 use nacre_types::{DataType, Result, Value};
 
 /// Storage report of a table.
@@ -69,6 +69,41 @@ pub struct ColumnReport {
     pub bytes: u64,
     /// Bytes of the same values without encoding.
     pub raw_bytes: u64,
+    /// Encodings and the number of segments that use each.
+    pub encodings: Vec<(String, usize)>,
+    /// Of JSON: the columns into which its documents are taken apart.
+    pub paths: Vec<PathReport>,
+}
+
+/// Storage report of a path of a JSON column over all segments.
+///
+/// ```
+/// # use nacre_native::{block_on, memory_host};
+/// # use nacredb::{Database, Options};
+/// # block_on(async {
+/// # let db = Database::open(memory_host(), Options::default()).await?;
+/// # let mut session = db.session();
+/// # session.execute("create table n (n int); insert into n values (1), (2), (3), (4), (5), (6), (7)", &[]).await?;
+/// session.execute("create table docs (id int primary key, doc json)", &[]).await?;
+/// let row = "a.n * 49 + b.n * 7 + c.n as id";
+/// let document = "('{\"nr\": ' || cast(id as text) || ', \"tags\": [\"a\", \"b\"]}')::json";
+/// let rows = format!("select id, {document} from (select {row} from n as a, n as b, n as c) as t");
+/// session.execute(&format!("insert into docs {rows}; optimize table docs full"), &[]).await?;
+/// let tables = db.inspect()?;
+/// let docs = tables.iter().find(|table| table.name == "docs").unwrap();
+/// let of = |path: &str| docs.columns[1].paths.iter().find(|p| p.path == path).unwrap();
+/// assert_eq!((of(".nr").kind.as_str(), of(".tags[]").kind.as_str()), ("integer", "string"));
+/// # Ok::<(), nacredb::Error>(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct PathReport {
+    /// Where the values are in documents, as `.a[].b`; empty for whole documents.
+    pub path: String,
+    /// What is stored of them: `integer`, `string`, the `shape` of objects, and so on.
+    pub kind: String,
+    /// Bytes in segments.
+    pub bytes: u64,
     /// Encodings and the number of segments that use each.
     pub encodings: Vec<(String, usize)>,
 }
@@ -177,6 +212,7 @@ fn table_report(table: &Table) -> Result<TableReport> {
                 bytes: 0,
                 raw_bytes: 0,
                 encodings: Vec::new(),
+                paths: Vec::new(),
             };
             for state in states() {
                 let Some(index) = state.segment.column_index(column.id) else { continue };
@@ -184,10 +220,8 @@ fn table_report(table: &Table) -> Result<TableReport> {
                 let Some(meta) = stored.get(index) else { continue };
                 report.bytes += meta.bytes;
                 report.raw_bytes += meta.raw_bytes;
-                match report.encodings.iter_mut().find(|(name, _)| name == meta.encoding) {
-                    Some((_, count)) => *count += 1,
-                    None => report.encodings.push((meta.encoding.to_string(), 1)),
-                }
+                count(&mut report.encodings, meta.encoding);
+                add_paths(&mut report.paths, state.segment.paths(index)?);
             }
             Ok(report)
         })
@@ -209,6 +243,28 @@ fn table_report(table: &Table) -> Result<TableReport> {
             .flat_map(|run| run.segments.iter().map(|state| segment_report(table, run, state)))
             .collect::<Result<_>>()?,
     })
+}
+
+/// Counts a segment that uses an encoding.
+fn count(encodings: &mut Vec<(String, usize)>, encoding: &str) {
+    match encodings.iter_mut().find(|(name, _)| name == encoding) {
+        Some((_, count)) => *count += 1,
+        None => encodings.push((encoding.to_string(), 1)),
+    }
+}
+
+/// Adds the paths of a segment.
+fn add_paths(reports: &mut Vec<PathReport>, paths: Vec<PathMeta>) {
+    for PathMeta { path, kind, encoding, bytes, .. } in paths {
+        let known = reports.iter().position(|report| report.path == path && report.kind == kind);
+        let at = known.unwrap_or_else(|| {
+            let (kind, encodings) = (kind.to_string(), Vec::new());
+            reports.push(PathReport { path, kind, bytes: 0, encodings });
+            reports.len() - 1
+        });
+        reports[at].bytes += bytes;
+        count(&mut reports[at].encodings, encoding);
+    }
 }
 
 fn segment_report(table: &Table, run: &RunSegments, state: &SegmentState) -> Result<SegmentReport> {
