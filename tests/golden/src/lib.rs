@@ -40,7 +40,7 @@ const NO_SNAPSHOT: u64 = 1 << 30;
 const WHOLE: usize = 1 << 20;
 
 /// All cases.
-pub const CASES: [Case; 14] = [
+pub const CASES: [Case; 15] = [
     Case {
         name: "log",
         why: "rows of every type in an unsealed log: put, delete, views, no segment",
@@ -165,6 +165,15 @@ pub const CASES: [Case; 14] = [
         segment_rows: WHOLE,
         statements: tokens,
         tables: &[("o", "id"), ("n", "n")],
+        steps: 40,
+    },
+    Case {
+        name: "documents",
+        why: "JSON as sub-columns of every kind, with arrays in arrays, the rest and nulls, and as text",
+        snapshot_bytes: 4 << 10,
+        segment_rows: WHOLE,
+        statements: documents,
+        tables: &[("d", "id"), ("n", "n")],
         steps: 40,
     },
 ];
@@ -314,6 +323,41 @@ fn tokens() -> Vec<String> {
         "optimize table o full".into(),
         "delete from o where id between 100 and 130".into(),
         "update o set words = 'changed' where id in (7, 300, 4200)".into(),
+    ]
+}
+
+fn documents() -> Vec<String> {
+    // 65 by 65 rows: a whole block, and the start of another one.
+    let numbers: Vec<String> = (0..65).map(|n| format!("({n})")).collect();
+    let line = |nr: u32| {
+        format!(
+            "'{{\"nr\":{nr},\"sku\":' || cast(id * {nr} * 7919 % 100003 as text) || ',\"name\":\"item ' \
+             || cast(id * 31 % 1000 as text) || '\",\"sizes\":[[' || cast(id % 7 as text) || '],[]]}}'"
+        )
+    };
+    let document = format!(
+        "case when id % 50 = 0 then null when id % 41 = 0 then '[true,null,\"\\ud800\",1.50]' \
+         when id % 43 = 0 then '{{\"lines\":{{\"a\":1}},\"id\":\"' || cast(id as text) || '\"}}' \
+         when id = 1001 then '{{\"rare\":[1],\"id\":7,\"\\ud800\":{{}}}}' \
+         else '{{\"id\":' || cast(id as text) || ',\"paid\":' || case when id % 3 = 0 then 'true' else 'false' end \
+         || ',\"price\":' || cast(cast(id * 7919 % 100003 / 8.0 as double) as text) \
+         || ',\"lines\":[' || {} \
+         || case when id % 2 = 0 then ',' || {} else '' end || ']}}' end",
+        line(1),
+        line(2)
+    );
+    let rows = "from (select a.n * 65 + b.n as id from n as a, n as b) as numbers";
+    vec![
+        "create table n (n bigint primary key)".into(),
+        format!("insert into n values {}", numbers.join(", ")),
+        "create table d (id bigint primary key, doc json, other json)".into(),
+        format!(
+            "insert into d select id, cast({document} as json), \
+             cast('{{\"k' || cast(id as text) || '\":1}}' as json) {rows}"
+        ),
+        "optimize table d full".into(),
+        "delete from d where id between 100 and 130".into(),
+        "update d set doc = '{\"changed\": [1, 2]}' where id in (7, 300, 4200)".into(),
     ]
 }
 

@@ -90,8 +90,15 @@ fn every_folder_holds_what_was_put_into_it() {
             assert_eq!(db.check().unwrap(), Vec::<String>::new(), "{}", case.name);
             for (table, order) in case.tables {
                 let sql = format!("select * from {table} order by {order}");
-                let (stored, made) = (rows(&mut stored, &sql), rows(&mut made, &sql));
+                let (mut stored, made) = (rows(&mut stored, &sql), rows(&mut made, &sql));
                 assert!(!made.is_empty());
+                // Stored before JSON had a normal form: it stays what it was.
+                let (before, normal) = (r#"{"a": [1, null]}"#, r#"{"a":[1,null]}"#);
+                if case.name == "log" && round == 0 {
+                    let given = stored.iter().filter(|row| row.contains(before)).count();
+                    assert_eq!(given, usize::from(*table == "every"));
+                    stored.iter_mut().for_each(|row| *row = row.replace(before, normal));
+                }
                 assert_eq!(stored, made, "{}: {table}, round {round}", case.name);
             }
             // The database remains usable: every table can be changed, flushed and merged.
@@ -117,9 +124,12 @@ fn every_folder_holds_what_was_put_into_it() {
 /// Rows read alone without a cache: of files with outlines by parts, of older ones from whole blocks.
 #[test]
 fn every_row_is_found_by_its_key() {
-    for (name, table, rows_of_table) in
-        [("outlines", "o", 4_225), ("encodings", "e", 600), ("tokens", "o", 4_225)]
-    {
+    for (name, table, rows_of_table) in [
+        ("outlines", "o", 4_225),
+        ("encodings", "e", 600),
+        ("tokens", "o", 4_225),
+        ("documents", "d", 4_225),
+    ] {
         let case = CASES.iter().find(|case| case.name == name).unwrap();
         let copy = Copy::of(name, "points");
         let without_cache = nacredb::Options { cache_bytes: 1, ..options(case) };
@@ -154,15 +164,23 @@ fn the_folders_have_what_they_are_there_for() {
     }
     let version =
         |name: &str| std::fs::read(committed(name).join("seg-0000000000000001")).unwrap()[7];
-    assert_eq!(["encodings", "contents", "outlines", "tokens"].map(version), [1, 2, 3, 4]);
-    let mut found: Vec<String> = Vec::new();
-    for name in ["encodings", "tokens"] {
+    let names = ["encodings", "contents", "outlines", "tokens", "documents"];
+    assert_eq!(names.map(version), [1, 2, 3, 4, 5]);
+    let (mut found, mut kinds): (Vec<String>, Vec<String>) = Default::default();
+    for name in ["encodings", "tokens", "documents"] {
         let case = CASES.iter().find(|case| case.name == name).unwrap();
         let copy = Copy::of(name, "inspect");
         let db = block_on(Database::open(open_folder(&copy.0).unwrap(), options(case))).unwrap();
         let report = db.inspect().unwrap();
         let columns = report.iter().flat_map(|t| &t.columns);
         found.extend(columns.flat_map(|c| c.encodings.iter().map(|(name, _)| name.clone())));
+        let paths = report.iter().flat_map(|t| &t.columns).flat_map(|c| &c.paths);
+        kinds.extend(paths.map(|path| path.kind.clone()));
+    }
+    for kind in
+        ["shape", "length", "start", "integer", "double", "string", "boolean", "other", "rest"]
+    {
+        assert!(kinds.iter().any(|k| k == kind), "no path has a {kind}: {kinds:?}");
     }
     for name in [
         "alp",
@@ -175,6 +193,7 @@ fn the_folders_have_what_they_are_there_for() {
         "onpair",
         "plain",
         "run_length",
+        "shredded",
     ] {
         assert!(found.iter().any(|f| f == name), "no column is {name}: {found:?}");
     }
