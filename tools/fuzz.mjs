@@ -16,12 +16,30 @@ import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { root, target } from './lib.mjs';
 
-const TARGETS = ['sql', 'segment', 'log', 'snapshot', 'arrow', 'csv', 'differential', 'tlp'];
+const TARGETS = [
+  'sql',
+  'segment',
+  'log',
+  'snapshot',
+  'arrow',
+  'csv',
+  'json',
+  'differential',
+  'tlp',
+];
 const CARGO_FUZZ = '0.13.1';
 /** An input that takes longer, or more memory, is a finding. */
 const TIMEOUT_SECONDS = 60;
 const MEMORY_MB = 2048;
-const MAX_BYTES = { sql: 600, segment: 2000, arrow: 1500, csv: 800, differential: 500, tlp: 500 };
+const MAX_BYTES = {
+  sql: 600,
+  segment: 2000,
+  arrow: 1500,
+  csv: 800,
+  json: 600,
+  differential: 500,
+  tlp: 500,
+};
 
 const [name, ...args] = process.argv.slice(2);
 const option = (word, otherwise) =>

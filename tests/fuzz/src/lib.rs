@@ -10,6 +10,7 @@ pub mod csv;
 pub mod differential;
 pub mod edit;
 pub mod input;
+pub mod json;
 pub mod log;
 pub mod query;
 pub mod segment;
@@ -30,13 +31,14 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     Target { name: "sql", run: sql::run, max_bytes: 600 },
     Target { name: "segment", run: segment::run, max_bytes: 2_000 },
     Target { name: "log", run: log::run, max_bytes: 1_000 },
     Target { name: "snapshot", run: snapshot::run, max_bytes: 1_000 },
     Target { name: "arrow", run: arrow::run, max_bytes: 1_500 },
     Target { name: "csv", run: csv::run, max_bytes: 800 },
+    Target { name: "json", run: json::run, max_bytes: 600 },
     Target { name: "differential", run: differential::run, max_bytes: 500 },
     Target { name: "tlp", run: tlp::run, max_bytes: 500 },
 ];

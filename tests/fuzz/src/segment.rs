@@ -42,13 +42,13 @@ pub fn run(input: &[u8]) {
 }
 
 /// An index over some columns, in the segment's own file or a separate one.
-struct Indexed {
+pub(crate) struct Indexed {
     over: Vec<usize>,
     alone: bool,
 }
 
 /// Tests an intact file, then damaged copies of it.
-fn one(
+pub(crate) fn one(
     store: &MemoryStore,
     input: &mut Input<'_>,
     specs: &[ColumnSpec],

@@ -60,6 +60,11 @@ fn csv() {
 }
 
 #[test]
+fn json() {
+    run("json");
+}
+
+#[test]
 fn differential() {
     run("differential");
 }
