@@ -17,6 +17,7 @@ const NPM = '@duckdb/node-bindings-linux-x64@1.5.6-r.1';
 const MICRO = [
   'access',
   'codecs',
+  'documents',
   'encoded',
   'filter',
   'index-entries',

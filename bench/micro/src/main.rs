@@ -1,5 +1,5 @@
-//! `npm run bench -- access | codecs | encoded | filter | index-entries | index-probe |
-//! load-indexed | load-over | seek | steps | take`: the cost of single parts of the engine, in
+//! `npm run bench -- access | codecs | documents | encoded | filter | index-entries |
+//! index-probe | load-indexed | load-over | seek | steps | take`: the cost of single parts of the engine, in
 //! memory, and without a database except in `access`, `load-indexed` and `steps`. Depends on the
 //! engine's crates only and builds in a minute or two.
 //!
@@ -8,6 +8,7 @@
 mod access;
 mod codecs;
 mod data;
+mod documents;
 mod encoded;
 mod filter;
 mod index_entries;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
     match name.as_str() {
         "access" => access::access(),
         "codecs" => codecs::run(),
+        "documents" => documents::run(),
         "encoded" => encoded::run(),
         "filter" => filter::run(),
         "index-entries" => index_entries::run(),
@@ -37,7 +39,7 @@ fn main() -> ExitCode {
         "take" => take::run(),
         _ => {
             eprintln!(
-                "usage: npm run bench -- access | codecs | encoded | filter | index-entries | index-probe | load-indexed | load-over | seek | steps | take"
+                "usage: npm run bench -- access | codecs | documents | encoded | filter | index-entries | index-probe | load-indexed | load-over | seek | steps | take"
             );
             return ExitCode::from(2);
         }
