@@ -59,7 +59,7 @@ const bench = {
     return (await timed(() => of(name).load(table, columns))).ms;
   },
 
-  /** Reads rows by their keys with one statement: so many calls in each task, all of them awaited. */
+  /** Reads rows by their keys with one statement, `inTask` calls at a time. */
   async points(name: SystemName, keys: number[], inTask: number): Promise<Timed> {
     const statement = await of(name).prepare(POINT);
     const rows: Value[][] = [];

@@ -47,10 +47,10 @@ export const milliseconds = (ms) => `${ms < 100 ? ms.toFixed(2) : ms.toFixed(0)}
 /** Shows the time of `count` operations as a rate. */
 export const rate = (count) => (ms) => `${Math.round((count * 1000) / ms)}/s`;
 
-/** Sums differ in their last digits, by the order of the rows. */
+/** Sums differ in their last digits by the order of rows, and averages of decimals are rounded. */
 function sameValue(a, b) {
   if (typeof a === 'number' && typeof b === 'number') {
-    return Math.abs(a - b) <= 1e-9 * Math.max(1, Math.abs(a), Math.abs(b));
+    return Math.abs(a - b) <= Math.max(1e-6, 1e-9 * Math.max(Math.abs(a), Math.abs(b)));
   }
   return a === b;
 }
