@@ -420,11 +420,9 @@ mod tests {
         files.deny(100, 100);
         let mut fetched = Fetched::reading_ahead();
         let mut times = 0;
-        loop {
-            match (0..PAGES).try_for_each(|page| read(&*file, &[page]).map(|_| ())) {
-                Err(error) => fetched.resolve_now(error, &*files, &Fixed::default()).unwrap(),
-                Ok(()) => break,
-            }
+        let read_all = || (0..PAGES).try_for_each(|page| read(&*file, &[page]).map(drop));
+        while let Err(error) = read_all() {
+            fetched.resolve_now(error, &*files, &Fixed::default()).unwrap();
             times += 1;
         }
         // After eight, each fetch takes as much ahead as all before: 9, 18, 36, … of 200 pages.

@@ -101,10 +101,9 @@ impl SegmentReader {
 
     /// Loads the columns of a block that will certainly be decoded into the cache, in one read.
     pub(in crate::scan) fn prefetch(&self, view: &SegmentView, block: usize) -> Result<()> {
-        let reads_all = self.filters.is_empty()
-            && !self.runtime.0.iter().any(|(_, filter)| filter.is_bound());
-        let surely =
-            |column: &usize| self.filtered[*column] || (reads_all && self.needed[*column]);
+        let reads_all =
+            self.filters.is_empty() && !self.runtime.0.iter().any(|(_, filter)| filter.is_bound());
+        let surely = |column: &usize| self.filtered[*column] || (reads_all && self.needed[*column]);
         self.columns.prefetch(view, (0..self.columns.len()).filter(surely), block)
     }
 
