@@ -1,7 +1,6 @@
 //! The bound of a sort with a limit: once the sort knows as many rows as it returns, a row whose
 //! first key sorts behind the last of them is dropped before its other columns are read.
 
-use super::Descending;
 use nacre_column::kernel::{self, Comparison, Predicate};
 use nacre_column::{Bitmap, Form, Scalar, Values, Vector};
 use nacre_function::kernel::order::compare_values;
@@ -9,6 +8,10 @@ use nacre_table::Zone;
 use nacre_types::{DataType, PhysicalType, Value};
 use std::cmp::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
+
+/// Whether a sort key's greatest value comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Descending(pub bool);
 
 /// The last row that a sort may still return, by its first key.
 pub(super) struct Bound {

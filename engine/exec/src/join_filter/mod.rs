@@ -16,6 +16,7 @@ mod tests;
 
 use crate::group::Grouper;
 use bound::Bound;
+pub(crate) use bound::Descending;
 use keys::KeySet;
 use nacre_column::kernel::Predicate;
 use nacre_column::{Bitmap, Form, Values, Vector};
@@ -32,10 +33,6 @@ const TRIAL_ROWS: usize = 1 << 14;
 
 /// The most keys of a join that are offered for lookups.
 const MAX_LOOKUPS: usize = 1 << 14;
-
-/// Whether a sort key's greatest value comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Descending(pub bool);
 
 /// The values of one key column of a join's build side, or the bound of a sort's first key; shared by
 /// all threads that scan below.
