@@ -209,7 +209,7 @@ fn check(cancelled: &AtomicBool) -> Result<()> {
 
 /// Rows with the columns of the table.
 fn batch(rows: &[Row], schema: &TableSchema) -> Batch {
-    let columns = [Column::K, Column::V, Column::S, Column::W, Column::Z];
+    let columns = [Column::K, Column::V, Column::S, Column::W, Column::Z, Column::D];
     let columns = schema
         .columns
         .iter()

@@ -123,14 +123,18 @@ fn judge_create_as_within(
 /// Judges a catalog change that commits now.
 pub fn judge_ddl(op: &Op, latest: &State) -> Verdict {
     let name = match op {
-        Op::Create { table, keyed, indexes, if_missing, .. } => {
+        Op::Create { table, keyed, indexes, documents, if_missing, .. } => {
             return match latest.tables.contains_key(table) {
                 _ if latest.views.contains_key(table) => {
                     Verdict::fails(&[ErrorKind::AlreadyExists])
                 }
                 true if !*if_missing => Verdict::fails(&[ErrorKind::AlreadyExists]),
                 true => Verdict::done(),
-                false => becomes(table, Some(Table::made(Shape::new(*keyed, indexes)))),
+                false => {
+                    let shape = Shape::new(*keyed, indexes);
+                    let shape = if *documents { shape.with_documents() } else { shape };
+                    becomes(table, Some(Table::made(shape)))
+                }
             };
         }
         Op::Drop { table } | Op::Truncate { table } => *table,

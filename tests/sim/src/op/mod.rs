@@ -5,7 +5,7 @@ pub mod row;
 pub mod shape;
 
 use crate::op::condition::Where;
-use crate::op::row::{Column, Row};
+use crate::op::row::{Column, DOCUMENT, Row};
 use crate::op::shape::Index;
 use nacredb::OnDuplicate;
 use std::fmt;
@@ -91,6 +91,8 @@ pub enum Op {
         keyed: bool,
         keys: &'static str,
         indexes: Vec<Index>,
+        /// Whether it has the column `d`.
+        documents: bool,
         if_missing: bool,
     },
     /// `CREATE TABLE … AS SELECT`.
@@ -315,13 +317,17 @@ impl Op {
                      'fill' from (values {digits}) a (n), (values {digits}) b (n) where a.n * {FILL_SIDE} + b.n < {rows}"
                 )
             }
-            Op::Create { table, keyed, keys, indexes, if_missing } => {
+            Op::Create { table, keyed, keys, indexes, documents, if_missing } => {
                 let missing = if *if_missing { "if not exists " } else { "" };
                 let key = if *keyed { " primary key" } else { "" };
                 let indexes: Vec<String> =
                     indexes.iter().map(|index| format!(", {index}")).collect();
+                let document = match documents {
+                    true => format!(", d json as ({DOCUMENT}) stored"),
+                    false => String::new(),
+                };
                 format!(
-                    "create table {missing}{table} (k bigint not null{key}, v bigint, s text{}{keys})",
+                    "create table {missing}{table} (k bigint not null{key}, v bigint, s text{document}{}{keys})",
                     indexes.concat()
                 )
             }

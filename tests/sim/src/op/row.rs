@@ -31,6 +31,18 @@ pub enum Column {
     W,
     /// `z bigint`.
     Z,
+    /// `d json`, a document of the other columns, in tables that are created with it.
+    D,
+}
+
+/// The expression of the column `d`.
+pub const DOCUMENT: &str = "json_object('key', k, 'number', v, 'text', s, 'list', json_array(v, json_object('text', s), k))";
+
+/// The document of a row, in its normal form. The texts of the simulation need no escapes.
+fn document(row: &Row) -> String {
+    let Row { k, v, s, .. } = row;
+    let text = s.as_ref().map_or("null".to_string(), |s| format!("\"{s}\""));
+    format!(r#"{{"key":{k},"number":{v},"text":{text},"list":[{v},{{"text":{text}}},{k}]}}"#)
 }
 
 impl Column {
@@ -42,6 +54,7 @@ impl Column {
             Column::S => "s",
             Column::W => "w",
             Column::Z => "z",
+            Column::D => "d",
         }
     }
 
@@ -53,11 +66,16 @@ impl Column {
             Column::S => row.s.as_ref().map_or(Value::Null, |s| Value::Text(s.clone())),
             Column::W => row.w.map_or(Value::Null, Value::Int),
             Column::Z => row.z.map_or(Value::Null, Value::Int),
+            Column::D => Value::Json(document(row)),
         }
     }
 
     /// Its type.
     pub fn data_type(self) -> DataType {
-        if self == Column::S { DataType::TEXT } else { DataType::Int64 }
+        match self {
+            Column::S => DataType::TEXT,
+            Column::D => DataType::Json,
+            _ => DataType::Int64,
+        }
     }
 }

@@ -81,6 +81,12 @@ impl Shape {
         Shape { keyed, columns, default_w: None, default_z: None, indexes: indexes.to_vec() }
     }
 
+    /// With the column `d`.
+    pub fn with_documents(mut self) -> Shape {
+        self.columns.push(Column::D);
+        self
+    }
+
     /// Whether it has a column.
     pub fn has(&self, column: Column) -> bool {
         self.columns.contains(&column)

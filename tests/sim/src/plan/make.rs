@@ -131,6 +131,7 @@ impl Maker {
                     keyed,
                     keys: keys(&mut self.random, keyed),
                     indexes,
+                    documents: false,
                     if_missing,
                 }
             }
@@ -265,7 +266,7 @@ impl Maker {
         let indexes: Vec<Index> =
             INDEXES[..1].iter().copied().filter(|_| self.random.percent(50)).collect();
         let mut ops = vec![
-            Op::Create { table, keyed, keys, indexes, if_missing: true },
+            Op::Create { table, keyed, keys, indexes, documents: false, if_missing: true },
             Op::Fill { table, rows: 65_536 + self.random.between(0, 2_000) },
             Op::Audit { table, rows: Where::All },
             Op::Select { table, rows: Where::V(self.random.between(0, 999)) },

@@ -61,6 +61,7 @@ impl Maker {
                 keyed: self.random.percent(70),
                 keys: "",
                 indexes: Vec::new(),
+                documents: false,
                 if_missing: lenient,
             },
             5 | 6 => Op::Drop { table },

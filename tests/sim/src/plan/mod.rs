@@ -63,13 +63,15 @@ pub struct Setup {
     pub keys: &'static str,
     /// Its initial indexes.
     pub indexes: Vec<Index>,
+    /// Whether it has a column of documents.
+    pub documents: bool,
 }
 
 impl Setup {
     /// The operation that creates it.
     pub fn create(&self) -> Op {
-        let Setup { name: table, keyed, keys, indexes } = self.clone();
-        Op::Create { table, keyed, keys, indexes, if_missing: true }
+        let Setup { name: table, keyed, keys, indexes, documents } = self.clone();
+        Op::Create { table, keyed, keys, indexes, documents, if_missing: true }
     }
 }
 
@@ -141,7 +143,10 @@ pub fn setups(seed: u64, indexed: bool) -> Vec<Setup> {
                 }
             }
         }
-        Setup { name, keyed, keys, indexes }
+        // Drawn separately, so that older seeds keep their meaning where there are none.
+        let documents = name != "bank"
+            && Random::with_purpose(seed ^ u64::from(name.as_bytes()[0]), "documents").percent(20);
+        Setup { name, keyed, keys, indexes, documents }
     };
     TABLES.into_iter().chain(indexed.then_some((UNIQUE, true))).map(setup).collect()
 }

@@ -82,6 +82,7 @@ impl Maker {
                     keyed: true,
                     keys: "",
                     indexes: Vec::new(),
+                    documents: false,
                     if_missing: false,
                 });
                 ops.push(Op::Insert { table, rows: self.new_rows() });
@@ -164,6 +165,7 @@ impl Maker {
                     keyed: true,
                     keys: "",
                     indexes: Vec::new(),
+                    documents: false,
                     if_missing: true,
                 },
                 1 => Op::Drop { table: view },
