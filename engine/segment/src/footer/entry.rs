@@ -47,7 +47,7 @@ pub struct DocumentEntry {
 
 /// What a sub-column belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct PartOf {
     /// The entry of the column.
     pub parent: usize,
     /// The node in its schema.
@@ -67,7 +67,7 @@ pub struct ColumnEntry {
     /// Set if its values are in sub-columns. Its blocks then only say which rows are null.
     pub document: Option<Box<DocumentEntry>>,
     /// Set for a sub-column.
-    pub part: Option<Part>,
+    pub part: Option<PartOf>,
     /// Offsets of the blocks in the file.
     pub offsets: Vec<u64>,
     /// Lengths of the blocks, in bytes.

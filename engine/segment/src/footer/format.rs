@@ -4,7 +4,7 @@
 //! the crate may trust offsets, counts and encodings.
 
 use super::entry::{
-    ColumnEntry, DictionaryEntry, DocumentEntry, OutlineEntry, Part, block_count, block_rows,
+    ColumnEntry, DictionaryEntry, DocumentEntry, OutlineEntry, PartOf, block_count, block_rows,
 };
 use super::parts::{self, Columns, WITH_PARTS};
 use crate::column::ColumnSpec;
@@ -196,7 +196,7 @@ pub fn decode(bytes: &[u8], end: u64, version: u8) -> Result<Footer> {
 fn decode_column(
     reader: &mut Reader<'_>,
     id: u32,
-    part: Option<Part>,
+    part: Option<PartOf>,
     rows: usize,
     end: u64,
     version: u8,

@@ -8,7 +8,7 @@ mod parts;
 
 pub(crate) use bounds::extremes;
 pub(crate) use entry::{
-    ColumnEntry, DictionaryEntry, DocumentEntry, OutlineEntry, Part, block_count, block_rows,
+    ColumnEntry, DictionaryEntry, DocumentEntry, OutlineEntry, PartOf, block_count, block_rows,
 };
 pub(crate) use format::{
     ALIGNMENT, Footer, FooterHead, MAGIC, MAX_PARTS, TRAILER_BYTES, decode, encode, version_of,

@@ -3,7 +3,7 @@
 //! In the file, the sub-columns of a column follow it, in the order of its schema. In memory they
 //! come after all columns, so that positions of columns are not changed by them.
 
-use super::entry::{ColumnEntry, Part};
+use super::entry::{ColumnEntry, PartOf};
 use crate::document::Kind;
 use nacre_types::Result;
 use nacre_types::bytes::{Reader, Write};
@@ -13,8 +13,8 @@ use nacre_types::limits::MAX_SEGMENT_COLUMNS;
 pub(super) const WITH_PARTS: u8 = 5;
 
 /// Appends what an entry belongs to: the number of the entry, counted from 1, and the place in it.
-pub(super) fn put(out: &mut Vec<u8>, part: Option<Part>) {
-    let Some(Part { parent, node, kind }) = part else {
+pub(super) fn put(out: &mut Vec<u8>, part: Option<PartOf>) {
+    let Some(PartOf { parent, node, kind }) = part else {
         out.put_varint(0);
         out.put_bytes(&[]);
         return;
@@ -39,7 +39,7 @@ pub(super) struct Columns {
 
 impl Columns {
     /// Reads what the next entry belongs to.
-    pub fn part(&mut self, reader: &mut Reader<'_>, version: u8) -> Result<Option<Part>> {
+    pub fn part(&mut self, reader: &mut Reader<'_>, version: u8) -> Result<Option<PartOf>> {
         let parent = reader.varint()?;
         let place = reader.bytes()?;
         if parent == 0 && place.is_empty() {
@@ -58,11 +58,11 @@ impl Columns {
             return Err(reader.corrupt("a sub-column at another place"));
         }
         place.finish()?;
-        Ok(Some(Part { parent, node, kind }))
+        Ok(Some(PartOf { parent, node, kind }))
     }
 
     /// Number of rows of a sub-column.
-    pub fn rows_of(&self, part: Part) -> usize {
+    pub fn rows_of(&self, part: PartOf) -> usize {
         debug_assert!(part.parent < self.columns.len(), "a part of column {}", part.parent);
         let document = self.columns.get(part.parent).and_then(|column| column.document.as_ref());
         document.map_or(0, |document| document.schema.nodes[part.node].rows)

@@ -6,7 +6,7 @@ use super::document_source::{Cached, Decoded, Loaded};
 use super::opened::{DOCUMENT_ONE_IN, Opened};
 use crate::column::PathMeta;
 use crate::document::{Kind, Schema, Source, Step, assemble};
-use crate::footer::{DocumentEntry, Part};
+use crate::footer::{DocumentEntry, PartOf};
 use nacre_column::{Scalar, Vector, VectorBuilder};
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{DataType, Error, Result, Value};
@@ -51,7 +51,7 @@ impl Opened {
     }
 
     /// A sub-column in messages: its path, and what it has of it.
-    pub(super) fn part_name(&self, part: Part) -> String {
+    pub(super) fn part_name(&self, part: PartOf) -> String {
         let document = self.columns[part.parent].document.as_ref();
         debug_assert!(document.is_some(), "a sub-column of a column without documents");
         let path = document.map(|document| document.schema.path(part.node)).unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::column::{BlockValues, ColumnSpec};
 use crate::document::SubColumn;
 use crate::footer::{
     self, ALIGNMENT, ColumnEntry, DictionaryEntry, DocumentEntry, FooterHead, MAGIC, MAX_PARTS,
-    OutlineEntry, Part, TRAILER_BYTES, extremes,
+    OutlineEntry, PartOf, TRAILER_BYTES, extremes,
 };
 use crate::outline::OutlineBuilder;
 use nacre_column::block::{ColumnPlan, encode_block};
@@ -44,7 +44,7 @@ pub struct SegmentWriter {
     /// A column of documents before it is written.
     shredding: Option<Shredding>,
     /// The sub-columns of the last column, and what they are of it.
-    parts: VecDeque<(Column, Part)>,
+    parts: VecDeque<(Column, PartOf)>,
     current: Option<ColumnWriter>,
     entries: Vec<ColumnEntry>,
     out: Output,
@@ -152,7 +152,7 @@ impl SegmentWriter {
         &mut self,
         column: Column,
         documents: Option<Documents>,
-        part: Option<Part>,
+        part: Option<PartOf>,
         file: &dyn LocalFile,
     ) -> Result<usize> {
         debug_assert!(part.is_none() || documents.is_none(), "documents in a sub-column");
@@ -176,7 +176,7 @@ impl SegmentWriter {
         for SubColumn { node, kind, blocks, .. } in parts {
             let (data_type, nullable) = (kind.data_type(), kind.nullable());
             let spec = ColumnSpec { id: column.spec.id, data_type, nullable };
-            self.parts.push_back((Column::new(spec, blocks, 0), Part { parent, node, kind }));
+            self.parts.push_back((Column::new(spec, blocks, 0), PartOf { parent, node, kind }));
         }
         self.begin(column, Some(documents), None, file)
     }
@@ -228,7 +228,7 @@ impl ColumnWriter {
     fn begin(
         column: Column,
         documents: Option<Documents>,
-        part: Option<Part>,
+        part: Option<PartOf>,
         file: &dyn LocalFile,
         out: &mut Output,
     ) -> Result<ColumnWriter> {
