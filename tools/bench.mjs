@@ -33,7 +33,7 @@ const IN_BROWSER = {
   browser: './bench-browser.mjs',
   'browser-idle': './bench-browser-idle.mjs',
 };
-const WITH_DUCKDB = ['bulk-insert', 'disk-size', 'ssb', 'tpch', 'upsert', 'wide'];
+const WITH_DUCKDB = ['bulk-insert', 'disk-size', 'json-seek', 'ssb', 'tpch', 'upsert', 'wide'];
 
 /** One file of a zip archive, found through the directory at its end. */
 function unzip(archive, name) {

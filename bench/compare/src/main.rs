@@ -12,6 +12,7 @@ mod commit;
 mod disk_size;
 mod duckdb;
 mod io;
+mod json_seek;
 mod latency;
 mod load_beside;
 mod measure;
@@ -42,12 +43,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// A workload: its name and its function.
 type Workload = (&'static str, fn(&Options) -> Outcome<()>);
 
-const WORKLOADS: [Workload; 17] = [
+const WORKLOADS: [Workload; 18] = [
     ("adaptive", adaptive::run),
     ("bulk-insert", bulk_insert::run),
     ("commit", commit::run),
     ("disk-size", disk_size::run),
     ("io", io::run),
+    ("json-seek", json_seek::run),
     ("latency", latency::run),
     ("load-beside", load_beside::run),
     ("merge-on-write", merge_on_write::run),
