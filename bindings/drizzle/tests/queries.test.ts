@@ -91,6 +91,16 @@ test.each(['value', 'string'] as const)('JSON texts stay texts, with json: %s', 
   await database.close();
 });
 
+test('operators of JSON read parts of documents', async () => {
+  const db = await withBooks();
+  const dark = sql<string>`${author.settings}->>'dark'`;
+  const found = await db
+    .select({ name: author.name, dark })
+    .from(author)
+    .where(sql`${author.settings} @> '{"dark": true}'`);
+  expect(found).toEqual([{ name: 'Ada', dark: 'true' }]);
+});
+
 test('filters, order, limit, offset', async () => {
   const db = await withBooks();
   const titles = async (where: SQL | undefined) =>

@@ -1,10 +1,8 @@
 /** What Drizzle can write and Nacre refuses, by the errors it gives: `docs/ORMS.md` lists them. */
 
-import { arrayContains, sql } from 'drizzle-orm';
-import { integer, pgTable, text } from 'drizzle-orm/pg-core';
 import { applyMigrations } from 'nacredb-drizzle';
 import { expect, test } from 'vitest';
-import { author, book } from './schema.js';
+import { book } from './schema.js';
 import { migrated, type Books } from './testing.js';
 
 type Refused = [what: string, kind: string, run: (db: Books) => Promise<unknown>];
@@ -55,23 +53,6 @@ const REFUSED: Refused[] = [
     'for share',
     'unsupported',
     async (db) => db.transaction((tx) => tx.select().from(book).for('share')),
-  ],
-  [
-    'operators of JSON',
-    'unsupported',
-    async (db) => db.select({ dark: sql`${author.settings}->>'dark'` }).from(author),
-  ],
-  [
-    'operators of arrays',
-    'unsupported',
-    async (db) => {
-      await db.$client.exec('create table t (id int, tags text)');
-      const t = pgTable('t', { id: integer(), tags: text().array() });
-      return db
-        .select()
-        .from(t)
-        .where(arrayContains(t.tags, ['a']));
-    },
   ],
 ];
 

@@ -71,6 +71,22 @@ test('select: joins, groups, subqueries, sets, windows', async () => {
   expect(names.map(({ name }) => name)).toEqual(['Ada', 'Bob', 'Rex', 'Tom']);
 });
 
+test('operators of JSON read parts of documents', async () => {
+  const db = await withPets();
+  const found = await db
+    .selectFrom('person')
+    .select(({ ref }) => [
+      'name',
+      ref('notes', '->')
+        .key('likes' as never)
+        .at(0 as never)
+        .as('first'),
+    ])
+    .where(sql`notes->>'likes[0]'`, '=', 'engines')
+    .execute();
+  expect(found).toEqual([{ name: 'Ada', first: 'engines' }]);
+});
+
 test('values: dates, JSON, booleans, decimals, big integers come back as they went', async () => {
   const db = await withPets();
   const ada = await db

@@ -63,19 +63,6 @@ const REFUSED: Refused[] = [
     (db) => db.schema.createTable('t').temporary().addColumn('id', 'integer').execute(),
   ],
   [
-    'operators of JSON',
-    'unsupported',
-    (db) =>
-      db
-        .selectFrom('person')
-        .select(({ ref }) =>
-          ref('notes', '->>')
-            .key('likes' as never)
-            .as('likes'),
-        )
-        .execute(),
-  ],
-  [
     'the helpers of JSON',
     'not_found',
     (db) =>
