@@ -142,7 +142,7 @@ export function markBuild(dist, names) {
 
 const MINIFY = {
   worker: true,
-  index: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
+  index: { compress: false, mangle: { toplevel: false }, codegen: { removeWhitespace: true } },
 };
 
 /** One script an entry, so that a page without a bundler loads two files and not twenty. */
@@ -160,8 +160,8 @@ async function bundle(dist) {
       entryFileNames: `${name}.js`,
       format: 'esm',
       codeSplitting: false,
-      // No bundler touches the worker, and few pages that have none minify what they load. The page's
-      // script stays as it is but for white space: bundlers must find the worker in it.
+      // No bundler touches the worker, and few pages that have none minify what they load. Of the page's
+      // script only white space and local names go: bundlers must find the worker in it.
       minify: MINIFY[name] ?? false,
       // The declarations beside the scripts have the documentation.
       comments: { jsdoc: false },

@@ -20,7 +20,14 @@ fn workload() -> Vec<Op> {
     let table = "a";
     let unique = INDEXES.into_iter().find(|index| index.name == "u_v").unwrap();
     vec![
-        Op::Create { table: "x", keyed: true, keys: "", indexes: vec![], if_missing: false },
+        Op::Create {
+            table: "x",
+            keyed: true,
+            keys: "",
+            indexes: vec![],
+            documents: false,
+            if_missing: false,
+        },
         Op::Insert { table, rows: rows(0, 12) },
         Op::Insert { table: "heap", rows: rows(0, 5) },
         Op::Optimize { table, full: false },
