@@ -7,7 +7,7 @@ use crate::operator::inputs::{Inputs, exactly};
 use crate::operator::protocol::Operator;
 use nacre_column::{Batch, Form, Values, Vector, VectorBuilder};
 use nacre_function::json::outline::{Extent, Outline};
-use nacre_function::json::path::JsonPath;
+use nacre_function::json::path::LastPath;
 use nacre_function::json::select;
 use nacre_function::vector::room::Room;
 use nacre_sql::plan::node::json_rows::{DocumentRows, JsonRows};
@@ -34,6 +34,7 @@ struct Current {
     columns: Vec<Arc<Vector>>,
     documents: Arc<Vector>,
     paths: Option<Arc<Vector>>,
+    path: LastPath,
     /// The input rows that are left, in reverse order.
     rows: Vec<u32>,
     /// The input row of the document.
@@ -73,7 +74,8 @@ impl Unfolding {
         let mut rows = selected.to_selection();
         rows.reverse();
         let columns = batch.columns.into_iter().map(coded).collect();
-        Ok(Current { columns, documents, paths, rows, row: 0, outline: None, next: 0 })
+        let path = LastPath::default();
+        Ok(Current { columns, documents, paths, path, rows, row: 0, outline: None, next: 0 })
     }
 }
 
@@ -138,7 +140,7 @@ impl Current {
     }
 
     /// The rows of the document of an input row; `None` if it is null or its path names nothing.
-    fn read(&self, row: usize, node: &JsonRows) -> Result<Option<Outline>> {
+    fn read(&mut self, row: usize, node: &JsonRows) -> Result<Option<Outline>> {
         let Value::Json(document) = self.documents.value(row) else { return Ok(None) };
         let path = match self.paths.as_ref().map(|paths| paths.value(row)) {
             None => "$".to_string(),
@@ -154,11 +156,11 @@ impl Current {
         };
         match node.rows {
             DocumentRows::Each | DocumentRows::Tree => {
-                let found = select::first(&document, &JsonPath::parse(&path)?)?;
+                let found = select::first(&document, self.path.get(&path)?)?;
                 found.map(|found| Outline::new(found, &path, extent)).transpose()
             }
             DocumentRows::Matches => {
-                let found = select::every(&document, &JsonPath::parse(&path)?)?;
+                let found = select::every(&document, self.path.get(&path)?)?;
                 Outline::new(&format!("[{}]", found.join(",")), &path, extent).map(Some)
             }
             DocumentRows::Elements if !document.starts_with('[') => {

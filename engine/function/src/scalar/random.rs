@@ -10,24 +10,27 @@ use crate::entry::scalar::{function, takes};
 use nacre_column::{Values, Vector};
 use nacre_types::{DataType, Error, Result, Value};
 
+/// A number for each row; `TABLESAMPLE` refers to it.
+pub static RANDOM: ScalarFunction = function(
+    &["random", "rand"],
+    Doc::new(
+        "random(), rand()",
+        "A random number from 0 up to 1, another for each row.",
+        "random() < 1",
+        "true",
+    ),
+    Declared(takes(&[]), DataType::Float64),
+    Vectors(|call| {
+        let [seed, _] = seeds(call)?;
+        let numbers = (0..call.rows.len).map(|row| fraction(mixed(seed, row)));
+        Ok(Vector::new(DataType::Float64, Values::F64(numbers.collect()), None))
+    }),
+)
+.volatile();
+
 /// The functions of this file.
 pub(crate) static FUNCTIONS: &[&ScalarFunction] = &[
-    &function(
-        &["random", "rand"],
-        Doc::new(
-            "random(), rand()",
-            "A random number from 0 up to 1, another for each row.",
-            "random() < 1",
-            "true",
-        ),
-        Declared(takes(&[]), DataType::Float64),
-        Vectors(|call| {
-            let [seed, _] = seeds(call)?;
-            let numbers = (0..call.rows.len).map(|row| fraction(mixed(seed, row)));
-            Ok(Vector::new(DataType::Float64, Values::F64(numbers.collect()), None))
-        }),
-    )
-    .volatile(),
+    &RANDOM,
     &function(
         &["uuid", "gen_random_uuid"],
         Doc::new(

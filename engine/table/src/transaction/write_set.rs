@@ -479,6 +479,8 @@ impl WriteSet {
     /// Fails if a table was dropped, altered or truncated since it was written to. Adds the rows to
     /// indexes that were created since. Must be called under the commit lock.
     pub fn check_tables(&self, newest: impl Fn(TableId) -> Option<Arc<Table>>) -> Result<()> {
+        // All tables before any row: what is undone leaves the version it was written to, no later one.
+        let mut entered = Vec::new();
         for step in &self.undo {
             let Some(table) = step.table().filter(|table| !table.is_newest()) else { continue };
             let newest = newest(table.id()).filter(|newest| newest.takes_rows_of(table));
@@ -486,11 +488,13 @@ impl WriteSet {
             if let Step::Write(undo) = step
                 && let Some(Change::Put(row)) = undo.node.pending()
             {
-                debug_assert!(undo.claim.is_none(), "a claimed value has a row");
-                newest.enter(undo.partition, undo.node.key(), &row)?;
+                entered.push((newest, undo, row));
             }
         }
-        Ok(())
+        entered.iter().try_for_each(|(newest, undo, row)| {
+            debug_assert!(undo.claim.is_none(), "a claimed value has a row");
+            newest.enter(undo.partition, undo.node.key(), row)
+        })
     }
 
     /// Turns the changes into versions of a commit, keeping the row locks. Must be called under the

@@ -182,7 +182,7 @@ pub static JSON_HAS_KEYS: ScalarFunction = function(
     }),
 );
 
-/// Whether a text is JSON; `IS JSON` refers to it, with the first letter of a kind.
+/// Whether a text is JSON; `IS JSON` refers to it, with the name of a kind.
 pub static JSON_VALID: ScalarFunction = function(
     &["json_valid"],
     Doc::new(

@@ -7,7 +7,7 @@ use crate::bind::names::{place, unsupported};
 use crate::bind::scope::Scope;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::{Plan, SortKey};
-use nacre_function::registry::{ScalarEntry, scalar};
+use nacre_function::scalar::random::RANDOM;
 use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast::{TableSample, TableSampleKind, TableSampleUnit};
 
@@ -32,7 +32,9 @@ impl<'a> Binder<'a> {
             _ if seed.is_some() => return Err(unsupported("TABLESAMPLE … REPEATABLE")),
             _ => return Err(unsupported("TABLESAMPLE by buckets")),
         };
-        let chance = self.chance()?;
+        // A number from 0 up to 1 for each row.
+        self.is_volatile = true;
+        let chance = Expr::call(&RANDOM, Vec::new(), DataType::Float64);
         if quantity.unit == Some(TableSampleUnit::Rows) {
             let limit = self.row_count(&quantity.value, "TABLESAMPLE")?;
             let keys = vec![SortKey { expr: chance, descending: false, nulls_first: true }];
@@ -55,14 +57,5 @@ impl<'a> Binder<'a> {
         let kind = ExprKind::Binary { op, left, right };
         let predicate = Expr { kind, data_type: DataType::Boolean };
         Ok(Plan::Filter { input: Box::new(input), predicate })
-    }
-
-    /// A number from 0 up to 1 for each row.
-    fn chance(&mut self) -> Result<Expr> {
-        let Some(ScalarEntry::Function(random)) = scalar("random") else {
-            return Err(unsupported("TABLESAMPLE without random()"));
-        };
-        self.is_volatile = true;
-        Ok(Expr::call(random, Vec::new(), DataType::Float64))
     }
 }
