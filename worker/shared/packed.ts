@@ -6,21 +6,27 @@
  */
 
 import type { Reply } from './protocol.js';
-import type { WireColumn, WireField, WireResult } from './wire.js';
+import type { Statistics, WireColumn, WireField, WireResult } from './wire.js';
 
 /** Results, in the order of their calls. */
 export interface Packed {
-  /** The names of statistics. */
-  names: string[];
-  /**
-   * For each result the number of its call, its kind, fields, numbers of columns, rows and affected
-   * rows, the values of its statistics, and the values of its columns.
-   */
-  list: unknown[];
+  /** The number of each call. */
+  ids: number[];
+  kinds: string[];
+  /** The columns' names and types, absent as in the result. */
+  fields: (WireField[] | undefined)[];
+  /** For each result the numbers of its columns, rows and affected rows. */
+  sizes: number[];
+  /** For each result the values of its statistics. */
+  statistics: Float64Array;
+  /** The values of each result, column by column. */
+  values: unknown[];
 }
 
-/** What comes before the statistics of a result. */
-type Head = [number, string, WireField[] | undefined, number, number, number];
+/** Values of one result's statistics. */
+const STATISTICS = 8;
+/** Numbers of one result in `sizes`. */
+const SIZES = 3;
 
 /** A reply with a result that can be packed. */
 type Small = { id: number; result: WireResult };
@@ -54,22 +60,31 @@ function isSmall(reply: Reply): reply is Small {
 }
 
 function packRun(run: readonly Small[]): Packed {
-  const names = Object.keys(run[0]!.result.statistics);
-  const list: unknown[] = [];
-  for (const { id, result } of run) {
-    const { kind, fields, columns, rows, rowsAffected } = result;
-    const statistics = result.statistics as unknown as Record<string, number>;
-    list.push(id, kind, fields, columns.length, rows, rowsAffected);
-    list.push(...names.map((name) => statistics[name]));
-    columns.forEach(({ values }) => list.push(...(values as unknown[])));
-  }
-  return { names, list };
+  const packed: Packed = {
+    ids: [],
+    kinds: [],
+    fields: [],
+    sizes: [],
+    statistics: new Float64Array(run.length * STATISTICS),
+    values: [],
+  };
+  run.forEach(({ id, result }, at) => {
+    packed.ids.push(id);
+    packed.kinds.push(result.kind);
+    packed.fields.push(result.fields);
+    packed.sizes.push(result.columns.length, result.rows, result.rowsAffected);
+    packed.statistics.set(statisticsOf(result), at * STATISTICS);
+    for (const { values } of result.columns) {
+      packed.values.push(...(values as unknown[]));
+    }
+  });
+  return packed;
 }
 
 /** Calls back with the reply of each call. */
 export function unpack(packed: readonly (Reply | Packed)[], each: (reply: Reply) => void): void {
   for (const part of packed) {
-    if ('list' in part) {
+    if ('ids' in part) {
       unpackRun(part, each);
     } else {
       each(part);
@@ -77,19 +92,49 @@ export function unpack(packed: readonly (Reply | Packed)[], each: (reply: Reply)
   }
 }
 
-function unpackRun({ names, list }: Packed, each: (reply: Reply) => void): void {
-  let at = 0;
-  const take = (count: number): unknown[] => list.slice(at, (at += count));
-  while (at < list.length) {
-    const [id, kind, fields, width, rows, rowsAffected] = take(6) as Head;
-    const statistics = Object.fromEntries(
-      take(names.length).map((value, of) => [names[of], value]),
-    );
-    const columns = Array.from({ length: width }, () => ({ values: take(rows) }) as WireColumn);
-    const result = { kind, columns, rows, rowsAffected, statistics } as unknown as WireResult;
-    if (fields) {
-      result.fields = fields;
+function unpackRun(
+  { ids, kinds, fields, sizes, ...rest }: Packed,
+  each: (reply: Reply) => void,
+): void {
+  let next = 0;
+  ids.forEach((id, at) => {
+    const rows = sizes[at * SIZES + 1]!;
+    const columns = Array.from({ length: sizes[at * SIZES]! }, (): WireColumn => {
+      next += rows;
+      return { values: rest.values.slice(next - rows, next) };
+    });
+    const result: WireResult = {
+      kind: kinds[at]!,
+      columns,
+      rows,
+      rowsAffected: sizes[at * SIZES + 2]!,
+      statistics: toStatistics(rest.statistics, at * STATISTICS),
+    };
+    if (fields[at] !== undefined) {
+      result.fields = fields[at];
     }
     each({ id, result });
-  }
+  });
+}
+
+function statisticsOf({ statistics }: WireResult): number[] {
+  const { rowsRead, bytesRead, segmentsRead, segmentsSkipped } = statistics;
+  const { blocksRead, blocksSkipped, pointReads, elapsedMs } = statistics;
+  return [
+    ...[rowsRead, bytesRead, segmentsRead, segmentsSkipped],
+    ...[blocksRead, blocksSkipped, pointReads, elapsedMs],
+  ];
+}
+
+function toStatistics(values: Float64Array, at: number): Statistics {
+  return {
+    rowsRead: values[at]!,
+    bytesRead: values[at + 1]!,
+    segmentsRead: values[at + 2]!,
+    segmentsSkipped: values[at + 3]!,
+    blocksRead: values[at + 4]!,
+    blocksSkipped: values[at + 5]!,
+    pointReads: values[at + 6]!,
+    elapsedMs: values[at + 7]!,
+  };
 }
