@@ -4,11 +4,13 @@
 //!
 //! Contract: every implementation passes the suite in `tests/contract`.
 
+mod blobs;
 pub mod fetched;
 pub mod memory;
 mod residency;
 pub mod waits;
 
+pub use blobs::{Answer, BlobInfo, BlobStore, Tag, WriteIf, check_blob_name};
 use core::time::Duration;
 /// The error types of every interface, re-exported so that an implementation needs no other crate.
 pub use nacre_types::{Error, ErrorKind, Missing, Reason, Result};

@@ -92,6 +92,7 @@ impl BlockCache {
 
     /// Whether a row of an uncached block should be read by parts: the cache has no room for `bytes`,
     /// and the block has not been read so often lately that it belongs into it. Counts the read.
+    /// Another thread may have cached the block meanwhile: either answer is right then.
     pub(crate) fn prefers_parts(
         &self,
         pages: &Pages,
@@ -100,7 +101,6 @@ impl BlockCache {
         bytes: usize,
     ) -> bool {
         debug_assert!(bytes > 0, "a block without bytes");
-        debug_assert!(pages.peek(column, block).is_none(), "block {block} is cached");
         if self.bytes.load(Ordering::Relaxed) + bytes <= self.limit_bytes {
             return false;
         }
