@@ -14,6 +14,7 @@ const IN_FIREFOX = 'tests/browser/**/*.firefox.test.ts';
 const IN_BROWSER = ['worker/browser/**/*.test.ts', 'tests/browser/**/*.browser.test.ts'];
 const IN_NODE = [
   'worker/node/**/*.test.ts',
+  'tests/edge/*.test.ts',
   'tests/slt/wasm/*.test.ts',
   'tests/docs/command.test.ts',
   'tests/docs/orms.test.ts',

@@ -1,6 +1,6 @@
 /**
- * Builds the npm package into `bindings/js/dist`: four scripts (page, worker, a thread of
- * its own, Node), the engine in
+ * Builds the npm package into `bindings/js/dist`: five scripts (page, worker, a thread of
+ * its own, Node, the edge), the engine in
  * two files, and types. Then builds the small packages on top of it. Does nothing when no input
  * changed.
  */
@@ -31,6 +31,7 @@ const DIST = 'bindings/js/dist';
 const NEXT = 'bindings/js/dist.next';
 const STAMP = `${DIST}/.stamp`;
 const OUTPUTS = [
+  'edge.js',
   'index.js',
   'node.js',
   'thread.js',
@@ -40,6 +41,7 @@ const OUTPUTS = [
   'types/bindings/js/src/index.d.ts',
 ];
 const ENTRIES = {
+  edge: 'bindings/js/src/edge.ts',
   index: 'bindings/js/src/index.ts',
   node: 'bindings/js/src/node.ts',
   thread: 'bindings/js/src/thread.ts',
@@ -151,8 +153,8 @@ async function bundle(dist) {
   for (const [name, entry] of Object.entries(ENTRIES)) {
     const build = await rolldown({
       input: path.join(root, entry),
-      // Loaded by `connectInThread` only.
-      external: [/^node:/, './thread.js'],
+      // Scripts are loaded by `connectInThread` only, files by the edge only.
+      external: [/^node:/, './thread.js', /\.wasm$/],
       platform: name === 'node' ? 'node' : 'browser',
     });
     await build.write({

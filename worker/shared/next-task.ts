@@ -15,6 +15,9 @@ export const nextTask: NextTask = setImmediate
 
 /** Made on first use: most workers never need it. */
 function throughMessages(): NextTask {
+  if (typeof MessageChannel === 'undefined') {
+    return (work) => void setTimeout(work, 0);
+  }
   let channel: MessageChannel | null = null;
   const queue: (() => void)[] = [];
   return (work) => {

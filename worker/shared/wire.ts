@@ -23,7 +23,7 @@ export interface EngineOptions {
 export type Fallback = 'none' | 'memory' | 'indexeddb';
 
 /** What keeps a database. */
-export type Place = 'folder' | 'opfs' | 'indexeddb' | 'memory';
+export type Place = 'folder' | 'opfs' | 'indexeddb' | 'durable-object' | 'memory';
 
 /** What `open` needs to know. */
 export interface OpenRequest {

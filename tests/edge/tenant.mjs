@@ -1,0 +1,99 @@
+/** The Worker of the tests: a Durable Object for each tenant, and databases in memory without one. */
+
+import { connect } from './edge.js';
+
+const json = (value) => (typeof value === 'bigint' ? Number(value) : value);
+const answer = (value, status = 200) =>
+  new Response(
+    JSON.stringify(value, (_, each) => json(each)),
+    { status },
+  );
+const failure = ({ name, kind, message }) => answer({ name, kind, message }, 500);
+
+/** Runs the statements of a request: the rows of each. */
+async function run(db, request) {
+  const results = [];
+  for (const [sql, parameters] of await request.json()) {
+    results.push((await db.query(sql, parameters ?? [])).rows);
+  }
+  return results;
+}
+
+/** A tenant with a database in the object's storage. */
+export class Tenant {
+  #state;
+  #opened;
+
+  constructor(state) {
+    this.#state = state;
+    this.#opened = connect({ state });
+    this.#opened.catch(() => {});
+  }
+
+  async fetch(request) {
+    const { pathname } = new URL(request.url);
+    try {
+      const db = await this.#opened;
+      switch (pathname) {
+        case '/sql':
+          return answer(await run(db, request));
+        case '/together':
+          return answer(
+            await db.transaction(async (tx) => {
+              const rows = await run(tx, request);
+              if (request.headers.get('fail') !== null) {
+                throw new Error('the application fails');
+              }
+              return rows;
+            }),
+          );
+        case '/twice':
+          await connect({ state: this.#state });
+          return answer('opened twice');
+        case '/again':
+          await db.close();
+          this.#opened = connect({ state: this.#state });
+          return answer(await run(await this.#opened, request));
+        case '/storage':
+          return answer(await db.storage());
+        case '/live':
+          return this.#live(db);
+        default:
+          return answer('not found', 404);
+      }
+    } catch (error) {
+      return failure(error);
+    }
+  }
+
+  /** Sends the number of notes to a socket, again after each change. */
+  async #live(db) {
+    const [client, server] = Object.values(new WebSocketPair());
+    server.accept();
+    const query = await db.live.query('select count(*) as n from note', [], ({ rows }) => {
+      server.send(String(rows[0].n));
+    });
+    server.addEventListener('close', () => void query.unsubscribe?.());
+    return new Response(null, { status: 101, webSocket: client });
+  }
+}
+
+export default {
+  async fetch(request, env) {
+    const url = new URL(request.url);
+    const tenant = url.searchParams.get('tenant');
+    if (tenant !== null) {
+      return env.TENANT.get(env.TENANT.idFromName(tenant)).fetch(request);
+    }
+    try {
+      const db = await connect();
+      try {
+        return answer(await run(db, request));
+      } finally {
+        await db.close();
+      }
+    } catch (error) {
+      return failure(error);
+    }
+  },
+};

@@ -1,0 +1,133 @@
+/** The package in Cloudflare's runtime: databases in memory, and in the storage of Durable Objects. */
+
+import * as fs from 'node:fs';
+import * as os from 'node:os';
+import * as path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { Workers } from './workers.js';
+
+let folder: string;
+let workers: Workers;
+let tenants = 0;
+
+/** A tenant that nothing was written to. */
+const fresh = (): string => `tenant-${tenants++}`;
+
+const rows = async (
+  tenant: string | null,
+  ...statements: [string, unknown[]?][]
+): Promise<unknown> => {
+  const { status, body } = await workers.send(tenant, statements);
+  expect(body).toBeInstanceOf(Array);
+  expect(status).toBe(200);
+  return (body as unknown[]).at(-1);
+};
+
+beforeAll(async () => {
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-edge-'));
+  workers = await Workers.start(folder);
+});
+
+afterAll(async () => {
+  await workers.stop();
+  fs.rmSync(folder, { recursive: true, force: true });
+});
+
+test('a Worker runs a database in memory', async () => {
+  expect(
+    await rows(
+      null,
+      ['create table t (id bigint primary key, doc json)'],
+      [`insert into t select n, json_object('n', n) from generate_series(1, 1000) as g(n)`],
+      [`select sum((doc->>'n')::bigint) as n from t`],
+    ),
+  ).toEqual([{ n: '500500' }]);
+});
+
+describe('a Durable Object', () => {
+  const note = 'create table note (id bigint primary key, text text)';
+
+  test('keeps what was written when the runtime ends', async () => {
+    const tenant = fresh();
+    await rows(tenant, [note], ['insert into note values (?, ?)', [1, 'first']]);
+    const many =
+      'insert into note select n, repeat(n::text, 20) from generate_series(2, 30000) as g(n)';
+    await rows(tenant, [many], ['optimize table note flush'], ['delete from note where id = 2']);
+    await workers.stop();
+    workers = await Workers.start(folder);
+    expect(await rows(tenant, ['select count(*) as n, min(text) as least from note'])).toEqual([
+      { n: 29_999, least: '10000'.repeat(20) },
+    ]);
+    expect(await rows(tenant, ['select text from note where id = 29999'])).toEqual([
+      { text: '29999'.repeat(20) },
+    ]);
+  });
+
+  test('has a database of its own', async () => {
+    const [one, other] = [fresh(), fresh()];
+    await rows(one, [note], ['insert into note values (1, ?)', ['one']]);
+    await rows(other, [note], ['insert into note values (1, ?)', ['other']]);
+    expect(await rows(one, ['select text from note'])).toEqual([{ text: 'one' }]);
+    expect(await rows(other, ['select text from note'])).toEqual([{ text: 'other' }]);
+  });
+
+  test('runs transactions', async () => {
+    const tenant = fresh();
+    await rows(tenant, [note]);
+    const insert: [string, unknown[]] = ['insert into note values (?, ?)', [1, 'x']];
+    const failed = await workers.send(tenant, [insert], {
+      at: '/together',
+      headers: { fail: 'yes' },
+    });
+    expect(failed.body).toMatchObject({ message: 'the application fails' });
+    expect(await rows(tenant, ['select * from note'])).toEqual([]);
+    expect((await workers.send(tenant, [insert], { at: '/together' })).status).toBe(200);
+    expect(await rows(tenant, ['select * from note'])).toEqual([{ id: 1, text: 'x' }]);
+  });
+
+  test('answers a broken rule with its error', async () => {
+    const tenant = fresh();
+    await rows(tenant, [note], ['insert into note values (1, ?)', ['x']]);
+    const { body } = await workers.send(tenant, [['insert into note values (1, ?)', ['y']]]);
+    expect(body).toMatchObject({ name: 'NacreError', kind: 'constraint' });
+  });
+
+  test('has its database open once', async () => {
+    const tenant = fresh();
+    await rows(tenant, [note]);
+    const { body } = await workers.send(tenant, [], { at: '/twice' });
+    expect(body).toMatchObject({ kind: 'in_use' });
+    const again = await workers.send(tenant, [['select count(*) as n from note']], {
+      at: '/again',
+    });
+    expect(again.body).toEqual([[{ n: 0 }]]);
+  });
+
+  test('writes nothing aside for a statement that needs more than its memory', async () => {
+    const tenant = fresh();
+    await rows(tenant, [note]);
+    const sql = `select count(*) as n from (select n, repeat('x', 1000) || n::text as t
+      from generate_series(1, 300000) as g(n) order by t) as s where t > ''`;
+    const { body } = await workers.send(tenant, [[sql]]);
+    expect(body).toMatchObject({ kind: 'limit' });
+    expect(await rows(tenant, ['select count(*) as n from note'])).toEqual([{ n: 0 }]);
+  });
+
+  test('sends the answers of a live query to a socket', async () => {
+    const tenant = fresh();
+    await rows(tenant, [note]);
+    const received: string[] = [];
+    const close = await workers.listen(tenant, '/live', (text) => received.push(text));
+    await vi.waitFor(() => expect(received).toEqual(['0']));
+    await rows(tenant, ['insert into note values (1, ?)', ['x']]);
+    await vi.waitFor(() => expect(received).toEqual(['0', '1']));
+    close();
+  });
+
+  test('says where its database is', async () => {
+    const tenant = fresh();
+    await rows(tenant, [note]);
+    const { body } = await workers.send(tenant, [], { at: '/storage' });
+    expect(body).toMatchObject({ place: 'durable-object', persisted: true });
+  });
+});
