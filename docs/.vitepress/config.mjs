@@ -126,6 +126,7 @@ export default defineConfig({
           page('JSON documents', '/tasks/json'),
           page('Functions of your own', '/tasks/functions'),
           page('The engine in your thread', '/tasks/thread'),
+          page('Durable Objects and Workers', '/tasks/edge'),
           page('Bundlers and policies', '/tasks/bundlers'),
           page('ORMs and frameworks', '/ORMS'),
           page('Limits', '/tasks/limits'),

@@ -19,21 +19,41 @@ async function run(db, request) {
   return results;
 }
 
+/** The state of an object that ends after some calls of its storage, as an isolate may at any moment. */
+class Mortal {
+  callsLeft = Infinity;
+  storage;
+
+  constructor(state) {
+    const { sql } = state.storage;
+    const exec = (...args) => {
+      if (--this.callsLeft <= 0) {
+        state.abort('the isolate ends here');
+        throw new Error('the isolate has ended');
+      }
+      return sql.exec(...args);
+    };
+    this.storage = { sql: { exec } };
+  }
+}
+
 /** A tenant with a database in the object's storage. */
 export class Tenant {
   #state;
   #opened;
 
   constructor(state) {
-    this.#state = state;
-    this.#opened = connect({ state });
+    this.#state = new Mortal(state);
+    this.#opened = connect({ state: this.#state });
     this.#opened.catch(() => {});
   }
 
   async fetch(request) {
     const { pathname } = new URL(request.url);
+    this.#state.callsLeft = Number(request.headers.get('abort-after') ?? this.#state.callsLeft);
+    const opened = this.#opened;
     try {
-      const db = await this.#opened;
+      const db = await opened;
       switch (pathname) {
         case '/sql':
           return answer(await run(db, request));
@@ -62,6 +82,11 @@ export class Tenant {
           return answer('not found', 404);
       }
     } catch (error) {
+      if (error.kind === 'closed' && this.#opened === opened) {
+        // The engine is gone, of which all objects of an isolate have one. The next request opens again.
+        this.#opened = connect({ state: this.#state });
+        this.#opened.catch(() => {});
+      }
       return failure(error);
     }
   }
@@ -73,7 +98,7 @@ export class Tenant {
     const query = await db.live.query('select count(*) as n from note', [], ({ rows }) => {
       server.send(String(rows[0].n));
     });
-    server.addEventListener('close', () => void query.unsubscribe?.());
+    server.addEventListener('close', () => void query.unsubscribe());
     return new Response(null, { status: 101, webSocket: client });
   }
 }

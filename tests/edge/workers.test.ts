@@ -4,7 +4,7 @@ import * as fs from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { Workers } from './workers.js';
+import { Workers } from '../../tools/workers.mjs';
 
 let folder: string;
 let workers: Workers;
@@ -129,5 +129,23 @@ describe('a Durable Object', () => {
     await rows(tenant, [note]);
     const { body } = await workers.send(tenant, [], { at: '/storage' });
     expect(body).toMatchObject({ place: 'durable-object', persisted: true });
+  });
+
+  test('may end in the middle of a call, and has all of a commit or nothing', async () => {
+    const [tenant, other] = [fresh(), fresh()];
+    await rows(tenant, [note]);
+    await rows(other, [note]);
+    for (let calls = 1; calls <= 6; calls++) {
+      const insert: [string][] = [[`insert into note values (${calls}, 'x'), (${-calls}, 'x')`]];
+      const headers = { 'abort-after': String(calls) };
+      const answered = await workers.send(tenant, insert, { headers }).catch(() => ({ status: 0 }));
+      const back = await vi.waitFor(() => rows(tenant, ['select id from note']), 5_000);
+      const ids = (back as { id: number }[]).map(({ id }) => id);
+      expect(ids.includes(calls)).toBe(ids.includes(-calls));
+      expect(ids.includes(calls) || answered.status !== 200).toBe(true);
+    }
+    // Its engine was that of all objects of the isolate: they open again.
+    await vi.waitFor(() => rows(other, ['insert into note values (1, ?)', ['y']]), 5_000);
+    expect(await rows(other, ['select text from note'])).toEqual([{ text: 'y' }]);
   });
 });

@@ -9,14 +9,13 @@
  * the engine reads at once.
  */
 
-import { nacreError, NacreError } from '../shared/errors.js';
+import { nacreError } from '../shared/errors.js';
 import type { OwnedStore } from '../shared/local-store.js';
 
 /** The part of `DurableObjectState` that a database uses. */
 export interface DurableState {
   readonly storage: {
     readonly sql: {
-      readonly databaseSize: number;
       exec(query: string, ...bindings: (string | number | ArrayBuffer)[]): Iterable<object>;
     };
   };
@@ -36,6 +35,20 @@ const SCHEMA = [
 
 /** Files of running statements: they would take space that is paid for, and be no larger than memory. */
 const TEMPORARY = /^tmp-/;
+
+/** Whether a storage is being called. */
+let isCalling = false;
+
+/**
+ * Whether the engine was left in the middle of a call: an object that is reset while it calls its storage
+ * never comes back, and the next one in its isolate finds the engine as it was.
+ */
+export const wasCutOff = (): boolean => isCalling;
+
+/** Forgets the call that was cut off, once its engine is given up. */
+export function forgetCutOff(): void {
+  isCalling = false;
+}
 
 /** Storages that have an open database: an isolate has several objects, each with its own. */
 const held = new WeakSet<DurableState['storage']>();
@@ -264,12 +277,12 @@ export class DurableStore implements OwnedStore {
   }
 
   #run(sql: string, ...bindings: (string | number | ArrayBuffer)[]): object[] {
+    isCalling = true;
+    let rows: object[];
     try {
-      return [...this.#storage.sql.exec(sql, ...bindings)];
+      rows = [...this.#storage.sql.exec(sql, ...bindings)];
     } catch (error) {
-      if (error instanceof NacreError) {
-        throw error;
-      }
+      isCalling = false;
       const isFull = /SQLITE_FULL|is full|too big|exceed/i.test(String(error));
       throw nacreError(
         isFull ? 'limit' : 'io',
@@ -277,6 +290,9 @@ export class DurableStore implements OwnedStore {
         error,
       );
     }
+    // Not in a `finally`, which runs when a call is cut off as well.
+    isCalling = false;
+    return rows;
   }
 
   #remember(file: OpenFile): void {

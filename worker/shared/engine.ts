@@ -177,20 +177,25 @@ export function engineError(thrown: unknown): NacreError {
   }
   // A stack overflow is a RangeError, and leaves the engine in an unknown state too.
   if (thrown instanceof WebAssembly.RuntimeError || thrown instanceof RangeError) {
-    broken ??= thrown.message;
-    lastTrap = broken;
-    waiting.forEach((stop) => stop(brokenError()));
-    for (const release of releases) {
-      try {
-        release();
-      } catch {
-        // The others are released all the same, and the trap is the error to report.
-      }
-    }
-    releases.clear();
+    abandon(thrown.message);
     return brokenError();
   }
   return new NacreError(toErrorData(thrown));
+}
+
+/** Gives up the current instance, whose memory can no longer be trusted. New connections make another. */
+export function abandon(why: string): void {
+  broken ??= why;
+  lastTrap = broken;
+  waiting.forEach((stop) => stop(brokenError()));
+  for (const release of releases) {
+    try {
+      release();
+    } catch {
+      // The others are released all the same, and the trap is the error to report.
+    }
+  }
+  releases.clear();
 }
 
 /** Ends a call that waits with an error, which undoes it. A call that has ended stays as it is. */

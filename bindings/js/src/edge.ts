@@ -6,9 +6,14 @@
 import first from './nacre_bg.wasm';
 import more from './nacre_more.wasm';
 import { filesOf } from '../../../worker/shared/archive.js';
-import { DurableStore, type DurableState } from '../../../worker/edge/durable-store.js';
+import {
+  DurableStore,
+  forgetCutOff,
+  wasCutOff,
+  type DurableState,
+} from '../../../worker/edge/durable-store.js';
 import { Connection } from '../../../worker/shared/connection.js';
-import { loadSync } from '../../../worker/shared/engine.js';
+import { abandon, loadSync } from '../../../worker/shared/engine.js';
 import { engineOptions, importOption, typeOptions, type ConnectOptions } from './options.js';
 import type { AnySchema } from './schema.js';
 import { ThreadDatabase } from './thread-database.js';
@@ -48,6 +53,10 @@ export async function connect<S extends object = AnySchema>(
   const types = typeOptions(options);
   const imported = importOption(options);
   const files = imported === undefined ? [] : await filesOf(imported);
+  if (wasCutOff()) {
+    abandon('another object of this isolate was reset in the middle of a call');
+    forgetCutOff();
+  }
   const store = state === undefined ? null : new DurableStore(state);
   try {
     loadSync(

@@ -1,0 +1,105 @@
+/** The example in Cloudflare's runtime, bundled as its tool does it. */
+
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+import { build } from 'esbuild';
+import { Miniflare } from 'miniflare';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { emptyFolder } from '../testing.js';
+
+const storage = emptyFolder();
+let runtime: Miniflare;
+
+async function start(): Promise<void> {
+  const out = emptyFolder();
+  await build({
+    entryPoints: [path.join(import.meta.dirname, 'worker.mjs')],
+    bundle: true,
+    format: 'esm',
+    conditions: ['workerd', 'worker', 'browser'],
+    loader: { '.wasm': 'copy' },
+    alias: { nacredb: path.resolve(import.meta.dirname, '../../bindings/js/dist/edge.js') },
+    outdir: out,
+    logLevel: 'error',
+  });
+  const names = fs
+    .readdirSync(out)
+    .sort((a, b) => Number(a !== 'worker.js') - Number(b !== 'worker.js'));
+  const modules = names.map((name) => ({
+    type: name.endsWith('.wasm') ? ('CompiledWasm' as const) : ('ESModule' as const),
+    path: name,
+    contents: fs.readFileSync(path.join(out, name)),
+  }));
+  runtime = new Miniflare({
+    modules,
+    compatibilityDate: '2026-03-01',
+    durableObjects: { TENANT: { className: 'Tenant', useSQLite: true } },
+    durableObjectsPersist: storage,
+  });
+  await runtime.ready;
+}
+
+const url = (at: string): string => `http://localhost/${at}`;
+
+async function read(at: string): Promise<unknown> {
+  return (await runtime.dispatchFetch(url(at))).json();
+}
+
+async function add(tenant: string, customer: unknown, amount: unknown): Promise<[number, unknown]> {
+  const response = await runtime.dispatchFetch(url(`${tenant}/orders`), {
+    method: 'POST',
+    body: JSON.stringify({ customer, amount }),
+  });
+  return [response.status, await response.json()];
+}
+
+beforeAll(start);
+afterAll(() => runtime.dispose());
+
+test('orders are added, read and summed up', async () => {
+  expect(await add('shop', 'ann', 12.5)).toEqual([201, { id: 1 }]);
+  expect(await add('shop', 'bob', 99.99)).toEqual([201, { id: 2 }]);
+  expect(await add('shop', 'ann', 100)).toEqual([201, { id: 3 }]);
+  expect(await read('shop/orders/2')).toMatchObject({ customer: 'bob', amount: '99.99' });
+  expect(await read('shop/summary')).toEqual([
+    { customer: 'ann', orders: 2, spent: 112.5 },
+    { customer: 'bob', orders: 1, spent: 99.99 },
+  ]);
+});
+
+test('what breaks a rule is refused, and changes nothing', async () => {
+  expect(await add('strict', 'ann', -1)).toMatchObject([400, { error: expect.any(String) }]);
+  expect(await add('strict', null, 1)).toMatchObject([400, { error: expect.any(String) }]);
+  expect(await read('strict/summary')).toEqual([]);
+  expect((await runtime.dispatchFetch(url('strict/orders/1'))).status).toBe(404);
+});
+
+test('a socket follows the summary', async () => {
+  const response = await runtime.dispatchFetch(url('watched/live'), {
+    headers: { upgrade: 'websocket' },
+  });
+  const socket = response.webSocket!;
+  const received: unknown[] = [];
+  socket.addEventListener('message', ({ data }) => received.push(JSON.parse(String(data))));
+  socket.accept();
+  await vi.waitFor(() => expect(received).toEqual([[]]));
+  await add('watched', 'ann', 5);
+  await vi.waitFor(() =>
+    expect(received.at(-1)).toEqual([{ customer: 'ann', orders: 1, spent: 5 }]),
+  );
+  socket.close();
+});
+
+test('two hundred tenants do not see each other, and find their orders after a restart', async () => {
+  const tenants = Array.from({ length: 200 }, (_, n) => `tenant-${n}`);
+  for (let round = 0; round < 5; round++) {
+    await Promise.all(tenants.map((tenant, n) => add(tenant, `of ${n}`, n + 1)));
+  }
+  const summaries = (): Promise<unknown[]> =>
+    Promise.all(tenants.map((tenant) => read(`${tenant}/summary`)));
+  const expected = tenants.map((_, n) => [{ customer: `of ${n}`, orders: 5, spent: 5 * (n + 1) }]);
+  expect(await summaries()).toEqual(expected);
+  await runtime.dispose();
+  await start();
+  expect(await summaries()).toEqual(expected);
+});

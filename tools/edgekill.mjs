@@ -1,0 +1,192 @@
+/**
+ * `npm run edgekill -- --times N`: three Durable Objects are written to by several clients each; again
+ * and again the runtime's process is killed at a random moment, or one object ends at a random call of
+ * its storage. After each time every database must have each row that was acknowledged (else `lost`), no
+ * row that was never tried, and both rows of a transaction or none (else `phantom`). `--seed` repeats the
+ * choices; `--keep-engine` takes the engine as it was built last.
+ */
+
+import * as fs from 'node:fs';
+import * as os from 'node:os';
+import * as path from 'node:path';
+import { buildPackage } from './build.mjs';
+import { Failure, main } from './lib.mjs';
+import { setup } from './setup.mjs';
+import { Workers } from './workers.mjs';
+
+const TENANTS = 3;
+const CLIENTS = 3;
+/** Times after which new objects take over, so that reading them stays quick. */
+const PER_OBJECT = 40;
+const STUCK_MS = 20_000;
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Random numbers from a seed. */
+function random(seed) {
+  let state = seed >>> 0;
+  return (limit) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * limit);
+  };
+}
+
+/** What the clients of one object have sent, and what was answered. */
+class Tenant {
+  name;
+  acknowledged = new Set();
+  /** Rows that may be there or not. */
+  unknown = new Set();
+  /** The other row of a row's transaction. */
+  partner = new Map();
+  #next = 1;
+
+  constructor(name) {
+    this.name = name;
+  }
+
+  /** Sends one statement or transaction. */
+  async write(workers, below) {
+    const ids = below(2) === 0 ? [this.#next] : [this.#next, this.#next + 1];
+    this.#next += ids.length;
+    const note = 'x'.repeat(below(8) === 0 ? 5_000 : 20);
+    const statements = ids.map((id) => ['insert into t values (?, ?)', [id, note]]);
+    if (ids.length === 2) {
+      ids.forEach((id, at) => this.partner.set(id, ids[1 - at]));
+      // A transaction that is half there would leave a sum that is not zero.
+      statements.push(['update account set v = v + (case id when 1 then 1 else -1 end)']);
+    }
+    const at = ids.length === 2 ? '/together' : '/sql';
+    ids.forEach((id) => this.unknown.add(id));
+    const { status, body } = await workers.send(this.name, statements, { at });
+    if (status === 200) {
+      ids.forEach((id) => this.unknown.delete(id));
+      ids.forEach((id) => this.acknowledged.add(id));
+    } else if (['constraint', 'corrupt'].includes(body?.kind)) {
+      throw new Failure(`${this.name}: ${body.kind}: ${body.message}`);
+    }
+  }
+
+  /** Compares the database with what was answered. */
+  async judge(workers, total, report) {
+    const all = [['select id from t'], ['select sum(v)::int as sum from account']];
+    const { status, body } = await workers.send(this.name, all);
+    if (status !== 200) {
+      throw new Failure(`${this.name}: ${JSON.stringify(body)}`);
+    }
+    const found = new Set(body[0].map(({ id }) => id));
+    const lost = [...this.acknowledged].filter((id) => !found.has(id));
+    const isHalf = (id) => this.partner.has(id) && !found.has(this.partner.get(id));
+    const isKnown = (id) => this.acknowledged.has(id) || this.unknown.has(id);
+    const phantom = [...found].filter((id) => !isKnown(id) || isHalf(id));
+    if (body[1][0].sum !== 0) {
+      phantom.push(`a sum of ${body[1][0].sum}`);
+    }
+    total.lost += lost.length;
+    total.phantom += phantom.length;
+    if (lost.length + phantom.length > 0) {
+      report(`${this.name}: lost ${lost.join(' ')}, phantom ${phantom.join(' ')}`);
+    }
+    // What is there now stays, and what is not there does not come any more.
+    this.unknown.clear();
+    found.forEach((id) => this.acknowledged.add(id));
+  }
+}
+
+async function open(workers, name) {
+  const { status, body } = await workers.send(name, [
+    ['create table t (id bigint primary key, note text)'],
+    ['create table account (id int primary key, v int)'],
+    ['insert into account values (1, 0), (2, 0)'],
+  ]);
+  if (status !== 200) {
+    throw new Failure(`${name}: ${JSON.stringify(body)}`);
+  }
+  return new Tenant(name);
+}
+
+/** Fails if work takes so long that something must hang. */
+async function within(work, what) {
+  let timer;
+  const stuck = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Failure(`stuck: ${what}`)), STUCK_MS);
+  });
+  await Promise.race([work, stuck]).finally(() => clearTimeout(timer));
+}
+
+async function drive(times, seed) {
+  const below = random(seed);
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-edgekill-'));
+  const total = { runs: 0, lost: 0, phantom: 0, kills: 0, aborts: 0, rows: 0 };
+  let workers = await Workers.start(folder);
+  let tenants = [];
+  try {
+    for (; total.runs < times; total.runs++) {
+      if (total.runs % PER_OBJECT === 0) {
+        total.rows += tenants.reduce((sum, { acknowledged }) => sum + acknowledged.size, 0);
+        const names = Array.from({ length: TENANTS }, (_, n) => `of-${total.runs}-${n}`);
+        tenants = await Promise.all(names.map((name) => open(workers, name)));
+      }
+      let isOver = false;
+      const client = async (tenant) => {
+        while (!isOver) {
+          // Without an answer nothing is known.
+          await tenant.write(workers, below).catch((error) => {
+            if (error instanceof Failure) {
+              throw error;
+            }
+            return pause(5);
+          });
+        }
+      };
+      const running = Promise.all(
+        tenants.flatMap((tenant) => Array.from({ length: CLIENTS }, () => client(tenant))),
+      );
+      await pause(20 + below(150));
+      if (below(2) === 0) {
+        total.kills++;
+        workers.kill();
+        isOver = true;
+        await within(running, 'clients of a killed process');
+        await workers.stop();
+        workers = await Workers.start(folder);
+      } else {
+        total.aborts++;
+        const headers = { 'abort-after': String(1 + below(40)) };
+        const victim = tenants[below(TENANTS)].name;
+        await workers.send(victim, [], { headers }).catch(() => {});
+        await pause(30 + below(60));
+        isOver = true;
+        await within(running, 'clients of an object that has ended');
+        // It lives until it has made its last call, which has to be before the rows are judged.
+        await workers.send(victim, [], { headers: { 'abort-after': 'Infinity' } }).catch(() => {});
+      }
+      const judged = tenants.map((tenant) => tenant.judge(workers, total, console.log));
+      await within(Promise.all(judged), 'reading the objects');
+      if ((total.runs + 1) % 50 === 0) {
+        console.log(`  ${total.runs + 1} times`);
+      }
+    }
+    total.rows += tenants.reduce((sum, { acknowledged }) => sum + acknowledged.size, 0);
+  } finally {
+    await workers.stop();
+    fs.rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+  console.log(
+    `edgekill: ${Object.entries(total)
+      .map(([name, value]) => `${name}=${value}`)
+      .join(' ')}`,
+  );
+  if (total.lost + total.phantom > 0) {
+    throw new Failure(`${total.lost} lost, ${total.phantom} phantom`);
+  }
+}
+
+await main(async () => {
+  const option = (word, otherwise) =>
+    process.argv.includes(word) ? Number(process.argv[process.argv.indexOf(word) + 1]) : otherwise;
+  await setup();
+  await buildPackage({ keepEngine: process.argv.includes('--keep-engine') });
+  const seed = option('--seed', Date.now() % 1_000_000);
+  console.log(`seed ${seed}`);
+  await drive(option('--times', 100), seed);
+});

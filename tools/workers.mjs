@@ -1,0 +1,102 @@
+/** Cloudflare's runtime on this machine, with the built package: for tests, and for killing it. */
+
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+import { root } from './lib.mjs';
+
+const DIST = path.join(root, 'bindings/js/dist');
+/** The runtime calls modules by their place in this folder, which need not exist. */
+const script = (name, from) => ({
+  type: 'ESModule',
+  path: name,
+  contents: fs.readFileSync(from, 'utf8'),
+});
+const engine = (name) => ({
+  type: 'CompiledWasm',
+  path: name,
+  contents: fs.readFileSync(path.join(DIST, name)),
+});
+
+/** Running Workers. */
+export class Workers {
+  #runtime;
+  #pid;
+
+  constructor(runtime, pid) {
+    this.#runtime = runtime;
+    this.#pid = pid;
+  }
+
+  /** Starts the Worker of `tests/edge`, whose objects keep their storage in a folder. */
+  static async start(folder) {
+    const { Miniflare, Log, LogLevel } = await import('miniflare');
+    const before = runtimes();
+    const runtime = new Miniflare({
+      modules: [
+        script('tenant.mjs', path.join(root, 'tests/edge/tenant.mjs')),
+        script('edge.js', path.join(DIST, 'edge.js')),
+        engine('nacre_bg.wasm'),
+        engine('nacre_more.wasm'),
+      ],
+      compatibilityDate: '2026-03-01',
+      durableObjects: { TENANT: { className: 'Tenant', useSQLite: true } },
+      durableObjectsPersist: folder,
+      log: new Log(LogLevel.ERROR),
+      // What is killed has nothing more to say.
+      handleRuntimeStdio: () => {},
+    });
+    await runtime.ready;
+    const [pid] = runtimes().filter((id) => !before.includes(id));
+    return new Workers(runtime, pid);
+  }
+
+  /** Sends statements to a path of a tenant, or to a database in memory. */
+  async send(tenant, statements, { at = '/sql', headers = {} } = {}) {
+    const query = tenant === null ? '' : `?tenant=${tenant}`;
+    const response = await this.#runtime.dispatchFetch(`http://localhost${at}${query}`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(statements),
+    });
+    return { status: response.status, body: await response.json() };
+  }
+
+  /** Opens a socket to a tenant that receives messages; answers what closes it. */
+  async listen(tenant, at, receive) {
+    const response = await this.#runtime.dispatchFetch(`http://localhost${at}?tenant=${tenant}`, {
+      headers: { upgrade: 'websocket' },
+    });
+    const socket = response.webSocket;
+    socket.accept();
+    socket.addEventListener('message', ({ data }) => receive(String(data)));
+    return () => socket.close();
+  }
+
+  /** Ends the runtime's process at once. Only on Linux. */
+  kill() {
+    process.kill(this.#pid, 'SIGKILL');
+  }
+
+  /** Ends the runtime, as a deployment does. */
+  async stop() {
+    await this.#runtime.dispose();
+  }
+}
+
+/** Processes of the runtime that this one has started. Empty except on Linux. */
+function runtimes() {
+  const ids = fs.existsSync('/proc') ? fs.readdirSync('/proc') : [];
+  return ids.filter((id) => /^\d+$/.test(id) && isOurs(id)).map(Number);
+}
+
+function isOurs(id) {
+  try {
+    const [, name, , parent] = /^\d+ \((.*)\) (\S) (\d+)/.exec(
+      fs.readFileSync(`/proc/${id}/stat`, 'utf8'),
+    );
+    return name.startsWith('workerd') && Number(parent) === process.pid;
+  } catch {
+    // It has ended meanwhile.
+    return false;
+  }
+}
