@@ -25,6 +25,7 @@ const TARGETS = [
   'csv',
   'json',
   'differential',
+  'functions',
   'tlp',
 ];
 const CARGO_FUZZ = '0.13.1';
@@ -38,6 +39,7 @@ const MAX_BYTES = {
   csv: 800,
   json: 600,
   differential: 500,
+  functions: 600,
   tlp: 500,
 };
 

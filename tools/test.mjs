@@ -10,6 +10,7 @@ import { buildPackage } from './build.mjs';
 import { bin, cargoTest, Failure, main, probe, run, seconds, target } from './lib.mjs';
 import { buildDocs } from './docs.mjs';
 import { ensureFirefox } from './firefox.mjs';
+import { fuzzWasm } from './fuzz-wasm.mjs';
 import { packCheck } from './pack-check.mjs';
 import { setup } from './setup.mjs';
 import { printSize } from './size.mjs';
@@ -188,6 +189,12 @@ async function rust() {
   await step('sqllogictest', sqllogictest);
 }
 
+/** Statements count as tests. */
+async function fuzzed() {
+  const { statements, left, differing } = await fuzzWasm();
+  return { passed: statements - left - differing, failed: differing, ignored: left };
+}
+
 async function packages() {
   const built = await step('build the package', buildPackage);
   if (built) {
@@ -213,6 +220,7 @@ await main(async () => {
     }
     if (built && has('node')) {
       await step('vitest in Node', () => vitest('node'));
+      await step('fuzz cases through WebAssembly', fuzzed);
       await step('the documentation’s site', buildDocs);
     }
     if (built && has('browser')) {

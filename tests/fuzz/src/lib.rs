@@ -9,6 +9,7 @@ pub mod arrow;
 pub mod csv;
 pub mod differential;
 pub mod edit;
+pub mod functions;
 pub mod input;
 pub mod json;
 pub mod log;
@@ -18,6 +19,7 @@ pub mod snapshot;
 pub mod sql;
 pub mod subject;
 pub mod tlp;
+pub mod transcript;
 pub mod watch;
 
 /// A target: its name, its function, and the maximum length of its inputs.
@@ -31,7 +33,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     Target { name: "sql", run: sql::run, max_bytes: 600 },
     Target { name: "segment", run: segment::run, max_bytes: 2_000 },
     Target { name: "log", run: log::run, max_bytes: 1_000 },
@@ -40,6 +42,7 @@ pub const TARGETS: [Target; 9] = [
     Target { name: "csv", run: csv::run, max_bytes: 800 },
     Target { name: "json", run: json::run, max_bytes: 600 },
     Target { name: "differential", run: differential::run, max_bytes: 500 },
+    Target { name: "functions", run: functions::run, max_bytes: 600 },
     Target { name: "tlp", run: tlp::run, max_bytes: 500 },
 ];
 

@@ -30,6 +30,8 @@ pub struct Subject {
     pub db: Database,
     /// The session.
     pub session: Session,
+    /// Its number in the case's transcript.
+    number: usize,
 }
 
 impl Subject {
@@ -42,7 +44,7 @@ impl Subject {
     pub fn open(store: Arc<MemoryStore>, options: Options) -> Result<Subject, Error> {
         let db = block_on(Database::open(host(store), options))?;
         let session = db.session();
-        Ok(Subject { db, session })
+        Ok(Subject { db, session, number: crate::transcript::opened() })
     }
 
     /// Runs a text. Panics on an error that no statement may return.
@@ -50,6 +52,7 @@ impl Subject {
         let flag = self.session.cancel_flag();
         let session = &mut self.session;
         let result = crate::watch::within(flag, sql, || block_on(session.execute(sql, &[])));
+        crate::transcript::note(self.number, sql, &result);
         if let Err(error) = &result {
             let kind = error.kind();
             let never = [ErrorKind::Corrupt, ErrorKind::Io, ErrorKind::Closed, ErrorKind::InUse];

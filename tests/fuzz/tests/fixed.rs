@@ -70,6 +70,11 @@ fn differential() {
 }
 
 #[test]
+fn functions() {
+    run("functions");
+}
+
+#[test]
 fn tlp() {
     run("tlp");
 }

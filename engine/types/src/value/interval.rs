@@ -137,7 +137,8 @@ pub fn add(micros: i64, interval: Interval) -> Option<i64> {
     let moved =
         if interval.months == 0 { days } else { temporal::add_months(days, interval.months)? };
     let moved = moved.checked_add(interval.days)?;
-    let total = (moved as i64) * MICROS_PER_DAY + micros.rem_euclid(MICROS_PER_DAY);
+    let midnight = i64::from(moved).checked_mul(MICROS_PER_DAY)?;
+    let total = midnight.checked_add(micros.rem_euclid(MICROS_PER_DAY))?;
     let total = total.checked_add(interval.micros)?;
     let day = total.div_euclid(MICROS_PER_DAY);
     (MIN_DATE as i64..=MAX_DATE as i64).contains(&day).then_some(total)
@@ -146,6 +147,15 @@ pub fn add(micros: i64, interval: Interval) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sum_beyond_the_calendar_is_none() {
+        for days in [i32::MAX, i32::MIN, 106_751_991, 106_751_992, -106_751_993] {
+            let interval = Interval { months: 0, days, micros: 0 };
+            assert_eq!(add(1, interval), None, "{days}");
+        }
+        assert_eq!(add(1, Interval { months: 0, days: 1, micros: -1 }), Some(MICROS_PER_DAY));
+    }
 
     #[test]
     fn intervals_read_from_text_and_print() {
