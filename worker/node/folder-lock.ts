@@ -14,7 +14,7 @@
  * owner dead. However late such a removal is, it cannot touch the entries of the next owner.
  *
  * The native `nacre` holds an flock on the file LOCK, which Node cannot test, and listens on
- * LOCK.sock.
+ * LOCK.sock. Deno holds the same flock instead of such a directory.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -23,6 +23,7 @@ import * as net from 'node:net';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { NacreError, nacreError } from '../shared/errors.js';
+import { hasOsLocks, tryLockFile } from './os-lock.js';
 
 const LOCK_DIRECTORY = 'LOCK.node';
 /** Last word of an owner's file, if the owner listens on its socket. */
@@ -57,7 +58,7 @@ export async function lockFolder(folder: string): Promise<() => void> {
   }
   held.add(lock);
   try {
-    const unlock = await take(folder, lock);
+    const unlock = await (hasOsLocks ? takeOsLock(folder, lock) : take(folder, lock));
     return () => {
       held.delete(lock);
       unlock();
@@ -91,6 +92,45 @@ async function take(folder: string, lock: string): Promise<() => void> {
     }
   }
   throw nacreError('in_use', `${folder} is being opened by several processes`);
+}
+
+/** Takes the operating system's lock, unless a process of Node has the directory's. */
+async function takeOsLock(folder: string, lock: string): Promise<() => void> {
+  const unlock = tryLockFile(path.dirname(lock), NATIVE_LOCK);
+  if (unlock === null) {
+    throw nacreError('in_use', `${folder} is open in another process`);
+  }
+  try {
+    for (const id of idsIn(folder, lock)) {
+      if (await mayBeAlive(folder, lock, id)) {
+        throw nacreError('in_use', `${folder} is open in a process of Node`);
+      }
+      removeOwner(lock, id);
+    }
+    return unlock;
+  } catch (error) {
+    unlock();
+    throw error;
+  }
+}
+
+/** Whether the process of Node that an entry names may be running: Deno may not be allowed to look. */
+async function mayBeAlive(folder: string, lock: string, id: string): Promise<boolean> {
+  try {
+    return await isAlive(folder, lock, id, readOwner(lock, id));
+  } catch (error) {
+    if (error instanceof NacreError) {
+      throw error;
+    }
+    throw new NacreError(
+      {
+        kind: 'in_use',
+        message: `${folder} is open in a process of Node, or was when that process died`,
+        hint: `if no process has the database open, remove ${lock}; with --allow-all this is found out`,
+      },
+      { cause: error },
+    );
+  }
 }
 
 /**
