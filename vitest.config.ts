@@ -13,7 +13,7 @@ const TABS = 'tests/browser/**/*.tabs.test.ts';
 const IN_FIREFOX = 'tests/browser/**/*.firefox.test.ts';
 const IN_BROWSER = ['worker/browser/**/*.test.ts', 'tests/browser/**/*.browser.test.ts'];
 const IN_NODE = [
-  'worker/node/**/*.test.ts',
+  'worker/{edge,node}/**/*.test.ts',
   'tests/edge/*.test.ts',
   'tests/slt/wasm/*.test.ts',
   'tests/docs/command.test.ts',

@@ -142,6 +142,9 @@ export function markBuild(dist, names) {
   files.forEach((file) => fs.appendFileSync(file, section));
 }
 
+/** What a Worker's script has for `performance`, whose clock stands still while a request computes. */
+const EDGE_CLOCK = [path.join(root, 'worker/edge/clock.ts'), 'clock'];
+
 const MINIFY = {
   worker: true,
   index: { compress: false, mangle: { toplevel: false }, codegen: { removeWhitespace: true } },
@@ -156,6 +159,7 @@ async function bundle(dist) {
       // Scripts are loaded by `connectInThread` only, files by the edge only.
       external: [/^node:/, './thread.js', /\.wasm$/],
       platform: name === 'node' ? 'node' : 'browser',
+      transform: name === 'edge' ? { inject: { performance: EDGE_CLOCK } } : {},
     });
     await build.write({
       dir: dist,
