@@ -28,10 +28,11 @@ const MICRO = [
   'steps',
   'take',
 ];
-/** Workloads that a page runs in Chromium. */
-const IN_BROWSER = {
+/** Workloads that run in Chromium or in Cloudflare's runtime. */
+const ELSEWHERE = {
   browser: './bench-browser.mjs',
   'browser-idle': './bench-browser-idle.mjs',
+  edge: './bench-edge.mjs',
 };
 const WITH_DUCKDB = ['bulk-insert', 'disk-size', 'json-seek', 'ssb', 'tpch', 'upsert', 'wide'];
 
@@ -101,8 +102,8 @@ async function duckdb() {
 
 await main(async () => {
   const args = process.argv.slice(2);
-  if (args[0] in IN_BROWSER) {
-    const { bench } = await import(IN_BROWSER[args[0]]);
+  if (args[0] in ELSEWHERE) {
+    const { bench } = await import(ELSEWHERE[args[0]]);
     await bench(args.slice(1));
     return;
   }

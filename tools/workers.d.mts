@@ -5,13 +5,14 @@ export interface Sending {
 }
 
 export class Workers {
-  static start(folder: string): Promise<Workers>;
+  static start(folder: string, options?: { worker?: string; className?: string }): Promise<Workers>;
   send(
     tenant: string | null,
     statements: [string, unknown[]?][],
     sending?: Sending,
   ): Promise<{ status: number; body: unknown }>;
   listen(tenant: string, at: string, receive: (text: string) => void): Promise<() => void>;
+  residentBytes(): number;
   kill(): void;
   stop(): Promise<void>;
 }

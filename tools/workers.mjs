@@ -27,19 +27,19 @@ export class Workers {
     this.#pid = pid;
   }
 
-  /** Starts the Worker of `tests/edge`, whose objects keep their storage in a folder. */
-  static async start(folder) {
+  /** Starts a Worker, by default that of `tests/edge`. Its objects keep their storage in a folder. */
+  static async start(folder, { worker = 'tests/edge/tenant.mjs', className = 'Tenant' } = {}) {
     const { Miniflare, Log, LogLevel } = await import('miniflare');
     const before = runtimes();
     const runtime = new Miniflare({
       modules: [
-        script('tenant.mjs', path.join(root, 'tests/edge/tenant.mjs')),
+        script('worker.mjs', path.join(root, worker)),
         script('edge.js', path.join(DIST, 'edge.js')),
         engine('nacre_bg.wasm'),
         engine('nacre_more.wasm'),
       ],
       compatibilityDate: '2026-03-01',
-      durableObjects: { TENANT: { className: 'Tenant', useSQLite: true } },
+      durableObjects: { TENANT: { className, useSQLite: true } },
       durableObjectsPersist: folder,
       log: new Log(LogLevel.ERROR),
       // What is killed has nothing more to say.
@@ -70,6 +70,12 @@ export class Workers {
     socket.accept();
     socket.addEventListener('message', ({ data }) => receive(String(data)));
     return () => socket.close();
+  }
+
+  /** Memory that the runtime's process has to itself or shares, in bytes. Only on Linux. */
+  residentBytes() {
+    const status = fs.readFileSync(`/proc/${this.#pid}/status`, 'utf8');
+    return Number(/^VmRSS:\s+(\d+)/m.exec(status)[1]) * 1024;
   }
 
   /** Ends the runtime's process at once. Only on Linux. */
