@@ -40,7 +40,7 @@ export async function bench(args) {
   try {
     const ratios = await warm(folder, rows, count);
     const starts = await cold(folder);
-    const figures = { ...starts, ...ratios };
+    const figures = { ...starts, ...(await memory(folder, rows, count)), ...ratios };
     const text = Object.entries(figures).map(([name, value]) => `${name}=${value.toFixed(2)}`);
     console.log(`edge: ${text.join(' ')}`);
   } finally {
@@ -48,7 +48,7 @@ export async function bench(args) {
   }
 }
 
-/** Loads both, and compares their rates; then the memory of the process. */
+/** Loads both, and compares their rates. */
 async function warm(folder, rows, count) {
   const workers = await Workers.start(folder, NACRE);
   const ask = async (of, what, options = {}) => {
@@ -90,14 +90,29 @@ async function warm(folder, rows, count) {
       console.log(`${what.padEnd(10)} nacre ${each(ours)}, sqlite ${each(theirs)}`);
       ratios[`${what}_over_do_sqlite`] = theirs / ours;
     }
-    const empty = await Workers.start(path.join(folder, 'empty'), EMPTY);
-    await empty.send(null, []);
-    const memory = (workers.residentBytes() - empty.residentBytes()) / 1e6;
-    await empty.stop();
-    return { memory_mb: memory, ...ratios };
+    console.log(`${(workers.residentBytes() / 1e6).toFixed(0)} MB resident after the loads`);
+    return ratios;
   } finally {
     await workers.stop();
   }
+}
+
+/** Memory of a process that has served queries of each kind, over that of one that does nothing. */
+async function memory(folder, rows, count) {
+  const resident = [];
+  for (const what of [NACRE, EMPTY]) {
+    const workers = await Workers.start(folder, what);
+    for (const [kind, times] of Object.entries({
+      points: count,
+      pages: count / 10,
+      aggregate: 3,
+    })) {
+      await workers.send(null, [], { at: `/nacre/${kind}?of=${rows}&count=${Math.ceil(times)}` });
+    }
+    resident.push(workers.residentBytes());
+    await workers.stop();
+  }
+  return { memory_mb: (resident[0] - resident[1]) / 1e6 };
 }
 
 /** The first answer of a runtime that has just started: a row by its key, or nothing. */

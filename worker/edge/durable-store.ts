@@ -5,8 +5,8 @@
  * commit is never answered before it is durable.
  *
  * A file is a list of extents: runs of bytes, each a row, without holes or overlaps. Appending writes one
- * row, or makes the last one longer while it is small. A large write is cut into extents of the size that
- * the engine reads at once.
+ * row, or makes the last one longer while it is small. A large write is cut into short extents, because
+ * SQLite reads a row whole, and a point read needs a few bytes of it.
  */
 
 import { nacreError } from '../shared/errors.js';
@@ -22,7 +22,7 @@ export interface DurableState {
 }
 
 /** Longest extent that a write makes. */
-const EXTENT_BYTES = 65_536;
+const EXTENT_BYTES = 8_192;
 /** An extent up to this length is written again when bytes are appended: about a page of SQLite. */
 const APPENDED_BYTES = 4_096;
 

@@ -39,6 +39,11 @@ export interface EdgeOptions extends Omit<
    * @default 67_108_864 (64 MiB)
    */
   memoryBytes?: number;
+  /**
+   * Size of the cache of column blocks, in bytes.
+   * @default a quarter of `memoryBytes`
+   */
+  cacheBytes?: number;
 }
 
 /**
@@ -49,7 +54,8 @@ export async function connect<S extends object = AnySchema>(
   options: EdgeOptions = {},
 ): Promise<ThreadDatabase<S>> {
   const { state, memoryBytes = MEMORY_BYTES } = options;
-  const checked = engineOptions({ ...options, memoryBytes });
+  const { cacheBytes = Math.ceil(memoryBytes / 4) } = options;
+  const checked = engineOptions({ ...options, memoryBytes, cacheBytes });
   const types = typeOptions(options);
   const imported = importOption(options);
   const files = imported === undefined ? [] : await filesOf(imported);
