@@ -9,6 +9,7 @@
 import * as fs from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { buildPackage } from './build.mjs';
 import { Failure, main } from './lib.mjs';
 import { setup } from './setup.mjs';
@@ -113,7 +114,8 @@ async function within(work, what) {
   await Promise.race([work, stuck]).finally(() => clearTimeout(timer));
 }
 
-async function drive(times, seed) {
+/** Kills this many times; answers how many rows were lost or made up. */
+export async function edgekill(times, seed) {
   const below = random(seed);
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-edgekill-'));
   const total = { runs: 0, lost: 0, phantom: 0, kills: 0, aborts: 0, rows: 0 };
@@ -176,17 +178,22 @@ async function drive(times, seed) {
       .map(([name, value]) => `${name}=${value}`)
       .join(' ')}`,
   );
-  if (total.lost + total.phantom > 0) {
-    throw new Failure(`${total.lost} lost, ${total.phantom} phantom`);
-  }
+  return total;
 }
 
-await main(async () => {
-  const option = (word, otherwise) =>
-    process.argv.includes(word) ? Number(process.argv[process.argv.indexOf(word) + 1]) : otherwise;
-  await setup();
-  await buildPackage({ keepEngine: process.argv.includes('--keep-engine') });
-  const seed = option('--seed', Date.now() % 1_000_000);
-  console.log(`seed ${seed}`);
-  await drive(option('--times', 100), seed);
-});
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  await main(async () => {
+    const option = (word, otherwise) =>
+      process.argv.includes(word)
+        ? Number(process.argv[process.argv.indexOf(word) + 1])
+        : otherwise;
+    await setup();
+    await buildPackage({ keepEngine: process.argv.includes('--keep-engine') });
+    const seed = option('--seed', Date.now() % 1_000_000);
+    console.log(`seed ${seed}`);
+    const { lost, phantom } = await edgekill(option('--times', 100), seed);
+    if (lost + phantom > 0) {
+      throw new Failure(`${lost} lost, ${phantom} phantom`);
+    }
+  });
+}

@@ -11,7 +11,7 @@
 import { spawn } from 'node:child_process';
 import * as path from 'node:path';
 import * as readline from 'node:readline';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Failure, main, root } from './lib.mjs';
 
 const TARGETS = ['functions', 'sql', 'differential', 'tlp'];
@@ -173,7 +173,7 @@ export async function fuzzWasm({ count = CASES, from = 0, targets = TARGETS } = 
   return total;
 }
 
-if (process.argv[1] === new URL(import.meta.url).pathname) {
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const option = (word, otherwise) =>
     process.argv.includes(word) ? process.argv[process.argv.indexOf(word) + 1] : otherwise;
   await main(async () => {

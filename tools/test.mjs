@@ -9,6 +9,7 @@ import * as path from 'node:path';
 import { buildPackage } from './build.mjs';
 import { bin, cargoTest, Failure, main, probe, run, seconds, target } from './lib.mjs';
 import { buildDocs } from './docs.mjs';
+import { edgekill } from './edgekill.mjs';
 import { ensureFirefox } from './firefox.mjs';
 import { fuzzWasm } from './fuzz-wasm.mjs';
 import { packCheck } from './pack-check.mjs';
@@ -189,6 +190,15 @@ async function rust() {
   await step('sqllogictest', sqllogictest);
 }
 
+/** Times that a Worker is killed in each run, with the same choices. */
+const KILLS = 20;
+
+async function killed() {
+  const { lost, phantom } = await edgekill(KILLS, 1);
+  const failed = Math.min(KILLS, lost + phantom);
+  return { passed: KILLS - failed, failed, ignored: 0 };
+}
+
 /** Statements count as tests. */
 async function fuzzed() {
   const { statements, left, differing } = await fuzzWasm();
@@ -221,6 +231,7 @@ await main(async () => {
     if (built && has('node')) {
       await step('vitest in Node', () => vitest('node'));
       await step('fuzz cases through WebAssembly', fuzzed);
+      await step('Workers killed at random', killed);
       await step('the documentation’s site', buildDocs);
     }
     if (built && has('browser')) {

@@ -33,7 +33,7 @@ export class Workers {
     const before = runtimes();
     const runtime = new Miniflare({
       modules: [
-        script('worker.mjs', path.join(root, worker)),
+        script('worker.mjs', path.resolve(root, worker)),
         script('edge.js', path.join(DIST, 'edge.js')),
         engine('nacre_bg.wasm'),
         engine('nacre_more.wasm'),
