@@ -23,7 +23,7 @@ pub use schema::{
 };
 pub use value::{
     DECIMAL_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DataType, Interval, PhysicalType, Value,
-    decimal, format_float, format_float32, interval, json, temporal,
+    decimal, format_float, format_float32, interval, json, parse_float, temporal,
 };
 
 /// Logical commit time. Zero is before every commit; each commit gets the next number.

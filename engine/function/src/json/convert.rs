@@ -3,7 +3,7 @@
 use super::select::{is_container, text};
 use crate::kernel::cast::cast_value;
 use nacre_types::json::quoted;
-use nacre_types::{DataType, Error, Result, Value, decimal};
+use nacre_types::{DataType, Error, Result, Value, decimal, parse_float};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
@@ -42,11 +42,11 @@ pub fn scalar(value: &str, to: DataType) -> Value {
         }
         _ => cast_value(&Value::Text(text.into_owned()), to),
     };
-    match (cast, value.parse()) {
+    match (cast, parse_float(value)) {
         (Ok(value), _) => value,
         // A number with an exponent, or one of which a boolean is asked.
-        (Err(_), Ok(number)) => cast_value(&Value::Float(number), to).unwrap_or(Value::Null),
-        (Err(_), Err(_)) => Value::Null,
+        (Err(_), Some(number)) => cast_value(&Value::Float(number), to).unwrap_or(Value::Null),
+        (Err(_), None) => Value::Null,
     }
 }
 
@@ -80,7 +80,7 @@ fn order(a: &str, b: &str) -> Option<Ordering> {
             return Some(x.cmp(&y));
         }
     }
-    a.parse::<f64>().ok()?.partial_cmp(&b.parse().ok()?)
+    parse_float(a)?.partial_cmp(&parse_float(b)?)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::decimals::fit;
 use super::double::finite;
 use nacre_types::temporal::{self, MICROS_PER_DAY};
-use nacre_types::{DataType, Error, Result, Value, decimal, interval, json, key};
+use nacre_types::{DataType, Error, Result, Value, decimal, interval, json, key, parse_float};
 
 /// The error for text that is not a value of the type (`22P02`).
 #[cold]
@@ -24,7 +24,7 @@ pub fn parse(text: &str, to: DataType) -> Result<Value> {
         T::Null => Value::Null,
         T::Boolean => Value::Boolean(boolean(trimmed).ok_or_else(bad)?),
         T::Float32 | T::Float64 => {
-            let v: f64 = trimmed.parse().map_err(|_| bad())?;
+            let v = parse_float(trimmed).ok_or_else(bad)?;
             // `inf` is a double; digits that overflow to infinity are not.
             let spelled = trimmed.trim_start_matches(['-', '+']).starts_with(['i', 'I']);
             Value::Float(finite(v, !spelled && !v.is_nan(), to)?)

@@ -1,6 +1,6 @@
 //! Numbers whose text follows from their value: only these become integers and doubles.
 
-use nacre_types::format_float;
+use nacre_types::{format_float, parse_float};
 
 /// A number as a value from which its text comes back.
 pub(super) enum Number {
@@ -15,7 +15,7 @@ pub(super) fn exact(text: &str) -> Option<Number> {
         // JSON has no leading zeroes and no plus sign: only negative zero has two texts.
         return (text != "-0").then(|| text.parse().ok().map(Number::Integer))?;
     }
-    let value: f64 = text.parse().ok()?;
+    let value = parse_float(text)?;
     (value.is_finite() && format_float(value) == text).then_some(Number::Double(value))
 }
 

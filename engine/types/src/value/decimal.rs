@@ -1,5 +1,6 @@
 //! Exact decimal arithmetic on unscaled 128-bit integers. Overflow is `None`, never a wrap.
 
+use super::double::parse_float;
 use crate::invariant::broken;
 
 /// `10^n` for `n <= 38`.
@@ -100,9 +101,9 @@ pub fn to_f64(unscaled: i128, scale: u8) -> f64 {
         return unscaled as f64 / 10f64.powi(scale as i32);
     }
     let digits = format(unscaled, scale);
-    match digits.parse() {
-        Ok(value) => value,
-        Err(_) => broken(format_args!("the decimal {digits} is not a double")),
+    match parse_float(&digits) {
+        Some(value) => value,
+        None => broken(format_args!("the decimal {digits} is not a double")),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod data_type;
 pub mod decimal;
+mod double;
 pub mod interval;
 pub mod json;
 pub mod temporal;
@@ -9,5 +10,6 @@ pub mod temporal;
 mod value;
 
 pub use data_type::{DECIMAL_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DataType, PhysicalType};
+pub use double::parse_float;
 pub use interval::Interval;
 pub use value::{Value, format_float, format_float32};

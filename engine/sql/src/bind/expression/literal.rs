@@ -2,7 +2,7 @@
 //! may be out of range is left to run time; text that does not parse as its type is an error here.
 
 use crate::expr::BinaryOp;
-use nacre_types::{DataType, Error, Result, Value, decimal, interval, json, temporal};
+use nacre_types::{DataType, Error, Result, Value, decimal, interval, json, parse_float, temporal};
 use std::borrow::Cow;
 
 /// Parses a number: an integer or an exact decimal, or a double if it has an exponent.
@@ -10,8 +10,8 @@ pub(crate) fn number(text: &str) -> Result<Value> {
     let digits =
         if text.contains('_') { Cow::Owned(text.replace('_', "")) } else { Cow::Borrowed(text) };
     if digits.contains(['e', 'E']) {
-        let v: f64 =
-            digits.parse().map_err(|_| Error::syntax(format!("{text} is not a number")))?;
+        let v =
+            parse_float(&digits).ok_or_else(|| Error::syntax(format!("{text} is not a number")))?;
         return if v.is_finite() {
             Ok(Value::Float(v))
         } else {
@@ -102,7 +102,7 @@ pub(crate) fn cast(value: &Value, to: DataType) -> Result<Option<Value>> {
                 exact(&exact_number(text, to)?).and_then(|v| decimal_value(v, precision, scale))
             }
             T::Float64 | T::Float32 => {
-                let v: f64 = trimmed.parse().map_err(|_| bad())?;
+                let v = parse_float(trimmed).ok_or_else(bad)?;
                 let v = if to == T::Float32 { v as f32 as f64 } else { v };
                 // The words for infinity are valid; digits that overflow to infinity are not.
                 if v.is_infinite() && trimmed.contains(|c: char| c.is_ascii_digit()) {
