@@ -8,6 +8,7 @@ use sqlparser::keywords::{Keyword, RESERVED_FOR_COLUMN_ALIAS};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::any::TypeId;
+use std::collections::BTreeMap;
 
 /// The dialect that the module describes.
 #[derive(Debug)]
@@ -175,13 +176,54 @@ impl Dialect for NacreDialect {
 
 /// Turns keywords into plain names where they do not introduce a construct of their own, so that
 /// columns may have such names.
-pub(crate) fn free_names(tokens: &mut [TokenWithSpan]) {
+///
+/// Clauses of other databases that begin with `PIVOT`, `UNPIVOT` or `MERGE` are not left to the
+/// parser. Returns the first of each statement, by the position of the statement's first token.
+pub(crate) fn free_names(tokens: &mut [TokenWithSpan]) -> BTreeMap<usize, &'static str> {
+    let (mut foreign, mut first) = (BTreeMap::new(), 0);
     for at in 0..tokens.len() {
+        if tokens[at].token == Token::SemiColon {
+            first = at + 1;
+        }
+        if let Some(name) = foreign_clause(tokens, at) {
+            foreign.entry(first).or_insert(name);
+        }
         if is_free(tokens, at)
             && let Some(TokenWithSpan { token: Token::Word(word), .. }) = tokens.get_mut(at)
         {
             word.keyword = Keyword::NoKeyword;
         }
+    }
+    foreign
+}
+
+/// The name of the clause of another database that a word begins: `PIVOT` behind a table, or the
+/// `MERGE` of a `WITH`.
+fn foreign_clause(tokens: &[TokenWithSpan], at: usize) -> Option<&'static str> {
+    let Token::Word(word) = &tokens[at].token else { return None };
+    let next = tokens.get(at + 1).map(|token| &token.token)?;
+    let next_keyword = match next {
+        Token::Word(next) => next.keyword,
+        _ => Keyword::NoKeyword,
+    };
+    let before = at.checked_sub(1).map(|before| &tokens[before].token)?;
+    let follows_table = match before {
+        Token::Word(table) => table.keyword == Keyword::NoKeyword,
+        before => *before == Token::RParen,
+    };
+    match word.keyword {
+        Keyword::PIVOT if follows_table && *next == Token::LParen => Some("PIVOT"),
+        Keyword::UNPIVOT
+            if follows_table
+                && (*next == Token::LParen
+                    || matches!(next_keyword, Keyword::INCLUDE | Keyword::EXCLUDE)) =>
+        {
+            Some("UNPIVOT")
+        }
+        Keyword::MERGE if *before == Token::RParen && next_keyword == Keyword::INTO => {
+            Some("MERGE")
+        }
+        _ => None,
     }
 }
 
@@ -215,6 +257,9 @@ fn is_free(tokens: &[TokenWithSpan], at: usize) -> bool {
                 |k| matches!(k, Keyword::CREATE | Keyword::ALTER | Keyword::DROP | Keyword::EXISTS);
             *token(at + 1) != Token::LParen && !before.is_some_and(|at| about(keyword(at)))
         }
+        // The parser must not see these: what only it would do with them is cut out of the
+        // WebAssembly module (`tools/divide/cut.txt`).
+        Keyword::PIVOT | Keyword::UNPIVOT | Keyword::MERGE => true,
         Keyword::TRIM => *token(at + 1) != Token::LParen,
         Keyword::TOP => {
             !matches!(token(at + 1), Token::Number(..) | Token::LParen | Token::Placeholder(_))
@@ -258,12 +303,18 @@ fn parse_sign(parser: &mut Parser, op: UnaryOperator) -> Result<Expr, ParserErro
 mod tests {
     use super::NacreDialect;
     use sqlparser::ast::Ident;
-    use sqlparser::dialect::Dialect;
+    use sqlparser::dialect::{BigQueryDialect, Dialect};
+    use std::any::TypeId;
 
     /// `tools/divide/cut.txt` takes what only such syntax reaches out of the WebAssembly module.
     #[test]
     fn syntax_that_is_cut_out_is_not_read() {
         assert!(!NacreDialect.supports_match_recognize());
+        assert!(!NacreDialect.supports_interpolate());
+        assert!(!NacreDialect.supports_pipe_operator());
+        assert!(!NacreDialect.support_map_literal_syntax());
+        assert!(!NacreDialect.supports_dictionary_syntax());
+        assert_ne!(NacreDialect.dialect(), TypeId::of::<BigQueryDialect>());
         let identifier = Ident::new("identifier");
         assert!(!NacreDialect.is_identifier_generating_function_name(&identifier, &[]));
     }

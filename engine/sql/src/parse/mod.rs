@@ -5,6 +5,7 @@
 //! Cutting rows out of a text ([`literal_rows`]) never changes a result, and errors are only
 //! reported for the whole text.
 
+mod alter;
 mod dialect;
 pub(crate) mod literal_rows;
 pub(crate) mod operator_words;
@@ -188,7 +189,7 @@ fn parse_without(sql: &str, cuts: &[Cut]) -> Result<Option<Vec<Parsed>>> {
     let (tokens, mut lines) = tokenize(sql, cuts)?;
     check_chains(&tokens)?;
     let mut tokens = spelling::spelled(tokens).map_err(|(error, at)| error.at(position(at)))?;
-    free_names(&mut tokens);
+    let foreign = free_names(&mut tokens);
     let parameter_names: Arc<[Option<String>]> = number_parameters(&mut tokens)?.into();
     let ends: Vec<Location> = tokens.iter().map(|t| t.span.end).collect();
     let mut parser = Parser::new(&NacreDialect)
@@ -203,16 +204,17 @@ fn parse_without(sql: &str, cuts: &[Cut]) -> Result<Option<Vec<Parsed>>> {
         if start.token == Token::EOF {
             return Ok(next_cut.is_none().then_some(parsed));
         }
-        let start = start.span.start;
+        let (start, index) = (start.span.start, parser.index());
         let mut named_at = None;
-        let taken = match statement::prepare(&mut parser) {
-            Ok(None) => statement::statement(&mut parser),
-            Ok(Some((name, at))) => {
+        let taken = match (statement::prepare(&mut parser), foreign.get(&index)) {
+            (Ok(None), Some(name)) => Err(Refusal::Unsupported((*name).into())),
+            (Ok(None), None) => statement::statement(&mut parser),
+            (Ok(Some((name, at))), _) => {
                 named_at = Some((name, at));
                 skip_statement(&mut parser);
                 Err(Refusal::Unsupported("PREPARE".into()))
             }
-            Err(refusal) => Err(refusal),
+            (Err(refusal), _) => Err(refusal),
         };
         let mut tree = match taken {
             Ok(statement) => Tree::Statement(Box::new(statement)),

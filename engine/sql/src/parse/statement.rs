@@ -4,6 +4,7 @@
 //! costs a browser 50 KB of compressed code. Statements of other databases are recognised by name,
 //! so that the error says what is not supported.
 
+use super::alter::alter_table;
 use sqlparser::ast::{
     Delete, DescribeAlias, Ident, ObjectName, ObjectNamePart, ObjectType, Set, Statement,
 };
@@ -26,7 +27,7 @@ impl From<ParserError> for Refusal {
     }
 }
 
-type Parse<T> = std::result::Result<T, Refusal>;
+pub(super) type Parse<T> = std::result::Result<T, Refusal>;
 
 /// Kinds of objects that other databases create, alter or drop.
 const FOREIGN_OBJECTS: &[Keyword] = &[
@@ -89,7 +90,6 @@ const FOREIGN_STATEMENTS: &[Keyword] = &[
     Keyword::LISTEN,
     Keyword::LOAD,
     Keyword::LOCK,
-    Keyword::MERGE,
     Keyword::MSCK,
     Keyword::NOTIFY,
     Keyword::OPEN,
@@ -151,6 +151,8 @@ pub(super) fn statement(parser: &mut Parser) -> Parse<Statement> {
         }
         Keyword::RENAME => Err(Refusal::Unsupported("RENAME TABLE".into())),
         other if FOREIGN_STATEMENTS.contains(&other) => Err(Refusal::Unsupported(upper(&first))),
+        // No keyword any more (`free_names`).
+        _ if is_word(&first.token, "merge") => Err(Refusal::Unsupported(upper(&first))),
         _ if first.token == Token::LParen => query(parser),
         _ => Ok(parser.expected("an SQL statement", first)?),
     }
@@ -223,14 +225,14 @@ fn query(parser: &mut Parser) -> Parse<Statement> {
     Ok(parser.parse_query()?.into())
 }
 
-fn keyword(token: &Token) -> Keyword {
+pub(super) fn keyword(token: &Token) -> Keyword {
     match token {
         Token::Word(word) => word.keyword,
         _ => Keyword::NoKeyword,
     }
 }
 
-fn upper(token: &TokenWithSpan) -> String {
+pub(super) fn upper(token: &TokenWithSpan) -> String {
     token.token.to_string().to_ascii_uppercase()
 }
 
@@ -311,7 +313,7 @@ fn drop_objects(parser: &mut Parser) -> Parse<Statement> {
 
 fn alter(parser: &mut Parser) -> Parse<Statement> {
     if parser.parse_keyword(Keyword::TABLE) {
-        return Ok(parser.parse_alter_table(false)?);
+        return alter_table(parser);
     }
     refuse_object(parser, "ALTER")
 }

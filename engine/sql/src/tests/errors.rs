@@ -298,12 +298,41 @@ fn messages() {
         ("set names utf8", "this form of SET"),
         ("set global threads = 2", "SET GLOBAL or SET LOCAL"),
         ("vacuum", "VACUUM"),
+        ("merge into t using u on true when matched then delete", "MERGE"),
+        ("explain merge into t using u on true when matched then delete", "MERGE"),
+        ("with x as (select 1) merge into t using x on true when matched then delete", "MERGE"),
+        ("select * from t pivot (sum(a) for b in ('x', 'y'))", "PIVOT"),
+        ("select * from (select 1) pivot(sum(a) for b in (1))", "PIVOT"),
+        ("select * from t unpivot (v for n in (a, b))", "UNPIVOT"),
+        ("select * from t unpivot include nulls (v for n in (a, b))", "UNPIVOT"),
+        ("alter table t modify column a bigint", "ALTER TABLE … MODIFY"),
+        ("alter table t change a z bigint", "ALTER TABLE … CHANGE"),
+        ("alter table t add partition (a = 1)", "ALTER TABLE … ADD PARTITION"),
+        ("alter table t drop primary key", "ALTER TABLE … DROP PRIMARY KEY"),
+        ("alter table t drop foreign key f", "ALTER TABLE … DROP FOREIGN KEY"),
+        ("alter table t drop if exists partition (a = 1)", "ALTER TABLE … DROP PARTITION"),
+        ("alter table t owner to me", "ALTER TABLE … OWNER"),
+        ("alter table t set logged", "ALTER TABLE … SET"),
+        ("alter table only t add z int", "this form of ALTER TABLE"),
+        ("alter table t drop a set location 'x'", "this form of ALTER TABLE"),
+        ("alter table t alter a type bigint", "ALTER COLUMN … TYPE"),
+        ("alter table t alter column a set data type bigint", "ALTER COLUMN … TYPE"),
+        ("alter table t alter a add generated always as identity", "ALTER COLUMN … ADD GENERATED"),
+        ("alter table t add foreign key (a) references u (a)", "ALTER TABLE … ADD CONSTRAINT"),
     ] {
         fails(sql, &format!("0A000 unsupported: {statement} is not supported"));
     }
     let several = parse("grant all on t to x; select 1").unwrap();
     let texts: Vec<&str> = several.iter().map(|parsed| parsed.text()).collect();
     assert_eq!(texts, ["grant all on t to x", "select 1"]);
+    fails(
+        "alter table t alter a",
+        "42601 syntax: expected SET or DROP of NOT NULL or DEFAULT after ALTER COLUMN, found the end of the input (line 1, column 22)",
+    );
+    fails(
+        "alter table t grow",
+        "42601 syntax: expected ADD, DROP, RENAME or ALTER after ALTER TABLE, found grow (line 1, column 15)",
+    );
     fails(
         "create tab t (a int)",
         "42601 syntax: expected TABLE, VIEW or INDEX after CREATE, found tab (line 1, column 8)",

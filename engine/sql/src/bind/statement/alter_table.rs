@@ -217,13 +217,6 @@ fn rename_column(schema: &mut TableSchema, from: &ast::Ident, to: &ast::Ident) -
 fn operation_name(operation: &Operation) -> &'static str {
     match operation {
         Operation::AddConstraint { .. } => "ADD CONSTRAINT",
-        Operation::DropConstraint { .. } => "DROP CONSTRAINT",
-        Operation::DropPrimaryKey { .. } => "DROP PRIMARY KEY",
-        Operation::DropForeignKey { .. } => "DROP FOREIGN KEY",
-        Operation::AlterColumn { .. } => "ALTER COLUMN",
-        Operation::ModifyColumn { .. } => "MODIFY COLUMN",
-        Operation::ChangeColumn { .. } => "CHANGE COLUMN",
-        Operation::AddPartitions { .. } | Operation::DropPartitions { .. } => "PARTITION",
         _ => "this change",
     }
 }
