@@ -7,6 +7,7 @@
 
 mod alter;
 mod dialect;
+mod keyword_names;
 pub(crate) mod literal_rows;
 pub(crate) mod operator_words;
 pub(crate) mod spelling;
@@ -327,6 +328,7 @@ fn shown(token: &Token) -> String {
 /// Converts an error of the parser, whose messages end with ` at Line: l, Column: c`. The position
 /// moves from the message to the error.
 fn syntax_error(error: ParserError, start: Location, last: Location) -> Error {
+    keyword_names::keep();
     let message = match error {
         ParserError::RecursionLimitExceeded => return nesting_error(start),
         ParserError::TokenizerError(m) | ParserError::ParserError(m) => m,

@@ -68,7 +68,7 @@ fn read<'a>(bytes: &'a [u8]) -> Result<Read<'a>> {
                         for name in names {
                             let name = name?;
                             let shown = format!("{:#}", rustc_demangle::demangle(name.name));
-                            read.names.insert(name.index, shown);
+                            read.names.insert(name.index, without_number(shown));
                         }
                     }
                 }
@@ -91,6 +91,16 @@ fn read<'a>(bytes: &'a [u8]) -> Result<Read<'a>> {
         number += u32::from(payload.as_section().is_some());
     }
     Ok(read)
+}
+
+/// A name without the number that tells copies of a function apart.
+fn without_number(mut name: String) -> String {
+    let number = name.rsplit_once('.').map(|(_, number)| number);
+    if let Some(number) = number.filter(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    {
+        name.truncate(name.len() - number.len() - 1);
+    }
+    name
 }
 
 impl Links {
@@ -164,12 +174,15 @@ impl Links {
         Ok(())
     }
 
-    /// The functions whose name a rule has.
-    pub fn named(&self, name: &str) -> Vec<u32> {
+    /// The functions of a name, of which there is at least one.
+    pub fn named(&self, name: &str) -> Result<Vec<u32>> {
         let mut found: Vec<u32> =
             self.names.iter().filter(|(_, known)| *known == name).map(|(at, _)| *at).collect();
         found.sort_unstable();
-        found
+        if found.is_empty() {
+            return Err(format!("no function is named {name}").into());
+        }
+        Ok(found)
     }
 
     pub fn name(&self, function: u32) -> &str {
@@ -197,8 +210,13 @@ impl Links {
         unneeded
     }
 
-    /// What the exports reach without going through some functions.
-    pub fn reached(&self, parsed: &Parsed<'_>, without: &[u32]) -> Reached {
+    /// What the exports and further functions reach without going through some functions.
+    pub fn reached(
+        &self,
+        parsed: &Parsed<'_>,
+        without: &[u32],
+        further: impl Iterator<Item = u32>,
+    ) -> Reached {
         let mut reached = Reached {
             functions: vec![false; self.functions.len()],
             data: vec![false; self.data.len()],
@@ -206,6 +224,7 @@ impl Links {
         let exported = parsed.exports.iter().filter(|export| export.kind == ExternalKind::Func);
         let mut todo: Vec<Node> = exported.map(|export| Node::Function(export.index)).collect();
         todo.extend(parsed.start.map(Node::Function));
+        todo.extend(further.map(Node::Function));
         todo.extend(&self.roots);
         while let Some(node) = todo.pop() {
             match node {

@@ -1,6 +1,6 @@
 //! Takes code out of a linked module that nothing needs, but that the compiler cannot know to be
-//! unneeded: functions that a list names get a body that does nothing. What only they reach,
-//! through calls, the table or constants, is taken out with them.
+//! unneeded: functions that a list names get a body that does nothing, or that calls a smaller
+//! function. What only they reach, through calls, the table or constants, is taken out with them.
 
 mod links;
 
@@ -18,31 +18,62 @@ enum Instead {
     Nowhere,
     /// Traps: nothing calls it.
     Never,
+    /// Calls another function, which has the same type in Rust.
+    Calls(u32),
 }
 
 impl Instead {
-    fn named(word: &str) -> Result<Instead> {
-        match word {
-            "silent" => Ok(Instead::Silent),
-            "nowhere" => Ok(Instead::Nowhere),
-            "never" => Ok(Instead::Never),
-            other => Err(format!("{other} is not what a function can do instead").into()),
-        }
+    /// Reads `WORD NAME`, or `calls NAME => OTHER`. Returns it with the functions of the name.
+    ///
+    /// `once NAME` is for a function that the compiler has made in several crates: the smallest one
+    /// stays, and the others call it.
+    fn read(line: &str, links: &Links, parsed: &Parsed<'_>) -> Result<(Instead, Vec<u32>)> {
+        let (word, name) = line.split_once(' ').ok_or_else(|| format!("`{line}` has no name"))?;
+        let instead = match word {
+            "silent" => Instead::Silent,
+            "nowhere" => Instead::Nowhere,
+            "never" => Instead::Never,
+            "calls" => {
+                let (name, other) =
+                    name.split_once(" => ").ok_or_else(|| format!("`{line}` calls nothing"))?;
+                let [other] = links.named(other)?[..] else {
+                    return Err(format!("several functions are named {other}").into());
+                };
+                return Ok((Instead::Calls(other), links.named(name)?));
+            }
+            "once" => {
+                let all = links.named(name)?;
+                let size = |function: &u32| parsed.body(*function).range().len();
+                let kept = all.iter().copied().min_by_key(size).filter(|_| all.len() > 1);
+                let kept = kept.ok_or_else(|| format!("one function is named {name}"))?;
+                let others = all.into_iter().filter(|function| *function != kept);
+                return Ok((Instead::Calls(kept), others.collect()));
+            }
+            other => return Err(format!("{other} is not what a function can do instead").into()),
+        };
+        Ok((instead, links.named(name)?))
     }
 
     /// Whether it can stand for functions of a type.
-    fn fits(self, ty: &FuncType) -> bool {
+    fn fits(self, ty: &FuncType, parsed: &Parsed<'_>) -> bool {
         let addresses = &[ValType::I32, ValType::I32];
         match self {
             Instead::Silent => ty.params() == addresses && ty.results() == [ValType::I32],
             Instead::Nowhere => ty.params() == addresses && ty.results().is_empty(),
             Instead::Never => true,
+            Instead::Calls(other) => ty == parsed.type_of(other),
         }
     }
 
-    fn body(self) -> Vec<u8> {
+    fn body(self, ty: &FuncType) -> Vec<u8> {
         let mut body = Function::new([]);
         match self {
+            Instead::Calls(other) => {
+                for parameter in 0..ty.params().len() as u32 {
+                    body.instruction(&Instruction::LocalGet(parameter));
+                }
+                body.instruction(&Instruction::Call(other));
+            }
             Instead::Silent => {
                 body.instruction(&Instruction::I32Const(0));
             }
@@ -85,23 +116,28 @@ pub fn cut(bytes: &[u8], list: &str) -> Result<Cut> {
     let mut instead: Vec<Option<Instead>> = vec![None; parsed.functions.len()];
     let mut listed = Vec::new();
     for line in list.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        let (what, name) = line.split_once(' ').ok_or_else(|| format!("`{line}` has no name"))?;
-        let what = Instead::named(what)?;
-        let found = links.named(name);
-        if found.is_empty() {
-            return Err(format!("no function is named {name}").into());
-        }
-        for function in found {
+        let (what, functions) = Instead::read(line, &links, &parsed)?;
+        for function in functions {
             let ty = parsed.type_of(function);
-            if !what.fits(ty) {
-                return Err(format!("{name} has the type {ty:?}").into());
+            if !what.fits(ty, &parsed) {
+                return Err(format!("{} has the type {ty:?}", links.name(function)).into());
             }
             instead[function as usize] = Some(what);
             listed.push(function);
         }
     }
-    let reached = links.reached(&parsed, &listed);
-    if let Some(function) = listed.iter().find(|function| !reached.functions[**function as usize]) {
+    let called = instead.iter().flatten().filter_map(|what| match what {
+        Instead::Calls(other) => Some(*other),
+        _ => None,
+    });
+    let reached = links.reached(&parsed, &listed, called);
+    let is_unneeded = |function: u32| {
+        let is_copy = matches!(instead[function as usize], Some(Instead::Calls(other))
+            if links.name(other) == links.name(function));
+        // That other copies are reached may depend on further lines.
+        !is_copy && !reached.functions[function as usize]
+    };
+    if let Some(function) = listed.iter().find(|function| is_unneeded(**function)) {
         return Err(format!("{} is not reached", links.name(*function)).into());
     }
     rewrite(bytes, &parsed, &links, &reached, &instead)
@@ -128,12 +164,12 @@ fn rewrite(
                 for (function, body) in (parsed.imported()..).zip(&parsed.bodies) {
                     let old = &bytes[body.range()];
                     let new = match instead[function as usize] {
-                        Some(what) => what.body(),
+                        Some(what) => what.body(parsed.type_of(function)),
                         None if reached.functions[function as usize] => {
                             code.raw(old);
                             continue;
                         }
-                        None => Instead::Never.body(),
+                        None => Instead::Never.body(parsed.type_of(function)),
                     };
                     functions += 1;
                     code_bytes += old.len();

@@ -172,6 +172,36 @@ fn what_only_a_cut_function_reaches_goes_with_it() -> Result<()> {
 }
 
 #[test]
+fn a_function_calls_another_instead() -> Result<()> {
+    let cut = cut(&module(true), "calls printer => in_table")?;
+    assert_eq!((cut.functions, cut.data), (2, 4), "the printer and the helper, and the text");
+    let parsed = Parsed::new(&cut.module)?;
+    let printer = &cut.module[parsed.body(PRINTER).range()];
+    assert_eq!(printer, [0, 0x20, 0, 0x20, 1, CALL, IN_TABLE as u8, 0x0b]);
+    Ok(())
+}
+
+#[test]
+fn functions_of_one_name_stand_once() -> Result<()> {
+    let mut bytes = module(true);
+    let helper = bytes.windows(6).rposition(|part| part == b"helper").ok_or("no name")?;
+    // The last one is in the symbol table; the name section's comes before.
+    let named = bytes[..helper].windows(6).rposition(|part| part == b"helper").ok_or("no name")?;
+    bytes[named..named + 6].copy_from_slice(b"copy.1");
+    let table = bytes.windows(8).position(|part| part == b"in_table").ok_or("no name")?;
+    bytes[table - 1] = 8;
+    bytes[table..table + 8].copy_from_slice(b"copy.123");
+    let cut = cut(&bytes, "once copy")?;
+    assert_eq!(cut.functions, 1);
+    let parsed = Parsed::new(&cut.module)?;
+    let body = |function: u32| &cut.module[parsed.body(function).range()];
+    let (kept, other) = (body(HELPER), body(IN_TABLE));
+    assert_eq!(kept, [0, CONST, 7, 0x0b]);
+    assert_eq!(other, [0, 0x20, 0, 0x20, 1, CALL, HELPER as u8, 0x0b]);
+    Ok(())
+}
+
+#[test]
 fn nothing_goes_without_a_list() -> Result<()> {
     let cut = cut(&module(true), "")?;
     assert_eq!((cut.functions, cut.data), (0, 0));
@@ -184,6 +214,9 @@ fn a_list_that_is_no_longer_true_is_an_error() {
     let error = |list: &str| cut(&bytes, list).err().map(|error| error.to_string());
     assert_eq!(error("silent other").as_deref(), Some("no function is named other"));
     assert_eq!(error("printer").as_deref(), Some("`printer` has no name"));
+    assert_eq!(error("calls printer").as_deref(), Some("`calls printer` calls nothing"));
+    assert_eq!(error("calls printer => other").as_deref(), Some("no function is named other"));
+    assert_eq!(error("once printer").as_deref(), Some("one function is named printer"));
     assert_eq!(
         error("loud printer").as_deref(),
         Some("loud is not what a function can do instead")
