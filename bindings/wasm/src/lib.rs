@@ -15,6 +15,7 @@ mod host;
 mod inspect;
 mod load;
 mod parameters;
+mod plain;
 mod rows;
 mod session;
 mod store;
@@ -51,5 +52,6 @@ pub fn load_all() {
 /// Runs when the module is instantiated. A panic traps; this hook prints its location.
 #[wasm_bindgen(start)]
 fn start() {
+    plain::keep();
     std::panic::set_hook(Box::new(|info| console_error(&info.to_string())));
 }

@@ -7,6 +7,7 @@
 mod codec;
 mod error;
 pub mod invariant;
+pub mod letters;
 pub mod limits;
 mod memory;
 pub mod plant;

@@ -14,8 +14,9 @@ fn write_keyword(keyword: &Keyword, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str(name.unwrap_or(&"NoKeyword"))
 }
 
-/// Keeps the function in a module in which nothing calls it before it is cut.
+/// Keeps the function in a module in which nothing calls it before it is cut, and those of letters.
 pub(super) fn keep() {
+    nacre_types::letters::keep();
     black_box(write_keyword as fn(&Keyword, &mut fmt::Formatter<'_>) -> fmt::Result);
 }
 
