@@ -85,7 +85,7 @@ export async function buildWasm({ quick = false } = {}) {
   const [profile] = profiles;
   const started = Date.now();
   console.log(`build: the engine for WebAssembly, profile ${profile}`);
-  const build = ['rustc', '-q', '-p', 'nacre-wasm', '--profile', profile];
+  const build = ['rustc', '-q', '-p', 'nacre-module', '--profile', profile];
   const flags = quick ? SIMD : `${SIMD} ${NO_PLACES}`;
   await run(
     'cargo',
@@ -103,7 +103,7 @@ export async function buildWasm({ quick = false } = {}) {
       },
     },
   );
-  const compiled = path.join(target, `wasm32-unknown-unknown/${profile}/nacre_wasm.wasm`);
+  const compiled = path.join(target, `wasm32-unknown-unknown/${profile}/nacre_module.wasm`);
   fs.rmSync(path.join(root, NEXT), { recursive: true, force: true });
   await bindgen(quick ? compiled : await cut(compiled), path.join(root, NEXT), 'nacre');
   if (!quick) {

@@ -138,6 +138,8 @@ async function lint() {
         '--workspace',
         '--exclude',
         'nacre-wasm',
+        '--exclude',
+        'nacre-module',
         '--all-targets',
         '--',
         '-D',
@@ -149,7 +151,7 @@ async function lint() {
   await step('cargo clippy, wasm', async () => {
     await run(
       'cargo',
-      ['clippy', '-q', '-p', 'nacre-wasm', ...wasm, '--', '-D', 'warnings'],
+      ['clippy', '-q', '-p', 'nacre-module', '-p', 'nacre-wasm', ...wasm, '--', '-D', 'warnings'],
       quiet,
     );
   });

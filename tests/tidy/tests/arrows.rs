@@ -26,6 +26,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("nacre-testing", vec!["nacre-types", "nacre-host"]),
         ("nacre-native", vec!["nacredb", "nacre-host"]),
         ("nacre-wasm", vec!["nacredb", "nacre-host"]),
+        ("nacre-module", vec!["nacre-wasm"]),
         ("nacre-server", vec!["nacredb", "nacre-host", "nacre-native"]),
         ("nacre-web-tpch", vec![]),
         ("nacre-example-embed", vec!["nacredb", "nacre-native"]),
