@@ -132,6 +132,7 @@ async function optimize(file) {
   await run(bin('wasm-opt'), [
     '-O2',
     ...enable,
+    '--dealign',
     '--reorder-functions-by-name',
     '--strip-debug',
     '--strip-producers',
