@@ -1,6 +1,7 @@
 //! Which module each function is in, and how it is reached from the other one.
 
 use crate::parsed::{Parsed, Result};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The import that loads the second module.
@@ -14,7 +15,8 @@ pub struct Plan {
     pub rest: Vec<u32>,
     /// Functions of the second module that have a stub in the first, with their places in the table.
     pub stubs: BTreeMap<u32, u32>,
-    /// Functions of the first module, or its imports, that the second calls.
+    /// Functions of the first module, or its imports, that the second calls. Those with most calls
+    /// come first: their numbers are short.
     pub shared: Vec<u32>,
     /// The import that loads the second module.
     pub loads_more: u32,
@@ -58,11 +60,15 @@ impl Plan {
                 places - 1
             });
         }
-        let mut shared = BTreeSet::new();
+        let mut calls: BTreeMap<u32, usize> = BTreeMap::new();
         for function in &rest {
-            shared.extend(parsed.calls(*function)?.into_iter().filter(|called| !in_rest(called)));
+            for called in parsed.calls(*function)?.into_iter().filter(|called| !in_rest(called)) {
+                *calls.entry(called).or_default() += 1;
+            }
         }
-        Ok(Plan { needed, rest, stubs, shared: shared.into_iter().collect(), loads_more, places })
+        let mut shared: Vec<u32> = calls.keys().copied().collect();
+        shared.sort_by_key(|function| Reverse(calls[function]));
+        Ok(Plan { needed, rest, stubs, shared, loads_more, places })
     }
 }
 
