@@ -7,10 +7,12 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// An answer that may have to wait.
+/// An answer that may have to wait. The call begins when it is polled first, and goes on by itself from
+/// then; dropping it gives the call up.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
-/// What a store calls the present content of a blob, as an ETag does: it changes with each write.
+/// What a store calls the present content of a blob, as an ETag does. Different contents have different
+/// tags; a content that was written twice may have the same one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tag(pub Arc<str>);
 
@@ -28,7 +30,7 @@ pub enum WriteIf {
 /// A blob in a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobInfo {
-    /// Its name, below the prefix of the store.
+    /// Its name, below the folder of the store.
     pub name: String,
     /// Its length in bytes.
     pub len: u64,
@@ -37,22 +39,27 @@ pub struct BlobInfo {
 }
 
 /// A folder of blobs below one prefix of a bucket. Names are those of [`check_blob_name`]; any other is
-/// an `io` error.
+/// an `io` error. No blob may have the name of a folder of another, as `a` and `a/b` would: some stores
+/// are folders of files.
 ///
 /// Errors: `not_found` if there is no such blob, `unavailable` if the same call may succeed later (no
 /// connection, throttled, a server's fault), `io` if the store refuses it (credentials, rights, no such
-/// bucket), `corrupt` if an answer is not what was asked for. A write or removal that ends with
-/// `unavailable` may have taken effect. Dropping an answer gives the call up.
+/// bucket), `corrupt` if an answer is not what was asked for.
+///
+/// A write or removal that ends with `unavailable` or is given up may have taken effect, or may still
+/// do so later. A write that ends with any other error has not, and will not.
 pub trait BlobStore: Send + Sync {
-    /// Reads exactly these bytes of a blob.
+    /// Reads exactly these bytes of a blob. A range past its end is `corrupt`: the blob is shorter than
+    /// it was when it was written.
     fn read<'a>(&'a self, name: &'a str, range: Range<u64>) -> Answer<'a, Vec<u8>>;
     /// Reads a small blob whole, with its tag.
     fn read_all<'a>(&'a self, name: &'a str) -> Answer<'a, (Vec<u8>, Tag)>;
     /// Writes a blob whole and durably. Returns its tag, or `conflict`, with nothing changed, if the
     /// condition does not hold. Readers see the old blob or the new one.
     fn write<'a>(&'a self, name: &'a str, bytes: Arc<[u8]>, when: WriteIf) -> Answer<'a, Tag>;
-    /// The blobs whose names begin with `prefix`, in the order of their names. A write that has returned
-    /// is in it.
+    /// The blobs whose names begin with `prefix`, which may end anywhere in a name, in the order of the
+    /// names' bytes. A write that has returned is in it, and a removal is not. What has a name that no
+    /// blob can have is left out.
     fn list<'a>(&'a self, prefix: &'a str) -> Answer<'a, Vec<BlobInfo>>;
     /// Removes a blob. It is no error if there is none.
     fn remove<'a>(&'a self, name: &'a str) -> Answer<'a, ()>;
@@ -61,11 +68,16 @@ pub trait BlobStore: Send + Sync {
 /// Checks the name of a blob: parts of ASCII letters, digits, `-`, `_` and `.`, between slashes, none
 /// empty or beginning with a dot; at most 200 bytes.
 pub fn check_blob_name(name: &str) -> Result<()> {
+    match is_blob_name(name) {
+        true => Ok(()),
+        false => Err(Error::io(format!("{name:?} is not a valid name of a blob"))),
+    }
+}
+
+/// Whether a blob can have this name, as [`check_blob_name`] says.
+pub fn is_blob_name(name: &str) -> bool {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     let is_part =
         |part: &str| !part.is_empty() && !part.starts_with('.') && part.bytes().all(is_plain);
-    if name.len() > 200 || !name.split('/').all(is_part) {
-        return Err(Error::io(format!("{name:?} is not a valid name of a blob")));
-    }
-    Ok(())
+    name.len() <= 200 && name.split('/').all(is_part)
 }

@@ -10,7 +10,7 @@ pub mod memory;
 mod residency;
 pub mod waits;
 
-pub use blobs::{Answer, BlobInfo, BlobStore, Tag, WriteIf, check_blob_name};
+pub use blobs::{Answer, BlobInfo, BlobStore, Tag, WriteIf, check_blob_name, is_blob_name};
 use core::time::Duration;
 /// The error types of every interface, re-exported so that an implementation needs no other crate.
 pub use nacre_types::{Error, ErrorKind, Missing, Reason, Result};

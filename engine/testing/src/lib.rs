@@ -6,16 +6,20 @@
 //! need a table or a session live with the tests of the crate that has them.
 
 mod absent;
+mod fault_blobs;
 mod fault_store;
 mod fixed;
+mod memory_blobs;
 mod random;
 mod schema;
 mod slicing;
 mod watched;
 
 pub use absent::Absent;
+pub use fault_blobs::{BlobChances, BlobFault, FaultBlobs};
 pub use fault_store::FaultStore;
 pub use fixed::{Fixed, host, lacking, reluctant, unblocked, wait, without_background};
+pub use memory_blobs::MemoryBlobs;
 pub use random::{Random, WORDS};
 pub use schema::column;
 pub use slicing::{Slicing, slicing};

@@ -5,9 +5,11 @@
 //! nothing else. Durability across a power cut cannot be observed from inside a process and is not
 //! checked; `nacre_testing::FaultStore` simulates it for tests of components built on a store.
 
+mod blob_store;
 mod local_store;
 mod world;
 
+pub use blob_store::{check_blob_store, check_blob_times};
 pub use local_store::{check_local_store, check_local_store_reopen};
 pub use world::{check_clock, check_entropy, check_parallelism};
 
