@@ -25,6 +25,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         // Fixtures: no crate may use it in product code.
         ("nacre-testing", vec!["nacre-types", "nacre-host"]),
         ("nacre-native", vec!["nacredb", "nacre-host"]),
+        ("nacre-blobs", vec!["nacredb", "nacre-host"]),
         ("nacre-wasm", vec!["nacredb", "nacre-host"]),
         ("nacre-module", vec!["nacre-wasm"]),
         ("nacre-server", vec!["nacredb", "nacre-host", "nacre-native"]),
