@@ -1,0 +1,47 @@
+/** What an application says about its blob store, beside the URL. */
+
+/** Credentials of S3. */
+export interface BlobCredentials {
+  accessKeyId: string;
+  secretAccessKey: string;
+  /** What comes with a temporary key. */
+  sessionToken?: string | undefined;
+  /** When they expire: a date, its text, or milliseconds since 1970. A minute before, new ones are asked for. */
+  expires?: Date | string | number | undefined;
+}
+
+/** A request that is to be signed. */
+export interface BlobRequest {
+  method: 'GET' | 'HEAD' | 'PUT' | 'DELETE';
+  url: string;
+  /** Headers that the signature may cover. Those that it covers must be sent as they are. */
+  headers: Readonly<Record<string, string>>;
+}
+
+/** Options of a blob store. */
+export interface BlobOptions {
+  /** URL of the server, if it is not Amazon's. */
+  endpoint?: string | undefined;
+  /** Region of the bucket; `us-east-1` by default. */
+  region?: string | undefined;
+  /**
+   * Whether the bucket is part of the host's name, and not of the path. By default it is, where the
+   * server is Amazon's and the bucket has no dot.
+   */
+  virtualHost?: boolean | undefined;
+  /** Headers of every request. They are signed, too. In a browser, the CORS rules must allow them. */
+  headers?: Readonly<Record<string, string>> | undefined;
+  /** How the server encrypts what is written, if not as the bucket is set up. */
+  encryption?: 'managed' | { readonly kms: string } | undefined;
+  /**
+   * Credentials, or a function that returns them. It is asked when they are needed first, a minute before
+   * they expire, and when the server refuses them. Without any, requests are not signed.
+   */
+  credentials?: BlobCredentials | (() => BlobCredentials | Promise<BlobCredentials>) | undefined;
+  /** Returns a presigned URL for a request, in place of credentials. It is asked again after a refusal. */
+  presign?: ((request: BlobRequest) => string | Promise<string>) | undefined;
+  /** How long a request may stand still, in milliseconds; 15,000 by default. */
+  idleTimeoutMs?: number | undefined;
+  /** How long a call is repeated that failed in a way that may pass, in milliseconds; 20,000 by default. */
+  retryForMs?: number | undefined;
+}
