@@ -99,7 +99,7 @@ impl HttpService for Connector {
         let agent = concat!("nacre/", env!("CARGO_PKG_VERSION"));
         request.headers_mut().entry(USER_AGENT).or_insert(HeaderValue::from_static(agent));
         let seen = seen::current();
-        let authority = request.uri().authority().map_or("", |a| a.as_str()).to_string();
+        let authority = seen::authority(request.uri());
         {
             let mut seen = seen::lock(&seen);
             let credentials = seen.credentials;

@@ -6,6 +6,7 @@ use crate::credentials::{Credential, Credentials, For, Refreshing, aws};
 use crate::folder::FolderBlobs;
 use crate::options::{BlobOptions, Encryption};
 use crate::remote::Remote;
+use crate::seen;
 use hyper::Uri;
 use hyper::header::{HeaderName, HeaderValue};
 use nacre_host::{BlobStore, Error, Result, is_blob_name};
@@ -68,14 +69,15 @@ pub fn open_blobs(url: &str, options: &BlobOptions) -> Result<Arc<dyn BlobStore>
     };
     let endpoint = Uri::try_from(&endpoint)
         .map_err(|error| Error::io(format!("the endpoint {endpoint:?} is not a URL: {error}")))?;
-    let Some(authority) = endpoint.authority() else {
+    let authority = seen::authority(&endpoint);
+    if authority.is_empty() {
         return Err(Error::io(format!("the endpoint {endpoint} has no host")));
-    };
+    }
     Ok(Arc::new(Remote(Arc::new(Bucket {
         store,
         tags,
         place: url.trim_end_matches('/').to_string(),
-        authority: authority.to_string(),
+        authority,
         prefix: at.prefix,
         retry_for: options.retry_for,
         refreshing: setting.refreshing,

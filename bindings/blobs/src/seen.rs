@@ -2,7 +2,7 @@
 //! answered. The crate `object_store` keeps little of this in its errors.
 
 use bytes::Bytes;
-use hyper::HeaderMap;
+use hyper::{HeaderMap, Uri};
 use nacre_host::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -57,6 +57,15 @@ pub(crate) fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Host and port of a URL, without a port that goes without saying.
+pub(crate) fn authority(url: &Uri) -> String {
+    let host = url.host().unwrap_or_default().to_ascii_lowercase();
+    match (url.port_u16(), url.scheme_str()) {
+        (Some(80), Some("http")) | (Some(443), Some("https")) | (None, _) => host,
+        (Some(port), _) => format!("{host}:{port}"),
+    }
+}
+
 impl Seen {
     /// Notes the head of an answer.
     pub(crate) fn answered(&mut self, status: u16, headers: &HeaderMap) {
@@ -109,8 +118,20 @@ fn seconds_of(date: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Seen, element, seconds_of};
+    use super::{Seen, authority, element, seconds_of};
     use bytes::Bytes;
+
+    #[test]
+    fn ports_that_go_without_saying_are_left_out() {
+        for (url, expected) in [
+            ("https://S3.example.com:443/b", "s3.example.com"),
+            ("https://s3.example.com", "s3.example.com"),
+            ("http://s3.example.com:443", "s3.example.com:443"),
+            ("http://127.0.0.1:9000/b/c?d", "127.0.0.1:9000"),
+        ] {
+            assert_eq!(authority(&url.parse().unwrap()), expected, "{url}");
+        }
+    }
 
     #[test]
     fn dates_are_read() {

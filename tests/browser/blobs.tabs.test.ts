@@ -1,0 +1,142 @@
+/** A page reads and writes blobs on a real S3 server of another origin, whose CORS rules allow it. */
+
+import { createHash } from 'node:crypto';
+import * as path from 'node:path';
+import { AwsClient } from 'aws4fetch';
+import { type Browser, type Page, chromium } from 'playwright-core';
+import { rolldown } from 'rolldown';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { launchOptions } from '../../tools/chromium.mjs';
+import { type Gateway, startGateway } from '../../tools/versitygw.mjs';
+import type * as contract from '../../worker/shared/blobs/contract.js';
+import type * as store from '../../worker/shared/blobs/s3-store.js';
+import { type Server, serve } from './server.js';
+
+type Blobs = typeof contract & typeof store;
+
+declare global {
+  interface Window {
+    blobs: Blobs;
+  }
+}
+
+const BLOBS = path.resolve(import.meta.dirname, '../../worker/shared/blobs');
+
+let gateway: Gateway | null = null;
+let server: Server;
+let browser: Browser;
+let script: string;
+let page: Page | undefined;
+
+beforeAll(async () => {
+  gateway = await startGateway({ origin: 'https://elsewhere.test' });
+  server = await serve();
+  browser = await chromium.launch(launchOptions());
+  script = await bundle();
+}, 600_000);
+
+afterAll(async () => {
+  await browser.close();
+  server.close();
+  await gateway?.stop();
+}, 60_000);
+
+afterEach(async () => {
+  await page?.close();
+  page = undefined;
+});
+
+/** The store and its contract, as one script that puts them on the window. */
+async function bundle(): Promise<string> {
+  const entry = 'virtual:blobs';
+  const source = ['contract', 's3-store']
+    .map((file) => `export * from '${BLOBS}/${file}.ts';`)
+    .join('');
+  const build = await rolldown({
+    input: entry,
+    platform: 'browser',
+    resolve: { modules: [path.resolve(import.meta.dirname, '../../node_modules')] },
+    plugins: [
+      {
+        name: 'entry',
+        resolveId: (id: string) => (id === entry ? id : null),
+        load: (id: string) => (id === entry ? source : null),
+      },
+    ],
+  });
+  const { output } = await build.generate({ format: 'iife', name: 'blobs' });
+  await build.close();
+  return output[0].code;
+}
+
+/** Lets pages of an origin use the bucket. */
+async function allow(origin: string): Promise<void> {
+  const { endpoint, credentials } = gateway as Gateway;
+  const methods = ['GET', 'HEAD', 'PUT', 'DELETE'];
+  const expose = ['ETag', 'Date', 'x-amz-meta-nacrewrite'];
+  const rules = [
+    `<AllowedOrigin>${origin}</AllowedOrigin><AllowedHeader>*</AllowedHeader>`,
+    ...methods.map((method) => `<AllowedMethod>${method}</AllowedMethod>`),
+    ...expose.map((header) => `<ExposeHeader>${header}</ExposeHeader>`),
+  ];
+  const body = `<CORSConfiguration><CORSRule>${rules.join('')}</CORSRule></CORSConfiguration>`;
+  const headers = { 'content-md5': createHash('md5').update(body).digest('base64') };
+  const client = new AwsClient({ ...credentials, service: 's3', region: 'us-east-1' });
+  const answer = await client.fetch(`${endpoint}/bucket?cors`, { method: 'PUT', headers, body });
+  expect(answer.status, await answer.text()).toBe(200);
+}
+
+async function open(): Promise<Page> {
+  page = await browser.newPage();
+  await page.goto(server.url);
+  await page.addScriptTag({ content: `${script}\nwindow.blobs = blobs;` });
+  return page;
+}
+
+test('without CORS rules the error says what they must allow', async (context) => {
+  if (gateway === null) {
+    return context.skip();
+  }
+  const { endpoint, credentials } = gateway;
+  const options = { endpoint, credentials, retryForMs: 0 };
+  const error = await (
+    await open()
+  ).evaluate(async (options) => {
+    const blobs = window.blobs.openBlobs('s3://bucket/page', options);
+    return blobs
+      .readAll('a')
+      .catch(({ kind, hint }: { kind: string; hint: string }) => ({ kind, hint }));
+  }, options);
+  expect(error).toMatchObject({
+    kind: 'unavailable',
+    hint: expect.stringContaining('expose ETag'),
+  });
+});
+
+test('a page keeps the contract, and asks permission for changes only', async (context) => {
+  if (gateway === null) {
+    return context.skip();
+  }
+  const { endpoint, credentials } = gateway;
+  const tab = await open();
+  await allow(new URL(server.url).origin);
+  const asked: string[] = [];
+  const devtools = await tab.context().newCDPSession(tab);
+  await devtools.send('Network.enable');
+  devtools.on('Network.requestWillBeSent', ({ request }) => {
+    if (request.method === 'OPTIONS') {
+      asked.push(request.headers['Access-Control-Request-Method'] ?? '');
+    }
+  });
+  await tab.evaluate(
+    async (options) => {
+      let count = 0;
+      await window.blobs.checkBlobStore(() =>
+        window.blobs.openBlobs(`s3://bucket/page/${count++}`, options),
+      );
+    },
+    { endpoint, credentials },
+  );
+  await devtools.detach();
+  expect(new Set(asked)).toEqual(new Set(['PUT', 'DELETE']));
+});
