@@ -179,3 +179,20 @@ fn a_server_that_goes_away_comes_back() {
     is_away.store(0, Ordering::Relaxed);
     assert_eq!(wait(store.read("a", 0..1)).unwrap(), b"x");
 }
+
+#[test]
+fn a_server_is_known_by_its_certificate() {
+    let Some((gateway, pem)) = Gateway::start_with_tls() else { return };
+    let url = format!("s3://{BUCKET}/tls");
+    let trusting = BlobOptions { authorities: Some(pem), ..options(&gateway.endpoint()) };
+    let store = open(&url, &trusting);
+    let bytes: Arc<[u8]> = (0..3_000_000).map(|i| (i % 251) as u8).collect();
+    wait(store.write("a", bytes.clone(), WriteIf::Absent)).unwrap();
+    assert!(wait(store.read("a", 0..3_000_000)).unwrap() == bytes[..]);
+    // The system does not know it.
+    let retry_for = Duration::ZERO;
+    let store = open(&url, &BlobOptions { retry_for, ..options(&gateway.endpoint()) });
+    let error = wait(store.read("a", 0..1)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.hint().unwrap_or_default().contains("certificates"), "{error:?}");
+}
