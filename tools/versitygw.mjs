@@ -15,22 +15,26 @@ import { exclusively, probe, run, target } from './lib.mjs';
 const VERSION = 'v1.8.0';
 const folder = path.join(target, 'tools', `versitygw-${VERSION}`);
 
-/** The program; `null` if there is no Go to install it with. */
+/** The program; why it cannot be had, if it is not there and cannot be installed. */
 async function program() {
   if (process.env.NACRE_VERSITYGW !== undefined) {
-    return process.env.NACRE_VERSITYGW;
+    return { file: process.env.NACRE_VERSITYGW };
   }
   const file = path.join(folder, 'versitygw');
   return exclusively('versitygw', async () => {
     if (!fs.existsSync(file)) {
       if (probe('go', ['version']) === null) {
-        return null;
+        return { reason: 'there is no Go to install versitygw with' };
       }
       fs.mkdirSync(folder, { recursive: true });
       const source = `github.com/versity/versitygw/cmd/versitygw@${VERSION}`;
-      await run('go', ['install', source], { quiet: true, env: { GOBIN: folder } });
+      try {
+        await run('go', ['install', source], { quiet: true, env: { GOBIN: folder } });
+      } catch (error) {
+        return { reason: error.message };
+      }
     }
-    return file;
+    return { file };
   });
 }
 
@@ -39,9 +43,9 @@ async function program() {
  * be had. `stop` ends it.
  */
 export async function startGateway({ bucket = 'bucket', origin = '*' } = {}) {
-  const file = await program();
-  if (file === null) {
-    console.log('skipped: no S3 server, because there is no Go to install versitygw with');
+  const { file, reason } = await program();
+  if (file === undefined) {
+    console.log(`skipped: no S3 server: ${reason}`);
     return null;
   }
   const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-gateway-'));

@@ -26,7 +26,8 @@ beforeAll(async () => {
   gateway = await startGateway();
 }, 600_000);
 
-afterAll(() => gateway?.stop());
+// The server may have left thousands of files.
+afterAll(() => gateway?.stop(), 60_000);
 
 afterEach(() => {
   for (const proxy of proxies) {
@@ -124,9 +125,9 @@ test(
   },
 );
 
-test.each(TROUBLES)('every call survives "%s"', { timeout: 60_000 }, async (trouble) => {
+test.for(TROUBLES)('every call survives "%s"', { timeout: 60_000 }, async (trouble, context) => {
   if (gateway === null) {
-    return;
+    return context.skip();
   }
   const endpoint = await proxyOf((_, number) => (number % 3 === 0 ? trouble : undefined));
   const store = open(endpoint);
