@@ -124,9 +124,7 @@ impl HttpService for Connector {
         let body = Receiving::new(body, self.idle, seen.clone());
         if parts.status.is_success() && is_list {
             let body = body.collect().await?.to_bytes();
-            let has = |end: &[u8]| body.windows(end.len()).any(|part| part == end);
-            seen::lock(&seen).is_listing =
-                has(b"</ListBucketResult>") || has(b"</EnumerationResults>");
+            seen::lock(&seen).is_listing = is_listing(&body);
             return Ok(HttpResponse::from_parts(parts, body.into()));
         }
         if parts.status.is_success() {
@@ -145,6 +143,13 @@ impl HttpService for Connector {
 /// Whether the query of a URL asks for a listing of S3 and Google, or of Azure.
 fn is_list(query: &str) -> bool {
     query.split('&').any(|part| matches!(part, "list-type=2" | "comp=list"))
+}
+
+/// Whether a text is a listing that says where it goes on, if it does.
+fn is_listing(text: &[u8]) -> bool {
+    let has = |part: &[u8]| text.windows(part.len()).any(|bytes| bytes == part);
+    let is_cut = has(b"<IsTruncated>true") && !has(b"<NextContinuationToken>");
+    (has(b"</ListBucketResult>") && !is_cut) || has(b"</EnumerationResults>")
 }
 
 fn stood_still(idle: Duration) -> HttpError {

@@ -160,6 +160,21 @@ test('a listing that is none is corrupt, and foreign names are left out', async 
   expect(listed[0]).toMatchObject({ length: 7, modifiedMs: 784_111_777_000 });
 });
 
+test('a listing goes on where it was cut, and is corrupt if it does not say where', async () => {
+  const page = (name: string, rest: string) =>
+    ok(
+      `<ListBucketResult>${rest}<Contents><Key>shop/${name}</Key><Size>1</Size></Contents></ListBucketResult>`,
+    );
+  const cut = '<IsTruncated>true</IsTruncated>';
+  handler = ({ url }) =>
+    url.searchParams.get('continuation-token') === 'a+b/='
+      ? page('b', '<IsTruncated>false</IsTruncated>')
+      : page('a', `${cut}<NextContinuationToken>a+b/=</NextContinuationToken>`);
+  expect((await once().list('')).map(({ name }) => name)).toEqual(['a', 'b']);
+  handler = () => page('a', cut);
+  expect((await failure(once().list(''))).kind).toBe('corrupt');
+});
+
 test('calls are repeated until their time is over', async () => {
   handler = (request, number) => (number < 3 ? refusal(503, 'SlowDown') : object(request));
   expect(await open().read('a', 0, 4)).toEqual(bytes.subarray(0, 4));

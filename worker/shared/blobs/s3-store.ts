@@ -194,6 +194,9 @@ class S3Store implements BlobStore {
         }
       }
       token = element(page, 'NextContinuationToken');
+      if (token === undefined && element(page, 'IsTruncated') === 'true') {
+        throw blobError('corrupt', call, 'the listing ends too early');
+      }
     } while (token !== undefined);
     return listed.sort((a, b) => (a.name < b.name ? -1 : 1));
   }

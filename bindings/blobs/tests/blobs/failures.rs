@@ -185,8 +185,14 @@ fn a_blob_without_a_tag_is_corrupt() {
 
 #[test]
 fn listings_that_are_none_are_corrupt_and_foreign_names_are_left_out() {
-    let server = Server::start(|_| Some(Reply::new("200 OK", &[], "<html>Please log in</html>")));
-    assert_eq!(call(&store_once(&server), "list").unwrap_err().kind(), ErrorKind::Corrupt);
+    for body in [
+        "<html>Please log in</html>",
+        "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>",
+    ] {
+        let server = Server::start(move |_| Some(Reply::new("200 OK", &[], body)));
+        let error = call(&store_once(&server), "list").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{body}");
+    }
     let server = Server::start(|request| {
         assert!(request.target.contains("prefix=shop%2Flog-"), "{}", request.target);
         let object = |key: &str| {
