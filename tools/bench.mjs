@@ -34,7 +34,16 @@ const ELSEWHERE = {
   'browser-idle': './bench-browser-idle.mjs',
   edge: './bench-edge.mjs',
 };
-const WITH_DUCKDB = ['bulk-insert', 'disk-size', 'json-seek', 'ssb', 'tpch', 'upsert', 'wide'];
+const WITH_DUCKDB = [
+  'bulk-insert',
+  'disk-size',
+  'json-scan',
+  'json-seek',
+  'ssb',
+  'tpch',
+  'upsert',
+  'wide',
+];
 
 /** One file of a zip archive, found through the directory at its end. */
 function unzip(archive, name) {

@@ -12,6 +12,7 @@ mod commit;
 mod disk_size;
 mod duckdb;
 mod io;
+mod json_scan;
 mod json_seek;
 mod latency;
 mod load_beside;
@@ -43,12 +44,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// A workload: its name and its function.
 type Workload = (&'static str, fn(&Options) -> Outcome<()>);
 
-const WORKLOADS: [Workload; 18] = [
+const WORKLOADS: [Workload; 19] = [
     ("adaptive", adaptive::run),
     ("bulk-insert", bulk_insert::run),
     ("commit", commit::run),
     ("disk-size", disk_size::run),
     ("io", io::run),
+    ("json-scan", json_scan::run),
     ("json-seek", json_seek::run),
     ("latency", latency::run),
     ("load-beside", load_beside::run),
