@@ -94,7 +94,12 @@ fn fixture(deletes: bool) -> (Fixture, Arc<Table>) {
 }
 
 fn scan(table: &Table, filters: Vec<Expr>) -> Plan {
-    Plan::Scan { table: table.schema().clone(), projection: (0..8).collect(), filters }
+    Plan::Scan {
+        table: table.schema().clone(),
+        projection: (0..8).collect(),
+        paths: Vec::new(),
+        filters,
+    }
 }
 
 fn of(at: usize) -> Expr {

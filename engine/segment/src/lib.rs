@@ -19,5 +19,8 @@ mod tests;
 
 pub use column::{ColumnMeta, ColumnSpec, PathMeta, Zone};
 pub use identity::{Identity, Known, OrderBounds};
-pub use read::{BlockCache, CheckColumns, Columns, FileSource, Segment, Span};
+pub use read::{
+    BlockCache, CheckColumns, Columns, FileSource, PathForm, PathNeed, PathPart, PathPlace,
+    PathRows, PathStep, Segment, Span,
+};
 pub use write::{IndexOrder, SegmentBuilder, SegmentWriter};

@@ -24,6 +24,7 @@ pub use access::{
 };
 pub use analysis::may_fail::expr_may_fail;
 pub use bind::{Given, TableRules, created_name, table_rules, type_named};
+pub use explain::text::path_text;
 pub use explain::{explain, explain_nodes, explain_row_nodes};
 pub use expr::{
     Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind, ScalarFunction, Subquery, SubqueryKind,

@@ -71,7 +71,10 @@ pub use maintenance::merge_all::{MergeAll, MergeStep};
 pub use maintenance::pressure::{Admission, Asking};
 pub use nacre_host::fetched::Fetched;
 pub use nacre_rowstore::{Blocker, Owner, Waiting};
-pub use nacre_segment::{BlockCache, PathMeta, Segment, Span, Zone};
+pub use nacre_segment::{
+    BlockCache, PathForm, PathMeta, PathNeed, PathPart, PathPlace, PathRows, PathStep, Segment,
+    Span, Zone,
+};
 pub use options::{DEFAULT_MEMORY_BYTES, Durability, StoreOptions};
 pub use read::equal::{Equal, FoundRows};
 pub use read::runs::{IndexProbe, IndexRun, RowCursor};

@@ -294,6 +294,27 @@ impl Predicate {
         }
     }
 
+    /// Those 64-bit integers that, as doubles, pass a predicate of doubles.
+    pub fn of_integers(&self) -> Predicate {
+        debug_assert_eq!(self.physical, PhysicalType::F64, "a predicate of doubles");
+        let (min, max) = domain(PhysicalType::I64);
+        // The first integer whose rank as a double is not below a rank; one after the last without.
+        let first = |rank: i128| {
+            let (mut low, mut high) = (min, max + 1);
+            while low < high {
+                let middle = low + (high - low) / 2;
+                match (key::order_f64(middle as f64) as i128) < rank {
+                    true => low = middle + 1,
+                    false => high = middle,
+                }
+            }
+            low
+        };
+        let ranges = self.numbers().iter().map(|(low, high)| (first(*low), first(high + 1) - 1));
+        let ranges = ranges.filter(|(low, high)| low <= high).collect();
+        Predicate::of(PhysicalType::I64, Set::Numbers(ranges))
+    }
+
     /// The physical type of its column.
     pub fn physical(&self) -> PhysicalType {
         self.physical

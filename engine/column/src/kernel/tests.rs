@@ -3,7 +3,7 @@
 use super::*;
 use crate::Scalar;
 use crate::{Bitmap, Vector};
-use nacre_types::{DataType, Value, key};
+use nacre_types::{DataType, PhysicalType, Value, key};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -143,4 +143,25 @@ fn constants_of_another_type_have_no_predicate() {
         Predicate::compare(DataType::TEXT.physical(), Comparison::Less, &Value::Int(1)),
         None
     );
+}
+
+#[test]
+fn a_predicate_of_doubles_finds_integers() {
+    let integers = [i64::MIN, i64::MIN + 1, -3, -1, 0, 1, 2, 1 << 53, (1 << 53) + 1, i64::MAX];
+    let doubles = [-1e300, -9.3e18, -1.0, -0.5, -0.0, 0.0, 1.0, 1.5, 9007199254740992.0, 9.3e18];
+    for bound in doubles {
+        for op in Comparison::ALL {
+            let constant = Value::Float(bound);
+            let of_doubles = Predicate::compare(PhysicalType::F64, op, &constant).unwrap();
+            let of_integers = of_doubles.of_integers();
+            for integer in integers {
+                let expected = of_doubles.accepts(&Scalar::F64(integer as f64));
+                assert_eq!(
+                    of_integers.accepts(&Scalar::I64(integer)),
+                    expected,
+                    "{integer} {op:?} {bound}"
+                );
+            }
+        }
+    }
 }

@@ -21,11 +21,13 @@ use crate::parallel::{
 use crate::scan::{self, Order, ScanRequest, ScanSpec, build_extremes, extremes_of};
 use crate::sort::{FirstKey, Sort};
 use nacre_sql::expr::{Aggregate, Expr};
+use nacre_sql::plan::node::json_rows::JsonRows;
 use nacre_sql::plan::{Plan, PlanNode, SortKey};
 use nacre_sql::{index_order, key_order};
 use nacre_types::Result;
 use nacre_types::hash::Map;
 use nacre_types::invariant::broken;
+use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -180,6 +182,11 @@ impl Builder {
     fn node(&mut self, node: &dyn PlanNode, site: Site<'_>) -> Result<Box<dyn Operator>> {
         let filters = RuntimeFilters::default();
         let site = site.with_filters(&filters);
+        if let Some(rows) = (node as &dyn Any).downcast_ref::<JsonRows>()
+            && let Some(operator) = elements(rows, site)?
+        {
+            return Ok(operator);
+        }
         let mut inputs: Vec<Result<Box<dyn Operator>>> = Vec::new();
         node.for_each_input(&mut |input| inputs.push(self.build(input, site)));
         nodes::operator(node, inputs.into_iter().collect::<Result<_>>()?)
@@ -343,6 +350,12 @@ fn scan_operator(
     let morsel = site.part.map(|part| part.morsel);
     let request = ScanRequest { readers, filters: site.filters, morsel };
     scan::build(spec, &request, site.context)
+}
+
+/// The operator of rows of documents that are read where segments store them.
+#[inline(never)]
+fn elements(node: &JsonRows, site: Site<'_>) -> Result<Option<Box<dyn Operator>>> {
+    scan::build_elements(node, &site.context.of_node(&node.input))
 }
 
 #[inline(never)]

@@ -20,11 +20,11 @@ pub fn build_locating(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Loca
                 predicates.push(predicate.clone());
                 plan = input;
             }
-            Plan::Scan { table, projection, filters } => {
+            Plan::Scan { table, projection, paths, filters } => {
                 // The innermost filter comes first: it keeps later ones from failing.
                 let all: Vec<_> =
                     filters.iter().cloned().chain(predicates.into_iter().rev()).collect();
-                let spec = ScanSpec { schema: table, projection, filters: &all };
+                let spec = ScanSpec { schema: table, projection, paths, filters: &all };
                 let context = &context.of_node(plan);
                 return Ok(measured_locating(scan::build_locating(spec, context)?, plan, context));
             }

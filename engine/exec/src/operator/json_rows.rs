@@ -6,7 +6,7 @@ use crate::memory::Reservation;
 use crate::operator::inputs::{Inputs, exactly};
 use crate::operator::protocol::Operator;
 use nacre_column::{Batch, Form, Values, Vector, VectorBuilder};
-use nacre_function::json::outline::{Extent, Outline};
+use nacre_function::json::outline::{Extent, Outline, Part};
 use nacre_function::json::path::LastPath;
 use nacre_function::json::select;
 use nacre_function::vector::room::Room;
@@ -97,8 +97,12 @@ impl Current {
         context: &Context<'_>,
     ) -> Result<Option<Batch>> {
         let (most, mut bytes) = (context.most_text_bytes(), 0);
+        let of_parts = node.fields.iter().take(node.parts.len());
         let mut columns: Vec<VectorBuilder> =
-            node.fields.iter().map(|field| VectorBuilder::new(field.data_type)).collect();
+            of_parts.map(|field| VectorBuilder::new(field.data_type)).collect();
+        // What the parts of values are computed from comes last.
+        let whole = (!node.paths.is_empty()).then_some(Part::Value);
+        columns.extend(whole.map(|part| VectorBuilder::new(part.data_type())));
         let mut sources: Vec<u32> = Vec::new();
         while sources.len() < limits::VECTOR_ROWS {
             if self.left() == 0 {
@@ -116,7 +120,8 @@ impl Current {
                 }
             }
             let Some(outline) = &self.outline else { break };
-            let parts = node.parts.iter().map(|part| outline.part(self.next, *part));
+            let parts = node.parts.iter().chain(&whole);
+            let parts = parts.map(|part| outline.part(self.next, *part));
             let values: Vec<Value> = parts.collect();
             let mut more = Room::new(most - bytes);
             let fits = values.iter().try_for_each(|value| more.take_value(value));
@@ -134,9 +139,16 @@ impl Current {
             return Ok(None);
         }
         let rows = sources.len();
-        let made = columns.into_iter().map(|column| Arc::new(column.finish()));
-        let kept = self.columns.iter().map(|column| Arc::new(column.take(&sources)));
-        Ok(Some(Batch::new(made.chain(kept).collect(), rows)))
+        let mut made: Vec<Arc<Vector>> =
+            columns.into_iter().map(|column| Arc::new(column.finish())).collect();
+        if let Some(value) = made.pop_if(|_| whole.is_some()) {
+            let values = Batch::new(vec![value], rows);
+            for path in &node.paths {
+                made.push(expr::evaluate_shared(path, &values, context)?);
+            }
+        }
+        made.extend(self.columns.iter().map(|column| Arc::new(column.take(&sources))));
+        Ok(Some(Batch::new(made, rows)))
     }
 
     /// The rows of the document of an input row; `None` if it is null or its path names nothing.
@@ -177,7 +189,7 @@ impl Current {
 }
 
 /// A column whose texts are not copied when rows are repeated.
-fn coded(column: Arc<Vector>) -> Arc<Vector> {
+pub(crate) fn coded(column: Arc<Vector>) -> Arc<Vector> {
     let Form::Flat(values @ Values::Bytes(_)) = column.form() else { return column };
     let codes = (0..column.len() as u32).collect();
     let (data_type, validity) = (column.data_type(), column.validity().cloned());
@@ -185,6 +197,6 @@ fn coded(column: Arc<Vector>) -> Arc<Vector> {
 }
 
 #[cold]
-fn wrong(name: &str, what: &str) -> Error {
+pub(crate) fn wrong(name: &str, what: &str) -> Error {
     Error::type_error(format!("{name} takes {what}")).with_sqlstate("22023")
 }

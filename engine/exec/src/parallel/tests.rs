@@ -87,7 +87,12 @@ pub(crate) fn fixture_in(
 }
 
 pub(crate) fn scan(table: &Table, filters: Vec<Expr>) -> Plan {
-    Plan::Scan { table: table.schema().clone(), projection: (0..6).collect(), filters }
+    Plan::Scan {
+        table: table.schema().clone(),
+        projection: (0..6).collect(),
+        paths: Vec::new(),
+        filters,
+    }
 }
 
 pub(crate) fn column(at: usize) -> Expr {

@@ -34,7 +34,7 @@ pub(crate) fn build(
         Some(morsel) => RowSource::of_morsel(spec, morsel, context),
         None => {
             let table = context.table_of(spec.schema)?;
-            if let Some(key) = point_key(spec.schema, spec.projection, spec.filters, context) {
+            if let Some(key) = point_key(spec, context) {
                 let point = PointRead::new(table, key, spec.projection, spec.filters);
                 return Ok(Box::new(point));
             }
@@ -62,7 +62,7 @@ pub(crate) fn build_locating(
     context: &Context<'_>,
 ) -> Result<Box<dyn LocatingOperator>> {
     let table = context.table_of(spec.schema)?;
-    if let Some(key) = point_key(spec.schema, spec.projection, spec.filters, context) {
+    if let Some(key) = point_key(spec, context) {
         let point = PointRead::new(table, key, spec.projection, spec.filters);
         return Ok(Box::new(LocatingPoint(point)));
     }
@@ -71,7 +71,7 @@ pub(crate) fn build_locating(
 }
 
 /// The rows of a view that pass the filters: those that indexes find, or all.
-fn source_of(
+pub(super) fn source_of(
     spec: ScanSpec<'_>,
     view: TableView,
     locators: Locators,
@@ -101,14 +101,14 @@ impl LocatingOperator for LocatingScan {
     fn next(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Vec<RowLocator>)>> {
         let Some((batch, origin)) = self.0.next(context)? else { return Ok(None) };
         let at = |row: u32| match &origin {
-            Origin::Segment { partition, segment, start } => RowLocator::Segment {
-                partition: *partition,
-                segment: *segment,
+            Origin::Segment { view, start } => RowLocator::Segment {
+                partition: view.partition,
+                segment: view.segment.id(),
                 row: *start as u32 + row,
             },
-            Origin::SegmentRows { partition, segment, rows } => RowLocator::Segment {
-                partition: *partition,
-                segment: *segment,
+            Origin::SegmentRows { view, rows } => RowLocator::Segment {
+                partition: view.partition,
+                segment: view.segment.id(),
                 row: rows[row as usize],
             },
             Origin::Memory(locators) => locators[row as usize].clone(),

@@ -27,6 +27,7 @@ const ONE_IN: usize = 8;
 struct Ahead {
     schema: Arc<TableSchema>,
     projection: Vec<usize>,
+    paths: Vec<Expr>,
     filters: Vec<Expr>,
     /// The output column of the key.
     column: usize,
@@ -51,7 +52,7 @@ pub(crate) fn build_ahead(
     limit: usize,
     context: &Context<'_>,
 ) -> Result<Option<Box<dyn Operator>>> {
-    if point_key(spec.schema, spec.projection, spec.filters, context).is_some()
+    if point_key(spec, context).is_some()
         || index_access(spec.schema, spec.projection, spec.filters).is_some()
     {
         return Ok(None);
@@ -63,6 +64,7 @@ pub(crate) fn build_ahead(
     Ok(Some(Box::new(Ahead {
         schema: spec.schema.clone(),
         projection: spec.projection.to_vec(),
+        paths: spec.paths.to_vec(),
         filters: spec.filters.to_vec(),
         column,
         descending: key.descending,
@@ -86,7 +88,12 @@ enum Rank {
 
 impl Ahead {
     fn spec(&self) -> ScanSpec<'_> {
-        ScanSpec { schema: &self.schema, projection: &self.projection, filters: &self.filters }
+        ScanSpec {
+            schema: &self.schema,
+            projection: &self.projection,
+            paths: &self.paths,
+            filters: &self.filters,
+        }
     }
 
     fn rank(&self, zone: Zone) -> Rank {
@@ -119,7 +126,7 @@ impl Ahead {
                 && let [block] = blocks[..]
             {
                 let zone = columns.zone(view, self.column, Span::Block(block))?;
-                ranked.push((self.rank(zone), morsel));
+                ranked.extend(zone.map(|zone| (self.rank(zone), morsel)));
             }
         }
         if ranked.len() < LEAST_BLOCKS {
@@ -153,7 +160,7 @@ impl Operator for Ahead {
             let Some(morsel) = self.blocks.pop() else { return Ok(None) };
             let mut source = RowSource::of_morsel(self.spec(), &morsel, context);
             let is_key = |at: usize| at == self.column;
-            source.need_only((0..self.projection.len()).map(is_key).collect());
+            source.need_only((0..self.spec().width()).map(is_key).collect());
             self.current = Some(source);
         }
     }

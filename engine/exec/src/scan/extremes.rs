@@ -26,7 +26,8 @@ pub(crate) fn extremes_of(plan: &Plan) -> Option<ScanSpec<'_>> {
         };
         is_listed && aggregate.filter.is_none() && aggregate.args.iter().all(is_column)
     };
-    let spec = ScanSpec::of(input).filter(|spec| spec.filters.is_empty())?;
+    let spec =
+        ScanSpec::of(input).filter(|spec| spec.filters.is_empty() && spec.paths.is_empty())?;
     (groups.is_empty() && !aggregates.is_empty() && aggregates.iter().all(is_extreme))
         .then_some(spec)
 }
@@ -57,7 +58,7 @@ struct Extremes {
 
 impl Extremes {
     fn spec(&self) -> ScanSpec<'_> {
-        ScanSpec { schema: &self.schema, projection: &self.projection, filters: &[] }
+        ScanSpec { schema: &self.schema, projection: &self.projection, paths: &[], filters: &[] }
     }
 
     /// Divides a view into rows of bounds, and morsels.
@@ -113,7 +114,7 @@ impl Extremes {
         zones: &mut Vec<Vec<Value>>,
     ) -> Result<bool> {
         let bounds = (0..columns.len()).map(|column| columns.zone(view, column, span));
-        let bounds: Vec<Zone> = bounds.collect::<Result<_>>()?;
+        let Some(bounds) = bounds.collect::<Result<Option<Vec<Zone>>>>()? else { return Ok(false) };
         let is_exact = bounds.iter().all(|zone| zone.exact);
         if is_exact {
             zones.push(bounds.iter().map(|zone| zone.min.clone()).collect());

@@ -7,6 +7,7 @@
 
 mod access;
 mod ahead;
+mod elements;
 mod extremes;
 mod filter;
 mod index;
@@ -26,6 +27,7 @@ mod view;
 
 pub(crate) use access::{ScanRequest, build, build_locating};
 pub(crate) use ahead::build_ahead;
+pub(crate) use elements::build_elements;
 pub(crate) use extremes::{build_extremes, extremes_of};
 pub(crate) use morsel::Morsel;
 pub(crate) use ordered::{Order, build as build_ordered};

@@ -1,5 +1,6 @@
 //! One row by its primary key.
 
+use super::spec::ScanSpec;
 use crate::context::Context;
 use crate::expr;
 use crate::operator::protocol::{LocatingOperator, Operator};
@@ -10,14 +11,11 @@ use nacre_table::{RowLocator, Table};
 use nacre_types::{Result, TableSchema, Value};
 use std::sync::Arc;
 
-/// The values of the primary key, if the filters fix all its columns.
-pub(super) fn point_key(
-    schema: &TableSchema,
-    projection: &[usize],
-    filters: &[Expr],
-    context: &Context<'_>,
-) -> Option<Vec<Value>> {
-    let key = schema.primary_key.as_ref()?;
+/// The values of the primary key, if the filters fix all its columns. `None` also for a scan that
+/// computes parts of documents, which the optimizer leaves to others where the key is fixed.
+pub(super) fn point_key(spec: ScanSpec<'_>, context: &Context<'_>) -> Option<Vec<Value>> {
+    let ScanSpec { schema, projection, paths, filters } = spec;
+    let key = schema.primary_key.as_ref().filter(|_| paths.is_empty())?;
     key_values(schema, &key.columns, projection, filters, context)
 }
 

@@ -9,8 +9,10 @@ use std::sync::Arc;
 #[derive(Clone, Copy)]
 pub(crate) struct ScanSpec<'a> {
     pub schema: &'a Arc<TableSchema>,
-    /// Positions in the table of the output columns.
+    /// Positions in the table of the first output columns.
     pub projection: &'a [usize],
+    /// The other output columns, over the columns of the table.
+    pub paths: &'a [Expr],
     /// Conjuncts over the output columns.
     pub filters: &'a [Expr],
 }
@@ -19,8 +21,8 @@ impl<'a> ScanSpec<'a> {
     /// The parts of a plan, if it is a scan.
     pub fn of(plan: &'a Plan) -> Option<ScanSpec<'a>> {
         match plan {
-            Plan::Scan { table, projection, filters } => {
-                Some(ScanSpec { schema: table, projection, filters })
+            Plan::Scan { table, projection, paths, filters } => {
+                Some(ScanSpec { schema: table, projection, paths, filters })
             }
             _ => None,
         }
@@ -28,12 +30,18 @@ impl<'a> ScanSpec<'a> {
 
     /// Types of the output columns.
     pub fn types(&self) -> Vec<DataType> {
-        self.projection.iter().map(|at| self.schema.columns[*at].data_type).collect()
+        let stored = self.projection.iter().map(|at| self.schema.columns[*at].data_type);
+        stored.chain(self.paths.iter().map(|path| path.data_type)).collect()
+    }
+
+    /// Number of output columns.
+    pub fn width(&self) -> usize {
+        self.projection.len() + self.paths.len()
     }
 
     /// Which output columns these expressions read.
     pub fn columns_of<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>) -> Vec<bool> {
-        let mut marks = vec![false; self.projection.len()];
+        let mut marks = vec![false; self.width()];
         exprs.into_iter().for_each(|expr| mark_columns(expr, &mut marks));
         marks
     }

@@ -71,9 +71,7 @@ pub(crate) fn split(
 ) -> Result<Option<SplitScan>> {
     let table = context.table_of(spec.schema)?;
     // A single row by key, or a row count that needs no reading.
-    if point_key(spec.schema, spec.projection, spec.filters, context).is_some()
-        || (spec.projection.is_empty() && spec.filters.is_empty())
-    {
+    if point_key(spec, context).is_some() || (spec.width() == 0 && spec.filters.is_empty()) {
         return Ok(None);
     }
     let view = view_of(&table, spec, context);

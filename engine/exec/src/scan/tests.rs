@@ -77,7 +77,12 @@ fn fixture() -> (Fixture, Arc<Table>, Vec<Vec<Value>>) {
 }
 
 fn scan(table: &Table, projection: &[usize], filters: Vec<Expr>) -> Plan {
-    Plan::Scan { table: table.schema().clone(), projection: projection.to_vec(), filters }
+    Plan::Scan {
+        table: table.schema().clone(),
+        projection: projection.to_vec(),
+        paths: Vec::new(),
+        filters,
+    }
 }
 
 fn result(fixture: &Fixture, plan: &Plan) -> Vec<Vec<Value>> {

@@ -57,7 +57,12 @@ fn fill(fixture: &mut Fixture) -> Arc<Table> {
 }
 
 fn scan(table: &Table, filters: Vec<Expr>) -> Plan {
-    Plan::Scan { table: table.schema().clone(), projection: vec![0, 1, 2, 3], filters }
+    Plan::Scan {
+        table: table.schema().clone(),
+        projection: vec![0, 1, 2, 3],
+        paths: Vec::new(),
+        filters,
+    }
 }
 
 fn found(fixture: &Fixture, plan: &Plan, strategy: ScanStrategy) -> Vec<Vec<Value>> {

@@ -98,6 +98,7 @@ fn a_range_of_the_order_finds_the_rows_of_a_scan() {
         let all = |filters: Vec<Expr>| Plan::Scan {
             table: table.schema().clone(),
             projection: vec![0, 1, 2, 3],
+            paths: Vec::new(),
             filters,
         };
         let rows = |plan: &Plan| {
@@ -149,6 +150,7 @@ fn the_first_rows_in_order_are_those_of_a_sort() {
             let scan = |filters: Vec<Expr>| Plan::Scan {
                 table: table.schema().clone(),
                 projection: vec![0, 1, 2, 3],
+                paths: Vec::new(),
                 filters,
             };
             let key = |at: &usize| SortKey {
@@ -200,6 +202,7 @@ fn the_first_rows_open_few_segments() {
             input: Box::new(Plan::Scan {
                 table: table.schema().clone(),
                 projection: vec![0, 2],
+                paths: Vec::new(),
                 filters: vec![
                     compare(
                         BinaryOp::Greater,

@@ -69,6 +69,29 @@ impl JsonPath {
         self.steps.iter().all(Step::is_single)
     }
 
+    /// The text of some of its steps, as a path of their own; `None` for steps of two notations.
+    pub fn text_of(steps: &[Step]) -> Option<String> {
+        let mut pointer = String::new();
+        let mut path = String::from("$");
+        for step in steps {
+            match step {
+                Step::Named(name) => {
+                    pointer.push('/');
+                    pointer += &name.replace('~', "~0").replace('/', "~1");
+                }
+                Step::Key(key) => path += &key_step(key),
+                Step::Index(at) => path += &format!("[{at}]"),
+                Step::Slice(from, to) => path += &format!("[{from} to {to}]"),
+                Step::Members => path += ".*",
+                Step::Elements => path += "[*]",
+            }
+        }
+        match (pointer.is_empty(), path.len() > 1) {
+            (true, _) => Some(path),
+            (false, is_mixed) => (!is_mixed).then_some(pointer),
+        }
+    }
+
     /// Parses a path in any notation.
     ///
     /// # Errors
@@ -347,6 +370,16 @@ mod tests {
         ] {
             assert_eq!(JsonPath::parse(text).unwrap().steps, steps, "{text}");
         }
+    }
+
+    #[test]
+    fn steps_have_a_text() {
+        for text in ["$", "$.\"a b\"[0]", "$[-1].\"c\"[*].*", "$[1 to -1]", "/a/0/b~1c~0", "/"] {
+            let steps = JsonPath::parse(text).unwrap().steps;
+            assert_eq!(JsonPath::text_of(&steps).as_deref(), Some(text));
+            assert_eq!(JsonPath::parse(text).unwrap().steps, steps);
+        }
+        assert_eq!(JsonPath::text_of(&[key("a"), named("b")]), None);
     }
 
     #[test]

@@ -14,16 +14,16 @@ pub(crate) trait Source {
     fn get(&self, column: usize, row: usize) -> Result<Scalar<'_>>;
 }
 
-/// Appends the document in a row, which has one.
+/// Appends the value at a node in a row, which has one: at the root, the document.
 pub(crate) fn assemble(
     schema: &Schema,
     source: &impl Source,
-    row: usize,
+    (node, row): (usize, usize),
     out: String,
 ) -> Result<String> {
-    debug_assert!(row < schema.nodes[0].rows, "document {row} of {}", schema.nodes[0].rows);
+    debug_assert!(row < schema.nodes[node].rows, "row {row} of {}", schema.nodes[node].rows);
     let mut assembly = Assembly { schema, source, most: out.len() + MAX_VALUE_BYTES, out };
-    assembly.value(0, row)?;
+    assembly.value(node, row)?;
     Ok(assembly.out)
 }
 

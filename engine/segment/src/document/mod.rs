@@ -25,7 +25,7 @@ mod tree;
 pub(crate) use assemble::{Source, assemble};
 pub(crate) use collect::SubColumn;
 pub(crate) use infer::Inference;
-pub(crate) use schema::{Kind, Schema, Step};
+pub(crate) use schema::{Kind, Node, Schema, Step};
 pub(crate) use shred::Shredder;
 
 /// Greatest number of nodes of a column. Values elsewhere stay text.

@@ -53,7 +53,7 @@ fn round_trip(rows: &[Option<String>]) -> Vec<String> {
     let (schema, columns) = shred(rows, schema);
     for (at, row) in rows.iter().enumerate() {
         let Some(row) = row else { continue };
-        let found = assemble(&schema, &InMemory(&columns), at, String::new()).unwrap();
+        let found = assemble(&schema, &InMemory(&columns), (0, at), String::new()).unwrap();
         assert_eq!(found, *row, "row {at}");
     }
     let name = |(node, kind): (usize, Kind)| format!("{} {}", schema.path(node), kind.name());
@@ -238,7 +238,7 @@ fn random_documents_come_back() {
         let (schema, columns) = shred(&rows, schema);
         for (at, row) in rows.iter().enumerate() {
             if let Some(row) = row {
-                let found = assemble(&schema, &InMemory(&columns), at, String::new()).unwrap();
+                let found = assemble(&schema, &InMemory(&columns), (0, at), String::new()).unwrap();
                 assert_eq!(found, *row, "seed {seed}, row {at}");
             }
         }

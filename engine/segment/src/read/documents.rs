@@ -19,9 +19,9 @@ const FEW_ROWS: usize = 8;
 /// A column of documents.
 #[derive(Clone, Copy)]
 pub(super) struct Documents<'a> {
-    opened: &'a Opened,
-    column: usize,
-    entry: &'a DocumentEntry,
+    pub(super) opened: &'a Opened,
+    pub(super) column: usize,
+    pub(super) entry: &'a DocumentEntry,
 }
 
 impl Opened {
@@ -60,7 +60,7 @@ impl Opened {
 }
 
 impl Documents<'_> {
-    fn schema(&self) -> &Schema {
+    pub(super) fn schema(&self) -> &Schema {
         &self.entry.schema
     }
 
@@ -99,7 +99,7 @@ impl Documents<'_> {
             let cached = Cached::new(self.opened, &pages, self.entry.first, count);
             let found = match cached.value(self.column, row) {
                 Ok(Scalar::Null) => return Ok(None),
-                Ok(_) => assemble(self.schema(), &cached, row, String::new()),
+                Ok(_) => assemble(self.schema(), &cached, (0, row), String::new()),
                 Err(error) => Err(error),
             };
             match found {
@@ -109,7 +109,7 @@ impl Documents<'_> {
             }
         }
         let Some(read) = self.read(row)? else { return Ok(None) };
-        match assemble(self.schema(), &read, row, out) {
+        match assemble(self.schema(), &read, (0, row), out) {
             Ok(text) => Ok(Some(text)),
             Err(error) => Err(self.located(error, row)),
         }
@@ -220,7 +220,7 @@ impl Documents<'_> {
     }
 
     #[cold]
-    fn located(&self, error: Error, row: usize) -> Error {
+    pub(super) fn located(&self, error: Error, row: usize) -> Error {
         match error.is_pause() {
             true => error,
             false => self.opened.locate_block(error, self.column, row / BLOCK_ROWS),
@@ -242,14 +242,14 @@ impl Documents<'_> {
             // A block at a time: decoded sub-columns take several times the memory of documents.
             let stop = ((at / BLOCK_ROWS + 1) * BLOCK_ROWS).min(end);
             let present = self.opened.decode_blocks(self.column, at, stop)?;
-            let decoded = self.decoded(at..stop)?;
+            let decoded = self.decoded(at..stop, None)?;
             for row in at..stop {
                 if present.is_null(row - at) {
                     out.push_null();
                     continue;
                 }
                 text.clear();
-                text = assemble(self.schema(), &decoded, row, text)
+                text = assemble(self.schema(), &decoded, (0, row), text)
                     .map_err(|error| self.located(error, row))?;
                 out.push_bytes(text.as_bytes());
             }
@@ -303,32 +303,35 @@ impl Documents<'_> {
 
     /// Loads all blocks that the documents of a range of rows take.
     pub fn load(&self, rows: Range<usize>) -> Result<()> {
-        self.spaces(rows).map(drop)
+        self.spaces(rows, None).map(drop)
     }
 
-    /// The rows of every node that the documents of a range of rows take. Loads their blocks: first
-    /// those of the segment's rows, then those of elements, of the elements of these, and so on,
-    /// with one read each.
-    fn spaces(&self, rows: Range<usize>) -> Result<Vec<Range<usize>>> {
+    /// The rows of every node that the documents of a range of rows take; none of nodes that are not
+    /// `within`. Loads their blocks: first those of the segment's rows, then those of elements, of
+    /// the elements of these, and so on, with one read each.
+    fn spaces(&self, rows: Range<usize>, within: Option<&[bool]>) -> Result<Vec<Range<usize>>> {
         debug_assert!(rows.end <= self.opened.rows(), "documents {rows:?}");
         let schema = self.schema();
         let waves = waves(schema);
         let last = waves.iter().max().copied().unwrap_or(0);
         let mut spaces = vec![0..0; schema.nodes.len()];
         spaces[0] = rows;
+        let is_within = |at: usize| within.is_none_or(|within| within[at]);
         for wave in 0..=last {
             let mut places = Vec::new();
             for (at, node) in schema.nodes.iter().enumerate().filter(|(at, _)| waves[*at] == wave) {
                 if at > 0 {
                     let parent = node.parent as usize;
                     spaces[at] = match node.step {
-                        Step::Element => self.elements(parent, &spaces[parent])?,
+                        Step::Element if is_within(at) => self.elements(parent, &spaces[parent])?,
+                        Step::Element => 0..0,
                         _ => spaces[parent].clone(),
                     };
                 }
                 // The row after the range says where its elements end.
                 let end = (spaces[at].end + 1).min(node.rows);
-                for (_, column) in node.columns().filter(|_| !spaces[at].is_empty()) {
+                let is_read = is_within(at) && !spaces[at].is_empty();
+                for (_, column) in node.columns().filter(|_| is_read) {
                     for block in spaces[at].start / BLOCK_ROWS..end.div_ceil(BLOCK_ROWS) {
                         self.opened.put_places(self.entry.first + column, block, &mut places);
                     }
@@ -364,11 +367,14 @@ impl Documents<'_> {
         }
     }
 
-    /// Decodes what the documents of a range of rows take.
-    fn decoded(&self, rows: Range<usize>) -> Result<Decoded> {
-        let spaces = self.spaces(rows)?;
+    /// Decodes what the documents of a range of rows take, of nodes that are `within`.
+    pub(super) fn decoded(&self, rows: Range<usize>, within: Option<&[bool]>) -> Result<Decoded> {
+        let spaces = self.spaces(rows, within)?;
         let mut columns = Vec::with_capacity(self.schema().columns());
-        for (node, space) in self.schema().nodes.iter().zip(spaces) {
+        for (at, (node, mut space)) in self.schema().nodes.iter().zip(spaces).enumerate() {
+            if within.is_some_and(|within| !within[at]) {
+                space.end = space.start;
+            }
             for (_, column) in node.columns() {
                 debug_assert_eq!(column, columns.len(), "sub-columns in order");
                 let column = self.entry.first + column;

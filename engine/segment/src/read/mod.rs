@@ -11,6 +11,7 @@ mod in_order;
 mod open;
 mod opened;
 mod parts;
+mod paths;
 mod row;
 mod search;
 mod segment;
@@ -18,5 +19,6 @@ mod verify;
 mod zones;
 
 pub use cache::BlockCache;
+pub use paths::{PathForm, PathNeed, PathPart, PathPlace, PathRows, PathStep};
 pub use segment::{CheckColumns, Columns, FileSource, Segment};
 pub use zones::Span;

@@ -248,18 +248,28 @@ impl Opened {
 
     fn take_for(&self, purpose: Purpose, column: usize, rows: &[u32]) -> Result<Vector> {
         debug_assert!(rows.is_sorted(), "rows to take do not ascend");
-        let block_of = |row: &u32| *row as usize / BLOCK_ROWS;
-        let runs = || rows.chunk_by(|a, b| block_of(a) == block_of(b));
-        let data_type = self.columns[column].meta.data_type;
-        if rows.last().is_some_and(|last| *last as usize >= self.rows) {
+        if rows.last().is_some_and(|last| *last as usize >= self.columns[column].rows) {
             return Err(Error::corrupt(format!(
                 "segment {} has fewer rows than were asked for",
                 self.name
             )));
         }
-        if let Some(documents) = self.documents(column) {
-            return documents.take(rows);
+        match self.documents(column) {
+            Some(documents) => documents.take(rows),
+            None => self.take_blocks(purpose, column, rows),
         }
+    }
+
+    /// Takes what the blocks of a column have.
+    pub(super) fn take_blocks(
+        &self,
+        purpose: Purpose,
+        column: usize,
+        rows: &[u32],
+    ) -> Result<Vector> {
+        let block_of = |row: &u32| *row as usize / BLOCK_ROWS;
+        let runs = || rows.chunk_by(|a, b| block_of(a) == block_of(b));
+        let data_type = self.columns[column].meta.data_type;
         let blocks = runs().count();
         if blocks > 1 && rows.len() < blocks * SPARSE {
             return self.take_few(column, rows);
@@ -396,6 +406,7 @@ impl Opened {
     pub fn load(&self, column_blocks: &[(usize, usize)]) -> Result<()> {
         let mut places = Vec::new();
         for &(column, block) in column_blocks {
+            debug_assert!(column < self.columns.len(), "column {column} of {}", self.name);
             if block < self.blocks() {
                 self.put_places(column, block, &mut places);
                 if let Some(documents) = self.documents(column) {

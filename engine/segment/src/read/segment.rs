@@ -247,15 +247,23 @@ impl Segment {
         self.opened().map(Columns)
     }
 
+    /// Size in the file in bytes of a column, with its sub-columns, or of a sub-column.
+    pub fn column_bytes(&self, column: usize) -> Result<u64> {
+        let opened = self.opened()?;
+        let whole = opened.columns().get(column).map(|meta| meta.bytes);
+        Ok(whole.unwrap_or_else(|| opened.columns[column].meta.bytes))
+    }
+
     /// The sub-columns of a column of JSON; none if it is stored as text.
     pub fn paths(&self, column: usize) -> Result<Vec<PathMeta>> {
         debug_assert!(self.has_columns(&[column]), "column {column} of {}", self.name);
         Ok(self.opened()?.paths(column))
     }
 
-    /// Whether the file has columns at these positions.
+    /// Whether the file has columns at these positions, or sub-columns that were found by a path.
     fn has_columns(&self, columns: &[usize]) -> bool {
-        columns.iter().all(|column| *column < self.known.columns.len())
+        let all = self.footer.peek().map_or(usize::MAX, |opened| opened.columns.len());
+        columns.iter().all(|column| *column < all.max(self.known.columns.len()))
     }
 
     /// Position of the column with this id.

@@ -66,7 +66,7 @@ impl Opened {
     fn zone_of(&self, column: usize, span: Span) -> Zone {
         match span {
             Span::Segment => {
-                let meta = &self.columns()[column];
+                let meta = &self.columns[column].meta;
                 let null_count = u32::try_from(meta.null_count).unwrap_or(u32::MAX);
                 Zone { min: meta.min.clone(), max: meta.max.clone(), null_count, exact: meta.exact }
             }

@@ -82,7 +82,10 @@ fn select(plan: &Plan) -> Option<(&Arc<TableSchema>, Action)> {
 
 /// A scan whose filters fix a key, or leading columns of an index.
 fn scanned(plan: &Plan) -> Option<(&Arc<TableSchema>, &[usize], Find)> {
-    let Plan::Scan { table, projection, filters } = plan else { return None };
+    let Plan::Scan { table, projection, paths, filters } = plan else { return None };
+    if !paths.is_empty() {
+        return None;
+    }
     let Equalities { fixed, mut rest } = equalities(table, projection, filters);
     let mut equal: Vec<(usize, Slot)> = Vec::with_capacity(fixed.len());
     for equality in fixed {

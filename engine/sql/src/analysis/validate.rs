@@ -19,10 +19,14 @@ pub(crate) fn broken_rule(plan: &Plan) -> Option<String> {
 
 fn node_rule(node: &Plan) -> Option<String> {
     match node {
-        Plan::Scan { table, projection, filters } => {
+        Plan::Scan { table, projection, paths, filters } => {
             let width = table.columns.len();
             if let Some(at) = projection.iter().find(|at| **at >= width) {
                 return Some(format!("a scan reads column {at} of {width} in {}", table.name));
+            }
+            let types: Vec<DataType> = table.columns.iter().map(|c| c.data_type).collect();
+            if let Some(rule) = reads(paths, &types, "a path of a scan") {
+                return Some(rule);
             }
             conditions(filters, &node.types(), "a scan")
         }

@@ -111,10 +111,10 @@ fn node_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
     let mut line = "  ".repeat(depth);
     let mut children: Vec<&'p Plan> = Vec::new();
     match plan {
-        Plan::Scan { table, projection, filters } => {
+        Plan::Scan { table, projection, filters, .. } => {
             let fields = plan.fields();
             let name = |at: usize| field_name(&fields, at);
-            let columns = projection.iter().map(|at| table.columns[*at].name.clone());
+            let columns = fields.iter().map(|field| field.name.clone());
             let _ = write!(line, "Scan {} [{}]", table.name, joined(columns));
             for (at, filter) in filters.iter().enumerate() {
                 line += if at == 0 { " where " } else { " and " };

@@ -4,7 +4,7 @@ use crate::expr::{Aggregate, BinaryOp, Expr, ExprKind, Placeholder, SubqueryKind
 use crate::plan::tree::{Field, SortKey};
 use crate::window::{FrameBound, FrameUnit, WindowCall, WindowFrame, Windowed};
 use nacre_types::invariant::broken;
-use nacre_types::{DataType, Value};
+use nacre_types::{DataType, TableSchema, Value};
 use std::fmt::Write;
 
 /// Renders a literal in SQL syntax.
@@ -18,6 +18,11 @@ pub(crate) fn literal_text(value: &Value, data_type: DataType) -> String {
         }
         _ => value.to_string(),
     }
+}
+
+/// The text of a part of a document that a scan of a table computes.
+pub fn path_text(table: &TableSchema, expr: &Expr) -> String {
+    expr_text(expr, &|at| table.columns[at].name.clone(), false)
 }
 
 pub(crate) fn key_text(key: &SortKey, name: &dyn Fn(usize) -> String) -> String {

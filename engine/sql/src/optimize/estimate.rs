@@ -94,7 +94,7 @@ impl<'c> Estimates<'c> {
     pub fn of(&self, plan: &Plan) -> Estimate {
         let unknown = |rows: f64| Estimate::new(rows, Rc::default());
         match plan {
-            Plan::Scan { table, projection, filters } => self.scan(table, projection, filters),
+            Plan::Scan { table, projection, filters, .. } => self.scan(table, projection, filters),
             Plan::Values { rows, .. } => unknown(rows.len() as f64),
             Plan::Filter { input, predicate } => {
                 let input = self.of(input);

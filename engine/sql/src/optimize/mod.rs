@@ -1,5 +1,5 @@
-//! Rewrite rules on bound plans: push conditions down, reorder joins and find their keys, drop
-//! unread columns, and pass limits to the sorts below them.
+//! Rewrite rules on bound plans: push conditions down, reorder joins and find their keys, hand parts of
+//! documents to scans, drop unread columns, and pass limits to the sorts below them.
 //!
 //! Invariants: a plan's fields and rows never change; conditions of outer joins stay where they
 //! mean the same; errors that a row may raise are left to run time.
@@ -8,6 +8,7 @@ mod estimate;
 mod graph;
 mod groups;
 mod join;
+mod paths;
 mod prune;
 mod push;
 mod search;
@@ -46,7 +47,9 @@ fn rules(plan: Plan, estimates: &Estimates<'_>) -> Plan {
     groups::reduce(&mut plan);
     let mut plan = checked(plan, "the reduction of groups");
     sums::share(&mut plan);
-    let plan = checked(plan, "the sharing of sums");
+    let mut plan = checked(plan, "the sharing of sums");
+    paths::share(&mut plan);
+    let plan = checked(plan, "the sharing of paths");
     checked(prune::prune_root(plan), "column pruning")
 }
 

@@ -115,13 +115,14 @@ fn prune_copied(plan: Plan, needed: Vec<bool>) -> (Plan, ColumnMap) {
 
 fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, ColumnMap) {
     match plan {
-        Plan::Scan { table, projection, mut filters } => {
+        Plan::Scan { table, mut projection, mut paths, mut filters } => {
             filters.iter().for_each(|f| mark(f, &mut needed));
             let map = packed(&needed);
-            let projection =
-                projection.into_iter().zip(&needed).filter(|(_, n)| **n).map(|(p, _)| p).collect();
+            let mut kept = needed.iter();
+            projection.retain(|_| kept.next() == Some(&true));
+            paths.retain(|_| kept.next() == Some(&true));
             filters.iter_mut().for_each(|f| moved(f, &map));
-            (Plan::Scan { table, projection, filters }, map)
+            (Plan::Scan { table, projection, paths, filters }, map)
         }
         Plan::Values { .. } => {
             let map = (0..needed.len()).map(Some).collect();

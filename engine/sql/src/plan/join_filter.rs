@@ -160,7 +160,7 @@ impl Told {
     /// Mirrors how the executor hands filters down while it builds operators.
     fn walk(&mut self, plan: &Plan, wanted: &Wanted<Key>) {
         match plan {
-            Plan::Scan { table, projection, filters } => {
+            Plan::Scan { table, projection, filters, .. } => {
                 let fixed = fixed_columns(table, projection, filters);
                 let is_told = |at: usize| {
                     wanted.0.iter().any(|(column, _)| projection.get(*column) == Some(&at))

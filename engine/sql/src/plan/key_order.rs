@@ -69,7 +69,7 @@ fn sorted_scan<'p>(input: &'p Plan, keys: &[SortKey]) -> Option<SortedScan<'p>> 
         columns = columns.iter().map(|at| column(exprs.get(*at)?)).collect::<Option<_>>()?;
         plan = input;
     }
-    let Plan::Scan { table, projection, filters } = plan else { return None };
+    let Plan::Scan { table, projection, filters, .. } = plan else { return None };
     Some((table, projection, filters, columns))
 }
 

@@ -248,8 +248,11 @@ pub enum Plan {
     Scan {
         /// Table.
         table: Arc<TableSchema>,
-        /// Columns read, as positions in the table; the output columns, in this order.
+        /// Columns read, as positions in the table; the first output columns, in this order.
         projection: Vec<usize>,
+        /// The other output columns: parts of documents, computed from columns at positions of the
+        /// table. They cannot fail.
+        paths: Vec<Expr>,
         /// Conjuncts over the output columns, pushed into the scan.
         filters: Vec<Expr>,
     },

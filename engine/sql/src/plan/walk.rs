@@ -1,5 +1,6 @@
 //! Traversal of plans: columns, inputs and expressions.
 
+use crate::explain::text::path_text;
 use crate::expr::{Aggregate, Expr};
 use crate::plan::tree::{Field, JoinKind, Plan, PlanNode, SortKey};
 use nacre_types::DataType;
@@ -65,12 +66,17 @@ impl Plan {
     /// Output columns.
     pub fn fields(&self) -> Vec<Field> {
         match self {
-            Plan::Scan { table, projection, .. } => {
+            Plan::Scan { table, projection, paths, .. } => {
                 let field = |at: &usize| {
                     let c = &table.columns[*at];
                     Field { name: c.name.clone(), data_type: c.data_type, nullable: c.nullable }
                 };
-                projection.iter().map(field).collect()
+                let path = |e: &Expr| Field {
+                    name: path_text(table, e),
+                    data_type: e.data_type,
+                    nullable: true,
+                };
+                projection.iter().map(field).chain(paths.iter().map(path)).collect()
             }
             Plan::Values { fields, .. }
             | Plan::Project { fields, .. }
@@ -117,8 +123,9 @@ impl Plan {
     /// Types of the output columns.
     pub fn types(&self) -> Vec<DataType> {
         match self {
-            Plan::Scan { table, projection, .. } => {
-                projection.iter().map(|at| table.columns[*at].data_type).collect()
+            Plan::Scan { table, projection, paths, .. } => {
+                let stored = projection.iter().map(|at| table.columns[*at].data_type);
+                stored.chain(paths.iter().map(|e| e.data_type)).collect()
             }
             Plan::Values { fields, .. }
             | Plan::Union { fields, .. }

@@ -9,8 +9,7 @@ fn parts_of_documents_are_few_functions() {
     check(
         "select doc->'a.b', doc #> '{a,0}', json_extract_json(doc, 'a', -1) from t",
         "
-        Project [json_extract(doc, 'a.b'), json_extract(doc, '{a,0}'), json_extract(doc, '$.\"a\"[-1]')]
-          Scan t [doc]
+        Scan t [json_extract(doc, 'a.b'), json_extract(doc, '{a,0}'), json_extract(doc, '$.\"a\"[-1]')]
         ",
     );
     check(
@@ -31,6 +30,60 @@ fn parts_of_documents_are_few_functions() {
     typed("doc->>'a'", "TEXT");
     typed("json_value(doc, 'a' returning decimal(5, 2))", "DECIMAL(5,2)");
     typed("doc - 'a'", "JSON");
+}
+
+#[test]
+fn scans_compute_parts_of_documents() {
+    // A cast that may fail has its numbers, and the text of everything else.
+    check(
+        "select sum((doc->>'n')::int), count(*) from t where doc->>'s' like 'a%'",
+        "
+        Aggregate by [] compute [sum(coalesce(cast(json_number(doc, 'n') as INT), cast(json_no_integer(doc, 'n') as INT))), count(*)]
+          Scan t [json_extract_string(doc, 's'), json_number(doc, 'n'), json_no_integer(doc, 'n')] where json_extract_string(doc, 's') like 'a%'
+        ",
+    );
+    // Sorts and joins pass them on, and paths into parts are one path.
+    check(
+        "select doc->'a'->>'b' from t order by doc->>'c' limit 3",
+        "
+        Project [json_extract_string(doc, '$.\"a\".\"b\"') as json_extract_string(json_extract(doc, 'a'), 'b')]
+          Limit 3
+            Sort [json_extract_string(doc, 'c')] limit 3
+              Scan t [json_extract_string(doc, '$.\"a\".\"b\"'), json_extract_string(doc, 'c')]
+        ",
+    );
+    check(
+        "select x.doc->>'a', y.id from t x left join t y on x.doc->>'k' = y.doc->'k'->>'j'",
+        "
+        Project [json_extract_string(doc, 'a'), id]
+          LeftJoin on json_extract_string(doc, 'k') = json_extract_string(doc, '$.\"k\".\"j\"')
+            Scan t [json_extract_string(doc, 'k'), json_extract_string(doc, 'a')]
+            Scan t [id, json_extract_string(doc, '$.\"k\".\"j\"')]
+        ",
+    );
+    check(
+        "select v, doc->>'s' from t, json_table(doc, '$.i[*]' columns (v int path '$.v')) j",
+        "
+        Project [json_value(value, '$.v') as v, json_extract_string(doc, 's')]
+          JsonRows json_table(json_extract(doc, '$.\"i\"'), '$[*]') [json_value(value, '$.v')]
+            Scan t [json_extract(doc, '$.\"i\"'), json_extract_string(doc, 's')]
+        ",
+    );
+    // A row that is found by its key, and a path that may name several values, take the document.
+    check(
+        "select doc->>'a' from t where id = 5",
+        "
+        Project [json_extract_string(doc, 'a')]
+          Scan t [id, doc] where id = 5
+        ",
+    );
+    check(
+        "select doc->'a[*]', doc->>'$' from t",
+        "
+        Project [json_extract(doc, 'a[*]'), json_extract_string(doc, '$')]
+          Scan t [doc]
+        ",
+    );
 }
 
 #[test]

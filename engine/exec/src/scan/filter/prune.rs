@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::expr::{self, compare_values};
+use nacre_function::scalar::any::COALESCE;
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_table::Zone;
 use nacre_types::{DataType, Result, Value};
@@ -46,19 +47,28 @@ impl Prune {
     }
 
     /// Whether `rows` rows with these zones can hold a matching row. It can if a part of the rows
-    /// can, with narrower zones.
-    pub fn may_match(&self, rows: usize, zone: &dyn Fn(usize) -> Result<Zone>) -> Result<bool> {
+    /// can, with narrower zones; and it can if a zone is not known.
+    pub fn may_match(
+        &self,
+        rows: usize,
+        zone: &dyn Fn(usize) -> Result<Option<Zone>>,
+    ) -> Result<bool> {
+        let holds = |column: usize, test: &dyn Fn(Zone) -> bool| {
+            zone(column).map(|zone| zone.is_none_or(test))
+        };
         Ok(match self {
             Prune::Compare { column, op, value } => {
-                let zone = zone(*column)?;
-                !zone.min.is_null() && compare(*op, &zone, value)
+                holds(*column, &|zone| !zone.min.is_null() && compare(*op, &zone, value))?
             }
-            Prune::In { column, values } => {
-                let zone = zone(*column)?;
+            Prune::In { column, values } => holds(*column, &|zone| {
                 !zone.min.is_null() && values.iter().any(|v| compare(BinaryOp::Equal, &zone, v))
+            })?,
+            Prune::IsNull { column, negated: false } => {
+                holds(*column, &|zone| zone.null_count > 0)?
             }
-            Prune::IsNull { column, negated: false } => zone(*column)?.null_count > 0,
-            Prune::IsNull { column, negated: true } => (zone(*column)?.null_count as usize) < rows,
+            Prune::IsNull { column, negated: true } => {
+                holds(*column, &|zone| (zone.null_count as usize) < rows)?
+            }
             Prune::Any(list) => {
                 for prune in list {
                     if prune.may_match(rows, zone)? {
@@ -120,11 +130,34 @@ pub(in crate::scan) fn comparison(
     }
 }
 
+/// `coalesce(number, cast(text)) op constant`, which the optimizer makes of a cast of a text of a
+/// document: either column may have the value.
+fn prune_cast(expr: &Expr, context: &Context<'_>) -> Option<Prune> {
+    let ExprKind::Binary { op, left, right } = &expr.kind else { return None };
+    let ExprKind::Function { function, args } = &left.kind else { return None };
+    let (
+        true,
+        [Expr { kind: ExprKind::Column(column), .. }, Expr { kind: ExprKind::Cast(text), .. }],
+    ) = (*function == COALESCE && op.is_comparison(), &args[..])
+    else {
+        return None;
+    };
+    let ExprKind::Column(text) = text.kind else { return None };
+    let (column, value) = (*column, constant(right, context).filter(|value| !value.is_null())?);
+    let is_text = Prune::IsNull { column: text, negated: true };
+    match op {
+        BinaryOp::Distinct | BinaryOp::NotDistinct => None,
+        op => Some(Prune::Any(vec![Prune::Compare { column, op: *op, value }, is_text])),
+    }
+}
+
 fn prune(expr: &Expr, context: &Context<'_>) -> Option<Prune> {
     match &expr.kind {
         ExprKind::Literal(Value::Boolean(false) | Value::Null) => Some(Prune::Nothing),
         ExprKind::Binary { .. } => {
-            let (column, op, value) = comparison(expr, context)?;
+            let Some((column, op, value)) = comparison(expr, context) else {
+                return prune_cast(expr, context);
+            };
             if matches!(op, BinaryOp::Distinct | BinaryOp::NotDistinct) {
                 return (op == BinaryOp::NotDistinct && !value.is_null())
                     .then_some(Prune::Compare { column, op: BinaryOp::Equal, value });

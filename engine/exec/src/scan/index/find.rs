@@ -6,6 +6,7 @@ use super::joined;
 use super::lookup::Lookup;
 use crate::context::Context;
 use crate::join_filter::RuntimeFilters;
+use crate::scan::source::PathsInMemory;
 use crate::scan::spec::ScanSpec;
 use nacre_sql::{ScanStrategy, index_access};
 use nacre_table::TableView;
@@ -75,7 +76,7 @@ fn look_up(
     let mut memory = None;
     if !scans_memory {
         let (mut seen, mut found) = (Set::default(), Vec::new());
-        hits.memory(spec.projection, &mut seen, &mut found)?;
+        hits.memory(&PathsInMemory::new(spec).read, &mut seen, &mut found)?;
         memory = Some(in_scan_order(found));
     }
     Ok(Some(Found { scanned, segments, memory }))

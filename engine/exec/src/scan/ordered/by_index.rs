@@ -11,7 +11,7 @@ use crate::expr::{self, ActiveRows};
 use crate::memory::Reservation;
 use crate::operator::protocol::{Operator, Rebuild};
 use crate::scan::index::Lookup;
-use crate::scan::source::{Origin, SegmentReader};
+use crate::scan::source::{Origin, PathsInMemory, SegmentReader};
 use crate::scan::spec::ScanSpec;
 use crate::sort::Sort;
 use nacre_column::Batch;
@@ -43,7 +43,7 @@ pub(in crate::scan) struct ByIndex {
     /// The segments that rows were fetched from.
     opened: Map<SegmentPlace, SegmentView>,
     filters: Vec<Expr>,
-    projection: Vec<usize>,
+    in_memory: PathsInMemory,
     /// Rows that passed, in order.
     rows: RowBuffer,
     held: Reservation,
@@ -106,7 +106,7 @@ pub(in crate::scan) fn build(
     request: &Request<'_>,
     rebuild: impl FnOnce() -> Rebuild,
 ) -> Result<Option<ByIndex>> {
-    let ScanSpec { schema, projection, filters } = spec;
+    let ScanSpec { schema, projection, filters, .. } = spec;
     let (view, context, order) = (lookup.view, lookup.context, request.order);
     let Some(want) = usize::try_from(request.limit).ok().filter(|want| *want <= lookup.most) else {
         return Ok(None);
@@ -150,7 +150,7 @@ pub(in crate::scan) fn build(
         view: view.clone(),
         opened: Map::default(),
         filters: filters.to_vec(),
-        projection: projection.to_vec(),
+        in_memory: PathsInMemory::new(spec),
         rows: RowBuffer::new(&row_types),
         held: Reservation::default(),
         want,
@@ -262,7 +262,9 @@ impl ByIndex {
                 Candidate::Segment { segment, row } => by_segment.push((*segment, *row, rank)),
                 Candidate::Memory { probe, at } => {
                     context.statistics.memory_rows.add(1);
-                    let (batch, _) = self.probes[*probe].memory(*at, *at + 1, &self.projection)?;
+                    let read = &self.in_memory.read;
+                    let (batch, _) = self.probes[*probe].memory(*at, *at + 1, read)?;
+                    let batch = self.in_memory.complete(batch, context)?;
                     let passed =
                         expr::filter_rows(&self.filters, &batch, ActiveRows::all(1), context)?;
                     if !passed.is_empty() {

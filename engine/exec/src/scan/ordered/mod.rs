@@ -44,7 +44,7 @@ pub(crate) fn build(
 ) -> Result<Option<Box<dyn Operator>>> {
     let Some(spec) = ScanSpec::of(scan) else { return Ok(None) };
     let table = context.table_of(spec.schema)?;
-    if point_key(spec.schema, spec.projection, spec.filters, context).is_some() {
+    if point_key(spec, context).is_some() {
         return Ok(None);
     }
     let view = view_of(&table, spec, context);

@@ -6,7 +6,7 @@ use nacre_table::{SegmentView, Span};
 use nacre_types::{Result, Value};
 
 /// The least and greatest values of a column in these blocks, where null is the least; `None`
-/// without blocks.
+/// without blocks, or if they are not known.
 pub(in crate::scan) fn bounds(
     columns: &StoredColumns,
     view: &SegmentView,
@@ -15,7 +15,7 @@ pub(in crate::scan) fn bounds(
 ) -> Result<Option<(Value, Value)>> {
     let mut bounds: Option<(Value, Value)> = None;
     for block in blocks {
-        let zone = columns.zone(view, column, Span::Block(*block))?;
+        let Some(zone) = columns.zone(view, column, Span::Block(*block))? else { return Ok(None) };
         let low = if zone.null_count > 0 { Value::Null } else { zone.min };
         bounds = Some(match bounds {
             None => (low, zone.max),

@@ -5,6 +5,7 @@ mod bounds;
 mod columns;
 mod narrow;
 mod origin;
+mod paths;
 mod range;
 mod reader;
 mod unread;
@@ -12,6 +13,7 @@ mod watch;
 
 pub(in crate::scan) use columns::StoredColumns;
 pub(in crate::scan) use origin::Origin;
+pub(in crate::scan) use paths::{PathColumn, PathsInMemory, Stored};
 pub(in crate::scan) use reader::SegmentReader;
 
 use super::filter::adaptive::learned::Learned;
@@ -22,8 +24,8 @@ use super::spec::ScanSpec;
 use crate::context::Context;
 use crate::expr::{self, ActiveRows};
 use crate::join_filter::RuntimeFilters;
-use nacre_column::Batch;
-use nacre_table::{MemoryScan, RowLocator, Segment, SegmentView, Span, TableView};
+use nacre_column::{Batch, Vector};
+use nacre_table::{MemoryScan, PathRows, RowLocator, Segment, SegmentView, Span, TableView};
 use nacre_types::plant::{self, Bug};
 use nacre_types::{Result, Value, limits};
 use std::sync::Arc;
@@ -72,6 +74,7 @@ pub(in crate::scan) struct RowSource {
     unread: Option<Unread>,
     current: Option<Current>,
     memory: Option<MemoryScan>,
+    in_memory: PathsInMemory,
     /// Rows that indexes found in segments not read yet, in reverse order of reading.
     found: Vec<(SegmentView, Vec<u32>)>,
     /// Rows in memory that indexes found.
@@ -92,12 +95,13 @@ impl RowSource {
         context: &Context<'_>,
     ) -> RowSource {
         let makes = locators == Locators::Make;
-        let counts_only = spec.projection.is_empty() && spec.filters.is_empty() && !makes;
+        let counts_only = spec.width() == 0 && spec.filters.is_empty() && !makes;
+        let source = RowSource::without_rows(spec, Learned::new(spec, context), context);
         RowSource {
-            memory: Some(view.memory(spec.projection, makes)),
+            memory: Some(view.memory(&source.in_memory.read, makes)),
             unread: Some(Unread::new(view)),
             counts_only,
-            ..RowSource::without_rows(spec, Learned::new(spec, context), context)
+            ..source
         }
     }
 
@@ -115,7 +119,9 @@ impl RowSource {
                 let watch = Watch::new(learned.clone());
                 source.current = Some(Current { view: view.clone(), blocks, at: 0, end: 0, watch });
             }
-            Morsel::Memory(view) => source.memory = Some(view.memory(spec.projection, false)),
+            Morsel::Memory(view) => {
+                source.memory = Some(view.memory(&source.in_memory.read, false));
+            }
             Morsel::Rows { view, rows } => source.found = vec![(view.clone(), rows.clone())],
             Morsel::Batches(batches) => source.found_memory = batches.clone().into_iter(),
         }
@@ -130,6 +136,7 @@ impl RowSource {
             counts_only: false,
             counted: 0,
             memory: None,
+            in_memory: PathsInMemory::new(spec),
             unread: None,
             current: None,
             found: Vec::new(),
@@ -167,6 +174,24 @@ impl RowSource {
     /// Defers the index lookup until the first row is read, when the joins above know their keys.
     pub fn look_up_later(&mut self, view: TableView) {
         self.later = Some(view);
+    }
+
+    /// Reads rows of a segment of one output column, whether it is needed or not.
+    pub fn read_column(
+        &self,
+        column: usize,
+        view: &SegmentView,
+        rows: &PathRows<'_>,
+        context: &Context<'_>,
+    ) -> Result<Arc<Vector>> {
+        match rows {
+            PathRows::Range(rows) => {
+                self.reader.columns().decode(view, column, rows.clone(), context)
+            }
+            PathRows::Single(rows) => {
+                self.reader.columns().take_in_scan(view, column, rows, context)
+            }
+        }
     }
 
     /// Starts with small ranges, because few rows may be enough.
@@ -324,12 +349,7 @@ impl RowSource {
     /// Runs a deferred index lookup: see [`RowSource::look_up_later`].
     fn look_up(&mut self, context: &Context<'_>) -> Result<()> {
         let Some(view) = &self.later else { return Ok(()) };
-        let columns = self.reader.columns();
-        let spec = ScanSpec {
-            schema: columns.schema(),
-            projection: columns.projection(),
-            filters: self.reader.filters(),
-        };
+        let spec = self.reader.columns().spec(self.reader.filters());
         let found = index::find(spec, view, self.reader.runtime(), context)?;
         self.later = None;
         if let Some(found) = found {
@@ -393,7 +413,8 @@ impl RowSource {
                 Some(memory) => memory.next(self.vector_rows)?,
                 None => self.found_memory.next(),
             };
-            let Some((mut batch, locators)) = next else { return Ok(None) };
+            let Some((batch, locators)) = next else { return Ok(None) };
+            let mut batch = self.in_memory.complete(batch, context)?;
             self.vector_rows = (self.vector_rows * 2).min(limits::VECTOR_ROWS);
             context.statistics.rows_read.add(batch.rows);
             context.statistics.memory_rows.add(batch.rows);

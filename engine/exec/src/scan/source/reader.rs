@@ -51,7 +51,7 @@ impl SegmentReader {
             filtered: spec.columns_of(spec.filters),
             needed_by_rest: spec.columns_of(&clauses.rest),
             clauses,
-            needed: vec![true; spec.projection.len()],
+            needed: vec![true; spec.width()],
             runtime: RuntimeFilters::default(),
         }
     }
@@ -92,7 +92,8 @@ impl SegmentReader {
     /// Whether the zones of a block allow a row that passes the filters of joins above.
     pub(in crate::scan) fn may_match(&self, view: &SegmentView, block: usize) -> Result<bool> {
         for (column, filter) in &self.runtime.0 {
-            if !filter.may_match(&self.columns.zone(view, *column, Span::Block(block))?) {
+            let zone = self.columns.zone(view, *column, Span::Block(block))?;
+            if zone.is_some_and(|zone| !filter.may_match(&zone)) {
                 return Ok(false);
             }
         }
@@ -192,10 +193,9 @@ impl SegmentReader {
                 false => Ok(self.columns.stand_in(column, len)),
             })
             .collect::<Result<Vec<_>>>()?;
-        let (partition, segment) = (view.partition, view.segment.id());
         let selection = (rows.count() < len).then(|| rows.to_selection());
         let batch = Batch { columns, rows: len, selection };
-        Ok(Some((batch, Origin::Segment { partition, segment, start })))
+        Ok(Some((batch, Origin::Segment { view: view.clone(), start })))
     }
 
     /// The rows that pass the clauses; `None` if all do.
@@ -325,7 +325,7 @@ fn keep(columns: &mut Decoded, rows: &[u32]) {
 /// A batch of single rows of a segment.
 fn segment_rows(view: &SegmentView, columns: Vec<Arc<Vector>>, rows: Vec<u32>) -> (Batch, Origin) {
     let batch = Batch::new(columns, rows.len());
-    (batch, Origin::SegmentRows { partition: view.partition, segment: view.segment.id(), rows })
+    (batch, Origin::SegmentRows { view: view.clone(), rows })
 }
 
 /// Positions of live rows in a range; `None` if none is deleted.

@@ -5,12 +5,13 @@ use super::arguments::{document_and_keys, optional_path, path};
 use super::build::JSON_ARRAY;
 use crate::entry::coerce;
 use crate::entry::definition::Kernel::Vectors;
-use crate::entry::definition::Typing::Rule;
+use crate::entry::definition::Parameter::{Json, Text};
+use crate::entry::definition::Typing::{Declared, Rule};
 use crate::entry::definition::{
     Arguments, Arity, Binding, Call, Expression, Nulls, Operand, ScalarFunction,
 };
 use crate::entry::doc::Doc;
-use crate::entry::scalar::{expression, function};
+use crate::entry::scalar::{expression, function, takes};
 use crate::json::convert::scalar;
 use crate::json::path::LastPath;
 use crate::json::select::{every, first, is_container, text};
@@ -113,6 +114,52 @@ pub static JSON_QUERY: ScalarFunction = function(
 )
 .nulls(Nulls::Partial)
 .infallible();
+
+/// A number as a value of the result's type, `BIGINT` if it is written as one, or `DOUBLE`; null for
+/// anything else. It has no name: casts of texts of documents become it.
+pub static JSON_NUMBER: ScalarFunction = unnamed(&["json_number"], DataType::Int64, |call| {
+    found(call, |value, call| Ok(number(value, call.data_type)))
+});
+
+/// The text of what [`JSON_NUMBER`] does not return as `BIGINT`.
+pub static JSON_NO_INTEGER: ScalarFunction = unnamed(&["json_no_integer"], TEXT, |call| {
+    found(call, |value, _| Ok(text_unless(value, DataType::Int64)))
+});
+
+/// The text of what [`JSON_NUMBER`] does not return as `DOUBLE`.
+pub static JSON_NO_DOUBLE: ScalarFunction = unnamed(&["json_no_double"], TEXT, |call| {
+    found(call, |value, _| Ok(text_unless(value, DataType::Float64)))
+});
+
+const fn unnamed(
+    names: &'static [&'static str],
+    result: DataType,
+    kernel: fn(&Call<'_>) -> Result<Vector>,
+) -> ScalarFunction {
+    let typing = Declared(takes(&[Json, Text]), result);
+    function(names, Doc::new("", "", "", ""), typing, Vectors(kernel))
+        .nulls(Nulls::Partial)
+        .infallible()
+}
+
+fn number(value: &str, to: DataType) -> Value {
+    let is_number = value.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+    match to {
+        _ if !is_number => Value::Null,
+        DataType::Int64 => value.parse().map_or(Value::Null, Value::Int),
+        _ => match value.parse::<f64>() {
+            Ok(number) if number.is_finite() => Value::Float(number),
+            _ => Value::Null,
+        },
+    }
+}
+
+fn text_unless(value: &str, to: DataType) -> Value {
+    match text(value) {
+        Some(text) if number(value, to).is_null() => Value::Text(text.into()),
+        _ => Value::Null,
+    }
+}
 
 /// The functions of this file.
 pub(crate) static FUNCTIONS: &[&ScalarFunction] =

@@ -264,7 +264,18 @@ fn rows(
         nullable: true,
     };
     let fields = parts.iter().map(field).collect();
-    JsonRows { input, document, path, rows, parts, fields, outer: false, name }
+    JsonRows {
+        input,
+        document,
+        path,
+        rows,
+        parts,
+        paths: Vec::new(),
+        fields,
+        is_last_reader: false,
+        outer: false,
+        name,
+    }
 }
 
 /// Fails if a literal is no path.

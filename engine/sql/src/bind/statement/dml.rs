@@ -289,7 +289,8 @@ impl<'a> Binder<'a> {
         let shown = alias.as_ref().map_or(table.name.as_str(), |a| a.name.value.as_str());
         let scope = Scope::of(shown, &table_fields(&table));
         let projection = (0..table.columns.len()).collect();
-        let plan = Plan::Scan { table: table.clone(), projection, filters: Vec::new() };
+        let plan =
+            Plan::Scan { table: table.clone(), projection, paths: Vec::new(), filters: Vec::new() };
         Ok((table, scope, plan))
     }
 

@@ -4,7 +4,7 @@
 use crate::analysis::columns::{mark, moved, only, shift_columns};
 use crate::analysis::may_fail::expr_may_fail;
 use crate::explain::text::{expr_text, field_name, joined};
-use crate::expr::Expr;
+use crate::expr::{Expr, ExprKind};
 use crate::plan::tree::{ColumnMap, Domain, Field, Plan, PlanNode, Pruning};
 use nacre_function::json::outline::Part;
 use nacre_types::Result;
@@ -35,10 +35,14 @@ pub struct JsonRows {
     pub path: Option<Expr>,
     /// Which values become rows.
     pub rows: DocumentRows,
-    /// What the first output columns show of a value. The input's columns follow.
+    /// What the first output columns show of a value.
     pub parts: Vec<Part>,
-    /// The first output columns.
+    /// Parts of a value, which is column 0 here. Their columns follow, and then the input's.
+    pub paths: Vec<Expr>,
+    /// The output columns before the input's.
     pub fields: Vec<Field>,
+    /// Whether nothing above reads the document, if it is a column of the input.
+    pub is_last_reader: bool,
     /// Whether an input row without rows becomes one with nulls.
     pub outer: bool,
     /// The function's name.
@@ -75,11 +79,19 @@ impl PlanNode for JsonRows {
         let text = |e: &Expr| expr_text(e, &|at| field_name(&fields, at), false);
         let args = [&self.document].into_iter().chain(&self.path).map(text);
         let outer = if self.outer { " outer" } else { "" };
-        format!("JsonRows {}({}){outer}", self.name, joined(args))
+        let mut line = format!("JsonRows {}({}){outer}", self.name, joined(args));
+        if !self.paths.is_empty() {
+            let value = |_| "value".to_string();
+            let paths = self.paths.iter().map(|e| expr_text(e, &value, false));
+            line += &format!(" [{}]", joined(paths));
+        }
+        line
     }
 
     fn prune(&mut self, mut needed: Vec<bool>, pruning: &Pruning) -> (Option<Plan>, ColumnMap) {
         let mut input = needed.split_off(self.fields.len());
+        self.is_last_reader =
+            matches!(self.document.kind, ExprKind::Column(at) if input.get(at) == Some(&false));
         self.for_each_expr(&mut |e| mark(e, &mut input));
         let moves = pruning.input(&mut self.input, input);
         self.for_each_expr_mut(&mut |e| moved(e, &moves));
@@ -95,8 +107,9 @@ impl PlanNode for JsonRows {
             *at += 1;
             needed[*at - 1]
         };
-        let (mut part, mut field) = (0, 0);
+        let (mut part, mut path, mut field) = (0, self.parts.len(), 0);
         self.parts.retain(|_| is_needed(&mut part));
+        self.paths.retain(|_| is_needed(&mut path));
         self.fields.retain(|_| is_needed(&mut field));
         map.extend(moves.into_iter().map(|to| to.map(|to| to + next)));
         (None, map)

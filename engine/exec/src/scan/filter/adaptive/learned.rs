@@ -13,7 +13,7 @@ use crate::context::statistics::Describe;
 use crate::scan::filter::clauses::{Clause, Clauses, Test};
 use crate::scan::spec::ScanSpec;
 use nacre_column::{Bitmap, Values};
-use nacre_sql::ScanStrategy;
+use nacre_sql::{ScanStrategy, path_text};
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -107,7 +107,8 @@ impl Learned {
     pub(in crate::scan) fn new(spec: ScanSpec<'_>, context: &Context<'_>) -> Arc<Learned> {
         let name = |at: &usize| spec.schema.columns[*at].name.clone();
         let is_profiled = context.profile.is_some();
-        let names = is_profiled.then(|| spec.projection.iter().map(name).collect());
+        let paths = spec.paths.iter().map(|path| path_text(spec.schema, path));
+        let names = is_profiled.then(|| spec.projection.iter().map(name).chain(paths).collect());
         let learned = Arc::new(Learned {
             strategy: context.scan_strategy,
             names: names.unwrap_or_default(),
