@@ -1,6 +1,6 @@
-//! Sums and groups over properties of documents and over the line items in them: documents stored as
-//! columns of their paths, beside the same data as ordinary columns, DuckDB on its JSON and on structs,
-//! and SQLite on text.
+//! Sums and groups over properties of documents and over the line items in them: documents stored
+//! as columns of their paths, beside the same data as ordinary columns, DuckDB on its JSON and on
+//! structs, and SQLite on text.
 
 use crate::beside_duckdb::geomean;
 use crate::duckdb::{Connection, DuckDb};
@@ -42,7 +42,8 @@ const QUERIES: [Query; 6] = [
         columns: "select status, count(*), sum(total) from plain group by status",
         duckdb_json: "select doc->>'$.status', count(*), sum((doc->>'$.total')::double) from orders
             group by doc->>'$.status'",
-        duckdb_struct: "select doc.status, count(*), sum(doc.total) from structs group by doc.status",
+        duckdb_struct: "select doc.status, count(*), sum(doc.total) from structs
+            group by doc.status",
         sqlite: "select doc->>'$.status', count(*), sum(doc->>'$.total') from orders
             group by doc->>'$.status'",
     },
@@ -267,10 +268,9 @@ fn document(order: &Order) -> String {
     };
     let items: Vec<String> = order.items.iter().map(item).collect();
     let Order { id, time, status, customer, city, total, .. } = order;
-    format!(
-        r#"{{"id":{id},"time":"{time}","status":"{status}","customer":{{"id":{customer},"city":"{city}"}},"total":{total},"lineitems":[{}]}}"#,
-        items.join(",")
-    )
+    let customer = format!(r#"{{"id":{customer},"city":"{city}"}}"#);
+    let head = format!(r#""id":{id},"time":"{time}","status":"{status}","customer":{customer}"#);
+    format!(r#"{{{head},"total":{total},"lineitems":[{}]}}"#, items.join(","))
 }
 
 /// Rows of a table in batches of columns.

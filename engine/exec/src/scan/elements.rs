@@ -1,11 +1,12 @@
-//! Rows of the elements of an array in documents, read where segments store the elements: the document
-//! is not put together and taken apart again.
+//! Rows of the elements of an array in documents, read where segments store the elements: the
+//! document is not put together and taken apart again.
 //!
-//! A batch of the scan below is read, then the rows of its elements, a vector's length at a time. Where
-//! the arrays of a batch are not stored as such, and for rows in memory, elements come from text.
+//! A batch of the scan below is read, then the rows of its elements, a vector's length at a time.
+//! Where the arrays of a batch are not stored as such, and for rows in memory, elements come from
+//! text.
 
 use super::access::source_of;
-use super::source::{Locators, Origin, PathColumn, RowSource, Stored};
+use super::source::{Locators, Origin, PathColumn, RowSource, Stored, is_existence};
 use super::spec::ScanSpec;
 use super::view::view_of;
 use crate::context::Context;
@@ -14,8 +15,7 @@ use crate::operator::json_rows::{coded, wrong};
 use crate::operator::protocol::Operator;
 use nacre_column::{Batch, Vector, VectorBuilder};
 use nacre_function::json::outline::{Extent, Outline, Part};
-use nacre_function::scalar::json::inspect::JSON_EXISTS;
-use nacre_sql::expr::{Expr, ExprKind};
+use nacre_sql::expr::ExprKind;
 use nacre_sql::plan::node::json_rows::{DocumentRows, JsonRows};
 use nacre_table::{PathPlace, PathRows, SegmentView};
 use nacre_types::{DataType, Result, Value, limits};
@@ -57,7 +57,6 @@ fn elements_of(node: &JsonRows) -> Option<(ScanSpec<'_>, usize)> {
         }
         _ => false,
     };
-    let is_existence = |path: &Expr| matches!(&path.kind, ExprKind::Function { function, .. } if *function == JSON_EXISTS);
     let is_direct = is_whole
         && node.is_last_reader
         && !node.outer

@@ -306,9 +306,9 @@ impl Documents<'_> {
         self.spaces(rows, None).map(drop)
     }
 
-    /// The rows of every node that the documents of a range of rows take; none of nodes that are not
-    /// `within`. Loads their blocks: first those of the segment's rows, then those of elements, of
-    /// the elements of these, and so on, with one read each.
+    /// The rows of every node that the documents of a range of rows take; none of nodes that are
+    /// not `within`. Loads their blocks: first those of the segment's rows, then those of elements,
+    /// of the elements of these, and so on, with one read each.
     fn spaces(&self, rows: Range<usize>, within: Option<&[bool]>) -> Result<Vec<Range<usize>>> {
         debug_assert!(rows.end <= self.opened.rows(), "documents {rows:?}");
         let schema = self.schema();

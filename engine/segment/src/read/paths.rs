@@ -1,11 +1,11 @@
-//! Reading what is at one path of the documents of a column, without the documents: only sub-columns
-//! on the way to it and below it.
+//! Reading what is at one path of the documents of a column, without the documents: only
+//! sub-columns on the way to it and below it.
 //!
-//! A path goes from node to node as far as there are nodes. What its values are is in the sub-columns
-//! of the last one, of which at most one has a value in a row. Where values of the way are text, or the
-//! next key has no node, the text is returned instead, with the number of steps that lead to it: the
-//! caller evaluates the others. So every row has a value in at most one of the parts that a read
-//! returns.
+//! A path goes from node to node as far as there are nodes. What its values are is in the
+//! sub-columns of the last one, of which at most one has a value in a row. Where values of the way
+//! are text, or the next key has no node, the text is returned instead, with the number of steps
+//! that lead to it: the caller evaluates the others. So every row has a value in at most one of the
+//! parts that a read returns.
 
 use super::cache::Purpose;
 use super::document_source::Loaded;
@@ -23,7 +23,8 @@ use std::ops::Range;
 pub enum PathStep {
     /// The member of an object with this key.
     Key(String),
-    /// The element of an array with this index: from 0 on, or from the end, of which -1 is the last.
+    /// The element of an array with this index: from 0 on, or from the end, of which -1 is the
+    /// last.
     Index(i64),
     /// A member of an object or, if the text is an index, an element of an array.
     Either(String, i64),
@@ -106,8 +107,8 @@ enum End {
 }
 
 impl PathPlace {
-    /// The columns that have all values at the path, in rows of the segment, for reading them without
-    /// containers or with them; `None` if some are elsewhere.
+    /// The columns that have all values at the path, in rows of the segment, for reading them
+    /// without containers or with them; `None` if some are elsewhere.
     pub fn columns(&self, with_containers: bool) -> Option<&[(PathForm, usize)]> {
         let is_whole = self.is_plain && !(with_containers && self.has_containers);
         is_whole.then_some(&self.forms[..])
@@ -144,9 +145,9 @@ impl Segment {
         Ok(element.map(|element| documents.find_path(element, steps)))
     }
 
-    /// The rows of the elements of the arrays at a place, for the `selected` ones of some rows; `None`
-    /// for a value that is no array. `None` for all if the place has none, or if some of them may be
-    /// in text.
+    /// The rows of the elements of the arrays at a place, for the `selected` ones of some rows;
+    /// `None` for a value that is no array. `None` for all if the place has none, or if some of
+    /// them may be in text.
     pub fn arrays(
         &self,
         place: &PathPlace,
@@ -257,6 +258,7 @@ fn member(schema: &Schema, parent: usize, key: &str) -> Option<usize> {
 impl Documents<'_> {
     fn find_path(&self, root: usize, steps: &[PathStep]) -> PathPlace {
         let schema = self.schema();
+        debug_assert!(root < schema.nodes.len(), "a path from node {root}");
         let (mut way, mut end) = (vec![(root, None)], End::Found);
         let mut at = root;
         for step in steps {
@@ -283,6 +285,7 @@ impl Documents<'_> {
             at = next.0;
             way.push(next);
         }
+        debug_assert_eq!(end == End::Found, way.len() == steps.len() + 1, "a node for each step");
         let (mut forms, mut has_containers) = (Vec::new(), false);
         let mut is_plain =
             root == 0 && end != End::Text && way.iter().all(|(_, index)| index.is_none());
@@ -345,6 +348,7 @@ impl Documents<'_> {
         let schema = self.schema();
         let Some(element) = self.element_of(place) else { return Ok(None) };
         let at = Places::of(rows);
+        debug_assert!(selected.is_sorted(), "arrays of selected rows in their order");
         for (node, _) in &place.way {
             if let Some(other) = schema.nodes[*node].column(Kind::Other) {
                 let texts = self.values_at(other, &at)?;
@@ -377,6 +381,10 @@ impl Documents<'_> {
         rows: &PathRows<'_>,
     ) -> Result<Vec<PathPart>> {
         let schema = self.schema();
+        debug_assert!(
+            place.way.iter().all(|(node, _)| *node < schema.nodes.len()),
+            "a place of another segment"
+        );
         let mut at = Places::of(rows);
         let (count, last) = (at.len(), place.way.len() - 1);
         let mut parts = Vec::new();
@@ -434,6 +442,11 @@ impl Documents<'_> {
     /// Values of a sub-column.
     fn values_at(&self, column: usize, at: &Places<'_>) -> Result<Vector> {
         let entry = self.entry.first + column;
+        debug_assert!(
+            at.len() == 0 || at.row(at.len() - 1) < self.opened.columns[entry].rows,
+            "rows of a sub-column of {}",
+            self.opened.columns[entry].rows
+        );
         match at {
             Places::Range(range) => self.opened.decode_blocks(entry, range.start, range.end),
             Places::Single(rows) => self.opened.take_in_scan(entry, rows),
@@ -475,6 +488,7 @@ impl Documents<'_> {
     /// In which rows the objects above a node have its key.
     fn present(&self, node: usize, at: &Places<'_>) -> Result<Vec<bool>> {
         let schema = self.schema();
+        debug_assert!(matches!(schema.nodes[node].step, Step::Key(_)), "node {node} of no object");
         let Some(column) = schema.nodes[schema.nodes[node].parent as usize].column(Kind::Shape)
         else {
             return Ok(vec![false; at.len()]);
@@ -499,6 +513,10 @@ impl Documents<'_> {
         at: &Places<'_>,
     ) -> Result<Vector> {
         let schema = self.schema();
+        debug_assert!(
+            present.as_ref().is_none_or(|present| present.len() == at.len()),
+            "whether each row has a value"
+        );
         // Rows of the segment are decoded; those of elements are read one by one.
         let mut above = node;
         while above != 0 && schema.nodes[above].step != Step::Element {
@@ -557,6 +575,7 @@ impl Documents<'_> {
                 _ => out.push_null(),
             }
         }
+        debug_assert_eq!(out.len(), at.len(), "a text or null for each row");
         Ok(out.finish())
     }
 }

@@ -250,6 +250,7 @@ impl Segment {
     /// Size in the file in bytes of a column, with its sub-columns, or of a sub-column.
     pub fn column_bytes(&self, column: usize) -> Result<u64> {
         let opened = self.opened()?;
+        debug_assert!(self.has_columns(&[column]), "bytes of column {column} of {}", self.name);
         let whole = opened.columns().get(column).map(|meta| meta.bytes);
         Ok(whole.unwrap_or_else(|| opened.columns[column].meta.bytes))
     }

@@ -1,5 +1,5 @@
-//! Rewrite rules on bound plans: push conditions down, reorder joins and find their keys, hand parts of
-//! documents to scans, drop unread columns, and pass limits to the sorts below them.
+//! Rewrite rules on bound plans: push conditions down, reorder joins and find their keys, hand
+//! parts of documents to scans, drop unread columns, and pass limits to the sorts below them.
 //!
 //! Invariants: a plan's fields and rows never change; conditions of outer joins stay where they
 //! mean the same; errors that a row may raise are left to run time.

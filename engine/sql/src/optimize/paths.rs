@@ -3,8 +3,8 @@
 //!
 //! A part is a call of a function of a document and a literal path that names one value. Each node
 //! collects the parts that its expressions read, and those that are wanted above it, as expressions
-//! over its input. A scan computes them as output columns after those that it has; where they arrive,
-//! columns replace the calls. Where they do not, calls stay where they are.
+//! over its input. A scan computes them as output columns after those that it has; where they
+//! arrive, columns replace the calls. Where they do not, calls stay where they are.
 //!
 //! A cast of a text of a document to a number may fail. It is divided in two parts that cannot: the
 //! number where the document has one, and the text, which is cast, where it has something else.

@@ -306,7 +306,8 @@ impl StoredColumns {
     pub fn seek_one_in(&self, view: &SegmentView, column: usize, block: usize) -> Result<usize> {
         match self.stored(view, column)? {
             Place::Column(stored) | Place::Text(stored) => view.segment.seek_one_in(stored, block),
-            // Every row has the same value, which is as fast either way, or several columns are read.
+            // Every row has the same value, which is as fast either way, or several columns are
+            // read.
             Place::Default | Place::Null | Place::Path(_) => Ok(DEFAULT_ONE_IN),
         }
     }

@@ -13,7 +13,7 @@ mod watch;
 
 pub(in crate::scan) use columns::StoredColumns;
 pub(in crate::scan) use origin::Origin;
-pub(in crate::scan) use paths::{PathColumn, PathsInMemory, Stored};
+pub(in crate::scan) use paths::{PathColumn, PathsInMemory, Stored, is_existence};
 pub(in crate::scan) use reader::SegmentReader;
 
 use super::filter::adaptive::learned::Learned;

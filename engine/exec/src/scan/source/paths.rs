@@ -1,9 +1,9 @@
 //! Output columns of a scan that are parts of documents.
 //!
-//! A segment that stores documents by their paths is asked for what is at the path only. Where it has
-//! that in one column of the part's type, the column is read like any other, encoded; otherwise the
-//! values come in several forms, are converted, and put together. From documents that are text, and
-//! from rows in memory, the part is computed as the statement wrote it.
+//! A segment that stores documents by their paths is asked for what is at the path only. Where it
+//! has that in one column of the part's type, the column is read like any other, encoded; otherwise
+//! the values come in several forms, are converted, and put together. From documents that are text,
+//! and from rows in memory, the part is computed as the statement wrote it.
 
 use crate::context::Context;
 use crate::expr;
@@ -89,6 +89,11 @@ fn need(call: &Expr) -> PathNeed {
         debug_assert!(*function == JSON_EXTRACT || *function == JSON_EXISTS, "another function");
         PathNeed { scalars: true, containers: true, nulls: true, ..of(&[]) }
     }
+}
+
+/// Whether a part is the existence of a value.
+pub(in crate::scan) fn is_existence(part: &Expr) -> bool {
+    matches!(&part.kind, ExprKind::Function { function, .. } if *function == JSON_EXISTS)
 }
 
 /// A step as segments make it.
@@ -256,8 +261,7 @@ impl PathColumn {
         let parts = parts.into_iter().map(|part| self.converted(part, context));
         let mut vectors = parts.collect::<Result<Vec<_>>>()?;
         vectors.retain(|vector| vector.null_count() < len);
-        if matches!(&self.expr.kind, ExprKind::Function { function, .. } if *function == JSON_EXISTS)
-        {
+        if is_existence(&self.expr) {
             let documents = view.segment.read_presence(place, rows)?;
             let mut out = VectorBuilder::new(DataType::Boolean);
             for row in 0..len {

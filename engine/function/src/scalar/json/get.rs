@@ -115,8 +115,8 @@ pub static JSON_QUERY: ScalarFunction = function(
 .nulls(Nulls::Partial)
 .infallible();
 
-/// A number as a value of the result's type, `BIGINT` if it is written as one, or `DOUBLE`; null for
-/// anything else. It has no name: casts of texts of documents become it.
+/// A number as a value of the result's type, `BIGINT` if it is written as one, or `DOUBLE`; null
+/// for anything else. It has no name: casts of texts of documents become it.
 pub static JSON_NUMBER: ScalarFunction = unnamed(&["json_number"], DataType::Int64, |call| {
     found(call, |value, call| Ok(number(value, call.data_type)))
 });
