@@ -89,8 +89,8 @@ struct Current {
     columns: Vec<Arc<Vector>>,
     /// Number of selected rows.
     rows: usize,
-    /// For each element the row of the batch, and its number in its array.
-    sources: Vec<(u32, u32)>,
+    /// The row of the batch that each element is of.
+    sources: Vec<u32>,
     values: Values,
     /// The next element.
     next: usize,
@@ -171,7 +171,7 @@ impl Elements {
             let (mut sources, mut elements, mut rows) = (Vec::new(), Vec::new(), 0);
             for (row, array) in selected.iter().zip(arrays) {
                 let array = array.unwrap_or_default();
-                sources.extend((0..array.end - array.start).map(|at| (*row, at)));
+                sources.resize(sources.len() + array.len(), *row);
                 elements.extend(array);
                 rows += 1;
                 if sources.len() >= MOST_ELEMENTS {
@@ -208,7 +208,7 @@ impl Elements {
             }
             let outline = Outline::new(&text, "$", Extent::Children)?;
             (0..outline.rows()).for_each(|at| values.push(&outline.part(at, Part::Value)));
-            sources.extend((0..outline.rows() as u32).map(|at| (*row, at)));
+            sources.resize(sources.len() + outline.rows(), *row);
         }
         let values = Values::Texts(values.finish());
         Ok(Current { columns, rows, sources, values, next: 0 })
@@ -221,7 +221,10 @@ impl Elements {
         let mut columns = Vec::with_capacity(self.numbers + self.paths.len());
         for _ in 0..self.numbers {
             let mut numbers = VectorBuilder::new(DataType::Int64);
-            sources.iter().for_each(|(_, number)| numbers.push_i64(i64::from(*number) + 1));
+            for at in range.clone() {
+                let first = current.sources[..at].partition_point(|row| *row < current.sources[at]);
+                numbers.push_i64((at - first) as i64 + 1);
+            }
             columns.push(Arc::new(numbers.finish()));
         }
         match &current.values {
@@ -244,8 +247,7 @@ impl Elements {
                 }
             }
         }
-        let positions: Vec<u32> = sources.iter().map(|(row, _)| *row).collect();
-        columns.extend(current.columns.iter().map(|column| Arc::new(column.take(&positions))));
+        columns.extend(current.columns.iter().map(|column| Arc::new(column.take(sources))));
         Ok(Batch::new(columns, sources.len()))
     }
 }

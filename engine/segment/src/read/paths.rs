@@ -13,7 +13,7 @@ use super::documents::Documents;
 use super::opened::Opened;
 use super::segment::Segment;
 use crate::document::{Kind, Node, Schema, Source, Step, assemble};
-use nacre_column::{Scalar, Vector, VectorBuilder};
+use nacre_column::{Scalar, Values, Vector, VectorBuilder};
 use nacre_types::json::quoted;
 use nacre_types::{DataType, Error, Result, Value};
 use std::ops::Range;
@@ -363,13 +363,19 @@ impl Documents<'_> {
         let (start, length) = columns.ok_or_else(missing)?;
         let (starts, lengths) = (self.values_at(start, &at)?, self.values_at(length, &at)?);
         let count = schema.nodes[element].rows;
-        let array = |row: &u32| match (starts.value(*row as usize), lengths.value(*row as usize)) {
-            (Value::Int(start), Value::Int(length)) => {
-                let end = start.checked_add(length).filter(|_| start >= 0 && length >= 0);
-                let end = end.filter(|end| *end as u64 <= count as u64).ok_or_else(missing)?;
-                Ok(Some(start as u32..end as u32))
+        let (of_starts, of_lengths) = (starts.flat(), lengths.flat());
+        let (Values::I64(of_starts), Values::I64(of_lengths)) = (&*of_starts, &*of_lengths) else {
+            return Err(missing());
+        };
+        let array = |row: &u32| {
+            let row = *row as usize;
+            if lengths.is_null(row) {
+                return Ok(None);
             }
-            _ => Ok(None),
+            let (start, length) = (of_starts[row], of_lengths[row]);
+            let end = start.checked_add(length).filter(|_| start >= 0 && length >= 0);
+            let end = end.filter(|end| *end as u64 <= count as u64).ok_or_else(missing)?;
+            Ok(Some(start as u32..end as u32))
         };
         selected.iter().map(array).collect::<Result<Vec<_>>>().map(Some)
     }
