@@ -50,7 +50,7 @@ impl Clock for NativeClock {
         }
     }
 
-    fn sleep_until(&self, monotonic_ns: u64) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+    fn sleep_until(&self, monotonic_ns: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         // A time that the system cannot represent is never reached.
         Box::pin(Sleep {
             at: self.start.checked_add(Duration::from_nanos(monotonic_ns)),

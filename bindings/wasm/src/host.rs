@@ -47,7 +47,7 @@ impl Clock for JsClock {
         (js_sys::Date::now() * 1e3) as i64
     }
 
-    fn sleep_until(&self, monotonic_ns: u64) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+    fn sleep_until(&self, monotonic_ns: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         // The timer is in JavaScript, which clears it when the call ends earlier.
         Box::pin(poll_fn(move |_| {
             let left_ns = monotonic_ns.saturating_sub(self.monotonic_ns());

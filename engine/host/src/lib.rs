@@ -8,6 +8,7 @@ mod blobs;
 pub mod fetched;
 pub mod memory;
 mod residency;
+mod uploads;
 pub mod waits;
 
 pub use blobs::{Answer, BlobInfo, BlobStore, Tag, WriteIf, check_blob_name, is_blob_name};
@@ -18,6 +19,7 @@ pub use residency::{Fetch, Resident};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+pub use uploads::Uploads;
 
 /// Everything that a database needs from its environment.
 #[derive(Clone)]
@@ -97,9 +99,16 @@ pub trait LocalStore: Send + Sync {
         false
     }
     /// Notes that the log may name a file from here on, so that its bytes may leave this machine. Before,
-    /// all bytes of a file that was created here are there: what writes it reads it again. Must be fast.
+    /// all bytes of a file that was created here are there: what writes it reads it again. Of a snapshot, that
+    /// it stands for the log before it. Must be fast.
     fn note_named(&self, name: &str) {
         let _ = name;
+    }
+    /// Whether a statement may begin to write. Must be fast.
+    ///
+    /// Errors: `unavailable` while too much waits to leave this machine.
+    fn admit_write(&self) -> Result<()> {
+        Ok(())
     }
     /// Makes ranges of files resident, coalesced as the store sees fit, and keeps them so until the
     /// guard is dropped. Called for what reads missed ([`Error::missing`]), hence never if all bytes
@@ -155,7 +164,7 @@ pub trait Clock: Send + Sync {
     /// Microseconds since 1970-01-01 UTC; may jump either way.
     fn wall_us(&self) -> i64;
     /// Completes at or after a monotonic time.
-    fn sleep_until(&self, monotonic_ns: u64) -> Pin<Box<dyn Future<Output = ()> + '_>>;
+    fn sleep_until(&self, monotonic_ns: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
 /// Randomness.

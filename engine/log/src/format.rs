@@ -53,7 +53,7 @@ impl FileKind {
         match self {
             FileKind::Chunk => "log-",
             FileKind::Snapshot => "snap-",
-            FileKind::Reach => "reach",
+            FileKind::Reach => REACH,
         }
     }
 
@@ -80,6 +80,45 @@ impl FileKind {
 pub fn has_log(names: &[String]) -> bool {
     let kinds = [FileKind::Chunk, FileKind::Snapshot];
     names.iter().any(|name| kinds.iter().any(|kind| kind.parse(name).is_some()))
+}
+
+/// Name of the file that says how far the log must reach.
+pub const REACH: &str = "reach";
+
+/// Bytes of a chunk's file before its first record.
+pub const HEADER_BYTES: u64 = FILE_HEADER_BYTES as u64;
+
+/// The position of the first record of the chunk with this file name; `None` for any other file.
+pub fn chunk_of(name: &str) -> Option<Lsn> {
+    FileKind::Chunk.parse(name)
+}
+
+/// The file name of the chunk whose first record is at a position.
+pub fn chunk_name(start: Lsn) -> String {
+    FileKind::Chunk.name(start)
+}
+
+/// The position for which the snapshot with this file name stands; `None` for any other file.
+pub fn snapshot_of(name: &str) -> Option<Lsn> {
+    FileKind::Snapshot.parse(name)
+}
+
+/// The file name of the snapshot at a position.
+pub fn snapshot_name(at: Lsn) -> String {
+    FileKind::Snapshot.name(at)
+}
+
+/// The position at an offset in the file of the chunk that starts at `start`.
+pub fn position_at(start: Lsn, offset: u64) -> Lsn {
+    start.saturating_add(offset.saturating_sub(HEADER_BYTES))
+}
+
+/// The identity of the database of a chunk, from the first bytes of its file.
+///
+/// # Errors
+/// `corrupt` unless they are its header; `unsupported` for a version that this build does not know.
+pub fn database_of(head: &[u8], name: &str) -> Result<u64> {
+    FileHeader::decode(FileKind::Chunk, head, name).map(|header| header.database_id)
 }
 
 /// The header of a chunk or a snapshot, or a slot of the reach file.

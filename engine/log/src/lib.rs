@@ -37,7 +37,10 @@ mod tests;
 mod turns;
 mod writer;
 
-pub use format::{MAX_RECORD_BYTES, has_log};
+pub use format::{
+    HEADER_BYTES, MAX_RECORD_BYTES, REACH, chunk_name, chunk_of, database_of, has_log, position_at,
+    snapshot_name, snapshot_of,
+};
 pub use log::{Log, check_length};
 pub use options::LogOptions;
 pub use position::Lsn;

@@ -4,7 +4,7 @@
 //! sync poisons the log.
 
 use crate::followers::Followers;
-use crate::format::{MAX_RECORD_BYTES, RECORD_HEADER_BYTES, RecordHeader};
+use crate::format::{FileKind, MAX_RECORD_BYTES, RECORD_HEADER_BYTES, RecordHeader};
 use crate::options::LogOptions;
 use crate::position::{Lsn, gone};
 use crate::reach::{Reach, ReachFile};
@@ -16,7 +16,7 @@ use crate::writer::{Place, Writer};
 use nacre_host::LocalStore;
 use nacre_types::checksum::checksum;
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Error, Result, invariant};
+use nacre_types::{Error, Reason, Result, invariant};
 use std::sync::Arc;
 
 /// Appended bytes beyond this number are written to the file without waiting for a sync, unless one
@@ -81,6 +81,9 @@ impl Log {
             recovered.end
         );
         snapshots.remove_garbage(store.as_ref());
+        if let Some(newest) = snapshots.newest {
+            store.note_named(&FileKind::Snapshot.name(newest));
+        }
         let writer = Writer::new(
             recovered.active,
             recovered.chunks,
@@ -254,6 +257,7 @@ impl Log {
         invariant!(self.durable() >= at, "the snapshot at {at} is published before its log");
         let mut snapshots = lock(&self.snapshots);
         snapshots.publish(at);
+        self.store.note_named(&FileKind::Snapshot.name(at));
         self.snapshot_at.store(at, Ordering::Release);
         let chunk = self.release_chunks(&mut snapshots)?;
         self.promise_reach(chunk);
@@ -482,6 +486,7 @@ impl Pending {
     fn check(&self) -> Result<()> {
         match &self.failure {
             None => Ok(()),
+            Some(first) if first.reason() == Some(Reason::Fenced) => Err(first.clone()),
             Some(first) => Err(Error::io(format!(
                 "no commit is possible until the database is reopened, because a write to the log failed: {}",
                 first.message()

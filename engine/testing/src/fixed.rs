@@ -28,7 +28,7 @@ impl Clock for Fixed {
     fn wall_us(&self) -> i64 {
         0
     }
-    fn sleep_until(&self, _: u64) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+    fn sleep_until(&self, _: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(std::future::ready(()))
     }
 }

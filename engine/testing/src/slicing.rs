@@ -37,7 +37,7 @@ impl Clock for Slicing {
     fn wall_us(&self) -> i64 {
         self.clock.wall_us()
     }
-    fn sleep_until(&self, monotonic_ns: u64) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+    fn sleep_until(&self, monotonic_ns: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         self.now_ns.fetch_max(monotonic_ns, Ordering::Relaxed);
         Box::pin(std::future::ready(()))
     }

@@ -136,6 +136,8 @@ pub enum Reason {
     /// A read met bytes that are not there: [`Error::missing`] names them. The operation that failed
     /// can be repeated once they were fetched.
     NotResident,
+    /// A newer writer has the blobs of this database.
+    Fenced,
     /// A statement's time slice is over. The call that failed goes on when it is called again.
     TimeSliceOver,
 }
@@ -269,6 +271,14 @@ impl Error {
         Error::unsupported("the database was opened read only")
             .with_sqlstate("25006")
             .with_reason(Reason::ReadOnly)
+    }
+
+    /// Error for a writer that another one has replaced: kind `in_use`.
+    #[cold]
+    pub fn fenced() -> Error {
+        Error::in_use("fenced: another writer has taken over the blobs of this database")
+            .with_reason(Reason::Fenced)
+            .with_hint("open it again, with an empty folder")
     }
 
     /// A store that can hold no further file for now: kind `limit`.

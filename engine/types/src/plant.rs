@@ -61,10 +61,18 @@ pub enum Bug {
     LostWork,
     /// The record of a transaction that changes the catalog lacks the tables that it drops.
     DdlHalf,
+    /// A manifest names blobs before they are uploaded.
+    UploadOrder,
+    /// A file leaves the local disk before it is uploaded.
+    EvictUnuploaded,
+    /// A manifest names the files of the one before, with a later position of the log.
+    StaleManifest,
+    /// A writer goes on although the manifest is another one's.
+    FenceLate,
 }
 
 /// All bugs with their names on the command line.
-pub const BUGS: [(&str, Bug); 26] = [
+pub const BUGS: [(&str, Bug); 30] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
     ("stale-bitmap", Bug::StaleBitmap),
@@ -91,6 +99,10 @@ pub const BUGS: [(&str, Bug); 26] = [
     ("lost-step", Bug::LostStep),
     ("lost-work", Bug::LostWork),
     ("ddl-half", Bug::DdlHalf),
+    ("upload-order", Bug::UploadOrder),
+    ("evict-unuploaded", Bug::EvictUnuploaded),
+    ("stale-manifest", Bug::StaleManifest),
+    ("fence-late", Bug::FenceLate),
 ];
 
 /// Whether a bug is planted.

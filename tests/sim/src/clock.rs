@@ -66,7 +66,7 @@ impl Clock for SimClock {
         1_780_000_000_000_000 + since + self.wall_offset_us.load(Ordering::Relaxed)
     }
 
-    fn sleep_until(&self, monotonic_ns: u64) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+    fn sleep_until(&self, monotonic_ns: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(Sleep { clock: self, until: monotonic_ns })
     }
 }
