@@ -161,6 +161,7 @@ export default defineConfig({
         items: [
           page('Architecture', '/ARCHITECTURE'),
           page('File format', '/FORMAT'),
+          page('Tiers', '/TIERS'),
           page('Testing', '/TESTING'),
           page('Contributing', '/CONTRIBUTING'),
           { text: 'Decisions', collapsed: true, items: decisions() },

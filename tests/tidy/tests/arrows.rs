@@ -14,13 +14,18 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("nacre-segment", storage.to_vec()),
         ("nacre-log", storage.to_vec()),
         ("nacre-table", [&storage[..], &["nacre-rowstore", "nacre-segment", "nacre-log"]].concat()),
+        ("nacre-tier", vec!["nacre-types", "nacre-host", "nacre-log"]),
         ("nacre-function", vec!["nacre-types", "nacre-column"]),
         ("nacre-sql", vec!["nacre-types", "nacre-function"]),
         ("nacre-exec", [&storage[..], &["nacre-table", "nacre-function", "nacre-sql"]].concat()),
         ("nacre-session", [&storage[..], &["nacre-table", "nacre-sql", "nacre-exec"]].concat()),
         (
             "nacredb",
-            [&storage[..], &["nacre-table", "nacre-sql", "nacre-exec", "nacre-session"]].concat(),
+            [
+                &storage[..],
+                &["nacre-table", "nacre-tier", "nacre-sql", "nacre-exec", "nacre-session"],
+            ]
+            .concat(),
         ),
         // Fixtures: no crate may use it in product code.
         ("nacre-testing", vec!["nacre-types", "nacre-host"]),

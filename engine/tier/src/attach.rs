@@ -1,0 +1,309 @@
+//! Attaching a local store to the blobs: as their writer, or to read them.
+//!
+//! A writer first takes the next number, by a conditional write of the manifest, which stops the one before; only
+//! then it reads what the blobs hold. The claim of the folder says before that write which token it uses.
+
+use crate::blocks::BLOCKS;
+use crate::claim::{CLAIM, Claim};
+use crate::entry::{Kind, Meta};
+use crate::manifest::{Blob, MANIFEST, Manifest, blob_name, piece_name};
+use crate::options::TierOptions;
+use crate::retry::{backoff_ns, is_transient, retried};
+use crate::shared::{Beginning, Shared, State};
+use nacre_host::{Answer, BlobStore, ErrorKind, Host, LocalStore, Tag, WriteIf};
+use nacre_types::checksum::Checksum;
+use nacre_types::{Error, Result};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes of a request when a file is read whole.
+const READ_BYTES: u64 = 8 << 20;
+
+/// How often a blob is read that is not what the manifest names.
+const ATTEMPTS: usize = 3;
+
+/// What an attachment works with.
+struct Attach<'a> {
+    host: &'a Host,
+    blobs: &'a Arc<dyn BlobStore>,
+    options: &'a TierOptions,
+}
+
+type Found = Option<(Manifest, Tag)>;
+
+/// See [`Tier::open`](crate::Tier::open).
+pub(crate) async fn as_writer(
+    host: &Host,
+    blobs: Arc<dyn BlobStore>,
+    options: TierOptions,
+) -> Result<Arc<Shared>> {
+    let attach = Attach { host, blobs: &blobs, options: &options };
+    let token = host.entropy.next_u64() | 1;
+    let patience_ns = options.patience.as_nanos() as u64;
+    let until_ns = host.clock.monotonic_ns().saturating_add(patience_ns);
+    let mut claim = Claim::default();
+    let (remote, tag) = loop {
+        let before = attach.newest().await?;
+        // A write that seemed to fail has taken effect since.
+        if let Some((manifest, tag)) = &before
+            && manifest.token == token
+        {
+            break (manifest.clone(), tag.clone());
+        }
+        let (known, is_filling) = claimed(&*host.store, before.as_ref().map(|found| &found.0))?;
+        let number = before.as_ref().map_or(1, |(manifest, _)| manifest.writer + 1);
+        let folder = if known.folder == 0 { token } else { known.folder };
+        let attempted = known.attempted.max(number);
+        let next = Claim { folder, attempted, is_filling, ..known };
+        claim = known.replace(&*host.store, next)?;
+        match attach.take_number(before, token, folder).await {
+            Ok(Some(taken)) => break taken,
+            Ok(None) if host.clock.monotonic_ns() < until_ns => {}
+            Ok(None) => return Err(Error::in_use("others take over these blobs all the time")),
+            Err(error) if is_transient(&error) && host.clock.monotonic_ns() < until_ns => {
+                let delay_ns = backoff_ns(0, &*host.entropy);
+                let next_ns = host.clock.monotonic_ns().saturating_add(delay_ns);
+                host.clock.sleep_until(next_ns).await;
+            }
+            Err(error) => return Err(error),
+        }
+    };
+    if claim.is_filling {
+        attach.fill(&remote).await?;
+    }
+    let next = Claim { confirmed: remote.writer, is_filling: false, ..claim };
+    claim.replace(&*host.store, next)?;
+    let writer = remote.writer;
+    attach.begin(Beginning { options: options.clone(), token, writer, remote, tag: Some(tag) })
+}
+
+/// See [`Tier::open_to_read`](crate::Tier::open_to_read).
+pub(crate) async fn as_reader(
+    host: &Host,
+    blobs: Arc<dyn BlobStore>,
+    options: TierOptions,
+) -> Result<Arc<Shared>> {
+    let attach = Attach { host, blobs: &blobs, options: &options };
+    if !host.store.list()?.is_empty() {
+        return Err(Error::unsupported("reading blobs into a folder that has files")
+            .with_hint("use an empty folder"));
+    }
+    let found = attach.newest().await?.filter(|(manifest, _)| manifest.has_state());
+    let Some((remote, tag)) = found else {
+        return Err(Error::not_found("no database: the blobs have no manifest that names one"));
+    };
+    attach.fill(&remote).await?;
+    attach.begin(Beginning {
+        options: options.clone(),
+        token: 0,
+        writer: 0,
+        remote,
+        tag: Some(tag),
+    })
+}
+
+/// Whether a folder may go on from a manifest, and whether it is to be filled from it. Removes what a filling
+/// that did not end has left.
+fn claimed(store: &dyn LocalStore, remote: Option<&Manifest>) -> Result<(Claim, bool)> {
+    let known = Claim::read(store)?;
+    let claim = known.unwrap_or_default();
+    let mut names = store.list()?;
+    names.retain(|name| name != CLAIM && name != BLOCKS);
+    if claim.is_filling {
+        for name in names.drain(..) {
+            store.remove(&name)?;
+        }
+    }
+    let has_log = nacre_log::has_log(&names);
+    if !has_log && !names.is_empty() && remote.is_some_and(Manifest::has_state) {
+        return Err(Error::corrupt("the folder has files of a database, but no log"));
+    }
+    match remote {
+        None if claim.confirmed != 0 => Err(Error::corrupt(format!(
+            "the {MANIFEST} is missing, although this folder was uploaded to these blobs"
+        ))),
+        None => Ok((claim, false)),
+        Some(manifest) if !has_log => Ok((claim, manifest.has_state())),
+        Some(manifest) if claim.has(manifest.folder, manifest.writer) => Ok((claim, false)),
+        Some(_) if known.is_none() => Err(Error::already_exists(
+            "the blobs hold a database already, and the folder holds another one",
+        )
+        .with_hint("use an empty folder, or an empty place for the blobs")),
+        Some(_) => Err(Error::fenced()),
+    }
+}
+
+impl Attach<'_> {
+    /// Repeats a call until the blob store answers.
+    async fn read(&self, name: &str, range: Range<u64>) -> Result<Vec<u8>> {
+        let (clock, entropy) = (&*self.host.clock, &*self.host.entropy);
+        let patience_ns = self.options.patience.as_nanos() as u64;
+        let call = || self.blobs.read(name, range.clone());
+        let bytes = retried(clock, entropy, patience_ns, call).await?;
+        match bytes.len() as u64 == range.end - range.start {
+            true => Ok(bytes),
+            false => Err(Error::corrupt(format!("{name}: {} bytes for {range:?}", bytes.len()))),
+        }
+    }
+
+    /// The newest manifest, if there is one.
+    async fn newest(&self) -> Result<Found> {
+        let (clock, entropy) = (&*self.host.clock, &*self.host.entropy);
+        let patience_ns = self.options.patience.as_nanos() as u64;
+        let call = || -> Answer<'_, (Manifest, Tag)> {
+            Box::pin(async {
+                let (bytes, tag) = self.blobs.read_all(MANIFEST).await?;
+                Ok((Manifest::decode(&bytes)?, tag))
+            })
+        };
+        match retried(clock, entropy, patience_ns, call).await {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Becomes the writer after the one of a manifest. `None` if there is a newer manifest.
+    ///
+    /// # Errors
+    /// `unavailable` if it must be tried again.
+    async fn take_number(&self, before: Found, token: u64, folder: u64) -> Result<Found> {
+        let (before, tag) = before.unzip();
+        let when = tag.map_or(WriteIf::Absent, WriteIf::Tagged);
+        let before = before.unwrap_or_default();
+        let next = Manifest {
+            writer: before.writer + 1,
+            token,
+            folder,
+            sequence: before.sequence + 1,
+            written_us: self.host.clock.wall_us(),
+            ..before
+        };
+        let written = self.blobs.write(MANIFEST, next.encode().into(), when).await;
+        match written {
+            Ok(tag) => Ok(Some((next, tag))),
+            Err(error) if error.kind() == ErrorKind::Conflict || is_transient(&error) => {
+                // The answer may have been lost.
+                match self.newest().await? {
+                    Some((found, tag)) if found.token == token => Ok(Some((found, tag))),
+                    _ if is_transient(&error) => Err(error),
+                    _ => Ok(None),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes the log and the snapshot of a manifest to the local store.
+    async fn fill(&self, remote: &Manifest) -> Result<()> {
+        if let Some((at, blob)) = &remote.snapshot {
+            let name = nacre_log::snapshot_name(*at);
+            let file = self.host.store.create(&name)?;
+            let source = blob_name(blob.writer, &name);
+            self.copy(&source, blob.len, blob.checksum, &|offset, bytes| file.write(offset, bytes))
+                .await?;
+            file.sync()?;
+        }
+        for (number, chunk) in remote.chunks.iter().enumerate() {
+            let name = nacre_log::chunk_name(chunk.start);
+            let file = self.host.store.create(&name)?;
+            for piece in &chunk.pieces {
+                let source = piece_name(chunk.start, piece);
+                let write = |offset, bytes: &[u8]| file.write(piece.from + offset, bytes);
+                self.copy(&source, piece.to - piece.from, piece.checksum, &write).await?;
+            }
+            file.sync()?;
+            let end = chunk.pieces.last().map_or(0, |last| last.to);
+            let reached = nacre_log::position_at(chunk.start, end);
+            let expected = remote.chunks.get(number + 1).map_or(remote.position, |next| next.start);
+            if reached != expected {
+                return Err(Error::corrupt(format!(
+                    "the {MANIFEST} names {name} up to position {reached} instead of {expected}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a blob whole, some bytes at a time, and verifies it; again if the answer was wrong.
+    async fn copy(
+        &self,
+        name: &str,
+        len: u64,
+        checksum: u64,
+        write: &(dyn Fn(u64, &[u8]) -> Result<()> + Sync),
+    ) -> Result<()> {
+        for _ in 0..ATTEMPTS {
+            let (mut at, mut sum) = (0, Checksum::default());
+            while at < len {
+                let end = len.min(at + READ_BYTES);
+                let bytes = self.read(name, at..end).await?;
+                sum.add(&bytes);
+                write(at, &bytes)?;
+                at = end;
+            }
+            if sum.value() == checksum {
+                return Ok(());
+            }
+        }
+        Err(Error::corrupt(format!("{name}: checksum does not match")))
+    }
+
+    /// The parts of the store, once the local one has the log.
+    fn begin(&self, beginning: Beginning) -> Result<Arc<Shared>> {
+        let store = &self.host.store;
+        let names = store.list()?;
+        if names.iter().any(|name| name == BLOCKS) {
+            store.remove(BLOCKS)?;
+        }
+        let (clock, entropy) = (self.host.clock.clone(), self.host.entropy.clone());
+        let shared = Shared::new(store.clone(), self.blobs.clone(), clock, entropy, beginning);
+        {
+            let mut state = shared.state();
+            for name in names.iter().filter(|name| *name != CLAIM && *name != BLOCKS) {
+                let meta = local(&**store, name, &state)?;
+                state.add(name, meta);
+            }
+            let remote = state.remote.files.clone();
+            for (name, blob) in remote {
+                if !state.files.contains_key(&name) {
+                    state.add(&name, away(blob));
+                }
+            }
+        }
+        Ok(shared)
+    }
+}
+
+/// What is known of a file whose bytes are only in the blob store.
+fn away(blob: Blob) -> Meta {
+    let (written, synced) = (blob.len, blob.len);
+    Meta { written, synced, is_named: true, blob: Some(blob), ..Meta::default() }
+}
+
+/// What is known of a file of the local store when it is attached.
+fn local(store: &dyn LocalStore, name: &str, state: &State) -> Result<Meta> {
+    let remote = &state.remote;
+    let blob = match Kind::of(name) {
+        Kind::Local => return Ok(Meta { is_here: true, ..Meta::default() }),
+        // One that the log was not known to name may have been replaced by another since.
+        Kind::Data => remote.files.get(name).copied().filter(|blob| blob.is_named),
+        Kind::Snapshot(at) => {
+            remote.snapshot.filter(|(newest, _)| *newest == at).map(|(_, blob)| blob)
+        }
+        Kind::Chunk(start) => {
+            let pieces = remote.chunks.iter().find(|chunk| chunk.start == start);
+            let pieces = pieces.map_or(Vec::new(), |chunk| chunk.pieces.clone());
+            // Recovery cuts what is torn, and syncs; then it is known how far it is durable.
+            let written = store.open(name)?.len()?;
+            return Ok(Meta { is_here: true, written, pieces, ..Meta::default() });
+        }
+    };
+    let len = match blob {
+        Some(blob) => blob.len,
+        None => store.open(name)?.len()?,
+    };
+    // The log says which snapshot stands for it, and recovery removes what no record names.
+    let is_named = Kind::of(name) == Kind::Data;
+    Ok(Meta { is_here: true, written: len, synced: len, is_named, blob, ..Meta::default() })
+}

@@ -1,0 +1,318 @@
+//! The blocks of files whose bytes are not local: one file of slots, and which block each slot has.
+//!
+//! Eviction is that of 2Q (Johnson and Shasha, *2Q: A Low Overhead High Performance Buffer Management
+//! Replacement Algorithm*, VLDB 1994): a block that is fetched for the first time waits in a queue, and leaves
+//! it in order; one that is fetched again soon after it left is kept by recency. So a scan displaces only what
+//! other scans brought.
+//!
+//! A block that a guard holds is never evicted, even beyond the limit. Which slots are filled is known in memory
+//! only: a new instance begins without blocks. Does no I/O but to give back space.
+
+use nacre_host::LocalFile;
+use nacre_types::hash::{Map, Set};
+use nacre_types::{Result, invariant};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Name of the file of slots.
+pub(crate) const BLOCKS: &str = "blocks";
+
+/// The queue of first fetches may have one in this many of the slots before its oldest block leaves first.
+const QUEUE_SHARE: usize = 4;
+
+/// A block: the id of its file, and its number there.
+pub(crate) type Key = (u64, u64);
+
+struct Slot {
+    key: Key,
+    /// Guards and reads that hold it.
+    pins: usize,
+    /// Whether its bytes are in the file of slots.
+    is_filled: bool,
+    /// Whether it is kept by recency.
+    is_hot: bool,
+    /// Its place in the order of its queue.
+    order: u64,
+}
+
+/// The blocks.
+pub(crate) struct Blocks {
+    block_bytes: u64,
+    file: Option<Arc<dyn LocalFile>>,
+    /// `None` is free.
+    slots: Vec<Option<Slot>>,
+    free: Vec<usize>,
+    index: Map<Key, usize>,
+    /// Unpinned blocks, oldest first: fetched once, and again.
+    once: BTreeMap<u64, usize>,
+    again: BTreeMap<u64, usize>,
+    /// Blocks that have left the queue of first fetches lately.
+    left: VecDeque<Key>,
+    left_index: Set<Key>,
+    next_order: u64,
+}
+
+impl Blocks {
+    pub fn new(block_bytes: u64) -> Blocks {
+        Blocks {
+            block_bytes,
+            file: None,
+            slots: Vec::new(),
+            free: Vec::new(),
+            index: Map::default(),
+            once: BTreeMap::new(),
+            again: BTreeMap::new(),
+            left: VecDeque::new(),
+            left_index: Set::default(),
+            next_order: 0,
+        }
+    }
+
+    /// Bytes of a block.
+    pub fn block_bytes(&self) -> u64 {
+        self.block_bytes
+    }
+
+    /// Bytes of the file of slots.
+    pub fn bytes(&self) -> u64 {
+        self.slots.len() as u64 * self.block_bytes
+    }
+
+    /// How many blocks are there.
+    #[cfg(test)]
+    pub fn filled(&self) -> usize {
+        self.slots.iter().flatten().filter(|slot| slot.is_filled).count()
+    }
+
+    /// The file of slots, if it was needed already.
+    pub fn file(&self) -> Option<Arc<dyn LocalFile>> {
+        self.file.clone()
+    }
+
+    /// Sets the file of slots, unless another thread has.
+    pub fn set_file(&mut self, file: Arc<dyn LocalFile>) -> Arc<dyn LocalFile> {
+        self.file.get_or_insert(file).clone()
+    }
+
+    /// Pins a block whose bytes are there, and returns its slot.
+    pub fn pin(&mut self, key: Key) -> Option<usize> {
+        let at = *self.index.get(&key)?;
+        let slot = self.slots[at].as_mut().filter(|slot| slot.is_filled)?;
+        slot.pins += 1;
+        let order = slot.order;
+        if slot.is_hot {
+            self.again.remove(&order)
+        } else {
+            self.once.remove(&order)
+        };
+        Some(at)
+    }
+
+    /// Takes a slot for a block whose bytes are not there, and pins it; if another fetch is reading the block,
+    /// its slot, into which both write the same bytes. Evicts others to stay within a number of slots, if it
+    /// can. `None` if the bytes are there.
+    pub fn reserve(&mut self, key: Key, most: usize) -> Option<usize> {
+        if let Some(at) = self.index.get(&key).copied() {
+            let slot = self.slots[at].as_mut().filter(|slot| !slot.is_filled)?;
+            slot.pins += 1;
+            return Some(at);
+        }
+        let is_hot = self.left_index.remove(&key);
+        while self.slots.len() - self.free.len() >= most.max(1) && self.evict_one() {}
+        let slot = Slot { key, pins: 1, is_filled: false, is_hot, order: 0 };
+        let at = match self.free.pop() {
+            Some(at) => at,
+            None => {
+                self.slots.push(None);
+                self.slots.len() - 1
+            }
+        };
+        invariant!(self.slots[at].is_none(), "slot {at} is given to two blocks");
+        self.slots[at] = Some(slot);
+        self.index.insert(key, at);
+        Some(at)
+    }
+
+    /// Notes that the bytes of a slot are there.
+    pub fn fill(&mut self, at: usize) {
+        let slot = self.slots[at].as_mut();
+        invariant!(slot.is_some(), "slot {at} is filled and has no block");
+        if let Some(slot) = slot {
+            slot.is_filled = true;
+        }
+    }
+
+    /// Gives a pin back. A slot that was not filled becomes free.
+    pub fn unpin(&mut self, at: usize) {
+        let Some(slot) = self.slots[at].as_mut() else { return };
+        invariant!(slot.pins > 0, "slot {at} is unpinned more often than pinned");
+        slot.pins -= 1;
+        if slot.pins > 0 {
+            return;
+        }
+        if !slot.is_filled {
+            self.release(at);
+            return;
+        }
+        // The first queue keeps its order.
+        if slot.is_hot || slot.order == 0 {
+            self.next_order += 1;
+            slot.order = self.next_order;
+        }
+        let (order, is_hot) = (slot.order, slot.is_hot);
+        if is_hot {
+            self.again.insert(order, at)
+        } else {
+            self.once.insert(order, at)
+        };
+    }
+
+    /// Forgets the blocks of a file that is gone.
+    pub fn forget(&mut self, file: u64) {
+        let of_file: Vec<usize> =
+            self.index.iter().filter(|(key, _)| key.0 == file).map(|(_, at)| *at).collect();
+        for at in of_file {
+            match self.slots[at].as_mut() {
+                // Becomes free with its last pin; nothing finds it any more.
+                Some(slot) if slot.pins > 0 => {
+                    slot.is_filled = false;
+                    self.index.remove(&slot.key);
+                }
+                _ => self.release(at),
+            }
+        }
+    }
+
+    /// Evicts blocks until at most this number of slots is left, but for pinned ones, and gives their space
+    /// back at the end of the file.
+    pub fn shrink(&mut self, most: usize) -> Result<()> {
+        let before = self.slots.len();
+        while self.slots.len() > most {
+            let at = self.slots.len() - 1;
+            match &self.slots[at] {
+                Some(slot) if slot.pins > 0 => break,
+                Some(_) => self.release(at),
+                None => {}
+            }
+            self.slots.pop();
+        }
+        let count = self.slots.len();
+        self.free.retain(|at| *at < count);
+        match &self.file {
+            Some(file) if count < before => file.truncate(count as u64 * self.block_bytes),
+            _ => Ok(()),
+        }
+    }
+
+    /// Evicts a block that nothing holds. Returns `false` if there is none.
+    fn evict_one(&mut self) -> bool {
+        let many_once = self.once.len() * QUEUE_SHARE > self.slots.len() || self.again.is_empty();
+        let queue = if many_once { &self.once } else { &self.again };
+        let oldest = queue.first_key_value().or_else(|| self.once.first_key_value());
+        let Some((_, at)) = oldest else { return false };
+        let at = *at;
+        if let Some(slot) = &self.slots[at]
+            && !slot.is_hot
+            && self.left_index.insert(slot.key)
+        {
+            self.left.push_back(slot.key);
+            if self.left.len() > self.slots.len()
+                && let Some(forgotten) = self.left.pop_front()
+            {
+                self.left_index.remove(&forgotten);
+            }
+        }
+        self.release(at);
+        true
+    }
+
+    /// Makes a slot free.
+    fn release(&mut self, at: usize) {
+        let Some(slot) = self.slots[at].take() else { return };
+        invariant!(slot.pins == 0, "slot {at} is freed while {} hold it", slot.pins);
+        if slot.is_hot {
+            self.again.remove(&slot.order)
+        } else {
+            self.once.remove(&slot.order)
+        };
+        if self.index.get(&slot.key) == Some(&at) {
+            self.index.remove(&slot.key);
+        }
+        self.free.push(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(blocks: &mut Blocks, key: Key, most: usize) -> bool {
+        if let Some(at) = blocks.pin(key) {
+            blocks.unpin(at);
+            return true;
+        }
+        let at = blocks.reserve(key, most).unwrap();
+        blocks.fill(at);
+        blocks.unpin(at);
+        false
+    }
+
+    #[test]
+    fn a_scan_does_not_displace_what_is_read_again() {
+        let (mut blocks, most) = (Blocks::new(512), 40);
+        // Read again after they left the queue.
+        for round in 0..6 {
+            for block in 0..10 {
+                read(&mut blocks, (1, block), most);
+            }
+            for block in 0..40 {
+                read(&mut blocks, (2, round * 40 + block), most);
+            }
+        }
+        for block in 0..10_000 {
+            read(&mut blocks, (3, block), most);
+        }
+        assert!((0..10).all(|block| read(&mut blocks, (1, block), most)), "the hot blocks stay");
+        assert_eq!(blocks.bytes(), 40 * 512);
+        assert_eq!(blocks.filled(), 40);
+    }
+
+    #[test]
+    fn pinned_blocks_stay_and_may_exceed_the_limit() {
+        let mut blocks = Blocks::new(512);
+        let held: Vec<usize> = (0..9).map(|block| blocks.reserve((1, block), 4).unwrap()).collect();
+        held.iter().for_each(|at| blocks.fill(*at));
+        assert_eq!(blocks.bytes(), 9 * 512);
+        assert!(blocks.pin((1, 8)).is_some());
+        held.iter().for_each(|at| blocks.unpin(*at));
+        blocks.shrink(4).unwrap();
+        assert_eq!(blocks.bytes(), 9 * 512, "the last slot is pinned");
+        blocks.unpin(held[8]);
+        blocks.shrink(4).unwrap();
+        assert_eq!(blocks.bytes(), 4 * 512);
+        assert!(blocks.pin((1, 8)).is_none() && blocks.pin((1, 0)).is_some());
+    }
+
+    #[test]
+    fn blocks_of_a_file_that_is_gone_are_forgotten() {
+        let mut blocks = Blocks::new(512);
+        assert!(!read(&mut blocks, (1, 0), 4) && read(&mut blocks, (1, 0), 4));
+        let at = blocks.pin((1, 0)).unwrap();
+        blocks.forget(1);
+        assert!(blocks.pin((1, 0)).is_none());
+        assert!(!read(&mut blocks, (1, 0), 4), "it has another slot");
+        blocks.unpin(at);
+        assert_eq!(blocks.filled(), 1);
+        // A fetch that failed.
+        let at = blocks.reserve((1, 7), 4).unwrap();
+        assert!(blocks.pin((1, 7)).is_none());
+        assert_eq!(blocks.reserve((1, 7), 4), Some(at), "two fetches share a slot");
+        blocks.unpin(at);
+        blocks.fill(at);
+        blocks.unpin(at);
+        assert!(read(&mut blocks, (1, 7), 4));
+        let at = blocks.reserve((1, 8), 4).unwrap();
+        blocks.unpin(at);
+        assert!(!read(&mut blocks, (1, 8), 4));
+    }
+}

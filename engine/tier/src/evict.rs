@@ -1,0 +1,102 @@
+//! Keeps the local disk within its limit: segment files leave whole, once they are uploaded, and the blocks
+//! that are fetched of absent ones share what is left.
+//!
+//! The files that were not read for longest leave first. A file leaves in favour of blocks when it was not read
+//! during as many reads as there are blocks.
+
+use crate::entry::{Entry, Kind};
+use crate::shared::{Shared, State};
+use nacre_types::plant::{self, Bug};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The part of the limit that is left to blocks in any case: one in this many.
+const BLOCKS_SHARE: u64 = 8;
+
+/// Makes room for a block to be fetched. Returns how many slots blocks may take.
+pub(crate) fn make_room(shared: &Shared) -> usize {
+    let limit = shared.options.disk_limit;
+    if limit == u64::MAX {
+        return usize::MAX;
+    }
+    let slots = {
+        let blocks = shared.blocks();
+        blocks.bytes() / blocks.block_bytes()
+    };
+    if slots >= most_slots(shared) as u64 {
+        let before = shared.tick().saturating_sub(slots);
+        let coldest = coldest(&shared.state(), before);
+        if let Some(entry) = coldest {
+            // Otherwise it is being read.
+            entry.leave(&*shared.local).ok();
+        }
+    }
+    most_slots(shared)
+}
+
+/// How many slots blocks may take.
+fn most_slots(shared: &Shared) -> usize {
+    let limit = shared.options.disk_limit;
+    let bytes = limit.saturating_sub(local_bytes(&shared.state())).max(limit / BLOCKS_SHARE);
+    usize::try_from(bytes / shared.blocks().block_bytes()).unwrap_or(usize::MAX)
+}
+
+/// Lets files and blocks leave until the local disk is within its limit. What cannot leave yet stays.
+pub(crate) fn evict(shared: &Shared) {
+    let limit = shared.options.disk_limit;
+    if limit == u64::MAX {
+        return;
+    }
+    let mut busy = Vec::new();
+    loop {
+        let coldest = {
+            let state = shared.state();
+            if local_bytes(&state) <= limit - limit / BLOCKS_SHARE {
+                break;
+            }
+            let is_busy = |entry: &Arc<Entry>| busy.contains(&entry.id);
+            can_leave(&state).filter(|entry| !is_busy(entry)).min_by_key(used).cloned()
+        };
+        let Some(entry) = coldest else { break };
+        if !entry.leave(&*shared.local).unwrap_or(false) {
+            busy.push(entry.id);
+        }
+    }
+    let most = most_slots(shared);
+    // A file that cannot be cut is reused as it is.
+    shared.blocks().shrink(most).ok();
+}
+
+fn used(entry: &&Arc<Entry>) -> u64 {
+    entry.used.load(Ordering::Relaxed)
+}
+
+/// Bytes of files that can leave, now or later.
+fn local_bytes(state: &State) -> u64 {
+    let data = state.files.values().filter(|entry| entry.kind == Kind::Data);
+    data.map(|entry| {
+        let meta = entry.meta();
+        if meta.is_here { meta.written } else { 0 }
+    })
+    .sum()
+}
+
+/// The file that was not read for longest, if that was before a tick.
+fn coldest(state: &State, before: u64) -> Option<Arc<Entry>> {
+    let coldest = can_leave(state).min_by_key(used)?;
+    (used(&coldest) < before).then(|| coldest.clone())
+}
+
+/// The files whose bytes may leave: the newest manifest names the file, and so does the log.
+fn can_leave(state: &State) -> impl Iterator<Item = &Arc<Entry>> {
+    state.files.values().filter(|entry| {
+        let meta = entry.meta();
+        let is_named = meta.is_named && !meta.is_removed && !meta.is_dirty;
+        let remote = state.remote.files.get(&entry.name);
+        let is_remote = remote.zip(meta.blob).is_some_and(|(remote, blob)| {
+            (remote.writer, remote.checksum) == (blob.writer, blob.checksum)
+        });
+        let may = is_remote || plant::is(Bug::EvictUnuploaded);
+        entry.kind == Kind::Data && meta.is_here && is_named && may
+    })
+}

@@ -1,0 +1,180 @@
+//! Reads of files whose bytes are not local, and fetches of their blocks.
+
+use crate::entry::Entry;
+use crate::evict;
+use crate::manifest::blob_name;
+use crate::retry::retried;
+use crate::shared::Shared;
+use nacre_host::{LocalFile, Missing, ReadRange, Resident, Result};
+use nacre_types::Error;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Most bytes of one request.
+const REQUEST_BYTES: u64 = 4 << 20;
+
+/// Blocks that are kept until this is dropped.
+struct Pins {
+    shared: Arc<Shared>,
+    slots: Vec<usize>,
+}
+
+impl Drop for Pins {
+    fn drop(&mut self) {
+        let mut blocks = self.shared.blocks();
+        self.slots.iter().for_each(|at| blocks.unpin(*at));
+    }
+}
+
+fn pins(shared: &Arc<Shared>) -> Pins {
+    Pins { shared: shared.clone(), slots: Vec::new() }
+}
+
+/// The numbers of the blocks that a range of bytes needs.
+fn blocks_of(range: &Range<u64>, block_bytes: u64) -> Range<u64> {
+    range.start / block_bytes..range.end.div_ceil(block_bytes)
+}
+
+/// Reads ranges of a file from its blocks.
+///
+/// # Errors
+/// The absent bytes, and then nothing is read; `corrupt` past the end.
+pub(crate) fn read(
+    shared: &Arc<Shared>,
+    entry: &Entry,
+    ranges: &mut [ReadRange<'_>],
+) -> Result<()> {
+    let len = entry.meta().blob.map_or(0, |blob| blob.len);
+    let end = |range: &ReadRange<'_>| range.offset.saturating_add(range.buffer.len() as u64);
+    if let Some(range) = ranges.iter().find(|range| end(range) > len) {
+        let (name, at) = (&entry.name, range.offset);
+        return Err(Error::corrupt(format!("{name}: read past the end at byte {at}")));
+    }
+    let (held, file, size) = hold(shared, entry, ranges, len)?;
+    for range in ranges {
+        let mut at = 0;
+        while at < range.buffer.len() {
+            let from = range.offset + at as u64;
+            let (block, skip) = (from / size, from % size);
+            let count = (range.buffer.len() - at).min((size - skip) as usize);
+            let slot = held.blocks.binary_search_by_key(&block, |(number, _)| *number);
+            let Some((_, slot)) = slot.ok().and_then(|found| held.blocks.get(found)) else {
+                return Err(Error::io(format!("{}: block {block} is not held", entry.name)));
+            };
+            let buffer = &mut range.buffer[at..at + count];
+            file.read(&mut [ReadRange { offset: *slot as u64 * size + skip, buffer }])?;
+            at += count;
+        }
+    }
+    Ok(())
+}
+
+/// Blocks of one file that a read holds.
+struct Held {
+    /// Numbers, ascending, and their slots.
+    blocks: Vec<(u64, usize)>,
+    _pins: Pins,
+}
+
+/// Pins the blocks that a read needs.
+fn hold(
+    shared: &Arc<Shared>,
+    entry: &Entry,
+    ranges: &[ReadRange<'_>],
+    len: u64,
+) -> Result<(Held, Arc<dyn LocalFile>, u64)> {
+    let mut pins = pins(shared);
+    let mut blocks = shared.blocks();
+    let size = blocks.block_bytes();
+    let mut numbers: Vec<u64> = Vec::new();
+    for range in ranges.iter().filter(|range| !range.buffer.is_empty()) {
+        numbers.extend(blocks_of(&(range.offset..range.offset + range.buffer.len() as u64), size));
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    let mut held = Vec::with_capacity(numbers.len());
+    let mut absent: Vec<Range<u64>> = Vec::new();
+    for number in numbers {
+        if let Some(at) = blocks.pin((entry.id, number)) {
+            pins.slots.push(at);
+            held.push((number, at));
+            continue;
+        }
+        let bytes = number * size..((number + 1) * size).min(len);
+        match absent.last_mut() {
+            Some(last) if last.end == bytes.start => last.end = bytes.end,
+            _ => absent.push(bytes),
+        }
+    }
+    // Before the pins are given back, which takes the lock.
+    drop(blocks);
+    if !absent.is_empty() {
+        return Err(Error::not_resident(Missing { file: entry.name.clone(), ranges: absent }));
+    }
+    Ok((Held { blocks: held, _pins: pins }, shared.block_file()?, size))
+}
+
+/// Fetches ranges of files, and keeps them until the result is dropped.
+pub(crate) async fn fetch(shared: Arc<Shared>, missing: &[Missing]) -> Result<Resident> {
+    let mut pins = pins(&shared);
+    for Missing { file, ranges } in missing {
+        let entry = shared.state().files.get(file).cloned();
+        let Some(entry) = entry else { continue };
+        // It may have become absent only after the read, never the other way round.
+        let blob = entry.meta().blob;
+        let Some(blob) = blob.filter(|_| !entry.meta().is_here) else { continue };
+        let name = blob_name(blob.writer, file);
+        for range in ranges {
+            let range = range.start..range.end.min(blob.len);
+            let mut next = blocks_of(&range, shared.blocks().block_bytes());
+            while next.start < next.end {
+                next.start +=
+                    fetch_run(&shared, &mut pins, (&entry, &name, blob.len), &next).await?;
+            }
+        }
+    }
+    Ok(Resident::new(pins))
+}
+
+/// Pins the first blocks of `wanted`: one that is there, or a run of absent ones, which it fetches. Returns how
+/// many they are.
+async fn fetch_run(
+    shared: &Arc<Shared>,
+    held: &mut Pins,
+    (entry, name, len): (&Entry, &str, u64),
+    wanted: &Range<u64>,
+) -> Result<u64> {
+    let most = evict::make_room(shared);
+    let mut pins = pins(shared);
+    let size = {
+        let mut blocks = shared.blocks();
+        if let Some(at) = blocks.pin((entry.id, wanted.start)) {
+            held.slots.push(at);
+            return Ok(1);
+        }
+        let size = blocks.block_bytes();
+        for number in wanted.clone().take((REQUEST_BYTES / size).max(1) as usize) {
+            match blocks.reserve((entry.id, number), most) {
+                Some(at) => pins.slots.push(at),
+                None => break,
+            }
+        }
+        size
+    };
+    let count = pins.slots.len() as u64;
+    let range = wanted.start * size..((wanted.start + count) * size).min(len);
+    let (clock, entropy) = (&*shared.clock, &*shared.entropy);
+    let patience_ns = shared.options.patience.as_nanos() as u64;
+    let read = || shared.blobs.read(name, range.clone());
+    let bytes = retried(clock, entropy, patience_ns, read).await?;
+    if bytes.len() as u64 != range.end - range.start {
+        return Err(Error::corrupt(format!("{name}: {} bytes for {range:?}", bytes.len())));
+    }
+    let file = shared.block_file()?;
+    for (at, bytes) in pins.slots.iter().zip(bytes.chunks(size as usize)) {
+        file.write(*at as u64 * size, bytes)?;
+        shared.blocks().fill(*at);
+    }
+    held.slots.append(&mut pins.slots);
+    Ok(count)
+}

@@ -1,0 +1,41 @@
+//! Three tiers: a local store whose files are uploaded to a blob store in the background, and may then
+//! leave the local disk.
+//!
+//! [`Tier`] is a [`LocalStore`](nacre_host::LocalStore) over another one. The engine above it writes its
+//! log, snapshots and segments as always. Each upload takes a *capture* of the store: a position of the log
+//! that is durable locally, and the files that a database at this position needs. Once all of their bytes are
+//! blobs, a *manifest* names them; a conditional write replaces the manifest before.
+//!
+//! Invariants:
+//! - A manifest names only blobs that were written completely, and a state that recovery accepts: the log up
+//!   to its position, the newest snapshot before it, and every file that the log names there.
+//! - A file leaves the disk only once the newest manifest names it and the log names it; its blocks are then
+//!   absent until they are fetched.
+//! - A file that the engine removes stays on the disk while a capture needs its bytes.
+//! - Of two writers, the one that took the greater number goes on. The other stops before it acknowledges
+//!   anything once it learns of that, at the latest with its next manifest.
+//! - Commits never wait for a blob.
+//!
+//! Deliberately absent: the meaning of the files, but for the headers of log chunks; threads and timers
+//! (the host calls [`Uploads::step`](nacre_host::Uploads::step)); how a blob store is reached.
+
+mod attach;
+mod blocks;
+mod capture;
+mod claim;
+mod entry;
+mod evict;
+mod fetch;
+mod file;
+mod manifest;
+mod options;
+mod retry;
+mod shared;
+mod store;
+#[cfg(test)]
+mod tests;
+mod upload;
+
+pub use manifest::{MANIFEST, describe};
+pub use options::TierOptions;
+pub use store::Tier;

@@ -1,0 +1,188 @@
+//! The local store of the engine over the tiers.
+
+use crate::attach;
+use crate::entry::{Kind, Meta};
+use crate::fetch;
+use crate::file::TierFile;
+use crate::options::TierOptions;
+use crate::shared::Shared;
+use crate::upload;
+use nacre_host::{
+    Answer, BlobStore, ErrorKind, Fetch, Host, LocalFile, LocalStore, Missing, Rest, Result,
+    Uploads,
+};
+use nacre_types::Error;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A local store whose files are uploaded to a blob store, and may then leave the local disk.
+pub struct Tier(Arc<Shared>);
+
+impl Tier {
+    /// Attaches a local store to the blobs, as their writer: any other one is stopped. The store must be empty,
+    /// and then gets the log and the newest snapshot, or be the one of the last writer.
+    ///
+    /// # Errors
+    /// `in_use` with [`Reason::Fenced`](nacre_types::Reason::Fenced) if another writer has had the blobs since
+    /// this store was attached to them; `corrupt` if the blobs hold another database, or nothing although the
+    /// store was attached before; `unavailable`; `unsupported` for a newer format; those of both stores.
+    pub async fn open(
+        host: &Host,
+        blobs: Arc<dyn BlobStore>,
+        options: TierOptions,
+    ) -> Result<Arc<Tier>> {
+        attach::as_writer(host, blobs, options).await.map(|shared| Arc::new(Tier(shared)))
+    }
+
+    /// Attaches an empty local store to the newest manifest of the blobs, only to read it. It does not change
+    /// the blobs.
+    ///
+    /// # Errors
+    /// `not_found` if the blobs hold no database; otherwise as [`Tier::open`].
+    pub async fn open_to_read(
+        host: &Host,
+        blobs: Arc<dyn BlobStore>,
+        options: TierOptions,
+    ) -> Result<Arc<Tier>> {
+        attach::as_reader(host, blobs, options).await.map(|shared| Arc::new(Tier(shared)))
+    }
+
+    /// Position of the log that the newest manifest reaches: what survives the loss of the local disk.
+    pub fn position(&self) -> u64 {
+        self.0.state().remote.position
+    }
+}
+
+impl LocalStore for Tier {
+    fn list(&self) -> Result<Vec<String>> {
+        Ok(self.0.state().files.keys().map(|name| name.to_string()).collect())
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
+        nacre_host::check_file_name(name)?;
+        let shared = &self.0;
+        let entry = shared.state().files.get(name).cloned();
+        let Some(entry) = entry else {
+            return Err(Error::not_found(format!("file {name} does not exist")));
+        };
+        if entry.kind == Kind::Local {
+            return shared.local.open(name);
+        }
+        let handle = entry.open(&*shared.local)?;
+        Ok(Arc::new(TierFile { shared: shared.clone(), entry, handle }))
+    }
+
+    fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
+        let shared = &self.0;
+        if shared.state().files.contains_key(name) {
+            return Err(Error::already_exists(format!("file {name} already exists")));
+        }
+        let file = shared.local.create(name)?;
+        let meta = Meta { is_here: true, is_dirty: true, ..Meta::default() };
+        let entry = shared.state().add(name, meta);
+        if entry.kind == Kind::Local {
+            return Ok(file);
+        }
+        let handle = entry.created(file);
+        Ok(Arc::new(TierFile { shared: shared.clone(), entry, handle }))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        nacre_host::check_file_name(name)?;
+        upload::remove(&self.0, name)
+    }
+
+    fn is_in_memory(&self) -> bool {
+        self.0.local.is_in_memory()
+    }
+
+    fn prepare(&self) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
+        self.0.local.prepare()
+    }
+
+    fn ran_short(&self) -> bool {
+        self.0.local.ran_short()
+    }
+
+    fn note_named(&self, name: &str) {
+        let mut state = self.0.state();
+        let Some(entry) = state.files.get(name).cloned() else { return };
+        {
+            let mut meta = entry.meta();
+            if !std::mem::replace(&mut meta.is_named, true) {
+                meta.named_at = state.syncs;
+            }
+        }
+        if let Kind::Snapshot(_) = entry.kind {
+            self.0.note_change(&mut state);
+        }
+        drop(state);
+        self.0.local.note_named(name);
+    }
+
+    fn admit_write(&self) -> Result<()> {
+        let unsent = self.0.unsent.load(Ordering::Relaxed);
+        let limit = self.0.options.unsent_limit;
+        if unsent <= limit {
+            return Ok(());
+        }
+        let state = self.0.state();
+        let why = state.last_error.as_ref().map_or("", |error| error.message());
+        let message = format!("{unsent} bytes wait for the blob store, at most {limit} may: {why}");
+        Err(Error::new(ErrorKind::Unavailable, message))
+    }
+
+    fn fetch<'a>(&'a self, missing: &'a [Missing]) -> Fetch<'a> {
+        Box::pin(fetch::fetch(self.0.clone(), missing))
+    }
+}
+
+impl Uploads for Tier {
+    fn step(&self) -> Answer<'_, Rest> {
+        Box::pin(async { Ok(upload::step(&self.0).await) })
+    }
+
+    fn finish(&self) -> Answer<'_, ()> {
+        Box::pin(async {
+            let shared = &self.0;
+            let patience_ns = shared.options.patience.as_nanos() as u64;
+            let until_ns = shared.clock.monotonic_ns().saturating_add(patience_ns);
+            // The blob store may be back long before the next retry is due.
+            shared.state().retry_now();
+            loop {
+                shared.check_fence()?;
+                if shared.is_read_only() {
+                    return Ok(());
+                }
+                if upload::is_done(shared) {
+                    return shared.state().damage.clone().map_or(Ok(()), Err);
+                }
+                shared.state().is_hurried = true;
+                let rest = upload::step(shared).await;
+                let now_ns = shared.clock.monotonic_ns();
+                let rest_ns = match rest {
+                    Rest::No => continue,
+                    Rest::For(time) => time.as_nanos() as u64,
+                    Rest::UntilWoken => 0,
+                };
+                if now_ns.saturating_add(rest_ns) > until_ns {
+                    let error = shared.state().last_error.clone();
+                    let away = || Error::new(ErrorKind::Unavailable, "the upload did not end");
+                    return Err(error.unwrap_or_else(away));
+                }
+                shared.clock.sleep_until(now_ns.saturating_add(rest_ns)).await;
+            }
+        })
+    }
+
+    fn on_change(&self, wake: Box<dyn Fn() + Send + Sync>) {
+        // Set once: a database is opened once over a store.
+        self.0.wake.set(wake).ok();
+    }
+
+    fn position(&self) -> u64 {
+        Tier::position(self)
+    }
+}

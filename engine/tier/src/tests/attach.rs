@@ -1,0 +1,184 @@
+//! Opening from the blobs, on an empty disk or the one of before; writers that take over from each other.
+
+use super::world::{Faulty, Small, host_of, local_names, options, wait};
+use crate::{MANIFEST, Tier, TierOptions, describe};
+use core::time::Duration;
+use nacre_host::memory::MemoryStore;
+use nacre_host::{ErrorKind, LocalStore, Reason, Uploads};
+use std::sync::Arc;
+
+fn local() -> Arc<MemoryStore> {
+    Arc::new(MemoryStore::new())
+}
+
+#[test]
+fn what_was_uploaded_survives_the_loss_of_the_disk() {
+    let blobs = Faulty::new();
+    let mut small = Small::open(&local(), &blobs, options()).unwrap();
+    for number in 1..=20 {
+        small.add(number).unwrap();
+        if number % 3 == 0 {
+            small.drop(number - 1).unwrap();
+        }
+        if number == 7 || number == 15 {
+            small.snapshot().unwrap();
+        }
+        small.upload();
+        assert_eq!(small.tier.position(), small.log.position());
+        let again = Small::open(&local(), &blobs, options()).unwrap();
+        again.check(&small.records);
+        small = again;
+    }
+}
+
+#[test]
+fn a_local_folder_goes_on_where_it_was() {
+    let (local, blobs) = (local(), Faulty::new());
+    let mut records = Vec::new();
+    for number in 1..=12 {
+        let mut small = Small::open(&local, &blobs, options()).unwrap();
+        small.check(&records);
+        small.add(number).unwrap();
+        if number % 4 == 0 {
+            small.snapshot().unwrap();
+        }
+        if number % 3 == 0 {
+            small.upload();
+        }
+        records.clone_from(&small.records);
+    }
+    let small = Small::open(&local, &blobs, options()).unwrap();
+    let before = blobs.calls();
+    assert!(small.upload() > 0, "what the last instances have not uploaded");
+    let names = describe(&blobs.blobs.get(MANIFEST).unwrap()).unwrap();
+    assert!(blobs.calls() - before < names.len() as u64, "most files were uploaded by others");
+    for name in &names[1..] {
+        assert!(blobs.blobs.get(name).is_some(), "{name} is a blob");
+    }
+    Small::open(&Arc::new(MemoryStore::new()), &blobs, options()).unwrap().check(&records);
+}
+
+#[test]
+fn the_older_writer_is_fenced_before_it_acknowledges_more() {
+    let (first_files, blobs) = (local(), Faulty::new());
+    let mut first = Small::open(&first_files, &blobs, options()).unwrap();
+    first.add(1).unwrap();
+    first.upload();
+    let mut second = Small::open(&local(), &blobs, options()).unwrap();
+    // It cannot know yet, and what it commits is on its own disk.
+    first.add(2).unwrap();
+    first.upload();
+    let error = first.add(3).unwrap_err();
+    assert_eq!((error.kind(), error.reason()), (ErrorKind::InUse, Some(Reason::Fenced)));
+    assert!(error.message().contains("fenced"), "{error}");
+    let error = first.log.append(b"x").unwrap_err();
+    assert_eq!(error.reason(), Some(Reason::Fenced), "later ones say so, too");
+    assert_eq!(wait(first.tier.finish()).unwrap_err().reason(), Some(Reason::Fenced));
+    second.add(4).unwrap();
+    second.upload();
+    Small::open(&local(), &blobs, options()).unwrap().check(&second.records);
+    // The folder of the first has commits that the blobs do not have.
+    let error = Small::open(&first_files, &blobs, options()).err().unwrap();
+    assert_eq!(error.reason(), Some(Reason::Fenced));
+}
+
+#[test]
+fn blobs_of_another_database_are_refused() {
+    let (files, blobs) = (local(), Faulty::new());
+    let mut small = Small::open(&files, &blobs, options()).unwrap();
+    small.add(1).unwrap();
+    small.upload();
+    let other_files = local();
+    drop(Small::open(&other_files, &Faulty::new(), options()).unwrap());
+    let error = Small::open(&other_files, &blobs, options()).err().unwrap();
+    assert_eq!(error.reason(), Some(Reason::Fenced), "{error}");
+    // Never attached.
+    let plain = local();
+    let mut refuse = |_: &[u8]| Ok(());
+    let log = nacre_log::Log::open(
+        plain.clone(),
+        nacre_log::LogOptions::default(),
+        &mut refuse,
+        &mut |_, _| Ok(()),
+    );
+    drop(log.unwrap());
+    let error = Small::open(&plain, &blobs, options()).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+    // The blobs are gone.
+    let error = Small::open(&files, &Faulty::new(), options()).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(error.message().contains("manifest is missing"), "{error}");
+    // Something else is there.
+    let foreign = Faulty::new();
+    foreign
+        .blobs
+        .put(MANIFEST, (*b"hello, this is a text").into(), &nacre_host::WriteIf::Any)
+        .unwrap();
+    let error = Small::open(&local(), &foreign, options()).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn an_existing_database_can_be_uploaded() {
+    let (files, blobs) = (local(), Faulty::new());
+    let other = Faulty::new();
+    let mut small = Small::open(&files, &other, options()).unwrap();
+    for number in 1..8 {
+        small.add(number).unwrap();
+    }
+    files.remove("claim").unwrap();
+    let again = Small::open(&files, &blobs, options()).unwrap();
+    again.upload();
+    Small::open(&local(), &blobs, options()).unwrap().check(&small.records);
+}
+
+#[test]
+fn readers_see_the_newest_upload_and_change_nothing() {
+    let blobs = Faulty::new();
+    let open = || wait(Tier::open_to_read(&host_of(local()), blobs.clone(), options()));
+    assert_eq!(open().err().unwrap().kind(), ErrorKind::NotFound);
+    let mut small = Small::open(&local(), &blobs, options()).unwrap();
+    small.add(1).unwrap();
+    small.upload();
+    let before = blobs.blobs.get(MANIFEST).unwrap();
+    let reader = open().unwrap();
+    assert_eq!(reader.position(), small.log.position());
+    assert_eq!(reader.list().unwrap().len(), 2, "a chunk and a segment");
+    wait(reader.finish()).unwrap();
+    assert_eq!(blobs.blobs.get(MANIFEST).unwrap(), before);
+    small.add(2).unwrap();
+    small.upload();
+    assert!(reader.position() < small.log.position());
+}
+
+#[test]
+fn blobs_that_nothing_names_are_removed_after_their_time() {
+    let blobs = Faulty::new();
+    let files = local();
+    let keep = TierOptions { retention: Duration::MAX, ..options() };
+    let mut small = Small::open(&files, &blobs, keep).unwrap();
+    for number in 1..=6 {
+        small.add(number).unwrap();
+        small.upload();
+    }
+    for number in 1..=4 {
+        small.drop(number).unwrap();
+    }
+    small.snapshot().unwrap();
+    small.upload();
+    let all = blobs.blobs.names().len();
+    drop(small);
+    // Their time is over at once.
+    let forget = TierOptions { retention: Duration::ZERO, ..options() };
+    let mut small = Small::open(&files, &blobs, forget.clone()).unwrap();
+    small.upload();
+    small.add(7).unwrap();
+    small.upload();
+    small.upload();
+    let names = describe(&blobs.blobs.get(MANIFEST).unwrap()).unwrap();
+    let left = blobs.blobs.names().len();
+    assert!(left < all, "{left} of {all} are left");
+    assert!(left <= names.len() + 3, "{left} blobs, {} are named", names.len());
+    assert_eq!(local_names(&files, "seg-").len(), 3);
+    Small::open(&local(), &blobs, forget).unwrap().check(&small.records);
+}

@@ -1,0 +1,383 @@
+//! Uploads, step by step: take a capture, write one blob after the other, then the manifest, and remove what
+//! nothing names any more.
+//!
+//! A step makes one call of the blob store, or two if the outcome of writing the manifest must be read. It may be
+//! dropped at any point: what is not noted as done is done again, with the same name and the same bytes.
+
+use crate::capture::{Capture, NextPiece, next_piece};
+use crate::entry::{Entry, Kind};
+use crate::evict;
+use crate::manifest::{Blob, Chunk, Dropped, MANIFEST, Manifest, Piece, blob_name, piece_name};
+use crate::retry::{backoff_ns, is_transient};
+use crate::shared::{Shared, State};
+use core::time::Duration;
+use nacre_host::{Rest, Tag, WriteIf};
+use nacre_types::checksum::checksum;
+use nacre_types::plant::{self, Bug};
+use nacre_types::{Error, ErrorKind, Reason, Result, invariant};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Rest of a caller that meets another one's step, in nanoseconds.
+const BUSY_NS: u64 = 1_000_000;
+
+/// What a step does.
+enum Job {
+    /// Removes the local bytes of files that the engine has removed.
+    Leave(Vec<Arc<Entry>>),
+    /// Uploads a file whole.
+    File(Arc<Entry>),
+    /// Uploads a part of a chunk.
+    Piece(u64, Arc<Entry>, NextPiece),
+    /// Replaces the manifest by one that names the capture.
+    Manifest,
+    /// Removes a blob that no manifest names.
+    Collect(Arc<str>),
+}
+
+/// The right to take a step.
+struct Turn<'a>(&'a AtomicBool);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// Does the next piece of work, and says when to call again. A failure is kept, and the work retried later.
+pub(crate) async fn step(shared: &Shared) -> Rest {
+    if shared.is_read_only() || shared.check_fence().is_err() {
+        return Rest::UntilWoken;
+    }
+    if shared.is_stepping.swap(true, Ordering::AcqRel) {
+        return Rest::For(Duration::from_nanos(BUSY_NS));
+    }
+    let _turn = Turn(&shared.is_stepping);
+    let job = match next_job(shared) {
+        Ok(job) => job,
+        Err(rest) => {
+            evict::evict(shared);
+            return rest;
+        }
+    };
+    let done = run(shared, job).await;
+    let mut state = shared.state();
+    shared.unsent.store(state.unsent_bytes(), Ordering::Relaxed);
+    match done {
+        Ok(()) => {
+            (state.failures, state.retry_ns, state.last_error) = (0, 0, None);
+            Rest::No
+        }
+        Err(error) => {
+            let delay_ns = backoff_ns(state.failures, &*shared.entropy);
+            state.failures += 1;
+            state.retry_ns = shared.clock.monotonic_ns().saturating_add(delay_ns);
+            let is_fenced = error.reason() == Some(Reason::Fenced);
+            state.last_error = Some(error);
+            if is_fenced { Rest::UntilWoken } else { Rest::For(Duration::from_nanos(delay_ns)) }
+        }
+    }
+}
+
+/// What is to be done now, or how long there is nothing.
+fn next_job(shared: &Shared) -> std::result::Result<Job, Rest> {
+    let now_ns = shared.clock.monotonic_ns();
+    let mut state = shared.state();
+    if now_ns < state.retry_ns {
+        return Err(Rest::For(Duration::from_nanos(state.retry_ns - now_ns)));
+    }
+    let leaving = leaving(&mut state);
+    if !leaving.is_empty() {
+        return Ok(Job::Leave(leaving));
+    }
+    if state.capture.is_none() {
+        let lag_ns = shared.options.lag.as_nanos() as u64;
+        let due_ns = state.changed_ns.map(|changed_ns| changed_ns.saturating_add(lag_ns));
+        let is_due = due_ns.is_some_and(|due_ns| due_ns <= now_ns || state.is_hurried);
+        if is_due {
+            let capture = Capture::take(&state.files, state.syncs);
+            (state.changed_ns, state.is_hurried) = (None, false);
+            if let Some(lost) = capture.as_ref().and_then(|capture| lost(capture, &state.remote)) {
+                state.damage = Some(lost);
+                return Err(Rest::UntilWoken);
+            }
+            state.capture = capture;
+        } else if let Some(name) = collectable(shared, &state) {
+            return Ok(Job::Collect(name));
+        } else {
+            return Err(match due_ns {
+                Some(due_ns) => Rest::For(Duration::from_nanos(due_ns - now_ns)),
+                None => Rest::UntilWoken,
+            });
+        }
+    }
+    state.capture.as_ref().map(job_of).ok_or(Rest::UntilWoken)
+}
+
+/// The error of a log that lacks what was uploaded of it.
+fn lost(capture: &Capture, remote: &Manifest) -> Option<Error> {
+    let (position, uploaded) = (capture.position, remote.position);
+    (position < uploaded).then(|| {
+        Error::corrupt(format!(
+            "the local log ends at position {position}, and was uploaded to position {uploaded}"
+        ))
+        .with_hint("open the database with an empty folder")
+    })
+}
+
+/// The next piece of work for a capture.
+fn job_of(capture: &Capture) -> Job {
+    if plant::is(Bug::UploadOrder) && capture.position.is_multiple_of(3) {
+        return Job::Manifest;
+    }
+    let is_missing = |entry: &&Arc<Entry>| entry.meta().blob.is_none();
+    let snapshot = capture.snapshot.iter().map(|(_, snapshot)| snapshot);
+    let files = capture.files.iter().map(|(file, _)| file);
+    if let Some(entry) = files.chain(snapshot).find(is_missing) {
+        return Job::File(entry.clone());
+    }
+    let piece = capture.chunks.iter().find_map(|(start, entry, end)| {
+        let next = next_piece(&entry.meta().pieces, *end)?;
+        Some(Job::Piece(*start, entry.clone(), next))
+    });
+    piece.unwrap_or(Job::Manifest)
+}
+
+/// Takes the removed files that no capture needs any more.
+fn leaving(state: &mut State) -> Vec<Arc<Entry>> {
+    let State { leaving, capture, .. } = state;
+    leaving
+        .extract_if(.., |entry| !capture.as_ref().is_some_and(|capture| capture.needs(entry)))
+        .collect()
+}
+
+/// A dropped blob whose time is over.
+fn collectable(shared: &Shared, state: &State) -> Option<Arc<str>> {
+    let retention_us = i64::try_from(shared.options.retention.as_micros()).unwrap_or(i64::MAX);
+    let before_us = shared.clock.wall_us().saturating_sub(retention_us);
+    let is_due = |dropped: &&Dropped| {
+        dropped.since_us <= before_us && !state.collected.contains(&dropped.name)
+    };
+    state.remote.dropped.iter().find(is_due).map(|dropped| dropped.name.clone())
+}
+
+async fn run(shared: &Shared, job: Job) -> Result<()> {
+    match job {
+        Job::Leave(entries) => {
+            for entry in entries {
+                match entry.leave(&*shared.local) {
+                    Ok(true) => {}
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    // Tried again with the next step.
+                    Ok(false) | Err(_) => shared.state().leaving.push(entry),
+                }
+            }
+            Ok(())
+        }
+        Job::File(entry) => upload_file(shared, &entry).await,
+        Job::Piece(start, entry, next) => upload_piece(shared, start, &entry, next).await,
+        Job::Manifest => replace_manifest(shared).await,
+        Job::Collect(name) => {
+            shared.blobs.remove(&name).await?;
+            shared.state().collected.insert(name);
+            Ok(())
+        }
+    }
+}
+
+async fn upload_file(shared: &Shared, entry: &Arc<Entry>) -> Result<()> {
+    let len = entry.meta().written;
+    let bytes = shared.read_local(entry, 0, len)?;
+    let blob = Blob { writer: shared.writer, len, checksum: checksum(&bytes), is_named: false };
+    let name = blob_name(blob.writer, &entry.name);
+    shared.blobs.write(&name, bytes.into(), WriteIf::Any).await?;
+    entry.meta().blob = Some(blob);
+    Ok(())
+}
+
+async fn upload_piece(
+    shared: &Shared,
+    start: u64,
+    entry: &Arc<Entry>,
+    next: NextPiece,
+) -> Result<()> {
+    let bytes = shared.read_local(entry, next.from, next.to)?;
+    let (writer, checksum) = (shared.writer, checksum(&bytes));
+    let piece = Piece { writer, from: next.from, to: next.to, checksum };
+    shared.blobs.write(&piece_name(start, &piece), bytes.into(), WriteIf::Any).await?;
+    let mut meta = entry.meta();
+    meta.pieces.truncate(next.keep);
+    meta.pieces.push(piece);
+    Ok(())
+}
+
+/// Writes a manifest that names the capture, if the newest one is still this writer's.
+///
+/// # Errors
+/// `in_use` with [`Reason::Fenced`] if it is not.
+async fn replace_manifest(shared: &Shared) -> Result<()> {
+    let database = database_of(shared)?;
+    let (next, when) = {
+        let mut state = shared.state();
+        state.sequence += 1;
+        let Some(capture) = &state.capture else { return Ok(()) };
+        let next = manifest_of(shared, &state, capture, database);
+        (next, state.tag.clone().map_or(WriteIf::Absent, WriteIf::Tagged))
+    };
+    let written = shared.blobs.write(MANIFEST, next.encode().into(), when).await;
+    match written {
+        Ok(tag) => accept(shared, next, tag, true),
+        Err(error) if error.kind() == ErrorKind::Conflict || is_transient(&error) => {
+            // The answer may have been lost.
+            let (bytes, tag) = shared.blobs.read_all(MANIFEST).await.map_err(|second| {
+                if second.kind() == ErrorKind::NotFound { error.clone() } else { second }
+            })?;
+            let found = Manifest::decode(&bytes)?;
+            if found.token == shared.token {
+                let is_this = found == next;
+                accept(shared, found, tag, is_this);
+                // After a conflict with an earlier write of its own, it goes on at once.
+                let is_away = !is_this && is_transient(&error);
+                return if is_away { Err(error) } else { Ok(()) };
+            }
+            if plant::is(Bug::FenceLate) {
+                shared.state().tag = Some(tag);
+                return Err(error);
+            }
+            shared.fence();
+            return Err(Error::fenced());
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// Notes what the blob store has now. If it names the capture, that is done.
+fn accept(shared: &Shared, manifest: Manifest, tag: Tag, is_done: bool) {
+    {
+        let mut state = shared.state();
+        invariant!(
+            manifest.token == shared.token && manifest.sequence <= state.sequence,
+            "the manifest {} of another writer is taken for one's own",
+            manifest.sequence
+        );
+        if is_done {
+            state.capture = None;
+        }
+        state.collected.retain(|name| manifest.dropped.iter().any(|left| left.name == *name));
+        (state.remote, state.tag) = (manifest, Some(tag));
+    }
+    evict::evict(shared);
+}
+
+/// The identity of the database, from its log.
+fn database_of(shared: &Shared) -> Result<u64> {
+    let (known, chunk) = {
+        let state = shared.state();
+        let chunk = state.capture.as_ref().and_then(|capture| capture.chunks.first().cloned());
+        (state.remote.database, chunk)
+    };
+    match (known, chunk) {
+        (0, Some((_, entry, _))) => {
+            let head = shared.read_local(&entry, 0, nacre_log::HEADER_BYTES)?;
+            nacre_log::database_of(&head, &entry.name)
+        }
+        (known, _) => Ok(known),
+    }
+}
+
+/// The manifest that names a capture whose bytes are all uploaded.
+fn manifest_of(shared: &Shared, state: &State, capture: &Capture, database: u64) -> Manifest {
+    let now_us = shared.clock.wall_us();
+    let blob_of = |entry: &Arc<Entry>, is_named| {
+        let meta = entry.meta();
+        let nothing = Blob { writer: shared.writer, len: meta.written, checksum: 0, is_named };
+        invariant!(
+            meta.blob.is_some() || plant::is(Bug::UploadOrder),
+            "{} is named before it is uploaded",
+            entry.name
+        );
+        Blob { is_named, ..meta.blob.unwrap_or(nothing) }
+    };
+    let mut next = Manifest {
+        database,
+        writer: shared.writer,
+        token: shared.token,
+        folder: state.remote.folder,
+        sequence: state.sequence,
+        written_us: now_us,
+        position: capture.position,
+        snapshot: capture.snapshot.as_ref().map(|(at, entry)| (*at, blob_of(entry, true))),
+        chunks: Vec::new(),
+        files: BTreeMap::new(),
+        dropped: state.remote.dropped.clone(),
+    };
+    for (entry, is_named) in &capture.files {
+        next.files.insert(entry.name.clone(), blob_of(entry, *is_named));
+    }
+    for (start, entry, end) in &capture.chunks {
+        let pieces = entry.meta().pieces.clone();
+        invariant!(
+            pieces.last().is_some_and(|last| last.to == *end) || plant::is(Bug::UploadOrder),
+            "the chunk at {start} is named to {end}, before it is uploaded"
+        );
+        next.chunks.push(Chunk { start: *start, pieces });
+    }
+    if plant::is(Bug::StaleManifest) && !state.remote.files.is_empty() {
+        next.files = state.remote.files.clone();
+    }
+    let names = next.names();
+    next.dropped.retain(|dropped| {
+        !state.collected.contains(&dropped.name) && !names.contains(&*dropped.name)
+    });
+    let before = state.remote.names();
+    let gone = before.into_iter().filter(|name| !names.contains(name));
+    next.dropped.extend(gone.map(|name| Dropped { name: name.into(), since_us: now_us }));
+    next
+}
+
+/// Whether everything that was durable when this is called is in a manifest.
+pub(crate) fn is_done(shared: &Shared) -> bool {
+    let state = shared.state();
+    state.capture.is_none() && state.changed_ns.is_none()
+}
+
+/// Removes a file for the engine; its local bytes stay while a capture needs them.
+///
+/// # Errors
+/// `not_found`; those of the host's files, after which it is not removed.
+pub(crate) fn remove(shared: &Shared, name: &str) -> Result<()> {
+    let (entry, is_needed, is_here) = {
+        let mut state = shared.state();
+        let Some(entry) = state.files.get(name).cloned() else {
+            return Err(Error::not_found(format!("file {name} does not exist")));
+        };
+        let is_needed = state.capture.as_ref().is_some_and(|capture| capture.needs(&entry));
+        let is_here = {
+            let mut meta = entry.meta();
+            meta.is_removed = true;
+            meta.is_here
+        };
+        if is_needed || !is_here {
+            state.files.remove(name);
+        }
+        if is_needed {
+            state.leaving.push(entry.clone());
+        }
+        (entry, is_needed, is_here)
+    };
+    if !is_needed && is_here {
+        let removed = shared.local.remove(name);
+        if removed.as_ref().is_err_and(|error| error.kind() != ErrorKind::NotFound) {
+            entry.meta().is_removed = false;
+            return removed;
+        }
+        shared.state().files.remove(name);
+        removed?;
+    }
+    if entry.kind == Kind::Data {
+        shared.blocks().forget(entry.id);
+    }
+    Ok(())
+}
