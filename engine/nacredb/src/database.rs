@@ -1,9 +1,11 @@
 //! A database: opening, closing, maintenance, and its sessions.
 
+use crate::blobs::Blobs;
 use crate::change_feed::ChangeFeed;
 use core::time::Duration;
 use nacre_exec::Threads;
 use nacre_host::Host;
+use nacre_host::memory::MemoryStore;
 use nacre_session::{ConnectionDefaults, Engine, compile_rules, open_store};
 use nacre_table::{DEFAULT_MEMORY_BYTES, Durability, StoreOptions};
 use nacre_types::{MemoryPart, Result, TableId};
@@ -85,6 +87,10 @@ pub struct Options {
     /// Whether to open a database although commits at the end of its log are missing, instead of
     /// failing with `corrupt`. [`Database::losses`] says what was given up.
     pub accept_loss: bool,
+    /// Where the files are kept beside the local disk. The database is then what the blobs hold: an empty local
+    /// folder gets its log from there, and the writer before is stopped with `in_use`. With
+    /// [`Options::read_only`], the database is the one of the newest upload, whatever the local folder has.
+    pub blobs: Option<Blobs>,
 }
 
 impl Default for Options {
@@ -113,6 +119,7 @@ impl Default for Options {
             bulk_rows: store.bulk_rows,
             read_only: false,
             accept_loss: false,
+            blobs: None,
         }
     }
 }
@@ -209,8 +216,17 @@ impl Database {
     /// # Ok::<(), nacredb::Error>(())
     /// # }).unwrap();
     /// ```
-    pub async fn open(host: Host, options: Options) -> Result<Database> {
+    pub async fn open(mut host: Host, options: Options) -> Result<Database> {
         host.store.prepare().await?;
+        let mut uploads = None;
+        if let Some(blobs) = &options.blobs {
+            if options.read_only {
+                // What is fetched must be written somewhere.
+                host.store = Arc::new(MemoryStore::new());
+            }
+            let attached = blobs.attach(&host, options.read_only).await?;
+            (host.store, uploads) = (attached.0, Some(attached.1));
+        }
         let shares = StoreOptions::with_memory(options.memory_bytes);
         let or_share = |bytes, share| if bytes == Options::SHARE { share } else { bytes };
         let memory_limit = or_share(options.memory_limit, shares.statement_bytes);
@@ -243,7 +259,7 @@ impl Database {
             concurrent_statements: options.concurrent_statements,
             admission_timeout_ms: options.admission_timeout_ms,
         };
-        Ok(Database(Arc::new(Engine::new(store, host, defaults))))
+        Ok(Database(Arc::new(Engine::new(store, host, defaults, uploads))))
     }
 
     /// Makes visible what another instance has committed since, in a database opened with
@@ -495,9 +511,9 @@ impl Database {
     }
 
     /// Syncs everything that is not durable yet and closes the database for all its sessions. Later
-    /// calls fail with `closed`.
+    /// calls fail with `closed`. Then uploads what is left, if the database has blobs.
     ///
-    /// Errors: `io`.
+    /// Errors: `io`; `unavailable` or `in_use` if it is closed and not uploaded: the rest is on the local disk.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -512,7 +528,7 @@ impl Database {
     /// # }).unwrap();
     /// ```
     pub async fn close(&self) -> Result<()> {
-        self.0.store().close()
+        self.0.close().await
     }
 
     pub(crate) fn engine(&self) -> &Arc<Engine> {

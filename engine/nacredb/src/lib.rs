@@ -21,6 +21,7 @@
 
 mod appender;
 pub mod arrow;
+mod blobs;
 mod change_feed;
 mod database;
 mod functions;
@@ -29,9 +30,11 @@ mod report;
 mod result;
 mod rows;
 mod session;
+mod uploads;
 mod values;
 
 pub use appender::Appender;
+pub use blobs::Blobs;
 pub use change_feed::ChangeFeed;
 pub use database::{Budget, Database, Options};
 pub use functions::{AggregateDefinition, ScalarDefinition};

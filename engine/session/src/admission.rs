@@ -21,7 +21,7 @@ const LEAST_ASKINGS: u32 = 100;
 /// Where no flush can make room, other transactions may: outside a transaction, it waits for them
 /// as long as for a lock.
 ///
-/// Errors: `limit` if there is still no room; `cancelled`.
+/// Errors: `limit` if there is still no room; `unavailable` if too much waits to leave this machine; `cancelled`.
 pub(crate) async fn admit_write(
     access: Access,
     engine: &Engine,
@@ -43,7 +43,8 @@ pub(crate) async fn admit_write(
         askings += 1;
         let is_last = askings > LEAST_ASKINGS && has_waited(LONGEST_WAIT_NS);
         let asking = Asking { rows, is_last };
-        let answer = engine.store().admit_write(asking);
+        let admitted = engine.host().store.admit_write();
+        let answer = admitted.and_then(|()| engine.store().admit_write(asking));
         let delay_ns = match &answer {
             Ok(Admission::Granted) => return Ok(()),
             Ok(Admission::Delayed(ns) | Admission::Full(ns)) => *ns,

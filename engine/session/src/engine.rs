@@ -5,8 +5,9 @@ use crate::changes::Changes;
 use crate::slots::{Slot, Slots};
 use crate::statement_cache::StatementCache;
 use crate::time_slices::TimeSlices;
+use crate::upload_task::UploadTask;
 use nacre_exec::Threads;
-use nacre_host::{Background, Host, Rest};
+use nacre_host::{Background, Host, Rest, Uploads};
 use nacre_sql::{Created, CreatedFunctions};
 use nacre_table::{Fetched, Store, StoreOptions};
 use nacre_types::{Error, Result};
@@ -42,6 +43,7 @@ pub struct ConnectionDefaults {
 pub struct Engine {
     /// Dropped first: it may be using the store.
     background: Option<Maintenance>,
+    uploads: Option<UploadTask>,
     store: Arc<Store>,
     host: Host,
     defaults: ConnectionDefaults,
@@ -66,8 +68,14 @@ pub async fn open_store(host: &Host, options: StoreOptions) -> Result<Arc<Store>
 }
 
 impl Engine {
-    /// Wraps an open store.
-    pub fn new(store: Arc<Store>, host: Host, defaults: ConnectionDefaults) -> Engine {
+    /// Wraps an open store, and starts its background work.
+    pub fn new(
+        store: Arc<Store>,
+        host: Host,
+        defaults: ConnectionDefaults,
+        uploads: Option<Arc<dyn Uploads>>,
+    ) -> Engine {
+        let uploads = uploads.map(|uploads| UploadTask::start(uploads, &host));
         let background = Maintenance::start(&store, &host);
         let slots = match defaults.concurrent_statements {
             0 => (SLOTS_PER_TASK * store.width()).max(LEAST_SLOTS),
@@ -76,6 +84,7 @@ impl Engine {
         let slots = Slots::new(slots, defaults.admission_timeout_ms.saturating_mul(1_000_000));
         Engine {
             background,
+            uploads,
             store,
             host,
             defaults,
@@ -90,6 +99,22 @@ impl Engine {
     /// The storage.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
+    }
+
+    /// The uploads of a database whose files are blobs.
+    pub fn uploads(&self) -> Option<&Arc<dyn Uploads>> {
+        self.uploads.as_ref().map(UploadTask::uploads)
+    }
+
+    /// Closes the store, then uploads what is left.
+    ///
+    /// Errors: `io`; `unavailable` and `in_use` if not everything was uploaded: the rest is on the local disk.
+    pub async fn close(&self) -> Result<()> {
+        self.store.close()?;
+        match self.uploads() {
+            Some(uploads) => uploads.finish().await,
+            None => Ok(()),
+        }
     }
 
     /// The host.

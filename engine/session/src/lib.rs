@@ -43,6 +43,7 @@ mod time_slices;
 mod timed;
 mod transaction;
 mod transactional;
+mod upload_task;
 
 pub use connection::Connection;
 pub use engine::{ConnectionDefaults, Engine, open_store};

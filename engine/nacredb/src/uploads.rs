@@ -1,0 +1,69 @@
+//! Uploads of a database with [`Options::blobs`](crate::Options::blobs).
+
+use crate::database::Database;
+use nacre_host::Rest;
+use nacre_types::Result;
+
+impl Database {
+    /// Position of the log up to which everything is in the blob store: what the loss of the local disk leaves.
+    /// `None` of a database without [`Options::blobs`](crate::Options::blobs).
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// let db = Database::open(memory_host(), Options::default()).await?;
+    /// assert_eq!(db.uploaded_position(), None);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn uploaded_position(&self) -> Option<u64> {
+        self.engine().uploads().map(|uploads| uploads.position())
+    }
+
+    /// Uploads everything that was committed before, without waiting for
+    /// [`Blobs::lag`](crate::Blobs::lag). Does nothing in a database without blobs.
+    ///
+    /// Errors: `unavailable` if the blob store is away; `in_use` if another writer has taken over the blobs;
+    /// `io`, `closed`.
+    ///
+    /// ```
+    /// # use nacre_native::{NativeClock, block_on, memory_host};
+    /// # use nacre_testing::MemoryBlobs;
+    /// # use nacredb::{Blobs, Database, Options};
+    /// # use std::sync::Arc;
+    /// # block_on(async {
+    /// # let store = MemoryBlobs::new(Arc::new(NativeClock::new()));
+    /// let blobs = Some(Blobs::new(store));
+    /// let db = Database::open(memory_host(), Options { blobs, ..Options::default() }).await?;
+    /// db.session().execute("create table t (id bigint primary key)", &[]).await?;
+    /// db.upload().await?;
+    /// assert_eq!(db.uploaded_position(), Some(db.log_position()));
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn upload(&self) -> Result<()> {
+        let Some(uploads) = self.engine().uploads() else { return Ok(()) };
+        self.flush()?;
+        uploads.finish().await
+    }
+
+    /// Does a piece of the uploads that are due, and says when to call again. For hosts whose threads cannot
+    /// block: others have a thread for it.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options, host::Rest};
+    /// # block_on(async {
+    /// let db = Database::open(memory_host(), Options::default()).await?;
+    /// assert_eq!(db.upload_step().await?, Rest::UntilWoken);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn upload_step(&self) -> Result<Rest> {
+        match self.engine().uploads() {
+            Some(uploads) => uploads.step().await,
+            None => Ok(Rest::UntilWoken),
+        }
+    }
+}
