@@ -24,6 +24,7 @@ pub mod scheduler;
 pub mod session;
 pub mod shrink;
 pub mod subject;
+pub mod tiers;
 pub mod world;
 
 /// Plants a bug in the engine, by name. Requires the feature `plant`.

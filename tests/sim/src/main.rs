@@ -1,5 +1,5 @@
 //! `nacre-sim`: runs seeds of the simulation on all cores and reports failures; `nacre-sim
-//! isolation` checks histories of concurrent transactions.
+//! isolation` checks histories of concurrent transactions; `nacre-sim tiers` runs the simulation of tiers.
 
 use nacre_sim::coverage::Coverage;
 use nacre_sim::{panics, plan::plan, run::run, shrink::shrink};
@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const USAGE: &str = "usage: nacre-sim [--seeds N] [--from N] [--jobs N] [--plant NAME] [--replay SEED] [--keep-going]
-       nacre-sim isolation [--histories N] [--from N] [--plant NAME]";
+       nacre-sim isolation [--histories N] [--from N] [--plant NAME]
+       nacre-sim tiers [--seeds N] [--from N] [--plant NAME] [--replay SEED]";
 
 /// The C library's allocator took a fifth of the time.
 #[global_allocator]
@@ -26,6 +27,7 @@ struct Settings {
     replay: Option<u64>,
     keep_going: bool,
     isolation: bool,
+    tiers: bool,
 }
 
 fn main() -> ExitCode {
@@ -39,6 +41,9 @@ fn main() -> ExitCode {
     panics::keep();
     if settings.isolation {
         return isolation(&settings);
+    }
+    if settings.tiers {
+        return tiers(&settings);
     }
     if let Some(seed) = settings.replay {
         return replay(seed, settings.plant.as_deref());
@@ -56,15 +61,17 @@ fn settings() -> Result<Settings, String> {
         replay: None,
         keep_going: false,
         isolation: false,
+        tiers: false,
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--keep-going" => out.keep_going = true,
             "isolation" => out.isolation = true,
+            "tiers" => out.tiers = true,
             _ => {}
         }
-        if matches!(argument.as_str(), "--keep-going" | "isolation") {
+        if matches!(argument.as_str(), "--keep-going" | "isolation" | "tiers") {
             continue;
         }
         let value = arguments.next().ok_or_else(|| format!("{argument} needs a value"))?;
@@ -101,6 +108,57 @@ fn isolation(settings: &Settings) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs seeds of the simulation of tiers, and tells the story of the first that fails.
+fn tiers(settings: &Settings) -> ExitCode {
+    use nacre_sim::tiers::run::{Outcome, run};
+    let tell = |seed: u64, outcome: &Outcome| {
+        outcome.story.iter().for_each(|line| println!("{line}"));
+        let plant =
+            settings.plant.as_deref().map_or(String::new(), |name| format!(" --plant {name}"));
+        println!("seed {seed}: {:?}", outcome.failure);
+        println!("again: npm run sim -- tiers --replay {seed}{plant}");
+    };
+    if let Some(seed) = settings.replay {
+        let outcome = run(seed, true);
+        tell(seed, &outcome);
+        return if outcome.failure.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    let next = AtomicU64::new(settings.from);
+    let end = settings.from + settings.seeds;
+    let counts = Mutex::new(std::collections::BTreeMap::<&str, u64>::new());
+    let failed: Mutex<Vec<u64>> = Mutex::default();
+    let locked = || failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    std::thread::scope(|scope| {
+        for _ in 0..settings.jobs {
+            scope.spawn(|| {
+                while locked().is_empty() || settings.keep_going {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= end {
+                        break;
+                    }
+                    let outcome = run(seed, false);
+                    let mut all = counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    outcome.counts.iter().for_each(|(what, n)| *all.entry(*what).or_default() += n);
+                    if outcome.failure.is_some() {
+                        locked().push(seed);
+                    }
+                }
+            });
+        }
+    });
+    let first = locked().iter().min().copied();
+    if let Some(seed) = first {
+        tell(seed, &run(seed, true));
+    }
+    let failures = locked().len();
+    println!(
+        "tiers: seeds={} failures={failures} {:?}",
+        settings.seeds,
+        counts.lock().map(|c| c.clone())
+    );
+    if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Runs one seed, shrinks its plan if it fails, and prints its story.

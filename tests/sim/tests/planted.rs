@@ -5,10 +5,13 @@
 
 use nacre_sim::isolation::check::{Level, check};
 use nacre_sim::isolation::{simulated, work::Kind};
-use nacre_sim::{panics, plan::plan, plant, run::run};
+use nacre_sim::{panics, plan::plan, plant, run::run, tiers};
 
 /// Seeds within which each bug must be found, as many as `--plant` tries.
 const SEEDS: u64 = 1_000;
+
+/// The same for the bugs that the simulation of tiers finds.
+const TIERS_SEEDS: u64 = 2_000;
 
 /// A single test, because a planted bug affects the whole process.
 #[test]
@@ -43,6 +46,12 @@ fn every_planted_bug_is_found() {
     ] {
         plant(bug).unwrap();
         let found = (1..=SEEDS).find(|seed| run(&plan(*seed), false).failure.is_some());
+        println!("{bug}: seed {found:?}");
+        missed.extend(found.is_none().then_some(bug));
+    }
+    for bug in ["upload-order", "evict-unuploaded", "stale-manifest", "fence-late"] {
+        plant(bug).unwrap();
+        let found = (1..=TIERS_SEEDS).find(|seed| tiers::run::run(*seed, false).failure.is_some());
         println!("{bug}: seed {found:?}");
         missed.extend(found.is_none().then_some(bug));
     }

@@ -1,0 +1,545 @@
+//! Runs a seed: statements, uploads, crashes, lost disks, writers that take over, and readers, and compares
+//! what each database has with the model.
+
+use crate::clock::{SimClock, SimEntropy};
+use crate::disk::{Disk, Ended, Fault, FaultKind};
+use crate::hook;
+use crate::tiers::blobs::SimBlobs;
+use crate::tiers::machine::{Inside, Machine, Threads, drive};
+use nacre_testing::Random;
+use nacredb::host::{Clock, Host};
+use nacredb::{Blobs, Budget, Database, Error, ErrorKind, Options, Value};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The rows of the table by key; `None` without a table.
+type State = Option<BTreeMap<i64, i64>>;
+
+/// A commit of the model.
+#[derive(Clone)]
+struct Commit {
+    /// The end of the log before its record.
+    before: u64,
+    /// The end of the log when it was acknowledged; `u64::MAX` if that is not known.
+    after: u64,
+    /// What it left.
+    state: State,
+}
+
+/// The outcome of a seed.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// The failure, if any.
+    pub failure: Option<String>,
+    /// What was done, if requested.
+    pub story: Vec<String>,
+    /// How often what was done.
+    pub counts: BTreeMap<&'static str, u64>,
+}
+
+struct Run {
+    random: Random,
+    seed: u64,
+    clock: Arc<SimClock>,
+    blobs: Arc<SimBlobs>,
+    options: Options,
+    writer: Machine,
+    /// A writer that another one has replaced, perhaps without knowing.
+    older: Option<Machine>,
+    /// Whether the older writer has been told.
+    is_told: bool,
+    /// The commits of the database as the blobs or the writer's disk have it.
+    commits: Vec<Commit>,
+    /// A position that the writer was told is uploaded.
+    uploaded: u64,
+    machines: u64,
+    tells: bool,
+    outcome: Outcome,
+}
+
+/// Runs a seed; `tell` requests the story.
+pub fn run(seed: u64, tell: bool) -> Outcome {
+    let mut run = Run::new(seed, tell);
+    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run.all()));
+    hook::set(None);
+    if ended.is_err() {
+        run.fail(format!("panic: {}", crate::panics::last()));
+    }
+    run.count("faults", run.blobs.faults());
+    std::mem::take(&mut run.outcome)
+}
+
+/// The text of a row, which makes segments long.
+fn text_of(key: i64, value: i64) -> String {
+    format!("{key}/{value}/").repeat(1 + (key + value).unsigned_abs() as usize % 12)
+}
+
+impl Run {
+    fn new(seed: u64, tells: bool) -> Run {
+        let mut random = Random::with_purpose(seed, "tiers");
+        let clock = Arc::new(SimClock::default());
+        let faulty = *random.pick(&[0, 0, 5, 20]);
+        let blobs = SimBlobs::new(seed, clock.clone(), faulty);
+        let tiers = Blobs {
+            disk_limit: *random.pick(&[1_000, 6_000, 40_000, u64::MAX]),
+            lag: Duration::from_millis(*random.pick(&[0, 1, 50])),
+            block_bytes: *random.pick(&[512, 2_048]),
+            retention: Duration::from_secs(60),
+            patience: Duration::from_secs(2),
+            ..Blobs::new(blobs.clone())
+        };
+        let options = Options {
+            segment_rows: *random.pick(&[5, 30, 1_000]),
+            flush_bytes: *random.pick(&[300, 2_000, 20_000]),
+            snapshot_bytes: *random.pick(&[600, 4_000, 100_000]),
+            cache_bytes: *random.pick(&[0, 4 << 10]),
+            metadata_bytes: *random.pick(&[0, 1 << 20]),
+            merge_from: 2,
+            blobs: Some(tiers),
+            ..Options::default()
+        };
+        Run {
+            seed,
+            writer: Machine::new(seed, &clock),
+            older: None,
+            is_told: false,
+            clock,
+            blobs,
+            options,
+            random,
+            commits: vec![Commit { before: 0, after: 0, state: None }],
+            uploaded: 0,
+            machines: 1,
+            tells,
+            outcome: Outcome::default(),
+        }
+    }
+
+    fn fail(&mut self, what: String) {
+        self.tell(|| format!("WRONG: {what}"));
+        self.outcome.failure.get_or_insert(what);
+    }
+
+    fn tell(&mut self, line: impl FnOnce() -> String) {
+        if self.tells {
+            self.outcome.story.push(line());
+        }
+    }
+
+    fn count(&mut self, what: &'static str, by: u64) {
+        *self.outcome.counts.entry(what).or_default() += by;
+    }
+
+    fn host(&self, disk: &Disk) -> Host {
+        let never_block = self.seed.is_multiple_of(2);
+        Host {
+            store: Arc::new(disk.clone()),
+            clock: self.clock.clone(),
+            entropy: SimEntropy::new(self.seed ^ self.machines << 32 ^ self.clock.monotonic_ns()),
+            parallelism: Arc::new(Threads { clock: self.clock.clone(), never_block }),
+        }
+    }
+
+    /// A fresh machine.
+    fn machine(&mut self) -> Machine {
+        self.machines += 1;
+        Machine::new(self.seed ^ self.machines << 40, &self.clock)
+    }
+
+    fn all(&mut self) {
+        let steps = 20 + self.random.below(60);
+        self.start();
+        for _ in 0..steps {
+            if self.outcome.failure.is_some() {
+                return;
+            }
+            self.step();
+        }
+        self.end();
+    }
+
+    fn step(&mut self) {
+        match self.random.below(100) {
+            0..=39 => self.write(),
+            40..=54 => self.maintain(),
+            55..=74 => self.upload(),
+            75..=79 => self.read(),
+            80..=83 => {
+                let us = *self.random.pick(&[1_000, 100_000, 2_000_000, 70_000_000]);
+                self.clock.advance_us(us);
+            }
+            84 => {
+                let calls = 1 + self.random.below(30);
+                self.tell(|| format!("the blob store is away for {calls} calls"));
+                self.blobs.go_away(calls);
+            }
+            85..=88 => self.crash(),
+            89 | 90 => self.lose_disk(),
+            91 | 92 => self.take_over(),
+            93 => self.close(),
+            94 | 95 => self.follow(),
+            _ => self.write_older(),
+        }
+    }
+
+    /// Opens the writer's database on its disk. It must have every commit, or what the blobs have if the disk
+    /// was empty.
+    fn start(&mut self) {
+        let is_empty = self.writer.disk.listing().is_empty();
+        for attempt in 0..20 {
+            let host = self.host(&self.writer.disk);
+            let opened = drive(&self.clock, Database::open(host, self.options.clone()));
+            match opened {
+                Ok(db) => {
+                    self.writer.db = Some(db);
+                    break;
+                }
+                Err(error) if error.kind() == ErrorKind::Unavailable && attempt < 19 => {
+                    self.tell(|| format!("opening: {error}"));
+                }
+                Err(error) => return self.fail(format!("opening: {error}")),
+            }
+        }
+        let position = self.writer.db.as_ref().and_then(Database::uploaded_position).unwrap_or(0);
+        if is_empty {
+            self.compare_uploaded(position, "the new writer");
+        } else {
+            self.compare_local();
+        }
+        self.uploaded = position;
+    }
+
+    /// The states that a database may have whose log ends at a position.
+    fn allowed(&self, position: u64) -> std::ops::RangeInclusive<usize> {
+        let certain = self.commits.iter().rposition(|commit| commit.after <= position);
+        let possible = self.commits.iter().rposition(|commit| commit.before < position);
+        let certain = certain.unwrap_or(0);
+        certain..=possible.unwrap_or(0).max(certain)
+    }
+
+    /// Compares the writer's database with the commits up to a position. What came after them is gone.
+    fn compare_uploaded(&mut self, position: u64, what: &str) {
+        let uploaded = self.uploaded;
+        if position < uploaded {
+            return self.fail(format!("{what} has position {position}, {uploaded} was uploaded"));
+        }
+        let Some(db) = self.writer.db.clone() else { return };
+        let Some(found) = self.contents(&db, what) else { return };
+        let allowed = self.allowed(position);
+        let Some(at) = allowed.clone().rev().find(|at| self.commits[*at].state == found) else {
+            let expected = self.commits[*allowed.end()].state.clone();
+            return self.fail(format!("{what} at {position} has {found:?}, not {expected:?}"));
+        };
+        self.commits.truncate(at + 1);
+        self.commits[at].after = self.commits[at].after.min(position);
+        self.tell(|| format!("{what} has commit {at} at position {position}"));
+    }
+
+    /// Compares the writer's database with all commits.
+    fn compare_local(&mut self) {
+        let Some(db) = self.writer.db.clone() else { return };
+        let Some(found) = self.contents(&db, "the writer") else { return };
+        let last = self.commits.len() - 1;
+        let is_uncertain = self.commits[last].after == u64::MAX;
+        let oldest = if is_uncertain { last - 1 } else { last };
+        let Some(at) = (oldest..=last).rev().find(|at| self.commits[*at].state == found) else {
+            let expected = self.commits[last].state.clone();
+            return self.fail(format!("the writer's disk has {found:?}, not {expected:?}"));
+        };
+        self.commits.truncate(at + 1);
+        self.commits[at].after = self.commits[at].after.min(db.log_position());
+    }
+
+    /// The rows that a database shows; `None` if the blob store was away, or the machine stopped.
+    fn contents(&mut self, db: &Database, what: &str) -> Option<State> {
+        for attempt in 0..20 {
+            let mut session = db.session();
+            let result =
+                drive(&self.clock, session.execute("select k, v, s from t order by k", &[]));
+            match result {
+                Ok(result) => {
+                    let mut rows = BTreeMap::new();
+                    for row in result.to_rows() {
+                        let [Value::Int(key), Value::Int(value), Value::Text(text)] = &row[..]
+                        else {
+                            self.fail(format!("{what} has the row {row:?}"));
+                            return None;
+                        };
+                        if *text != text_of(*key, *value) {
+                            self.fail(format!("{what} has the text {text:?} of {key} and {value}"));
+                        }
+                        rows.insert(*key, *value);
+                    }
+                    return Some(Some(rows));
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => return Some(None),
+                Err(error) if error.kind() == ErrorKind::Unavailable && attempt < 19 => {}
+                Err(error) => {
+                    if self.writer.disk.ended().is_none() {
+                        self.fail(format!("{what} cannot be read: {error}"));
+                    }
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    /// Runs something while uploads go on inside calls of the disk.
+    fn inside<T>(&mut self, work: impl FnOnce(&mut Run) -> T) -> T {
+        let inside = Inside::new(&self.writer, Random::new(self.random.bits()));
+        hook::set(inside.map(|inside| inside as Rc<dyn hook::Hook>));
+        let done = work(self);
+        hook::set(None);
+        done
+    }
+
+    /// A statement, and what it makes of the rows.
+    fn statement(&mut self, state: &State) -> (String, State) {
+        let Some(rows) = state else {
+            let sql = "create table t (k bigint primary key, v bigint, s varchar(400), key (v))";
+            return (sql.into(), Some(BTreeMap::new()));
+        };
+        let mut rows = rows.clone();
+        let random = &mut self.random;
+        let key = random.between(0, 60);
+        let sql = match random.below(10) {
+            0..=5 => {
+                let count = *random.pick(&[1, 1, 3, 20]);
+                let mut values = Vec::new();
+                for key in key..key + count {
+                    let value = random.between(0, 1_000);
+                    rows.insert(key, value);
+                    values.push(format!("({key}, {value}, '{}')", text_of(key, value)));
+                }
+                format!("replace into t values {}", values.join(", "))
+            }
+            6 | 7 => {
+                let to = key + random.between(0, 10);
+                rows.retain(|other, _| *other < key || *other > to);
+                format!("delete from t where k between {key} and {to}")
+            }
+            _ => {
+                let value = random.between(0, 1_000);
+                if let Some(old) = rows.get_mut(&key) {
+                    *old = value;
+                }
+                let text = text_of(key, value);
+                format!("update t set v = {value}, s = '{text}' where k = {key}")
+            }
+        };
+        (sql, Some(rows))
+    }
+
+    fn latest(&self) -> State {
+        self.commits.last().and_then(|commit| commit.state.clone())
+    }
+
+    fn write(&mut self) {
+        let Some(db) = self.writer.db.clone() else { return };
+        if self.random.percent(4) {
+            // The machine stops in the middle.
+            let kind = *self.random.pick(&[FaultKind::PowerCut, FaultKind::Kill]);
+            let nth = self.random.below(12);
+            let fault = Fault { call: None, class: None, within: None, nth, kind };
+            self.writer.disk.set_faults(vec![fault]);
+        }
+        let before = db.log_position();
+        let latest = self.latest();
+        let (sql, state) = self.statement(&latest);
+        let clock = self.clock.clone();
+        let outcome = self.inside(|_| drive(&clock, db.session().execute(&sql, &[])).map(drop));
+        let after = db.log_position();
+        self.tell(|| format!("{}: {outcome:?}", sql.chars().take(60).collect::<String>()));
+        self.count("writes", 1);
+        match outcome {
+            Ok(()) => self.commits.push(Commit { before, after, state }),
+            Err(_) if self.writer.disk.ended().is_some() => {
+                self.commits.push(Commit { before, after: u64::MAX, state });
+            }
+            Err(error) if error.kind() == ErrorKind::Unavailable => {}
+            Err(error) => self.fail(format!("{sql}: {error}")),
+        }
+        self.restart_if_ended();
+    }
+
+    fn maintain(&mut self) {
+        let Some(db) = self.writer.db.clone() else { return };
+        let steps = 1 + self.random.below(40) as usize;
+        let clock = self.clock.clone();
+        let outcome = self.inside(|_| drive(&clock, db.maintain_async(Budget::Steps(steps))));
+        match outcome {
+            Err(error) if self.may_fail(&error) => {}
+            Err(error) => self.fail(format!("maintenance: {error}")),
+            Ok(_) => {}
+        }
+        self.restart_if_ended();
+    }
+
+    fn may_fail(&self, error: &Error) -> bool {
+        error.kind() == ErrorKind::Unavailable || self.writer.disk.ended().is_some()
+    }
+
+    fn upload(&mut self) {
+        let Some(db) = self.writer.db.clone() else { return };
+        for _ in 0..1 + self.random.below(30) {
+            let polls = 1 + self.random.below(6);
+            if self.writer.uploading.poll(&db, polls) {
+                self.clock.advance_us(20_000);
+            }
+        }
+        if self.random.percent(10) {
+            self.writer.uploading.give_up();
+        }
+        let uploaded = db.uploaded_position().unwrap_or(0);
+        self.count("uploads", u64::from(uploaded > self.uploaded));
+        if uploaded < self.uploaded {
+            self.fail(format!("uploaded {uploaded} after {}", self.uploaded));
+        }
+        self.uploaded = uploaded;
+        self.tell(|| format!("uploaded to {uploaded}"));
+        self.restart_if_ended();
+    }
+
+    fn read(&mut self) {
+        let Some(db) = self.writer.db.clone() else { return };
+        let Some(found) = self.inside(|run| run.contents(&db, "the writer")) else { return };
+        let expected = self.latest();
+        if found != expected {
+            self.fail(format!("the writer has {found:?}, not {expected:?}"));
+        }
+        self.count("reads", 1);
+    }
+
+    /// Stops the machine between two statements.
+    fn crash(&mut self) {
+        let how = *self.random.pick(&[Ended::PowerCut, Ended::Kill]);
+        self.writer.stop();
+        self.writer.disk.restart(how);
+        self.tell(|| format!("{how:?}"));
+        self.count("crashes", 1);
+        self.start();
+    }
+
+    fn restart_if_ended(&mut self) {
+        let Some(how) = self.writer.disk.ended() else {
+            return self.writer.disk.set_faults(Vec::new());
+        };
+        self.writer.stop();
+        self.writer.disk.restart(how);
+        self.tell(|| format!("{how:?} in the middle"));
+        self.count("crashes", 1);
+        // A disk that is lost now has a commit perhaps.
+        if self.random.percent(30) { self.lose_disk() } else { self.start() }
+    }
+
+    fn lose_disk(&mut self) {
+        self.writer.stop();
+        self.writer = self.machine();
+        self.tell(|| "the disk is lost".into());
+        self.count("lost disks", 1);
+        self.start();
+    }
+
+    /// Another machine becomes the writer, while this one goes on.
+    fn take_over(&mut self) {
+        let machine = self.machine();
+        self.older = Some(std::mem::replace(&mut self.writer, machine));
+        self.is_told = false;
+        self.tell(|| "another machine takes over".into());
+        self.count("takeovers", 1);
+        self.start();
+    }
+
+    /// What the older writer does: it may commit on its own disk until it is told, and never afterwards.
+    fn write_older(&mut self) {
+        let Some(older) = self.older.take() else { return };
+        let Some(db) = older.db.clone() else { return };
+        for _ in 0..self.random.below(40) {
+            if older.uploading.poll(&db, 4) {
+                self.clock.advance_us(20_000);
+            }
+        }
+        let key = self.random.between(500, 600);
+        let sql = format!("replace into t values ({key}, 1, '{}')", text_of(key, 1));
+        let outcome = drive(&self.clock, db.session().execute(&sql, &[])).map(drop);
+        self.tell(|| format!("the older writer: {outcome:?}"));
+        match outcome {
+            Ok(()) if self.is_told => {
+                self.fail("the older writer commits after it was told".into());
+            }
+            Err(error) if error.kind() == ErrorKind::InUse => {
+                self.is_told = true;
+                self.count("fenced", 1);
+            }
+            _ => {}
+        }
+        self.older = Some(older);
+    }
+
+    fn close(&mut self) {
+        let Some(db) = self.writer.db.clone() else { return };
+        self.writer.uploading.give_up();
+        match drive(&self.clock, db.close()) {
+            Ok(()) => self.uploaded = db.uploaded_position().unwrap_or(0),
+            Err(error) if error.kind() == ErrorKind::Unavailable => {}
+            Err(error) => return self.fail(format!("closing: {error}")),
+        }
+        drop(db);
+        self.writer.stop();
+        self.tell(|| "closed".into());
+        self.start();
+    }
+
+    /// Opens a database that only reads the blobs.
+    fn follow(&mut self) {
+        let machine = self.machine();
+        let host = self.host(&machine.disk);
+        let options = Options { read_only: true, ..self.options.clone() };
+        let uploaded = self.uploaded;
+        let db = match drive(&self.clock, Database::open(host, options)) {
+            Ok(db) => db,
+            Err(error) if error.kind() == ErrorKind::Unavailable => return,
+            Err(error) if error.kind() == ErrorKind::NotFound && uploaded == 0 => return,
+            Err(error) => return self.fail(format!("a reader: {error}")),
+        };
+        let position = db.uploaded_position().unwrap_or(0);
+        let Some(found) = self.contents(&db, "a reader") else { return };
+        self.count("readers", 1);
+        let allowed = self.allowed(position);
+        if position < uploaded || !allowed.clone().any(|at| self.commits[at].state == found) {
+            let expected = self.commits[*allowed.end()].state.clone();
+            self.fail(format!(
+                "a reader at {position} of {uploaded} has {found:?}, not {expected:?}"
+            ));
+        }
+    }
+
+    /// At the end everything is uploaded, and another machine has it.
+    fn end(&mut self) {
+        self.blobs.settle();
+        let Some(db) = self.writer.db.clone() else { return };
+        self.writer.uploading.give_up();
+        if let Err(error) = drive(&self.clock, db.upload()) {
+            return self.fail(format!("the last upload: {error}"));
+        }
+        self.uploaded = db.uploaded_position().unwrap_or(0);
+        if self.uploaded != db.log_position() {
+            return self.fail(format!("{} of {} is uploaded", self.uploaded, db.log_position()));
+        }
+        drop(db);
+        self.lose_disk();
+        let Some(db) = self.writer.db.clone() else { return };
+        match drive(&self.clock, db.check_async()) {
+            Ok(findings) if findings.is_empty() => {}
+            other => self.fail(format!("check: {other:?}")),
+        }
+        if self.outcome.failure.is_none()
+            && self.commits.last().is_some_and(|c| c.after == u64::MAX)
+        {
+            self.fail("a commit is left uncertain".into());
+        }
+    }
+}
