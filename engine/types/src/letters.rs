@@ -4,6 +4,8 @@
 //! WebAssembly module, these functions take the place of its own (`tools/divide/cut.txt`); a test
 //! compares them for every character, and fails when the compiler knows a newer version of Unicode.
 
+#![allow(clippy::unusual_byte_groupings, reason = "the groups are the fields of a run")]
+
 use std::hint::black_box;
 
 /// Capital letters. Digits in hexadecimal, here and below: the first character of a run (six), how many

@@ -1,7 +1,7 @@
 //! `ALTER TABLE`. The parser's own function reads the changes of all databases, and costs a browser
 //! 7 KB of compressed code; changes that the binder refuses are recognised here by their first word.
 
-use super::statement::{Parse, Refusal, keyword, upper};
+use super::refusal::{Parse, Refusal, keyword, upper};
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
     AlterColumnOperation as ColumnChange, AlterTable, AlterTableOperation as Change, DropBehavior,

@@ -10,6 +10,7 @@ mod dialect;
 mod keyword_names;
 pub(crate) mod literal_rows;
 pub(crate) mod operator_words;
+mod refusal;
 pub(crate) mod spelling;
 mod statement;
 
@@ -17,11 +18,11 @@ use dialect::{NacreDialect, free_names};
 use literal_rows::{Cut, LiteralRows};
 use nacre_types::invariant::broken;
 use nacre_types::{Error, Position, Result, limits};
+use refusal::Refusal;
 use sqlparser::ast::{Expr, Query, SetExpr, Statement, Value};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, Whitespace};
-use statement::Refusal;
 use std::sync::Arc;
 
 /// Maximum nesting depth of parentheses.

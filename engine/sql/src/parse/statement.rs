@@ -5,29 +5,13 @@
 //! so that the error says what is not supported.
 
 use super::alter::alter_table;
+use super::refusal::{Parse, Refusal, keyword, upper};
 use sqlparser::ast::{
     Delete, DescribeAlias, Ident, ObjectName, ObjectNamePart, ObjectType, Set, Statement,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
-
-/// The reason why a text is not a statement of this dialect.
-#[derive(Debug)]
-pub(super) enum Refusal {
-    /// The text does not parse.
-    Syntax(ParserError),
-    /// The name of a known statement that is not supported. Its text is not parsed.
-    Unsupported(String),
-}
-
-impl From<ParserError> for Refusal {
-    fn from(error: ParserError) -> Refusal {
-        Refusal::Syntax(error)
-    }
-}
-
-pub(super) type Parse<T> = std::result::Result<T, Refusal>;
 
 /// Kinds of objects that other databases create, alter or drop.
 const FOREIGN_OBJECTS: &[Keyword] = &[
@@ -223,17 +207,6 @@ fn execute(parser: &mut Parser) -> Parse<Statement> {
 fn query(parser: &mut Parser) -> Parse<Statement> {
     parser.prev_token();
     Ok(parser.parse_query()?.into())
-}
-
-pub(super) fn keyword(token: &Token) -> Keyword {
-    match token {
-        Token::Word(word) => word.keyword,
-        _ => Keyword::NoKeyword,
-    }
-}
-
-pub(super) fn upper(token: &TokenWithSpan) -> String {
-    token.token.to_string().to_ascii_uppercase()
 }
 
 /// Refuses an object of a kind that other databases have, such as `CREATE SEQUENCE`.

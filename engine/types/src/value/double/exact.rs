@@ -1,7 +1,10 @@
 //! Compares a decimal number exactly with the middle of two doubles, by integers of any length.
 
-use super::{LAST_BIT, MANTISSA_BITS};
 use std::cmp::Ordering;
+
+pub(super) const MANTISSA_BITS: u32 = 52;
+/// Binary exponent of the last bit of the least double.
+pub(super) const LAST_BIT: i32 = -1074;
 
 /// A middle has at most 767 significant digits, so that digits behind these only break ties.
 const MAX_DIGITS: usize = 800;

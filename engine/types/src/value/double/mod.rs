@@ -6,7 +6,7 @@
 
 mod exact;
 
-use exact::Comparison;
+use exact::{Comparison, LAST_BIT, MANTISSA_BITS};
 use std::cmp::Ordering;
 
 /// Digits of a mantissa that always fit a `u64`.
@@ -55,9 +55,6 @@ const FIRST_COARSE: i32 = -13;
 const LEAST_POWER: i32 = -344;
 const GREATEST_POWER: i32 = 308;
 
-const MANTISSA_BITS: u32 = 52;
-/// Binary exponent of the last bit of the least double.
-const LAST_BIT: i32 = -1074;
 const LARGEST: u64 = 0x7fef_ffff_ffff_ffff;
 
 /// Parses `[+-]digits[.digits][e[+-]digits]`, `inf`, `infinity` or `nan`, in any case. `None` if the
