@@ -1,7 +1,7 @@
 //! Defines the command line. Only parses: opens no files and no databases.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use nacredb::{OnDuplicate, Options};
+use nacredb::OnDuplicate;
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -80,14 +80,12 @@ pub struct DatabaseOptions {
     /// Memory of the whole database: bytes, or a number with KB, MB or GB; 2GB by default
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<usize>,
-}
-
-impl DatabaseOptions {
-    /// The options for opening it.
-    pub fn engine(&self) -> Options {
-        let default = Options::default();
-        Options { memory_bytes: self.memory.unwrap_or(default.memory_bytes), ..default }
-    }
+    /// Blob store that keeps the database beyond this disk: s3://bucket/prefix, gs://…, az://… or file:///folder
+    #[arg(long, value_name = "URL")]
+    pub blobs: Option<String>,
+    /// With --blobs: bytes of segments on this disk, beyond which they are read from the blob store
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "blobs")]
+    pub disk_limit: Option<usize>,
 }
 
 /// Parses a number of bytes; `KB`, `MB` and `GB` are powers of 1024.
@@ -331,7 +329,7 @@ mod tests {
         else {
             panic!("not inspect")
         };
-        assert_eq!(args.options.engine().memory_bytes, 64 << 20);
+        assert_eq!(args.options.memory, Some(64 << 20));
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! Opens and closes the database of a command, and runs statements in it.
 
+use crate::args::DatabaseOptions;
 use crate::failure::{Failure, Outcome};
 use arrow_array::RecordBatch;
+use nacre_blobs::{BlobOptions, open_blobs};
 use nacre_native::block_on;
-use nacredb::{Batch, Budget, Database, Error, Options, QueryResult, Rows, Session, Value};
+use nacredb::{Batch, Blobs, Budget, Database, Error, Options, QueryResult, Rows, Session, Value};
 use std::ops::Deref;
+use std::time::Duration;
 
 /// What to do when a URL names no database.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,12 +53,32 @@ pub fn open_to(url: &str, missing: Missing, read_only: bool, options: Options) -
     open(url, missing, Options { read_only, ..options })
 }
 
+/// How long the client of a blob store repeats a call by itself: the engine repeats it as well.
+const RETRY_FOR: Duration = Duration::from_secs(1);
+
+/// The engine's options for those of the command line.
+pub fn options_of(options: &DatabaseOptions) -> Outcome<Options> {
+    let default = Options::default();
+    let memory_bytes = options.memory.unwrap_or(default.memory_bytes);
+    let blobs = match &options.blobs {
+        Some(url) => {
+            let client = BlobOptions { retry_for: RETRY_FOR, ..BlobOptions::default() };
+            let blobs = Blobs::new(open_blobs(url, &client)?);
+            let disk_limit = options.disk_limit.map_or(blobs.disk_limit, |bytes| bytes as u64);
+            Some(Blobs { disk_limit, ..blobs })
+        }
+        None => None,
+    };
+    Ok(Options { memory_bytes, blobs, ..default })
+}
+
 /// Opens the database at a URL with some options.
 pub fn open(url: &str, missing: Missing, options: Options) -> Outcome<Opened> {
     let folder = nacre_native::folder_of(url)?;
     // `Database::open` creates a missing database.
     if let Some(folder) = &folder
         && missing == Missing::Refuse
+        && options.blobs.is_none()
         && !nacre_native::has_database(folder)?
     {
         return Err(Error::not_found(format!("{url}: no such database"))

@@ -21,7 +21,8 @@ pub fn run(args: &ImportArgs, out: &mut dyn Write) -> Outcome {
         open(&input, args)?;
         files.push((path.as_path(), Some(input).filter(|input| !input.can_be_reopened())));
     }
-    let database = database::open(&args.url, Missing::Create, args.options.engine())?;
+    let database =
+        database::open(&args.url, Missing::Create, database::options_of(&args.options)?)?;
     let outcome = load_all(&database, args, files, out);
     database::close(&database, outcome)
 }

@@ -33,7 +33,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("nacre-blobs", vec!["nacredb", "nacre-host"]),
         ("nacre-wasm", vec!["nacredb", "nacre-host"]),
         ("nacre-module", vec!["nacre-wasm"]),
-        ("nacre-server", vec!["nacredb", "nacre-host", "nacre-native"]),
+        ("nacre-server", vec!["nacredb", "nacre-blobs", "nacre-host", "nacre-native"]),
         ("nacre-web-tpch", vec![]),
         ("nacre-example-embed", vec!["nacredb", "nacre-native"]),
         ("nacre-bindgen", vec![]),

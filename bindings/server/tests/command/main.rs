@@ -1,6 +1,7 @@
 //! The `nacre` command as its users run it: processes, exit codes, files.
 #![allow(clippy::unwrap_used)]
 
+mod blobs;
 mod database;
 mod export;
 mod folder;
