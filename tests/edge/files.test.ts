@@ -11,7 +11,7 @@ test('random writes agree with copies in memory, also after opening again', asyn
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-files-'));
   const worker = path.join(folder, 'files.mjs');
   await build({
-    entryPoints: [path.join(import.meta.dirname, 'files.mjs')],
+    entryPoints: [path.resolve(import.meta.dirname, './files.mjs')],
     bundle: true,
     format: 'esm',
     outfile: worker,

@@ -1,7 +1,6 @@
 //! Transcripts: the statements that a target runs and what they answer, one line of JSON for each. Another
 //! build of the engine runs the same statements and has to answer alike (`npm run fuzz:wasm`).
 
-use crate::subject::printed;
 use nacre_types::json::put_quoted;
 use nacredb::{Error, QueryResult};
 use std::cell::RefCell;
@@ -54,14 +53,13 @@ pub(crate) fn note(database: usize, sql: &str, answer: &Result<QueryResult, Erro
 
 fn rows(line: &mut String, result: &QueryResult) {
     line.push_str(",\"rows\":[");
-    let nulls = result.to_rows();
-    for (at, (row, values)) in printed(result).iter().zip(&nulls).enumerate() {
+    for (at, row) in result.to_rows().iter().enumerate() {
         line.push_str(if at > 0 { ",[" } else { "[" });
-        for (column, (text, value)) in row.iter().zip(values).enumerate() {
+        for (column, value) in row.iter().enumerate() {
             line.push_str(if column > 0 { "," } else { "" });
             match value.is_null() {
                 true => line.push_str("null"),
-                false => put_quoted(line, text),
+                false => put_quoted(line, &value.to_string()),
             }
         }
         line.push(']');

@@ -78,6 +78,12 @@ impl BlockCache {
         bytes
     }
 
+    /// Makes the bytes of the cached blocks readable without the mutex, which the caller holds.
+    fn note_bytes(&self, bytes: usize) {
+        debug_assert!(bytes <= self.limit_bytes, "{bytes} of {} bytes", self.limit_bytes);
+        self.bytes.store(bytes, Ordering::Relaxed);
+    }
+
     pub(crate) fn count_read(&self, bytes: usize) {
         self.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
@@ -86,7 +92,7 @@ impl BlockCache {
     pub(crate) fn forget(&self, slots: &Slots) {
         self.with_queues(|queues| {
             queues.forget(slots);
-            self.bytes.store(queues.bytes(), Ordering::Relaxed);
+            self.note_bytes(queues.bytes());
         });
     }
 
@@ -106,6 +112,7 @@ impl BlockCache {
         }
         let (now, window) = (self.passed.load(Ordering::Relaxed), self.limit_bytes as u64);
         let window = window.saturating_mul(u64::from(READS_BY_PARTS));
+        debug_assert!(window >= self.limit_bytes as u64, "a window shorter than the cache");
         pages.count_partial_read(column, block, now, window) < READS_BY_PARTS
     }
 
@@ -134,7 +141,7 @@ impl BlockCache {
         let place = (column as u32, index as u32);
         self.with_queues(|queues| {
             let kept = queues.insert(slots, place, page, bytes);
-            self.bytes.store(queues.bytes(), Ordering::Relaxed);
+            self.note_bytes(queues.bytes());
             kept
         })
     }
