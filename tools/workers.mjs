@@ -5,7 +5,6 @@ import * as path from 'node:path';
 import { root } from './lib.mjs';
 
 const DIST = path.join(root, 'bindings/js/dist');
-/** The runtime calls modules by their place in this folder, which need not exist. */
 const script = (name, from) => ({
   type: 'ESModule',
   path: name,

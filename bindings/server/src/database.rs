@@ -5,7 +5,8 @@ use crate::failure::{Failure, Outcome};
 use arrow_array::RecordBatch;
 use nacre_blobs::{BlobOptions, open_blobs};
 use nacre_native::block_on;
-use nacredb::{Batch, Blobs, Budget, Database, Error, Options, QueryResult, Rows, Session, Value};
+use nacredb::{Batch, Blobs, Budget, Database, Error, Options, QueryResult, Rows, Session};
+use nacredb::{TierOptions, Value};
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -64,8 +65,9 @@ pub fn options_of(options: &DatabaseOptions) -> Outcome<Options> {
         Some(url) => {
             let client = BlobOptions { retry_for: RETRY_FOR, ..BlobOptions::default() };
             let blobs = Blobs::new(open_blobs(url, &client)?);
-            let disk_limit = options.disk_limit.map_or(blobs.disk_limit, |bytes| bytes as u64);
-            Some(Blobs { disk_limit, ..blobs })
+            let tiers = blobs.options.clone();
+            let disk_limit = options.disk_limit.map_or(tiers.disk_limit, |bytes| bytes as u64);
+            Some(Blobs { options: TierOptions { disk_limit, ..tiers }, ..blobs })
         }
         None => None,
     };

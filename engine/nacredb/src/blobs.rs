@@ -2,7 +2,6 @@
 //!
 //! The code of the tiers is reached through [`Blobs::new`] only, so that a build without it has none.
 
-use core::time::Duration;
 use nacre_host::{Answer, BlobStore, Host, LocalStore, Uploads};
 use nacre_tier::{Tier, TierOptions};
 use nacre_types::Result;
@@ -45,22 +44,8 @@ pub struct Attach(for<'a> fn(&'a Host, &'a Blobs, bool) -> Answer<'a, Attached>)
 pub struct Blobs {
     /// The blob store. One place holds one database.
     pub store: Arc<dyn BlobStore>,
-    /// Bytes of segment files and fetched blocks on the local disk; the log and what is not uploaded yet come
-    /// on top. Unlimited by default.
-    pub disk_limit: u64,
-    /// Time from a commit to the upload that makes it survive the loss of the local disk, while the blob store
-    /// keeps up; 1 second by default.
-    pub lag: Duration,
-    /// Bytes that may wait for their upload, beyond which statements that write fail with `unavailable`; 4 GB by
-    /// default.
-    pub unsent_limit: u64,
-    /// Bytes that are fetched and evicted together; 32 KB by default.
-    pub block_bytes: u64,
-    /// How long blobs are kept that the database needs no more, for readers that need them; one day by default.
-    pub retention: Duration,
-    /// How long opening, reading absent bytes, and closing wait for a blob store that is away; 30 seconds by
-    /// default.
-    pub patience: Duration,
+    /// Its settings.
+    pub options: TierOptions,
     /// The code of the tiers, which [`Blobs::new`] brings.
     #[doc(hidden)]
     pub attach: Attach,
@@ -69,15 +54,9 @@ pub struct Blobs {
 impl Blobs {
     /// The default settings with a blob store.
     pub fn new(store: Arc<dyn BlobStore>) -> Blobs {
-        let options = TierOptions::default();
         Blobs {
             store,
-            disk_limit: options.disk_limit,
-            lag: options.lag,
-            unsent_limit: options.unsent_limit,
-            block_bytes: options.block_bytes,
-            retention: options.retention,
-            patience: options.patience,
+            options: TierOptions::default(),
             attach: Attach(|host, blobs, read_only| Box::pin(attach(host, blobs, read_only))),
         }
     }
@@ -88,14 +67,7 @@ impl Blobs {
 }
 
 async fn attach(host: &Host, blobs: &Blobs, read_only: bool) -> Result<Attached> {
-    let options = TierOptions {
-        disk_limit: blobs.disk_limit,
-        lag: blobs.lag,
-        unsent_limit: blobs.unsent_limit,
-        block_bytes: blobs.block_bytes,
-        retention: blobs.retention,
-        patience: blobs.patience,
-    };
+    let options = blobs.options.clone();
     let tier = match read_only {
         true => Tier::open_to_read(host, blobs.store.clone(), options).await?,
         false => Tier::open(host, blobs.store.clone(), options).await?,
@@ -105,6 +77,6 @@ async fn attach(host: &Host, blobs: &Blobs, read_only: bool) -> Result<Attached>
 
 impl fmt::Debug for Blobs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Blobs").field("disk_limit", &self.disk_limit).finish_non_exhaustive()
+        f.debug_struct("Blobs").field("options", &self.options).finish_non_exhaustive()
     }
 }

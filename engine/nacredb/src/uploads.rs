@@ -22,7 +22,7 @@ impl Database {
     }
 
     /// Uploads everything that was committed before, without waiting for
-    /// [`Blobs::lag`](crate::Blobs::lag). Does nothing in a database without blobs.
+    /// [`TierOptions::lag`](crate::TierOptions::lag). Does nothing in a database without blobs.
     ///
     /// Errors: `unavailable` if the blob store is away; `in_use` if another writer has taken over the blobs;
     /// `io`, `closed`.

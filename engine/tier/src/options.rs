@@ -5,19 +5,22 @@ use core::time::Duration;
 /// Settings of the tiers.
 #[derive(Clone, Debug)]
 pub struct TierOptions {
-    /// Bytes of segment files and cached blocks that the local disk may hold. What has not been uploaded yet,
-    /// and the log, come on top.
+    /// Bytes of segment files and fetched blocks that the local disk may hold; the log and what is not uploaded
+    /// yet come on top. Unlimited by default.
     pub disk_limit: u64,
     /// Time from a commit to the upload that makes it survive the loss of the disk, while the blob store keeps
-    /// up.
+    /// up; 1 second by default.
     pub lag: Duration,
-    /// Bytes that may wait for their upload. Beyond it, statements that write wait, and then fail.
+    /// Bytes that may wait for their upload, beyond which statements that write wait for the lock timeout, and
+    /// then fail with `unavailable`; 4 GB by default.
     pub unsent_limit: u64,
-    /// Bytes that are fetched and evicted together.
+    /// Bytes that are fetched and evicted together; 32 KB by default.
     pub block_bytes: u64,
-    /// Time for which blobs are kept that no manifest names any more, for those that read an older one.
+    /// Time for which blobs are kept that no manifest names any more, for those that read an older one; one day by
+    /// default.
     pub retention: Duration,
-    /// Time for which a read waits for a blob store that is away.
+    /// Time for which opening, reading absent bytes, and closing wait for a blob store that is away; 30 seconds by
+    /// default.
     pub patience: Duration,
 }
 

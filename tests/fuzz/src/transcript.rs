@@ -32,8 +32,8 @@ pub(crate) fn opened() -> usize {
     })
 }
 
-/// Notes a statement: `{"db": 1, "sql": …, "types": […], "rows": [[…]]}` with values as text and null as
-/// null, or with `"error"`, the kind of the error.
+/// Notes a statement: `{"db": 1, "sql": …, "rows": [[…]]}` with values as text and null as null, or with
+/// `"error"`, the kind of the error, instead of rows.
 pub(crate) fn note(database: usize, sql: &str, answer: &Result<QueryResult, Error>) {
     LINES.with_borrow_mut(|lines| {
         let Some(lines) = lines else { return };

@@ -5,7 +5,7 @@
 use nacre_native::{NativeClock, block_on, memory_host, open_folder};
 use nacre_session_tests::{Folder, kind, rows, run};
 use nacre_testing::{FaultBlobs, MemoryBlobs};
-use nacredb::{Blobs, Database, ErrorKind, Options};
+use nacredb::{Blobs, Database, ErrorKind, Options, TierOptions};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -43,13 +43,17 @@ const QUERIES: [&str; 4] = [
     "select count(*), min(id) from t where n = 77",
 ];
 
+/// Settings that upload without waiting for more.
+fn at_once() -> TierOptions {
+    TierOptions { lag: Duration::ZERO, ..TierOptions::default() }
+}
+
 #[test]
 fn a_table_may_be_twenty_times_larger_than_the_disk() {
     let (memory, blobs) = store();
     let (folder, limit) = (Folder::new("tiers"), 20_000);
-    let tiers =
-        Blobs { disk_limit: limit, block_bytes: 1_024, lag: Duration::ZERO, ..Blobs::new(blobs) };
-    let options = options(tiers);
+    let tiers = TierOptions { disk_limit: limit, block_bytes: 1_024, ..at_once() };
+    let options = options(Blobs { options: tiers, ..Blobs::new(blobs) });
     let open = || block_on(Database::open(open_folder(folder.path()).unwrap(), options.clone()));
     let mut expected = Vec::new();
     {
@@ -107,7 +111,7 @@ fn a_table_may_be_twenty_times_larger_than_the_disk() {
 #[test]
 fn the_older_of_two_writers_stops() {
     let (_, blobs) = store();
-    let options = options(Blobs { lag: Duration::ZERO, ..Blobs::new(blobs) });
+    let options = options(Blobs { options: at_once(), ..Blobs::new(blobs) });
     let first = block_on(Database::open(memory_host(), options.clone())).unwrap();
     let mut session = first.session();
     run(&mut session, "create table t (id int primary key)").unwrap();
@@ -136,13 +140,10 @@ fn the_older_of_two_writers_stops() {
 #[test]
 fn commits_go_on_while_the_blob_store_is_away_up_to_a_limit() {
     let (_, blobs) = store();
-    let tiers = Blobs {
-        lag: Duration::ZERO,
-        unsent_limit: 50_000,
-        patience: Duration::from_secs(20),
-        ..Blobs::new(blobs.clone())
-    };
-    let options = Options { lock_timeout_ms: 50, ..options(tiers) };
+    let patience = Duration::from_secs(20);
+    let tiers = TierOptions { unsent_limit: 50_000, patience, ..at_once() };
+    let blobs_of = Blobs { options: tiers, ..Blobs::new(blobs.clone()) };
+    let options = Options { lock_timeout_ms: 50, ..options(blobs_of) };
     let db = block_on(Database::open(memory_host(), options.clone())).unwrap();
     let mut session = db.session();
     run(&mut session, "create table t (id int primary key, s varchar(1000))").unwrap();

@@ -142,18 +142,12 @@ fn push(plan: &mut Plan, wanted: Vec<Expr>) -> Moved {
         | Plan::Project { .. }
         | Plan::Aggregate { .. } => {
             plan.for_each_expr(&mut |e| below.collect(e));
-            match plan {
-                Plan::Project { exprs, .. } => {
-                    let through = wanted.iter().map(|part| through(part, exprs));
-                    through.flatten().for_each(|part| below.add(part));
-                }
-                Plan::Aggregate { .. } => {}
-                _ => wanted.iter().for_each(|part| below.add(part.clone())),
-            }
             let wanted_below: Vec<Option<Expr>> = match plan {
                 Plan::Project { exprs, .. } => wanted.iter().map(|p| through(p, exprs)).collect(),
-                _ => Vec::new(),
+                Plan::Aggregate { .. } => Vec::new(),
+                _ => wanted.iter().cloned().map(Some).collect(),
             };
+            wanted_below.iter().flatten().for_each(|part| below.add(part.clone()));
             let width = plan.fields().len();
             let mut to = Vec::new();
             plan.for_each_input_mut(&mut |input| to = below.push(input));

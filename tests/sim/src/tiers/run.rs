@@ -8,7 +8,7 @@ use crate::tiers::blobs::SimBlobs;
 use crate::tiers::machine::{Inside, Machine, Threads, drive};
 use nacre_testing::Random;
 use nacredb::host::{Clock, Host};
-use nacredb::{Blobs, Budget, Database, Error, ErrorKind, Options, Value};
+use nacredb::{Blobs, Budget, Database, Error, ErrorKind, Options, TierOptions, Value};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -82,14 +82,15 @@ impl Run {
         let clock = Arc::new(SimClock::default());
         let faulty = *random.pick(&[0, 0, 5, 20]);
         let blobs = SimBlobs::new(seed, clock.clone(), faulty);
-        let tiers = Blobs {
+        let tiers = TierOptions {
             disk_limit: *random.pick(&[1_000, 6_000, 40_000, u64::MAX]),
             lag: Duration::from_millis(*random.pick(&[0, 1, 50])),
             block_bytes: *random.pick(&[512, 2_048]),
             retention: Duration::from_secs(60),
             patience: Duration::from_secs(2),
-            ..Blobs::new(blobs.clone())
+            ..TierOptions::default()
         };
+        let tiers = Blobs { options: tiers, ..Blobs::new(blobs.clone()) };
         let options = Options {
             segment_rows: *random.pick(&[5, 30, 1_000]),
             flush_bytes: *random.pick(&[300, 2_000, 20_000]),
