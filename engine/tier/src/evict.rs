@@ -41,30 +41,34 @@ fn most_slots(shared: &Shared) -> usize {
     usize::try_from(bytes / shared.blocks().block_bytes()).unwrap_or(usize::MAX)
 }
 
-/// Lets files and blocks leave until the local disk is within its limit. What cannot leave yet stays.
-pub(crate) fn evict(shared: &Shared) {
+/// Lets files and blocks leave until the local disk is within its limit. What cannot leave yet stays. Returns
+/// `false` if it is to be called again soon, since a file that is to leave was being read.
+pub(crate) fn evict(shared: &Shared) -> bool {
     let limit = shared.options.disk_limit;
     if limit == u64::MAX {
-        return;
+        return true;
     }
-    let mut busy = Vec::new();
+    let (mut stays, mut is_read) = (Vec::new(), false);
     loop {
         let coldest = {
             let state = shared.state();
             if local_bytes(&state) <= limit - limit / BLOCKS_SHARE {
                 break;
             }
-            let is_busy = |entry: &Arc<Entry>| busy.contains(&entry.id);
-            can_leave(&state).filter(|entry| !is_busy(entry)).min_by_key(used).cloned()
+            let may = |entry: &&Arc<Entry>| !stays.contains(&entry.id);
+            can_leave(&state).filter(may).min_by_key(used).cloned()
         };
         let Some(entry) = coldest else { break };
-        if !entry.leave(&*shared.local).unwrap_or(false) {
-            busy.push(entry.id);
+        let left = entry.leave(&*shared.local);
+        is_read |= matches!(left, Ok(false));
+        if !matches!(left, Ok(true)) {
+            stays.push(entry.id);
         }
     }
     let most = most_slots(shared);
     // A file that cannot be cut is reused as it is.
     shared.blocks().shrink(most).ok();
+    !is_read || local_bytes(&shared.state()) <= limit - limit / BLOCKS_SHARE
 }
 
 fn used(entry: &&Arc<Entry>) -> u64 {

@@ -2,6 +2,7 @@
 
 use crate::attach;
 use crate::entry::{Kind, Meta};
+use crate::evict;
 use crate::fetch;
 use crate::file::TierFile;
 use crate::options::TierOptions;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// A local store whose files are uploaded to a blob store, and may then leave the local disk.
-pub struct Tier(Arc<Shared>);
+pub struct Tier(pub(crate) Arc<Shared>);
 
 impl Tier {
     /// Attaches a local store to the blobs, as their writer: any other one is stopped. The store must be empty,
@@ -156,10 +157,12 @@ impl Uploads for Tier {
                 if shared.is_read_only() {
                     return Ok(());
                 }
-                if upload::is_done(shared) {
+                let is_done = upload::is_done(shared);
+                // Another caller's step may have uploaded the last bytes, and not have evicted any yet.
+                if is_done && evict::evict(shared) {
                     return shared.state().damage.clone().map_or(Ok(()), Err);
                 }
-                shared.state().is_hurried = true;
+                shared.state().is_hurried |= !is_done;
                 let rest = upload::step(shared).await;
                 let now_ns = shared.clock.monotonic_ns();
                 let rest_ns = match rest {

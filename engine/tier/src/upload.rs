@@ -56,10 +56,8 @@ pub(crate) async fn step(shared: &Shared) -> Rest {
     let _turn = Turn(&shared.is_stepping);
     let job = match next_job(shared) {
         Ok(job) => job,
-        Err(rest) => {
-            evict::evict(shared);
-            return rest;
-        }
+        Err(_) if !evict::evict(shared) => return Rest::For(Duration::from_nanos(BUSY_NS)),
+        Err(rest) => return rest,
     };
     let done = run(shared, job).await;
     let mut state = shared.state();

@@ -70,6 +70,24 @@ fn nothing_leaves_before_it_is_uploaded_and_named() {
 }
 
 #[test]
+fn a_file_that_is_being_read_leaves_soon_after() {
+    let (files, blobs) = (Arc::new(MemoryStore::new()), Faulty::new());
+    let mut small = Small::open(&files, &blobs, limited(512)).unwrap();
+    small.add(1).unwrap();
+    let shared = &small.tier.0;
+    let entry = shared.state().files[&*name_of(1)].clone();
+    let handle = entry.open(&*shared.local).unwrap();
+    let reading = handle.file();
+    small.upload();
+    assert_eq!(local_names(&files, "seg-"), [name_of(1)]);
+    let rest = wait(small.tier.step()).unwrap();
+    assert!(matches!(rest, Rest::For(_)), "{rest:?}: nothing else wakes the uploads");
+    drop(reading);
+    wait(small.tier.finish()).unwrap();
+    assert_eq!(local_names(&files, "seg-").len(), 0);
+}
+
+#[test]
 fn absent_bytes_are_named_and_kept_while_a_guard_lives() {
     let (files, blobs) = (Arc::new(MemoryStore::new()), Faulty::new());
     let mut small = Small::open(&files, &blobs, limited(4 << 10)).unwrap();
