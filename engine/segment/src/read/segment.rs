@@ -497,6 +497,16 @@ impl Segment {
         Ok(self.opened()?.is_outside(key_columns, key))
     }
 
+    /// How many of some keys have every value within the bounds of its key column.
+    pub fn count_inside(&self, key_columns: &[usize], keys: &[&[Value]]) -> Result<usize> {
+        debug_assert!(self.has_columns(key_columns), "columns {key_columns:?} of {}", self.name);
+        let opened = self.opened()?;
+        let is_outside = |(at, value): (&usize, &Value)| {
+            opened.is_outside(std::slice::from_ref(at), std::slice::from_ref(value))
+        };
+        Ok(keys.iter().filter(|key| !key_columns.iter().zip(**key).any(is_outside)).count())
+    }
+
     /// Reads the footer and every block from the file, bypassing the cache; verifies checksums,
     /// decodes everything, and compares zone maps with the values. Each error names file, column,
     /// block and byte.

@@ -18,6 +18,7 @@ use nacre_segment::{Segment, SegmentBuilder};
 use nacre_types::hash::Set;
 use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, Result, Timestamp, Value, invariant, limits};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -384,13 +385,24 @@ impl Partition {
         let (list, leaving) = (self.segments(), leaving.iter().collect::<Set<_>>());
         let stays =
             |state: &&Arc<SegmentState>| state.is_current() && !leaving.contains(&state.id());
-        let met = |key: &[Value]| {
-            // Found by search: most segments are elsewhere.
-            let encoded = layout.encode_wanted_key(key).unwrap_or_default();
-            let Ok(places) = list.with_key_prefix(layout, key, &encoded) else { return 1 };
-            let there = places.iter().map(|place| &list[*place]).filter(stays);
-            let others = there.map(|state| &*state.segment).chain(besides.iter().copied());
-            others.filter(|other| key_filter::has_in_range(layout, other, key)).count()
+        let met = |keys: &[Vec<Value>]| {
+            let (mut unread, mut there) = (0, BTreeMap::<usize, Vec<&[Value]>>::new());
+            for key in keys {
+                // Found by search: most segments are elsewhere.
+                let encoded = layout.encode_wanted_key(key).unwrap_or_default();
+                match list.with_key_prefix(layout, key, &encoded) {
+                    Ok(places) => {
+                        places.iter().for_each(|place| there.entry(*place).or_default().push(key))
+                    }
+                    Err(_) => unread += 1,
+                }
+            }
+            let there = there.into_iter().map(|(place, keys)| (&list[place], keys));
+            let there = there.filter(|(state, _)| stays(state));
+            let all = keys.iter().map(Vec::as_slice).collect::<Vec<_>>();
+            let besides = besides.iter().map(|beside| (*beside, all.clone()));
+            let others = there.map(|(state, keys)| (&*state.segment, keys)).chain(besides);
+            unread + key_filter::count_in_ranges(layout, &others.collect::<Vec<_>>())
         };
         key_filter::with_key_filter(layout, builder, &met)
     }
