@@ -2,9 +2,9 @@
 
 use super::collected::Collected;
 use crate::buffer::limits::MOST_TEXT_BYTES;
-use crate::context::Context;
 use crate::expr::Evaluator;
-use nacre_column::{Batch, Vector};
+use nacre_column::Vector;
+use nacre_function::aggregate::sum::{AVG, SUM};
 use nacre_function::entry::aggregate::{Accumulation, AggregateCallee, State, Types};
 use nacre_function::vector::groups::Groups;
 use nacre_function::vector::room::Room;
@@ -32,11 +32,15 @@ pub(crate) fn may_merge(aggregate: &Aggregate) -> bool {
 /// rows.
 pub(crate) fn inputs(
     spec: &Aggregate,
-    batch: &Batch,
+    evaluator: &Evaluator<'_>,
     rows: ActiveRows<'_>,
-    context: &Context<'_>,
 ) -> Result<Vec<Arc<Vector>>> {
-    let evaluator = Evaluator::new(batch, context);
+    if let [arg] = &spec.args[..]
+        && !spec.distinct
+        && (spec.function == (&SUM).into() || spec.function == (&AVG).into())
+    {
+        return Ok(vec![evaluator.eval_short(arg, rows)?]);
+    }
     let listed = spec.function.listed();
     let is_collected =
         listed.is_some_and(|f| matches!(f.accumulation, Accumulation::Collected { .. }));
@@ -112,6 +116,24 @@ impl Accumulator {
                 debug_assert!(false, "only aggregates that may be merged are");
                 Ok(())
             }
+        }
+    }
+
+    /// Whether [`Accumulator::finish_as`] gives the results of another one, over the same rows.
+    pub fn has_sums_of(&self, other: &Accumulator) -> bool {
+        match (self, other) {
+            (Accumulator::States(own), Accumulator::States(other)) => own.has_sums_of(&**other),
+            _ => false,
+        }
+    }
+
+    /// The results of some groups as another accumulator would give them, over the same rows.
+    pub fn finish_as(&self, other: &Accumulator, groups: Range<usize>) -> Result<Vector> {
+        match (self, other) {
+            (Accumulator::States(own), Accumulator::States(other)) => {
+                own.finish_as(&**other, groups, Room::new(MOST_TEXT_BYTES))
+            }
+            _ => other.finish(groups),
         }
     }
 

@@ -7,7 +7,7 @@
 use super::accumulator::{Accumulator, inputs};
 use crate::buffer::limits::NO_ROW;
 use crate::context::Context;
-use crate::expr::{self, ActiveRows};
+use crate::expr::{self, ActiveRows, Evaluator, Repeated, is_volatile, repeated};
 use crate::group::{Grouper, Seen};
 use crate::memory::Reservation;
 use crate::operator::protocol::Operator;
@@ -28,6 +28,8 @@ struct State {
     accumulator: Accumulator,
     /// For `DISTINCT`: the combinations of group, if there are groups, and arguments already counted.
     distinct: Option<Grouper>,
+    /// The state whose sums give the results, of which this one then has none.
+    from: Option<usize>,
 }
 
 /// Groups and their states.
@@ -35,6 +37,8 @@ pub(crate) struct Aggregation {
     groups: Vec<Expr>,
     grouper: Grouper,
     states: Vec<State>,
+    /// Expressions that occur more than once in the arguments.
+    repeated: Vec<Expr>,
 }
 
 /// Hash aggregation. Without group keys it returns exactly one row.
@@ -129,18 +133,28 @@ impl Aggregation {
     pub fn new(groups: Vec<Expr>, aggregates: Vec<Aggregate>) -> Result<Aggregation> {
         let types: Vec<DataType> = groups.iter().map(|g| g.data_type).collect();
         let group = (!groups.is_empty()).then_some(DataType::UInt32);
-        let states = aggregates
-            .into_iter()
-            .map(|spec| {
-                let accumulator = Accumulator::new(&spec)?;
-                let distinct = spec.distinct.then(|| {
-                    let arguments = spec.args.iter().map(|arg| arg.data_type);
-                    Grouper::new(&group.into_iter().chain(arguments).collect::<Vec<_>>())
-                });
-                Ok(State { spec, accumulator, distinct })
-            })
-            .collect::<Result<_>>()?;
-        Ok(Aggregation { grouper: Grouper::new(&types), groups, states })
+        let mut states: Vec<State> = Vec::new();
+        for spec in aggregates {
+            let accumulator = Accumulator::new(&spec)?;
+            let distinct = spec.distinct.then(|| {
+                let arguments = spec.args.iter().map(|arg| arg.data_type);
+                Grouper::new(&group.into_iter().chain(arguments).collect::<Vec<_>>())
+            });
+            let has_same = |other: &State| {
+                let (own, known) = (&spec, &other.spec);
+                let is_same = (&own.args, &own.filter) == (&known.args, &known.filter);
+                is_same && other.from.is_none() && other.accumulator.has_sums_of(&accumulator)
+            };
+            let is_plain = |spec: &Aggregate| !spec.distinct && !spec.args.iter().any(is_volatile);
+            let from = states
+                .iter()
+                .position(|other| is_plain(&spec) && is_plain(&other.spec) && has_same(other));
+            states.push(State { spec, accumulator, distinct, from });
+        }
+        let computed =
+            states.iter().filter(|state| state.from.is_none() && state.spec.filter.is_none());
+        let repeated = repeated(computed.flat_map(|state| &state.spec.args));
+        Ok(Aggregation { grouper: Grouper::new(&types), groups, states, repeated })
     }
 
     /// Number of groups seen, or one without group keys.
@@ -164,6 +178,9 @@ impl Aggregation {
         }
         let count = self.groups();
         for (state, other) in self.states.iter_mut().zip(&other.states) {
+            if state.from.is_some() {
+                continue;
+            }
             state.accumulator.resize(count);
             if state.distinct.is_none() {
                 state.accumulator.merge(&other.accumulator, from, &ids)?;
@@ -259,9 +276,11 @@ impl Aggregation {
             Groups::Each(&ids)
         };
         let count = self.groups();
-        for state in &mut self.states {
+        let known = Repeated::new(&self.repeated, rows);
+        let evaluator = Evaluator::new(batch, context).with(known);
+        for state in self.states.iter_mut().filter(|state| state.from.is_none()) {
             state.accumulator.resize(count);
-            update(state, batch, rows, groups, context)?;
+            update(state, &evaluator, batch, rows, groups, context)?;
         }
         Ok(())
     }
@@ -275,10 +294,14 @@ impl Aggregation {
         let to = (from + limits::VECTOR_ROWS).min(total);
         let mut columns =
             if self.groups.is_empty() { Vec::new() } else { self.grouper.key_vectors(from, to) };
-        for state in &mut self.states {
-            // Without input rows, the single group has no state yet.
-            state.accumulator.resize(total);
-            let column = state.accumulator.finish(from..to)?;
+        // Without input rows, the single group has no state yet.
+        let computed = self.states.iter_mut().filter(|state| state.from.is_none());
+        computed.for_each(|state| state.accumulator.resize(total));
+        for state in &self.states {
+            let column = match state.from {
+                Some(at) => self.states[at].accumulator.finish_as(&state.accumulator, from..to)?,
+                None => state.accumulator.finish(from..to)?,
+            };
             columns.push(Arc::new(column));
         }
         Ok(Some(Batch::new(columns, to - from)))
@@ -295,6 +318,7 @@ impl Aggregation {
 
 fn update(
     state: &mut State,
+    evaluator: &Evaluator<'_>,
     batch: &Batch,
     rows: ActiveRows<'_>,
     groups: Groups<'_>,
@@ -310,7 +334,7 @@ fn update(
         return Ok(());
     }
     // Only rows that pass the filter: an argument must not fail on the others.
-    let inputs = inputs(&state.spec, batch, rows, context)?;
+    let inputs = inputs(&state.spec, evaluator, rows)?;
     let Some(distinct) = &mut state.distinct else {
         return state.accumulator.update(&inputs, rows, groups);
     };

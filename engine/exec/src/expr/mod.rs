@@ -8,6 +8,7 @@
 
 mod filter;
 mod logic;
+mod repeated;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -20,6 +21,7 @@ pub(crate) use filter::{filter_rows, true_rows, truths};
 pub(crate) use nacre_function::kernel::cast::cast_vector;
 pub(crate) use nacre_function::kernel::order::compare_values;
 pub(crate) use nacre_function::vector::rows::ActiveRows;
+pub(crate) use repeated::{Repeated, repeated};
 
 use crate::Context;
 use crate::buffer::fit;
@@ -55,7 +57,8 @@ pub(crate) fn evaluate_shared(
 /// row of the batch. `now_us` is the time, in microseconds since 1970.
 pub fn evaluate_alone(expr: &Expr, batch: &Batch, now_us: i64) -> Result<Vector> {
     let surroundings = Surroundings { most_text_bytes: MOST_TEXT_BYTES, now_us, random: None };
-    let evaluator = Evaluator { batch, parameters: &[], surroundings, environment: None };
+    let (parameters, environment, repeated) = (&[], None, None);
+    let evaluator = Evaluator { batch, parameters, surroundings, environment, repeated };
     let shared = evaluator.eval(expr, rows_of(batch))?;
     Ok(Arc::try_unwrap(shared).unwrap_or_else(|shared| (*shared).clone()))
 }
@@ -77,6 +80,8 @@ pub(crate) struct Evaluator<'a> {
     surroundings: Surroundings,
     /// The source of random bits.
     environment: Option<&'a Environment>,
+    /// What is evaluated once.
+    repeated: Option<Repeated<'a>>,
 }
 
 impl<'a> Evaluator<'a> {
@@ -85,7 +90,13 @@ impl<'a> Evaluator<'a> {
         let most_text_bytes = context.most_text_bytes();
         let surroundings = Surroundings { most_text_bytes, now_us: context.now_us, random: None };
         let environment = Some(context.transaction.environment());
-        Evaluator { batch, parameters: context.parameters, surroundings, environment }
+        let parameters = context.parameters;
+        Evaluator { batch, parameters, surroundings, environment, repeated: None }
+    }
+
+    /// Evaluates some expressions once.
+    pub(crate) fn with(self, repeated: Repeated<'a>) -> Evaluator<'a> {
+        Evaluator { repeated: Some(repeated), ..self }
     }
 }
 
@@ -117,7 +128,39 @@ impl Evaluator<'_> {
             ExprKind::Placeholder(of) => {
                 broken(format_args!("a plan holds the placeholder {of:?}"))
             }
-            _ => self.strict(expr, rows),
+            _ => match &self.repeated {
+                None => self.strict(expr, rows),
+                Some(repeated) => repeated.whole(expr, rows, || self.strict(expr, rows)),
+            },
+        }
+    }
+
+    /// Evaluates an exact number over some rows. If all values fit, the vector is of a decimal of 18 digits with
+    /// the scale of the expression's type: half as wide, and computed faster.
+    pub(crate) fn eval_short(&self, expr: &Expr, rows: ActiveRows<'_>) -> Result<Arc<Vector>> {
+        let is_wide = matches!(expr.data_type, DataType::Decimal { precision: 19.., .. });
+        match is_wide && rows.is_dense() && !rows.is_empty() {
+            true => self.short(expr, rows).map_or_else(|| self.eval(expr, rows), Ok),
+            false => self.eval(expr, rows),
+        }
+    }
+
+    /// The value if it fits.
+    fn short(&self, expr: &Expr, rows: ActiveRows<'_>) -> Option<Arc<Vector>> {
+        if expr.data_type.is_integer()
+            || matches!(expr.data_type, DataType::Decimal { precision: ..=18, .. })
+        {
+            // An error comes again where the whole expression is evaluated.
+            return self.eval(expr, rows).ok();
+        }
+        let ExprKind::Binary { op, left, right } = &expr.kind else { return None };
+        let compute = || {
+            let (left, right) = (self.short(left, rows)?, self.short(right, rows)?);
+            arithmetic::short(*op, &left, &right, expr.data_type.scale()).map(Arc::new)
+        };
+        match &self.repeated {
+            None => compute(),
+            Some(repeated) => repeated.short(expr, rows, compute),
         }
     }
 
@@ -275,7 +318,10 @@ fn null_in_null_out(expr: &Expr, at: usize) -> bool {
     }
 }
 
-fn is_volatile(expr: &Expr) -> bool {
-    matches!(&expr.kind, ExprKind::Function { function, .. }
-        if function.volatility() == Volatility::Volatile)
+/// Whether an expression has a volatile function.
+pub(crate) fn is_volatile(expr: &Expr) -> bool {
+    let mut found = matches!(&expr.kind, ExprKind::Function { function, .. }
+        if function.volatility() == Volatility::Volatile);
+    expr.for_each_child(&mut |child| found = found || is_volatile(child));
+    found
 }

@@ -13,7 +13,7 @@ use super::summaries::{Summaries, WIDE};
 use crate::aggregate::accumulator::{Accumulator, inputs, may_merge};
 use crate::buffer::{RowBuffer, pieces};
 use crate::context::Context;
-use crate::expr::{self, ActiveRows, compare_values};
+use crate::expr::{self, ActiveRows, Evaluator, compare_values};
 use crate::memory::Reservation;
 use crate::operator::inputs::{Inputs, exactly};
 use crate::operator::protocol::Operator;
@@ -430,7 +430,7 @@ impl Run<'_> {
         };
         // The argument must not fail on rows that the filter rejects.
         let counted = passing.as_ref().map_or(rows, |(kept, _)| rows.narrowed(kept));
-        let inputs = inputs(spec, self.batch, counted, self.context)?;
+        let inputs = inputs(spec, &Evaluator::new(self.batch, self.context), counted)?;
         let fresh = || -> Result<Accumulator> {
             let mut accumulator = Accumulator::new(spec)?;
             accumulator.resize(1);

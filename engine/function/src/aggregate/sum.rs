@@ -169,26 +169,35 @@ impl State for ExactSums {
         self.sums.merge(&other.sums, from, ids, i128::checked_add)
     }
 
-    fn finish(&self, groups: Range<usize>, _: Room) -> Result<Vector> {
-        let (from, to) = (self.argument.scale(), self.result.scale());
+    fn finish(&self, groups: Range<usize>, room: Room) -> Result<Vector> {
+        self.finish_as(self, groups, room)
+    }
+
+    fn has_sums_of(&self, other: &dyn State) -> bool {
+        like(other).is_ok_and(|other: &ExactSums| other.argument == self.argument)
+    }
+
+    fn finish_as(&self, other: &dyn State, groups: Range<usize>, _: Room) -> Result<Vector> {
+        let ExactSums { total, argument, result, .. } = like(other)?;
+        let (from, to) = (argument.scale(), result.scale());
         let counts = &self.sums.counts[groups.clone()];
         let mut out = Vec::with_capacity(groups.len());
         for (sum, count) in self.sums.sums[groups].iter().zip(counts) {
-            let (value, name) = match self.total {
+            let (value, name) = match total {
                 _ if *count == 0 => (Some(0), ""),
                 Total::Average => {
                     (decimals::divide(*sum, *count as i128, to as i32 - from as i32), "AVG")
                 }
                 Total::Sum => (exact::rescale(*sum, from, to), "SUM"),
             };
-            out.push(decimals::fit(value, self.result).map_err(|error| error.context(name))?);
+            out.push(decimals::fit(value, *result).map_err(|error| error.context(name))?);
         }
-        let values = match self.result.physical() {
+        let values = match result.physical() {
             PhysicalType::I64 => Values::I64(out.iter().map(|v| *v as i64).collect()),
             PhysicalType::F64 => Values::F64(out.iter().map(|v| exact::to_f64(*v, from)).collect()),
             _ => Values::I128(out),
         };
-        Ok(Vector::new(self.result, values, validity(counts.iter().map(|count| *count > 0))))
+        Ok(Vector::new(*result, values, validity(counts.iter().map(|count| *count > 0))))
     }
 
     fn is_order_free(&self) -> bool {
@@ -234,9 +243,18 @@ impl State for FloatSums {
         self.sums.merge(&other.sums, from, ids, add_floats)
     }
 
-    fn finish(&self, groups: Range<usize>, _: Room) -> Result<Vector> {
+    fn finish(&self, groups: Range<usize>, room: Room) -> Result<Vector> {
+        self.finish_as(self, groups, room)
+    }
+
+    fn has_sums_of(&self, other: &dyn State) -> bool {
+        like::<FloatSums>(other).is_ok()
+    }
+
+    fn finish_as(&self, other: &dyn State, groups: Range<usize>, _: Room) -> Result<Vector> {
+        let FloatSums { total, .. } = like(other)?;
         let counts = &self.sums.counts[groups.clone()];
-        let out = self.sums.sums[groups].iter().zip(counts).map(|(sum, count)| match self.total {
+        let out = self.sums.sums[groups].iter().zip(counts).map(|(sum, count)| match total {
             Total::Average if *count > 0 => sum / *count as f64,
             _ => *sum,
         });
@@ -287,8 +305,17 @@ fn add_exact(
     }
     let Groups::Each(ids) = groups else { return Ok(()) };
     let fits = match values {
-        Wide::Narrow(View::Rows(v)) if sums.len() <= FEW => add_few(v, rows, ids, into),
-        Wide::Full(View::Rows(v)) if sums.len() <= FEW => add_few(v, rows, ids, into),
+        Wide::Narrow(View::Rows(v)) if sums.len() <= FEW => {
+            // So many values of so few bits have a sum of 64 bits.
+            let count_bits = usize::BITS - rows.count().leading_zeros();
+            match view::magnitude_bits(v) + count_bits < i64::BITS {
+                true => add_few(v, rows, ids, into, |sum: i64, v| (sum.wrapping_add(v), false)),
+                false => add_few(v, rows, ids, into, |sum: i128, v| sum.overflowing_add(v.into())),
+            }
+        }
+        Wide::Full(View::Rows(v)) if sums.len() <= FEW => {
+            add_few(v, rows, ids, into, |sum: i128, v| sum.overflowing_add(v))
+        }
         Wide::Narrow(View::Rows(v)) => {
             add_to_each(rows, ids, into, |row| v.get(row).map_or(0, |v| *v as i128))
         }
@@ -324,22 +351,23 @@ fn add_to_each(
 /// the same place has to wait for the one before it.
 const FEW: usize = 16;
 
-/// [`add_to_each`] of few groups.
-fn add_few<T: Copy + Into<i128>>(
+/// [`add_to_each`] of few groups. `plus` adds a value to a sum, and says whether that overflows.
+fn add_few<T: Copy, S: Copy + Default + Into<i128>>(
     values: &[T],
     rows: ActiveRows<'_>,
     ids: &[u32],
     into: &mut Sums<i128>,
+    plus: impl Fn(S, T) -> (S, bool),
 ) -> bool {
     const TURNS: usize = 4;
     debug_assert!(into.sums.len() <= FEW, "{} groups", into.sums.len());
-    let mut sums = [[0i128; FEW]; TURNS];
+    let mut sums = [[S::default(); FEW]; TURNS];
     let mut counts = [[0u32; FEW]; TURNS];
     let mut overflowed = false;
     let mut add = |turn: usize, row: usize| {
         let group = ids[row] as usize % FEW;
         let overflows;
-        (sums[turn][group], overflows) = sums[turn][group].overflowing_add(values[row].into());
+        (sums[turn][group], overflows) = plus(sums[turn][group], values[row]);
         overflowed |= overflows;
         counts[turn][group] += 1;
     };
@@ -352,7 +380,7 @@ fn add_few<T: Copy + Into<i128>>(
     for (own_sums, own_counts) in sums.iter().zip(&counts) {
         for (sum, more) in into.sums.iter_mut().zip(own_sums) {
             let overflows;
-            (*sum, overflows) = sum.overflowing_add(*more);
+            (*sum, overflows) = sum.overflowing_add((*more).into());
             overflowed |= overflows;
         }
         into.counts.iter_mut().zip(own_counts).for_each(|(count, more)| *count += *more as u64);

@@ -159,6 +159,15 @@ pub trait State: Send + Sync + Any {
     fn finish(&self, groups: Range<usize>, room: Room) -> Result<Vector>;
     /// Whether the result does not depend on the order of rows.
     fn is_order_free(&self) -> bool;
+    /// Whether [`State::finish_as`] gives the results of other states, over the same rows.
+    fn has_sums_of(&self, _other: &dyn State) -> bool {
+        false
+    }
+    /// The results of some groups as other states would give them, over the same rows. Errors: `type`
+    /// unless [`State::has_sums_of`] them.
+    fn finish_as(&self, _other: &dyn State, _groups: Range<usize>, _room: Room) -> Result<Vector> {
+        Err(Error::type_error("states of another aggregate"))
+    }
 }
 
 /// The rows of one group, at least one.

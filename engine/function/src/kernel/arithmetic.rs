@@ -79,6 +79,46 @@ fn integers(
     Ok(Vector::new(data_type, values, validity))
 }
 
+/// A sum, difference or product as a decimal of 18 digits of this scale. `None` if a row, selected or not, may
+/// not fit, or if the scale is not the one that the operands give.
+pub fn short(op: BinaryOp, left: &Vector, right: &Vector, scale: u8) -> Option<Vector> {
+    let (a, b) = (view::i64s(left)?, view::i64s(right)?);
+    let (from, to) = (left.data_type().scale(), right.data_type().scale());
+    let (a, b) = match op {
+        BinaryOp::Multiply if from + to == scale => (a, b),
+        BinaryOp::Add | BinaryOp::Subtract => (aligned(a, from, scale)?, aligned(b, to, scale)?),
+        _ => return None,
+    };
+    let bits = (a.magnitude_bits(), b.magnitude_bits());
+    let most = if op == BinaryOp::Multiply { bits.0 + bits.1 } else { bits.0.max(bits.1) + 1 };
+    if most > SHORT_BITS {
+        return None;
+    }
+    let len = left.len();
+    let (values, _) = match op {
+        BinaryOp::Add => zip(&a, &b, len, |a, b| (a.wrapping_add(b), false)),
+        BinaryOp::Subtract => zip(&a, &b, len, |a, b| (a.wrapping_sub(b), false)),
+        _ => zip(&a, &b, len, |a, b| (a.wrapping_mul(b), false)),
+    };
+    let data_type = DataType::Decimal { precision: 18, scale };
+    Some(Vector::new(data_type, Values::I64(values), validity(&[left, right])))
+}
+
+/// Integers of up to this many bits without the sign are decimals of 18 digits.
+const SHORT_BITS: u32 = 59;
+
+/// The values at another scale, if that is the same or they are a constant.
+fn aligned(values: View<'_, i64>, from: u8, to: u8) -> Option<View<'_, i64>> {
+    match values {
+        _ if from == to => Some(values),
+        View::Constant(v) => {
+            let moved = nacre_types::decimal::rescale(v.into(), from, to)?;
+            (from < to).then_some(View::Constant(i64::try_from(moved).ok()?))
+        }
+        View::Rows(_) => None,
+    }
+}
+
 /// The results of operands that may have 128 bits, and whether one is out of range.
 fn full(
     op: BinaryOp,
