@@ -126,6 +126,15 @@ fn each(
     match vector.form() {
         Form::Dictionary { codes, values } => {
             let mut ids = seen.take(values);
+            let is_small = ids.len() <= rows.count();
+            if is_small && vector.validity().is_none() && !ids.contains(&NO_ROW) {
+                let id = |row: usize| ids[codes[row] as usize];
+                match rows.selection {
+                    None => out.extend((0..rows.len).map(id)),
+                    Some(rows) => out.extend(rows.iter().map(|row| id(*row as usize))),
+                }
+                return seen.remember(values, ids);
+            }
             for row in rows.iter() {
                 if vector.is_null(row) {
                     out.push(0);
