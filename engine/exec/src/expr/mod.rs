@@ -153,10 +153,18 @@ impl Evaluator<'_> {
             // An error comes again where the whole expression is evaluated.
             return self.eval(expr, rows).ok();
         }
-        let ExprKind::Binary { op, left, right } = &expr.kind else { return None };
+        let (op, left, right) = match &expr.kind {
+            // What fits in 18 digits fits in more.
+            ExprKind::Cast(inner) if inner.data_type.scale() == expr.data_type.scale() => {
+                let is_exact = inner.data_type.is_integer() || inner.data_type.is_decimal();
+                return if is_exact { self.short(inner, rows) } else { None };
+            }
+            ExprKind::Binary { op, left, right } => (*op, left, right),
+            _ => return None,
+        };
         let compute = || {
             let (left, right) = (self.short(left, rows)?, self.short(right, rows)?);
-            arithmetic::short(*op, &left, &right, expr.data_type.scale()).map(Arc::new)
+            arithmetic::short(op, &left, &right, expr.data_type.scale()).map(Arc::new)
         };
         match &self.repeated {
             None => compute(),
