@@ -19,7 +19,7 @@ export class NacreAdapter extends DialectAdapterBase {
     return true;
   }
 
-  /** Not for changes of tables that were there before the transaction, and Kysely knows no half. */
+  /** Each statement is committed by itself: what a migration did before it failed stays. */
   override get supportsTransactionalDdl(): boolean {
     return false;
   }

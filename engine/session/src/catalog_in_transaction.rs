@@ -10,7 +10,7 @@ use nacre_types::{Error, ErrorKind, Result};
 
 /// Runs the statement.
 ///
-/// Errors: `unsupported` for a statement that only runs outside transactions.
+/// Errors: `unsupported` for `OPTIMIZE`.
 pub(crate) fn run(
     statement: &CatalogStatement,
     engine: &Engine,
@@ -48,7 +48,7 @@ fn change(
         CatalogStatement::AlterTable { table, changed } => {
             let changed = with_defaults(changed, table, engine)?;
             let table = transaction.table_of(table)?;
-            transaction.alter_table(&table, changed, name).map(drop)
+            transaction.alter_table(&table, changed).map(drop)
         }
         CatalogStatement::CreateIndex { table, index } => {
             let table = transaction.table_of(table)?;

@@ -61,6 +61,10 @@ pub enum Bug {
     LostWork,
     /// The record of a transaction that changes the catalog lacks the tables that it drops.
     DdlHalf,
+    /// A transaction that has altered a table moves rows from segments to memory as of its own version.
+    DdlMove,
+    /// A transaction that has altered a table does not verify rows that others have written since.
+    DdlUnverified,
     /// A manifest names blobs before they are uploaded.
     UploadOrder,
     /// A file leaves the local disk before it is uploaded.
@@ -72,7 +76,7 @@ pub enum Bug {
 }
 
 /// All bugs with their names on the command line.
-pub const BUGS: [(&str, Bug); 30] = [
+pub const BUGS: [(&str, Bug); 32] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
     ("stale-bitmap", Bug::StaleBitmap),
@@ -99,6 +103,8 @@ pub const BUGS: [(&str, Bug); 30] = [
     ("lost-step", Bug::LostStep),
     ("lost-work", Bug::LostWork),
     ("ddl-half", Bug::DdlHalf),
+    ("ddl-move", Bug::DdlMove),
+    ("ddl-unverified", Bug::DdlUnverified),
     ("upload-order", Bug::UploadOrder),
     ("evict-unuploaded", Bug::EvictUnuploaded),
     ("stale-manifest", Bug::StaleManifest),

@@ -74,7 +74,13 @@ impl Coverage {
         }
         wanted.extend(FULL.map(|path| struck(Struck::Full, path)));
         wanted.extend(CANCELLED.map(|what| format!("cancel:{what}")));
-        let others = ["absent", "absent-unblocked", "space-given-back", "ddl-in-transaction"];
+        let others = [
+            "absent",
+            "absent-unblocked",
+            "space-given-back",
+            "ddl-in-transaction",
+            "table-altered-in-transaction",
+        ];
         wanted.extend(others.map(String::from));
         wanted.retain(|name| self.0.get(name).is_none_or(|count| *count == 0));
         wanted

@@ -1,7 +1,7 @@
 //! The objects of an operation, and the effect of its verdict on the committed state.
 
 use crate::model::verdict::{Answer, Verdict};
-use crate::model::{Effect, State, Txn};
+use crate::model::{Effect, State, Touch, Txn, unique};
 use crate::op::Op;
 use nacredb::{ErrorKind, Result};
 use std::collections::BTreeSet;
@@ -38,12 +38,22 @@ pub fn judge_commit(txn: &Txn, latest: &State) -> Verdict {
     {
         return Verdict::fails(&[ErrorKind::Conflict]);
     }
+    // So does the first of two that change a table.
+    if txn.view.tables.values().any(|table| table.is_stale(latest)) {
+        return Verdict::fails(&[ErrorKind::Conflict]);
+    }
     if !txn.writes.keys().all(|(table, _)| alive(*table)) {
         return Verdict::fails(&[ErrorKind::Conflict]);
     }
     let locked: BTreeSet<u64> = txn.locks.iter().map(|(table, _)| *table).collect();
     if !locked.iter().all(|table| alive(*table)) {
         verdict.errors.push(ErrorKind::Conflict);
+    }
+    // Rows of others may break a unique index that was created before they were written.
+    let left = latest.after(&txn.effect());
+    let altered = txn.view.tables.values().filter(|table| table.touch != Touch::None);
+    if altered.filter_map(|table| left.by_id(table.id)).any(unique::is_broken) {
+        return Verdict::fails(&[ErrorKind::Constraint]);
     }
     verdict
 }

@@ -43,6 +43,8 @@ fn every_planted_bug_is_found() {
         "lost-step",
         "lost-work",
         "ddl-half",
+        "ddl-move",
+        "ddl-unverified",
     ] {
         plant(bug).unwrap();
         let found = (1..=SEEDS).find(|seed| run(&plan(*seed), false).failure.is_some());

@@ -204,6 +204,14 @@ impl Contents {
         Ok(())
     }
 
+    /// Adds the version of a table that a transaction leaves. That before it was taken out.
+    pub fn put_altered(&mut self, table: &Arc<Table>) -> Result<()> {
+        self.put(table)?;
+        debug_assert!(table.previous().is_some(), "table {} replaces none", table.schema().name);
+        self.agenda.add_altered(table.id());
+        Ok(())
+    }
+
     /// Replaces a version of a table by a new one, whose name may differ.
     pub fn replace(&mut self, old: &Table, new: &Arc<Table>) -> Result<()> {
         let (from, to) = (&old.schema().name, &new.schema().name);

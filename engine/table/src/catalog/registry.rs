@@ -292,7 +292,10 @@ impl Catalog {
     pub fn uncommitted(&self) -> Vec<Arc<Table>> {
         let known = self.uncommitted.lock().unwrap_or_else(PoisonError::into_inner);
         let tables = known.iter().filter_map(Weak::upgrade);
-        tables.filter(|table| self.table_by_id(table.id()).is_err()).collect()
+        let is_known = |table: &Arc<Table>| {
+            self.table_by_id(table.id()).is_ok_and(|known| known.shares_partitions(table))
+        };
+        tables.filter(|table| !is_known(table)).collect()
     }
 
     /// Gives a version of a table the compiler of its rules.

@@ -11,6 +11,7 @@ use crate::index::hash::table::HashTable;
 use crate::record::{self, KeySet};
 use crate::segments::garbage::Garbage;
 use crate::table::agenda::Work;
+use crate::table::common::too_often;
 use crate::table::version::Table;
 use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, IndexId, Result, TableSchema, Timestamp, invariant};
@@ -136,10 +137,7 @@ pub(crate) fn numbered(mut changed: TableSchema, old: &TableSchema) -> Result<Ta
     changed.id = old.id;
     changed.version = old.version;
     if !changed.same_columns(old) {
-        changed.version = old.version.checked_add(1).ok_or_else(|| {
-            Error::limit(format!("table {} has been altered {} times", old.name, u16::MAX))
-                .with_hint("copy it into a new table")
-        })?;
+        changed.version = old.version.checked_add(1).ok_or_else(|| too_often(&old.name))?;
     }
     debug_assert!(
         changed.version == old.version || changed.version == old.version + 1,
@@ -148,6 +146,15 @@ pub(crate) fn numbered(mut changed: TableSchema, old: &TableSchema) -> Result<Ta
         old.version
     );
     Ok(changed)
+}
+
+/// A changed schema as the next version of a table has it: with companions of its indexes, and with
+/// numbers that no other change of the table has.
+pub(crate) fn completed(mut changed: TableSchema, old: &Table) -> Result<TableSchema> {
+    (changed.id, changed.version) = (old.id(), old.schema().version);
+    changed.check_indexes()?;
+    changed.complete_indexes();
+    old.number(changed)
 }
 
 /// The last commit that changed a table. Read under the commit lock: during a commit, the table's
@@ -166,9 +173,7 @@ pub(crate) fn alter_verified(
     verified: Option<Timestamp>,
 ) -> Result<Arc<Table>> {
     catalog.commits().check_writable()?;
-    changed = numbered(changed, table.schema())?;
-    changed.check_indexes()?;
-    changed.complete_indexes();
+    changed = completed(changed, table)?;
     let mut payload = record::begin(0);
     record::alter_table(&mut payload, &changed)?;
     let prepare = |commit| {

@@ -23,6 +23,11 @@ pub(crate) trait VerifiedRows {
     /// The segments of a partition.
     fn segments(&self, partition: &Partition) -> Arc<SegmentList>;
 
+    /// Whether the rows of a listed segment are among them.
+    fn has(&self, state: &SegmentState) -> bool {
+        state.is_current()
+    }
+
     /// The rows of a segment that are not among them.
     fn deleted(&self, state: &SegmentState) -> Arc<RoaringBitmap>;
 }
@@ -92,7 +97,7 @@ fn each_key(
                 _ => Ok(()),
             }
         })?;
-        for state in rows.segments(partition).iter().filter(|state| state.is_current()) {
+        for state in rows.segments(partition).iter().filter(|state| rows.has(state)) {
             let deleted = rows.deleted(state);
             for start in (0..state.segment.rows()).step_by(limits::BLOCK_ROWS) {
                 let keys = block_keys(table.schema(), index, state, start)?;
@@ -142,7 +147,7 @@ pub(crate) fn all_rows(table: &Table, verified: &dyn VerifiedRows) -> Result<()>
             rows.len()
         );
         table.check_batch(&Batch::from_rows(&types, &rows))?;
-        for state in verified.segments(partition).iter().filter(|state| state.is_current()) {
+        for state in verified.segments(partition).iter().filter(|state| verified.has(state)) {
             segment_rows(table, state, &verified.deleted(state))?;
         }
     }

@@ -2,9 +2,9 @@
 
 use crate::table::journal::Journals;
 use crate::table::reservations::Reservations;
-use nacre_types::Timestamp;
-use std::sync::Arc;
+use nacre_types::{Error, Result, TableSchema, Timestamp};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What all versions of a table have in common.
 #[derive(Default)]
@@ -15,6 +15,17 @@ pub(super) struct Common {
     pub journals: Arc<Journals>,
     /// Keys that transactions have reserved.
     pub reservations: Arc<Reservations>,
+    numbers: Mutex<Numbers>,
+}
+
+/// The numbers that changes of the schema have taken, committed or not: those from these on are free.
+/// Two transactions that change a table at once number their columns and indexes differently, so that
+/// neither takes what belongs to the other for its own.
+#[derive(Default)]
+struct Numbers {
+    version: u32,
+    column: u32,
+    index: u32,
 }
 
 impl Common {
@@ -39,4 +50,53 @@ impl Common {
         let before = self.cleared.fetch_max(at, Ordering::AcqRel);
         debug_assert!(before < at, "commit {at} deletes rows after commit {before} has");
     }
+
+    /// Numbers what a changed schema adds to that of the version it was made from, as no other change
+    /// of the table does, and the schema itself if rows look different.
+    ///
+    /// # Errors
+    /// `limit` if no number is left.
+    pub fn number(&self, mut changed: TableSchema, old: &TableSchema) -> Result<TableSchema> {
+        let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut next, is_same) = (old.clone(), changed.same_columns(old));
+        let by_column = numbers.column.saturating_sub(next.take_column_id());
+        let by_index = numbers.index.saturating_sub(next.take_index_id());
+        let is_new_column = |id: u32| old.column_position(id).is_none();
+        for id in
+            changed.columns.iter_mut().map(|column| &mut column.id).filter(|id| is_new_column(**id))
+        {
+            *id = id.saturating_add(by_column);
+        }
+        for index in &mut changed.indexes {
+            if old.index_by_id(index.id).is_none() {
+                index.id = index.id.saturating_add(by_index);
+            }
+            index.columns.iter_mut().filter(|id| is_new_column(**id)).for_each(|id| {
+                *id = id.saturating_add(by_column);
+            });
+        }
+        changed.next_column_id = changed.next_column_id.saturating_add(by_column);
+        changed.next_index_id = changed.next_index_id.saturating_add(by_index);
+        if !is_same {
+            let above = numbers.version.max(u32::from(old.version) + 1);
+            changed.version = u16::try_from(above).map_err(|_| too_often(&old.name))?;
+            numbers.version = above + 1;
+        }
+        let mut next = changed.clone();
+        numbers.column = numbers.column.max(next.take_column_id());
+        numbers.index = numbers.index.max(next.take_index_id());
+        debug_assert!(
+            changed.version >= old.version,
+            "version {} of a schema follows {}",
+            changed.version,
+            old.version
+        );
+        changed.check_indexes().map(|()| changed)
+    }
+}
+
+/// The error for a table whose columns have been changed as often as can be.
+pub(crate) fn too_often(table: &str) -> Error {
+    Error::limit(format!("table {table} has been altered {} times", u16::MAX))
+        .with_hint("copy it into a new table")
 }

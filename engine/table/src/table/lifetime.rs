@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The commits that begin and end a version.
 pub(super) struct Lifetime {
-    /// The commit that created the version; 0 if it predates the opening of the database.
-    since: Timestamp,
+    /// The commit that created the version; 0 if it predates the opening of the database. Of a version
+    /// that a transaction has not committed, that of the version which it was made from.
+    since: AtomicU64,
     /// The commit that created the table; 0 as above.
     created: AtomicU64,
     /// The commit that replaced the version or dropped the table.
@@ -21,7 +22,7 @@ impl Lifetime {
     /// That of a version which nothing has replaced.
     pub fn new(since: Timestamp, created: Timestamp) -> Lifetime {
         Lifetime {
-            since,
+            since: AtomicU64::new(since),
             created: AtomicU64::new(created),
             until: AtomicU64::new(FOREVER),
             is_dropped: AtomicBool::new(false),
@@ -30,7 +31,13 @@ impl Lifetime {
     }
 
     pub fn since(&self) -> Timestamp {
-        self.since
+        self.since.load(Ordering::Acquire)
+    }
+
+    /// Sets the commit that creates the version, which a transaction has made before.
+    pub fn begin_at(&self, commit: Timestamp) {
+        debug_assert!(self.since() < commit, "commit {commit} creates a version that is there");
+        self.since.store(commit, Ordering::Release);
     }
 
     pub fn created(&self) -> Timestamp {
@@ -49,9 +56,9 @@ impl Lifetime {
     /// Ends it. `keeps_writers` if the version that replaces it takes rows written to this one.
     pub fn end_at(&self, commit: Timestamp, keeps_writers: bool) {
         invariant!(
-            self.until() == FOREVER && self.since < commit,
+            self.until() == FOREVER && self.since() < commit,
             "a version since commit {} ends at {commit}, or ended before",
-            self.since
+            self.since()
         );
         // Set first: a writer that finds the end finds it.
         self.keeps_writers.store(keeps_writers, Ordering::Release);

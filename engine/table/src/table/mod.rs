@@ -2,7 +2,7 @@
 //! partitions.
 
 pub(crate) mod agenda;
-mod common;
+pub(crate) mod common;
 pub(crate) mod counter;
 pub(crate) mod journal;
 mod lifetime;

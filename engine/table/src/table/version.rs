@@ -112,11 +112,17 @@ impl Table {
             "table {} changes its number of partitions",
             old.schema().name
         );
-        for (old, new) in old.partitions.iter().zip(new.partitions.iter()) {
-            new.saw_row_numbers(old.next_row_number().saturating_sub(1));
-        }
+        new.continue_row_numbers(old);
         let row_source = old.row_source.of_version(new.schema());
         Table { lifetime: Lifetime::new(since, old.created()), row_source, ..new }
+    }
+
+    /// Gives out no number of a row that the partitions of another version have given out.
+    pub(crate) fn continue_row_numbers(&self, old: &Table) {
+        debug_assert!(!self.shares_partitions(old), "partitions follow themselves");
+        for (old, new) in old.partitions.iter().zip(self.partitions.iter()) {
+            new.saw_row_numbers(old.next_row_number().saturating_sub(1));
+        }
     }
 
     /// The commit that created the table, in any version; 0 if it predates the opening of the
@@ -136,6 +142,17 @@ impl Table {
         self.lifetime.since()
     }
 
+    /// Sets the commit that creates this version, which a transaction has made before.
+    pub(crate) fn begin_at(&self, commit: Timestamp) {
+        self.lifetime.begin_at(commit);
+    }
+
+    /// Numbers what a changed schema adds to this version's, as no other change of the table does.
+    pub(crate) fn number(&self, changed: TableSchema) -> Result<TableSchema> {
+        debug_assert!(changed.id == self.id(), "the schema of another table is numbered");
+        self.common.number(changed, self.schema())
+    }
+
     pub(crate) fn previous(&self) -> Option<Arc<Table>> {
         self.previous.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -146,13 +163,23 @@ impl Table {
 
     /// Makes this the newest version in place of `old`. Must be called under the commit lock.
     pub(crate) fn replace(&self, old: &Arc<Table>, commit: Timestamp) {
+        self.replace_after(old, commit, self.takes_rows_of(old));
+    }
+
+    /// Like [`Table::replace`], after other versions that were never the newest: `keeps_writers` if each
+    /// of them takes rows written to the one before.
+    pub(crate) fn replace_after(&self, old: &Arc<Table>, commit: Timestamp, keeps_writers: bool) {
         invariant!(
             self.since() == commit && self.id() == old.id(),
             "commit {commit} puts a version of commit {} in the place of another",
             self.since()
         );
         debug_assert!(self.previous().is_none(), "a version replaces another twice");
-        let keeps_writers = self.takes_rows_of(old);
+        debug_assert!(
+            !keeps_writers || self.takes_rows_of(old),
+            "rows of another version of table {} are kept",
+            self.schema().name
+        );
         old.lifetime.end_at(commit, keeps_writers);
         let mut older = old.previous().filter(|_| !keeps_writers);
         while let Some(version) = older {
@@ -436,6 +463,11 @@ impl Table {
     /// Counts the rowstore of a partition after a change.
     pub(crate) fn recount(&self, partition: &Partition) {
         partition.recount(|| self.entry_bytes(partition));
+    }
+
+    /// Counts the rowstores of all its partitions.
+    pub(crate) fn recount_all(&self) {
+        self.partitions().iter().for_each(|partition| self.recount(partition));
     }
 
     /// All segments that some snapshot may see, by partition.

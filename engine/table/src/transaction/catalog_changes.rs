@@ -1,16 +1,19 @@
 //! What a transaction has changed in the catalog and not committed: only the transaction sees it.
 //!
 //! A table that it creates is a table like any other, in no catalog: its rows are written, locked and
-//! read as those of other tables. A table that it changes further gets new versions, of which the
-//! last one counts. The changes are kept in order, so that they can be undone one by one.
+//! read as those of other tables. A table that it changes gets new versions, of which the last one
+//! counts. Those of a table of the catalog share its partitions until the transaction truncates it:
+//! rows of all versions are beside each other, and each version knows the rows of those before it. The
+//! changes are kept in order, so that they can be undone one by one.
 //!
 //! The first committer of two that change a table, a view or a name wins; the other one gets a
 //! `conflict`.
 
 use crate::catalog::contents::Contents;
-use crate::catalog::tables::discard_segments;
+use crate::catalog::tables::{discard_indexes, discard_segments};
 use crate::record;
 use crate::segments::garbage::Garbage;
+use crate::table::agenda::Work;
 use crate::table::version::Table;
 use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, Result, TableId, Timestamp, ViewSchema, invariant};
@@ -20,12 +23,14 @@ use std::sync::Arc;
 /// One change.
 pub(super) enum CatalogChange {
     CreateTable(Arc<Table>),
-    /// Another version of a table that the transaction created. It shares the partitions.
+    /// Another version of a table. It shares the partitions.
     AlterTable {
         old: Arc<Table>,
         new: Arc<Table>,
+        /// The commit up to which the rows of others satisfy the new version.
+        verified: Timestamp,
     },
-    /// A version of such a table with other, empty partitions.
+    /// A version of a table with other, empty partitions.
     Truncate {
         old: Arc<Table>,
         new: Arc<Table>,
@@ -107,12 +112,10 @@ impl CatalogChanges {
             CatalogChange::CreateTable(table) => {
                 debug_assert!(!self.has_created(table.id()), "a table is created twice");
             }
-            CatalogChange::AlterTable { old, new } => {
-                debug_assert!(self.has_created(new.id()), "a table of others is altered");
+            CatalogChange::AlterTable { old, new, .. } => {
                 debug_assert!(new.shares_partitions(old), "an altered table has lost its rows");
             }
             CatalogChange::Truncate { old, new } => {
-                debug_assert!(self.has_created(new.id()), "a table of others is truncated");
                 debug_assert!(old.id() == new.id(), "a truncated table becomes another one");
                 debug_assert!(!new.shares_partitions(old), "a truncated table keeps its rows");
             }
@@ -131,10 +134,13 @@ impl CatalogChanges {
         let undone = self.0.pop();
         invariant!(undone.is_some(), "a change of the catalog is undone that was not made");
         // Another change leaves the partitions to the version before.
-        if let Some(CatalogChange::CreateTable(new) | CatalogChange::Truncate { new, .. }) = undone
-        {
-            new.leave_agenda();
-            debug_assert!(new.created() == 0, "a commit has created a table that is undone");
+        match undone {
+            Some(CatalogChange::CreateTable(new) | CatalogChange::Truncate { new, .. }) => {
+                new.leave_agenda();
+                debug_assert!(new.is_newest(), "a commit has replaced a version that is undone");
+            }
+            Some(CatalogChange::AlterTable { old, .. }) => old.recount_all(),
+            _ => {}
         }
     }
 
@@ -174,7 +180,7 @@ impl CatalogChanges {
         for change in &self.0 {
             match change {
                 CatalogChange::CreateTable(table) => names.push(table.schema().name.clone()),
-                CatalogChange::AlterTable { old, new } => {
+                CatalogChange::AlterTable { old, new, .. } => {
                     remove(names, old);
                     names.push(new.schema().name.clone());
                 }
@@ -215,11 +221,67 @@ impl CatalogChanges {
         })
     }
 
-    /// The dropped tables that the transaction did not create.
-    fn dropped(&self) -> impl Iterator<Item = &Arc<Table>> {
-        self.0.iter().filter_map(|change| match change {
-            CatalogChange::DropTable(table) if !self.has_created(table.id()) => Some(table),
+    /// The version of a table of the catalog that the first change of it replaces or drops; nothing if
+    /// there is none, or the transaction created the table.
+    pub fn found(&self, id: TableId) -> Option<&Arc<Table>> {
+        self.0.iter().find_map(|change| match change {
+            CatalogChange::CreateTable(table) if table.id() == id => Some(None),
+            CatalogChange::AlterTable { old, .. }
+            | CatalogChange::Truncate { old, .. }
+            | CatalogChange::DropTable(old)
+                if old.id() == id =>
+            {
+                Some(Some(old))
+            }
             _ => None,
+        })?
+    }
+
+    /// The tables of the catalog that are changed or dropped, each as it was found, and as it is left.
+    fn changed(&self) -> impl Iterator<Item = (&Arc<Table>, Option<&Arc<Table>>)> {
+        self.0.iter().filter_map(|change| {
+            let (CatalogChange::AlterTable { old, .. }
+            | CatalogChange::Truncate { old, .. }
+            | CatalogChange::DropTable(old)) = change
+            else {
+                return None;
+            };
+            let found = self.found(old.id()).filter(|found| Arc::ptr_eq(found, old))?;
+            self.table_by_id(old.id()).map(|left| (found, left))
+        })
+    }
+
+    /// Whether rows that others write to a table of the catalog are rows of each version of it.
+    fn keeps_writers(&self, id: TableId) -> bool {
+        self.0.iter().all(|change| match change {
+            CatalogChange::AlterTable { old, new, .. } if new.id() == id => new.takes_rows_of(old),
+            CatalogChange::Truncate { new, .. } => new.id() != id,
+            _ => true,
+        })
+    }
+
+    /// The tables of the catalog that are left in another version.
+    fn altered(&self) -> impl Iterator<Item = (&Arc<Table>, &Arc<Table>)> {
+        self.changed().filter_map(|(found, left)| Some((found, left?)))
+    }
+
+    /// The tables of the catalog that are dropped, as they were found.
+    fn dropped(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.changed().filter(|(_, left)| left.is_none()).map(|(found, _)| found)
+    }
+
+    /// The tables of the catalog that are left in another version with the rows of others, and the
+    /// commit up to which these satisfy it.
+    pub fn to_verify(&self) -> impl Iterator<Item = (&Arc<Table>, &Arc<Table>, Timestamp)> {
+        let with_rows = self.altered().filter(|(found, left)| left.shares_partitions(found));
+        with_rows.map(|(found, left)| {
+            let verified = self.0.iter().filter_map(|change| match change {
+                CatalogChange::AlterTable { new, verified, .. } if new.id() == left.id() => {
+                    Some(*verified)
+                }
+                _ => None,
+            });
+            (found, left, verified.min().unwrap_or(0))
         })
     }
 
@@ -242,9 +304,9 @@ impl CatalogChanges {
         views
     }
 
-    /// Whether the transaction created the table and dropped it again.
-    fn has_come_and_gone(&self, id: TableId) -> bool {
-        self.has_created(id) && matches!(self.table_by_id(id), Some(None))
+    /// Whether the transaction drops the table.
+    fn is_gone(&self, id: TableId) -> bool {
+        matches!(self.table_by_id(id), Some(None))
     }
 
     /// Appends what comes before the rows of the transaction in its record: new tables and their
@@ -256,13 +318,13 @@ impl CatalogChanges {
         );
         for change in &self.0 {
             match change {
-                CatalogChange::CreateTable(table) if !self.has_come_and_gone(table.id()) => {
+                CatalogChange::CreateTable(table) if !self.is_gone(table.id()) => {
                     record::create_table(payload, table.schema())?;
                 }
-                CatalogChange::AlterTable { new, .. } if !self.has_come_and_gone(new.id()) => {
+                CatalogChange::AlterTable { new, .. } if !self.is_gone(new.id()) => {
                     record::alter_table(payload, new.schema())?;
                 }
-                CatalogChange::Truncate { new, .. } if !self.has_come_and_gone(new.id()) => {
+                CatalogChange::Truncate { new, .. } if !self.is_gone(new.id()) => {
                     record::truncate(payload, new.id());
                 }
                 _ => {}
@@ -295,13 +357,13 @@ impl CatalogChanges {
     /// under the commit lock.
     pub fn check(&self, contents: &Contents) -> Result<()> {
         debug_assert!(!self.is_empty(), "a transaction that changes no catalog is checked");
-        if let Some(table) = self.dropped().find(|table| !table.is_newest()) {
+        if let Some((table, _)) = self.changed().find(|(table, _)| !table.is_newest()) {
             return Err(table.superseded());
         }
         let views = self.views();
-        let is_dropped = |id: TableId| self.dropped().any(|table| table.id() == id);
+        let is_changed = |id: TableId| self.changed().any(|(table, _)| table.id() == id);
         let is_taken = |name: &str| {
-            let by_table = contents.table(name).is_some_and(|table| !is_dropped(table.id()));
+            let by_table = contents.table(name).is_some_and(|table| !is_changed(table.id()));
             // A view of which the transaction knows is compared below.
             let is_known = views.get(&name.to_ascii_lowercase()).is_some_and(|v| v.found.is_some());
             by_table || !is_known && contents.view(name).is_some()
@@ -317,8 +379,9 @@ impl CatalogChanges {
                 return Err(overtaken("view", name));
             }
         }
-        let mut created = self.created().map(|table| &table.schema().name);
-        match created.find(|name| is_taken(name)) {
+        let left = self.created().chain(self.altered().map(|(_, left)| left));
+        let mut names = left.map(|table| &table.schema().name);
+        match names.find(|name| is_taken(name)) {
             Some(name) => Err(overtaken("table", name)),
             None => Ok(()),
         }
@@ -333,15 +396,24 @@ impl CatalogChanges {
         commit: Timestamp,
     ) -> Result<()> {
         debug_assert!(commit > 0, "the commit that predates all others changes the catalog");
-        for table in self.dropped() {
+        for (found, left) in self.changed() {
             debug_assert!(
-                table.is_newest(),
+                found.is_newest(),
                 "table {} was changed since it was checked",
-                table.schema().name
+                found.schema().name
             );
-            table.drop_at(commit);
-            contents.remove(table);
-            discard_segments(garbage, table, commit);
+            match left {
+                Some(left) => {
+                    contents.take(found);
+                    let keeps_writers = self.keeps_writers(found.id());
+                    replace(garbage, found, left, keeps_writers, commit);
+                }
+                None => {
+                    found.drop_at(commit);
+                    contents.remove(found);
+                    discard_segments(garbage, found, commit);
+                }
+            }
         }
         let views = self.views();
         for (name, change) in &views {
@@ -355,20 +427,42 @@ impl CatalogChanges {
         // Rows that no table has any more.
         for change in &self.0 {
             match change {
-                CatalogChange::DropTable(table) if self.has_created(table.id()) => {
-                    table.leave_agenda();
-                }
+                CatalogChange::DropTable(table) => table.leave_agenda(),
                 CatalogChange::Truncate { old, .. } => old.leave_agenda(),
                 _ => {}
             }
         }
         self.created().try_for_each(|table| contents.add(table, commit))?;
+        self.altered().try_for_each(|(_, left)| contents.put_altered(left))?;
         debug_assert!(
             self.created().all(|table| table.created() == commit),
             "commit {commit} adds a table that another one has created"
         );
         Ok(())
     }
+}
+
+/// Makes the version of a table that a transaction leaves the newest one.
+fn replace(
+    garbage: &Garbage,
+    found: &Arc<Table>,
+    left: &Arc<Table>,
+    keeps_writers: bool,
+    commit: Timestamp,
+) {
+    left.begin_at(commit);
+    left.replace_after(found, commit, keeps_writers);
+    if left.shares_partitions(found) {
+        discard_indexes(garbage, found, left, commit);
+        if left.indexes().iter().any(|index| !found.has_index(index.id())) {
+            left.consider(Work::IndexParts);
+        }
+    } else {
+        left.continue_row_numbers(found);
+        discard_segments(garbage, found, commit);
+        found.leave_agenda();
+    }
+    debug_assert!(left.since() == commit, "commit {commit} leaves a version that it did not make");
 }
 
 /// The error for an object that another transaction has created, replaced or dropped.

@@ -1,5 +1,6 @@
 //! A transaction's snapshot, write set and commit, on which the write statements are built.
 
+use crate::catalog::tables;
 use crate::catalog::verify::{self, VerifiedRows};
 use crate::commit::commits::Commits;
 use crate::commit::snapshots::SnapshotGuard;
@@ -13,7 +14,8 @@ use crate::table::segment_list::SegmentList;
 use crate::table::version::Table;
 use crate::transaction::manager::TransactionManager;
 use crate::transaction::write_set::WriteSet;
-use nacre_rowstore::{Change, Node, Row};
+use nacre_rowstore::{Node, Row, Visible};
+use nacre_types::plant::{self, Bug};
 use nacre_types::walked::{self, Path};
 use nacre_types::{Error, Result, Timestamp, Value, invariant};
 use roaring::RoaringBitmap;
@@ -168,10 +170,12 @@ impl Core {
                 committed.commit,
                 self.at()
             );
-            self.writes.stamp(committed.commit, commits.snapshots().oldest());
+            // New versions of tables before segments that have their columns: a merge takes segments
+            // and then looks whether the table is still that of its columns.
             if changes_catalog {
                 self.change_catalog(committed.commit);
             }
+            self.writes.stamp(committed.commit, commits.snapshots().oldest());
             committed
         };
         // Locks are kept until the commit is durable, so that no other transaction depends on a
@@ -200,6 +204,11 @@ impl Core {
         nacre_log::check_length(record_bytes)?;
         self.commits().log().check_usable()?;
         catalog.read(|contents| self.writes.catalog().check(contents))?;
+        for (found, left, verified) in self.writes.catalog().to_verify() {
+            if found.changed() != verified && !plant::is(Bug::DdlUnverified) {
+                self.verify_rows(found, left, View::Newest)?;
+            }
+        }
         catalog.announce(commit);
         Ok(())
     }
@@ -216,42 +225,68 @@ impl Core {
         );
     }
 
-    /// Verifies the rows of a table that the transaction created in a new version of it, and adds
-    /// them to new indexes.
-    pub fn verify_own(&self, old: &Table, new: &Table) -> Result<()> {
+    /// Verifies the rows of a table in a new version of it, which only this transaction knows, and adds
+    /// them to new indexes. Returns the commit up to which those of others satisfy it: what is
+    /// committed until this transaction is must be verified then.
+    pub fn verify(&self, old: &Table, new: &Table) -> Result<Timestamp> {
+        let changed = tables::settled_change(self.manager.catalog(), old);
+        self.verify_rows(old, new, View::Newest)?;
+        if changed > self.at() {
+            // The newest rows are others than those that this transaction sees.
+            self.verify_rows(old, new, View::Own)?;
+        }
+        if new.indexes().iter().any(|index| !old.has_index(index.id())) {
+            new.consider(Work::IndexParts);
+            new.recount_all();
+        }
+        Ok(changed)
+    }
+
+    fn verify_rows(&self, old: &Table, new: &Table, view: View) -> Result<()> {
         debug_assert!(
             new.shares_partitions(old),
             "rows of table {} are verified in another",
             old.schema().name
         );
-        debug_assert!(
-            self.writes.catalog().has_created(old.id()),
-            "table {} is verified as an own one and is not",
-            old.schema().name
-        );
-        let rows = OwnRows { core: self, table: new };
+        let rows = SeenRows { core: self, table: new, view };
         if verify::is_stricter(new.schema(), old.schema()) {
             verify::all_rows(new, &rows)?;
         }
         if new.indexes().iter().any(|index| !old.has_index(index.id())) {
             new.enter_rows(&|node| rows.row(node))?;
             verify::new_indexes(new, old, &rows)?;
-            new.consider(Work::IndexParts);
         }
         Ok(())
     }
 }
 
-/// The rows of a table that only this transaction knows.
-struct OwnRows<'a> {
-    core: &'a Core,
-    table: &'a Table,
+/// Which rows of others are verified beside those of a transaction.
+#[derive(Clone, Copy, PartialEq)]
+enum View {
+    /// Those of the newest commit.
+    Newest,
+    /// Those that the transaction sees.
+    Own,
 }
 
-impl VerifiedRows for OwnRows<'_> {
+/// The rows of a table with the changes of a transaction.
+struct SeenRows<'a> {
+    core: &'a Core,
+    table: &'a Table,
+    view: View,
+}
+
+impl VerifiedRows for SeenRows<'_> {
     fn row(&self, node: &Node) -> Option<Row> {
-        let is_own = node.is_locked_by(self.core.writes.owner());
-        node.pending().filter(|_| is_own).and_then(Change::into_row)
+        let owner = self.core.writes.owner();
+        let at = match self.view {
+            View::Newest => Timestamp::MAX,
+            View::Own => self.core.at(),
+        };
+        match node.visible(at, Some(owner)) {
+            Visible::Row(row) => Some(row),
+            Visible::Deleted | Visible::Elsewhere => None,
+        }
     }
 
     fn segments(&self, partition: &Partition) -> Arc<SegmentList> {
@@ -265,11 +300,22 @@ impl VerifiedRows for OwnRows<'_> {
         }
     }
 
+    fn has(&self, state: &SegmentState) -> bool {
+        match self.view {
+            View::Newest => state.is_current(),
+            View::Own => state.exists_at(self.core.at()),
+        }
+    }
+
     fn deleted(&self, state: &SegmentState) -> Arc<RoaringBitmap> {
-        let all = state.all_deleted();
-        match self.core.writes.hidden().of_segment(self.table, state.id()) {
-            Some(hidden) => Arc::new(&*all | hidden),
-            None => all,
+        let deleted = match self.view {
+            View::Newest => Some(state.all_deleted()),
+            View::Own => state.deleted_at(self.core.at()),
+        };
+        match (deleted, self.core.writes.hidden().of_segment(self.table, state.id())) {
+            (Some(deleted), Some(hidden)) => Arc::new(&*deleted | hidden),
+            (None, Some(hidden)) => Arc::new(hidden.clone()),
+            (deleted, None) => deleted.unwrap_or_default(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Changes of the catalog by a transaction, which others see once it has committed.
 
-use crate::catalog::tables::numbered;
+use crate::catalog::tables::completed;
 use crate::table::version::Table;
 use crate::transaction::catalog_changes::{CatalogChange, Named};
 use crate::transaction::core::Core;
@@ -69,6 +69,10 @@ pub(super) fn table_of(core: &Core, schema: &TableSchema) -> Result<Arc<Table>> 
     let Some(table) = table_by_id(core, schema.id) else {
         return Err(Error::not_found(format!("table {}", schema.name)).with_sqlstate("42P01"));
     };
+    // A version of this transaction's cannot be committed once that which it was made from is replaced.
+    if let Some(found) = core.writes().catalog().found(schema.id) {
+        found.check_newest()?;
+    }
     match table.is_of(schema) {
         true => Ok(table),
         false => Err(table.superseded()),
@@ -121,8 +125,7 @@ pub(super) fn create_table(
 
 /// Drops a table.
 pub(super) fn drop_table(core: &mut Core, table: &Arc<Table>) -> Result<()> {
-    core.commits().check_writable()?;
-    table.check_newest()?;
+    check_changeable(core, table)?;
     core.writes_mut().change_catalog(CatalogChange::DropTable(table.clone()));
     Ok(())
 }
@@ -150,60 +153,52 @@ pub(super) fn drop_view(core: &mut Core, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Removes all rows of a table that the transaction created.
+/// Removes all rows of a table.
 pub(super) fn truncate(core: &mut Core, table: &Arc<Table>) -> Result<()> {
-    check_own(core, table, "TRUNCATE")?;
+    check_changeable(core, table)?;
     let new = Arc::new(Table::emptied(table, table.since()));
     debug_assert!(
         new.row_count_estimate() == 0,
         "table {} has rows after it was truncated",
         new.schema().name
     );
+    core.manager().catalog().compile_rules(&new);
     core.manager().catalog().enlist_uncommitted(&new);
     core.writes_mut().change_catalog(CatalogChange::Truncate { old: table.clone(), new });
     Ok(())
 }
 
-/// Fails with `unsupported` for a table that others may know.
-fn check_own(core: &Core, table: &Table, what: &str) -> Result<()> {
+/// Fails with a `conflict` if another transaction has changed a table.
+fn check_changeable(core: &Core, table: &Arc<Table>) -> Result<()> {
     core.commits().check_writable()?;
-    match core.writes().catalog().has_created(table.id()) {
-        true => Ok(()),
-        false => Err(Error::unsupported(format!(
-            "{what} inside a transaction that did not create table {}",
-            table.schema().name
-        ))),
-    }
+    core.writes().catalog().found(table.id()).unwrap_or(table).check_newest()
 }
 
-/// Changes the schema of a table that the transaction created.
+/// Changes the schema of a table.
 pub(super) fn alter(
     core: &mut Core,
     table: &Arc<Table>,
     changed: TableSchema,
-    what: &str,
 ) -> Result<Arc<Table>> {
-    check_own(core, table, what)?;
+    check_changeable(core, table)?;
     if !changed.name.eq_ignore_ascii_case(&table.schema().name) {
         check_free(core, &changed.name)?;
     }
-    let mut changed = numbered(changed, table.schema())?;
-    changed.check_indexes()?;
-    changed.complete_indexes();
+    let changed = completed(changed, table)?;
     let new = Arc::new(Table::altered(table, changed, table.since()));
     debug_assert!(
-        new.created() == 0,
+        new.previous().is_none() && new.is_newest(),
         "table {} is in the catalog and altered as an own one",
         new.schema().name
     );
     core.manager().catalog().compile_rules(&new);
-    core.verify_own(table, &new)?;
-    let change = CatalogChange::AlterTable { old: table.clone(), new: new.clone() };
+    let verified = core.verify(table, &new)?;
+    let change = CatalogChange::AlterTable { old: table.clone(), new: new.clone(), verified };
     core.writes_mut().change_catalog(change);
     Ok(new)
 }
 
-/// Creates an index of such a table.
+/// Creates an index of a table.
 pub(super) fn create_index(
     core: &mut Core,
     table: &Arc<Table>,
@@ -213,10 +208,10 @@ pub(super) fn create_index(
     index.id = changed.take_index_id();
     debug_assert!(!table.has_index(index.id), "the id of index {} is taken", index.name);
     changed.indexes.push(index);
-    alter(core, table, changed, "CREATE INDEX")
+    alter(core, table, changed)
 }
 
-/// Drops an index of such a table.
+/// Drops an index of a table.
 pub(super) fn drop_index(core: &mut Core, table: &Arc<Table>, name: &str) -> Result<Arc<Table>> {
     let mut changed: TableSchema = (**table.schema()).clone();
     let Some(id) = changed.index_by_name(name).map(|index| index.id) else {
@@ -228,5 +223,5 @@ pub(super) fn drop_index(core: &mut Core, table: &Arc<Table>, name: &str) -> Res
         changed.indexes.len() + 1 == table.schema().indexes.len(),
         "index {name} is not the only one with id {id}"
     );
-    alter(core, table, changed, "DROP INDEX")
+    alter(core, table, changed)
 }

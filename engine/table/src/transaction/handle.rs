@@ -127,28 +127,23 @@ impl Transaction {
         ddl::drop_table(&mut self.0, table)
     }
 
-    /// Changes the schema of a table that the transaction created; `unsupported` for any other, of
-    /// which `what` is said to be.
-    pub fn alter_table(
-        &mut self,
-        table: &Arc<Table>,
-        changed: TableSchema,
-        what: &str,
-    ) -> Result<Arc<Table>> {
-        ddl::alter(&mut self.0, table, changed, what)
+    /// Changes the schema of a table. `conflict` if another transaction has changed it since this one
+    /// began, now or when it commits; `constraint` if a row does not satisfy it, now or then.
+    pub fn alter_table(&mut self, table: &Arc<Table>, changed: TableSchema) -> Result<Arc<Table>> {
+        ddl::alter(&mut self.0, table, changed)
     }
 
-    /// Creates an index of a table that the transaction created; `unsupported` for any other.
+    /// Creates an index of a table, as [`Transaction::alter_table`] changes one.
     pub fn create_index(&mut self, table: &Arc<Table>, index: IndexSchema) -> Result<Arc<Table>> {
         ddl::create_index(&mut self.0, table, index)
     }
 
-    /// Drops an index of a table that the transaction created; `unsupported` for any other.
+    /// Drops an index of a table, as [`Transaction::alter_table`] changes one.
     pub fn drop_index(&mut self, table: &Arc<Table>, name: &str) -> Result<Arc<Table>> {
         ddl::drop_index(&mut self.0, table, name)
     }
 
-    /// Removes all rows of a table that the transaction created; `unsupported` for any other.
+    /// Removes all rows of a table, and those that others have added when the transaction commits.
     pub fn truncate(&mut self, table: &Arc<Table>) -> Result<()> {
         ddl::truncate(&mut self.0, table)
     }

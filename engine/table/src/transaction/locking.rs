@@ -196,7 +196,11 @@ pub(super) fn check_deleted(
 /// moves them and flushes skip them. Returns `false` if a merge replaced one of the segments
 /// meanwhile; some rows may then have been moved.
 fn move_rows(core: &mut Core, table: &Arc<Table>, rows: &[RowToMove<'_>]) -> Result<bool> {
-    // A move commits on its own, for all.
+    // A move commits on its own, for all: not as a version that only this transaction knows.
+    let found = core.writes().catalog().found(table.id());
+    let found = found.filter(|found| found.shares_partitions(table) && !Arc::ptr_eq(found, table));
+    let is_altered = found.is_some() && !plant::is(Bug::DdlMove);
+    let table = found.filter(|_| is_altered).unwrap_or(table);
     let table = &core.manager().catalog().newest_for(table)?;
     let all: Vec<usize> = (0..table.schema().columns.len()).collect();
     let layout = table.layout();
@@ -216,7 +220,8 @@ fn move_rows(core: &mut Core, table: &Arc<Table>, rows: &[RowToMove<'_>]) -> Res
             state.filter(|s| s.is_current() && !s.is_deleted(row)).map(|s| (s, row))
         });
         let (state, row, seen) = match hinted {
-            Some((state, row)) => (state, row, *seen),
+            // What was seen has the columns of the transaction's version.
+            Some((state, row)) => (state, row, seen.filter(|_| !is_altered)),
             None => {
                 let key = key::decode(node.key(), &layout.key_types())?;
                 let Some((state, row)) = partition.find_newest(layout, &key)? else {

@@ -4,7 +4,7 @@ use crate::model::read;
 use crate::model::unique;
 use crate::model::verdict::{Answer, Verdict};
 use crate::model::view::View;
-use crate::model::{Effect, Model, State, Table, Txn, UNCOMMITTED};
+use crate::model::{Effect, Model, State, Table, Touch, Txn, UNCOMMITTED};
 use crate::op::condition::Where;
 use crate::op::row::{Column, Row};
 use crate::op::shape::Shape;
@@ -73,16 +73,44 @@ pub fn judge_within(op: &Op, name: &str, txn: &Txn, model: &mut Model) -> Verdic
     if known.since == UNCOMMITTED {
         return verdict;
     }
-    if !matches!(op, Op::Drop { .. }) {
-        // What there is to do is decided when the statement is bound.
-        verdict.errors.push(ErrorKind::Unsupported);
-        let changes = verdict.catalog.is_some();
-        return if changes { Verdict::fails(&verdict.errors) } else { verdict };
+    let newest = model.latest.by_id(known.id).cloned();
+    let Some(newest) = newest.filter(|newest| newest.since == known.since) else {
+        // Another session may have changed it while the statement ran.
+        verdict.errors.push(ErrorKind::Conflict);
+        return verdict;
+    };
+    // Rows of others are verified, too, but not for the last time.
+    let unique = matches!(op, Op::CreateIndex { index, .. } if index.unique);
+    if unique && known.touch != Touch::Emptied && verdict.answer.is_some() {
+        let mut both = Table { shape: Rc::new((*known.shape).clone()), ..newest };
+        let own = txn.writes.iter().filter(|((of, _), _)| *of == known.id);
+        let rows = Rc::make_mut(&mut both.rows);
+        for ((_, row), content) in own {
+            match content {
+                Some(content) => rows.insert(*row, content.clone()),
+                None => rows.remove(row),
+            };
+        }
+        if let Op::CreateIndex { index, .. } = op {
+            both = both.altered(|shape| shape.indexes.push(*index));
+        }
+        verdict.errors.extend(unique::is_broken(&both).then_some(ErrorKind::Constraint));
     }
-    match model.latest.by_id(known.id).is_some_and(|newest| newest.since == known.since) {
-        true => verdict,
-        false => Verdict::fails(&[ErrorKind::Conflict]),
-    }
+    verdict
+}
+
+/// Whether an operation changes a table, and neither creates nor drops it.
+pub fn alters(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::CreateIndex { .. }
+            | Op::DropIndex { .. }
+            | Op::AddColumn { .. }
+            | Op::DropColumn { .. }
+            | Op::RenameColumn { .. }
+            | Op::Rename { .. }
+            | Op::Truncate { .. }
+    )
 }
 
 fn judge_create_as_within(

@@ -4,7 +4,7 @@
 
 use crate::model::unique;
 use crate::model::verdict::{Answer, Sight, Verdict};
-use crate::model::{Model, Table, UNCOMMITTED, Writes};
+use crate::model::{Model, Table, Touch, UNCOMMITTED, Writes};
 use crate::op::condition::Where;
 use crate::op::row::{Column, Row};
 use crate::op::{Op, filled};
@@ -58,7 +58,8 @@ pub fn judge(op: &Op, sight: &mut Sight<'_>) -> Verdict {
     // write.
     let newest = sight.model.latest.by_id(table.id);
     let is_superseded = newest.is_none_or(|newest| newest.writable > table.since);
-    let is_old = table.since != UNCOMMITTED && is_superseded;
+    let is_own = table.since == UNCOMMITTED || table.touch != Touch::None;
+    let is_old = !is_own && is_superseded;
     if op.locks_rows() && is_old {
         if verdict.locks.is_empty() {
             verdict.errors.push(ErrorKind::Conflict);
@@ -215,7 +216,7 @@ fn insert(table: &Table, rows: &[Row], sight: &mut Sight<'_>, verdict: &mut Verd
             Some(written) => written.is_some(),
             None => table.rows.contains_key(&row.k),
         };
-        let changed = sight.is_changed(id);
+        let changed = table.touch != Touch::Emptied && sight.is_changed(id);
         let is_forgotten = !seen && changed && sight.model.may_forget(id, sight.snapshot);
         if is_forgotten {
             verdict.errors.push(ErrorKind::Conflict);
@@ -229,6 +230,7 @@ fn insert(table: &Table, rows: &[Row], sight: &mut Sight<'_>, verdict: &mut Verd
         }
         // Another row with the key exists, or the visible one was removed.
         let newest = sight.model.latest.tables.values().find(|t| t.id == table.id);
+        let newest = newest.filter(|_| table.touch != Touch::Emptied);
         let stands = seen && !changed || newest.is_some_and(|t| t.rows.contains_key(&row.k));
         let errors = [(stands, ErrorKind::Constraint), (changed, ErrorKind::Conflict)];
         let errors: Vec<ErrorKind> =

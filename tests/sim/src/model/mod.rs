@@ -36,12 +36,39 @@ pub struct Table {
     pub shape: Rc<Shape>,
     /// The rows.
     pub rows: Rc<BTreeMap<i64, Row>>,
+    /// What a transaction has done to a table that it did not create.
+    pub touch: Touch,
+}
+
+/// What a transaction has done to a table that it did not create.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Touch {
+    /// Nothing but changing rows.
+    #[default]
+    None,
+    /// Other columns, indexes or another name.
+    Altered,
+    /// `TRUNCATE`: rows of others are not among its rows any more.
+    Emptied,
 }
 
 impl Table {
     /// A table about to be created, without an id yet.
     pub fn made(shape: Shape) -> Table {
-        Table { id: 0, since: 0, writable: 0, shape: Rc::new(shape), rows: Rc::default() }
+        Table {
+            id: 0,
+            since: 0,
+            writable: 0,
+            shape: Rc::new(shape),
+            rows: Rc::default(),
+            touch: Touch::None,
+        }
+    }
+
+    /// Whether a transaction has changed the table, and another has changed it since.
+    pub fn is_stale(&self, latest: &State) -> bool {
+        self.touch != Touch::None
+            && latest.by_id(self.id).is_none_or(|newest| newest.since != self.since)
     }
 
     /// The table without rows.
@@ -124,11 +151,23 @@ impl State {
             Effect::View(name, None) => {
                 self.views.remove(name);
             }
+            Effect::Redone(redone) => {
+                if let Some(effect) = (redone.change)(self) {
+                    self.change(&effect, since);
+                }
+            }
             Effect::Transaction(changes, writes) => {
                 changes.iter().for_each(|effect| self.change(effect, since));
                 self.apply(writes);
             }
         }
+    }
+
+    /// The state after a commit.
+    pub fn after(&self, effect: &Effect) -> State {
+        let mut state = self.clone();
+        state.change(effect, 0);
+        state
     }
 
     /// Whether a name stands for the same object in another state, unchanged, or for nothing in both.
@@ -157,8 +196,23 @@ pub enum Effect {
     Rename(&'static str, &'static str),
     /// Creates or drops a view.
     View(&'static str, Option<View>),
+    /// A change of a table that a transaction did not create, applied to what the table is then.
+    Redone(Redone),
     /// Changes the catalog, in this order, and then rows.
     Transaction(Vec<Effect>, Writes),
+}
+
+/// A change of the catalog, as a function of what it is applied to.
+#[derive(Clone)]
+pub struct Redone {
+    names: Vec<&'static str>,
+    change: Rc<dyn Fn(&State) -> Option<Effect>>,
+}
+
+impl std::fmt::Debug for Redone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "change of {:?}", self.names)
+    }
 }
 
 impl Effect {
@@ -168,6 +222,7 @@ impl Effect {
             Effect::Rows(_) => Vec::new(),
             Effect::Table(name, _) | Effect::View(name, _) => vec![name],
             Effect::Rename(from, to) => vec![from, to],
+            Effect::Redone(redone) => redone.names.clone(),
             Effect::Transaction(changes, _) => changes.iter().flat_map(Effect::names).collect(),
         }
     }
@@ -230,6 +285,37 @@ impl Txn {
             _ => true,
         });
         self.catalog.len() < before
+    }
+
+    /// Changes or truncates a table that the transaction did not create. `change` says what becomes of
+    /// any state.
+    pub fn alter(
+        &mut self,
+        effect: &Effect,
+        truncates: bool,
+        change: Rc<dyn Fn(&State) -> Option<Effect>>,
+    ) {
+        let (from, to) = match effect {
+            Effect::Rename(from, to) => (*from, *to),
+            Effect::Table(name, _) => (*name, *name),
+            _ => return,
+        };
+        let Some(known) = self.view.tables.remove(from) else { return };
+        let table = match effect {
+            Effect::Table(_, Some(table)) => table.clone(),
+            _ => known.clone(),
+        };
+        let is_emptied = truncates || known.touch == Touch::Emptied;
+        let touch = if is_emptied { Touch::Emptied } else { Touch::Altered };
+        self.writes.retain(|(of, _), _| !truncates || *of != table.id);
+        for ((of, row), content) in &mut self.writes {
+            if *of == table.id && content.is_some() {
+                *content = table.rows.get(row).cloned();
+            }
+        }
+        let Table { since, writable, .. } = known;
+        self.view.tables.insert(to, Table { since, writable, touch, ..table });
+        self.catalog.push(Effect::Redone(Redone { names: vec![from, to], change }));
     }
 
     /// Changes the catalog for the transaction. `next` is the id of a new table.

@@ -7,7 +7,7 @@
 //! are checked row by row.
 
 use crate::model::verdict::{Answer, Sight, Verdict};
-use crate::model::{RowId, Table, Writes};
+use crate::model::{RowId, Table, Touch, Writes};
 use crate::op::Upsert;
 use crate::op::row::Row;
 use nacredb::{ErrorKind, OnDuplicate, Value};
@@ -69,6 +69,10 @@ pub fn check(table: &Table, sight: &Sight<'_>, verdict: &mut Verdict) {
         return;
     }
     let mut errors = clashes(table, sight, &verdict.writes);
+    if !errors.is_empty() && table.touch == Touch::Altered && !clashes_in_view(table, verdict) {
+        // A new index may not have rows that others have written since. The commit finds them.
+        verdict.errors.append(&mut errors);
+    }
     if !errors.is_empty() {
         // A key that came and went may be told of first.
         errors.append(&mut verdict.errors);
@@ -76,10 +80,17 @@ pub fn check(table: &Table, sight: &Sight<'_>, verdict: &mut Verdict) {
     }
 }
 
+/// Whether rows that the transaction sees have the same value after a statement.
+fn clashes_in_view(table: &Table, verdict: &Verdict) -> bool {
+    let rows = overlaid(table, &table.rows, &[&verdict.writes]);
+    holders(table, rows.into_iter()).values().any(|ids| ids.len() > 1)
+}
+
 fn clashes(table: &Table, sight: &Sight<'_>, writes: &Writes) -> Vec<ErrorKind> {
     let mut errors = Vec::new();
     let empty = BTreeMap::new();
-    let newest = sight.model.latest.by_id(table.id).map_or(&empty, |newest| &newest.rows);
+    let newest = sight.model.latest.by_id(table.id).filter(|_| table.touch != Touch::Emptied);
+    let newest = newest.map_or(&empty, |newest| &newest.rows);
     let now = holders(table, overlaid(table, newest, &[sight.own, writes]).into_iter());
     let seen = holders(table, table.rows.iter().map(|(id, row)| (*id, row)));
     for ((_, id), row) in writes.iter().filter(|((of, _), _)| *of == table.id) {
@@ -91,7 +102,10 @@ fn clashes(table: &Table, sight: &Sight<'_>, writes: &Writes) -> Vec<ErrorKind> 
             }
             let is_conflict = |other: &i64| {
                 let row: RowId = (table.id, *other);
-                other != id && !writes.contains_key(&row) && sight.is_changed(row)
+                other != id
+                    && table.touch != Touch::Emptied
+                    && !writes.contains_key(&row)
+                    && sight.is_changed(row)
             };
             if seen.get(&key).is_some_and(|ids| ids.iter().any(is_conflict)) {
                 errors.push(ErrorKind::Conflict);

@@ -4,7 +4,7 @@ use crate::op::condition::Where;
 use crate::op::row::Column;
 use crate::op::shape::INDEXES;
 use crate::op::{Op, Place};
-use crate::plan::{Maker, PASSING, Phase, Script, VIEWS};
+use crate::plan::{Maker, PASSING, Phase, Script, UNIQUE, VIEWS};
 use nacre_testing::Random;
 
 impl Maker {
@@ -55,7 +55,10 @@ impl Maker {
         let table = *self.random.pick(&PASSING);
         let (index, lenient) = (*self.random.pick(&INDEXES), self.random.percent(50));
         let (rows, view) = (self.rows(), *self.random.pick(&VIEWS));
-        match self.random.below(24) {
+        // Tables that others have filled, and whose rows are in segments.
+        let filled = if self.random.percent(70) { self.table() } else { UNIQUE };
+        let other = if self.random.percent(50) { filled } else { table };
+        match self.random.below(26) {
             0..=4 => Op::Create {
                 table,
                 keyed: self.random.percent(70),
@@ -75,22 +78,25 @@ impl Maker {
                 if_missing: false,
             },
             9 => Op::DropView { view, if_there: lenient },
-            10 => Op::CreateIndex { table, index, alter: !lenient, if_missing: lenient },
-            11 => Op::DropIndex { table, name: index.name, alter: !lenient, if_there: lenient },
+            10 => Op::CreateIndex { table: other, index, alter: !lenient, if_missing: lenient },
+            11 => {
+                Op::DropIndex { table: other, name: index.name, alter: !lenient, if_there: lenient }
+            }
             12 => Op::AddColumn {
-                table,
+                table: other,
                 default: *self.random.pick(&[None, Some(7)]),
                 place: *self.random.pick(&[Place::Last, Place::First]),
                 if_missing: lenient,
             },
-            13 => Op::DropColumn { table, column: Column::W, if_there: lenient },
+            13 => Op::DropColumn { table: other, column: Column::W, if_there: lenient },
             14 => Op::Rename { table, to: self.random.pick::<&str>(&PASSING) },
-            15 => Op::Truncate { table },
-            16..=18 => Op::Insert { table, rows: self.new_rows() },
-            19 => Op::Delete { table, rows },
-            20 => Op::Add { table, rows, add: 1 },
-            21 => Op::Select { table: view, rows: Where::All },
-            _ => Op::Select { table, rows },
+            15 => Op::Truncate { table: if lenient { other } else { table } },
+            16..=18 => Op::Insert { table: other, rows: self.new_rows() },
+            19 => Op::Delete { table: other, rows },
+            20 | 21 => Op::Add { table: other, rows, add: 1 },
+            22 => Op::Wide { table: other, rows, w: *self.random.pick(&[None, Some(3)]) },
+            23 => Op::Select { table: view, rows: Where::All },
+            _ => Op::Select { table: other, rows },
         }
     }
 }

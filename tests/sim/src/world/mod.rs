@@ -13,15 +13,16 @@ pub use frame::{Cancel, Frame, Next, SessionState};
 
 use crate::coverage::Coverage;
 use crate::disk::{Call, Class, Disk};
-use crate::model::catalog::{judge_create_as, judge_ddl, judge_within};
+use crate::model::catalog::{alters, judge_create_as, judge_ddl, judge_within};
 use crate::model::judge::{judge, judge_bulk, judge_fill};
 use crate::model::verdict::{Answer, Sight, Verdict};
-use crate::model::{Effect, Model, State, Table, Txn, Writes, read};
+use crate::model::{Effect, Model, State, Table, Txn, UNCOMMITTED, Writes, read};
 use crate::op::Op;
 use crate::op::row::Row;
 use crate::subject::{effect, is_commit, judge_commit, show, table_of, tables_of, told};
 use nacredb::{Error, ErrorKind, Result};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
 
 /// The model's view of an open database.
 pub struct World {
@@ -302,6 +303,13 @@ impl World {
                 if again && !op.locks_rows() {
                     verdict.errors.push(ErrorKind::NotFound);
                 }
+                // What the transaction has changed of a table cannot be committed any more.
+                let is_stale = |name: &&str| {
+                    view.tables.get(*name).is_some_and(|table| table.is_stale(&self.model.latest))
+                };
+                if read::reached(tables_of(op), &view.views).iter().any(is_stale) {
+                    verdict.errors.push(ErrorKind::Conflict);
+                }
                 verdict
             }
         }
@@ -458,7 +466,15 @@ impl World {
                 if let (Some(txn), Some(effect)) =
                     (&mut self.sessions[session].txn, verdict.catalog.clone())
                 {
-                    txn.change_catalog(effect, next);
+                    let table = table_of(op).and_then(|name| txn.view.tables.get(name));
+                    if alters(op) && table.is_some_and(|table| table.since != UNCOMMITTED) {
+                        let again = op.clone();
+                        let change = Rc::new(move |state: &State| judge_ddl(&again, state).catalog);
+                        txn.alter(&effect, matches!(op, Op::Truncate { .. }), change);
+                        self.coverage.add("table-altered-in-transaction", 1);
+                    } else {
+                        txn.change_catalog(effect, next);
+                    }
                     self.coverage.add("ddl-in-transaction", 1);
                 }
             }
