@@ -72,17 +72,6 @@ const REFUSED: Refused[] = [
         .execute(),
   ],
   [
-    'merge',
-    'unsupported',
-    (db) =>
-      db
-        .mergeInto('pet')
-        .using('person', 'person.id', 'pet.owner')
-        .whenMatched()
-        .thenDelete()
-        .execute(),
-  ],
-  [
     'a text parameter in arithmetic',
     'type',
     (db) =>

@@ -64,7 +64,8 @@ pub(crate) fn written(statement: &RowStatement) -> Option<TableId> {
     | WriteStatement::Upsert { table, .. }
     | WriteStatement::Update { table, .. }
     | WriteStatement::Delete { table, .. }
-    | WriteStatement::Change { table, .. }) = write;
+    | WriteStatement::Change { table, .. }
+    | WriteStatement::Merge { table, .. }) = write;
     Some(table.id)
 }
 

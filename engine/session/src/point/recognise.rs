@@ -55,7 +55,7 @@ fn written(write: &WriteStatement) -> Option<(&Arc<TableSchema>, Action)> {
             let assignments = assignments.iter().map(assigned).collect::<Option<_>>()?;
             Some((table, Action::Update { find, assignments }))
         }
-        WriteStatement::Change { .. } => None,
+        WriteStatement::Change { .. } | WriteStatement::Merge { .. } => None,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::execution::{Execution, InsertPath};
 use nacre_column::Batch;
 use nacre_exec::{Reservation, build};
 use nacre_sql::Plan;
-use nacre_table::{BulkLoad, BulkUpdate, LoadStep, OnDuplicate, Transaction};
+use nacre_table::{BulkLoad, BulkUpdate, LoadStep, OnDuplicate, Table, Transaction};
 use nacre_types::{Result, TableSchema};
 use std::sync::Arc;
 
@@ -63,13 +63,42 @@ pub(crate) async fn run(
         }
         None => {}
     }
-    let mut affected = 0;
-    for batch in &batches {
-        affected += repeated(transaction, |transaction| transaction.insert(&target, batch))?;
-        execution.end_step().await?;
-    }
+    let affected = one_by_one(transaction, &target, &batches, execution).await?;
     if let Some(returned) = returned {
         *returned = batches;
+    }
+    Ok(affected)
+}
+
+/// Inserts rows that are complete, and that belong to a statement which changes others.
+pub(super) async fn beside(
+    transaction: &mut Transaction,
+    target: &Arc<Table>,
+    batches: &[Batch],
+    execution: &Execution<'_>,
+) -> Result<u64> {
+    let rows: usize = batches.iter().map(|batch| batch.rows).sum();
+    if rows < DIRECT_ROWS {
+        return one_by_one(transaction, target, batches, execution).await;
+    }
+    let mut update = execution.store().bulk_update(transaction, target, true);
+    batches.iter().try_for_each(|batch| update.add_new(batch))?;
+    update.complete()?;
+    repeated(transaction, |transaction| transaction.reserve_keys(&mut update))?;
+    Ok(transaction.add_updated(update))
+}
+
+/// Inserts rows under locks.
+async fn one_by_one(
+    transaction: &mut Transaction,
+    target: &Arc<Table>,
+    batches: &[Batch],
+    execution: &Execution<'_>,
+) -> Result<u64> {
+    let mut affected = 0;
+    for batch in batches {
+        affected += repeated(transaction, |transaction| transaction.insert(target, batch))?;
+        execution.end_step().await?;
     }
     Ok(affected)
 }

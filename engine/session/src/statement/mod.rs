@@ -1,8 +1,10 @@
 //! Statements that read or write rows, run by their plans inside a transaction.
 
+mod changed_rows;
 mod create_table_as;
 mod dispatch;
 mod insert;
+mod merge;
 mod plan;
 mod profile;
 mod repeated;

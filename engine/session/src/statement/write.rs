@@ -1,24 +1,20 @@
 //! Statements that write rows. They finish reading before the first write.
 
+use super::changed_rows::{delete, matches_of};
 use super::insert;
+use super::merge;
 use super::plan::{LocatedRows, collect, find_targets, locate};
-use super::repeated::repeated;
 use super::returning::Returned;
 use super::row_types::{in_batches, in_table_types};
 use super::target_rows::TargetRows;
-use super::update::{MOVED_TOGETHER, Update};
+use super::update::Update;
 use super::upsert::{self, Upsert};
 use crate::execution::Execution;
-use crate::time_slices::Waits;
-use nacre_column::{Batch, Values, Vector};
-use nacre_exec::{Context, Reservation, SuppliedRows};
-use nacre_sql::{Field, Plan, WriteStatement};
-use nacre_table::{RowLocator, Table, Transaction};
-use nacre_types::{DataType, Result, TableSchema, Value, invariant};
+use nacre_column::{Batch, Vector};
+use nacre_sql::{Field, WriteStatement};
+use nacre_table::{Table, Transaction};
+use nacre_types::{DataType, Result, Value, invariant};
 use std::sync::Arc;
-
-/// Estimated bytes of a row's locator and number.
-const NUMBERED_LOCATOR_BYTES: usize = 32;
 
 /// Runs a write and returns the number of rows. Collects the rows in `returned` if set.
 pub(crate) async fn run(
@@ -64,6 +60,7 @@ pub(crate) async fn run(
             };
             delete(transaction, table, &targets, execution).await
         }
+        WriteStatement::Merge { .. } => merge::run(transaction, write, execution, returned).await,
         WriteStatement::Change { table, target, rows, matches, columns } => {
             let context = execution.context(transaction);
             let found = locate(target, &context, execution.waits()).await?;
@@ -86,66 +83,6 @@ pub(crate) async fn run(
             }
         }
     }
-}
-
-/// Deletes rows: many in segments by a bit each, others one by one.
-async fn delete(
-    transaction: &mut Transaction,
-    table: &Arc<TableSchema>,
-    targets: &TargetRows,
-    execution: &Execution<'_>,
-) -> Result<u64> {
-    let target = transaction.table_of(table)?;
-    let is_bulk = targets.len() >= execution.store().bulk_rows() as u64;
-    let all: Vec<RowLocator>;
-    let locators = match is_bulk {
-        true => targets.memory(),
-        false => {
-            all = targets.locators().collect();
-            &all
-        }
-    };
-    let mut affected = 0;
-    for locators in locators.chunks(MOVED_TOGETHER) {
-        execution.end_step().await?;
-        affected += repeated(transaction, |transaction| transaction.delete(&target, locators))?;
-    }
-    for ((partition, segment), rows) in targets.segments().filter(|_| is_bulk) {
-        execution.end_step().await?;
-        affected += repeated(transaction, |transaction| {
-            transaction.delete_together(&target, partition, segment, rows)
-        })?;
-    }
-    invariant!(affected == targets.len(), "{affected} of {} rows are deleted", targets.len());
-    Ok(affected)
-}
-
-/// The rows of `matches`, a plan over the found rows followed by their numbers from zero.
-async fn matches_of(
-    found: &[LocatedRows],
-    id: u32,
-    matches: &Plan,
-    context: &Context<'_>,
-    waits: Waits<'_>,
-) -> Result<Vec<Batch>> {
-    let mut batches = Vec::with_capacity(found.len());
-    let (mut next, mut bytes) = (0i64, 0);
-    for LocatedRows { rows: batch, locators } in found {
-        let rows = batch.rows as i64;
-        let numbers = Values::I64((next..next + rows).collect());
-        next += rows;
-        let mut columns = batch.columns.clone();
-        bytes += columns.iter().map(|c| c.memory_bytes()).sum::<usize>()
-            + locators.len() * NUMBERED_LOCATOR_BYTES;
-        columns.push(Arc::new(Vector::new(DataType::Int64, numbers, None)));
-        batches.push(Batch::new(columns, batch.rows));
-    }
-    let mut held = Reservation::default();
-    context.reserve(&mut held, "the statement's rows", bytes)?;
-    let given = SuppliedRows { id, batches: &batches, others: None };
-    let mut inner = *context;
-    inner.supplied = Some(&given);
-    collect(matches, &inner, waits).await
 }
 
 /// Computes changed rows from matches.

@@ -177,8 +177,8 @@ impl Dialect for NacreDialect {
 /// Turns keywords into plain names where they do not introduce a construct of their own, so that
 /// columns may have such names.
 ///
-/// Clauses of other databases that begin with `PIVOT`, `UNPIVOT` or `MERGE` are not left to the
-/// parser. Returns the first of each statement, by the position of the statement's first token.
+/// Clauses of other databases that begin with `PIVOT` or `UNPIVOT` are not left to the parser.
+/// Returns the first of each statement, by the position of the statement's first token.
 pub(crate) fn free_names(tokens: &mut [TokenWithSpan]) -> BTreeMap<usize, &'static str> {
     let (mut foreign, mut first) = (BTreeMap::new(), 0);
     for at in 0..tokens.len() {
@@ -197,8 +197,7 @@ pub(crate) fn free_names(tokens: &mut [TokenWithSpan]) -> BTreeMap<usize, &'stat
     foreign
 }
 
-/// The name of the clause of another database that a word begins: `PIVOT` behind a table, or the
-/// `MERGE` of a `WITH`.
+/// The name of the clause of another database that a word begins: `PIVOT` behind a table.
 fn foreign_clause(tokens: &[TokenWithSpan], at: usize) -> Option<&'static str> {
     let Token::Word(word) = &tokens[at].token else { return None };
     let next = tokens.get(at + 1).map(|token| &token.token)?;
@@ -219,9 +218,6 @@ fn foreign_clause(tokens: &[TokenWithSpan], at: usize) -> Option<&'static str> {
                     || matches!(next_keyword, Keyword::INCLUDE | Keyword::EXCLUDE)) =>
         {
             Some("UNPIVOT")
-        }
-        Keyword::MERGE if *before == Token::RParen && next_keyword == Keyword::INTO => {
-            Some("MERGE")
         }
         _ => None,
     }

@@ -9,6 +9,7 @@ mod alter;
 mod dialect;
 mod keyword_names;
 pub(crate) mod literal_rows;
+mod merge;
 pub(crate) mod operator_words;
 mod refusal;
 pub(crate) mod spelling;

@@ -33,3 +33,8 @@ pub(super) fn keyword(token: &Token) -> Keyword {
 pub(super) fn upper(token: &TokenWithSpan) -> String {
     token.token.to_string().to_ascii_uppercase()
 }
+
+/// Whether a token is an unquoted word, in any case.
+pub(super) fn is_word(token: &Token, text: &str) -> bool {
+    matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(text))
+}

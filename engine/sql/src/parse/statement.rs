@@ -5,9 +5,12 @@
 //! so that the error says what is not supported.
 
 use super::alter::alter_table;
-use super::refusal::{Parse, Refusal, keyword, upper};
+use super::merge::merge;
+use super::refusal::{Parse, Refusal, is_word, keyword, upper};
+use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
-    Delete, DescribeAlias, Ident, ObjectName, ObjectNamePart, ObjectType, Set, Statement,
+    Delete, DescribeAlias, Ident, ObjectName, ObjectNamePart, ObjectType, Query, Set, SetExpr,
+    Statement, With,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -107,6 +110,7 @@ pub(super) fn statement(parser: &mut Parser) -> Parse<Statement> {
     }
     let first = parser.next_token();
     match keyword(&first.token) {
+        Keyword::WITH if has_merge(parser) => merge_with(parser),
         Keyword::SELECT | Keyword::WITH | Keyword::VALUES | Keyword::FROM => query(parser),
         Keyword::INSERT => Ok(parser.parse_insert(first)?),
         Keyword::REPLACE => Ok(parser.parse_replace(first)?),
@@ -136,7 +140,7 @@ pub(super) fn statement(parser: &mut Parser) -> Parse<Statement> {
         Keyword::RENAME => Err(Refusal::Unsupported("RENAME TABLE".into())),
         other if FOREIGN_STATEMENTS.contains(&other) => Err(Refusal::Unsupported(upper(&first))),
         // No keyword any more (`free_names`).
-        _ if is_word(&first.token, "merge") => Err(Refusal::Unsupported(upper(&first))),
+        _ if is_word(&first.token, "merge") => merge(parser),
         _ if first.token == Token::LParen => query(parser),
         _ => Ok(parser.expected("an SQL statement", first)?),
     }
@@ -207,6 +211,47 @@ fn execute(parser: &mut Parser) -> Parse<Statement> {
 fn query(parser: &mut Parser) -> Parse<Statement> {
     parser.prev_token();
     Ok(parser.parse_query()?.into())
+}
+
+/// Whether the statement has the word `MERGE` where a `WITH` ends.
+fn has_merge(parser: &Parser) -> bool {
+    let mut depth = 0usize;
+    for at in 0.. {
+        match &parser.peek_nth_token_ref(at).token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            Token::EOF | Token::SemiColon => break,
+            token if depth == 0 && is_word(token, "merge") => {
+                return keyword(&parser.peek_nth_token_ref(at + 1).token) == Keyword::INTO;
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Parses `WITH name AS (…), … MERGE …`, whose first word was taken.
+fn merge_with(parser: &mut Parser) -> Parse<Statement> {
+    let with = With {
+        with_token: AttachedToken(parser.get_current_token().clone()),
+        recursive: parser.parse_keyword(Keyword::RECURSIVE),
+        cte_tables: parser.parse_comma_separated(Parser::parse_cte)?,
+    };
+    // The word that was looked for.
+    parser.next_token();
+    let query = Query {
+        with: Some(with),
+        body: Box::new(SetExpr::Merge(merge(parser)?)),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    };
+    Ok(Statement::Query(Box::new(query)))
 }
 
 /// Refuses an object of a kind that other databases have, such as `CREATE SEQUENCE`.
@@ -374,11 +419,6 @@ fn explained(parser: &mut Parser, analyze: bool) -> Parse<Statement> {
 /// Whether `PROFILE statement` comes next, which is `EXPLAIN ANALYZE`.
 fn starts_profile(parser: &Parser) -> bool {
     is_word(&parser.peek_token_ref().token, "profile")
-}
-
-/// Whether a token is an unquoted word, in any case.
-fn is_word(token: &Token, text: &str) -> bool {
-    matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(text))
 }
 
 /// Parses MySQL's `DELETE t FROM t JOIN u …`, if that comes next.

@@ -92,6 +92,51 @@ pub enum WriteStatement {
         /// Columns that get new values; `None` deletes the rows.
         columns: Option<Vec<usize>>,
     },
+    /// `MERGE`.
+    Merge {
+        /// Target.
+        table: Arc<TableSchema>,
+        /// The target's rows: a scan of all columns in table order.
+        target: Plan,
+        /// Id of the `Given` in `matches`: the rows of `target`, each followed by its number, from
+        /// zero.
+        rows: u32,
+        /// Yields the number of a row of the target, or null for a row that is new; the number of the
+        /// clause that applies to it; the message of an error; the values of all columns of the table,
+        /// in table order; then for `RETURNING` the name of the action, and the columns of the source.
+        matches: Plan,
+        /// What each clause does.
+        actions: Vec<MergeAction>,
+        /// Columns that some clause updates.
+        assigned: Vec<usize>,
+    },
+}
+
+/// What a clause of a `MERGE` does with a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MergeAction {
+    /// Inserts the row.
+    Insert,
+    /// Gives it new values.
+    Update,
+    /// Deletes it.
+    Delete,
+    /// Leaves it.
+    Nothing,
+    /// Fails.
+    Fail,
+}
+
+impl MergeAction {
+    /// What `merge_action` says.
+    pub fn name(self) -> &'static str {
+        match self {
+            MergeAction::Insert => "INSERT",
+            MergeAction::Update => "UPDATE",
+            MergeAction::Delete => "DELETE",
+            MergeAction::Nothing | MergeAction::Fail => "NOTHING",
+        }
+    }
 }
 
 /// A bound statement that reads or writes rows.

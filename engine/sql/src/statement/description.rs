@@ -110,6 +110,9 @@ impl WriteStatement {
                 let title = Title::Matches(table, columns.as_deref());
                 (name, title, [Some(target), Some(matches)])
             }
+            WriteStatement::Merge { table, target, matches, .. } => {
+                ("MERGE", Title::Action("Merge", &table.name), [Some(target), Some(matches)])
+            }
         };
         RowDescription { name, access: Access::Writes, output: Output::Nothing, title, plans }
     }

@@ -7,7 +7,7 @@ mod control;
 mod description;
 mod plans;
 
-pub use bound::{OnDuplicateKey, RowStatement, Statement, WriteStatement};
+pub use bound::{MergeAction, OnDuplicateKey, RowStatement, Statement, WriteStatement};
 pub use catalog::{CatalogDescription, CatalogStatement, NameResolution};
 pub use control::{ControlStatement, ScanStrategy, SessionOption};
 pub(crate) use description::Title;

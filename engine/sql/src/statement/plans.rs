@@ -47,7 +47,8 @@ impl WriteStatement {
             WriteStatement::Update { input, .. } | WriteStatement::Delete { input, .. } => {
                 vec![(Target, input)]
             }
-            WriteStatement::Change { target, matches, .. } => {
+            WriteStatement::Change { target, matches, .. }
+            | WriteStatement::Merge { target, matches, .. } => {
                 vec![(Target, target), (Result, matches)]
             }
         }

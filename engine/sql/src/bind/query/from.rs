@@ -110,7 +110,8 @@ impl<'a> Binder<'a> {
         Ok((plan, scope, lateral))
     }
 
-    fn factor(&mut self, factor: &'a TableFactor) -> Result<(Plan, Scope)> {
+    /// Binds a table, a derived table or a function.
+    pub(crate) fn factor(&mut self, factor: &'a TableFactor) -> Result<(Plan, Scope)> {
         self.limits.count_table()?;
         match factor {
             TableFactor::Table {

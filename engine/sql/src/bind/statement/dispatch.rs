@@ -18,6 +18,7 @@ impl<'a> Binder<'a> {
             S::Insert(insert) => self.insert(insert),
             S::Update(update) => self.update(update),
             S::Delete(delete) => self.delete(delete),
+            S::Merge(merge) => self.merge(merge),
             S::CreateTable(create) => self.create_table(create),
             S::Drop {
                 object_type: ast::ObjectType::Table,
@@ -100,10 +101,11 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Binds `WITH … INSERT`, `UPDATE` or `DELETE`.
+    /// Binds `WITH … INSERT`, `UPDATE`, `DELETE` or `MERGE`.
     fn write_with(&mut self, query: &'a ast::Query) -> Result<Statement> {
-        use ast::SetExpr::{Delete, Insert, Update};
-        let (Insert(statement) | Update(statement) | Delete(statement)) = query.body.as_ref()
+        use ast::SetExpr::{Delete, Insert, Merge, Update};
+        let (Insert(statement) | Update(statement) | Delete(statement) | Merge(statement)) =
+            query.body.as_ref()
         else {
             return Err(unsupported("a data-modifying statement as a query"));
         };
@@ -112,7 +114,8 @@ impl<'a> Binder<'a> {
 }
 
 fn is_write(body: &ast::SetExpr) -> bool {
-    matches!(body, ast::SetExpr::Insert(_) | ast::SetExpr::Update(_) | ast::SetExpr::Delete(_))
+    use ast::SetExpr::{Delete, Insert, Merge, Update};
+    matches!(body, Insert(_) | Update(_) | Delete(_) | Merge(_))
 }
 
 /// Returns the name of a statement that parses but is not supported.

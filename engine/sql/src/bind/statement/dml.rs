@@ -102,7 +102,8 @@ impl<'a> Binder<'a> {
         let fields = table_fields(&schema);
         if !insert.assignments.is_empty() {
             let (columns, values) = set_as_values(&schema, &insert.assignments)?;
-            let row = self.inserted_row(&Targets::new(&schema, columns)?, values)?;
+            let targets = Targets::new(&schema, columns)?;
+            let row = self.inserted_row(&targets, values, &Scope::default())?;
             return self.written(insert, table, Plan::Values { fields, rows: vec![row] });
         }
         let Some(source) = &insert.source else {
@@ -130,10 +131,37 @@ impl<'a> Binder<'a> {
         self.written(insert, table, source)
     }
 
+    /// Binds the row of an `INSERT` within `MERGE`, over the columns in scope: a value for every column
+    /// of the table. Without `values`, these are `given`, in the order of `columns`.
+    pub(crate) fn merged_row(
+        &mut self,
+        table: &TableSchema,
+        columns: Vec<usize>,
+        values: Option<Vec<&'a ast::Expr>>,
+        given: &[Expr],
+        scope: &Scope,
+    ) -> Result<Vec<Expr>> {
+        let targets = Targets::new(table, columns)?;
+        let Some(values) = values else {
+            if given.len() != targets.columns.len() {
+                return Err(count_error(targets.columns.len(), given.len()));
+            }
+            let mut row = targets.defaults.clone();
+            for (at, value) in targets.columns.iter().zip(given) {
+                targets.check(*at)?;
+                let column = &table.columns[*at];
+                row[*at] = self.assign(value.clone(), column.data_type, &column.name)?;
+            }
+            return Ok(row);
+        };
+        self.inserted_row(&targets, values, scope)
+    }
+
     fn insert_values(&mut self, targets: &Targets<'_>, values: &'a ast::Values) -> Result<Plan> {
         let mut rows = Vec::with_capacity(values.rows.len());
         for row in &values.rows {
-            rows.push(self.inserted_row(targets, row.content.iter().collect())?);
+            let values = row.content.iter().collect();
+            rows.push(self.inserted_row(targets, values, &Scope::default())?);
             if let Some(literals) = self.literal_rows.take() {
                 self.literal_rows(targets, literals, &mut rows)?;
             }
@@ -147,9 +175,9 @@ impl<'a> Binder<'a> {
         &mut self,
         targets: &Targets<'_>,
         row: Vec<&'a ast::Expr>,
+        scope: &Scope,
     ) -> Result<Vec<Expr>> {
-        let scope = Scope::default();
-        let mut env = Env::new(&scope, "VALUES");
+        let mut env = Env::new(scope, "VALUES");
         if row.len() != targets.columns.len() {
             let at = row.first().and_then(|e| place(e));
             return Err(count_error(targets.columns.len(), row.len()).at(at));

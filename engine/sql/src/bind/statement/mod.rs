@@ -9,6 +9,7 @@ mod declared;
 pub(super) mod dispatch;
 pub(super) mod dml;
 pub(super) mod index;
+mod merge;
 pub(super) mod prepared;
 pub(super) mod set_option;
 pub(super) mod storage_keys;
