@@ -58,11 +58,6 @@ const REFUSED: Refused[] = [
     (db) => db.schema.createTable('t').addColumn('at', 'timestamptz').execute(),
   ],
   [
-    'temporary tables',
-    'unsupported',
-    (db) => db.schema.createTable('t').temporary().addColumn('id', 'integer').execute(),
-  ],
-  [
     'the helpers of JSON',
     'not_found',
     (db) =>

@@ -1,7 +1,7 @@
 //! The catalog that a session sees.
 
 use nacre_sql::{Catalog, ColumnStatistics, CreatedFunctions};
-use nacre_table::{Store, Table, Transaction};
+use nacre_table::{Store, Table, TemporaryTables, Transaction};
 use nacre_types::{MemoryPart, Result, TableSchema, Timestamp, ViewSchema};
 use std::sync::Arc;
 
@@ -12,16 +12,24 @@ pub(crate) struct StoreCatalog<'a> {
     at: Timestamp,
     /// The open transaction, if it has changed the catalog.
     own: Option<&'a Transaction>,
+    /// The session's temporary tables, if there are any and no transaction is open that knows them.
+    temporary: Option<&'a TemporaryTables>,
     functions: Option<&'a CreatedFunctions>,
 }
 
 impl<'a> StoreCatalog<'a> {
     /// The catalog of the open transaction, otherwise that of the next one.
-    pub fn new(store: &'a Store, open: Option<&'a Transaction>) -> StoreCatalog<'a> {
+    pub fn new(
+        store: &'a Store,
+        open: Option<&'a Transaction>,
+        temporary: &'a TemporaryTables,
+    ) -> StoreCatalog<'a> {
+        let temporary = Some(temporary).filter(|tables| !tables.is_empty());
         StoreCatalog {
             store,
             at: open.map_or_else(|| store.visible(), Transaction::snapshot),
-            own: open.filter(|transaction| transaction.changes_catalog()),
+            own: open.filter(|open| temporary.is_some() || open.changes_catalog()),
+            temporary: temporary.filter(|_| open.is_none()),
             functions: None,
         }
     }
@@ -41,7 +49,7 @@ impl<'a> StoreCatalog<'a> {
 
     /// Whether only the session sees it.
     pub fn is_private(&self) -> bool {
-        self.own.is_some()
+        self.own.is_some() || self.temporary.is_some()
     }
 
     /// The table with this schema. `not_found` if it does not exist, `conflict` if its columns,
@@ -49,14 +57,20 @@ impl<'a> StoreCatalog<'a> {
     pub fn table_of(&self, schema: &TableSchema) -> Result<Arc<Table>> {
         match self.own {
             Some(transaction) => transaction.table_of(schema),
-            None => self.store.table_of(schema, self.at),
+            None => match self.temporary.and_then(|tables| tables.table_of(schema)) {
+                Some(table) => Ok(table),
+                None => self.store.table_of(schema, self.at),
+            },
         }
     }
 
     fn table_by_id(&self, table: &TableSchema) -> Option<Arc<Table>> {
         match self.own {
             Some(transaction) => transaction.table_by_id(table.id),
-            None => self.store.table_by_id_at(table.id, self.at),
+            None => self
+                .temporary
+                .and_then(|tables| tables.table_by_id(table.id))
+                .or_else(|| self.store.table_by_id_at(table.id, self.at)),
         }
     }
 
@@ -72,7 +86,10 @@ impl Catalog for StoreCatalog<'_> {
     fn table(&self, name: &str) -> Option<Arc<TableSchema>> {
         let table = match self.own {
             Some(transaction) => transaction.table(name),
-            None => self.store.table_at(name, self.at),
+            None => self
+                .temporary
+                .and_then(|tables| tables.table(name))
+                .or_else(|| self.store.table_at(name, self.at)),
         };
         table.map(|table| table.schema().clone())
     }
@@ -80,13 +97,22 @@ impl Catalog for StoreCatalog<'_> {
     fn table_names(&self) -> Vec<String> {
         match self.own {
             Some(transaction) => transaction.table_names(),
-            None => self.store.table_names_at(self.at),
+            None => {
+                let mut names = self.store.table_names_at(self.at);
+                let temporary = self.temporary.map(TemporaryTables::names);
+                names.extend(temporary.into_iter().flatten());
+                names.sort_unstable();
+                names.dedup_by(|a, b| a.eq_ignore_ascii_case(b));
+                names
+            }
         }
     }
 
     fn view(&self, name: &str) -> Option<Arc<ViewSchema>> {
         match self.own {
             Some(transaction) => transaction.view_named(name),
+            // A temporary table hides it.
+            None if self.temporary.is_some_and(|tables| tables.table(name).is_some()) => None,
             None => self.store.view_at(name, self.at),
         }
     }

@@ -69,10 +69,10 @@ async fn opened(
             let context = owned.execution(&cancelled, &slices).context(open);
             (build_collected(plan, &context)?, open.reader())
         }
-        open => {
-            let transaction = match open {
+        transaction => {
+            let transaction = match transaction {
                 Some(open) if !plant::is(Bug::StreamNow) => open.reader(),
-                _ => engine.store().begin()?,
+                _ => open.new_transaction(engine)?,
             };
             owned.tables = tables_of(plan, &transaction)?;
             let operator =

@@ -9,8 +9,14 @@ use crate::result::StatementResult;
 use crate::settings::Settings;
 use crate::transaction::OpenTransaction;
 use crate::transactional;
-use nacre_sql::Statement;
-use nacre_types::Result;
+use nacre_sql::{CatalogStatement, Statement};
+use nacre_types::invariant::broken;
+use nacre_types::{Error, Result};
+
+/// Whether a statement creates a temporary table.
+fn creates_temporary(statement: &CatalogStatement) -> bool {
+    matches!(statement, CatalogStatement::CreateTable { schema, .. } if schema.is_temporary())
+}
 
 /// Runs a bound statement: control statements by `control`, catalog changes by `catalog_change` or,
 /// in an open transaction, by `catalog_in_transaction`, a point read outside a transaction
@@ -26,10 +32,33 @@ pub(crate) async fn run(
         Statement::Control(statement) => {
             control::run(statement, engine, transaction, settings).await
         }
-        Statement::Catalog(statement) => match transaction.get_mut() {
-            Some(transaction) => catalog_in_transaction::run(statement, engine, transaction),
-            None => catalog_change::run(statement, engine).await,
-        },
+        Statement::Catalog(statement) => {
+            let may_be_temporary = transaction.has_temporary() || creates_temporary(statement);
+            match (statement, transaction.get_mut()) {
+                (CatalogStatement::Optimize { table, .. }, _) if table.is_temporary() => {
+                    Err(Error::unsupported("OPTIMIZE of a TEMPORARY table"))
+                }
+                (_, Some(open)) => catalog_in_transaction::run(statement, engine, open),
+                (CatalogStatement::Optimize { .. }, None) => {
+                    catalog_change::run(statement, engine).await
+                }
+                (_, None) if may_be_temporary => {
+                    transaction.begin(engine)?;
+                    let ran = match transaction.get_mut() {
+                        Some(own) => catalog_in_transaction::run(statement, engine, own),
+                        None => broken(format_args!("a transaction has begun and is not open")),
+                    };
+                    match ran {
+                        Ok(result) => transaction.commit(engine).await.map(|()| result),
+                        Err(error) => {
+                            transaction.rollback();
+                            Err(error)
+                        }
+                    }
+                }
+                (_, None) => catalog_change::run(statement, engine).await,
+            }
+        }
         Statement::Rows(statement) => {
             if let (false, Some(point)) = (transaction.is_open(), point)
                 && let Some(result) =

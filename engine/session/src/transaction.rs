@@ -2,8 +2,9 @@
 
 use crate::catalog::StoreCatalog;
 use crate::engine::Engine;
-use nacre_table::{Savepoint, Transaction};
+use nacre_table::{Savepoint, TemporaryTables, Transaction};
 use nacre_types::{Error, Result, TableId};
+use std::sync::Arc;
 
 /// The explicit transaction, if one is open.
 #[derive(Default)]
@@ -15,6 +16,8 @@ pub(crate) struct OpenTransaction {
     unpaid_rows: u64,
     /// Tables that its statements wrote, each once.
     written: Vec<TableId>,
+    /// The temporary tables of the connection.
+    temporary: Arc<TemporaryTables>,
 }
 
 fn outside(what: &str) -> Error {
@@ -69,14 +72,24 @@ impl OpenTransaction {
     /// The catalog to bind statements against: that of the open transaction, otherwise that of the
     /// next one.
     pub fn catalog<'a>(&'a self, engine: &'a Engine) -> StoreCatalog<'a> {
-        StoreCatalog::new(engine.store(), self.transaction.as_ref())
+        StoreCatalog::new(engine.store(), self.transaction.as_ref(), &self.temporary)
+    }
+
+    /// Begins a transaction that sees the connection's temporary tables, and is none that is open.
+    pub fn new_transaction(&self, engine: &Engine) -> Result<Transaction> {
+        Ok(engine.store().begin()?.with_temporary(&self.temporary))
+    }
+
+    /// Whether the connection has temporary tables.
+    pub fn has_temporary(&self) -> bool {
+        !self.temporary.is_empty()
     }
 
     pub fn begin(&mut self, engine: &Engine) -> Result<()> {
         if self.is_open() {
             return Err(Error::unsupported("BEGIN inside a transaction").with_sqlstate("25001"));
         }
-        self.transaction = Some(engine.store().begin()?);
+        self.transaction = Some(self.new_transaction(engine)?);
         Ok(())
     }
 

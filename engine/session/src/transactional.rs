@@ -200,7 +200,7 @@ impl Begun {
         let autocommit = explicit.is_none();
         let transaction = match explicit {
             Some(transaction) => transaction,
-            None => engine.store().begin()?,
+            None => open.new_transaction(engine)?,
         };
         let savepoint = transaction.savepoint();
         Ok(Begun { transaction, savepoint, autocommit })

@@ -94,6 +94,7 @@ pub use table::statistics::ColumnSummary;
 pub use table::version::Table;
 pub use temporary::TemporaryFile;
 pub use transaction::handle::{Savepoint, Transaction};
+pub use transaction::temporary_tables::TemporaryTables;
 
 #[cfg(test)]
 mod tests;

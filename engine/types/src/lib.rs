@@ -19,8 +19,8 @@ pub use codec::{bytes, checksum, hash, key, row, type_code};
 pub use error::{Error, ErrorKind, Missing, Position, Reason, Result};
 pub use memory::MemoryPart;
 pub use schema::{
-    CheckConstraint, Column, ColumnRule, IndexId, IndexKind, IndexSchema, IndexTraits, KeyColumns,
-    ShardKey, TableId, TableSchema, ViewSchema,
+    CheckConstraint, Column, ColumnRule, FIRST_TEMPORARY_TABLE, IndexId, IndexKind, IndexSchema,
+    IndexTraits, KeyColumns, ShardKey, TableId, TableSchema, ViewSchema,
 };
 pub use value::{
     DECIMAL_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DataType, Interval, PhysicalType, Value,

@@ -122,7 +122,7 @@ fn writers_that_are_open_at_the_commit_conflict_or_are_in_the_new_index() {
         ("create unique index by_n on t (n)", false),
         ("alter table t add column c int", false),
         ("truncate table t", false),
-        ("alter table t rename to u; alter table u rename to t", true),
+        ("alter table t rename to u; alter table u rename to t", false),
     ] {
         let db = opened();
         let (mut s, mut other) = (db.session(), db.session());

@@ -28,6 +28,9 @@ pub(crate) fn recognise(statement: &Statement, catalog: &StoreCatalog<'_>) -> Op
         | RowStatement::Explain(_)
         | RowStatement::Profile(_) => return None,
     };
+    if schema.is_temporary() {
+        return None;
+    }
     // If the table is gone, the general path reports the error.
     Some(Point::new(catalog.table_of(schema).ok()?, action))
 }

@@ -30,7 +30,7 @@ pub(crate) async fn run(
     source: &Plan,
     execution: &Execution<'_>,
 ) -> Result<StatementResult> {
-    if execution.insert_path() == InsertPath::Open {
+    if execution.insert_path() == InsertPath::Open || schema.is_temporary() {
         return in_transaction(transaction, schema, exists, source, execution).await;
     }
     let replaces = exists == Exists::Replace;

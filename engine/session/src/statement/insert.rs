@@ -23,8 +23,10 @@ pub(crate) async fn run(
     execution: &Execution<'_>,
     returned: Option<&mut Returned>,
 ) -> Result<u64> {
-    let (direct, is_bulk) = (execution.insert_path() == InsertPath::Direct, returned.is_none());
     let target = transaction.table_of(table)?;
+    let direct = execution.insert_path() == InsertPath::Direct;
+    // Temporary tables have no segments.
+    let is_bulk = returned.is_none() && !target.is_temporary();
     let context = execution.context(transaction);
     let mut waits = execution.waits();
     let mut operator = waits.build(|| build(source, &context))?;
@@ -78,7 +80,7 @@ pub(super) async fn beside(
     execution: &Execution<'_>,
 ) -> Result<u64> {
     let rows: usize = batches.iter().map(|batch| batch.rows).sum();
-    if rows < DIRECT_ROWS {
+    if rows < DIRECT_ROWS || target.is_temporary() {
         return one_by_one(transaction, target, batches, execution).await;
     }
     let mut update = execution.store().bulk_update(transaction, target, true);

@@ -104,7 +104,7 @@ impl<'a> Update<'a> {
         }
         self.keep(change);
         let is_many = self.kept_in_segments >= self.execution.store().bulk_rows();
-        if !is_many {
+        if !is_many || self.target.is_temporary() {
             return Ok(());
         }
         let mut bulk = self.execution.store().bulk_update(transaction, &self.target, self.rekeys);

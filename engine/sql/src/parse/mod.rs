@@ -2,8 +2,7 @@
 //!
 //! Invariants: text, nesting and operator chains are bounded before the recursive parser sees them,
 //! so that no input can overflow the stack. Parameters in any syntax reach the binder as `$n`.
-//! Cutting rows out of a text ([`literal_rows`]) never changes a result, and errors are only
-//! reported for the whole text.
+//! Cutting rows out of a text ([`literal_rows`]) never changes a result; errors are of the whole text.
 
 mod alter;
 mod dialect;

@@ -213,19 +213,23 @@ fn query(parser: &mut Parser) -> Parse<Statement> {
     Ok(parser.parse_query()?.into())
 }
 
-/// Whether the statement has the word `MERGE` where a `WITH` ends.
+/// Whether the statement has the word `MERGE` where a `WITH` ends. Looks at each token once.
 fn has_merge(parser: &Parser) -> bool {
     let mut depth = 0usize;
-    for at in 0.. {
-        match &parser.peek_nth_token_ref(at).token {
+    let mut before = &Token::EOF;
+    for at in parser.index().. {
+        let token = &parser.token_at(at).token;
+        match token {
             Token::LParen => depth += 1,
             Token::RParen => depth = depth.saturating_sub(1),
             Token::EOF | Token::SemiColon => break,
-            token if depth == 0 && is_word(token, "merge") => {
-                return keyword(&parser.peek_nth_token_ref(at + 1).token) == Keyword::INTO;
+            Token::Whitespace(_) => continue,
+            _ if depth == 0 && keyword(token) == Keyword::INTO && is_word(before, "merge") => {
+                return true;
             }
             _ => {}
         }
+        before = token;
     }
     false
 }

@@ -7,7 +7,10 @@ use crate::segments::garbage::Garbage;
 use crate::table::agenda::{Agenda, Work};
 use crate::table::version::Table;
 use nacre_host::Parallelism;
-use nacre_types::{Error, Result, TableId, TableSchema, Timestamp, ViewSchema, invariant, limits};
+use nacre_types::{
+    Error, FIRST_TEMPORARY_TABLE, Result, TableId, TableSchema, Timestamp, ViewSchema, invariant,
+    limits,
+};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
@@ -19,6 +22,7 @@ pub(crate) struct Catalog {
     /// Commit of the newest change, visible or not.
     last_ddl: AtomicU64,
     next_table: AtomicU64,
+    next_temporary: AtomicU64,
     /// Partitions of a new table whose shard key does not specify a number; 0 for the number of
     /// tasks the host runs at once.
     partitions: usize,
@@ -48,6 +52,7 @@ impl Catalog {
             contents: RwLock::new(contents),
             last_ddl: AtomicU64::new(0),
             next_table: AtomicU64::new(u64::from(next_table)),
+            next_temporary: AtomicU64::new(0),
             partitions,
             parallelism,
             commits,
@@ -244,12 +249,13 @@ impl Catalog {
             };
             shard.partitions = wanted.clamp(1, limits::MAX_PARTITIONS) as u32;
         }
-        let id = self.next_table.fetch_add(1, Ordering::Relaxed);
-        schema.id = match TableId::try_from(id) {
-            Ok(id) if id < TableId::MAX => id,
-            _ => {
-                let most = TableId::MAX - 1;
-                return Err(Error::limit(format!("{most} tables have been created")));
+        schema.id = match schema.is_temporary() {
+            true => self.temporary_id(),
+            false => {
+                let id = self.next_table.fetch_add(1, Ordering::Relaxed);
+                let id = TableId::try_from(id).ok().filter(|id| *id < FIRST_TEMPORARY_TABLE);
+                let most = FIRST_TEMPORARY_TABLE - 1;
+                id.ok_or_else(|| Error::limit(format!("{most} tables have been created")))?
             }
         };
         debug_assert!(
@@ -258,6 +264,12 @@ impl Catalog {
             schema.name
         );
         Ok(Arc::new(Table::new(schema)))
+    }
+
+    /// An id for a temporary table. One that comes again belonged to a table that is long gone.
+    fn temporary_id(&self) -> TableId {
+        let number = self.next_temporary.fetch_add(1, Ordering::Relaxed);
+        FIRST_TEMPORARY_TABLE + (number % u64::from(FIRST_TEMPORARY_TABLE - 1)) as TableId
     }
 
     /// Like [`Catalog::new_table`], for a table that exists for one transaction only. Its rows in

@@ -68,6 +68,17 @@ impl CommitTurn<'_> {
         *self.last = commit;
     }
 
+    /// Takes the next timestamp for a commit that no record has: it ends with the process.
+    pub fn unrecorded(&mut self) -> Committed {
+        let commit = self.next();
+        debug_assert!(
+            commit > self.commits.snapshots.visible(),
+            "commit {commit} is visible before it is made"
+        );
+        *self.last = commit;
+        Committed { commit, lsn: self.commits.log.position() }
+    }
+
     /// Appends a record stamped with [`CommitTurn::next`]. Anything that may fail must be checked
     /// before: afterwards the record is in the log.
     pub fn append(&mut self, payload: &[u8]) -> Result<Committed> {

@@ -241,10 +241,10 @@ impl Replay {
 
     fn create(&mut self, schema: TableSchema) -> Result<()> {
         let id = schema.id;
-        let Some(above) = id.checked_add(1) else {
+        if schema.is_temporary() {
             return Err(Error::corrupt(format!("log: table {id} is out of range")));
-        };
-        self.next.table = self.next.table.max(above);
+        }
+        self.next.table = self.next.table.max(id + 1);
         let is_in_base = self.base.as_ref().is_some_and(|base| base.table_by_id(id).is_ok());
         if is_in_base || self.tables.contains_key(&id) {
             return Err(Error::corrupt(format!("log: table {id} is created twice")));

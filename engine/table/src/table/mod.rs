@@ -4,6 +4,7 @@
 pub(crate) mod agenda;
 pub(crate) mod common;
 pub(crate) mod counter;
+mod in_memory;
 pub(crate) mod journal;
 mod lifetime;
 pub(crate) mod new_rows;

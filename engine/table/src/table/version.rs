@@ -12,7 +12,6 @@ use crate::layout::rows::key_of;
 use crate::layout::table_layout::TableLayout;
 use crate::record::Place;
 use crate::segments::state::{FOREVER, SegmentState};
-use crate::table::agenda::{Agenda, Work};
 use crate::table::common::Common;
 use crate::table::journal::Journals;
 use crate::table::lifetime::Lifetime;
@@ -346,6 +345,11 @@ impl Table {
         &self.row_source
     }
 
+    /// Whether it is of one session, and in no record and no file.
+    pub fn is_temporary(&self) -> bool {
+        self.schema().is_temporary()
+    }
+
     /// Its identity, the same for all versions.
     pub(crate) fn id(&self) -> TableId {
         self.schema().id
@@ -446,28 +450,6 @@ impl Table {
         invariant!(!self.partitions.is_empty(), "table {} has no partition", self.schema().name);
         let limit = flush_bytes / self.partitions.len();
         partition.wants_flush(limit, self.entry_bytes(partition), oldest_snapshot)
-    }
-
-    /// Notes the work of its partitions on the agenda of a store from now on.
-    pub(crate) fn enlist(&self, agenda: &Arc<Agenda>) {
-        for partition in self.partitions() {
-            partition.enlist(agenda, self.place(partition), || self.entry_bytes(partition));
-        }
-    }
-
-    /// Counts the rowstores of its partitions no more.
-    pub(crate) fn leave_agenda(&self) {
-        self.partitions().iter().for_each(Partition::leave_agenda);
-    }
-
-    /// Counts the rowstore of a partition after a change.
-    pub(crate) fn recount(&self, partition: &Partition) {
-        partition.recount(|| self.entry_bytes(partition));
-    }
-
-    /// Counts the rowstores of all its partitions.
-    pub(crate) fn recount_all(&self) {
-        self.partitions().iter().for_each(|partition| self.recount(partition));
     }
 
     /// All segments that some snapshot may see, by partition.
@@ -604,29 +586,5 @@ impl Table {
         debug_assert!(self.owns(partition), "a rowstore of another table");
         let rowstore = partition.rowstore();
         self.indexes.sweep(&self.layout, partition.number(), rowstore, sweep, limit)
-    }
-
-    /// Adds the index entries of all rows in memory, when the database is opened or an index is
-    /// created.
-    pub(crate) fn enter_all(&self) -> Result<()> {
-        self.enter_rows(&|node| node.newest().and_then(|version| version.change.into_row()))
-    }
-
-    /// Adds the index entries of rows in memory.
-    pub(crate) fn enter_rows(&self, row: &dyn Fn(&Node) -> Option<Row>) -> Result<()> {
-        if self.indexes().is_empty() {
-            return Ok(());
-        }
-        self.partitions().iter().try_for_each(|partition| {
-            partition.try_each_node(|node| match row(node) {
-                Some(row) => self.enter(partition.number(), node.key(), &self.layout.upgrade(row)?),
-                None => Ok(()),
-            })
-        })
-    }
-
-    /// Tells the scheduler to look for a kind of work in every partition.
-    pub(crate) fn consider(&self, work: Work) {
-        self.partitions.iter().for_each(|partition| partition.consider(work));
     }
 }

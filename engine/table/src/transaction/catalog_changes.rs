@@ -15,6 +15,7 @@ use crate::record;
 use crate::segments::garbage::Garbage;
 use crate::table::agenda::Work;
 use crate::table::version::Table;
+use crate::transaction::temporary_tables::TemporaryTables;
 use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, Result, TableId, Timestamp, ViewSchema, invariant};
 use std::collections::BTreeMap;
@@ -63,6 +64,19 @@ struct ViewChange {
 }
 
 impl CatalogChange {
+    /// Whether it changes a temporary table.
+    fn is_temporary(&self) -> bool {
+        match self {
+            CatalogChange::CreateTable(table) | CatalogChange::DropTable(table) => {
+                table.is_temporary()
+            }
+            CatalogChange::AlterTable { new, .. } | CatalogChange::Truncate { new, .. } => {
+                new.is_temporary()
+            }
+            CatalogChange::CreateView { .. } | CatalogChange::DropView(_) => false,
+        }
+    }
+
     /// What the change makes of a name, if anything.
     fn naming(&self, name: &str) -> Option<Named> {
         let is_name = |other: &str| other.eq_ignore_ascii_case(name);
@@ -144,9 +158,20 @@ impl CatalogChanges {
         }
     }
 
-    /// What a name stands for, if a change says so.
-    pub fn named(&self, name: &str) -> Option<Named> {
-        self.0.iter().rev().find_map(|change| change.naming(name))
+    /// Whether one of them is of a temporary table.
+    pub fn changes_temporary(&self) -> bool {
+        self.0.iter().any(CatalogChange::is_temporary)
+    }
+
+    /// Whether none of them is one that others will see.
+    pub fn is_own(&self) -> bool {
+        self.0.iter().all(CatalogChange::is_temporary)
+    }
+
+    /// What a name stands for, if a change says so, among temporary tables or among all others.
+    pub fn named(&self, name: &str, temporary: bool) -> Option<Named> {
+        let changes = self.0.iter().rev().filter(|change| change.is_temporary() == temporary);
+        changes.into_iter().find_map(|change| change.naming(name))
     }
 
     /// The version of a table that the changes leave, `None` if they drop it; nothing if they leave
@@ -172,12 +197,12 @@ impl CatalogChanges {
         }
     }
 
-    /// Changes a list of the names of tables into that after the changes.
-    pub fn rename_tables(&self, names: &mut Vec<String>) {
+    /// Changes a list of the names of tables, temporary or others, into that after the changes.
+    pub fn rename_tables(&self, names: &mut Vec<String>, temporary: bool) {
         let remove = |names: &mut Vec<String>, gone: &Arc<Table>| {
             names.retain(|name| !name.eq_ignore_ascii_case(&gone.schema().name));
         };
-        for change in &self.0 {
+        for change in self.0.iter().filter(|change| change.is_temporary() == temporary) {
             match change {
                 CatalogChange::CreateTable(table) => names.push(table.schema().name.clone()),
                 CatalogChange::AlterTable { old, new, .. } => {
@@ -213,10 +238,13 @@ impl CatalogChanges {
         );
     }
 
-    /// The created tables that are there after the changes, in their last versions.
-    fn created(&self) -> impl Iterator<Item = &Arc<Table>> {
-        self.0.iter().filter_map(|change| match change {
-            CatalogChange::CreateTable(table) => self.table_by_id(table.id()).flatten(),
+    /// The created tables that are there after the changes, in their last versions; those of the
+    /// session, or others.
+    fn created(&self, temporary: bool) -> impl Iterator<Item = &Arc<Table>> {
+        self.0.iter().filter_map(move |change| match change {
+            CatalogChange::CreateTable(table) if table.is_temporary() == temporary => {
+                self.table_by_id(table.id()).flatten()
+            }
             _ => None,
         })
     }
@@ -237,9 +265,11 @@ impl CatalogChanges {
         })?
     }
 
-    /// The tables of the catalog that are changed or dropped, each as it was found, and as it is left.
-    fn changed(&self) -> impl Iterator<Item = (&Arc<Table>, Option<&Arc<Table>>)> {
-        self.0.iter().filter_map(|change| {
+    /// The tables of the catalog, or of the session, that are changed or dropped, each as it was found,
+    /// and as it is left.
+    fn changed(&self, temporary: bool) -> impl Iterator<Item = (&Arc<Table>, Option<&Arc<Table>>)> {
+        let some = self.0.iter().filter(move |change| change.is_temporary() == temporary);
+        some.filter_map(|change| {
             let (CatalogChange::AlterTable { old, .. }
             | CatalogChange::Truncate { old, .. }
             | CatalogChange::DropTable(old)) = change
@@ -262,12 +292,12 @@ impl CatalogChanges {
 
     /// The tables of the catalog that are left in another version.
     fn altered(&self) -> impl Iterator<Item = (&Arc<Table>, &Arc<Table>)> {
-        self.changed().filter_map(|(found, left)| Some((found, left?)))
+        self.changed(false).filter_map(|(found, left)| Some((found, left?)))
     }
 
     /// The tables of the catalog that are dropped, as they were found.
     fn dropped(&self) -> impl Iterator<Item = &Arc<Table>> {
-        self.changed().filter(|(_, left)| left.is_none()).map(|(found, _)| found)
+        self.changed(false).filter(|(_, left)| left.is_none()).map(|(found, _)| found)
     }
 
     /// The tables of the catalog that are left in another version with the rows of others, and the
@@ -316,7 +346,8 @@ impl CatalogChanges {
             record::timestamp(payload) == Some(0),
             "new tables are added to a record that is stamped already"
         );
-        for change in &self.0 {
+        let others = || self.0.iter().filter(|change| !change.is_temporary());
+        for change in others() {
             match change {
                 CatalogChange::CreateTable(table) if !self.is_gone(table.id()) => {
                     record::create_table(payload, table.schema())?;
@@ -330,7 +361,7 @@ impl CatalogChanges {
                 _ => {}
             }
         }
-        Ok(self.0.len())
+        Ok(others().count())
     }
 
     /// Appends what comes after them: dropped tables, and views.
@@ -357,11 +388,11 @@ impl CatalogChanges {
     /// under the commit lock.
     pub fn check(&self, contents: &Contents) -> Result<()> {
         debug_assert!(!self.is_empty(), "a transaction that changes no catalog is checked");
-        if let Some((table, _)) = self.changed().find(|(table, _)| !table.is_newest()) {
+        if let Some((table, _)) = self.changed(false).find(|(table, _)| !table.is_newest()) {
             return Err(table.superseded());
         }
         let views = self.views();
-        let is_changed = |id: TableId| self.changed().any(|(table, _)| table.id() == id);
+        let is_changed = |id: TableId| self.changed(false).any(|(table, _)| table.id() == id);
         let is_taken = |name: &str| {
             let by_table = contents.table(name).is_some_and(|table| !is_changed(table.id()));
             // A view of which the transaction knows is compared below.
@@ -379,11 +410,48 @@ impl CatalogChanges {
                 return Err(overtaken("view", name));
             }
         }
-        let left = self.created().chain(self.altered().map(|(_, left)| left));
+        let left = self.created(false).chain(self.altered().map(|(_, left)| left));
         let mut names = left.map(|table| &table.schema().name);
         match names.find(|name| is_taken(name)) {
             Some(name) => Err(overtaken("table", name)),
             None => Ok(()),
+        }
+    }
+
+    /// Counts rows no more that no table has.
+    fn leave_agenda(&self, temporary: bool) {
+        for change in self.0.iter().filter(|change| change.is_temporary() == temporary) {
+            match change {
+                CatalogChange::DropTable(table) => table.leave_agenda(),
+                CatalogChange::Truncate { old, .. } => old.leave_agenda(),
+                _ => {}
+            }
+        }
+    }
+
+    /// Changes the temporary tables of the session. Must be called under the commit lock.
+    pub fn apply_temporary(&self, tables: &TemporaryTables, commit: Timestamp) {
+        self.leave_agenda(true);
+        // Names first: tables may exchange them.
+        for (found, _) in self.changed(true) {
+            tables.remove(found.id());
+        }
+        for (found, left) in self.changed(true) {
+            debug_assert!(found.is_newest(), "a table of one session was changed by another");
+            match left {
+                Some(left) => {
+                    left.begin_at(commit);
+                    left.replace(found, commit);
+                    // No other transaction has a snapshot of it.
+                    left.set_previous(None);
+                    tables.put(left);
+                }
+                None => found.drop_at(commit),
+            }
+        }
+        for table in self.created(true) {
+            table.created_by(commit);
+            tables.put(table);
         }
     }
 
@@ -396,7 +464,8 @@ impl CatalogChanges {
         commit: Timestamp,
     ) -> Result<()> {
         debug_assert!(commit > 0, "the commit that predates all others changes the catalog");
-        for (found, left) in self.changed() {
+        self.leave_agenda(false);
+        for (found, left) in self.changed(false) {
             debug_assert!(
                 found.is_newest(),
                 "table {} was changed since it was checked",
@@ -424,18 +493,10 @@ impl CatalogChanges {
         for view in views.into_values().filter_map(|change| change.left) {
             contents.add_view(view, false, commit)?;
         }
-        // Rows that no table has any more.
-        for change in &self.0 {
-            match change {
-                CatalogChange::DropTable(table) => table.leave_agenda(),
-                CatalogChange::Truncate { old, .. } => old.leave_agenda(),
-                _ => {}
-            }
-        }
-        self.created().try_for_each(|table| contents.add(table, commit))?;
+        self.created(false).try_for_each(|table| contents.add(table, commit))?;
         self.altered().try_for_each(|(_, left)| contents.put_altered(left))?;
         debug_assert!(
-            self.created().all(|table| table.created() == commit),
+            self.created(false).all(|table| table.created() == commit),
             "commit {commit} adds a table that another one has created"
         );
         Ok(())

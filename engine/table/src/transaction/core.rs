@@ -13,6 +13,7 @@ use crate::table::partition::Partition;
 use crate::table::segment_list::SegmentList;
 use crate::table::version::Table;
 use crate::transaction::manager::TransactionManager;
+use crate::transaction::temporary_tables::TemporaryTables;
 use crate::transaction::write_set::WriteSet;
 use nacre_rowstore::{Node, Row, Visible};
 use nacre_types::plant::{self, Bug};
@@ -26,6 +27,8 @@ pub(super) struct Core {
     manager: Arc<TransactionManager>,
     guard: Arc<SnapshotGuard>,
     writes: WriteSet,
+    /// Those of its session.
+    temporary: Arc<TemporaryTables>,
 }
 
 impl Core {
@@ -35,6 +38,7 @@ impl Core {
             guard: manager.commits().snapshots().take(),
             writes: WriteSet::new(manager.new_owner()),
             manager: manager.clone(),
+            temporary: Arc::default(),
         }
     }
 
@@ -44,7 +48,19 @@ impl Core {
             manager: self.manager.clone(),
             guard: self.guard.clone(),
             writes: WriteSet::new(self.manager.new_owner()),
+            temporary: self.temporary.clone(),
         }
+    }
+
+    /// The temporary tables of its session.
+    pub fn temporary(&self) -> &Arc<TemporaryTables> {
+        &self.temporary
+    }
+
+    /// Sets the temporary tables of its session.
+    pub fn set_temporary(&mut self, temporary: Arc<TemporaryTables>) {
+        debug_assert!(self.writes.is_empty(), "a transaction that has written changes its session");
+        self.temporary = temporary;
     }
 
     /// State shared with other transactions.
@@ -146,7 +162,9 @@ impl Core {
         let deletes_many = walked::IS_COUNTED && self.writes.has_claims();
         let _within = deletes_many.then(|| walked::within(Path::ManyCommitted));
         let mut payload = record::begin(0);
-        if self.writes.log(&mut payload)? == 0 {
+        let is_recorded = self.writes.log(&mut payload)? > 0;
+        let has_temporary = self.writes.has_temporary();
+        if !is_recorded && !has_temporary {
             return Ok(());
         }
         let manager = self.manager.clone();
@@ -158,12 +176,17 @@ impl Core {
             commits.check_open()?;
             let catalog = manager.catalog();
             self.writes.check_tables(|table| catalog.table_by_id(table).ok())?;
-            let changes_catalog = !self.writes.catalog().is_empty();
+            let changes_catalog = !self.writes.catalog().is_own();
             if changes_catalog {
                 self.announce_catalog(payload.len(), turn.next())?;
             }
-            record::stamp(&mut payload, turn.next());
-            let committed = turn.append(&payload)?;
+            let committed = match is_recorded {
+                true => {
+                    record::stamp(&mut payload, turn.next());
+                    turn.append(&payload)?
+                }
+                false => turn.unrecorded(),
+            };
             debug_assert!(
                 committed.commit > self.at(),
                 "commit {} at snapshot {}",
@@ -175,12 +198,15 @@ impl Core {
             if changes_catalog {
                 self.change_catalog(committed.commit);
             }
+            if has_temporary {
+                self.writes.catalog().apply_temporary(&self.temporary, committed.commit);
+            }
             self.writes.stamp(committed.commit, commits.snapshots().oldest());
             committed
         };
         // Locks are kept until the commit is durable, so that no other transaction depends on a
         // change that could still be lost.
-        let settled = match self.writes.catalog().is_empty() {
+        let settled = match self.writes.catalog().is_own() {
             true => commits.settle(committed),
             // DDL is always strict.
             false => commits.settle_strictly(committed),

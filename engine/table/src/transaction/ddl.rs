@@ -7,9 +7,23 @@ use crate::transaction::core::Core;
 use nacre_types::{Error, IndexSchema, Result, TableId, TableSchema, ViewSchema};
 use std::sync::Arc;
 
-/// What a name stands for, as the transaction sees it.
+/// What a name stands for, as the transaction sees it. Temporary tables hide others.
 fn named(core: &Core, name: &str) -> Named {
-    if let Some(own) = core.writes().catalog().named(name) {
+    match named_temporary(core, name) {
+        Named::Nothing => named_for_all(core, name),
+        own => own,
+    }
+}
+
+/// What a name stands for among the temporary tables.
+fn named_temporary(core: &Core, name: &str) -> Named {
+    let own = core.writes().catalog().named(name, true);
+    own.unwrap_or_else(|| core.temporary().table(name).map_or(Named::Nothing, Named::Table))
+}
+
+/// What a name stands for among tables and views that are not temporary.
+fn named_for_all(core: &Core, name: &str) -> Named {
+    if let Some(own) = core.writes().catalog().named(name, false) {
         return own;
     }
     let (catalog, at) = (core.manager().catalog(), core.at());
@@ -54,7 +68,10 @@ pub(super) fn view(core: &Core, name: &str) -> Option<Arc<ViewSchema>> {
 pub(super) fn table_by_id(core: &Core, id: TableId) -> Option<Arc<Table>> {
     let found = match core.writes().catalog().table_by_id(id) {
         Some(own) => own.cloned(),
-        None => core.manager().catalog().table_by_id_at(id, core.at()),
+        None => core
+            .temporary()
+            .table_by_id(id)
+            .or_else(|| core.manager().catalog().table_by_id_at(id, core.at())),
     };
     debug_assert!(
         found.as_ref().is_none_or(|table| table.id() == id),
@@ -82,7 +99,12 @@ pub(super) fn table_of(core: &Core, schema: &TableSchema) -> Result<Arc<Table>> 
 /// The names of all tables, in order.
 pub(super) fn table_names(core: &Core) -> Vec<String> {
     let mut names = core.manager().catalog().table_names_at(core.at());
-    core.writes().catalog().rename_tables(&mut names);
+    core.writes().catalog().rename_tables(&mut names, false);
+    let mut temporary = core.temporary().names();
+    core.writes().catalog().rename_tables(&mut temporary, true);
+    names.extend(temporary);
+    names.sort_unstable();
+    names.dedup_by(|a, b| a.eq_ignore_ascii_case(b));
     names
 }
 
@@ -93,9 +115,13 @@ pub(super) fn views(core: &Core) -> Vec<Arc<ViewSchema>> {
     views
 }
 
-/// Fails if a name is taken.
-fn check_free(core: &Core, name: &str) -> Result<()> {
-    let kind = match named(core, name) {
+/// Fails if a name is taken, among temporary tables or among all others.
+fn check_free(core: &Core, name: &str, temporary: bool) -> Result<()> {
+    let known = match temporary {
+        true => named_temporary(core, name),
+        false => named_for_all(core, name),
+    };
+    let kind = match known {
         Named::Nothing => return Ok(()),
         Named::Table(_) => "table",
         Named::View(_) => "view",
@@ -109,10 +135,14 @@ pub(super) fn create_table(
     schema: TableSchema,
     replace: bool,
 ) -> Result<Arc<Table>> {
-    if replace && let Some(old) = table(core, &schema.name) {
+    let known = match schema.is_temporary() {
+        true => named_temporary(core, &schema.name),
+        false => named_for_all(core, &schema.name),
+    };
+    if let (true, Named::Table(old)) = (replace, known) {
         drop_table(core, &old)?;
     }
-    check_free(core, &schema.name)?;
+    check_free(core, &schema.name, schema.is_temporary())?;
     let table = core.manager().catalog().new_uncommitted(schema)?;
     debug_assert!(
         table.created() == 0 && table.since() == 0,
@@ -133,9 +163,12 @@ pub(super) fn drop_table(core: &mut Core, table: &Arc<Table>) -> Result<()> {
 /// Creates a view. `replace` allows it to replace another.
 pub(super) fn create_view(core: &mut Core, view: ViewSchema, replace: bool) -> Result<()> {
     core.commits().check_writable()?;
-    let replaced = self::view(core, &view.name).filter(|_| replace);
+    let replaced = match named_for_all(core, &view.name) {
+        Named::View(known) if replace => Some(known),
+        _ => None,
+    };
     if replaced.is_none() {
-        check_free(core, &view.name)?;
+        check_free(core, &view.name, false)?;
     }
     debug_assert!(!view.statement.is_empty(), "view {} has no statement", view.name);
     let view = Arc::new(view);
@@ -182,7 +215,7 @@ pub(super) fn alter(
 ) -> Result<Arc<Table>> {
     check_changeable(core, table)?;
     if !changed.name.eq_ignore_ascii_case(&table.schema().name) {
-        check_free(core, &changed.name)?;
+        check_free(core, &changed.name, table.is_temporary())?;
     }
     let changed = completed(changed, table)?;
     let new = Arc::new(Table::altered(table, changed, table.since()));

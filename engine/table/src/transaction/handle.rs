@@ -15,6 +15,7 @@ use crate::table::version::Table;
 use crate::transaction::claiming::{self, SeenRows};
 use crate::transaction::core::Core;
 use crate::transaction::manager::TransactionManager;
+use crate::transaction::temporary_tables::TemporaryTables;
 use crate::transaction::{changes, ddl, keyed, rekey, unique};
 use nacre_column::Batch;
 use nacre_rowstore::{Blocker, Owner};
@@ -44,6 +45,12 @@ impl Transaction {
     /// one instead.
     pub fn reader(&self) -> Transaction {
         Transaction(self.0.reader())
+    }
+
+    /// Lets it see and change the temporary tables of a session, before it does anything else.
+    pub fn with_temporary(mut self, temporary: &Arc<TemporaryTables>) -> Transaction {
+        self.0.set_temporary(temporary.clone());
+        self
     }
 
     /// Host services for statement execution.

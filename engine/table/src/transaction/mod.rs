@@ -14,5 +14,7 @@ pub(crate) mod manager;
 pub(crate) mod moves;
 pub(crate) mod own_segments;
 mod rekey;
+pub(crate) mod temporary_tables;
 mod unique;
 mod write_set;
+mod written_partitions;

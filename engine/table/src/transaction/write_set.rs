@@ -10,6 +10,7 @@ use crate::transaction::catalog_changes::{CatalogChange, CatalogChanges};
 use crate::transaction::claimed::ClaimedRows;
 use crate::transaction::hidden::{HiddenRows, SegmentRow};
 use crate::transaction::own_segments::OwnSegments;
+use crate::transaction::written_partitions::Partitions;
 use nacre_rowstore::{Blocker, Change, LockError, Node, Owner};
 use nacre_types::hash::Set;
 use nacre_types::plant::{self, Bug};
@@ -331,7 +332,7 @@ impl WriteSet {
     /// Counts the rowstores of what was written since the last call.
     pub fn count(&mut self) {
         debug_assert!(self.counted <= self.undo.len(), "{} steps are counted", self.counted);
-        Partitions::of(writes(&self.undo[self.counted..])).recount();
+        Partitions::of(places(writes(&self.undo[self.counted..]))).recount();
         self.counted = self.undo.len();
     }
 
@@ -340,7 +341,7 @@ impl WriteSet {
         debug_assert!(kept <= self.undo.len(), "{kept} of {} steps are kept", self.undo.len());
         let is_undone = self.undo.len() > kept;
         let mut released = false;
-        let undone = Partitions::of(writes(&self.undo[kept..]));
+        let undone = Partitions::of(places(writes(&self.undo[kept..])));
         while self.undo.len() > kept {
             match self.undo.pop() {
                 Some(Step::Write(undo)) => released |= self.undo_one(undo),
@@ -417,7 +418,9 @@ impl WriteSet {
                 operations += update.log(&self.hidden, payload)?;
             }
         }
-        for undo in self.written().filter(|undo| self.catalog.keeps_rows_of(&undo.table)) {
+        let recorded =
+            |undo: &&Undo| !undo.table.is_temporary() && self.catalog.keeps_rows_of(&undo.table);
+        for undo in self.written().filter(recorded) {
             debug_assert!(undo.node.is_locked_by(&self.owner), "a row is logged without its lock");
             let place = undo.table.place(undo.table.partition(undo.partition));
             match undo.node.pending() {
@@ -433,6 +436,13 @@ impl WriteSet {
         Ok(operations)
     }
 
+    /// Whether something is changed that no record has, because its table is temporary.
+    pub fn has_temporary(&self) -> bool {
+        let changes = !self.catalog.is_empty() && self.catalog.changes_temporary();
+        changes
+            || self.written().any(|undo| undo.table.is_temporary() && undo.node.pending().is_some())
+    }
+
     /// Whether rows are deleted together.
     pub fn has_claims(&self) -> bool {
         let is_any = self.claimed().next().is_some();
@@ -445,6 +455,7 @@ impl WriteSet {
         let mut counted: Set<TableId> = Set::default();
         let updated = self.updates().map(BulkUpdate::table);
         let written = self.written().map(|undo| &undo.table).chain(updated);
+        let written = written.filter(|table| !table.is_temporary());
         for table in written.filter(|table| self.catalog.keeps_rows_of(table)) {
             if table.schema().identity_column().is_some() && counted.insert(table.id()) {
                 record::advance(payload, table.id(), table.next_identity());
@@ -483,6 +494,7 @@ impl WriteSet {
         let mut entered = Vec::new();
         for step in &self.undo {
             let Some(table) = step.table().filter(|table| !table.is_newest()) else { continue };
+            debug_assert!(!table.is_temporary(), "a temporary table is changed by another session");
             let newest = newest(table.id()).filter(|newest| newest.takes_rows_of(table));
             let newest = newest.ok_or_else(|| table.superseded())?;
             if let Step::Write(undo) = step
@@ -553,31 +565,11 @@ impl WriteSet {
     }
 }
 
-/// The partitions of some writes.
-struct Partitions(Vec<(Arc<Table>, u32)>);
-
-impl Partitions {
-    fn of<'a>(writes: impl Iterator<Item = &'a Undo>) -> Partitions {
-        let mut all: Vec<(Arc<Table>, u32)> = Vec::new();
-        let mut known = Set::default();
-        for write in writes {
-            if known.insert((write.table.id(), write.partition)) {
-                all.push((write.table.clone(), write.partition));
-            }
-        }
-        debug_assert!(all.len() == known.len(), "a partition is counted twice");
-        Partitions(all)
-    }
-
-    /// Records that locks of their rows were given back without a commit.
-    fn note_released(&self) {
-        self.0.iter().for_each(|(table, number)| table.partition(*number).note_released());
-    }
-
-    /// Counts their rowstores after a change.
-    fn recount(&self) {
-        self.0.iter().for_each(|(table, number)| table.recount(table.partition(*number)));
-    }
+/// The tables and partitions of writes.
+fn places<'a>(
+    writes: impl Iterator<Item = &'a Undo>,
+) -> impl Iterator<Item = (&'a Arc<Table>, u32)> {
+    writes.map(|undo| (&undo.table, undo.partition))
 }
 
 /// The writes to nodes among undo steps.
@@ -595,6 +587,6 @@ impl Written {
     /// Frees row versions that no snapshot from `oldest` on sees.
     pub fn collect(&self, oldest: Timestamp) {
         self.0.iter().for_each(|undo| undo.collect(oldest));
-        Partitions::of(self.0.iter()).recount();
+        Partitions::of(places(self.0.iter())).recount();
     }
 }

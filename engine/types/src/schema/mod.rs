@@ -8,4 +8,6 @@ mod table;
 
 pub use index::{IndexId, IndexKind, IndexSchema, IndexTraits};
 pub use rules::{CheckConstraint, ColumnRule};
-pub use table::{Column, KeyColumns, ShardKey, TableId, TableSchema, ViewSchema};
+pub use table::{
+    Column, FIRST_TEMPORARY_TABLE, KeyColumns, ShardKey, TableId, TableSchema, ViewSchema,
+};

@@ -88,7 +88,16 @@ pub struct TableSchema {
     pub version: u16,
 }
 
+/// The ids of temporary tables begin here. Other tables have smaller ones.
+pub const FIRST_TEMPORARY_TABLE: TableId = 1 << 31;
+
 impl TableSchema {
+    /// Whether the table is of one session, and in memory only. In a `CREATE TABLE`, whose table has no
+    /// id yet, the id is [`FIRST_TEMPORARY_TABLE`].
+    pub fn is_temporary(&self) -> bool {
+        self.id >= FIRST_TEMPORARY_TABLE
+    }
+
     /// Allocates the id of a new column.
     pub fn take_column_id(&mut self) -> u32 {
         let above = self.columns.iter().map(|c| c.id + 1).max().unwrap_or(0);

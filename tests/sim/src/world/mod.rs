@@ -315,26 +315,6 @@ impl World {
         }
     }
 
-    /// Like [`World::judge`], after the commits in outer frames that are about to become durable:
-    /// their unique values are free once they are in the log.
-    fn judge_ahead(&mut self, session: usize, op: &Op) -> Verdict {
-        let latest = self.model.latest.clone();
-        for depth in 1..self.frames.len() {
-            let inner = self.frames.split_off(depth);
-            if let Some(outer) = self.frames.last().map(|frame| frame.session)
-                && self.sessions[outer].committed.is_none()
-                && let Some(commit) = self.sessions[outer].op.clone().filter(is_commit)
-            {
-                let verdict = self.judge(outer, &commit);
-                self.model.latest.apply(&verdict.writes);
-            }
-            self.frames.extend(inner);
-        }
-        let verdict = self.judge(session, op);
-        self.model.latest = latest;
-        verdict
-    }
-
     /// Like [`World::judge`], on the state committed when the innermost frame began.
     fn judge_as_begun(&mut self, session: usize, op: &Op) -> Verdict {
         let Some(base) = self.frames.last().map(|frame| frame.base.clone()) else {

@@ -2,6 +2,7 @@
 
 use super::frame::Frame;
 use super::{Cancel, SessionState, World};
+use crate::model::verdict::Verdict;
 use crate::model::{State, Txn};
 use crate::op::Op;
 use crate::op::condition::Where;
@@ -10,6 +11,26 @@ use nacredb::{Error, ErrorKind};
 use std::sync::atomic::Ordering;
 
 impl World {
+    /// Like [`World::judge`], after the commits in outer frames that are about to become durable:
+    /// their unique values are free once they are in the log.
+    pub(super) fn judge_ahead(&mut self, session: usize, op: &Op) -> Verdict {
+        let latest = self.model.latest.clone();
+        for depth in 1..self.frames.len() {
+            let inner = self.frames.split_off(depth);
+            if let Some(outer) = self.frames.last().map(|frame| frame.session)
+                && self.sessions[outer].committed.is_none()
+                && let Some(commit) = self.sessions[outer].op.clone().filter(is_commit)
+            {
+                let verdict = self.judge(outer, &commit);
+                self.model.latest.apply(&verdict.writes);
+            }
+            self.frames.extend(inner);
+        }
+        let verdict = self.judge(session, op);
+        self.model.latest = latest;
+        verdict
+    }
+
     /// Whether a bulk load in an outer frame is about to become durable.
     pub(super) fn loading(&self) -> bool {
         let outer = self.frames.iter().rev().skip(1).map(|f| &self.sessions[f.session]);

@@ -19,7 +19,8 @@ use crate::expr::ExprKind;
 use crate::parse::position;
 use crate::plan::{CatalogStatement, Plan, RowStatement, Statement};
 use nacre_types::{
-    Column, ColumnRule, DataType, Error, KeyColumns, Position, Result, TableSchema, Value, limits,
+    Column, ColumnRule, DataType, Error, FIRST_TEMPORARY_TABLE, KeyColumns, Position, Result,
+    TableId, TableSchema, Value, limits,
 };
 use sqlparser::ast::{self, ColumnOption, TableConstraint};
 
@@ -27,7 +28,7 @@ impl<'a> Binder<'a> {
     pub(crate) fn create_table(&mut self, create: &'a ast::CreateTable) -> Result<Statement> {
         refuse(create)?;
         let (name, at) = table_name(&create.name)?;
-        if self.catalog.view(&name).is_some() {
+        if !create.temporary && self.catalog.view(&name).is_some() {
             let error = Error::already_exists(format!("view {name} already exists"));
             return Err(error.with_sqlstate("42P07").with_table(name).at(at));
         }
@@ -43,7 +44,7 @@ impl<'a> Binder<'a> {
             let message = format!("table {name} has more than {} columns", limits::MAX_COLUMNS);
             return Err(Error::limit(message).with_sqlstate("54011").at(at));
         }
-        let mut schema = TableSchema { name, ..TableSchema::default() };
+        let mut schema = TableSchema { name, id: new_id(create), ..TableSchema::default() };
         if let Some(query) = &create.query {
             let with_data = create.with_data.as_ref().is_none_or(|with| with.data);
             return self.create_table_as(schema, create, query, with_data);
@@ -107,7 +108,8 @@ impl<'a> Binder<'a> {
             return Err(unsupported("LIKE … EXCLUDING DEFAULTS"));
         }
         let model = self.table(&like.name)?;
-        let mut schema = TableSchema { name, id: 0, version: 0, ..(*model).clone() };
+        let id = new_id(create);
+        let mut schema = TableSchema { name, id, version: 0, ..(*model).clone() };
         schema.next_identity = 0;
         let names = (&*model.name, &*schema.name.clone());
         rename_in_rules(&model, &mut schema, names, true)?;
@@ -402,6 +404,11 @@ fn set_first_identity(options: &ast::CreateTableOptions, schema: &mut TableSchem
         }
     }
     Ok(())
+}
+
+/// What stands for the id of a new table: whether it is temporary.
+fn new_id(create: &ast::CreateTable) -> TableId {
+    if create.temporary { FIRST_TEMPORARY_TABLE } else { 0 }
 }
 
 fn created(create: &ast::CreateTable, schema: TableSchema) -> Statement {

@@ -4,7 +4,7 @@
 use crate::bind::names::unsupported;
 use crate::parse::spelling::NO_TYPE;
 use nacre_types::{Error, Result};
-use sqlparser::ast::{self, CreateTableOptions, HiveDistributionStyle, SqlOption};
+use sqlparser::ast::{self, CreateTableOptions, HiveDistributionStyle, OnCommit, SqlOption};
 
 /// Returns an error that names the first clause that is not supported.
 pub(super) fn refuse(create: &ast::CreateTable) -> Result<()> {
@@ -79,11 +79,10 @@ pub(super) fn refuse(create: &ast::CreateTable) -> Result<()> {
     } = create;
     let has_statistics = with_data.as_ref().is_some_and(|with| with.statistics.is_some());
     let clauses = [
-        (*temporary, "a TEMPORARY table"),
         (*unlogged, "an UNLOGGED table"),
         (*external, "an EXTERNAL table"),
         (*dynamic, "a DYNAMIC table"),
-        (global.is_some(), "a GLOBAL or LOCAL table"),
+        (*global == Some(true) || global.is_some() && !temporary, "a GLOBAL or LOCAL table"),
         (*transient, "a TRANSIENT table"),
         (*volatile, "a VOLATILE table"),
         (*iceberg, "an ICEBERG table"),
@@ -105,7 +104,7 @@ pub(super) fn refuse(create: &ast::CreateTable) -> Result<()> {
         (hive_formats.as_ref().is_some_and(is_given), "ROW FORMAT or STORED AS"),
         (file_format.is_some() || location.is_some(), "STORED AS or LOCATION"),
         (version.is_some(), "a version of a table"),
-        (on_commit.is_some(), "ON COMMIT"),
+        (on_commit.is_some_and(|then| !temporary || then != OnCommit::PreserveRows), "ON COMMIT"),
         (on_cluster.is_some(), "ON CLUSTER"),
         (primary_key.is_some(), "PRIMARY KEY behind the columns"),
         (order_by.is_some(), "ORDER BY of a table"),
