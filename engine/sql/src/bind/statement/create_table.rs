@@ -36,7 +36,9 @@ impl<'a> Binder<'a> {
             return Err(Error::syntax("OR REPLACE with IF NOT EXISTS").at(at));
         }
         let may_exist = create.if_not_exists || create.or_replace;
-        if !may_exist && self.catalog.table(&name).is_some() {
+        let known = self.catalog.table(&name);
+        // Temporary tables and others do not take each other's names.
+        if !may_exist && known.is_some_and(|known| known.is_temporary() == create.temporary) {
             let error = Error::already_exists(format!("table {name} already exists"));
             return Err(error.with_sqlstate("42P07").with_table(name).at(at));
         }
