@@ -273,8 +273,8 @@ fn document(order: &Order) -> String {
     format!(r#"{{{head},"total":{total},"lineitems":[{}]}}"#, items.join(","))
 }
 
-/// Rows of a table in batches of columns.
-fn append(
+/// Appends rows to a table in batches of columns, numbered from one, and merges them.
+pub fn append(
     session: &mut Session,
     table: &str,
     rows: i64,
@@ -349,6 +349,21 @@ fn sqlite(path: &Path, rows: i64) -> Outcome<rusqlite::Connection> {
 }
 
 fn fill_duckdb(duck: &Connection, rows: i64) -> Outcome<()> {
+    load_duckdb(duck, "orders", rows, &|id| document(&order(id)))?;
+    duck.execute(&format!(
+        "create table structs as select id, from_json(doc, '{STRUCTURE}') as doc from orders"
+    ))?;
+    duck.execute("checkpoint")?;
+    Ok(())
+}
+
+/// Creates a table of documents, numbered from one, as JSON of DuckDB.
+pub fn load_duckdb(
+    duck: &Connection,
+    table: &str,
+    rows: i64,
+    document: &dyn Fn(i64) -> String,
+) -> Outcome<()> {
     duck.execute("create table loaded (id bigint, doc varchar)")?;
     let mut appender = duck.appender("loaded", &[DataType::Int64, DataType::TEXT])?;
     for start in (1..=rows).step_by(BATCH_ROWS) {
@@ -357,17 +372,13 @@ fn fill_duckdb(duck: &Connection, rows: i64) -> Outcome<()> {
         let mut documents = VectorBuilder::new(DataType::TEXT);
         for id in start..end {
             numbers.push_i64(id);
-            documents.push_bytes(document(&order(id)).as_bytes());
+            documents.push_bytes(document(id).as_bytes());
         }
         let columns = vec![Arc::new(numbers.finish()), Arc::new(documents.finish())];
         appender.append(&Batch::new(columns, (end - start) as usize))?;
     }
     appender.finish()?;
-    duck.execute("create table orders as select id, doc::json as doc from loaded")?;
-    duck.execute(&format!(
-        "create table structs as select id, from_json(doc, '{STRUCTURE}') as doc from orders"
-    ))?;
+    duck.execute(&format!("create table {table} as select id, doc::json as doc from loaded"))?;
     duck.execute("drop table loaded")?;
-    duck.execute("checkpoint")?;
     Ok(())
 }

@@ -12,6 +12,7 @@ mod commit;
 mod disk_size;
 mod duckdb;
 mod io;
+mod json_bench;
 mod json_scan;
 mod json_seek;
 mod latency;
@@ -44,12 +45,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// A workload: its name and its function.
 type Workload = (&'static str, fn(&Options) -> Outcome<()>);
 
-const WORKLOADS: [Workload; 19] = [
+const WORKLOADS: [Workload; 20] = [
     ("adaptive", adaptive::run),
     ("bulk-insert", bulk_insert::run),
     ("commit", commit::run),
     ("disk-size", disk_size::run),
     ("io", io::run),
+    ("json-bench", json_bench::run),
     ("json-scan", json_scan::run),
     ("json-seek", json_seek::run),
     ("latency", latency::run),

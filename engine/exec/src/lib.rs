@@ -46,4 +46,4 @@ pub use context::time_slice::TimeSlice;
 pub use context::{Context, tables_of};
 pub use expr::{cast_value, evaluate, evaluate_alone, evaluate_constant, filter};
 pub use memory::{Memory, Reservation};
-pub use operator::protocol::{LocatingOperator, Operator};
+pub use operator::protocol::{LocatedColumns, LocatingOperator, Operator};

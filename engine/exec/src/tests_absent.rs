@@ -3,7 +3,7 @@
 
 use crate::parallel::tests::{Spawned, aggregate, column, fixture_in, join, scan};
 use crate::testing::*;
-use crate::{Operator, Threads, build, build_locating};
+use crate::{LocatedColumns, Operator, Threads, build, build_locating};
 use nacre_host::fetched::Fetched;
 use nacre_host::memory::MemoryStore;
 use nacre_host::{Host, LocalStore, Parallelism};
@@ -392,14 +392,15 @@ fn located_rows_continue_after_absent_bytes() {
     ] {
         let context = fixture.context();
         let mut expected = Vec::new();
-        let mut operator = build_locating(&plan, &context).unwrap();
+        let mut operator = build_locating(&plan, LocatedColumns::All, &context).unwrap();
         while let Some((batch, _)) = operator.next(&context).unwrap() {
             expected.extend(rows_of(&batch));
         }
         for seed in 0..6 {
             let lacking = files.lacking(seed);
             let context = lacking.fixture.context();
-            let mut operator = lacking.resolved(|| build_locating(&plan, &context)).unwrap();
+            let mut operator =
+                lacking.resolved(|| build_locating(&plan, LocatedColumns::All, &context)).unwrap();
             let mut rows = Vec::new();
             while let Some((batch, locators)) =
                 lacking.resolved(|| operator.next(&context)).unwrap()

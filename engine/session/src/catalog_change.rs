@@ -54,8 +54,12 @@ async fn run_once(statement: &CatalogStatement, engine: &Engine) -> Result<State
             store.alter_table(&bound_table(store, table)?, changed)?;
             changed_and_maintained(engine);
         }
-        CatalogStatement::CreateIndex { table, index } => {
-            store.create_index(&bound_table(store, table)?, index.clone())?;
+        CatalogStatement::CreateIndex { table, index, changed } => {
+            let table = bound_table(store, table)?;
+            match changed {
+                Some(changed) => store.alter_table(&table, changed.clone())?,
+                None => store.create_index(&table, index.clone())?,
+            };
             changed_and_maintained(engine);
         }
         CatalogStatement::DropIndex { indexes } => {

@@ -50,9 +50,12 @@ fn change(
             let table = transaction.table_of(table)?;
             transaction.alter_table(&table, changed).map(drop)
         }
-        CatalogStatement::CreateIndex { table, index } => {
+        CatalogStatement::CreateIndex { table, index, changed } => {
             let table = transaction.table_of(table)?;
-            transaction.create_index(&table, index.clone()).map(drop)
+            match changed {
+                Some(changed) => transaction.alter_table(&table, changed.clone(), name).map(drop),
+                None => transaction.create_index(&table, index.clone()).map(drop),
+            }
         }
         CatalogStatement::DropIndex { indexes } => indexes.iter().try_for_each(|(table, name)| {
             // Dropping a table's first index changes the table for its other indexes too.

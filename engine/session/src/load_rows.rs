@@ -15,7 +15,7 @@ pub fn load_schema(table: &Table, engine: &Engine) -> Result<Arc<TableSchema>> {
     let mut schema = (**table.schema()).clone();
     for (at, column) in schema.columns.iter_mut().enumerate() {
         match std::mem::take(&mut column.rule) {
-            ColumnRule::Constant => {}
+            ColumnRule::Constant | ColumnRule::Computed { .. } => {}
             ColumnRule::Default(_) => column.default = rules.defaults(at, 1, now_us)?.value(0),
             ColumnRule::Generated { .. } | ColumnRule::Identity { .. } => column.nullable = true,
         }

@@ -4,7 +4,7 @@
 use nacre_column::{Batch, Form, Vector};
 use nacre_exec::evaluate_alone;
 use nacre_sql::expr::Expr;
-use nacre_sql::{TableRules, table_rules};
+use nacre_sql::{Computed, TableRules, table_rules};
 use nacre_table::RowRules;
 use nacre_types::{Error, Result, TableSchema, Value};
 use std::sync::Arc;
@@ -50,7 +50,18 @@ impl RowRules for Rules {
                     .with_key(name.clone()));
             }
         }
-        Ok(())
+        let failing = self.bound.computed.iter().filter(|computed| computed.may_fail);
+        failing.map(|computed| self.value(computed, rows)).try_for_each(|value| value.map(drop))
+    }
+
+    fn inputs(&self, computed: usize) -> &[usize] {
+        &self.bound.computed[computed].inputs
+    }
+
+    fn compute(&self, computed: usize, inputs: &Batch) -> Result<Arc<Vector>> {
+        let computed = &self.bound.computed[computed];
+        debug_assert!(inputs.columns.len() == computed.inputs.len(), "columns of another index");
+        self.evaluated(computed, inputs)
     }
 
     fn defaults(&self, column: usize, rows: usize, now_us: i64) -> Result<Vector> {
@@ -60,6 +71,21 @@ impl RowRules for Rules {
             return Err(Error::not_found(format!("a default of column {column} of {table}")));
         };
         evaluate_alone(expr, &Batch::new(Vec::new(), rows), now_us)
+    }
+}
+
+impl Rules {
+    /// The values of a computed column in whole rows.
+    fn value(&self, computed: &Computed, rows: &Batch) -> Result<Arc<Vector>> {
+        let inputs = computed.inputs.iter().map(|at| rows.columns[*at].clone());
+        self.evaluated(computed, &Batch::new(inputs.collect(), rows.rows))
+    }
+
+    fn evaluated(&self, computed: &Computed, inputs: &Batch) -> Result<Arc<Vector>> {
+        let values = evaluate_alone(&computed.expr, inputs, 0);
+        values.map(Arc::new).map_err(|error| {
+            error.context(format!("table {}, key ({})", self.table, computed.text))
+        })
     }
 }
 

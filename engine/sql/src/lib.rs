@@ -19,11 +19,11 @@ mod unnest;
 mod window;
 
 pub use access::{
-    Equalities, Equality, IndexAccess, IndexKeys, equalities, fixed_columns, index_access,
-    index_keys, joined_key, key_name,
+    Equalities, Equality, IndexAccess, IndexKeys, ScanOutput, equalities, fixed_columns,
+    index_access, index_keys, joined_key, key_name,
 };
 pub use analysis::may_fail::expr_may_fail;
-pub use bind::{Given, TableRules, created_name, table_rules, type_named};
+pub use bind::{Computed, Given, TableRules, created_name, table_rules, type_named};
 pub use explain::text::path_text;
 pub use explain::{explain, explain_nodes, explain_row_nodes};
 pub use expr::{

@@ -86,7 +86,6 @@ pub use statement_memory::StatementMemory;
 pub use store::Store;
 pub use table::partition::Partition;
 pub use table::row_key::RowKey;
-pub use table::rules::{CompileRules, RowRules};
 pub use table::run::RunSegments;
 pub use table::segment_count::SegmentCount;
 pub use table::segment_list::SegmentList;

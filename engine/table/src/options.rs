@@ -1,6 +1,6 @@
 //! Settings of a store.
 
-use crate::table::rules::CompileRules;
+use crate::layout::rules::CompileRules;
 use nacre_host::Host;
 use nacre_log::LogOptions;
 

@@ -104,6 +104,8 @@ fn condition(rows: &Where) -> (String, Vec<Value>) {
         Where::Either(s, v) => ("(s = ? or v = ?)", vec![text(s), number(v)]),
         Where::W(w) => ("w = ?", vec![number(w)]),
         Where::Z(z) => ("z = ?", vec![number(z)]),
+        Where::Number(v) => ("((d->>'number')::bigint) = ?", vec![number(v)]),
+        Where::Listed(s) => ("(d->>'list[1].text') = ?", vec![text(s)]),
         Where::All | Where::NoText => return (rows.sql(), Vec::new()),
     };
     (format!(" where {condition}"), values)

@@ -45,6 +45,7 @@ fn every_planted_bug_is_found() {
         "ddl-half",
         "ddl-move",
         "ddl-unverified",
+        "computed-keys",
     ] {
         plant(bug).unwrap();
         let found = (1..=SEEDS).find(|seed| run(&plan(*seed), false).failure.is_some());

@@ -2,7 +2,7 @@
 
 use super::measure::measured_locating;
 use crate::context::Context;
-use crate::operator::protocol::LocatingOperator;
+use crate::operator::protocol::{LocatedColumns, LocatingOperator};
 use crate::scan::{self, ScanSpec};
 use nacre_column::Batch;
 use nacre_sql::plan::Plan;
@@ -11,7 +11,11 @@ use nacre_types::{Error, Result};
 
 /// Builds an operator for the target rows of a plan, with locators. The plan must be a scan, or
 /// filters over one.
-pub fn build_locating(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn LocatingOperator>> {
+pub fn build_locating(
+    plan: &Plan,
+    rows: LocatedColumns,
+    context: &Context<'_>,
+) -> Result<Box<dyn LocatingOperator>> {
     let mut plan = plan;
     let mut predicates = Vec::new();
     loop {
@@ -20,13 +24,17 @@ pub fn build_locating(plan: &Plan, context: &Context<'_>) -> Result<Box<dyn Loca
                 predicates.push(predicate.clone());
                 plan = input;
             }
-            Plan::Scan { table, projection, paths, filters } => {
+            Plan::Scan { table, projection, paths, filters, keys } => {
                 // The innermost filter comes first: it keeps later ones from failing.
                 let all: Vec<_> =
                     filters.iter().cloned().chain(predicates.into_iter().rev()).collect();
-                let spec = ScanSpec { schema: table, projection, paths, filters: &all };
+                let spec = ScanSpec { schema: table, projection, paths, filters: &all, keys };
                 let context = &context.of_node(plan);
-                return Ok(measured_locating(scan::build_locating(spec, context)?, plan, context));
+                return Ok(measured_locating(
+                    scan::build_locating(spec, rows, context)?,
+                    plan,
+                    context,
+                ));
             }
             // The optimizer's form of a condition that is never true.
             Plan::Values { rows, .. } if rows.is_empty() => return Ok(Box::new(Nothing)),

@@ -21,3 +21,12 @@ pub trait LocatingOperator {
 ///
 /// Operators receive it from the builder, which they do not know.
 pub(crate) type Rebuild = Box<dyn FnMut(&Context<'_>) -> Result<Box<dyn Operator>>>;
+
+/// What a locating operator returns of its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LocatedColumns {
+    /// The columns of the target.
+    All,
+    /// Their locators; the columns may hold nulls.
+    None,
+}

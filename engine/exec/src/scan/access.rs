@@ -8,7 +8,7 @@ use super::spec::ScanSpec;
 use super::view::view_of;
 use crate::context::Context;
 use crate::join_filter::RuntimeFilters;
-use crate::operator::protocol::{LocatingOperator, Operator};
+use crate::operator::protocol::{LocatedColumns, LocatingOperator, Operator};
 use nacre_column::Batch;
 use nacre_sql::expr::Expr;
 use nacre_table::{RowLocator, TableView};
@@ -59,6 +59,7 @@ pub(crate) fn build(
 /// Like [`build`], with a locator for each row.
 pub(crate) fn build_locating(
     spec: ScanSpec<'_>,
+    rows: LocatedColumns,
     context: &Context<'_>,
 ) -> Result<Box<dyn LocatingOperator>> {
     let table = context.table_of(spec.schema)?;
@@ -67,7 +68,12 @@ pub(crate) fn build_locating(
         return Ok(Box::new(LocatingPoint(point)));
     }
     let view = view_of(&table, spec, context);
-    Ok(Box::new(LocatingScan(source_of(spec, view, Locators::Make, context)?)))
+    let mut source = source_of(spec, view, Locators::Make, context)?;
+    // Parts of documents serve the filters only.
+    let width = spec.projection.len();
+    let is_needed = |at: usize| at < width && rows == LocatedColumns::All;
+    source.need_only((0..spec.width()).map(is_needed).collect());
+    Ok(Box::new(LocatingScan { source, width }))
 }
 
 /// The rows of a view that pass the filters: those that indexes find, or all.
@@ -95,11 +101,16 @@ impl Operator for Scan {
 }
 
 /// Rows in the order of the table, with their locators.
-struct LocatingScan(RowSource);
+struct LocatingScan {
+    source: RowSource,
+    /// Number of columns to return.
+    width: usize,
+}
 
 impl LocatingOperator for LocatingScan {
     fn next(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Vec<RowLocator>)>> {
-        let Some((batch, origin)) = self.0.next(context)? else { return Ok(None) };
+        let Some((mut batch, origin)) = self.source.next(context)? else { return Ok(None) };
+        batch.columns.truncate(self.width);
         let at = |row: u32| match &origin {
             Origin::Segment { view, start } => RowLocator::Segment {
                 partition: view.partition,

@@ -52,9 +52,7 @@ pub(crate) fn build_ahead(
     limit: usize,
     context: &Context<'_>,
 ) -> Result<Option<Box<dyn Operator>>> {
-    if point_key(spec, context).is_some()
-        || index_access(spec.schema, spec.projection, spec.filters).is_some()
-    {
+    if point_key(spec, context).is_some() || index_access(spec.output(), spec.filters).is_some() {
         return Ok(None);
     }
     let view = view_of(&context.table_of(spec.schema)?, spec, context);
@@ -93,6 +91,7 @@ impl Ahead {
             projection: &self.projection,
             paths: &self.paths,
             filters: &self.filters,
+            keys: &[],
         }
     }
 

@@ -58,7 +58,8 @@ struct Extremes {
 
 impl Extremes {
     fn spec(&self) -> ScanSpec<'_> {
-        ScanSpec { schema: &self.schema, projection: &self.projection, paths: &[], filters: &[] }
+        let (schema, projection) = (&self.schema, &self.projection[..]);
+        ScanSpec { schema, projection, paths: &[], filters: &[], keys: &[] }
     }
 
     /// Divides a view into rows of bounds, and morsels.

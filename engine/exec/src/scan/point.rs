@@ -5,8 +5,8 @@ use crate::context::Context;
 use crate::expr;
 use crate::operator::protocol::{LocatingOperator, Operator};
 use nacre_column::{Batch, Vector};
-use nacre_sql::equalities;
 use nacre_sql::expr::Expr;
+use nacre_sql::{ScanOutput, equalities};
 use nacre_table::{RowLocator, Table};
 use nacre_types::{Result, TableSchema, Value};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// The values of the primary key, if the filters fix all its columns. `None` also for a scan that
 /// computes parts of documents, which the optimizer leaves to others where the key is fixed.
 pub(super) fn point_key(spec: ScanSpec<'_>, context: &Context<'_>) -> Option<Vec<Value>> {
-    let ScanSpec { schema, projection, paths, filters } = spec;
+    let ScanSpec { schema, projection, paths, filters, .. } = spec;
     let key = schema.primary_key.as_ref().filter(|_| paths.is_empty())?;
     key_values(schema, &key.columns, projection, filters, context)
 }
@@ -44,7 +44,8 @@ fn key_values(
     filters: &[Expr],
     context: &Context<'_>,
 ) -> Option<Vec<Value>> {
-    let equalities = equalities(schema, projection, filters);
+    let output = ScanOutput { table: schema, projection, keys: &[] };
+    let equalities = equalities(output, filters);
     let value = |column: &usize| {
         for expr in equalities.values(*column) {
             let value = expr::evaluate_constant(expr, context).ok()?;

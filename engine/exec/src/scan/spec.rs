@@ -1,5 +1,6 @@
 //! The description of a scan.
 
+use nacre_sql::ScanOutput;
 use nacre_sql::expr::{Expr, ExprKind};
 use nacre_sql::plan::Plan;
 use nacre_types::{DataType, TableSchema};
@@ -15,17 +16,24 @@ pub(crate) struct ScanSpec<'a> {
     pub paths: &'a [Expr],
     /// Conjuncts over the output columns.
     pub filters: &'a [Expr],
+    /// Computed columns of indexes, by position in the table, over the output columns.
+    pub keys: &'a [(usize, Expr)],
 }
 
 impl<'a> ScanSpec<'a> {
     /// The parts of a plan, if it is a scan.
     pub fn of(plan: &'a Plan) -> Option<ScanSpec<'a>> {
         match plan {
-            Plan::Scan { table, projection, paths, filters } => {
-                Some(ScanSpec { schema: table, projection, paths, filters })
+            Plan::Scan { table, projection, paths, filters, keys } => {
+                Some(ScanSpec { schema: table, projection, paths, filters, keys })
             }
             _ => None,
         }
+    }
+
+    /// Its output, as columns of indexes.
+    pub fn output(&self) -> ScanOutput<'a> {
+        ScanOutput { table: self.schema, projection: self.projection, keys: self.keys }
     }
 
     /// Types of the output columns.

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::testing::*;
-use crate::{Operator, build, build_locating};
+use crate::{LocatedColumns, Operator, build, build_locating};
 use nacre_column::Batch;
 use nacre_sql::ScanStrategy;
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
@@ -56,7 +56,9 @@ fn fixture() -> (Fixture, Arc<Table>, Vec<Vec<Value>>) {
     let mut locators = Vec::new();
     {
         let context = fixture.context();
-        let mut scan = build_locating(&scan(&table, &[0, 1, 2, 3], Vec::new()), &context).unwrap();
+        let mut scan =
+            build_locating(&scan(&table, &[0, 1, 2, 3], Vec::new()), LocatedColumns::All, &context)
+                .unwrap();
         while let Some((batch, found)) = scan.next(&context).unwrap() {
             assert_eq!((batch.rows, batch.selection.is_none()), (found.len(), true));
             for (at, locator) in found.into_iter().enumerate() {
@@ -225,7 +227,7 @@ fn whole_keys_are_point_reads() {
     for (id, n) in [(1, 1), (30_007, 1), (13, 0)] {
         let plan = scan(&table, &[0, 1, 2, 3], vec![is(BinaryOp::Equal, 0, int(id))]);
         let context = fixture.context();
-        let mut operator = build_locating(&plan, &context).unwrap();
+        let mut operator = build_locating(&plan, LocatedColumns::All, &context).unwrap();
         let mut found = Vec::new();
         while let Some((batch, locators)) = operator.next(&context).unwrap() {
             assert_eq!(locators.len(), batch.rows);

@@ -25,16 +25,18 @@ pub struct SegmentBuilder {
     /// Key columns, and the id of their filter column.
     key_filter: Option<(Vec<usize>, u32)>,
     indexes: Vec<IndexOrder>,
-    /// Whether to write only the index columns.
-    indexes_only: bool,
+    /// How many of the columns to write. Indexes may be over the others.
+    written: usize,
     head: FooterHead,
 }
 
 impl SegmentBuilder {
     /// Creates a builder for a segment with these columns.
     pub fn new(columns: Vec<ColumnSpec>) -> Self {
-        let columns = columns.into_iter().map(|spec| Column::new(spec, Vec::new(), 0)).collect();
+        let columns: Vec<Column> =
+            columns.into_iter().map(|spec| Column::new(spec, Vec::new(), 0)).collect();
         SegmentBuilder {
+            written: columns.len(),
             columns,
             rows: 0,
             memory: 0,
@@ -42,7 +44,6 @@ impl SegmentBuilder {
             key_order: None,
             key_filter: None,
             indexes: Vec::new(),
-            indexes_only: false,
             head: FooterHead::default(),
         }
     }
@@ -83,9 +84,10 @@ impl SegmentBuilder {
         self
     }
 
-    /// Writes the columns of the indexes and nothing else.
-    pub fn indexes_only(self) -> Self {
-        SegmentBuilder { indexes_only: true, ..self }
+    /// Writes the first columns, and those of the indexes.
+    pub fn writing(self, written: usize) -> Self {
+        debug_assert!(written <= self.columns.len(), "{written} columns are to be written");
+        SegmentBuilder { written, ..self }
     }
 
     /// Whether there is at least one column and all of these positions exist.
@@ -156,8 +158,8 @@ impl SegmentBuilder {
         let indexes = self.indexes.into_iter().map(Wanted::Index);
         let wanted: Vec<Wanted> = order.into_iter().chain(filter).chain(indexes).collect();
         let derived: usize = wanted.iter().map(Wanted::columns).sum();
-        invariant!(!self.indexes_only || derived > 0, "a file of indexes without an index");
-        let columns = if self.indexes_only { derived } else { self.columns.len() + derived };
+        let columns = self.written + derived;
+        invariant!(columns > 0, "a file of indexes without an index");
         if self.rows > MAX_SEGMENT_ROWS || columns > MAX_SEGMENT_COLUMNS || self.overflow {
             return Err(Error::limit(format!(
                 "a segment holds at most {MAX_SEGMENT_ROWS} rows, {MAX_SEGMENT_COLUMNS} columns and 4 GiB \
@@ -165,6 +167,6 @@ impl SegmentBuilder {
             )));
         }
         let derivation = Derivation::new(wanted, self.rows);
-        Ok(SegmentWriter::new(self.columns, derivation, self.indexes_only, self.rows, self.head))
+        Ok(SegmentWriter::new(self.columns, derivation, self.written, self.rows, self.head))
     }
 }

@@ -38,8 +38,8 @@ pub struct SegmentWriter {
     head: FooterHead,
     /// Derives columns from the others; `None` once it has.
     derivation: Option<Derivation>,
-    /// Whether only derived columns are written.
-    derived_only: bool,
+    /// How many columns are written besides the derived ones.
+    written: usize,
     columns: VecDeque<Column>,
     /// A column of documents before it is written.
     shredding: Option<Shredding>,
@@ -55,7 +55,7 @@ impl SegmentWriter {
     pub(super) fn new(
         columns: Vec<Column>,
         derivation: Derivation,
-        derived_only: bool,
+        written: usize,
         rows: usize,
         head: FooterHead,
     ) -> SegmentWriter {
@@ -64,7 +64,7 @@ impl SegmentWriter {
             head,
             entries: Vec::with_capacity(columns.len()),
             derivation: Some(derivation),
-            derived_only,
+            written,
             columns: columns.into(),
             shredding: None,
             parts: VecDeque::new(),
@@ -75,9 +75,8 @@ impl SegmentWriter {
 
     /// Adds the derived columns.
     fn add_derived(&mut self, derived: Vec<Column>) {
-        if self.derived_only {
-            self.columns.clear();
-        }
+        debug_assert!(self.written <= self.columns.len(), "{} columns are written", self.written);
+        self.columns.truncate(self.written);
         self.columns.extend(derived);
         for column in &self.columns {
             let (held, rows) = (column.rows(), self.rows);

@@ -88,7 +88,7 @@ impl Find {
             if value.is_null() {
                 return Ok(Known::Null);
             }
-            if schema.columns[*column].check(&value).is_err() {
+            if schema.key_column(*column).check(&value).is_err() {
                 return Ok(Known::Odd);
             }
             values.push((*column, value));
@@ -104,7 +104,7 @@ impl Find {
             if value.is_null() {
                 return Ok(Key::Null);
             }
-            if schema.columns[*column].check(&value).is_err() {
+            if schema.key_column(*column).check(&value).is_err() {
                 return Ok(Key::Odd);
             }
             key.push(value);

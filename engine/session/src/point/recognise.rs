@@ -5,7 +5,9 @@ use super::slot::{Assigned, Computed, Slot};
 use super::statement::{Action, Point};
 use crate::catalog::StoreCatalog;
 use nacre_sql::expr::{Expr, ExprKind};
-use nacre_sql::{Equalities, Plan, RowStatement, Statement, WriteStatement, equalities};
+use nacre_sql::{
+    Equalities, Plan, RowStatement, ScanOutput, Statement, WriteStatement, equalities,
+};
 use nacre_types::{IndexId, TableSchema};
 use std::sync::Arc;
 
@@ -78,6 +80,10 @@ fn select(plan: &Plan) -> Option<(&Arc<TableSchema>, Action)> {
         }
         plan => {
             let (schema, projection, find) = scanned(plan)?;
+            // Parts of documents are not columns of the table.
+            if plan.fields().len() > projection.len() {
+                return None;
+            }
             Some((schema, Action::Select { find, projection: projection.to_vec() }))
         }
     }
@@ -85,21 +91,35 @@ fn select(plan: &Plan) -> Option<(&Arc<TableSchema>, Action)> {
 
 /// A scan whose filters fix a key, or leading columns of an index.
 fn scanned(plan: &Plan) -> Option<(&Arc<TableSchema>, &[usize], Find)> {
-    let Plan::Scan { table, projection, paths, filters } = plan else { return None };
-    if !paths.is_empty() {
-        return None;
-    }
-    let Equalities { fixed, mut rest } = equalities(table, projection, filters);
+    let Plan::Scan { table, projection, filters, keys, .. } = plan else { return None };
+    let output = ScanOutput { table, projection, keys };
+    let Equalities { fixed, mut rest } = equalities(output, filters);
     let mut equal: Vec<(usize, Slot)> = Vec::with_capacity(fixed.len());
+    let mut computed_keys: Vec<(usize, Slot, &Expr)> = Vec::new();
     for equality in fixed {
-        let is_known = equal.iter().any(|(column, _)| *column == equality.column);
+        let at = equality.column;
+        let is_known = equal.iter().any(|(column, _)| *column == at)
+            || computed_keys.iter().any(|(column, ..)| *column == at);
         match Slot::of(equality.value) {
-            Some(slot) if !is_known => equal.push((equality.column, slot)),
+            Some(slot) if !is_known && at >= table.columns.len() => {
+                computed_keys.push((at, slot, equality.filter))
+            }
+            Some(slot) if !is_known => equal.push((at, slot)),
             _ => rest.push(equality.filter),
         }
     }
     let key = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns);
-    let way = if let Some(keyed) = in_key_order(key, &mut equal) {
+    let is_fixed = |at: &usize| equal.iter().any(|(column, _)| column == at);
+    if !key.is_empty() && key.iter().all(is_fixed) {
+        rest.extend(computed_keys.drain(..).map(|(.., filter)| filter));
+    }
+    let is_computed = !computed_keys.is_empty();
+    equal.extend(computed_keys.into_iter().map(|(at, slot, _)| (at, slot)));
+    let way = if is_computed {
+        // Only by the indexes that compute them.
+        let (indexes, unique) = indexes(table, &equal)?;
+        Way::Indexes { indexes, unique }
+    } else if let Some(keyed) = in_key_order(key, &mut equal) {
         equal = keyed;
         Way::Key
     } else if let ([only], true) = (key, equal.is_empty())

@@ -5,7 +5,7 @@ use super::target_rows::TargetRows;
 use crate::result::{ResultKind, StatementResult};
 use crate::time_slices::Waits;
 use nacre_column::Batch;
-use nacre_exec::{Context, Reservation, build, build_locating};
+use nacre_exec::{Context, LocatedColumns, Reservation, build, build_locating};
 use nacre_sql::Plan;
 use nacre_table::RowLocator;
 use nacre_types::Result;
@@ -55,7 +55,7 @@ pub(crate) async fn locate(
     context: &Context<'_>,
     mut waits: Waits<'_>,
 ) -> Result<Vec<LocatedRows>> {
-    let mut operator = waits.build(|| build_locating(plan, context))?;
+    let mut operator = waits.build(|| build_locating(plan, LocatedColumns::All, context))?;
     let mut found: Vec<LocatedRows> = Vec::new();
     let (mut bytes, mut held) = (0usize, Reservation::default());
     while let Some((rows, locators)) = waits.next_located(&mut *operator, context).await? {
@@ -75,7 +75,8 @@ pub(super) async fn find_targets(
     mut waits: Waits<'_>,
     mut returned: Option<&mut Returned>,
 ) -> Result<TargetRows> {
-    let mut operator = waits.build(|| build_locating(plan, context))?;
+    let rows = if returned.is_some() { LocatedColumns::All } else { LocatedColumns::None };
+    let mut operator = waits.build(|| build_locating(plan, rows, context))?;
     let mut targets = TargetRows::default();
     let (mut bytes, mut held) = (0usize, Reservation::default());
     while let Some((rows, locators)) = waits.next_located(&mut *operator, context).await? {

@@ -7,7 +7,7 @@ use super::returning::Returned;
 use super::row_types::in_table_types;
 use crate::execution::Execution;
 use nacre_column::Batch;
-use nacre_exec::{Reservation, build_locating, evaluate};
+use nacre_exec::{LocatedColumns, Reservation, build_locating, evaluate};
 use nacre_sql::{Expr, Plan};
 use nacre_table::{BulkUpdate, RowLocator, Table, Transaction};
 use nacre_types::{Result, TableSchema};
@@ -27,6 +27,8 @@ pub(super) struct Update<'a> {
     execution: &'a Execution<'a>,
     /// Whether a row may get another key, unique value or partition.
     rekeys: bool,
+    /// Whether a row may get another unique value.
+    changes_unique: bool,
     /// Rows to be changed under locks.
     kept: Vec<LocatedRows>,
     /// How many of those are in segments.
@@ -47,9 +49,12 @@ impl<'a> Update<'a> {
         // Generated columns follow.
         let generated = (0..table.columns.len()).filter(|at| table.columns[*at].is_generated());
         let columns: Vec<usize> = columns.into_iter().chain(generated).collect();
+        let target = transaction.table_of(table)?;
+        let changes_unique = target.may_change_unique(&columns)?;
         Ok(Update {
-            target: transaction.table_of(table)?,
-            rekeys: rekeys(table, &columns),
+            target,
+            rekeys: changes_unique || rekeys(table, &columns),
+            changes_unique,
             table,
             columns,
             execution,
@@ -70,7 +75,7 @@ impl<'a> Update<'a> {
     ) -> Result<()> {
         let context = self.execution.context(transaction);
         let mut waits = self.execution.waits();
-        let mut operator = waits.build(|| build_locating(input, &context))?;
+        let mut operator = waits.build(|| build_locating(input, LocatedColumns::All, &context))?;
         let (mut returned_bytes, mut held) = (0usize, Reservation::default());
         while let Some((batch, locators)) = waits.next_located(&mut *operator, &context).await? {
             let mut columns = batch.columns.clone();
@@ -150,8 +155,8 @@ impl<'a> Update<'a> {
         let (target, changes) = (&self.target, &self.kept);
         // A new unique value may equal an old one in another batch, as a key may. Within one batch
         // the storage handles this.
-        let deletes_first = changes_key(self.table, &self.columns)
-            || (changes_unique(self.table, &self.columns) && changes.len() > 1);
+        let deletes_first =
+            changes_key(self.table, &self.columns) || (self.changes_unique && changes.len() > 1);
         if deletes_first {
             // Delete all old keys before inserting new ones, so that `set id = id + 1` works.
             self.delete_kept(transaction).await?;
@@ -209,17 +214,10 @@ fn changes_key(table: &TableSchema, columns: &[usize]) -> bool {
     key.is_some_and(|key| columns.iter().any(|position| key.columns.contains(position)))
 }
 
-fn changes_unique(table: &TableSchema, columns: &[usize]) -> bool {
-    let is_changed =
-        |id: &u32| table.column_position(*id).is_some_and(|position| columns.contains(&position));
-    table.indexes.iter().any(|index| index.unique && index.columns.iter().any(is_changed))
-}
-
-/// Whether a row may get another key, unique value or partition by a change of these columns.
+/// Whether a row may get another key or partition by a change of these columns.
 fn rekeys(table: &TableSchema, columns: &[usize]) -> bool {
     let shard = table.shard_key.as_ref();
     changes_key(table, columns)
-        || changes_unique(table, columns)
         || shard.is_some_and(|key| columns.iter().any(|position| key.columns.contains(position)))
 }
 

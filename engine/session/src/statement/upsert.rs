@@ -48,8 +48,8 @@ struct UniqueKey {
 }
 
 impl UniqueKey {
-    fn values(&self, row: &[Value]) -> Row {
-        self.columns.iter().map(|at| row[*at].clone()).collect()
+    fn values(&self, table: &Table, row: &[Value]) -> Result<Row> {
+        table.key_values(&self.columns, row)
     }
 
     /// The existing row with this key.
@@ -78,14 +78,12 @@ fn unique_keys(schema: &TableSchema, keys: &[Option<IndexId>]) -> Vec<UniqueKey>
 }
 
 /// Whether an update may change a unique key.
-fn may_rekey(schema: &TableSchema, on_duplicate: &OnDuplicateKey) -> bool {
-    let OnDuplicateKey::Update { assignments, .. } = on_duplicate else { return false };
-    let is_key = |at: usize| {
-        let unique = schema.indexes.iter().filter(|index| index.unique);
-        schema.primary_key.as_ref().is_some_and(|key| key.columns.contains(&at))
-            || unique.flat_map(|index| &index.columns).any(|id| *id == schema.columns[at].id)
-    };
-    assignments.iter().any(|(at, _)| is_key(*at))
+fn may_rekey(table: &Table, on_duplicate: &OnDuplicateKey) -> Result<bool> {
+    let OnDuplicateKey::Update { assignments, .. } = on_duplicate else { return Ok(false) };
+    let columns: Vec<usize> = assignments.iter().map(|(at, _)| *at).collect();
+    let key = table.schema().primary_key.as_ref();
+    Ok(key.is_some_and(|key| columns.iter().any(|at| key.columns.contains(at)))
+        || table.may_change_unique(&columns)?)
 }
 
 /// The parameters of an upsert.
@@ -121,7 +119,7 @@ pub(crate) fn run(
         }
         return Ok(affected);
     }
-    let rekeys = may_rekey(schema, on_duplicate);
+    let rekeys = may_rekey(&table, on_duplicate)?;
     if let (
         [UniqueKey { index: None, .. }],
         false,
@@ -138,7 +136,7 @@ pub(crate) fn run(
     for new in rows {
         let new = new?;
         table.check_row(&new)?;
-        let mut own = encoded_keys(schema, &unique, &new)?;
+        let mut own = encoded_keys(&table, &unique, &new)?;
         let mut full = chunk.len() >= chunk_rows || own.iter().any(|key| seen.contains(key));
         let olds = loop {
             if full {
@@ -249,15 +247,16 @@ fn by_primary_key(
 }
 
 /// The unique keys of a row, encoded. A key with a null never conflicts and is omitted.
-fn encoded_keys(schema: &TableSchema, unique: &[UniqueKey], row: &[Value]) -> Result<Vec<Vec<u8>>> {
+fn encoded_keys(table: &Table, unique: &[UniqueKey], row: &[Value]) -> Result<Vec<Vec<u8>>> {
     let mut keys = Vec::with_capacity(unique.len());
     for (number, key) in unique.iter().enumerate() {
-        if key.columns.iter().any(|at| row[*at].is_null()) {
+        let values = key.values(table, row)?;
+        if values.iter().any(Value::is_null) {
             continue;
         }
         let mut encoded = vec![0, number as u8];
-        for at in &key.columns {
-            key::append(&mut encoded, schema.columns[*at].data_type, &row[*at])?;
+        for (at, value) in key.columns.iter().zip(&values) {
+            key::append(&mut encoded, table.schema().key_column(*at).data_type, value)?;
         }
         keys.push(encoded);
     }
@@ -273,7 +272,7 @@ fn met(
 ) -> Result<Vec<(RowLocator, Row)>> {
     let mut olds: Vec<(RowLocator, Row)> = Vec::new();
     for key in unique {
-        if let Some((locator, old)) = key.locate(transaction, table, &key.values(new))?
+        if let Some((locator, old)) = key.locate(transaction, table, &key.values(table, new)?)?
             && olds.iter().all(|(known, _)| *known != locator)
         {
             olds.push((locator, old));

@@ -2,13 +2,14 @@
 //! optimizer, the executor's scan and point statements all use this; they differ only in what they
 //! require of the values.
 
+use super::output::ScanOutput;
 use crate::expr::{BinaryOp, Expr, ExprKind};
-use nacre_types::{DataType, TableSchema};
+use nacre_types::DataType;
 
 /// `column = value`, where the value is known before any row is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Equality<'a> {
-    /// Position of the column in the table.
+    /// Position of the column in the table, or of a computed one.
     pub column: usize,
     /// The value: an expression without columns.
     pub value: &'a Expr,
@@ -38,14 +39,9 @@ impl<'a> Equalities<'a> {
     }
 }
 
-/// Classifies the conjuncts of `filters`, which are over the output of a scan: output column `i` is
-/// column `projection[i]` of the table. An interval fixes no column: equal intervals may differ as
-/// keys.
-pub fn equalities<'a>(
-    table: &TableSchema,
-    projection: &[usize],
-    filters: &'a [Expr],
-) -> Equalities<'a> {
+/// Classifies the conjuncts of `filters`, which are over the output of a scan. An interval fixes no
+/// column: equal intervals may differ as keys.
+pub fn equalities<'a>(output: ScanOutput<'_>, filters: &'a [Expr]) -> Equalities<'a> {
     let mut found = Equalities::default();
     let mut pending: Vec<&'a Expr> = filters.iter().rev().collect();
     while let Some(filter) = pending.pop() {
@@ -53,8 +49,10 @@ pub fn equalities<'a>(
             pending.extend(list.iter().rev());
             continue;
         }
-        match equality(filter, projection) {
-            Some(equality) if table.columns[equality.column].data_type != DataType::Interval => {
+        match equality(output, filter) {
+            Some(equality)
+                if output.table.key_column(equality.column).data_type != DataType::Interval =>
+            {
                 found.fixed.push(equality)
             }
             _ => found.rest.push(filter),
@@ -63,14 +61,14 @@ pub fn equalities<'a>(
     found
 }
 
-fn equality<'a>(filter: &'a Expr, projection: &[usize]) -> Option<Equality<'a>> {
+fn equality<'a>(output: ScanOutput<'_>, filter: &'a Expr) -> Option<Equality<'a>> {
     let ExprKind::Binary { op: BinaryOp::Equal, left, right } = &filter.kind else { return None };
-    let (at, value) = match (&left.kind, &right.kind) {
-        (ExprKind::Column(at), _) if !reads_rows(right) => (*at, &**right),
-        (_, ExprKind::Column(at)) if !reads_rows(left) => (*at, &**left),
+    let (column, value) = match (output.place(left), output.place(right)) {
+        (Some(column), _) if !reads_rows(right) => (column, &**right),
+        (_, Some(column)) if !reads_rows(left) => (column, &**left),
         _ => return None,
     };
-    Some(Equality { column: *projection.get(at)?, value, filter })
+    Some(Equality { column, value, filter })
 }
 
 /// Whether the value of an expression depends on rows.

@@ -2,6 +2,7 @@
 //! Whether using them pays is decided at execution, when the number of matching rows is known.
 
 use super::equality::equalities;
+use super::output::ScanOutput;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use nacre_types::{DataType, TableSchema};
 
@@ -40,16 +41,13 @@ struct Column<'a> {
 
 /// Returns the index lookups that find the rows which pass `filters` over the output of a scan;
 /// `None` if no index helps, or if the filters fix the whole primary key.
-pub fn index_access<'a>(
-    table: &TableSchema,
-    projection: &[usize],
-    filters: &'a [Expr],
-) -> Option<IndexAccess<'a>> {
+pub fn index_access<'a>(output: ScanOutput<'_>, filters: &'a [Expr]) -> Option<IndexAccess<'a>> {
+    let table = output.table;
     if table.indexes.is_empty() && table.primary_key.is_none() {
         return None;
     }
-    let access = of_conjuncts(table, projection, filters)?;
-    let fixed = equalities(table, projection, filters);
+    let access = of_conjuncts(output, filters)?;
+    let fixed = equalities(output, filters);
     let by_key = table.primary_key.as_ref().is_some_and(|key| fixed.fix(&key.columns));
     (!by_key).then_some(access)
 }
@@ -108,36 +106,31 @@ pub fn joined_key(
 /// Returns the name of the secondary index in which a scan may look up keys that joins pass to it.
 /// `told` lists joins, each with the output column of the scan that it has keys for.
 pub(crate) fn probed_index<'t>(
-    table: &'t TableSchema,
-    projection: &[usize],
+    output: ScanOutput<'t>,
     filters: &[Expr],
     told: &[(usize, usize)],
 ) -> Option<&'t str> {
-    let joined = |at: usize| told.iter().any(|(_, column)| projection.get(*column) == Some(&at));
-    let fixed = fixed_columns(table, projection, filters);
+    let table = output.table;
+    let joined = |at: usize| told.iter().any(|(_, column)| output.column(*column) == Some(at));
+    let fixed = fixed_columns(output, filters);
     let (index, _) = joined_key(table, &joined, &|at| fixed[at].is_some())?;
     index.map(|_| key_name(table, index))
 }
 
-/// Returns, for each column of a table, the values that filters restrict it to, if they do; `None`
+/// Returns, for each column of a table and each computed one, the values that filters restrict it to, if they do; `None`
 /// stands for null.
 pub fn fixed_columns<'a>(
-    table: &TableSchema,
-    projection: &[usize],
+    output: ScanOutput<'_>,
     filters: &'a [Expr],
 ) -> Vec<Option<Vec<Option<&'a Expr>>>> {
-    known_columns(table, projection, filters).0.into_iter().map(|column| column.equal).collect()
+    known_columns(output, filters).0.into_iter().map(|column| column.equal).collect()
 }
 
-fn of_conjuncts<'a>(
-    table: &TableSchema,
-    projection: &[usize],
-    filters: &'a [Expr],
-) -> Option<IndexAccess<'a>> {
-    let (columns, either) = known_columns(table, projection, filters);
+fn of_conjuncts<'a>(output: ScanOutput<'_>, filters: &'a [Expr]) -> Option<IndexAccess<'a>> {
+    let table = output.table;
+    let (columns, either) = known_columns(output, filters);
     let of_branches = |branches: &'a [Expr]| {
-        let branch =
-            |branch: &'a Expr| of_conjuncts(table, projection, std::slice::from_ref(branch));
+        let branch = |branch: &'a Expr| of_conjuncts(output, std::slice::from_ref(branch));
         branches.iter().map(branch).collect::<Option<_>>().map(IndexAccess::Any)
     };
     let mut found: Vec<IndexAccess<'a>> = either.into_iter().filter_map(of_branches).collect();
@@ -171,19 +164,19 @@ fn of_conjuncts<'a>(
 
 /// Collects the restrictions of each column, and the branches of each `OR` among the filters.
 fn known_columns<'a>(
-    table: &TableSchema,
-    projection: &[usize],
+    output: ScanOutput<'_>,
     filters: &'a [Expr],
 ) -> (Vec<Column<'a>>, Vec<&'a [Expr]>) {
-    let mut columns: Vec<Column<'a>> = table.columns.iter().map(|_| Column::default()).collect();
+    let width = output.table.columns.len() + output.table.computed.len();
+    let mut columns: Vec<Column<'a>> = (0..width).map(|_| Column::default()).collect();
     let mut either: Vec<&'a [Expr]> = Vec::new();
     for filter in flattened(filters) {
         if let ExprKind::Or(branches) = &filter.kind {
             either.push(branches);
             continue;
         }
-        let Some((at, known)) = known_of_column(filter) else { continue };
-        let Some(column) = projection.get(at).and_then(|at| columns.get_mut(*at)) else { continue };
+        let Some((at, known)) = known_of_column(output, filter) else { continue };
+        let Some(column) = columns.get_mut(at) else { continue };
         // The shortest of several lists is the most selective.
         let shorter = |a: &Vec<_>, b: &Option<Vec<_>>| b.as_ref().is_none_or(|b| a.len() < b.len());
         if let Some(equal) = known.equal.filter(|equal| shorter(equal, &column.equal)) {
@@ -221,14 +214,9 @@ fn of_index<'a>(
 
 /// Returns the keys of an index that may pass the filters: the whole index if they do not restrict
 /// its first column.
-pub fn index_keys<'a>(
-    table: &TableSchema,
-    projection: &[usize],
-    filters: &'a [Expr],
-    index: usize,
-) -> IndexKeys<'a> {
-    let positions = table.key_positions(&table.indexes[index]);
-    of_index(index, &positions, &known_columns(table, projection, filters).0).0
+pub fn index_keys<'a>(output: ScanOutput<'_>, filters: &'a [Expr], index: usize) -> IndexKeys<'a> {
+    let positions = output.table.key_positions(&output.table.indexes[index]);
+    of_index(index, &positions, &known_columns(output, filters).0).0
 }
 
 /// Returns the conjuncts of the filters.
@@ -244,20 +232,20 @@ fn flattened(filters: &[Expr]) -> Vec<&Expr> {
     out
 }
 
-/// Returns the column that a filter restricts, and the restriction.
-fn known_of_column(filter: &Expr) -> Option<(usize, Column<'_>)> {
+/// Returns the position of the column that a filter restricts, and the restriction.
+fn known_of_column<'a>(output: ScanOutput<'_>, filter: &'a Expr) -> Option<(usize, Column<'a>)> {
     match &filter.kind {
         ExprKind::IsNull { arg, negated: false } => {
-            let ExprKind::Column(at) = arg.kind else { return None };
+            let at = output.place(arg)?;
             Some((at, Column { equal: Some(vec![None]), ..Column::default() }))
         }
         ExprKind::InList { arg, list, negated: false } => {
-            let ExprKind::Column(at) = arg.kind else { return None };
+            let at = output.place(arg)?;
             let equal = list.iter().all(is_constant).then(|| list.iter().map(Some).collect())?;
             Some((at, Column { equal: Some(equal), ..Column::default() }))
         }
         _ => {
-            let (at, op, value) = compared(filter)?;
+            let (at, op, value) = compared(output, filter)?;
             let column = match op {
                 BinaryOp::Equal => Column { equal: Some(vec![Some(value)]), ..Column::default() },
                 BinaryOp::Greater => Column { low: Some((value, false)), ..Column::default() },
@@ -273,16 +261,18 @@ fn known_of_column(filter: &Expr) -> Option<(usize, Column<'_>)> {
     }
 }
 
-/// Matches `column op constant`; mirrors `constant op column`.
-fn compared(filter: &Expr) -> Option<(usize, BinaryOp, &Expr)> {
+/// Matches `column op constant`, also of computed columns; mirrors `constant op column`.
+fn compared<'a>(output: ScanOutput<'_>, filter: &'a Expr) -> Option<(usize, BinaryOp, &'a Expr)> {
     let ExprKind::Binary { op, left, right } = &filter.kind else { return None };
     if left.data_type == DataType::Interval {
         return None;
     }
-    match (&left.kind, &right.kind) {
-        (ExprKind::Column(at), _) if is_constant(right) => Some((*at, *op, right)),
-        (_, ExprKind::Column(at)) if is_constant(left) => Some((*at, op.turned(), left)),
-        _ => None,
+    if is_constant(right) {
+        Some((output.place(left)?, *op, right))
+    } else if is_constant(left) {
+        Some((output.place(right)?, op.turned(), left))
+    } else {
+        None
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn broken_rule(plan: &Plan) -> Option<String> {
 
 fn node_rule(node: &Plan) -> Option<String> {
     match node {
-        Plan::Scan { table, projection, paths, filters } => {
+        Plan::Scan { table, projection, paths, filters, .. } => {
             let width = table.columns.len();
             if let Some(at) = projection.iter().find(|at| **at >= width) {
                 return Some(format!("a scan reads column {at} of {width} in {}", table.name));

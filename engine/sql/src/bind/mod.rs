@@ -20,7 +20,8 @@ mod statement;
 
 pub use created::{created_name, type_named};
 pub use given::Given;
-pub use rule::{TableRules, table_rules};
+pub(crate) use rule::key_of;
+pub use rule::{Computed, TableRules, table_rules};
 
 use crate::parse::Parsed;
 use crate::plan::{Catalog, Statement};

@@ -5,7 +5,7 @@
 //! store is the expression as the parser renders it; a text that would bind to something else is
 //! refused at its declaration.
 
-use crate::analysis::columns::columns;
+use crate::analysis::columns::{columns, remap};
 use crate::analysis::subqueries::has_subquery;
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
@@ -32,6 +32,21 @@ pub struct TableRules {
     pub checks: Vec<(String, Expr)>,
     /// Positions of columns whose default is an expression, with that.
     pub defaults: Vec<(usize, Expr)>,
+    /// The computed columns, in their order.
+    pub computed: Vec<Computed>,
+}
+
+/// A computed column.
+#[derive(Debug)]
+pub struct Computed {
+    /// The expression as it is stored.
+    pub text: String,
+    /// The columns of the table that it reads, ascending.
+    pub inputs: Vec<usize>,
+    /// The expression over these columns.
+    pub expr: Expr,
+    /// Whether it raises an error for some rows.
+    pub may_fail: bool,
 }
 
 /// Binds the rules of a table.
@@ -45,14 +60,42 @@ pub fn table_rules(schema: &TableSchema) -> Result<TableRules> {
         match &column.rule {
             ColumnRule::Generated { .. } => generated.push((at, rule_of(schema, at)?)),
             ColumnRule::Default(_) => defaults.push((at, rule_of(schema, at)?)),
-            ColumnRule::Constant | ColumnRule::Identity { .. } => {}
+            ColumnRule::Constant | ColumnRule::Identity { .. } | ColumnRule::Computed { .. } => {}
         }
     }
     let check = |check: &nacre_types::CheckConstraint| {
         Ok((check.name.clone(), of_text(&check.expression, schema, Kind::Check)?))
     };
     let checks = schema.checks.iter().map(check).collect::<Result<_>>()?;
-    Ok(TableRules { generated, checks, defaults })
+    let computed = schema.computed.iter().map(|column| computed(schema, column));
+    Ok(TableRules { generated, checks, defaults, computed: computed.collect::<Result<_>>()? })
+}
+
+/// Binds a computed column.
+fn computed(schema: &TableSchema, column: &Column) -> Result<Computed> {
+    let (mut expr, mut inputs) = (key_of(schema, column)?, Vec::new());
+    columns(&expr, &mut |at| inputs.push(at));
+    inputs.sort_unstable();
+    inputs.dedup();
+    remap(&mut expr, &|at| inputs.iter().position(|input| *input == at).unwrap_or(at));
+    Ok(Computed { text: column.name.clone(), inputs, expr, may_fail: column.may_fail() })
+}
+
+/// The expression of a column of an index over the columns of its table.
+pub(crate) fn key_expr(schema: &TableSchema, column: &Column) -> Result<Expr> {
+    of_text(&column.name, schema, Kind::Key)
+}
+
+/// The expression of a computed column over the columns of its table.
+pub(crate) fn key_of(schema: &TableSchema, column: &Column) -> Result<Expr> {
+    let bound = key_expr(schema, column)?;
+    match bound.data_type == column.data_type {
+        true => Ok(bound),
+        false => {
+            let (table, text) = (&schema.name, &column.name);
+            Err(Error::corrupt(format!("table {table}: `{text}` has another type than its index")))
+        }
+    }
 }
 
 /// The value of a column in a row that does not name it, as an expression without columns. Null
@@ -62,6 +105,7 @@ pub(crate) fn rule_of(schema: &TableSchema, at: usize) -> Result<Expr> {
     match &column.rule {
         ColumnRule::Constant => Ok(Expr::literal(column.default.clone(), column.data_type)),
         ColumnRule::Identity { .. } => Ok(Expr::literal(Value::Null, column.data_type)),
+        ColumnRule::Computed { .. } => key_of(schema, column),
         ColumnRule::Default(text) => of_text(text, schema, Kind::Default(column)),
         ColumnRule::Generated { expression, .. } => {
             of_text(expression, schema, Kind::Generated(column))
@@ -75,6 +119,7 @@ pub(crate) enum Kind<'c> {
     Default(&'c Column),
     Generated(&'c Column),
     Check,
+    Key,
 }
 
 impl Kind<'_> {
@@ -83,6 +128,7 @@ impl Kind<'_> {
             Kind::Default(_) => "DEFAULT",
             Kind::Generated(_) => "GENERATED",
             Kind::Check => "CHECK",
+            Kind::Key => "KEY",
         }
     }
 }
@@ -131,12 +177,15 @@ impl<'a> Binder<'a> {
     fn rule(&mut self, ast: &'a ast::Expr, schema: &TableSchema, kind: Kind<'_>) -> Result<Expr> {
         let scope = match kind {
             Kind::Default(_) => Scope::default(),
-            Kind::Generated(_) | Kind::Check => Scope::of(&schema.name, &table_fields(schema)),
+            Kind::Generated(_) | Kind::Check | Kind::Key => {
+                Scope::of(&schema.name, &table_fields(schema))
+            }
         };
         let clause = kind.clause();
         let expr = self.expr(ast, &mut Env::new(&scope, clause))?;
         let expr = match kind {
             Kind::Check => self.condition(expr, clause)?,
+            Kind::Key => expr,
             Kind::Default(column) | Kind::Generated(column) => {
                 self.assign(expr, column.data_type, &column.name)?
             }
@@ -159,7 +208,7 @@ impl<'a> Binder<'a> {
         }
         match kind {
             Kind::Generated(column) => check_order(&expr, schema, column).map(|()| expr),
-            Kind::Default(_) | Kind::Check => Ok(expr),
+            Kind::Default(_) | Kind::Check | Kind::Key => Ok(expr),
         }
     }
 
@@ -236,6 +285,12 @@ pub(crate) fn rules_reading(schema: &TableSchema, column: usize) -> Result<Optio
     if let Some((name, _)) = rules.checks.iter().find(|(_, expr)| reads(expr)) {
         return Ok(Some(format!("CHECK {name}")));
     }
+    let key = rules.computed.iter().position(|computed| computed.inputs.contains(&column));
+    if let Some(at) = key {
+        let id = schema.computed[at].id;
+        let index = schema.declared_indexes().find(|index| index.columns.contains(&id));
+        return Ok(index.map(|index| format!("index {}", index.name)));
+    }
     let generated = rules.generated.iter().find(|(at, expr)| *at != column && reads(expr));
     Ok(generated.map(|(at, _)| format!("the generated column {}", schema.columns[*at].name)))
 }
@@ -279,6 +334,9 @@ pub(crate) fn rename_in_rules(
         if let ColumnRule::Generated { expression, .. } = &mut changed.columns[at].rule {
             *expression = new_text(expression, kind, &after)?;
         }
+    }
+    for column in &mut changed.computed {
+        column.name = new_text(&column.name, Kind::Key, &after)?;
     }
     for check in &mut changed.checks {
         check.expression = new_text(&check.expression, Kind::Check, &after)?;

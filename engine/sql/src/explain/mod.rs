@@ -4,7 +4,7 @@ pub(crate) mod text;
 
 pub(crate) use text::{Leaf, aggregate_text, expr_text, literal_text, unresolved_text};
 
-use crate::access::{access_text, index_access, probed_index};
+use crate::access::{ScanOutput, access_text, index_access, probed_index};
 use crate::expr::Expr;
 use crate::plan::join_filter::Told;
 use crate::plan::key_order::{index_order_name, key_order};
@@ -111,7 +111,8 @@ fn node_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
     let mut line = "  ".repeat(depth);
     let mut children: Vec<&'p Plan> = Vec::new();
     match plan {
-        Plan::Scan { table, projection, filters, .. } => {
+        Plan::Scan { table, projection, filters, keys, .. } => {
+            let output = ScanOutput { table, projection, keys };
             let fields = plan.fields();
             let name = |at: usize| field_name(&fields, at);
             let columns = fields.iter().map(|field| field.name.clone());
@@ -120,7 +121,7 @@ fn node_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
                 line += if at == 0 { " where " } else { " and " };
                 line += &operand(filter, 3, &name, false);
             }
-            if let Some(access) = index_access(table, projection, filters) {
+            if let Some(access) = index_access(output, filters) {
                 line += " using ";
                 line += &access_text(table, &access);
             }
@@ -129,7 +130,7 @@ fn node_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
                 line += if at == 0 { " filtered by " } else { " and " };
                 let _ = write!(line, "join {join} on {}", name(*column));
             }
-            if let Some(index) = probed_index(table, projection, filters, &told) {
+            if let Some(index) = probed_index(output, filters, &told) {
                 let _ = write!(line, " or using {index}");
             }
         }

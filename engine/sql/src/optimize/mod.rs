@@ -30,7 +30,13 @@ pub(crate) fn optimize(mut statement: Statement, catalog: &dyn Catalog) -> State
         *plan = match role {
             PlanRole::Result => query(bound, &estimates),
             // A statement that changes rows needs whole rows, so its scans keep all columns.
-            PlanRole::Target => pushed(bound, &estimates),
+            PlanRole::Target => {
+                let mut plan = pushed(bound, &estimates);
+                paths::share_in_target(&mut plan);
+                let mut plan = checked(plan, "the sharing of paths");
+                paths::name_keys(&mut plan);
+                plan
+            }
         };
     }
     statement
@@ -50,7 +56,9 @@ fn rules(plan: Plan, estimates: &Estimates<'_>) -> Plan {
     let mut plan = checked(plan, "the sharing of sums");
     paths::share(&mut plan);
     let plan = checked(plan, "the sharing of paths");
-    checked(prune::prune_root(plan), "column pruning")
+    let mut plan = checked(prune::prune_root(plan), "column pruning");
+    paths::name_keys(&mut plan);
+    plan
 }
 
 /// Pushes the plan's conditions down as far as they go.

@@ -9,8 +9,9 @@
 //! A cast of a text of a document to a number may fail. It is divided in two parts that cannot: the
 //! number where the document has one, and the text, which is cast, where it has something else.
 
-use crate::access::equalities;
-use crate::analysis::columns::{columns, remap, shift_columns};
+use crate::access::{ScanOutput, equalities};
+use crate::analysis::columns::{columns, only, remap, shift_columns};
+use crate::bind::key_of;
 use crate::explain::text::expr_text;
 use crate::expr::{Expr, ExprKind, ScalarCallee};
 use crate::plan::node::json_rows::{DocumentRows, JsonRows};
@@ -40,6 +41,37 @@ pub(super) fn share(plan: &mut Plan) {
     let exprs = moved.columns.iter().zip(&fields).map(column).collect();
     let input = Box::new(std::mem::replace(plan, Plan::nothing()));
     *plan = Plan::Project { input, exprs, fields };
+}
+
+/// Hands the parts that the conditions of a target read to its scan, after the columns of its rows.
+pub(super) fn share_in_target(plan: &mut Plan) {
+    let width = plan.fields().len();
+    let moved = push(plan, Vec::new());
+    debug_assert!(moved.columns.iter().copied().eq(0..width), "columns of a target are moved");
+}
+
+/// Names the computed columns of indexes in the scans of a plan, as expressions over the output of
+/// each.
+pub(super) fn name_keys(plan: &mut Plan) {
+    plan.for_each_input_mut(&mut name_keys);
+    let Plan::Scan { table, projection, paths, keys, .. } = plan else { return };
+    if table.computed.is_empty() {
+        return;
+    }
+    let first = projection.len();
+    let at = (first..first + paths.len()).map(Some).collect();
+    let parts = Below { parts: paths.clone(), at };
+    let place = |at: usize| projection.iter().position(|known| *known == at);
+    let to: Vec<usize> =
+        (0..table.columns.len()).map(|at| place(at).unwrap_or(usize::MAX)).collect();
+    for (at, column) in table.computed.iter().enumerate() {
+        // An index whose expression has no meaning any more serves no query.
+        let Ok(mut key) = key_of(table, column) else { continue };
+        parts.replace(&mut key, &to);
+        if only(&key, &|at| at != usize::MAX) {
+            keys.push((table.columns.len() + at, key));
+        }
+    }
 }
 
 /// Where the output columns of a plan went.
@@ -263,11 +295,12 @@ fn through(part: &Expr, exprs: &[Expr]) -> Option<Expr> {
 
 fn scan(plan: &mut Plan, wanted: Vec<Expr>) -> Moved {
     let width = plan.fields().len();
-    let Plan::Scan { table, projection, paths, filters } = plan else {
+    let Plan::Scan { table, projection, paths, filters, .. } = plan else {
         return Moved::nowhere(width, wanted.len());
     };
     // One row is found by its key and read whole.
-    let fixed = equalities(table, projection, filters);
+    let output = ScanOutput { table, projection, keys: &[] };
+    let fixed = equalities(output, filters);
     if table.unique_sets(false).any(|key| fixed.fix(&key)) {
         return Moved::nowhere(width, wanted.len());
     }

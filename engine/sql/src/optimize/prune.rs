@@ -115,14 +115,15 @@ fn prune_copied(plan: Plan, needed: Vec<bool>) -> (Plan, ColumnMap) {
 
 fn prune(plan: Plan, mut needed: Vec<bool>) -> (Plan, ColumnMap) {
     match plan {
-        Plan::Scan { table, mut projection, mut paths, mut filters } => {
+        Plan::Scan { table, mut projection, mut paths, mut filters, keys } => {
             filters.iter().for_each(|f| mark(f, &mut needed));
             let map = packed(&needed);
             let mut kept = needed.iter();
             projection.retain(|_| kept.next() == Some(&true));
             paths.retain(|_| kept.next() == Some(&true));
             filters.iter_mut().for_each(|f| moved(f, &map));
-            (Plan::Scan { table, projection, paths, filters }, map)
+            debug_assert!(keys.is_empty(), "keys are named before columns are pruned");
+            (Plan::Scan { table, projection, paths, filters, keys }, map)
         }
         Plan::Values { .. } => {
             let map = (0..needed.len()).map(Some).collect();

@@ -15,7 +15,7 @@ use nacre_types::Value;
 /// as they go.
 pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<'_>) -> Plan {
     match plan {
-        Plan::Scan { table, projection, paths, mut filters } => {
+        Plan::Scan { table, projection, paths, mut filters, keys } => {
             for condition in conditions {
                 // Long lists rarely repeat a condition, and the check is quadratic.
                 if filters.len() > 64 || !filters.contains(&condition) {
@@ -23,7 +23,7 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<
                 }
             }
             filters.sort_by_cached_key(expr_may_fail);
-            Plan::Scan { table, projection, paths, filters }
+            Plan::Scan { table, projection, paths, filters, keys }
         }
         Plan::Values { .. } | Plan::Shared { .. } | Plan::Given { .. } => filter(plan, conditions),
         // A row that fails the condition may still lead to rows that pass it.

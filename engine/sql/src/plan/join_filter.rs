@@ -4,7 +4,7 @@
 //! The executor decides what a filter contains (`exec/join_filter`); `EXPLAIN` shows where it
 //! arrives.
 
-use crate::access::{fixed_columns, joined_key};
+use crate::access::{ScanOutput, fixed_columns, joined_key};
 use crate::expr::{Expr, ExprKind};
 use crate::plan::{JoinKind, Plan};
 use nacre_types::hash::{Map, Set};
@@ -160,10 +160,11 @@ impl Told {
     /// Mirrors how the executor hands filters down while it builds operators.
     fn walk(&mut self, plan: &Plan, wanted: &Wanted<Key>) {
         match plan {
-            Plan::Scan { table, projection, filters, .. } => {
-                let fixed = fixed_columns(table, projection, filters);
+            Plan::Scan { table, projection, filters, keys, .. } => {
+                let output = ScanOutput { table, projection, keys };
+                let fixed = fixed_columns(output, filters);
                 let is_told = |at: usize| {
-                    wanted.0.iter().any(|(column, _)| projection.get(*column) == Some(&at))
+                    wanted.0.iter().any(|(column, _)| output.column(*column) == Some(at))
                 };
                 let in_index = joined_key(table, &is_told, &|at| fixed[at].is_some()).is_some();
                 let of_use = wanted.0.iter().filter(|(_, key)| key.is_integer || in_index);

@@ -4,6 +4,7 @@
 //! that order, all in one direction, needs no work. Columns that a filter fixes to one value may be
 //! skipped, and sort columns after the whole primary key have no effect.
 
+use crate::access::ScanOutput;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::{Plan, SortKey};
 use nacre_types::{DataType, TableSchema};
@@ -35,30 +36,32 @@ impl KeyOrder {
 /// The order the scan under `input` (a scan, possibly below projections) must return so that the
 /// sort can be dropped.
 pub fn key_order(input: &Plan, keys: &[SortKey]) -> Option<KeyOrder> {
-    let (table, projection, filters, columns) = sorted_scan(input, keys)?;
-    let (kept, unique) = kept_order(table)?;
-    order_of(table, projection, filters, &columns, keys, &kept, unique)
+    let (output, filters, columns) = sorted_scan(input, keys)?;
+    let (kept, unique) = kept_order(output.table)?;
+    order_of(output, filters, &columns, keys, &kept, unique)
 }
 
 /// Like [`key_order`], for secondary indexes: the position of the first index that provides the
 /// order, and the order.
 pub fn index_order(input: &Plan, keys: &[SortKey]) -> Option<(usize, KeyOrder)> {
-    let (table, projection, filters, columns) = sorted_scan(input, keys)?;
+    let (output, filters, columns) = sorted_scan(input, keys)?;
+    let table = output.table;
     table.indexes.iter().enumerate().find_map(|(at, index)| {
         let kept = table.index_positions(index)?;
-        let unique = index.unique && !kept.iter().any(|position| table.columns[*position].nullable);
-        Some((at, order_of(table, projection, filters, &columns, keys, &kept, unique)?))
+        let nullable = |position: &usize| table.key_column(*position).nullable;
+        let unique = index.unique && !kept.iter().any(nullable);
+        Some((at, order_of(output, filters, &columns, keys, &kept, unique)?))
     })
 }
 
 /// The name of the index that [`index_order`] chooses.
 pub(crate) fn index_order_name<'p>(input: &'p Plan, keys: &[SortKey]) -> Option<&'p str> {
     let (at, _) = index_order(input, keys)?;
-    let (table, ..) = sorted_scan(input, keys)?;
-    table.indexes.get(at).map(|index| index.name.as_str())
+    let (output, ..) = sorted_scan(input, keys)?;
+    output.table.indexes.get(at).map(|index| index.name.as_str())
 }
 
-type SortedScan<'p> = (&'p TableSchema, &'p [usize], &'p [Expr], Vec<usize>);
+type SortedScan<'p> = (ScanOutput<'p>, &'p [Expr], Vec<usize>);
 
 /// Finds the scan under a sort and the scan's output columns that the sort keys read.
 fn sorted_scan<'p>(input: &'p Plan, keys: &[SortKey]) -> Option<SortedScan<'p>> {
@@ -69,14 +72,13 @@ fn sorted_scan<'p>(input: &'p Plan, keys: &[SortKey]) -> Option<SortedScan<'p>> 
         columns = columns.iter().map(|at| column(exprs.get(*at)?)).collect::<Option<_>>()?;
         plan = input;
     }
-    let Plan::Scan { table, projection, filters, .. } = plan else { return None };
-    Some((table, projection, filters, columns))
+    let Plan::Scan { filters, .. } = plan else { return None };
+    Some((ScanOutput::of(plan)?, filters, columns))
 }
 
 /// The scan order, if rows stored by the `kept` columns (`unique` or not) satisfy the sort.
 fn order_of(
-    table: &TableSchema,
-    projection: &[usize],
+    output: ScanOutput<'_>,
     filters: &[Expr],
     columns: &[usize],
     keys: &[SortKey],
@@ -88,17 +90,18 @@ fn order_of(
     filters.iter().for_each(|filter| fixed_columns(filter, &mut fixed));
     let mut order = KeyOrder { columns: Vec::new(), descending, leading: true };
     let mut kept = kept.iter();
-    let is_fixed = |position: &usize| fixed.iter().any(|at| projection.get(*at) == Some(position));
+    let is_fixed = |position: &usize| fixed.iter().any(|at| output.column(*at) == Some(*position));
     'keys: for (key, at) in keys.iter().zip(columns) {
-        let position = projection.get(*at)?;
-        if fixed.contains(at) || order.columns.iter().any(|known| projection[*known] == *position) {
+        let position = &output.column(*at)?;
+        let is_known = |known: &usize| output.column(*known) == Some(*position);
+        if fixed.contains(at) || order.columns.iter().any(is_known) {
             continue;
         }
         if unique && !order.columns.is_empty() && kept.as_slice().iter().all(is_fixed) {
             // The skipped keys cannot break ties: the key prefix is already unique.
             break;
         }
-        let field = table.columns.get(*position)?;
+        let field = output.table.key_column(*position);
         // Zone maps of floats do not cover NaN.
         if key.descending != descending
             || field.data_type.is_float()

@@ -255,6 +255,9 @@ pub enum Plan {
         paths: Vec<Expr>,
         /// Conjuncts over the output columns, pushed into the scan.
         filters: Vec<Expr>,
+        /// Computed columns of the table's indexes, by position, as expressions over the output
+        /// columns; empty until the plan is optimised.
+        keys: Vec<(usize, Expr)>,
     },
     /// Constant rows; expressions read no columns. `rows` of empty lists produce rows without
     /// columns.

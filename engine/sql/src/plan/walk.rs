@@ -3,8 +3,8 @@
 use crate::explain::text::path_text;
 use crate::expr::{Aggregate, Expr};
 use crate::plan::tree::{Field, JoinKind, Plan, PlanNode, SortKey};
-use nacre_types::DataType;
 use nacre_types::hash::Set;
+use nacre_types::{DataType, TableSchema};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -58,6 +58,17 @@ macro_rules! for_each_expr {
 }
 
 impl Plan {
+    /// All rows of a table.
+    pub(crate) fn scan(table: Arc<TableSchema>, projection: Vec<usize>) -> Plan {
+        debug_assert!(
+            projection.iter().all(|at| *at < table.columns.len()),
+            "a scan reads a column that table {} does not have",
+            table.name
+        );
+        let (paths, filters, keys) = (Vec::new(), Vec::new(), Vec::new());
+        Plan::Scan { table, projection, paths, filters, keys }
+    }
+
     /// A plan with no rows and no columns, left in place of a plan that was taken.
     pub fn nothing() -> Plan {
         Plan::Values { fields: Vec::new(), rows: Vec::new() }

@@ -63,6 +63,8 @@ pub enum CatalogStatement {
         table: Arc<TableSchema>,
         /// New index. Its id is zero; the storage assigns it.
         index: IndexSchema,
+        /// The table with the index, if that computes a column.
+        changed: Option<TableSchema>,
     },
     /// `DROP INDEX`.
     DropIndex {
@@ -119,9 +121,10 @@ impl CatalogStatement {
             CatalogStatement::DropView { names, .. } => {
                 ("DROP VIEW", WhenRun, vec![format!("DropView {}", names.join(", "))])
             }
-            CatalogStatement::CreateIndex { table, index } => {
+            CatalogStatement::CreateIndex { table, index, changed } => {
                 let unique = if index.unique { "Unique" } else { "" };
-                let (name, columns) = (&index.name, index_columns(table, index));
+                let columns = index_columns(changed.as_ref().unwrap_or(table), index);
+                let name = &index.name;
                 let line = format!("Create{unique}Index {name} on {} [{columns}]", table.name);
                 ("CREATE INDEX", WhenBound, vec![line])
             }
@@ -156,7 +159,7 @@ fn table_lines(schema: &TableSchema) -> Vec<String> {
 }
 
 fn index_columns(table: &TableSchema, index: &IndexSchema) -> String {
-    let positions = index.columns.iter().filter_map(|id| table.column_position(*id));
-    let names: Vec<&str> = positions.map(|at| &*table.columns[at].name).collect();
+    let positions = index.columns.iter().filter_map(|id| table.key_position(*id));
+    let names: Vec<&str> = positions.map(|at| &*table.key_column(at).name).collect();
     names.join(", ")
 }

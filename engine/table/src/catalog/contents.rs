@@ -1,9 +1,9 @@
 //! The tables and views of a database, by name and by id, as the newest commit left them, and what
 //! snapshots still see of those that were dropped or replaced.
 
+use crate::layout::rules::CompileRules;
 use crate::segments::state::FOREVER;
 use crate::table::agenda::Agenda;
-use crate::table::rules::CompileRules;
 use crate::table::version::Table;
 use nacre_types::hash::Map;
 use nacre_types::plant::{self, Bug};
@@ -246,7 +246,7 @@ impl Contents {
             self.by_name.len(),
             self.by_id.len()
         );
-        table.row_source().rules.compile_with(self.compile);
+        table.layout().rules().compile_with(self.compile);
         table.enlist(&self.agenda);
     }
 

@@ -8,7 +8,6 @@
 
 use crate::catalog::registry::Catalog;
 use crate::catalog::tables;
-use crate::catalog::verify::{self, Committed};
 use crate::table::version::Table;
 use nacre_types::{Error, IndexSchema, Result, TableSchema, invariant};
 use std::sync::Arc;
@@ -21,29 +20,11 @@ pub(crate) fn create(
     table: &Arc<Table>,
     mut index: IndexSchema,
 ) -> Result<Arc<Table>> {
-    catalog.commits().check_writable()?;
     let mut changed: TableSchema = (**table.schema()).clone();
     index.id = changed.take_index_id();
     invariant!(!table.has_index(index.id), "the id of index {} is taken", index.name);
-    let is_unique = index.unique;
     changed.indexes.push(index);
-    changed.check_indexes()?;
-    let seen = tables::settled_change(catalog, table);
-    if is_unique {
-        // Verify without a lock first, which suffices if nothing is written meanwhile. The snapshot
-        // keeps the segments being read from being removed after a merge or a truncation.
-        let pinned = catalog.commits().snapshots().take();
-        let trial = Table::altered(table, changed.clone(), 0);
-        let outcome =
-            trial.enter_all().and_then(|()| verify::new_indexes(&trial, table, &Committed));
-        // A row written meanwhile may have been counted twice; then the check under the lock
-        // decides. A table truncated meanwhile has no rows that could conflict.
-        if outcome.is_err() && table.is_newest() && tables::settled_change(catalog, table) == seen {
-            outcome?;
-        }
-        drop(pinned);
-    }
-    tables::alter_verified(catalog, table, changed, Some(seen))
+    tables::alter(catalog, table, changed)
 }
 
 /// Drops an index by name and returns the version of the table without it. `conflict` if the table

@@ -2,6 +2,7 @@
 
 use crate::catalog::contents::Contents;
 use crate::commit::commits::Commits;
+use crate::layout::rules::CompileRules;
 use crate::record::{self, Place};
 use crate::segments::garbage::Garbage;
 use crate::table::agenda::{Agenda, Work};
@@ -310,9 +311,14 @@ impl Catalog {
         tables.filter(|table| !is_known(table)).collect()
     }
 
+    /// The compiler of the rules of tables.
+    pub fn compiler(&self) -> Option<CompileRules> {
+        self.read(Contents::compiler)
+    }
+
     /// Gives a version of a table the compiler of its rules.
     pub fn compile_rules(&self, table: &Table) {
-        table.row_source().rules.compile_with(self.read(Contents::compiler));
+        table.layout().rules().compile_with(self.compiler());
     }
 
     /// Notes that a commit of a transaction changes the contents, before anything shows it. Must be

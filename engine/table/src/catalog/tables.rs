@@ -114,17 +114,24 @@ pub(crate) fn alter(
     table: &Arc<Table>,
     changed: TableSchema,
 ) -> Result<Arc<Table>> {
-    if !verify::is_stricter(&changed, table.schema()) {
-        return alter_verified(catalog, table, changed, None);
+    catalog.commits().check_writable()?;
+    changed.check_indexes()?;
+    let is_stricter = verify::is_stricter(&changed, table.schema());
+    let mut indexes = changed.indexes.iter();
+    let seen = settled_change(catalog, table);
+    if !is_stricter && !indexes.any(|index| index.unique && !table.has_index(index.id)) {
+        return alter_verified(catalog, table, changed, Some(seen));
     }
     // Verify without a lock first, which suffices if nothing is written meanwhile. The snapshot
-    // keeps the segments being read.
-    let seen = settled_change(catalog, table);
+    // keeps the segments being read from being removed after a merge or a truncation.
     let pinned = catalog.commits().snapshots().take();
     let trial = Table::altered(table, numbered(changed.clone(), table.schema())?, 0);
-    trial.row_source().rules.compile_with(catalog.read(Contents::compiler));
-    let outcome = verify::all_rows(&trial, &Committed);
-    // A row that is written meanwhile may be seen although it is undone; then the lock decides.
+    trial.layout().rules().compile_with(catalog.compiler());
+    let rows = if is_stricter { verify::all_rows(&trial, &Committed) } else { Ok(()) };
+    let keys = || verify::new_indexes(&trial, table, &Committed);
+    let outcome = rows.and_then(|()| trial.enter_all()).and_then(|()| keys());
+    // A row that is written meanwhile may be seen although it is undone, or counted twice; then the
+    // lock decides. A table truncated meanwhile has no rows that could conflict.
     if outcome.is_err() && table.is_newest() && settled_change(catalog, table) == seen {
         outcome?;
     }
@@ -182,7 +189,7 @@ pub(crate) fn alter_verified(
         if verify::is_stricter(version.schema(), table.schema())
             && verified != Some(table.changed())
         {
-            version.row_source().rules.compile_with(catalog.read(Contents::compiler));
+            version.layout().rules().compile_with(catalog.compiler());
             verify::all_rows(&version, &Committed)?;
         }
         if version.indexes().iter().any(|index| !table.has_index(index.id())) {

@@ -100,7 +100,7 @@ fn each_key(
         for state in rows.segments(partition).iter().filter(|state| rows.has(state)) {
             let deleted = rows.deleted(state);
             for start in (0..state.segment.rows()).step_by(limits::BLOCK_ROWS) {
-                let keys = block_keys(table.schema(), index, state, start)?;
+                let keys = block_keys(table.layout(), index, state, start)?;
                 debug_assert!(
                     keys.len() == limits::BLOCK_ROWS.min(state.segment.rows() - start),
                     "{} keys of the block at row {start}",
@@ -115,12 +115,15 @@ fn each_key(
     Ok(())
 }
 
-/// Whether rows that satisfy `old` may not satisfy `new`: there is another check, or a column takes
-/// no nulls any more.
+/// Whether rows that satisfy `old` may not satisfy `new`: there is another check, a column takes no
+/// nulls any more, or a new index computes a column that may fail.
 pub(crate) fn is_stricter(new: &TableSchema, old: &TableSchema) -> bool {
     let is_new = |check: &CheckConstraint| !old.checks.contains(check);
     let takes_null = |id| old.columns.iter().any(|c| c.id == id && c.nullable);
-    new.checks.iter().any(is_new) || new.columns.iter().any(|c| !c.nullable && takes_null(c.id))
+    let is_known = |id| old.computed.iter().any(|c| c.id == id);
+    new.checks.iter().any(is_new)
+        || new.columns.iter().any(|c| !c.nullable && takes_null(c.id))
+        || new.computed.iter().any(|c| c.may_fail() && !is_known(c.id))
 }
 
 /// Checks rows of a table against all its rules. The answer is final only under the commit lock.

@@ -61,7 +61,7 @@ impl Index {
                 Some(known) => known.memory.clone(),
                 None => Arc::new(IndexMemory::new(schema, index, &columns, partitions)),
             };
-            let types = columns.iter().map(|at| schema.columns[*at].data_type).collect();
+            let types = columns.iter().map(|at| schema.key_column(*at).data_type).collect();
             Some(Index { schema: index.clone(), columns, types, memory })
         };
         schema.indexes.iter().filter_map(make).collect()
@@ -134,37 +134,52 @@ impl Index {
     }
 
     /// The index key of a row of this version of the table.
-    pub fn key_of(&self, layout: &RowLayout, row: &Row) -> Result<Vec<u8>> {
+    pub fn key_of(&self, layout: &TableLayout, row: &Row) -> Result<Vec<u8>> {
+        let rows = layout.rows();
         debug_assert!(
-            row::version(row) == Some(layout.version()),
+            row::version(row) == Some(rows.version()),
             "a row of version {:?} is read as of version {}",
             row::version(row),
-            layout.version()
+            rows.version()
         );
+        if self.is_computed(layout) {
+            return self.encode(&layout.key_values_of(&self.columns, row)?);
+        }
         let mut out = Vec::with_capacity(self.columns.len() * 9);
         for (column, data_type) in self.columns.iter().zip(&self.types) {
             match data_type.physical() {
-                _ if layout.is_null(row, *column) => out.push(0),
+                _ if rows.is_null(row, *column) => out.push(0),
                 PhysicalType::I64 => {
                     out.push(1);
-                    key::put_i64(&mut out, layout.i64(row, *column));
+                    key::put_i64(&mut out, rows.i64(row, *column));
                 }
-                _ => key::append(&mut out, *data_type, &layout.value(row, *column))?,
+                _ => key::append(&mut out, *data_type, &rows.value(row, *column))?,
             }
         }
         self.check_key(&out);
         debug_assert!(
-            self.encode(&self.values_of(layout, row)).map_or(true, |encoded| encoded == out),
+            self.encode(&self.values_of(rows, row)).map_or(true, |encoded| encoded == out),
             "a row and its values have different keys in index {}",
             self.name()
         );
         Ok(out)
     }
 
+    /// Whether one of its columns is computed.
+    fn is_computed(&self, layout: &TableLayout) -> bool {
+        let width = layout.schema().columns.len();
+        debug_assert!(
+            self.columns.iter().all(|at| *at < width + layout.schema().computed.len()),
+            "index {} is of another table",
+            self.name()
+        );
+        self.columns.iter().any(|at| *at >= width)
+    }
+
     /// Whether a row, of this or an earlier version of the table, has this index key.
     pub fn is_key_of(&self, layout: &TableLayout, row: &Row, index_key: &[u8]) -> Result<bool> {
         let row = layout.upgrade(row.clone())?;
-        Ok(self.key_of(layout.rows(), &row)? == index_key)
+        Ok(self.key_of(layout, &row)? == index_key)
     }
 
     /// Whether several rows may have this index key: the index is not unique, or a value is null.
@@ -242,7 +257,8 @@ impl IndexMemory {
         columns: &[usize],
         partitions: usize,
     ) -> IndexMemory {
-        let is_integer = |at: &usize| schema.columns[*at].data_type.physical() == PhysicalType::I64;
+        let is_integer =
+            |at: &usize| schema.key_column(*at).data_type.physical() == PhysicalType::I64;
         // Hidden row numbers are integers too.
         let numbered = schema
             .primary_key

@@ -48,7 +48,7 @@ impl Indexes {
         row: &Row,
     ) -> Result<()> {
         for index in &self.0 {
-            let key = index.key_of(layout.rows(), row)?;
+            let key = index.key_of(layout, row)?;
             index.entries(partition).insert(&key, row_key)?;
             debug_assert!(
                 has_entry(index, partition, &key, row_key),
@@ -63,7 +63,7 @@ impl Indexes {
     /// them. The caller holds the row's lock.
     pub fn leave(&self, layout: &TableLayout, partition: u32, node: &Node, row: &Row) {
         for index in &self.0 {
-            let key = layout.upgrade(row.clone()).and_then(|row| index.key_of(layout.rows(), &row));
+            let key = layout.upgrade(row.clone()).and_then(|row| index.key_of(layout, &row));
             let Ok(key) = key else { continue };
             if !is_needed(index, layout, node, &key) {
                 index.entries(partition).remove(&key, node.key());

@@ -4,16 +4,17 @@
 use crate::index::candidates::Candidate;
 use crate::index::definition::Index;
 use crate::index::range::{KeyRange, successor};
+use crate::layout::table_layout::TableLayout;
 use crate::segments::part::Part;
 use crate::segments::state::SegmentState;
 use nacre_column::{Batch, Vector};
-use nacre_types::{Result, TableSchema, Value, key, limits};
+use nacre_types::{Result, Value, key, limits};
 use std::sync::Arc;
 
 /// The rows of a candidate segment with the single key of a range, in index key order, including
 /// deleted rows. `hash` is the range's hash.
 pub(crate) fn rows_of_candidate(
-    schema: &TableSchema,
+    layout: &TableLayout,
     index: &Index,
     state: &SegmentState,
     range: &KeyRange,
@@ -30,7 +31,7 @@ pub(crate) fn rows_of_candidate(
             let (start, end) = run_at(&part, &range.prefix, position)?;
             part.rows(start, end - start)
         }
-        _ => rows_of(schema, index, state, range, hash),
+        _ => rows_of(layout, index, state, range, hash),
     }
 }
 
@@ -56,7 +57,7 @@ pub(crate) fn run_at(part: &Part, values: &[Value], position: u32) -> Result<(us
 /// The rows of a segment with keys in a range, in index key order, including deleted rows. `hash`
 /// is the range's hash.
 pub(crate) fn rows_of(
-    schema: &TableSchema,
+    layout: &TableLayout,
     index: &Index,
     state: &SegmentState,
     range: &KeyRange,
@@ -67,7 +68,7 @@ pub(crate) fn rows_of(
             let (start, end) = positions(&part, range, hash)?;
             part.rows(start, end - start)
         }
-        None => scan(schema, index, state, range),
+        None => scan(layout, index, state, range),
     }
 }
 
@@ -106,7 +107,7 @@ pub(crate) fn positions(
 
 /// The rows of a segment with keys in a range, in index key order, found by scanning the segment.
 pub(crate) fn scan(
-    schema: &TableSchema,
+    layout: &TableLayout,
     index: &Index,
     state: &SegmentState,
     range: &KeyRange,
@@ -115,11 +116,11 @@ pub(crate) fn scan(
     let is_inside = |key: &[u8]| key >= &from[..] && to.as_ref().is_none_or(|to| key < &to[..]);
     let mut found: Vec<(Vec<u8>, u32)> = Vec::new();
     for start in (0..state.segment.rows()).step_by(limits::BLOCK_ROWS) {
-        if !block_may_have(schema, index, state, start / limits::BLOCK_ROWS, &from, to.as_deref())?
+        if !block_may_have(layout, index, state, start / limits::BLOCK_ROWS, &from, to.as_deref())?
         {
             continue;
         }
-        let keys = block_keys(schema, index, state, start)?;
+        let keys = block_keys(layout, index, state, start)?;
         let inside = keys.into_iter().zip(start as u32..).filter(|(key, _)| is_inside(key));
         found.extend(inside);
     }
@@ -130,14 +131,14 @@ pub(crate) fn scan(
 /// Whether a block may have keys from `from` up to `to`, according to the zone map of the index's
 /// first column.
 fn block_may_have(
-    schema: &TableSchema,
+    layout: &TableLayout,
     index: &Index,
     state: &SegmentState,
     block: usize,
     from: &[u8],
     to: Option<&[u8]>,
 ) -> Result<bool> {
-    let column = &schema.columns[index.columns()[0]];
+    let column = layout.schema().key_column(index.columns()[0]);
     let Some(position) = state.segment.column_index(column.id) else { return Ok(true) };
     let zone = state.segment.zone(position, block)?;
     if zone.null_count > 0 {
@@ -153,7 +154,7 @@ fn block_may_have(
 
 /// The index keys of a block's rows, including deleted rows.
 pub(crate) fn block_keys(
-    schema: &TableSchema,
+    layout: &TableLayout,
     index: &Index,
     state: &SegmentState,
     start: usize,
@@ -164,12 +165,12 @@ pub(crate) fn block_keys(
         state.segment.rows()
     );
     let count = limits::BLOCK_ROWS.min(state.segment.rows() - start);
-    index.encode_rows(&block_columns(schema, index, state, start, count)?)
+    index.encode_rows(&block_columns(layout, index, state, start, count)?)
 }
 
 /// The columns of an index, in its order, for `count` rows of one block.
 pub(crate) fn block_columns(
-    schema: &TableSchema,
+    layout: &TableLayout,
     index: &Index,
     state: &SegmentState,
     start: usize,
@@ -180,11 +181,13 @@ pub(crate) fn block_columns(
         "{count} rows from row {start} are in several blocks"
     );
     let column = |at: &usize| {
-        let column = &schema.columns[*at];
+        let column = &layout.schema().columns[*at];
         match state.segment.column_index(column.id) {
             Some(position) => state.segment.decode(position, start, count).map(Arc::new),
             None => Ok(Arc::new(Vector::constant(column.data_type, &column.default, count))),
         }
     };
-    Ok(Batch::new(index.columns().iter().map(column).collect::<Result<_>>()?, count))
+    let read =
+        |wanted: &[usize]| Ok(Batch::new(wanted.iter().map(column).collect::<Result<_>>()?, count));
+    layout.key_columns_of(index.columns(), &read)
 }

@@ -7,6 +7,7 @@
 
 use crate::layout::columns::{KEY_ORDER_COLUMN, ROW_NUMBER_COLUMN};
 use crate::layout::constraints::{check_column, check_row_length};
+use crate::layout::rules::TableRules;
 use crate::layout::sorted_keys::SortedKeys;
 use nacre_column::Batch;
 use nacre_rowstore::Row;
@@ -25,6 +26,7 @@ pub(crate) struct TableLayout {
     schema: Arc<TableSchema>,
     rows: RowLayout,
     older: Vec<OlderRows>,
+    rules: Arc<TableRules>,
 }
 
 /// Layout of rows of an earlier schema version, which may still be in the rowstores.
@@ -39,7 +41,7 @@ impl TableLayout {
     /// The layout of a table without earlier versions.
     pub fn new(schema: TableSchema) -> TableLayout {
         let rows = RowLayout::new(schema.types(), schema.version);
-        TableLayout { rows, schema: Arc::new(schema), older: Vec::new() }
+        TableLayout { rows, schema: Arc::new(schema), older: Vec::new(), rules: Arc::default() }
     }
 
     /// The layout after a change of the schema.
@@ -60,12 +62,18 @@ impl TableLayout {
             "versions of the schema of table {} do not ascend",
             schema.name
         );
-        TableLayout { older, ..TableLayout::new(schema) }
+        let rules = Arc::new(self.rules.of_version());
+        TableLayout { older, rules, ..TableLayout::new(schema) }
     }
 
     /// The schema.
     pub fn schema(&self) -> &Arc<TableSchema> {
         &self.schema
+    }
+
+    /// The rules of its rows.
+    pub fn rules(&self) -> &TableRules {
+        &self.rules
     }
 
     /// The encoding of rows of this version.
@@ -171,9 +179,7 @@ impl TableLayout {
     /// The columns of this table's segments: the table's columns, then the hidden row number if
     /// there is one.
     pub fn segment_columns(&self) -> Vec<ColumnSpec> {
-        let spec =
-            |c: &Column| ColumnSpec { id: c.id, data_type: c.data_type, nullable: c.nullable };
-        let mut columns: Vec<ColumnSpec> = self.schema.columns.iter().map(spec).collect();
+        let mut columns: Vec<ColumnSpec> = self.schema.columns.iter().map(spec_of).collect();
         if self.key_columns().is_none() {
             columns.push(ColumnSpec {
                 id: ROW_NUMBER_COLUMN,
@@ -184,10 +190,16 @@ impl TableLayout {
         columns
     }
 
-    /// Starts a segment with these index parts. Rows must be pushed in the order of
-    /// [`TableLayout::encode_order`].
-    pub fn segment_builder(&self, indexes: Vec<IndexOrder>) -> SegmentBuilder {
-        let builder = SegmentBuilder::new(self.segment_columns()).with_indexes(indexes);
+    /// Starts a segment with these index parts, over positions in the table. Rows must be pushed in
+    /// the order of [`TableLayout::encode_order`], by [`TableLayout::push`].
+    pub fn segment_builder(&self, mut indexes: Vec<IndexOrder>) -> SegmentBuilder {
+        let mut columns = self.segment_columns();
+        let (width, written) = (self.schema.columns.len(), columns.len());
+        // Computed columns come after the hidden row number.
+        let places = indexes.iter_mut().flat_map(|index| &mut index.columns);
+        places.filter(|at| **at >= width).for_each(|at| *at += written - width);
+        columns.extend(self.schema.computed.iter().map(spec_of));
+        let builder = SegmentBuilder::new(columns).writing(written).with_indexes(indexes);
         if self.sort_columns().is_none() {
             return builder;
         }
@@ -454,4 +466,9 @@ impl TableLayout {
         .with_table(self.schema.name.clone())
         .with_key(name)
     }
+}
+
+/// A column as segments store it.
+pub(crate) fn spec_of(column: &Column) -> ColumnSpec {
+    ColumnSpec { id: column.id, data_type: column.data_type, nullable: column.nullable }
 }

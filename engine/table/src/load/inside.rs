@@ -94,7 +94,7 @@ fn duplicate(
     Ok(match index {
         None => layout.duplicate(&layout.key_of_segment_row(segment, row)?),
         Some(index) => {
-            let key = index.encode(&layout.segment_row(segment, row, index.columns())?)?;
+            let key = index.encode(&layout.segment_key(segment, row, index.columns())?)?;
             index.duplicate(&table.schema().name, &key)
         }
     })

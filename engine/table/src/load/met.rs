@@ -296,7 +296,7 @@ fn same_key(
         }
         KeySet::Index(id) => {
             let index = table.index(id)?;
-            let values = layout.segment_row(&state.segment, row, index.columns())?;
+            let values = layout.segment_key(&state.segment, row, index.columns())?;
             staged.with_value(table, index, &index.encode(&values)?)
         }
     }
@@ -378,8 +378,8 @@ impl Comparison<'_> {
             let (range, hash) = (KeyRange::equal(values.clone()), Some(hash_bytes(&encoded)));
             let candidates = directory.candidates(&encoded)?;
             for candidate in candidates.newest_first().filter(|found| large[found.place]) {
-                let (schema, state) = (table.schema(), &self.list[candidate.place]);
-                for old_row in rows_of_candidate(schema, index, state, &range, hash, candidate)? {
+                let (layout, state) = (table.layout(), &self.list[candidate.place]);
+                for old_row in rows_of_candidate(layout, index, state, &range, hash, candidate)? {
                     let (new_row, key) = (part.row(new_at)?, &|| Ok(values.clone()));
                     self.meet(common, (candidate.place, old_row), new_row, key)?;
                 }
@@ -499,7 +499,7 @@ fn each_unindexed(
 ) -> Result<()> {
     debug_assert!(old.part(index.id()).is_none(), "segment {} has a part", old.id());
     for start in (0..old.segment.rows()).step_by(limits::BLOCK_ROWS) {
-        let keys = block_keys(table.schema(), index, old, start)?;
+        let keys = block_keys(table.layout(), index, old, start)?;
         for (key, row) in keys.iter().zip(start as u32..) {
             if !index.may_repeat(key) {
                 let values = nacre_types::key::decode(key, index.types())?;

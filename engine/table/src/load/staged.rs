@@ -98,9 +98,9 @@ impl Staged {
         let mut rows = Vec::new();
         for list in &self.lists {
             for candidate in list.of_index(index).candidates(key)?.newest_first() {
-                let (state, schema) = (&list[candidate.place], table.schema());
+                let (state, layout) = (&list[candidate.place], table.layout());
                 let file = self.number_of(state);
-                let found = rows_of_candidate(schema, index, state, &range, Some(hash), candidate)?;
+                let found = rows_of_candidate(layout, index, state, &range, Some(hash), candidate)?;
                 rows.extend(found.into_iter().map(|row| LoadedRow { file, row }));
             }
         }

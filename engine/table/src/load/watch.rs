@@ -200,7 +200,7 @@ impl Watch {
         if let Some(Change::Put(row)) = node.newest().map(|version| version.change) {
             let row = table.layout().upgrade(row)?;
             for index in table.unique_indexes() {
-                let value = index.key_of(table.layout().rows(), &row)?;
+                let value = index.key_of(table.layout(), &row)?;
                 self.meet_value(staged, index, &value)?;
             }
         }

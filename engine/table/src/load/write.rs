@@ -82,7 +82,7 @@ impl Target<'_> {
         if in_order && layout.sort_columns().is_none() {
             let mut builder = table.segment_builder();
             // Each batch is freed as soon as the builder has its rows.
-            batches.drain(..).for_each(|batch| builder.push(&batch));
+            batches.drain(..).try_for_each(|batch| layout.push(&mut builder, batch))?;
             self.complete(builder, files)?;
             return Ok(vec![numbers]);
         }
@@ -103,7 +103,7 @@ impl Target<'_> {
                 sort_by_order(sort, &mut keys, &batches);
             }
             let mut builder = table.segment_builder();
-            self.push_in_order(&keys, &batches, &mut builder);
+            self.push_in_order(&keys, &batches, &mut builder)?;
             self.complete(builder, files)?;
             if !numbers.is_empty() {
                 let first = firsts(&batches);
@@ -158,7 +158,10 @@ impl Target<'_> {
                 same.reverse();
             }
             let mut known: Set<Vec<u8>> = Set::default();
-            same.retain(|row| known.insert(self.other_keys(row.pick, batches)));
+            let others = same.iter().map(|row| self.other_keys(row.pick, batches));
+            let others = others.collect::<Result<Vec<_>>>()?;
+            let mut is_new = others.into_iter().map(|keys| known.insert(keys));
+            same.retain(|_| is_new.next().unwrap_or(true));
             if same.len() > MAX_LAYERS {
                 return Err(Error::limit(format!(
                     "more than {MAX_LAYERS} rows of a load have one primary key and different \
@@ -179,25 +182,34 @@ impl Target<'_> {
     }
 
     /// The encoded unique keys of a row besides its primary key.
-    fn other_keys(&self, pick: Pick, batches: &[Batch]) -> Vec<u8> {
+    fn other_keys(&self, pick: Pick, batches: &[Batch]) -> Result<Vec<u8>> {
         let (batch, mut keys) = (&batches[pick.batch as usize], Vec::new());
+        let read = |wanted: &[usize]| {
+            let one = |at: &usize| Arc::new(batch.columns[*at].take(&[pick.row]));
+            Ok(Batch::new(wanted.iter().map(one).collect(), 1))
+        };
         for index in self.table.unique_indexes() {
-            let columns: Vec<&Vector> =
-                index.columns().iter().map(|column| &*batch.columns[*column]).collect();
-            KeyRows::new(&columns).put(pick.row as usize, &mut keys);
+            let columns = self.table.layout().key_columns_of(index.columns(), &read)?.columns;
+            KeyRows::new(&columns).put(0, &mut keys);
         }
-        keys
+        Ok(keys)
     }
 
     /// Pushes rows in this order.
-    fn push_in_order(&self, keys: &[KeyAt], batches: &[Batch], builder: &mut SegmentBuilder) {
-        let columns = self.table.layout().segment_columns();
+    fn push_in_order(
+        &self,
+        keys: &[KeyAt],
+        batches: &[Batch],
+        builder: &mut SegmentBuilder,
+    ) -> Result<()> {
+        let layout = self.table.layout();
+        let columns = layout.segment_columns();
         let types: Vec<DataType> = columns.iter().map(|column| column.data_type).collect();
         let batches: Vec<&Batch> = batches.iter().collect();
         let longest = batches.iter().map(|batch| batch.longest_row()).max().unwrap_or(0);
         for run in keys.chunks(rows_at_once(longest, self.loader.options().gather_bytes())) {
             let picks: Vec<Pick> = run.iter().map(|key| key.pick).collect();
-            builder.push(&gather(&types, &batches, &picks));
+            layout.push(builder, gather(&types, &batches, &picks))?;
         }
         invariant!(
             builder.rows() == keys.len(),
@@ -205,6 +217,7 @@ impl Target<'_> {
             builder.rows(),
             keys.len()
         );
+        Ok(())
     }
 }
 

@@ -521,7 +521,8 @@ impl Slice {
         }
         let keys: Vec<Key> = found.iter().map(|(_, flush)| flush.node.key().clone()).collect();
         let (rows, flushed): (Vec<Row>, Vec<FlushRow>) = found.into_iter().unzip();
-        self.builder.push(&to_segment_batch(table.layout(), &rows, &keys)?);
+        let batch = to_segment_batch(table.layout(), &rows, &keys)?;
+        table.layout().push(&mut self.builder, batch)?;
         self.rows.extend(flushed);
         Ok(())
     }

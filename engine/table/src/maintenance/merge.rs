@@ -317,9 +317,8 @@ impl Merge {
             self.pick(least, room)?;
             let exhausted = self.sources[least].is_block_taken();
             if exhausted || self.picks.len() >= room {
-                // Picks refer to the sources' current blocks, so push them before a block is
-                // replaced.
-                self.push();
+                // Picks refer to current blocks of the sources: push them before one is replaced.
+                self.push()?;
                 blocks += self.columns.len();
             }
             if exhausted {
@@ -357,9 +356,9 @@ impl Merge {
     }
 
     /// Pushes the picked rows to the builder and clears the picks.
-    fn push(&mut self) {
+    fn push(&mut self) -> Result<()> {
         if self.picks.is_empty() {
-            return;
+            return Ok(());
         }
         let types: Vec<_> = self.columns.iter().map(|c| c.data_type).collect();
         let batches: Vec<&Batch> = self.sources.iter().map(Source::batch).collect();
@@ -367,13 +366,14 @@ impl Merge {
             self.picks.iter().all(|pick| (pick.row as usize) < batches[pick.batch as usize].rows),
             "a row is picked from a block that was replaced"
         );
-        self.builder.push(&gather(&types, &batches, &self.picks));
+        self.table.layout().push(&mut self.builder, gather(&types, &batches, &self.picks))?;
         self.picks.clear();
+        Ok(())
     }
 
     fn end_reading(&mut self, context: &TaskContext) -> Result<()> {
         debug_assert!(!self.read, "a slice of a merge is read to its end twice");
-        self.push();
+        self.push()?;
         self.read = true;
         if self.builder.rows() > 0 {
             self.begin_writing(context)?;

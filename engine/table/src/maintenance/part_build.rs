@@ -6,6 +6,7 @@
 
 use crate::index::definition::Index;
 use crate::index::lookup::block_columns;
+use crate::layout::table_layout::spec_of;
 use crate::maintenance::context::{Progress, TaskContext};
 use crate::record::{self, Description, NewPart, Place};
 use crate::segments::files::NewFiles;
@@ -15,7 +16,7 @@ use crate::segments::state::SegmentState;
 use crate::table::agenda::Work;
 use crate::table::partition::Partition;
 use crate::table::version::Table;
-use nacre_segment::{ColumnSpec, IndexOrder, SegmentBuilder};
+use nacre_segment::{IndexOrder, SegmentBuilder};
 use nacre_types::hash::Set;
 use nacre_types::walked::{self, Path};
 use nacre_types::{IndexId, Result, TableId, invariant, limits};
@@ -101,13 +102,9 @@ impl PartBuild {
             "partition {partition} does not list segment {}",
             state.id()
         );
-        let columns = index.columns().iter().map(|at| {
-            let column = &table.schema().columns[*at];
-            ColumnSpec { id: column.id, data_type: column.data_type, nullable: column.nullable }
-        });
+        let columns = index.columns().iter().map(|at| spec_of(table.schema().key_column(*at)));
         let order = IndexOrder { columns: (0..index.columns().len()).collect(), ..index.order() };
-        let builder =
-            SegmentBuilder::new(columns.collect()).with_indexes(vec![order]).indexes_only();
+        let builder = SegmentBuilder::new(columns.collect()).writing(0).with_indexes(vec![order]);
         PartBuild {
             table: table.clone(),
             partition,
@@ -167,8 +164,8 @@ impl PartBuild {
         let mut blocks = 0;
         while self.next_row < rows && blocks < READ_BLOCKS {
             let count = limits::BLOCK_ROWS.min(rows - self.next_row);
-            let schema = self.table.schema();
-            builder.push(&block_columns(schema, index, &self.state, self.next_row, count)?);
+            let layout = self.table.layout();
+            builder.push(&block_columns(layout, index, &self.state, self.next_row, count)?);
             self.next_row += count;
             invariant!(
                 builder.rows() == self.next_row,

@@ -303,11 +303,9 @@ fn in_memory(
             let Visible::Row(row) = reader.visible(&node) else { return Ok(()) };
             let row = layout.upgrade(row)?;
             // The entry may belong to an older version of the row.
-            if key.index.key_of(layout.rows(), &row)? == entry.index_key()
-                && equal.values.iter().all(|(column, value)| {
-                    key.range.prefix.len() == equal.values.len()
-                        || has_value(table, &row, *column, value)
-                })
+            if key.index.key_of(layout, &row)? == entry.index_key()
+                && (key.range.prefix.len() == equal.values.len()
+                    || has_values(table, &row, equal.values)?)
             {
                 found.push((node.key().clone(), row));
             }
@@ -321,8 +319,13 @@ fn in_memory(
     Ok(found)
 }
 
-fn has_value(table: &Table, row: &Row, column: usize, value: &Value) -> bool {
-    is_alike(&table.schema().columns[column], &table.layout().rows().value(row, column), value)
+fn has_values(table: &Table, row: &Row, wanted: &[(usize, Value)]) -> Result<bool> {
+    let positions: Vec<usize> = wanted.iter().map(|(column, _)| *column).collect();
+    let own = table.layout().key_values_of(&positions, row)?;
+    let is = |((column, value), own): (&(usize, Value), &Value)| {
+        is_alike(table.schema().key_column(*column), own, value)
+    };
+    Ok(wanted.iter().zip(&own).all(is))
 }
 
 /// Whether two values of a column are equal as keys; zeros of either sign are.
@@ -376,7 +379,7 @@ fn in_segment(
         }
         (None, Some(key)) => {
             verified.extend(key.columns());
-            let mut rows = rows_of(table.schema(), key.index, state, &key.range, key.hash)?;
+            let mut rows = rows_of(table.layout(), key.index, state, &key.range, key.hash)?;
             rows.sort_unstable();
             rows
         }
@@ -399,7 +402,19 @@ fn in_segment(
         if rows.is_empty() {
             break;
         }
-        let column = &table.schema().columns[*column];
+        let at = *column;
+        let column = table.schema().key_column(at);
+        if at >= table.schema().columns.len() {
+            let mut kept = Vec::with_capacity(rows.len());
+            for row in rows {
+                let own = table.layout().segment_key(&state.segment, row, &[at])?;
+                if is_alike(column, &own[0], value) {
+                    kept.push(row);
+                }
+            }
+            rows = kept;
+            continue;
+        }
         match state.segment.column_index(column.id) {
             Some(position) => state.segment.retain_equal(position, value, &mut rows)?,
             None if is_alike(column, &column.default, value) => {}

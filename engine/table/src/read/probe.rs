@@ -45,7 +45,7 @@ impl TableView {
                 }
                 None => {
                     probe.segments_read += 1;
-                    (Source::Rows(scan(table.schema(), index, state, range)?), false)
+                    (Source::Rows(scan(table.layout(), index, state, range)?), false)
                 }
             };
             let run = IndexRun::new(self, segment, source, ascends);
@@ -79,7 +79,7 @@ fn memory_rows(view: &TableView, index: &Index, range: &KeyRange) -> Result<Vec<
             let Some(node) = partition.rowstore().get(entry.row_key()) else { return Ok(()) };
             let Visible::Row(row) = view.visible(&node) else { return Ok(()) };
             let row = layout.upgrade(row)?;
-            if index.key_of(layout.rows(), &row)? == entry.index_key() {
+            if index.key_of(layout, &row)? == entry.index_key() {
                 let locator =
                     RowLocator::Memory { partition: partition.number(), key: node.key().clone() };
                 found.push(MemoryRow { index_key: entry.index_key().to_vec(), locator, row });

@@ -89,7 +89,8 @@ fn put_rule(out: &mut Vec<u8>, rule: &ColumnRule) {
         ColumnRule::Generated { expression, stored: true } => (tag::STORED, &**expression),
         ColumnRule::Identity { always: false } => (tag::IDENTITY, ""),
         ColumnRule::Identity { always: true } => (tag::IDENTITY_ALWAYS, ""),
-        ColumnRule::Constant => (tag::DEFAULT, "NULL"),
+        // Computed columns are stored with the indexes.
+        ColumnRule::Constant | ColumnRule::Computed { .. } => (tag::DEFAULT, "NULL"),
     };
     debug_assert!(*rule != ColumnRule::Constant, "a column without a rule is stored with one");
     out.put_u8(tag);

@@ -113,7 +113,7 @@ impl State {
             }
         };
         replay.check();
-        enter_rows(replay)?;
+        enter_rows(replay, catalog.compiler())?;
         let next = replay.next();
         let mut turn = context.commits().lock();
         let contents = match replay.changes_catalog() {

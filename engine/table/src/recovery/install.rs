@@ -3,6 +3,7 @@
 
 use crate::catalog::contents::Contents;
 use crate::catalog::tables::{discard_indexes, discard_segments, discard_tables};
+use crate::layout::rules::CompileRules;
 use crate::recovery::opened::{Opened, OpenedPartition, OpenedTable};
 use crate::recovery::replay::{Replay, ReplayedTable};
 use crate::segments::garbage::Garbage;
@@ -27,9 +28,11 @@ pub(super) struct Moment {
 ///
 /// # Errors
 /// `corrupt` if a row does not fit its table.
-pub(super) fn enter_rows(replay: &Replay) -> Result<()> {
+pub(super) fn enter_rows(replay: &Replay, compile: Option<CompileRules>) -> Result<()> {
     replay.tables().try_for_each(|replayed| {
         let table = &replayed.table;
+        // Entries may be of computed columns.
+        table.layout().rules().compile_with(compile);
         // A record that alters a table names its indexes anew: their entries begin empty.
         match &replayed.base {
             Some(base) if Arc::ptr_eq(base, table) => enter_touched(replayed),

@@ -117,7 +117,7 @@ fn segment_files(
 fn start(replay: &Replay, opened: Opened, options: &StoreOptions) -> Result<Contents> {
     replay.check();
     let empty = Contents::new(Agenda::new(options.flush_bytes), options.rules);
-    enter_rows(replay)?;
+    enter_rows(replay, options.rules)?;
     let moment = Moment { at: 0, oldest: 0 };
     install(replay, opened, &Garbage::default(), moment);
     contents_after(&empty, replay, moment.at)

@@ -12,7 +12,6 @@ pub(crate) mod partition;
 pub(crate) mod reservations;
 pub(crate) mod row_key;
 pub(crate) mod row_source;
-pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod segment_count;
 pub(crate) mod segment_list;

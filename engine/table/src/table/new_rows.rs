@@ -1,7 +1,7 @@
 //! Rows to be written: fills in the values that a statement leaves to the table, and checks rows
 //! before they are written, on every path.
 
-use crate::table::rules::RowRules;
+use crate::layout::rules::RowRules;
 use crate::table::version::Table;
 use nacre_column::{Batch, Vector};
 use nacre_types::{DataType, Result, Value, key};
@@ -11,9 +11,32 @@ impl Table {
     /// The compiled rules; `None` if no column and no check needs any.
     pub fn rules(&self) -> Result<Option<&Arc<dyn RowRules>>> {
         match self.schema().has_rules() {
-            true => self.row_source().rules.of(self.schema()).map(Some),
+            true => self.layout().rules().of(self.schema()).map(Some),
             false => Ok(None),
         }
+    }
+
+    /// Values at positions of a whole row, some of which may be of computed columns.
+    pub fn key_values(&self, positions: &[usize], row: &[Value]) -> Result<Vec<Value>> {
+        self.layout().key_values(positions, row)
+    }
+
+    /// Whether a row may get another value of a unique index by a change of these columns.
+    pub fn may_change_unique(&self, columns: &[usize]) -> Result<bool> {
+        let width = self.schema().columns.len();
+        for at in self.unique_indexes().flat_map(|index| index.columns()) {
+            let is_changed = match at.checked_sub(width) {
+                None => columns.contains(at),
+                Some(computed) => {
+                    let inputs = self.layout().rules().of(self.schema())?.inputs(computed);
+                    inputs.iter().any(|input| columns.contains(input))
+                }
+            };
+            if is_changed {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The value that the counter of the identity column gives next.
@@ -39,7 +62,7 @@ impl Table {
             rows.columns[at] = Arc::new(self.counted(&rows.columns[at])?);
         }
         if self.row_source().generates {
-            let rules = self.row_source().rules.of(self.schema())?;
+            let rules = self.layout().rules().of(self.schema())?;
             for (at, values) in rules.generated(&rows)? {
                 debug_assert!(values.len() == rows.rows, "{} values of a column", values.len());
                 rows.columns[at] = values;
@@ -109,7 +132,7 @@ impl Table {
     pub(crate) fn check_batch(&self, rows: &Batch) -> Result<()> {
         let schema = self.schema();
         self.layout().check_batch(rows)?;
-        self.row_source().rules.check(schema, rows)?;
+        self.layout().rules().check(schema, rows)?;
         if let Some(at) = self.row_source().identity {
             (0..rows.rows).for_each(|row| self.saw(&rows.columns[at].value(row)));
         }
@@ -120,7 +143,7 @@ impl Table {
     pub fn check_row(&self, row: &[Value]) -> Result<()> {
         let schema = self.schema();
         schema.check_row(row)?;
-        self.row_source().rules.check_row(schema, row)?;
+        self.layout().rules().check_row(schema, row)?;
         if let Some(at) = self.row_source().identity {
             self.saw(&row[at]);
         }

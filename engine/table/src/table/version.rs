@@ -259,12 +259,11 @@ impl Table {
     /// Whether rows written to an older version are valid rows of this one, apart from entries of
     /// new indexes: nothing but indexes was changed between them, and no new one is unique.
     pub(crate) fn takes_rows_of(&self, old: &Table) -> bool {
-        let (new, known) = (self.schema(), old.schema());
-        let same_rules = new.checks == known.checks && new.columns == known.columns;
         let is_known = |index: &Index| old.has_index(index.id());
-        let same_table =
-            old.lifetime.takes_writes() && self.shares_partitions(old) && new.name == known.name;
-        same_table && same_rules && self.unique_indexes().all(is_known)
+        old.lifetime.takes_writes()
+            && self.shares_partitions(old)
+            && self.schema().takes_rows_of(old.schema())
+            && self.unique_indexes().all(is_known)
     }
 
     /// Fails with a `conflict` if no row can be written to this version any more.

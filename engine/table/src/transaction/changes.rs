@@ -399,7 +399,7 @@ pub(super) fn delete_conflicting(
         deleted += delete(core, table, &[locator])?;
     }
     for index in table.unique_indexes() {
-        let values = key_of(index.columns(), row);
+        let values = table.layout().key_values(index.columns(), row)?;
         if let Some((locator, _)) = unique::locate(core, table, index.id(), &values)? {
             deleted += delete(core, table, &[locator])?;
         }

@@ -168,7 +168,7 @@ fn check_values(core: &Core, update: &BulkUpdate, node: &Arc<Node>) -> Result<Op
     };
     let row = table.layout().upgrade(row)?;
     for index in table.unique_indexes() {
-        let value = index.key_of(table.layout().rows(), &row)?;
+        let value = index.key_of(table.layout(), &row)?;
         if index.may_repeat(&value) || update.rows_with_value(index, &value)?.is_empty() {
             continue;
         }
@@ -238,7 +238,7 @@ fn check_snapshot(core: &Core, update: &BulkUpdate) -> Result<()> {
     }
     for index in table.unique_indexes() {
         update.each_row(&mut |_, segment, row| {
-            let values = table.layout().segment_row(segment, row, index.columns())?;
+            let values = table.layout().segment_key(segment, row, index.columns())?;
             match unique::locate(core, table, index.id(), &values)? {
                 Some(_) => Err(core.conflict(table)),
                 None => Ok(()),

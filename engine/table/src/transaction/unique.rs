@@ -8,7 +8,6 @@ use crate::index::definition::Index;
 use crate::index::entries::each_entry;
 use crate::index::lookup::rows_of_candidate;
 use crate::index::range::{KeyRange, successor};
-use crate::layout::rows::key_of;
 use crate::read::reader::Reader;
 use crate::read::view::RowLocator;
 use crate::segments::state::SegmentState;
@@ -77,7 +76,7 @@ fn index_row(core: &mut Core, table: &Arc<Table>, locked: &LockedRow, row: &Row)
     );
     let own = OwnRow { partition: locked.partition, key: locked.node.key() };
     for (at, index) in table.indexes().iter().enumerate() {
-        let index_key = index.key_of(table.layout().rows(), row)?;
+        let index_key = index.key_of(table.layout(), row)?;
         if !index.may_repeat(&index_key) && !has_now(table, index, &locked.node, &index_key)? {
             claim(core, table, at, &index_key, own)?;
         }
@@ -91,7 +90,7 @@ fn index_row(core: &mut Core, table: &Arc<Table>, locked: &LockedRow, row: &Row)
 pub(super) fn changes_unique(table: &Table, node: &Node, row: &Row) -> Result<bool> {
     debug_assert!(node.is_locked(), "a row is compared that others may change");
     for index in table.unique_indexes() {
-        if !has_now(table, index, node, &index.key_of(table.layout().rows(), row)?)? {
+        if !has_now(table, index, node, &index.key_of(table.layout(), row)?)? {
             return Ok(true);
         }
     }
@@ -217,7 +216,7 @@ fn probe(core: &mut Core, partition: &Partition, wanted: WantedValue<'_>) -> Res
             if !state.is_current() {
                 continue;
             }
-            for row in rows_of_candidate(table.schema(), index, state, &range, hash, candidate)? {
+            for row in rows_of_candidate(table.layout(), index, state, &range, hash, candidate)? {
                 meet_in_segment(core, partition, wanted, state, row)?;
             }
         }
@@ -401,7 +400,7 @@ fn find_in_segments(
             continue;
         }
         let id = state.id();
-        for row in rows_of_candidate(table.schema(), index, state, &range, hash, candidate)? {
+        for row in rows_of_candidate(table.layout(), index, state, &range, hash, candidate)? {
             if state.is_deleted_at(row, reader.at) || (reader.hides)(id, row) {
                 continue;
             }
@@ -435,6 +434,7 @@ pub(super) fn explain_duplicate(
     let Some(index) = table.indexes().iter().find(is_named) else {
         return Ok(core.conflict(table));
     };
-    let seen = locate(core, table, index.id(), &key_of(index.columns(), row))?;
+    let values = table.layout().key_values(index.columns(), row)?;
+    let seen = locate(core, table, index.id(), &values)?;
     Ok(if seen.is_some() { error } else { core.conflict(table) })
 }

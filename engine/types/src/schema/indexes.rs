@@ -1,7 +1,7 @@
 //! The indexes of a table's schema: finding, completing and checking them.
 
 use super::index::{IndexId, IndexKind, IndexSchema};
-use super::table::TableSchema;
+use super::table::{Column, TableSchema};
 use crate::invariant::broken;
 use crate::{Error, Result, limits};
 
@@ -26,18 +26,20 @@ impl TableSchema {
 
     /// The sets of columns, by position, in which no two rows have the same values: that of the
     /// primary key and those of unique indexes. Rows with a null in a set never conflict;
-    /// `with_nulls` leaves out the sets that may hold one.
+    /// `with_nulls` leaves out the sets that may hold one. Sets of computed columns are left out.
     pub fn unique_sets(&self, with_nulls: bool) -> impl Iterator<Item = Vec<usize>> {
         let primary = self.primary_key.iter().map(|key| key.columns.clone());
         let unique = self.indexes.iter().filter(|index| index.unique);
         let unique = unique.filter_map(|index| self.index_positions(index));
+        let unique = unique.filter(|set| set.iter().all(|at| *at < self.columns.len()));
         let counts =
             move |set: &Vec<usize>| !with_nulls || !set.iter().any(|at| self.columns[*at].nullable);
         primary.chain(unique.filter(counts))
     }
 
     /// Adds a companion index for each column that indexes contain but that leads none of them, so
-    /// that every column of an index can be looked up. Drops companions that are no longer needed.
+    /// that every column of an index can be looked up. Drops companions and computed
+    /// columns that are no longer needed.
     /// Adds as many as the limits allow.
     pub fn complete_indexes(&mut self) {
         let declared: Vec<IndexSchema> = self.declared_indexes().cloned().collect();
@@ -47,7 +49,7 @@ impl TableSchema {
         for index in &declared {
             for column in index.columns.iter().skip(1) {
                 if !leads(column) && needed.iter().all(|(known, _)| known != column) {
-                    let of = self.column_position(*column).map_or("", |at| &self.columns[at].name);
+                    let of = self.key_position(*column).map_or("", |at| &self.key_column(at).name);
                     needed.push((*column, format!("{}.{of}", index.name)));
                 }
             }
@@ -55,6 +57,7 @@ impl TableSchema {
         let is_needed =
             |index: &IndexSchema| needed.iter().any(|(column, _)| index.columns == [*column]);
         self.indexes.retain(|index| index.kind != IndexKind::Companion || is_needed(index));
+        self.computed.retain(|column| declared.iter().any(|i| i.columns.contains(&column.id)));
         for (column, name) in needed {
             if self
                 .indexes
@@ -84,9 +87,22 @@ impl TableSchema {
         self.columns.iter().position(|column| column.id == id)
     }
 
+    /// Position of the column of an index with an id: of the table, or computed.
+    pub fn key_position(&self, id: u32) -> Option<usize> {
+        self.columns.iter().chain(&self.computed).position(|column| column.id == id)
+    }
+
+    /// The column of an index at a position: of the table, or computed.
+    pub fn key_column(&self, at: usize) -> &Column {
+        match at.checked_sub(self.columns.len()) {
+            None => &self.columns[at],
+            Some(at) => &self.computed[at],
+        }
+    }
+
     /// Positions of an index's columns, in key order; `None` when one is missing.
     pub fn index_positions(&self, index: &IndexSchema) -> Option<Vec<usize>> {
-        index.columns.iter().map(|id| self.column_position(*id)).collect()
+        index.columns.iter().map(|id| self.key_position(*id)).collect()
     }
 
     /// Positions of the columns of one of the table's own indexes, in key order.
@@ -107,6 +123,7 @@ impl TableSchema {
         }
         // Each index adds columns to those of the table in a segment.
         let places: usize = self.indexes.iter().map(|index| index.columns.len() + 2).sum();
+        let places = places + self.computed.len();
         if places > 0 && self.columns.len() + places + 3 > limits::MAX_SEGMENT_COLUMNS {
             return Err(Error::limit(format!(
                 "columns and indexes together exceed {} columns of storage",
@@ -140,7 +157,7 @@ impl TableSchema {
             }
             let mut seen = Vec::with_capacity(index.columns.len());
             for id in &index.columns {
-                if self.column_position(*id).is_none() {
+                if self.key_position(*id).is_none() {
                     let table = self.name.clone();
                     return Err(Error::constraint(format!(
                         "index {name} needs a column that table {table} does not have"

@@ -2,6 +2,7 @@
 
 use super::rules::{CheckConstraint, ColumnRule};
 use super::table::{Column, TableSchema};
+use crate::{DataType, Value};
 
 impl Column {
     /// Whether an `INSERT` that does not name the column fails: it has no default and takes no null.
@@ -9,9 +10,20 @@ impl Column {
         self.rule == ColumnRule::Constant && self.default.is_null() && !self.nullable
     }
 
+    /// A column of indexes that is computed from a row.
+    pub fn computed(id: u32, data_type: DataType, expression: &str, may_fail: bool) -> Column {
+        let (name, rule) = (expression.to_string(), ColumnRule::Computed { may_fail });
+        Column { id, name, data_type, nullable: true, default: Value::Null, rule }
+    }
+
     /// Whether the column is computed from others.
     pub fn is_generated(&self) -> bool {
         matches!(self.rule, ColumnRule::Generated { .. })
+    }
+
+    /// Whether it is a computed column whose expression raises an error for some rows.
+    pub fn may_fail(&self) -> bool {
+        matches!(self.rule, ColumnRule::Computed { may_fail: true, .. })
     }
 }
 
@@ -21,9 +33,24 @@ impl TableSchema {
         self.columns.iter().position(|c| matches!(c.rule, ColumnRule::Identity { .. }))
     }
 
+    /// Whether writing a row takes the rules: checks, or computed columns that may fail.
+    pub fn has_checks(&self) -> bool {
+        !self.checks.is_empty() || self.computed.iter().any(Column::may_fail)
+    }
+
     /// Whether rows have more to satisfy or to compute than types, nulls and keys.
     pub fn has_rules(&self) -> bool {
         !self.checks.is_empty() || self.columns.iter().any(|c| c.rule != ColumnRule::Constant)
+    }
+
+    /// Whether every row of a table with another schema, stored as it is there, is one of this: they
+    /// differ in nothing but indexes, and no new one computes a column that may fail.
+    pub fn takes_rows_of(&self, old: &TableSchema) -> bool {
+        let fails = |column: &Column| column.may_fail() && !old.computed.contains(column);
+        self.name == old.name
+            && self.checks == old.checks
+            && self.columns == old.columns
+            && !self.computed.iter().any(fails)
     }
 
     /// A check by name, without regard to ASCII case.

@@ -22,6 +22,13 @@ pub enum ColumnRule {
         /// Whether a statement must not give a value.
         always: bool,
     },
+    /// Computed from the columns of the row where an index needs it, and stored in no row
+    /// ([`TableSchema::computed`](super::table::TableSchema)).
+    /// The name of the column is the expression.
+    Computed {
+        /// Whether rows exist for which it raises an error. Such rows are refused.
+        may_fail: bool,
+    },
 }
 
 /// A condition that no row may make false.

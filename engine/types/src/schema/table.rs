@@ -38,6 +38,8 @@ impl PartialEq for Column {
     }
 }
 
+impl Eq for Column {}
+
 /// Columns of a key, as positions in [`TableSchema::columns`], in key order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyColumns {
@@ -79,6 +81,9 @@ pub struct TableSchema {
     pub next_index_id: u32,
     /// Ids below this are used, some by dropped columns.
     pub next_column_id: u32,
+    /// Columns of indexes that no row has: expressions over the columns of a row. Their positions
+    /// follow those of the columns.
+    pub computed: Vec<Column>,
     /// Conditions that rows satisfy.
     pub checks: Vec<CheckConstraint>,
     /// The least value that the counter of the identity column gives next.
@@ -100,7 +105,7 @@ impl TableSchema {
 
     /// Allocates the id of a new column.
     pub fn take_column_id(&mut self) -> u32 {
-        let above = self.columns.iter().map(|c| c.id + 1).max().unwrap_or(0);
+        let above = self.columns.iter().chain(&self.computed).map(|c| c.id + 1).max().unwrap_or(0);
         let id = self.next_column_id.max(above);
         self.next_column_id = id + 1;
         id

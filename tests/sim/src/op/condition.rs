@@ -1,6 +1,6 @@
 //! `WHERE` clauses, as SQL and as the model evaluates them.
 
-use crate::op::row::{Column, Row};
+use crate::op::row::{Column, NUMBER_IN_DOCUMENT, Row, TEXT_IN_DOCUMENT};
 
 /// The rows that a statement selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +31,10 @@ pub enum Where {
     W(i64),
     /// One number in the optional column `z`.
     Z(i64),
+    /// One number in the document.
+    Number(i64),
+    /// One text in the document.
+    Listed(String),
 }
 
 impl Where {
@@ -42,10 +46,10 @@ impl Where {
             Where::Keys(low, high) => (low..=high).contains(&&row.k),
             Where::Remainder(r) => row.v % 7 == *r,
             Where::NoText => row.s.is_none(),
-            Where::V(v) => row.v == *v,
+            Where::V(v) | Where::Number(v) => row.v == *v,
             Where::Vs(low, high) => (low..=high).contains(&&row.v),
             Where::In(list) => list.contains(&row.v),
-            Where::S(s) => row.s.as_ref() == Some(s),
+            Where::S(s) | Where::Listed(s) => row.s.as_ref() == Some(s),
             Where::Both(s, v) => row.s.as_ref() == Some(s) && row.v == *v,
             Where::Either(s, v) => row.s.as_ref() == Some(s) || row.v == *v,
             Where::W(w) => row.w == Some(*w),
@@ -53,11 +57,12 @@ impl Where {
         }
     }
 
-    /// The optional column that it needs.
+    /// The column that it needs, which not every table has.
     pub fn needs(&self) -> Option<Column> {
         match self {
             Where::W(_) => Some(Column::W),
             Where::Z(_) => Some(Column::Z),
+            Where::Number(_) | Where::Listed(_) => Some(Column::D),
             _ => None,
         }
     }
@@ -77,6 +82,8 @@ impl Where {
             Where::Either(s, v) => format!(" where (s = '{s}' or v = {v})"),
             Where::W(w) => format!(" where w = {w}"),
             Where::Z(z) => format!(" where z = {z}"),
+            Where::Number(v) => format!(" where {NUMBER_IN_DOCUMENT} = {v}"),
+            Where::Listed(s) => format!(" where {TEXT_IN_DOCUMENT} = '{s}'"),
         }
     }
 }

@@ -33,10 +33,20 @@ pub enum Column {
     Z,
     /// `d json`, a document of the other columns, in tables that are created with it.
     D,
+    /// A number of the document, computed for indexes. No table has it.
+    DNumber,
+    /// A text of the document, computed for indexes.
+    DText,
 }
 
 /// The expression of the column `d`.
 pub const DOCUMENT: &str = "json_object('key', k, 'number', v, 'text', s, 'list', json_array(v, json_object('text', s), k))";
+
+/// The expressions of columns that indexes compute from the document: numbers of it equal `v`, texts
+/// equal `s`.
+pub const NUMBER_IN_DOCUMENT: &str = "((d->>'number')::bigint)";
+/// Like [`NUMBER_IN_DOCUMENT`].
+pub const TEXT_IN_DOCUMENT: &str = "(d->>'list[1].text')";
 
 /// The document of a row, in its normal form. The texts of the simulation need no escapes.
 fn document(row: &Row) -> String {
@@ -55,6 +65,8 @@ impl Column {
             Column::W => "w",
             Column::Z => "z",
             Column::D => "d",
+            Column::DNumber => NUMBER_IN_DOCUMENT,
+            Column::DText => TEXT_IN_DOCUMENT,
         }
     }
 
@@ -62,8 +74,10 @@ impl Column {
     pub fn of(self, row: &Row) -> Value {
         match self {
             Column::K => Value::Int(row.k),
-            Column::V => Value::Int(row.v),
-            Column::S => row.s.as_ref().map_or(Value::Null, |s| Value::Text(s.clone())),
+            Column::V | Column::DNumber => Value::Int(row.v),
+            Column::S | Column::DText => {
+                row.s.as_ref().map_or(Value::Null, |s| Value::Text(s.clone()))
+            }
             Column::W => row.w.map_or(Value::Null, Value::Int),
             Column::Z => row.z.map_or(Value::Null, Value::Int),
             Column::D => Value::Json(document(row)),
@@ -73,7 +87,7 @@ impl Column {
     /// Its type.
     pub fn data_type(self) -> DataType {
         match self {
-            Column::S => DataType::TEXT,
+            Column::S | Column::DText => DataType::TEXT,
             Column::D => DataType::Json,
             _ => DataType::Int64,
         }

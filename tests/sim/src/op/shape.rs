@@ -29,6 +29,14 @@ pub const INDEXES: [Index; 9] = [
     Index { name: "u_w", columns: &[Column::W], unique: true },
 ];
 
+/// Indexes of tables with documents, on what the documents contain.
+pub const PATH_INDEXES: [Index; 4] = [
+    Index { name: "i_dn", columns: &[Column::DNumber], unique: false },
+    Index { name: "i_dt", columns: &[Column::DText], unique: false },
+    Index { name: "i_dtv", columns: &[Column::DText, Column::V], unique: false },
+    Index { name: "u_dn", columns: &[Column::DNumber], unique: true },
+];
+
 impl Index {
     /// The values that no other row may have; `None` if duplicates are allowed.
     pub fn unique_key(&self, row: &Row) -> Option<Vec<Value>> {
@@ -87,8 +95,12 @@ impl Shape {
         self
     }
 
-    /// Whether it has a column.
+    /// Whether it has a column, or the one that it is computed from.
     pub fn has(&self, column: Column) -> bool {
+        let column = match column {
+            Column::DNumber | Column::DText => Column::D,
+            stored => stored,
+        };
         self.columns.contains(&column)
     }
 

@@ -1,6 +1,7 @@
 //! Expands a seed: the settings of the database, the operations of each session, and the faults. A
 //! plan is data, so that a failing one can be shrunk.
 
+mod documents;
 mod make;
 mod many;
 mod migrations;
@@ -257,7 +258,8 @@ pub fn plan(seed: u64) -> Plan {
     fail_first_reads(seed, &mut phases);
     Maker::aim(seed, &mut phases);
     Maker::cancel(seed, &mut phases);
-    let tables = setups(seed, indexed);
+    let mut tables = setups(seed, indexed);
+    documents::use_paths(seed, &mut tables, &mut phases);
     let relieves = options.rowstore_bytes == Options::SHARE
         && (maker.long > 0 || seed.is_multiple_of(BIG_EVERY) || options.bulk_rows != bulk_rows);
     Plan {

@@ -34,7 +34,7 @@ fn look_up(
     filters: &RuntimeFilters,
     context: &Context<'_>,
 ) -> Result<Option<Found>> {
-    let access = index_access(spec.schema, spec.projection, spec.filters);
+    let access = index_access(spec.output(), spec.filters);
     if access.is_none() && filters.0.is_empty() {
         return Ok(None);
     }

@@ -12,7 +12,7 @@ use super::lookup::Lookup;
 use crate::join_filter::{JoinKeys, RuntimeFilters};
 use crate::scan::spec::ScanSpec;
 use nacre_column::Vector;
-use nacre_sql::{fixed_columns, joined_key};
+use nacre_sql::{ScanOutput, fixed_columns, joined_key};
 use nacre_table::KeyRange;
 use nacre_types::{Result, Value, key};
 use std::ops::Bound;
@@ -23,15 +23,15 @@ use std::sync::Arc;
 type Join<'w> = (&'w Arc<JoinKeys>, Vec<(usize, usize)>);
 
 /// The joins whose keys could be looked up, once they are collected.
-fn joins<'w>(projection: &[usize], filters: &'w RuntimeFilters) -> Vec<Join<'w>> {
+fn joins<'w>(output: ScanOutput<'_>, filters: &'w RuntimeFilters) -> Vec<Join<'w>> {
     let mut joins: Vec<Join<'w>> = Vec::new();
     for (at, filter) in &filters.0 {
-        let (Some((keys, column)), Some(position)) = (filter.lookup(), projection.get(*at)) else {
+        let (Some((keys, column)), Some(position)) = (filter.lookup(), output.column(*at)) else {
             continue;
         };
         match joins.iter_mut().find(|(known, _)| Arc::ptr_eq(known, keys)) {
-            Some((_, columns)) => columns.push((*position, column)),
-            None => joins.push((keys, vec![(*position, column)])),
+            Some((_, columns)) => columns.push((position, column)),
+            None => joins.push((keys, vec![(position, column)])),
         }
     }
     joins
@@ -39,11 +39,11 @@ fn joins<'w>(projection: &[usize], filters: &'w RuntimeFilters) -> Vec<Join<'w>>
 
 /// Whether an index can find a table's rows by the keys of a join above.
 pub(in crate::scan) fn may_help(spec: ScanSpec<'_>, filters: &RuntimeFilters) -> bool {
-    let joins = joins(spec.projection, filters);
+    let joins = joins(spec.output(), filters);
     if joins.is_empty() {
         return false;
     }
-    let fixed = fixed_columns(spec.schema, spec.projection, spec.filters);
+    let fixed = fixed_columns(spec.output(), spec.filters);
     let found = |(_, columns): &Join<'_>| {
         let joined = |at: usize| columns.iter().any(|(position, _)| *position == at);
         joined_key(spec.schema, &joined, &|at| fixed[at].is_some()).is_some()
@@ -58,8 +58,8 @@ pub(in crate::scan) fn hits(
     filters: &RuntimeFilters,
 ) -> Result<Vec<Hits>> {
     let mut all = Vec::new();
-    let fixed = fixed_columns(lookup.schema, spec.projection, spec.filters);
-    for (keys, columns) in joins(spec.projection, filters) {
+    let fixed = fixed_columns(spec.output(), spec.filters);
+    for (keys, columns) in joins(spec.output(), filters) {
         let Some(vectors) = keys.get() else { continue };
         let of_join = |at: usize| {
             columns.iter().find(|(position, _)| *position == at).map(|(_, column)| *column)
@@ -135,7 +135,7 @@ fn ranges(
             for (bytes, prefix) in &prefixes {
                 for value in values {
                     let (mut bytes, mut prefix) = (bytes.clone(), prefix.clone());
-                    key::append(&mut bytes, lookup.schema.columns[*position].data_type, value)?;
+                    key::append(&mut bytes, lookup.schema.key_column(*position).data_type, value)?;
                     prefix.push(value.clone());
                     longer.push((bytes, prefix));
                 }

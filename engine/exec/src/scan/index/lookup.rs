@@ -139,7 +139,7 @@ impl<'a, 'c> Lookup<'a, 'c> {
 
     /// The value, unless it is out of the column's range.
     pub fn value(&self, position: usize, value: Value) -> Option<Value> {
-        let column = &self.schema.columns[position];
+        let column = self.schema.key_column(position);
         let fits = value.is_null()
             || (same_family(column.data_type, &value) && column.check(&value).is_ok());
         fits.then_some(value)
@@ -162,7 +162,7 @@ impl<'a, 'c> Lookup<'a, 'c> {
                 continue;
             }
             let mut bytes = Vec::new();
-            key::append(&mut bytes, self.schema.columns[position].data_type, &value).ok()?;
+            key::append(&mut bytes, self.schema.key_column(position).data_type, &value).ok()?;
             if known.insert(bytes) {
                 values.push(value);
             }

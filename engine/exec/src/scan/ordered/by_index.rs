@@ -106,7 +106,7 @@ pub(in crate::scan) fn build(
     request: &Request<'_>,
     rebuild: impl FnOnce() -> Rebuild,
 ) -> Result<Option<ByIndex>> {
-    let ScanSpec { schema, projection, filters, .. } = spec;
+    let ScanSpec { schema, filters, .. } = spec;
     let (view, context, order) = (lookup.view, lookup.context, request.order);
     let Some(want) = usize::try_from(request.limit).ok().filter(|want| *want <= lookup.most) else {
         return Ok(None);
@@ -119,10 +119,11 @@ pub(in crate::scan) fn build(
     if view.unindexed_rows(of_index.id)? > 0 {
         return Ok(None);
     }
-    let keys = index_keys(schema, projection, filters, request.index);
+    let keys = index_keys(spec.output(), filters, request.index);
     let Some(ranges) = lookup.ranges(&positions, &keys) else { return Ok(None) };
+    let output = spec.output();
     let place =
-        |at: &usize| positions.iter().position(|position| projection.get(*at) == Some(position));
+        |at: &usize| positions.iter().position(|position| output.column(*at) == Some(*position));
     let Some(columns) = order.columns.iter().map(place).collect::<Option<Vec<usize>>>() else {
         return Ok(None);
     };
@@ -145,7 +146,7 @@ pub(in crate::scan) fn build(
         runs: Vec::new(),
         heads: BinaryHeap::new(),
         columns,
-        types: positions.iter().map(|at| schema.columns[*at].data_type).collect(),
+        types: positions.iter().map(|at| schema.key_column(*at).data_type).collect(),
         descending: order.descending,
         view: view.clone(),
         opened: Map::default(),

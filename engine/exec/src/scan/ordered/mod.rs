@@ -48,7 +48,7 @@ pub(crate) fn build(
         return Ok(None);
     }
     let view = view_of(&table, spec, context);
-    let access = index_access(spec.schema, spec.projection, spec.filters);
+    let access = index_access(spec.output(), spec.filters);
     let by_index = match (order, limit) {
         (Order::Index(index, keys), Some(limit)) => {
             Some(by_index::Request { index: *index, order: keys, limit })

@@ -25,6 +25,7 @@ pub(in crate::scan) struct StoredColumns {
     /// Expressions over the table, and what they compute: columns after those of the table.
     exprs: Vec<Expr>,
     paths: Vec<PathColumn>,
+    keys: Vec<(usize, Expr)>,
     /// Documents that were decoded last, which several parts may need.
     documents: RefCell<Option<(DocumentRows, Arc<Vector>)>>,
 }
@@ -39,6 +40,7 @@ impl StoredColumns {
             schema: spec.schema.clone(),
             projection: spec.projection.to_vec(),
             exprs: spec.paths.to_vec(),
+            keys: spec.keys.to_vec(),
             paths: spec.paths.iter().map(PathColumn::new).collect(),
             documents: RefCell::default(),
         }
@@ -46,7 +48,8 @@ impl StoredColumns {
 
     /// The scan, with some filters.
     pub fn spec<'a>(&'a self, filters: &'a [Expr]) -> ScanSpec<'a> {
-        ScanSpec { schema: &self.schema, projection: &self.projection, paths: &self.exprs, filters }
+        let StoredColumns { schema, projection, exprs, keys, .. } = self;
+        ScanSpec { schema, projection, paths: exprs, filters, keys }
     }
 
     /// The table.

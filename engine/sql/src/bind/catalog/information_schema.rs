@@ -51,6 +51,7 @@ const TABLES: &[(&str, Columns)] = &[
             ("non_unique", COUNT),
             ("nullable", TEXT),
             ("index_type", TEXT),
+            ("expression", TEXT),
         ],
     ),
     ("schemata", &[]),
@@ -117,25 +118,27 @@ impl Binder<'_> {
                 "key_column_usage" => {
                     for key in keys.iter().filter(|key| key.unique) {
                         for (at, column) in key.columns.iter().enumerate() {
-                            push(vec![
-                                text(&key.name),
-                                text(&table.columns[*column].name),
-                                count(at + 1),
-                            ]);
+                            let Some(column) = table.columns.get(*column) else { continue };
+                            push(vec![text(&key.name), text(&column.name), count(at + 1)]);
                         }
                     }
                 }
                 "statistics" => {
                     for key in &keys {
                         for (at, column) in key.columns.iter().enumerate() {
-                            let column = &table.columns[*column];
+                            let (column, nothing) = (table.key_column(*column), Value::Null);
+                            let (name, expression) = match column.rule {
+                                ColumnRule::Computed { .. } => (nothing, text(&column.name)),
+                                _ => (text(&column.name), nothing),
+                            };
                             push(vec![
                                 text(&key.name),
                                 count(at + 1),
-                                text(&column.name),
+                                name,
                                 count(usize::from(!key.unique)),
                                 text(if column.nullable { "YES" } else { "" }),
                                 text(key.kind),
+                                expression,
                             ]);
                         }
                     }
@@ -230,6 +233,8 @@ fn generation(rule: &ColumnRule) -> [Value; 4] {
         ColumnRule::Generated { expression, .. } => {
             [no, Value::Null, text("ALWAYS"), text(expression)]
         }
-        ColumnRule::Constant | ColumnRule::Default(_) => [no, Value::Null, never, Value::Null],
+        ColumnRule::Constant | ColumnRule::Default(_) | ColumnRule::Computed { .. } => {
+            [no, Value::Null, never, Value::Null]
+        }
     }
 }

@@ -128,7 +128,7 @@ impl<'a> Binder<'a> {
                             text(&table.name),
                             text(&key.name),
                             Value::Int(at as i64 + 1),
-                            text(&table.columns[*column].name),
+                            text(&table.key_column(*column).name),
                             Value::Boolean(key.unique),
                             text(key.kind),
                         ]);
@@ -258,8 +258,11 @@ fn create_table(table: &TableSchema) -> String {
         out += &format!(",\n  SHARD KEY ({})", names.join(", "));
     }
     for key in keys_of(table).iter().filter(|key| key.name != "PRIMARY") {
-        let names: Vec<String> =
-            key.columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
+        let part = |at: &usize| match table.key_column(*at) {
+            Column { name, rule: ColumnRule::Computed { .. }, .. } => format!("({name})"),
+            column => quoted(&column.name),
+        };
+        let names: Vec<String> = key.columns.iter().map(part).collect();
         out += if key.unique { ",\n  UNIQUE KEY " } else { ",\n  KEY " };
         out += &format!("{} ({})", quoted(&key.name), names.join(", "));
         if IndexKind::of_keyword(key.kind) != Some(IndexKind::DEFAULT) {
@@ -278,6 +281,7 @@ fn create_table(table: &TableSchema) -> String {
 fn source_of(column: &Column) -> String {
     match &column.rule {
         ColumnRule::Constant if column.default.is_null() => String::new(),
+        ColumnRule::Computed { .. } => String::new(),
         ColumnRule::Constant => {
             let value = crate::explain::literal_text(&column.default, column.data_type);
             format!(" DEFAULT {value}")

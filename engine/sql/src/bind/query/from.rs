@@ -246,7 +246,7 @@ impl<'a> Binder<'a> {
         let table = self.table(name)?;
         let shown = alias.map_or(table.name.as_str(), |a| a.name.value.as_str()).to_string();
         let projection = (0..table.columns.len()).collect();
-        let plan = Plan::Scan { table, projection, paths: Vec::new(), filters: Vec::new() };
+        let plan = Plan::scan(table, projection);
         aliased(plan, alias, &shown)
     }
 

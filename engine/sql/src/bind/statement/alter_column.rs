@@ -77,7 +77,9 @@ impl<'a> Binder<'a> {
 fn check_constant_source(schema: &TableSchema, at: usize, place: Option<Position>) -> Result<()> {
     let column = &schema.columns[at];
     let what = match column.rule {
-        ColumnRule::Constant | ColumnRule::Default(_) => return Ok(()),
+        ColumnRule::Constant | ColumnRule::Default(_) | ColumnRule::Computed { .. } => {
+            return Ok(());
+        }
         ColumnRule::Generated { .. } => "a generated column",
         ColumnRule::Identity { .. } => "an identity column",
     };

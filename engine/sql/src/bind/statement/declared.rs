@@ -149,7 +149,7 @@ impl<'a> Binder<'a> {
                 format!("table {} has more than {} checks", schema.name, limits::MAX_CHECKS);
             return Err(Error::limit(message));
         }
-        declared.indexes.iter().try_for_each(|index| index.apply(schema))?;
+        declared.indexes.iter().try_for_each(|index| index.apply(self, schema))?;
         check_generated_keys(schema)
     }
 }

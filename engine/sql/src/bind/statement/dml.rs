@@ -317,8 +317,7 @@ impl<'a> Binder<'a> {
         let shown = alias.as_ref().map_or(table.name.as_str(), |a| a.name.value.as_str());
         let scope = Scope::of(shown, &table_fields(&table));
         let projection = (0..table.columns.len()).collect();
-        let plan =
-            Plan::Scan { table: table.clone(), projection, paths: Vec::new(), filters: Vec::new() };
+        let plan = Plan::scan(table.clone(), projection);
         Ok((table, scope, plan))
     }
 

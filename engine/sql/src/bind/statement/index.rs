@@ -5,12 +5,17 @@
 //! are local to a table; a `DROP INDEX` without a table requires that only one table has an index
 //! of that name.
 
+use crate::analysis::columns::columns;
+use crate::analysis::may_fail::expr_may_fail;
 use crate::bind::binder::Binder;
-use crate::bind::names::{table_name, unsupported};
+use crate::bind::names::{place, table_name, unsupported};
+use crate::bind::rule::{Kind, key_expr};
 use crate::bind::scope::with_suggestion;
 use crate::parse::position;
 use crate::plan::{CatalogStatement, ControlStatement, Statement};
-use nacre_types::{DataType, Error, IndexKind, IndexSchema, Position, Result, TableSchema};
+use nacre_types::{
+    Column, ColumnRule, DataType, Error, IndexKind, IndexSchema, Position, Result, TableSchema,
+};
 use sqlparser::ast::{self, IndexOption, IndexType};
 
 /// An index as written; resolved when all columns of the table are known.
@@ -82,8 +87,8 @@ impl<'a> Wanted<'a> {
 
     /// Adds the index to the table. An unnamed unique constraint is dropped if the primary key or
     /// another unique index has the same columns.
-    pub fn apply(&self, schema: &mut TableSchema) -> Result<()> {
-        let index = self.index(schema)?;
+    pub fn apply(&self, binder: &mut Binder<'a>, schema: &mut TableSchema) -> Result<()> {
+        let index = self.index(binder, schema)?;
         if self.unique && self.name.is_none() {
             let key = schema.primary_key.as_ref().map(|key| &key.columns);
             let is_key = key.is_some() && key == schema.index_positions(&index).as_ref();
@@ -106,41 +111,35 @@ impl<'a> Wanted<'a> {
         ident.and_then(|ident| position(ident.span.start))
     }
 
-    fn index(&self, schema: &TableSchema) -> Result<IndexSchema> {
-        let mut idents = Vec::new();
-        match &self.columns {
-            Columns::Own(ident) => idents.push(*ident),
+    /// The index; adds the columns that it computes to the table.
+    fn index(&self, binder: &mut Binder<'a>, schema: &mut TableSchema) -> Result<IndexSchema> {
+        let (mut columns, mut first) = (Vec::new(), None);
+        let parts = match &self.columns {
+            Columns::Own(ident) => vec![(Some(*ident), None)],
             Columns::List(list) => {
-                for column in *list {
-                    let ast::Expr::Identifier(ident) = &column.column.expr else {
-                        return Err(unsupported("an index of expressions").at(self.place()));
-                    };
-                    if column.operator_class.is_some() {
-                        return Err(unsupported("an operator class").at(position(ident.span.start)));
-                    }
-                    idents.push(ident);
+                list.iter().map(|part| self.part(part)).collect::<Result<_>>()?
+            }
+        };
+        for (ident, expr) in parts {
+            let (id, at) = match (ident, expr) {
+                (Some(ident), _) => (named(schema, ident)?, position(ident.span.start)),
+                (None, Some(expr)) => {
+                    let (id, read) = binder.computed(expr, schema)?;
+                    first.get_or_insert(read);
+                    (id, place(expr))
                 }
-            }
-        }
-        let mut columns = Vec::new();
-        for ident in idents {
-            let (name, at) = (&ident.value, position(ident.span.start));
-            let Some(column) = schema.column_index(name).map(|at| &schema.columns[at]) else {
-                let error = Error::not_found(format!("column {name} of the index does not exist"));
-                let names = schema.columns.iter().map(|c| c.name.as_str());
-                return Err(with_suggestion(error.with_sqlstate("42703").at(at), name, names));
+                (None, None) => continue,
             };
-            if column.data_type == DataType::Json {
-                return Err(unsupported("an index of type JSON").at(at));
-            }
-            if columns.contains(&column.id) {
+            let name = schema.key_position(id).map_or("", |at| &schema.key_column(at).name);
+            if columns.contains(&id) {
                 return Err(Error::already_exists(format!(
                     "column {name} appears twice in the index"
                 ))
                 .with_sqlstate("42701")
                 .at(at));
             }
-            columns.push(column.id);
+            first.get_or_insert(schema.column_position(id).unwrap_or_default());
+            columns.push(id);
         }
         let option = self.options.iter().find_map(|option| match option {
             IndexOption::Using(using) => Some(using),
@@ -153,9 +152,41 @@ impl<'a> Wanted<'a> {
         };
         let name = match self.name {
             Some(name) => name.value.clone(),
-            None => free_name(schema, columns.first().and_then(|id| schema.column_position(*id))),
+            None => free_name(schema, first),
         };
         Ok(IndexSchema { id: 0, name, columns, unique: self.unique, kind })
+    }
+
+    /// A part of the index: a column or an expression.
+    fn part(
+        &self,
+        part: &'a ast::IndexColumn,
+    ) -> Result<(Option<&'a ast::Ident>, Option<&'a ast::Expr>)> {
+        if part.operator_class.is_some() {
+            return Err(unsupported("an operator class").at(place(&part.column.expr)));
+        }
+        let mut expr = &part.column.expr;
+        while let ast::Expr::Nested(inner) = expr {
+            expr = inner;
+        }
+        Ok(match expr {
+            ast::Expr::Identifier(ident) => (Some(ident), None),
+            expr => (None, Some(expr)),
+        })
+    }
+}
+
+/// The id of a column of a table that can be in an index.
+fn named(schema: &TableSchema, ident: &ast::Ident) -> Result<u32> {
+    let (name, at) = (&ident.value, position(ident.span.start));
+    let Some(column) = schema.column_index(name).map(|at| &schema.columns[at]) else {
+        let error = Error::not_found(format!("column {name} of the index does not exist"));
+        let names = schema.columns.iter().map(|c| c.name.as_str());
+        return Err(with_suggestion(error.with_sqlstate("42703").at(at), name, names));
+    };
+    match column.data_type {
+        DataType::Json => Err(unsupported("an index of type JSON").at(at)),
+        _ => Ok(column.id),
     }
 }
 
@@ -196,6 +227,42 @@ fn no_index<'n>(name: &str, names: impl Iterator<Item = &'n str>, at: Option<Pos
 }
 
 impl<'a> Binder<'a> {
+    /// The id of a computed column of an expression, which is added to the table unless it has it;
+    /// and the position of a column that the expression reads.
+    fn computed(&mut self, ast: &'a ast::Expr, schema: &mut TableSchema) -> Result<(u32, usize)> {
+        let at = place(ast);
+        if let ast::Expr::Function(ast::Function { name, .. }) = ast
+            && let [ast::ObjectNamePart::Identifier(name)] = &name.0[..]
+            && schema.column_index(&name.value).is_some()
+        {
+            return Err(unsupported("an index of the beginning of a column").at(at));
+        }
+        let text = self.declared_rule(ast, schema, Kind::Key)?;
+        let mut column = Column::computed(0, DataType::Null, &text, false);
+        let bound = key_expr(schema, &column)?;
+        let mut read = None;
+        columns(&bound, &mut |column| {
+            read.get_or_insert(column);
+        });
+        let Some(read) = read else { return Err(unsupported("an index of a constant").at(at)) };
+        match bound.data_type {
+            DataType::Json => return Err(unsupported("an index of type JSON").at(at)),
+            DataType::Null | DataType::Interval => {
+                return Err(unsupported("an index of this type").at(at));
+            }
+            _ => {}
+        }
+        let mut known = schema.computed.iter();
+        if let Some(known) = known.find(|known| key_expr(schema, known).is_ok_and(|k| k == bound)) {
+            return Ok((known.id, read));
+        }
+        column.id = schema.take_column_id();
+        column.data_type = bound.data_type;
+        column.rule = ColumnRule::Computed { may_fail: expr_may_fail(&bound) };
+        schema.computed.push(column);
+        Ok((schema.computed.last().map_or(0, |column| column.id), read))
+    }
+
     pub(crate) fn create_index(&mut self, create: &'a ast::CreateIndex) -> Result<Statement> {
         let table = self.table(&create.table_name)?;
         let feature = if create.predicate.is_some() {
@@ -233,8 +300,15 @@ impl<'a> Binder<'a> {
             using: create.using.as_ref(),
             options: &create.index_options,
         };
-        let index = wanted.index(&table)?;
-        Ok(CatalogStatement::CreateIndex { table, index }.into())
+        let mut changed = (*table).clone();
+        let index = wanted.index(self, &mut changed)?;
+        let computes = index.columns.iter().any(|id| table.column_position(*id).is_none());
+        let changed = computes.then(|| {
+            let id = changed.take_index_id();
+            changed.indexes.push(IndexSchema { id, ..index.clone() });
+            changed
+        });
+        Ok(CatalogStatement::CreateIndex { table, index, changed }.into())
     }
 
     pub(crate) fn drop_indexes(

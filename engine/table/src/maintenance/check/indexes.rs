@@ -66,7 +66,7 @@ impl CheckedIndex {
     /// What was read before a miss is not read again.
     fn read_keys(&mut self, table: &Table, index: &Index, state: &SegmentState) -> Result<()> {
         while self.keys.len() < state.segment.rows() {
-            self.keys.extend(block_keys(table.schema(), index, state, self.keys.len())?);
+            self.keys.extend(block_keys(table.layout(), index, state, self.keys.len())?);
         }
         debug_assert!(
             self.keys.len() == state.segment.rows(),
@@ -150,7 +150,7 @@ pub(super) fn check_memory(
     partition.each_node(|node| {
         let Visible::Row(row) = node.visible(at, None) else { return };
         let layout = table.layout();
-        let key = layout.upgrade(row).and_then(|row| index.key_of(layout.rows(), &row));
+        let key = layout.upgrade(row).and_then(|row| index.key_of(layout, &row));
         let Ok(key) = key else { return };
         let place = [key.as_slice(), node.key()].concat();
         let mut found = Vec::new();

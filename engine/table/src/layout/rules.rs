@@ -13,8 +13,16 @@ pub trait RowRules: Send + Sync {
     /// Computes the generated columns of whole rows: their positions and values.
     fn generated(&self, rows: &Batch) -> Result<Vec<(usize, Arc<Vector>)>>;
 
-    /// Fails with `constraint` if a row makes a check false.
+    /// Fails with `constraint` if a row makes a check false, and with the error of a computed column
+    /// that has no value for a row.
     fn check(&self, rows: &Batch) -> Result<()>;
+
+    /// The columns of the table that a computed column reads, by the place of that among the
+    /// computed ones.
+    fn inputs(&self, computed: usize) -> &[usize];
+
+    /// The values of a computed column, of rows of its inputs.
+    fn compute(&self, computed: usize, inputs: &Batch) -> Result<Arc<Vector>>;
 
     /// The values of a column in rows that do not name it; `now_us` is the time of the statement,
     /// in microseconds since 1970.
@@ -39,12 +47,21 @@ impl TableRules {
         }
     }
 
+    /// Those of another version of the table.
+    pub fn of_version(&self) -> TableRules {
+        TableRules { compile: self.compile.clone(), compiled: OnceLock::new() }
+    }
+
     /// The rules of a table with this schema.
     ///
     /// # Errors
     /// `unsupported` if the store has no compiler; those of the compiler.
     pub fn of(&self, schema: &TableSchema) -> Result<&Arc<dyn RowRules>> {
-        debug_assert!(schema.has_rules(), "table {} has no rules", schema.name);
+        debug_assert!(
+            schema.has_rules() || !schema.computed.is_empty(),
+            "table {} has no rules",
+            schema.name
+        );
         let compiled = self.compiled.get_or_init(|| match self.compile.get() {
             Some(compile) => compile(schema),
             None => Err(Error::unsupported(format!(
@@ -58,9 +75,9 @@ impl TableRules {
     /// Fails if a row of a table with this schema makes a check false.
     pub fn check(&self, schema: &TableSchema, rows: &Batch) -> Result<()> {
         debug_assert!(rows.selection.is_none(), "rows to be checked are not compact");
-        match schema.checks.is_empty() {
-            true => Ok(()),
-            false => self.of(schema)?.check(rows),
+        match schema.has_checks() {
+            true => self.of(schema)?.check(rows),
+            false => Ok(()),
         }
     }
 
@@ -71,9 +88,9 @@ impl TableRules {
             "a row of {} values is checked",
             row.len()
         );
-        match schema.checks.is_empty() {
-            true => Ok(()),
-            false => self.check(schema, &Batch::from_rows(&schema.types(), &[row.to_vec()])),
+        match schema.has_checks() {
+            true => self.check(schema, &Batch::from_rows(&schema.types(), &[row.to_vec()])),
+            false => Ok(()),
         }
     }
 }
