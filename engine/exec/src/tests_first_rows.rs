@@ -98,6 +98,7 @@ fn scan(table: &Table, filters: Vec<Expr>) -> Plan {
         table: table.schema().clone(),
         projection: (0..8).collect(),
         paths: Vec::new(),
+        keys: Vec::new(),
         filters,
     }
 }

@@ -63,6 +63,7 @@ mod visits;
 pub use environment::Environment;
 pub use index::range::KeyRange;
 pub use layout::columns::hidden_column;
+pub use layout::rules::{CompileRules, RowRules};
 pub use load::bulk_load::{BulkLoad, LoadStep};
 pub use load::bulk_update::BulkUpdate;
 pub use load::loaded::OnDuplicate;

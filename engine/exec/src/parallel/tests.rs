@@ -91,6 +91,7 @@ pub(crate) fn scan(table: &Table, filters: Vec<Expr>) -> Plan {
         table: table.schema().clone(),
         projection: (0..6).collect(),
         paths: Vec::new(),
+        keys: Vec::new(),
         filters,
     }
 }

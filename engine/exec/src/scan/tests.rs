@@ -83,6 +83,7 @@ fn scan(table: &Table, projection: &[usize], filters: Vec<Expr>) -> Plan {
         table: table.schema().clone(),
         projection: projection.to_vec(),
         paths: Vec::new(),
+        keys: Vec::new(),
         filters,
     }
 }

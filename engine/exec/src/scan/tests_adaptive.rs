@@ -61,6 +61,7 @@ fn scan(table: &Table, filters: Vec<Expr>) -> Plan {
         table: table.schema().clone(),
         projection: vec![0, 1, 2, 3],
         paths: Vec::new(),
+        keys: Vec::new(),
         filters,
     }
 }

@@ -99,6 +99,7 @@ fn a_range_of_the_order_finds_the_rows_of_a_scan() {
             table: table.schema().clone(),
             projection: vec![0, 1, 2, 3],
             paths: Vec::new(),
+            keys: Vec::new(),
             filters,
         };
         let rows = |plan: &Plan| {
@@ -151,6 +152,7 @@ fn the_first_rows_in_order_are_those_of_a_sort() {
                 table: table.schema().clone(),
                 projection: vec![0, 1, 2, 3],
                 paths: Vec::new(),
+                keys: Vec::new(),
                 filters,
             };
             let key = |at: &usize| SortKey {
@@ -203,6 +205,7 @@ fn the_first_rows_open_few_segments() {
                 table: table.schema().clone(),
                 projection: vec![0, 2],
                 paths: Vec::new(),
+                keys: Vec::new(),
                 filters: vec![
                     compare(
                         BinaryOp::Greater,

@@ -80,8 +80,11 @@ fn unique_keys(schema: &TableSchema, keys: &[Option<IndexId>]) -> Vec<UniqueKey>
 /// Whether an update may change a unique key.
 fn may_rekey(table: &Table, on_duplicate: &OnDuplicateKey) -> Result<bool> {
     let OnDuplicateKey::Update { assignments, .. } = on_duplicate else { return Ok(false) };
-    let columns: Vec<usize> = assignments.iter().map(|(at, _)| *at).collect();
-    let key = table.schema().primary_key.as_ref();
+    let schema = table.schema();
+    // Generated columns follow.
+    let generated = (0..schema.columns.len()).filter(|at| schema.columns[*at].is_generated());
+    let columns: Vec<usize> = assignments.iter().map(|(at, _)| *at).chain(generated).collect();
+    let key = schema.primary_key.as_ref();
     Ok(key.is_some_and(|key| columns.iter().any(|at| key.columns.contains(at)))
         || table.may_change_unique(&columns)?)
 }

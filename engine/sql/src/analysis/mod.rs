@@ -5,6 +5,7 @@ pub(crate) mod columns;
 pub(crate) mod conditions;
 mod domain;
 pub(crate) mod equality;
+pub(crate) mod json_path;
 pub(crate) mod may_fail;
 pub(crate) mod nullable;
 pub(crate) mod size;

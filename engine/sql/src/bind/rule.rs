@@ -6,6 +6,7 @@
 //! refused at its declaration.
 
 use crate::analysis::columns::{columns, remap};
+use crate::analysis::json_path::normal;
 use crate::analysis::subqueries::has_subquery;
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
@@ -88,7 +89,7 @@ pub(crate) fn key_expr(schema: &TableSchema, column: &Column) -> Result<Expr> {
 
 /// The expression of a computed column over the columns of its table.
 pub(crate) fn key_of(schema: &TableSchema, column: &Column) -> Result<Expr> {
-    let bound = key_expr(schema, column)?;
+    let bound = normal(&key_expr(schema, column)?);
     match bound.data_type == column.data_type {
         true => Ok(bound),
         false => {

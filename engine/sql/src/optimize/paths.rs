@@ -11,6 +11,7 @@
 
 use crate::access::{ScanOutput, equalities};
 use crate::analysis::columns::{columns, only, remap, shift_columns};
+use crate::analysis::json_path::normal;
 use crate::bind::key_of;
 use crate::explain::text::expr_text;
 use crate::expr::{Expr, ExprKind, ScalarCallee};
@@ -60,7 +61,7 @@ pub(super) fn name_keys(plan: &mut Plan) {
     }
     let first = projection.len();
     let at = (first..first + paths.len()).map(Some).collect();
-    let parts = Below { parts: paths.clone(), at };
+    let parts = Below { parts: paths.iter().map(normal).collect(), at };
     let place = |at: usize| projection.iter().position(|known| *known == at);
     let to: Vec<usize> =
         (0..table.columns.len()).map(|at| place(at).unwrap_or(usize::MAX)).collect();
@@ -312,7 +313,8 @@ fn scan(plan: &mut Plan, wanted: Vec<Expr>) -> Moved {
         let mut path = part.clone();
         let stored = projection.get(document(part)).copied().filter(|_| !is_root(part));
         remap(&mut path, &|at| stored.unwrap_or(at));
-        let known = paths.iter().position(|known| *known == path);
+        let wanted = normal(&path);
+        let known = paths.iter().position(|known| normal(known) == wanted);
         let at = known.unwrap_or(paths.len());
         if stored.is_some() && known.is_none() {
             paths.push(path);

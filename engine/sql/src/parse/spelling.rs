@@ -158,6 +158,14 @@ pub(super) fn spelled(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, 
                     let [alias, name] = [Token::make_keyword("AS"), tokens[at - 1].token.clone()];
                     out.extend([alias, name].map(|t| TokenWithSpan { token: t, span: token.span }));
                 }
+                // MySQL's key of all elements: `CAST(… AS type ARRAY)`, `CAST(… AS type(n) ARRAY)`.
+                Keyword::ARRAY
+                    if [2, 5].into_iter().any(|before| {
+                        at.checked_sub(before).is_some_and(|at| keyword(&tokens, at) == Keyword::AS)
+                    }) && tokens.get(at + 1).is_some_and(|t| t.token == Token::RParen) =>
+                {
+                    return Err(refused("a key of all elements of an array", token));
+                }
                 Keyword::ASOF if joins(next) => return Err(refused("ASOF JOIN", token)),
                 _ if next == Keyword::JOIN && is_positional(word, out.last()) => {
                     return Err(refused("POSITIONAL JOIN", token));

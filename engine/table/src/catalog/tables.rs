@@ -118,8 +118,9 @@ pub(crate) fn alter(
     changed.check_indexes()?;
     let is_stricter = verify::is_stricter(&changed, table.schema());
     let mut indexes = changed.indexes.iter();
+    let adds_unique = indexes.any(|index| index.unique && !table.has_index(index.id));
     let seen = settled_change(catalog, table);
-    if !is_stricter && !indexes.any(|index| index.unique && !table.has_index(index.id)) {
+    if !is_stricter && !adds_unique {
         return alter_verified(catalog, table, changed, Some(seen));
     }
     // Verify without a lock first, which suffices if nothing is written meanwhile. The snapshot
@@ -128,8 +129,11 @@ pub(crate) fn alter(
     let trial = Table::altered(table, numbered(changed.clone(), table.schema())?, 0);
     trial.layout().rules().compile_with(catalog.compiler());
     let rows = if is_stricter { verify::all_rows(&trial, &Committed) } else { Ok(()) };
-    let keys = || verify::new_indexes(&trial, table, &Committed);
-    let outcome = rows.and_then(|()| trial.enter_all()).and_then(|()| keys());
+    let keys = || match adds_unique {
+        true => trial.enter_all().and_then(|()| verify::new_indexes(&trial, table, &Committed)),
+        false => Ok(()),
+    };
+    let outcome = rows.and_then(|()| keys());
     // A row that is written meanwhile may be seen although it is undone, or counted twice; then the
     // lock decides. A table truncated meanwhile has no rows that could conflict.
     if outcome.is_err() && table.is_newest() && settled_change(catalog, table) == seen {

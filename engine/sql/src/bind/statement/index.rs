@@ -6,10 +6,11 @@
 //! of that name.
 
 use crate::analysis::columns::columns;
+use crate::analysis::json_path::normal;
 use crate::analysis::may_fail::expr_may_fail;
 use crate::bind::binder::Binder;
 use crate::bind::names::{place, table_name, unsupported};
-use crate::bind::rule::{Kind, key_expr};
+use crate::bind::rule::{Kind, key_expr, key_of};
 use crate::bind::scope::with_suggestion;
 use crate::parse::position;
 use crate::plan::{CatalogStatement, ControlStatement, Statement};
@@ -252,8 +253,9 @@ impl<'a> Binder<'a> {
             }
             _ => {}
         }
-        let mut known = schema.computed.iter();
-        if let Some(known) = known.find(|known| key_expr(schema, known).is_ok_and(|k| k == bound)) {
+        let bound = normal(&bound);
+        let is_same = |known: &&Column| key_of(schema, known).is_ok_and(|key| key == bound);
+        if let Some(known) = schema.computed.iter().find(is_same) {
             return Ok((known.id, read));
         }
         column.id = schema.take_column_id();
