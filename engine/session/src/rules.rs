@@ -61,7 +61,10 @@ impl RowRules for Rules {
     fn compute(&self, computed: usize, inputs: &Batch) -> Result<Arc<Vector>> {
         let computed = &self.bound.computed[computed];
         debug_assert!(inputs.columns.len() == computed.inputs.len(), "columns of another index");
-        self.evaluated(computed, inputs)
+        match self.evaluated(computed, inputs) {
+            Err(_) if computed.may_fail => Ok(self.where_it_can(computed, inputs)),
+            values => values,
+        }
     }
 
     fn defaults(&self, column: usize, rows: usize, now_us: i64) -> Result<Vector> {
@@ -79,6 +82,17 @@ impl Rules {
     fn value(&self, computed: &Computed, rows: &Batch) -> Result<Arc<Vector>> {
         let inputs = computed.inputs.iter().map(|at| rows.columns[*at].clone());
         self.evaluated(computed, &Batch::new(inputs.collect(), rows.rows))
+    }
+
+    /// The values of a computed column, null in rows that have none. Such rows were deleted before the
+    /// index was created, and are still in a segment or needed by a snapshot.
+    fn where_it_can(&self, computed: &Computed, inputs: &Batch) -> Arc<Vector> {
+        let value = |row: u32| {
+            let one = Batch { selection: Some(vec![row]), ..inputs.clone() }.compact();
+            self.evaluated(computed, &one).map_or(Value::Null, |values| values.value(0))
+        };
+        let values: Vec<Value> = (0..inputs.rows as u32).map(value).collect();
+        Arc::new(Vector::from_values(computed.expr.data_type, &values))
     }
 
     fn evaluated(&self, computed: &Computed, inputs: &Batch) -> Result<Arc<Vector>> {

@@ -155,7 +155,9 @@ impl Store {
     ) -> Result<bool> {
         self.check_open()?;
         debug_assert!(
-            equal.values.iter().all(|(at, _)| *at < table.schema().columns.len()),
+            equal.values.iter().all(|(at, _)| {
+                *at < table.schema().columns.len() + table.schema().computed.len()
+            }),
             "a column that table {} does not have",
             table.schema().name
         );

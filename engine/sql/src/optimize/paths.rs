@@ -313,8 +313,8 @@ fn scan(plan: &mut Plan, wanted: Vec<Expr>) -> Moved {
         let mut path = part.clone();
         let stored = projection.get(document(part)).copied().filter(|_| !is_root(part));
         remap(&mut path, &|at| stored.unwrap_or(at));
-        let wanted = normal(&path);
-        let known = paths.iter().position(|known| normal(known) == wanted);
+        let same = normal(&path);
+        let known = paths.iter().position(|known| normal(known) == same);
         let at = known.unwrap_or(paths.len());
         if stored.is_some() && known.is_none() {
             paths.push(path);
