@@ -53,7 +53,7 @@ fn change(
         CatalogStatement::CreateIndex { table, index, changed } => {
             let table = transaction.table_of(table)?;
             match changed {
-                Some(changed) => transaction.alter_table(&table, changed.clone(), name).map(drop),
+                Some(changed) => transaction.alter_table(&table, changed.clone()).map(drop),
                 None => transaction.create_index(&table, index.clone()).map(drop),
             }
         }

@@ -245,7 +245,7 @@ fn write(
             IndexOrder { columns: over.clone(), rows: INDEX_IDS, keys, filter: INDEX_IDS + 31 };
         builder = builder.with_indexes(vec![order]);
         if *alone {
-            builder = builder.indexes_only();
+            builder = builder.writing(0);
         }
     }
     let rows = columns.first().map_or(0, Vec::len);
