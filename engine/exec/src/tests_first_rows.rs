@@ -3,7 +3,7 @@
 
 use crate::parallel::tests::Spawned;
 use crate::testing::*;
-use crate::{Context, Operator, Threads, build, build_locating};
+use crate::{Context, LocatedColumns, Operator, Threads, build, build_locating};
 use nacre_column::Batch;
 use nacre_host::memory::MemoryStore;
 use nacre_sql::ScanStrategy;
@@ -74,7 +74,8 @@ fn fixture(deletes: bool) -> (Fixture, Arc<Table>) {
         let mut gone = Vec::new();
         {
             let context = fixture.context();
-            let mut scan = build_locating(&scan(&table, Vec::new()), &context).unwrap();
+            let mut scan =
+                build_locating(&scan(&table, Vec::new()), LocatedColumns::All, &context).unwrap();
             while let Some((batch, found)) = scan.next(&context).unwrap() {
                 for (at, locator) in found.into_iter().enumerate() {
                     let Value::Int(id) = batch.columns[0].value(at) else { panic!("an id") };
