@@ -73,14 +73,12 @@ pub enum Bug {
     StaleManifest,
     /// A writer goes on although the manifest is another one's.
     FenceLate,
-    /// A reader that follows the blobs does not notice that the log before was removed.
-    FollowGap,
     /// Rows that go to a segment get the computed columns of their neighbours.
     ComputedKeys,
 }
 
 /// All bugs with their names on the command line.
-pub const BUGS: [(&str, Bug); 34] = [
+pub const BUGS: [(&str, Bug); 33] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
     ("stale-bitmap", Bug::StaleBitmap),
@@ -113,7 +111,6 @@ pub const BUGS: [(&str, Bug); 34] = [
     ("evict-unuploaded", Bug::EvictUnuploaded),
     ("stale-manifest", Bug::StaleManifest),
     ("fence-late", Bug::FenceLate),
-    ("follow-gap", Bug::FollowGap),
     ("computed-keys", Bug::ComputedKeys),
 ];
 
