@@ -86,7 +86,7 @@ fn word(random: &mut Random, length: usize) -> String {
     (0..length).map(|_| char::from(LETTERS[random.below(32) as usize])).collect()
 }
 
-/// One of the users of so many events; few of them write most.
+/// One of the users of this many events; few of them write most.
 fn user(random: &mut Random, events: i64) -> String {
     let users = (events / 8).max(4) as u64;
     let most = 1 + random.below(users);

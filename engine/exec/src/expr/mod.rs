@@ -21,7 +21,7 @@ pub(crate) use filter::{filter_rows, true_rows, truths};
 pub(crate) use nacre_function::kernel::cast::cast_vector;
 pub(crate) use nacre_function::kernel::order::compare_values;
 pub(crate) use nacre_function::vector::rows::ActiveRows;
-pub(crate) use repeated::{Repeated, repeated};
+pub(crate) use repeated::{Repeated, is_volatile, repeated};
 
 use crate::Context;
 use crate::buffer::fit;
@@ -324,12 +324,4 @@ fn null_in_null_out(expr: &Expr, at: usize) -> bool {
         ExprKind::Function { function, .. } => !function.nulls().are_seen(),
         _ => true,
     }
-}
-
-/// Whether an expression has a volatile function.
-pub(crate) fn is_volatile(expr: &Expr) -> bool {
-    let mut found = matches!(&expr.kind, ExprKind::Function { function, .. }
-        if function.volatility() == Volatility::Volatile);
-    expr.for_each_child(&mut |child| found = found || is_volatile(child));
-    found
 }

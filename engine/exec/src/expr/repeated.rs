@@ -1,7 +1,8 @@
 //! Values of expressions that occur more than once among those that are evaluated over a batch.
 
-use super::{ActiveRows, is_volatile};
 use nacre_column::Vector;
+use nacre_function::entry::definition::Volatility;
+use nacre_function::vector::rows::ActiveRows;
 use nacre_sql::expr::{Expr, ExprKind};
 use nacre_types::Result;
 use std::cell::RefCell;
@@ -36,6 +37,14 @@ fn collect<'e>(expr: &'e Expr, seen: &mut Vec<&'e Expr>, found: &mut Vec<Expr>) 
     }
     seen.push(expr);
     expr.for_each_child(&mut |child| collect(child, seen, found));
+}
+
+/// Whether an expression has a volatile function.
+pub(crate) fn is_volatile(expr: &Expr) -> bool {
+    let mut found = matches!(&expr.kind, ExprKind::Function { function, .. }
+        if function.volatility() == Volatility::Volatile);
+    expr.for_each_child(&mut |child| found = found || is_volatile(child));
+    found
 }
 
 /// The values over one batch of expressions that are evaluated once.

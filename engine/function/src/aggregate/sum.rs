@@ -305,16 +305,11 @@ fn add_exact(
     }
     let Groups::Each(ids) = groups else { return Ok(()) };
     let fits = match values {
-        Wide::Narrow(View::Rows(v)) if sums.len() <= FEW => {
-            // So many values of so few bits have a sum of 64 bits.
-            let count_bits = usize::BITS - rows.count().leading_zeros();
-            match view::magnitude_bits(v) + count_bits < i64::BITS {
-                true => add_few(v, rows, ids, into, |sum: i64, v| (sum.wrapping_add(v), false)),
-                false => add_few(v, rows, ids, into, |sum: i128, v| sum.overflowing_add(v.into())),
-            }
+        Wide::Narrow(View::Rows(v)) if sums.len() <= FEW && sum_fits(v) => {
+            add_few(v, rows, ids, into, |sum, v| (sum.wrapping_add(v), false))
         }
         Wide::Full(View::Rows(v)) if sums.len() <= FEW => {
-            add_few(v, rows, ids, into, |sum: i128, v| sum.overflowing_add(v))
+            add_few(v, rows, ids, into, i128::overflowing_add)
         }
         Wide::Narrow(View::Rows(v)) => {
             add_to_each(rows, ids, into, |row| v.get(row).map_or(0, |v| *v as i128))
@@ -351,17 +346,23 @@ fn add_to_each(
 /// the same place has to wait for the one before it.
 const FEW: usize = 16;
 
+/// Whether any sum of these values fits in 64 bits.
+fn sum_fits(values: &[i64]) -> bool {
+    let count_bits = usize::BITS - values.len().leading_zeros();
+    view::magnitude_bits(values) + count_bits < i64::BITS
+}
+
 /// [`add_to_each`] of few groups. `plus` adds a value to a sum, and says whether that overflows.
-fn add_few<T: Copy, S: Copy + Default + Into<i128>>(
+fn add_few<T: Copy + Default + Into<i128>>(
     values: &[T],
     rows: ActiveRows<'_>,
     ids: &[u32],
     into: &mut Sums<i128>,
-    plus: impl Fn(S, T) -> (S, bool),
+    plus: impl Fn(T, T) -> (T, bool),
 ) -> bool {
     const TURNS: usize = 4;
     debug_assert!(into.sums.len() <= FEW, "{} groups", into.sums.len());
-    let mut sums = [[S::default(); FEW]; TURNS];
+    let mut sums = [[T::default(); FEW]; TURNS];
     let mut counts = [[0u32; FEW]; TURNS];
     let mut overflowed = false;
     let mut add = |turn: usize, row: usize| {

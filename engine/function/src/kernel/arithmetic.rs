@@ -89,23 +89,10 @@ pub fn short(op: BinaryOp, left: &Vector, right: &Vector, scale: u8) -> Option<V
         BinaryOp::Add | BinaryOp::Subtract => (aligned(a, from, scale)?, aligned(b, to, scale)?),
         _ => return None,
     };
-    let bits = (a.magnitude_bits(), b.magnitude_bits());
-    let most = if op == BinaryOp::Multiply { bits.0 + bits.1 } else { bits.0.max(bits.1) + 1 };
-    if most > SHORT_BITS {
-        return None;
-    }
-    let len = left.len();
-    let (values, _) = match op {
-        BinaryOp::Add => zip(&a, &b, len, |a, b| (a.wrapping_add(b), false)),
-        BinaryOp::Subtract => zip(&a, &b, len, |a, b| (a.wrapping_sub(b), false)),
-        _ => zip(&a, &b, len, |a, b| (a.wrapping_mul(b), false)),
-    };
     let data_type = DataType::Decimal { precision: 18, scale };
-    Some(Vector::new(data_type, Values::I64(values), validity(&[left, right])))
+    let (values, bad) = narrow(op, &a, &b, left.len(), decimals::bounds(data_type));
+    (!bad).then(|| Vector::new(data_type, values, validity(&[left, right])))
 }
-
-/// Integers of up to this many bits without the sign are decimals of 18 digits.
-const SHORT_BITS: u32 = 59;
 
 /// The values at another scale, if that is the same or they are a constant.
 fn aligned(values: View<'_, i64>, from: u8, to: u8) -> Option<View<'_, i64>> {

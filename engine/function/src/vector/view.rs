@@ -72,16 +72,6 @@ pub fn wide(vector: &Vector) -> Option<Wide<'_>> {
     i64s(vector).map(Wide::Narrow).or_else(|| i128s(vector).map(Wide::Full))
 }
 
-impl View<'_, i64> {
-    /// [`magnitude_bits`] of the values.
-    pub fn magnitude_bits(&self) -> u32 {
-        match self {
-            View::Constant(v) => magnitude_bits(&[*v]),
-            View::Rows(v) => magnitude_bits(v),
-        }
-    }
-}
-
 /// How many bits the values have without their signs: all are at least `-2^bits` and less than `2^bits`.
 pub fn magnitude_bits(values: &[i64]) -> u32 {
     let bits = values.iter().fold(0, |bits, v| bits | (v ^ (v >> 63)));

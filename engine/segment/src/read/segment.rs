@@ -500,6 +500,11 @@ impl Segment {
     /// How many of some keys have every value within the bounds of its key column.
     pub fn count_inside(&self, key_columns: &[usize], keys: &[&[Value]]) -> Result<usize> {
         debug_assert!(self.has_columns(key_columns), "columns {key_columns:?} of {}", self.name);
+        debug_assert!(
+            keys.iter().all(|key| key.len() == key_columns.len()),
+            "a key has not {} values",
+            key_columns.len()
+        );
         let opened = self.opened()?;
         let is_outside = |(at, value): (&usize, &Value)| {
             opened.is_outside(std::slice::from_ref(at), std::slice::from_ref(value))

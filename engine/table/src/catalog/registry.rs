@@ -270,7 +270,9 @@ impl Catalog {
     /// An id for a temporary table. One that comes again belonged to a table that is long gone.
     fn temporary_id(&self) -> TableId {
         let number = self.next_temporary.fetch_add(1, Ordering::Relaxed);
-        FIRST_TEMPORARY_TABLE + (number % u64::from(FIRST_TEMPORARY_TABLE - 1)) as TableId
+        let id = FIRST_TEMPORARY_TABLE + (number % u64::from(FIRST_TEMPORARY_TABLE - 1)) as TableId;
+        debug_assert!(id >= FIRST_TEMPORARY_TABLE, "{id} is the id of a table of all sessions");
+        id
     }
 
     /// Like [`Catalog::new_table`], for a table that exists for one transaction only. Its rows in

@@ -165,7 +165,9 @@ pub(crate) fn completed(mut changed: TableSchema, old: &Table) -> Result<TableSc
     (changed.id, changed.version) = (old.id(), old.schema().version);
     changed.check_indexes()?;
     changed.complete_indexes();
-    old.number(changed)
+    let numbered = old.number(changed)?;
+    debug_assert!(numbered.id == old.id(), "a changed table becomes table {}", numbered.id);
+    Ok(numbered)
 }
 
 /// The last commit that changed a table. Read under the commit lock: during a commit, the table's

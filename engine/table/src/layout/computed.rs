@@ -21,6 +21,11 @@ impl TableLayout {
     /// Those of `read`, and of the expressions of computed columns.
     pub fn key_columns_of(&self, positions: &[usize], read: ReadColumns<'_>) -> Result<Batch> {
         let width = self.schema().columns.len();
+        debug_assert!(
+            positions.iter().all(|at| *at < width + self.schema().computed.len()),
+            "columns {positions:?} of {width}, and {} computed ones",
+            self.schema().computed.len()
+        );
         if positions.iter().all(|at| *at < width) {
             return read(positions);
         }
@@ -78,6 +83,7 @@ impl TableLayout {
 
     /// Values at positions of a row in memory, of this version.
     pub fn key_values_of(&self, positions: &[usize], row: &Row) -> Result<Vec<Value>> {
+        debug_assert!(!positions.is_empty(), "a key of no columns is computed");
         let rows = std::slice::from_ref(row);
         let read = |wanted: &[usize]| to_batch(self.rows(), rows, wanted);
         Ok(self.key_columns_of(positions, &read)?.row(0))
@@ -90,6 +96,7 @@ impl TableLayout {
         row: u32,
         positions: &[usize],
     ) -> Result<Vec<Value>> {
+        debug_assert!((row as usize) < segment.rows(), "row {row} of {}", segment.rows());
         if positions.iter().all(|at| *at < self.schema().columns.len()) {
             return self.segment_row(segment, row, positions);
         }

@@ -59,6 +59,7 @@ pub(crate) fn count_in_ranges(layout: &TableLayout, besides: &[Beside<'_>]) -> u
 
 /// How many of the keys are in the key range of a segment. One whose bytes are absent or damaged has every key.
 fn count_in_range(layout: &TableLayout, segment: &Segment, keys: &[&[Value]]) -> usize {
+    debug_assert!(keys.len() <= SAMPLES, "{} keys stand for all", keys.len());
     // Files in the order of the key are ruled out by their order bounds, without their footers.
     let bounds = segment.order_bounds().filter(|_| layout.sort_columns().is_none());
     let may_have = |key: &&&[Value]| match (&bounds, layout.encode_key(key)) {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 impl Table {
     /// Notes the work of its partitions on the agenda of a store from now on.
     pub(crate) fn enlist(&self, agenda: &Arc<Agenda>) {
+        debug_assert!(!self.partitions().is_empty(), "a table without partitions is enlisted");
         for partition in self.partitions() {
             partition.enlist(agenda, self.place(partition), || self.entry_bytes(partition));
         }
@@ -18,6 +19,7 @@ impl Table {
 
     /// Counts the rowstores of its partitions no more.
     pub(crate) fn leave_agenda(&self) {
+        debug_assert!(!self.partitions().is_empty(), "a table without partitions leaves");
         self.partitions().iter().for_each(Partition::leave_agenda);
     }
 

@@ -511,6 +511,7 @@ fn replace(
     keeps_writers: bool,
     commit: Timestamp,
 ) {
+    debug_assert!(left.id() == found.id(), "table {} is left as another one", found.id());
     left.begin_at(commit);
     left.replace_after(found, commit, keeps_writers);
     if left.shares_partitions(found) {

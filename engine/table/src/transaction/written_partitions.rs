@@ -17,6 +17,9 @@ impl Partitions {
                 all.push((table.clone(), partition));
             }
         }
+        let is_there =
+            |(table, number): &(Arc<Table>, u32)| (*number as usize) < table.partitions().len();
+        debug_assert!(all.iter().all(is_there), "a partition is written that is not there");
         debug_assert!(all.len() == known.len(), "a partition is counted twice");
         Partitions(all)
     }

@@ -9,7 +9,7 @@ pub mod verdict;
 pub mod view;
 
 use crate::model::view::View;
-use crate::op::row::Row;
+use crate::op::row::{Column, Row};
 use crate::op::shape::{Index, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -84,9 +84,13 @@ impl Table {
     }
 
     /// Whether rows written to another version are rows of this one: nothing but indexes was changed,
-    /// and no new one is unique. Rows that were removed with the change were not.
+    /// and no new one is unique or computes what may fail. Rows that were removed with the change were not.
     fn keeps_writers(&self, before: &Table) -> bool {
-        let is_known = |index: &Index| !index.unique || before.shape.indexes.contains(index);
+        let may_fail = |index: &Index| index.columns.contains(&Column::DNumber);
+        let is_known = |index: &Index| {
+            before.shape.indexes.contains(index)
+                || !index.unique && (!may_fail(index) || before.shape.indexes.iter().any(may_fail))
+        };
         self.id == before.id
             && self.shape.columns == before.shape.columns
             && self.shape.indexes != before.shape.indexes

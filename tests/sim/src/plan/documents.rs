@@ -4,7 +4,7 @@
 use crate::op::Op;
 use crate::op::condition::Where;
 use crate::op::shape::PATH_INDEXES;
-use crate::plan::{Phase, Setup};
+use crate::plan::parts::{Phase, Setup};
 use nacre_testing::Random;
 
 /// Gives tables with documents indexes on these, and lets statements look for what is in them.
