@@ -35,11 +35,6 @@ const REFUSED: Refused[] = [
     ddl('CREATE TABLE "t" ("at" timestamp with time zone);'),
   ],
   [
-    'indexes of expressions',
-    'unsupported',
-    ddl('CREATE INDEX "i" ON "book" USING btree (lower("title"));'),
-  ],
-  [
     'partial indexes',
     'unsupported',
     ddl('CREATE INDEX "i" ON "book" USING btree ("title") WHERE "book"."id" > 5;'),

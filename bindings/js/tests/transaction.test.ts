@@ -76,14 +76,16 @@ describe.each(places)('a transaction in $name', (place) => {
     await expectKind(db.query(count), 'not_found');
   });
 
-  test('does not change tables that were there before', async () => {
+  test('changes tables that were there before, for others when it commits', async () => {
     const db = await withNames(place, 'a');
     await db.transaction(async (tx) => {
-      await expectKind(tx.exec('alter table t add column n int'), 'unsupported');
-      await expectKind(tx.exec('create index by_name on t (name)'), 'unsupported');
-      await tx.query("insert into t values (2, 'b')");
+      await tx.exec('alter table t add column n int default 7');
+      await tx.exec('create index by_name on t (lower(name))');
+      await tx.query("insert into t values (2, 'b', 8)");
+      expect((await tx.query('select n from t order by id')).rows).toEqual([{ n: 7 }, { n: 8 }]);
+      await expectKind(db.query('select n from t'), 'not_found');
     });
-    expect((await db.query(count)).rows).toEqual([{ n: 2n }]);
+    expect((await db.query('select n from t order by id')).rows).toEqual([{ n: 7 }, { n: 8 }]);
   });
 
   test('is not seen before it commits', async () => {

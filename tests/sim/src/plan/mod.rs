@@ -11,8 +11,7 @@ mod parts;
 pub use parts::{End, Phase, Script, Setup};
 
 use crate::disk::{Call, Class, Fault, FaultKind};
-use crate::op::Op;
-use crate::op::shape::{INDEXES, Index};
+use crate::op::shape::INDEXES;
 use nacre_testing::Random;
 use nacredb::{Durability, Options};
 
