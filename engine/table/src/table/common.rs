@@ -61,10 +61,12 @@ impl Common {
         let (mut next, is_same) = (old.clone(), changed.same_columns(old));
         let by_column = numbers.column.saturating_sub(next.take_column_id());
         let by_index = numbers.index.saturating_sub(next.take_index_id());
-        let is_new_column = |id: u32| old.column_position(id).is_none();
-        for id in
-            changed.columns.iter_mut().map(|column| &mut column.id).filter(|id| is_new_column(**id))
-        {
+        let is_new_column = |id: u32| {
+            let is_computed = old.computed.iter().any(|column| column.id == id);
+            old.column_position(id).is_none() && !is_computed
+        };
+        let columns = changed.columns.iter_mut().chain(&mut changed.computed);
+        for id in columns.map(|column| &mut column.id).filter(|id| is_new_column(**id)) {
             *id = id.saturating_add(by_column);
         }
         for index in &mut changed.indexes {
