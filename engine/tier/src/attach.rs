@@ -203,10 +203,13 @@ impl<'a> Attach<'a> {
 
     /// Writes the log and the snapshot of a manifest to the local store.
     async fn fill(&self, remote: &Manifest) -> Result<()> {
+        // Where files are made ahead of need.
+        self.local.prepare().await?;
         if let Some((at, blob)) = &remote.snapshot {
             self.fetch_snapshot(*at, blob).await?;
         }
         for (number, chunk) in remote.chunks.iter().enumerate() {
+            self.local.prepare().await?;
             let name = nacre_log::chunk_name(chunk.start);
             let file = self.local.create(&name)?;
             for piece in &chunk.pieces {
