@@ -12,6 +12,8 @@ import { connected, expectKind } from './testing.js';
 const KEY = { accessKeyId: 'tester', secretAccessKey: 'not-a-secret' };
 
 let s3: S3;
+/** Those of earlier tests: databases are closed after the hooks of this file. */
+const servers: S3[] = [];
 let gateway: Gateway | null = null;
 let folders: string[] = [];
 
@@ -19,14 +21,17 @@ beforeAll(async () => {
   gateway = await startGateway();
 }, 600_000);
 
-afterAll(() => gateway?.stop(), 60_000);
+afterAll(async () => {
+  await Promise.all(servers.map((server) => server.stop()));
+  await gateway?.stop();
+}, 60_000);
 
 beforeEach(async () => {
   s3 = await startS3();
+  servers.push(s3);
 });
 
-afterEach(async () => {
-  await s3.stop();
+afterEach(() => {
   folders.splice(0).forEach((folder) => fs.rmSync(folder, { recursive: true, force: true }));
 });
 
@@ -74,14 +79,16 @@ test.for(['the stand-in', 'a real server'])(
     }
     const at = server === 'a real server' ? gateway!.endpoint : s3.endpoint;
     const options = { blobs: blobs({ url: 's3://bucket/js/shop', endpoint: at }), blobLag: 50 };
-    const first = await connected(emptyFolder(), options);
+    // Closing it fails in the end.
+    const first = await connect(emptyFolder(), options);
     await first.exec('create table item (id bigint primary key, name text)');
     await addItems(first, 0, 5_000);
     await first.exec('optimize table item flush');
     await first.query("insert into item values (-1, 'the last one')");
     await first.upload();
     const lag = await first.lag();
-    expect(lag).toMatchObject({ uploaded: lag!.position, sinceMs: 0 });
+    expect(lag!.uploaded).toBe(lag!.position);
+    expect(lag!.sinceMs).toBeLessThan(1);
     expect(Math.abs(lag!.uploadedAt.getTime() - Date.now())).toBeLessThan(60_000);
 
     const second = await connected(emptyFolder(), options);
@@ -95,7 +102,7 @@ test.for(['the stand-in', 'a real server'])(
     await first.query("insert into item values (-3, 'too late')").catch(() => {});
     await expectKind(first.upload(), 'in_use');
     await expectKind(first.query("insert into item values (-4, 'never')"), 'in_use');
-    await first.close().catch(() => {});
+    await expectKind(first.close(), 'in_use');
 
     const third = await connected('memory://', options);
     expect(await items(third)).toBe(5_002);
@@ -204,8 +211,10 @@ test('a reader follows its writer, from one consistent state to the next', async
   await writer.upload();
   await reader.refresh();
   const [ahead, behind] = [await writer.lag(), await reader.lag()];
-  expect(behind!.position).toBe(ahead!.position);
-  expect(behind!.uploadedAt).toEqual(ahead!.uploadedAt);
+  // The writer may have uploaded more meanwhile: background work writes its log, too.
+  expect(behind!.position).toBe(behind!.uploaded);
+  expect(behind!.position).toBeLessThanOrEqual(ahead!.uploaded);
+  expect(behind!.uploadedAt.getTime()).toBeLessThanOrEqual(ahead!.uploadedAt.getTime());
 });
 
 test('with follow a reader looks by itself, and its live queries notice', async () => {

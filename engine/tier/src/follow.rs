@@ -12,6 +12,7 @@ use crate::attach::{Attach, away};
 use crate::entry::{Kind, Meta};
 use crate::manifest::{Chunk, Manifest, piece_name};
 use crate::shared::Shared;
+use core::time::Duration;
 use nacre_host::{ErrorKind, Lag, LocalFile, Tag};
 use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, Result, invariant};
@@ -56,16 +57,13 @@ pub(crate) async fn advance(shared: &Arc<Shared>, from: u64) -> Result<bool> {
 /// How far a reader is behind, as far as it knows.
 pub(crate) fn lag(shared: &Shared) -> Lag {
     let state = shared.state();
-    let looked_ns = match shared.is_read_only() {
-        true => state.looked_ns,
-        false => shared.clock.monotonic_ns(),
-    };
+    let now_ns = shared.clock.monotonic_ns();
+    let looked_ns = if shared.is_read_only() { state.looked_ns } else { now_ns };
+    debug_assert!(looked_ns <= now_ns, "it looks at {looked_ns}, and it is {now_ns}");
     Lag {
         position: state.remote.position,
         written_us: state.remote.written_us,
-        since_looked: core::time::Duration::from_nanos(
-            shared.clock.monotonic_ns().saturating_sub(looked_ns),
-        ),
+        since_looked: Duration::from_nanos(now_ns.saturating_sub(looked_ns)),
     }
 }
 
