@@ -19,7 +19,7 @@ declare global {
 }
 
 const KEY = { accessKeyId: 'tester', secretAccessKey: 'not-a-secret' };
-const LIMIT = 400_000;
+const LIMIT = 250_000;
 const ROWS = 200_000;
 
 let server: Server;
@@ -99,7 +99,7 @@ const SUMS = 'select count(*) as n, count(distinct name) as names, sum(id) as id
 
 test(
   'OPFS holds a twentieth of the table, and another machine has all of it',
-  { timeout: 120_000 },
+  { timeout: 240_000 },
   async () => {
     const first = await machine();
     await open(first, 'opfs://shop', { diskLimit: LIMIT, blobLag: 0, cacheBytes: 100_000 });
@@ -107,7 +107,7 @@ test(
     const size = [...s3.objects]
       .filter(([key]) => key.includes('seg-'))
       .reduce((sum, [, { bytes }]) => sum + bytes.length, 0);
-    expect(size).toBeGreaterThan(0.9 * 20 * LIMIT);
+    expect(size).toBeGreaterThan(20 * LIMIT);
     const expected = [ROWS, ROWS, (ROWS * (ROWS - 1)) / 2];
     expect(await numbers(first, SUMS)).toEqual(expected);
     expect(await numbers(first, 'select id from item where id = 123456')).toEqual([123_456]);
