@@ -3,7 +3,7 @@
 use super::*;
 use crate::tests::indexes::index;
 use nacre_host::LocalStore;
-use nacre_types::ViewSchema;
+use nacre_types::{Reason, ViewSchema};
 
 fn follower(files: &Arc<MemoryStore>) -> Arc<Store> {
     Store::open(host(files), StoreOptions { read_only: true, ..options() }).unwrap()
