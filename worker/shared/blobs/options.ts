@@ -2,7 +2,9 @@
 
 /** Credentials of S3. */
 export interface BlobCredentials {
+  /** The public part of the key. */
   accessKeyId: string;
+  /** The secret part of the key. */
   secretAccessKey: string;
   /** What comes with a temporary key. */
   sessionToken?: string | undefined;
@@ -12,7 +14,9 @@ export interface BlobCredentials {
 
 /** A request that is to be signed. */
 export interface BlobRequest {
+  /** The request's method. */
   method: 'GET' | 'HEAD' | 'PUT' | 'DELETE';
+  /** Its URL, without a signature. */
   url: string;
   /** Headers that the signature may cover. Those that it covers must be sent as they are. */
   headers: Readonly<Record<string, string>>;
