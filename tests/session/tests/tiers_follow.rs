@@ -130,7 +130,7 @@ fn a_reader_goes_on_after_the_log_that_it_needed_is_gone() {
             let values: Vec<String> = (first..first + 100)
                 .map(|id| format!("({id}, {}, '{}')", id % 50, "x".repeat(150)))
                 .collect();
-            world.write(&format!("insert into t values {}", values.join(", ")));
+            world.write(&format!("insert into t (id, n, s) values {}", values.join(", ")));
             total += 100;
         }
         if round == 1 {
