@@ -74,9 +74,6 @@ export class Tenant {
           await db.close();
           this.#opened = connect({ state: this.#state });
           return answer(await run(await this.#opened, request));
-        case '/blobs':
-          await connect({ state: this.#state, blobs: 's3://bucket/edge' });
-          return answer('a Durable Object with blobs');
         case '/storage':
           return answer(await db.storage());
         case '/live':
@@ -114,7 +111,7 @@ export default {
       return env.TENANT.get(env.TENANT.idFromName(tenant)).fetch(request);
     }
     try {
-      const db = await connect(JSON.parse(request.headers.get('options') ?? '{}'));
+      const db = await connect();
       try {
         return answer(await run(db, request));
       } finally {

@@ -36,7 +36,6 @@ export class Upkeep {
   readonly #database: Database;
   readonly #store: LocalStore | null;
   readonly #durability: Durability;
-  readonly #worked: () => void;
   readonly #instance = currentInstance();
   #idle: Timer | null = null;
   #sync: Timer | null = null;
@@ -48,17 +47,10 @@ export class Upkeep {
   /** When background work may go on. */
   #restsUntil = 0;
 
-  /** `worked` is called after background work. */
-  constructor(
-    database: Database,
-    store: LocalStore | null,
-    durability: Durability,
-    worked: () => void,
-  ) {
+  constructor(database: Database, store: LocalStore | null, durability: Durability) {
     this.#database = database;
     this.#store = store;
     this.#durability = durability;
-    this.#worked = worked;
     // The first write may wait for rows of an earlier connection to be flushed.
     this.#maintainSoon();
   }
@@ -129,7 +121,6 @@ export class Upkeep {
       if ((more instanceof Promise ? await this.#waited(more) : more) && !this.#stopped) {
         this.#maintainSoon();
       }
-      this.#worked();
     } catch (error) {
       // The statement that depends on what failed here reports the failure.
       engineError(error);

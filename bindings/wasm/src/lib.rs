@@ -6,7 +6,6 @@
 //! otherwise.
 
 mod answer;
-mod blobs;
 mod changes;
 mod columns;
 mod database;

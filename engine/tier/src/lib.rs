@@ -27,7 +27,6 @@ mod entry;
 mod evict;
 mod fetch;
 mod file;
-mod follow;
 mod manifest;
 mod options;
 mod retry;

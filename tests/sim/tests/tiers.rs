@@ -17,17 +17,9 @@ fn seeds_of_tiers_are_clean() {
     // Print panics again from here on.
     drop(std::panic::take_hook());
     assert_eq!(failed, None, "again: npm run sim -- tiers --replay SEED");
-    for what in [
-        "writes",
-        "uploads",
-        "reads",
-        "crashes",
-        "lost disks",
-        "takeovers",
-        "fenced",
-        "readers",
-        "refreshes",
-    ] {
+    for what in
+        ["writes", "uploads", "reads", "crashes", "lost disks", "takeovers", "fenced", "readers"]
+    {
         assert!(counts.get(what).is_some_and(|n| *n > 20), "{what}: {counts:?}");
     }
     assert!(counts["faults"] > 500, "{counts:?}");

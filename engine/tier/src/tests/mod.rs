@@ -3,5 +3,4 @@
 mod attach;
 mod disk;
 mod faults;
-mod follow;
 mod world;

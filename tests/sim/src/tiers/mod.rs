@@ -7,5 +7,4 @@
 
 pub mod blobs;
 pub mod machine;
-mod reader;
 pub mod run;

@@ -1,3 +1,0 @@
-/** Blob stores: a script of its own, which only databases with blobs load. */
-
-export { openForEngine } from '../../../worker/shared/blobs/engine-blobs.js';
