@@ -14,6 +14,9 @@ use crate::op::shape::{Index, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+/// What a change of the catalog makes of a state; `None` if it cannot be made there.
+type Change = Rc<dyn Fn(&State) -> Option<Effect>>;
+
 /// Distinguishes a table from a later one with the same name.
 pub type TableId = u64;
 /// In place of the commit that created a table: its transaction has not committed.
@@ -210,7 +213,7 @@ pub enum Effect {
 #[derive(Clone)]
 pub struct Redone {
     names: Vec<&'static str>,
-    change: Rc<dyn Fn(&State) -> Option<Effect>>,
+    change: Change,
 }
 
 impl std::fmt::Debug for Redone {
@@ -293,12 +296,7 @@ impl Txn {
 
     /// Changes or truncates a table that the transaction did not create. `change` says what becomes of
     /// any state.
-    pub fn alter(
-        &mut self,
-        effect: &Effect,
-        truncates: bool,
-        change: Rc<dyn Fn(&State) -> Option<Effect>>,
-    ) {
+    pub fn alter(&mut self, effect: &Effect, truncates: bool, change: Change) {
         let (from, to) = match effect {
             Effect::Rename(from, to) => (*from, *to),
             Effect::Table(name, _) => (*name, *name),
