@@ -71,13 +71,7 @@ impl<'a> Repeated<'a> {
         rows: ActiveRows<'_>,
         compute: impl FnOnce() -> Result<Arc<Vector>>,
     ) -> Result<Arc<Vector>> {
-        let Some(at) = self.find(expr, rows) else { return compute() };
-        if let Some(known) = &self.whole.borrow()[at] {
-            return Ok(known.clone());
-        }
-        let value = compute()?;
-        self.whole.borrow_mut()[at] = Some(value.clone());
-        Ok(value)
+        self.once(&self.whole, expr, rows, compute)
     }
 
     /// Like [`Repeated::whole`], of a value in 64 bits.
@@ -87,13 +81,23 @@ impl<'a> Repeated<'a> {
         rows: ActiveRows<'_>,
         compute: impl FnOnce() -> Option<Arc<Vector>>,
     ) -> Option<Arc<Vector>> {
+        self.once(&self.short, expr, rows, || compute().ok_or(())).ok()
+    }
+
+    fn once<E>(
+        &self,
+        values: &RefCell<Vec<Option<Arc<Vector>>>>,
+        expr: &Expr,
+        rows: ActiveRows<'_>,
+        compute: impl FnOnce() -> std::result::Result<Arc<Vector>, E>,
+    ) -> std::result::Result<Arc<Vector>, E> {
         let Some(at) = self.find(expr, rows) else { return compute() };
-        if let Some(known) = &self.short.borrow()[at] {
-            return Some(known.clone());
+        if let Some(known) = &values.borrow()[at] {
+            return Ok(known.clone());
         }
         let value = compute()?;
-        self.short.borrow_mut()[at] = Some(value.clone());
-        Some(value)
+        values.borrow_mut()[at] = Some(value.clone());
+        Ok(value)
     }
 
     fn find(&self, expr: &Expr, rows: ActiveRows<'_>) -> Option<usize> {
