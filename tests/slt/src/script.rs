@@ -25,16 +25,16 @@ pub struct Settings {
     pub mode: Mode,
     /// Whether results list one value per line if the script does not say.
     pub value_wise: bool,
-    /// Names of this engine in `onlyif` and `skipif`.
+    /// Names of this engine, and of the mode, in `onlyif` and `skipif`.
     pub names: Vec<String>,
 }
 
 impl Settings {
     /// The settings for a kind of file: SQLite's corpus (`.test`) lists one value per line and has
-    /// conditions for engines.
+    /// conditions for engines. Ours may name modes.
     pub fn of(path: &std::path::Path, mode: Mode) -> Settings {
         let value_wise = crate::is_value_wise(path);
-        let names: &[&str] = if value_wise { &CORPUS_NAMES } else { &[ENGINE] };
+        let names: &[&str] = if value_wise { &CORPUS_NAMES } else { &[ENGINE, mode.name()] };
         Settings { mode, value_wise, names: names.iter().map(ToString::to_string).collect() }
     }
 }

@@ -7,7 +7,7 @@ const FAMILIES: [(&str, &str); 4] = [
     ("ControlStatement", include_str!("../statement/control.rs")),
 ];
 
-const BINDERS: [&str; 12] = [
+const BINDERS: [&str; 13] = [
     include_str!("../bind/query/lock.rs"),
     include_str!("../bind/statement/alter_table.rs"),
     include_str!("../bind/statement/change.rs"),
@@ -15,6 +15,7 @@ const BINDERS: [&str; 12] = [
     include_str!("../bind/statement/dispatch.rs"),
     include_str!("../bind/statement/dml.rs"),
     include_str!("../bind/statement/index.rs"),
+    include_str!("../bind/statement/merge.rs"),
     include_str!("../bind/statement/prepared.rs"),
     include_str!("../bind/statement/set_option.rs"),
     include_str!("../bind/statement/upsert.rs"),

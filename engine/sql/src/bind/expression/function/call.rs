@@ -336,6 +336,8 @@ fn json_clauses(args: &ast::FunctionArguments, name: &str) -> Result<Option<Data
 fn refuse_volatile(name: &str, env: &Env<'_>) -> Result<()> {
     match env.clause {
         "SELECT" | "ORDER BY" | "VALUES" | "SET" | "DEFAULT" => Ok(()),
+        // Rules of tables refuse all that varies.
+        "GENERATED" | "CHECK" | "KEY" => Ok(()),
         clause => {
             let hint = "compute it in the SELECT list of a derived table";
             Err(unsupported(&format!("{name}() in {clause}")).with_hint(hint))
