@@ -36,8 +36,14 @@ impl Maker {
             let table = self.table();
             ops.push(Op::Insert { table, rows: self.new_rows() });
         }
+        // A table that others have filled, and whose rows are in segments.
+        let filled = if self.random.percent(70) { self.table() } else { UNIQUE };
+        if self.random.percent(40) {
+            let op = self.altering_step(filled);
+            ops.push(op);
+        }
         for _ in 0..1 + self.random.below(6) {
-            let op = self.migration_step();
+            let op = self.migration_step(filled);
             ops.push(op);
             if self.random.percent(20) {
                 let name = *self.random.pick(&["p", "q"]);
@@ -51,12 +57,28 @@ impl Maker {
         ops.push(if self.random.percent(75) { Op::Commit } else { Op::Rollback });
     }
 
-    fn migration_step(&mut self) -> Op {
+    /// A change of a table with rows, which others go on changing.
+    fn altering_step(&mut self, table: &'static str) -> Op {
+        let lenient = self.random.percent(50);
+        match self.random.below(4) {
+            0 | 1 => Op::AddColumn {
+                table,
+                default: *self.random.pick(&[None, Some(7)]),
+                place: *self.random.pick(&[Place::Last, Place::First]),
+                if_missing: lenient,
+            },
+            2 => Op::DropColumn { table, column: Column::W, if_there: lenient },
+            _ => {
+                let index = *self.random.pick(&INDEXES);
+                Op::CreateIndex { table, index, alter: !lenient, if_missing: lenient }
+            }
+        }
+    }
+
+    fn migration_step(&mut self, filled: &'static str) -> Op {
         let table = *self.random.pick(&PASSING);
         let (index, lenient) = (*self.random.pick(&INDEXES), self.random.percent(50));
         let (rows, view) = (self.rows(), *self.random.pick(&VIEWS));
-        // Tables that others have filled, and whose rows are in segments.
-        let filled = if self.random.percent(70) { self.table() } else { UNIQUE };
         let other = if self.random.percent(50) { filled } else { table };
         match self.random.below(26) {
             0..=4 => Op::Create {
@@ -82,13 +104,7 @@ impl Maker {
             11 => {
                 Op::DropIndex { table: other, name: index.name, alter: !lenient, if_there: lenient }
             }
-            12 => Op::AddColumn {
-                table: other,
-                default: *self.random.pick(&[None, Some(7)]),
-                place: *self.random.pick(&[Place::Last, Place::First]),
-                if_missing: lenient,
-            },
-            13 => Op::DropColumn { table: other, column: Column::W, if_there: lenient },
+            12 | 13 => self.altering_step(other),
             14 => Op::Rename { table, to: self.random.pick::<&str>(&PASSING) },
             15 => Op::Truncate { table: if lenient { other } else { table } },
             16..=18 => Op::Insert { table: other, rows: self.new_rows() },
