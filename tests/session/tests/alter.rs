@@ -117,6 +117,28 @@ fn a_bulk_load_has_the_schema_it_began_with_or_conflicts() {
 }
 
 #[test]
+fn a_load_takes_no_notice_of_an_index_that_is_not_committed() {
+    let db = opened();
+    let (mut a, mut s) = (db.session(), db.session());
+    let mut load = block_on(a.appender("t", OnDuplicate::Skip)).unwrap();
+    load.append(&batch(&[&[5, 6], &[50, 60]])).unwrap();
+    run(&mut s, "begin; alter table t add unique u (n); insert into t values (7, 70)").unwrap();
+    assert_eq!(block_on(load.finish()).unwrap(), 2);
+    run(&mut s, "rollback").unwrap();
+    // The index knows the rows that were loaded before its commit.
+    run(&mut s, "begin; alter table t add unique u (n); insert into t values (7, 70)").unwrap();
+    let mut load = block_on(a.appender("t", OnDuplicate::Skip)).unwrap();
+    load.append(&batch(&[&[8, 9], &[80, 80]])).unwrap();
+    assert_eq!(block_on(load.finish()).unwrap(), 2);
+    assert_eq!(kind(run(&mut s, "commit")), ErrorKind::Constraint);
+    assert_eq!(
+        rows(&mut s, "select id from t order by id").unwrap(),
+        ["1", "2", "5", "6", "8", "9"]
+    );
+    assert_eq!(db.check().unwrap(), Vec::<String>::new());
+}
+
+#[test]
 fn changes_survive_a_restart_and_leave_no_files() {
     let home = Folder::new("alter");
     {
