@@ -31,7 +31,10 @@ const EVERYWHERE = [
 ];
 /** Tests of what only the other of the two has. */
 const NOT_IN_NODE = ['bindings/js/tests/connect.test.ts'];
-const NOT_IN_BROWSER = ['bindings/js/tests/node.test.ts', 'bindings/js/tests/tabs/*.test.ts'];
+const NOT_IN_BROWSER = [
+  'bindings/js/tests/{blobs,node}.test.ts',
+  'bindings/js/tests/tabs/*.test.ts',
+];
 /** Writes the examples of the documentation as modules. */
 const GENERATE = ['tests/docs/generate.ts'];
 

@@ -1,6 +1,6 @@
 /**
- * Builds the npm package into `bindings/js/dist`: five scripts (page, worker, a thread of
- * its own, Node, the edge), the engine in
+ * Builds the npm package into `bindings/js/dist`: six scripts (page, worker, a thread of
+ * its own, blob stores, Node, the edge), the engine in
  * two files, and types. Then builds the small packages on top of it. Does nothing when no input
  * changed.
  */
@@ -31,6 +31,7 @@ const DIST = 'bindings/js/dist';
 const NEXT = 'bindings/js/dist.next';
 const STAMP = `${DIST}/.stamp`;
 const OUTPUTS = [
+  'blobs.js',
   'edge.js',
   'index.js',
   'node.js',
@@ -41,6 +42,7 @@ const OUTPUTS = [
   'types/bindings/js/src/index.d.ts',
 ];
 const ENTRIES = {
+  blobs: 'bindings/js/src/blobs.ts',
   edge: 'bindings/js/src/edge.ts',
   index: 'bindings/js/src/index.ts',
   node: 'bindings/js/src/node.ts',
@@ -146,6 +148,7 @@ export function markBuild(dist, names) {
 const EDGE_CLOCK = [path.join(root, 'worker/edge/clock.ts'), 'clock'];
 
 const MINIFY = {
+  blobs: true,
   worker: true,
   index: { compress: false, mangle: { toplevel: false }, codegen: { removeWhitespace: true } },
 };
@@ -157,7 +160,7 @@ async function bundle(dist) {
     const build = await rolldown({
       input: path.join(root, entry),
       // Scripts are loaded by `connectInThread` only, files by the edge only.
-      external: [/^node:/, './thread.js', /\.wasm$/],
+      external: [/^node:/, './thread.js', './blobs.js', /\.wasm$/],
       platform: name === 'node' ? 'node' : 'browser',
       transform: name === 'edge' ? { inject: { performance: EDGE_CLOCK } } : {},
     });

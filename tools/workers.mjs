@@ -34,6 +34,7 @@ export class Workers {
       modules: [
         script('worker.mjs', path.resolve(root, worker)),
         script('edge.js', path.join(DIST, 'edge.js')),
+        script('blobs.js', path.join(DIST, 'blobs.js')),
         engine('nacre_bg.wasm'),
         engine('nacre_more.wasm'),
       ],

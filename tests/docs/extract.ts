@@ -5,7 +5,7 @@
  * An example is the body of a module. What it uses without declaring is supplied: the package's
  * exports, and `db`, an open database with the rows that the documentation of `Database` shows. A
  * comment behind `console.log(…)` is what the call prints. A fence with the name of another package,
- * such as `js pglite`, shows that package's calls and does not run.
+ * such as `js pglite`, shows that package's calls and does not run, and one marked `blobs` needs a bucket.
  */
 
 import * as fs from 'node:fs';

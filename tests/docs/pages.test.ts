@@ -14,8 +14,8 @@ import { visits } from './visits';
 const root = path.resolve(import.meta.dirname, '../..');
 const read = (file: string) => fs.readFileSync(path.join(root, file), 'utf8');
 const README = 'bindings/js/README.md';
-/** Packages whose calls the pages about migration show, and a runtime that the tests are not in. */
-const OTHERS = ['sqlite-wasm', 'pglite', 'duckdb-wasm', 'workers'];
+/** Packages whose calls the pages about migration show, a runtime that the tests are not in, and a bucket. */
+const OTHERS = ['sqlite-wasm', 'pglite', 'duckdb-wasm', 'workers', 'blobs'];
 /** Sections of the README that no page includes, because a page for users says the same. */
 const NOT_INCLUDED = ['nacredb'];
 

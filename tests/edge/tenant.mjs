@@ -74,6 +74,9 @@ export class Tenant {
           await db.close();
           this.#opened = connect({ state: this.#state });
           return answer(await run(await this.#opened, request));
+        case '/blobs':
+          await connect({ state: this.#state, blobs: 's3://bucket/edge' });
+          return answer('a Durable Object with blobs');
         case '/storage':
           return answer(await db.storage());
         case '/live':
@@ -111,7 +114,7 @@ export default {
       return env.TENANT.get(env.TENANT.idFromName(tenant)).fetch(request);
     }
     try {
-      const db = await connect();
+      const db = await connect(JSON.parse(request.headers.get('options') ?? '{}'));
       try {
         return answer(await run(db, request));
       } finally {

@@ -3,7 +3,9 @@
 import * as fs from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
+import { connect } from 'nacredb';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { startS3 } from '../../tools/s3.mjs';
 import { Workers } from '../../tools/workers.mjs';
 
 let folder: string;
@@ -42,6 +44,41 @@ test('a Worker runs a database in memory', async () => {
       [`select sum((doc->>'n')::bigint) as n from t`],
     ),
   ).toEqual([{ n: '500500' }]);
+});
+
+test('a Worker reads a blob store, and writes one from memory', async () => {
+  const s3 = await startS3();
+  try {
+    const credentials = { accessKeyId: 'tester', secretAccessKey: 'not-a-secret' };
+    const blobs = { url: 's3://bucket/edge', endpoint: s3.endpoint, credentials };
+    const sent = (statements: [string][], options: object) =>
+      workers.send(null, statements, {
+        at: '/blobs',
+        headers: { options: JSON.stringify({ blobs, ...options }) },
+      });
+    const written = await sent(
+      [
+        ['create table t (id bigint primary key, name text)'],
+        ["insert into t select n, repeat('x', 20) from generate_series(1, 20000) as g(n)"],
+        ['optimize table t flush'],
+        ['select count(*) as n from t'],
+      ],
+      {},
+    );
+    expect(written.body).toMatchObject([{}, {}, {}, [{ n: 20_000 }]]);
+    const read = await sent([['select id from t where id = 19999']], { readOnly: true });
+    expect(read.body).toEqual([[{ id: 19_999 }]]);
+    const refused = await sent([['delete from t']], { readOnly: true });
+    expect(refused.body).toMatchObject({ kind: 'unsupported' });
+    expect((await workers.send(fresh(), [], { at: '/blobs' })).body).toMatchObject({
+      kind: 'unsupported',
+    });
+    const db = await connect('s3://bucket/edge', { blobs });
+    expect((await db.query('select count(*) as n from t')).rows).toEqual([{ n: 20_000n }]);
+    await db.close();
+  } finally {
+    await s3.stop();
+  }
 });
 
 describe('a Durable Object', () => {

@@ -16,7 +16,10 @@ export const PAGES = [
     name: 'connect',
     title: 'Connecting',
     text: 'Opens a database and sets its options.',
-    exports: ['connect', 'connectInThread', 'ConnectOptions', 'TypeOptions'],
+    exports: [
+      ...['connect', 'connectInThread', 'ConnectOptions', 'TypeOptions'],
+      ...['BlobsOptions', 'BlobOptions', 'BlobCredentials', 'BlobRequest'],
+    ],
   },
   {
     name: 'database',
@@ -24,7 +27,10 @@ export const PAGES = [
     text:
       'An open database. It also has every function of [Running SQL](queries.md#queries): ' +
       '`query`, `exec`, `queryArrow`, `stream` and `prepare`.',
-    exports: ['Database', 'StorageReport', 'TableReport', 'ColumnReport', 'SegmentReport'],
+    exports: [
+      ...['Database', 'StorageReport', 'LagReport'],
+      ...['TableReport', 'ColumnReport', 'SegmentReport'],
+    ],
   },
   {
     name: 'queries',

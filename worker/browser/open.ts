@@ -1,6 +1,9 @@
 /** Opens a database in a worker: its files, and the engine. */
 
 import { filesOf } from '../shared/archive.js';
+import type { EngineBlobs } from '../shared/blobs/engine-blobs.js';
+import { loadBlobs, type BlobsScript } from '../shared/blobs/load.js';
+import type { Ask } from '../shared/blobs/options.js';
 import { Connection } from '../shared/connection.js';
 import { loadFromModule, loadFromUrl } from '../shared/engine.js';
 import { fetchModule, notFetched } from '../shared/engine-file.js';
@@ -8,11 +11,12 @@ import { NacreError, nacreError } from '../shared/errors.js';
 import type { OwnedStore } from '../shared/local-store.js';
 import { mustBeThisVersion } from '../shared/version.js';
 import type { OpenRequest } from '../shared/wire.js';
+import { isBlobsUrl } from '../shared/blobs/url.js';
 import { IdbStore } from './idb-store.js';
 import { OpfsStore } from './opfs-store.js';
 
-/** Opens the database that a request names. */
-export async function open(request: OpenRequest): Promise<Connection> {
+/** Opens the database that a request names. `ask` answers the questions of its blob store. */
+export async function open(request: OpenRequest, ask: Ask): Promise<Connection> {
   mustBeThisVersion(request.version);
   const { options, wasmUrl, wasmModule } = request;
   let preloaded = request.moreWasmModule;
@@ -32,14 +36,33 @@ export async function open(request: OpenRequest): Promise<Connection> {
   const files = request.import === undefined ? [] : await filesOf(request.import);
   // Opening the store and loading the engine each take a while, and are independent.
   const opening = openStore(request);
+  let blobs: EngineBlobs | undefined;
   try {
-    await Promise.all([opening, loaded, hold(request.lifeLock)]);
+    [blobs] = await Promise.all([openBlobs(request, ask), opening, loaded, hold(request.lifeLock)]);
   } catch (error) {
     // In a caller's own worker, which goes on, the files would stay locked.
     (await opening.catch(() => null))?.close();
     throw error;
   }
-  return Connection.open(await opening, options, files);
+  return Connection.open(await opening, options, files, blobs);
+}
+
+/** The blob store of a request, whose script is loaded only then. */
+function openBlobs({ blobs, blobsUrl }: OpenRequest, ask: Ask): Promise<EngineBlobs | undefined> {
+  return loadBlobs(blobs, ask, async () => {
+    // Bundlers copy the script as they copy the engine's files. A name that they see would divide the worker,
+    // which not all of them can.
+    const url = blobsUrl ?? new URL('./blobs.js', import.meta.url).href;
+    try {
+      return (await import(/* @vite-ignore */ /* webpackIgnore: true */ url)) as BlobsScript;
+    } catch (error) {
+      throw nacreError(
+        'io',
+        `the script of blob stores could not be loaded from ${url}: ${String(error)}; serve the file blobs.js of the package there, or set blobsUrl`,
+        error,
+      );
+    }
+  });
 }
 
 /** Takes a Web Lock for as long as this worker lives. */
@@ -85,7 +108,7 @@ function fetchNow(url: string): ArrayBuffer {
 
 async function openStore(request: OpenRequest): Promise<OwnedStore | null> {
   const { url } = request;
-  if (url === 'memory://') {
+  if (url === 'memory://' || isBlobsUrl(url)) {
     return null;
   }
   if (url.startsWith('opfs://')) {
@@ -100,8 +123,12 @@ async function openStore(request: OpenRequest): Promise<OwnedStore | null> {
 /** Opens the files of a database where the browser can keep them. */
 async function openFiles(
   name: string,
-  { patienceMs, fallback = 'none' }: OpenRequest,
+  { patienceMs, fallback = 'none', blobs }: OpenRequest,
 ): Promise<OwnedStore | null> {
+  if (fallback === 'indexeddb' && blobs !== undefined) {
+    // What is written there is durable only later, and must not be uploaded before.
+    throw nacreError('unsupported', "blobs are not supported with the fallback 'indexeddb'");
+  }
   // A database that was begun in IndexedDB stays there, also when the browser has files now.
   if (fallback === 'indexeddb' && (await IdbStore.has(name))) {
     return IdbStore.open(name, patienceMs);

@@ -19,6 +19,7 @@ import {
 } from './engine.js';
 import { nacreError, type NacreError } from './errors.js';
 import { LiveQueries } from './live.js';
+import type { EngineBlobs } from './blobs/engine-blobs.js';
 import type { OwnedStore } from './local-store.js';
 import { Loads } from './loads.js';
 import { Opened } from './opened.js';
@@ -33,7 +34,7 @@ import {
 } from './protocol.js';
 import { Streams } from './streams.js';
 import { Tickets } from './tickets.js';
-import type { EngineOptions, StorageReport, WirePrepared, WireResult } from './wire.js';
+import type { EngineOptions, LagReport, StorageReport, WirePrepared, WireResult } from './wire.js';
 
 /** Names of temporary files, which belong to running statements, begin with this. */
 const TEMPORARY = 'tmp-';
@@ -81,14 +82,16 @@ export class Connection implements Service<ConnectionMethod> {
 
   /**
    * Opens a database on a store, or in memory without one, with the files of another one if there
-   * are any. The store is closed when that fails. Closing the connection closes the database.
+   * are any. A blob store has its files as well, or all of them. The store is closed when that fails.
+   * Closing the connection closes the database.
    */
   static async open(
     store: OwnedStore | null,
     options: EngineOptions,
     files: readonly ArchivedFile[] = [],
+    blobs?: EngineBlobs,
   ): Promise<Connection> {
-    const connection = new Connection(await Opened.open(store, options, files), true);
+    const connection = new Connection(await Opened.open(store, options, files, blobs), true);
     connection.#opened.afterCall();
     return connection;
   }
@@ -159,6 +162,9 @@ export class Connection implements Service<ConnectionMethod> {
     inspect: () => this.#opened.database.inspect() as Answer<'inspect'>,
     storage: () => this.#storage(),
     flush: () => this.#opened.database.flush(),
+    refresh: () => answerOf<boolean>(this.#opened.database.refresh()),
+    lag: () => this.#lag(),
+    upload: () => answerOf<void>(this.#opened.database.upload()),
     stopped: () => this.#opened.stopped,
     close: () => this.close(),
   };
@@ -408,6 +414,12 @@ export class Connection implements Service<ConnectionMethod> {
 
   /** Between two calls the files are what they would be if the process ended now. */
   #export(): Blob {
+    if (this.#opened.hasBlobs) {
+      throw nacreError(
+        'unsupported',
+        'exporting a database with blobs is not supported: not all of its files are here',
+      );
+    }
     this.#opened.database.flush();
     const names = this.#opened.database.fileNames().filter((name) => !name.startsWith(TEMPORARY));
     const read = (name: string): ArchivedFile => ({
@@ -421,6 +433,20 @@ export class Connection implements Service<ConnectionMethod> {
         }
       })(),
     );
+  }
+
+  #lag(): LagReport | null {
+    const lag = this.#opened.database.lag();
+    if (lag === undefined) {
+      return null;
+    }
+    const [position, uploaded, uploadedMs, sinceMs] = lag as unknown as [
+      number,
+      number,
+      number,
+      number,
+    ];
+    return { position, uploaded, uploadedAt: new Date(uploadedMs), sinceMs };
   }
 
   async #storage(): Promise<StorageReport> {

@@ -38,6 +38,8 @@ export interface Term {
   url: string;
   term: string;
   durability: Durability;
+  /** The URL of the database's blobs; null without any. */
+  blobs: string | null;
 }
 
 interface Link {
@@ -118,7 +120,7 @@ export class Leading implements Service<ConnectionMethod> {
     channel.postMessage({ welcome: this.#term.term } satisfies Greeting);
   }
 
-  #refusal({ version, durability, imports }: Notice & { type: 'hello' }): ErrorData | null {
+  #refusal({ version, durability, imports, blobs }: Notice & { type: 'hello' }): ErrorData | null {
     const { url } = this.#term;
     if (version !== TABS_VERSION) {
       const message = `${url} is open in a tab with another version of nacredb: reload or close it`;
@@ -129,6 +131,10 @@ export class Leading implements Service<ConnectionMethod> {
     }
     if (durability !== this.#term.durability) {
       const message = `${url} is open in another tab with ${this.#term.durability} durability`;
+      return toErrorData(nacreError('in_use', message));
+    }
+    if (blobs !== this.#term.blobs) {
+      const message = `${url} is open in another tab with ${this.#term.blobs ?? 'no'} blobs`;
       return toErrorData(nacreError('in_use', message));
     }
     return null;

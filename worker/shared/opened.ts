@@ -5,10 +5,13 @@
  */
 
 import type { ArchivedFile } from './archive.js';
+import type { EngineBlobs } from './blobs/engine-blobs.js';
 import { afterTrap, answerOf, currentInstance, Database, engineError, isSound } from './engine.js';
+import { Following } from './following.js';
 import { Functions } from './functions.js';
 import { LiveQueries } from './live.js';
 import type { OwnedStore } from './local-store.js';
+import { Uploading } from './uploading.js';
 import { Upkeep } from './upkeep.js';
 import type { Awaitable } from './protocol.js';
 import type { EngineOptions } from './wire.js';
@@ -19,19 +22,35 @@ export class Opened {
   readonly store: OwnedStore | null;
   readonly instance = currentInstance();
   readonly functions: Functions;
+  /** Whether a blob store has its files, of which not all are here. */
+  readonly hasBlobs: boolean;
   readonly #live = new Set<LiveQueries>();
   readonly #upkeep: Upkeep;
+  readonly #uploading: Uploading | null;
+  readonly #following: Following | null;
   readonly #forgetTrap: () => void;
   readonly #isStrict: boolean;
   /** Settles if the engine stops after an internal error. */
   readonly stopped: Promise<void>;
 
-  private constructor(database: Database, store: OwnedStore | null, options: EngineOptions) {
+  private constructor(
+    database: Database,
+    store: OwnedStore | null,
+    options: EngineOptions,
+    blobs: EngineBlobs | undefined,
+  ) {
     this.database = database;
     this.store = store;
+    this.hasBlobs = blobs !== undefined;
+    const uploads = this.hasBlobs && options.readOnly !== true;
+    this.#uploading = uploads ? new Uploading(database) : null;
+    const { followMs } = options;
+    this.#following =
+      followMs === undefined ? null : new Following(database, followMs, () => this.changed());
     this.functions = new Functions(database);
     this.#isStrict = options.durability !== 'relaxed';
-    this.#upkeep = new Upkeep(database, store, options.durability ?? 'strict');
+    const worked = () => this.#uploading?.changed();
+    this.#upkeep = new Upkeep(database, store, options.durability ?? 'strict', worked);
     let stop = (): void => {};
     this.stopped = new Promise((resolve) => (stop = resolve));
     this.#forgetTrap = afterTrap(() => {
@@ -42,18 +61,21 @@ export class Opened {
 
   /**
    * Opens a database on a store, or in memory without one, with the files of another one if there
-   * are any. The store is closed when that fails.
+   * are any. A blob store has its files as well, or all of them. The store is closed when that fails.
    */
   static async open(
     store: OwnedStore | null,
     options: EngineOptions,
     files: readonly ArchivedFile[],
+    blobs?: EngineBlobs,
   ): Promise<Opened> {
     try {
       const named = files.length === 0 ? undefined : files.map(({ name, bytes }) => [name, bytes]);
-      const database = await answerOf<Database>(Database.open(store ?? undefined, options, named));
+      const database = await answerOf<Database>(
+        Database.open(store ?? undefined, options, named, blobs),
+      );
       await store?.settled?.();
-      return new Opened(database, store, options);
+      return new Opened(database, store, options, blobs);
     } catch (error) {
       store?.close();
       throw engineError(error);
@@ -75,6 +97,12 @@ export class Opened {
   /** Does what a call of a connection may have made necessary. */
   afterCall(): void {
     this.#upkeep.afterCall();
+    this.#uploading?.changed();
+    this.#live.forEach((live) => live.afterCall());
+  }
+
+  /** Something else than a call has changed what queries answer. */
+  changed(): void {
     this.#live.forEach((live) => live.afterCall());
   }
 
@@ -96,6 +124,8 @@ export class Opened {
   /** Cancels background work. */
   stopUpkeep(): void {
     this.#upkeep.stop();
+    this.#uploading?.stop();
+    this.#following?.stop();
   }
 
   /** Closes the database, whose connections have ended, and its files. */

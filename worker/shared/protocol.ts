@@ -17,6 +17,7 @@ import type { TableReport } from './inspect.js';
 import type {
   OnDuplicate,
   OpenRequest,
+  LagReport,
   StorageReport,
   StreamForm,
   WireChunk,
@@ -116,6 +117,12 @@ export interface Protocol {
   storage(): StorageReport;
   /** Makes every committed change durable. */
   flush(): void;
+  /** Makes visible what the writer of a database that is only read has uploaded; answers whether that was anything. */
+  refresh(): boolean;
+  /** Answers what is known of the newest upload; null without blobs. */
+  lag(): LagReport | null;
+  /** Uploads every committed change to the blobs, if the database has some. */
+  upload(): void;
   /** Is answered if the engine stops after an internal error: the database must be opened again. */
   stopped(): void;
   /** Waits for running statements and closes the database. */
@@ -195,6 +202,9 @@ export const TRANSFER: { readonly [M in Method]: (answer: Answer<M>) => ArrayBuf
   inspect: nothing,
   storage: nothing,
   flush: nothing,
+  refresh: nothing,
+  lag: nothing,
+  upload: nothing,
   stopped: nothing,
   close: nothing,
 };

@@ -15,7 +15,7 @@ import type { ErrorData } from './errors.js';
 import type { Durability } from './wire.js';
 
 /** Raised with every change after which tabs of two versions could misunderstand each other. */
-export const TABS_VERSION = 2;
+export const TABS_VERSION = 3;
 
 /** Name of a database's lock, and of its common channel. */
 export function sharedName(url: string): string {
@@ -40,6 +40,8 @@ export type Notice =
       version: number;
       durability: Durability;
       imports: boolean;
+      /** The URL of the database's blobs; null without any. */
+      blobs: string | null;
     }
   /** The page that holds the lock lives; its worker may still be opening the files. */
   | { type: 'here'; term: string }

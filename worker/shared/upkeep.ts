@@ -36,6 +36,7 @@ export class Upkeep {
   readonly #database: Database;
   readonly #store: LocalStore | null;
   readonly #durability: Durability;
+  readonly #worked: () => void;
   readonly #instance = currentInstance();
   #idle: Timer | null = null;
   #sync: Timer | null = null;
@@ -47,10 +48,17 @@ export class Upkeep {
   /** When background work may go on. */
   #restsUntil = 0;
 
-  constructor(database: Database, store: LocalStore | null, durability: Durability) {
+  /** `worked` is called after background work. */
+  constructor(
+    database: Database,
+    store: LocalStore | null,
+    durability: Durability,
+    worked: () => void,
+  ) {
     this.#database = database;
     this.#store = store;
     this.#durability = durability;
+    this.#worked = worked;
     // The first write may wait for rows of an earlier connection to be flushed.
     this.#maintainSoon();
   }
@@ -121,6 +129,7 @@ export class Upkeep {
       if ((more instanceof Promise ? await this.#waited(more) : more) && !this.#stopped) {
         this.#maintainSoon();
       }
+      this.#worked();
     } catch (error) {
       // The statement that depends on what failed here reports the failure.
       engineError(error);

@@ -3,6 +3,8 @@
  * instead of copied. `bindings/wasm/src/wire.rs` produces these shapes.
  */
 
+import type { WireBlobs } from './blobs/options.js';
+
 /** When a commit is answered. */
 export type Durability = 'strict' | 'relaxed';
 
@@ -17,6 +19,14 @@ export interface EngineOptions {
   cacheBytes?: number | undefined;
   /** Whether to give up commits that are missing at the end of the log. */
   acceptLoss?: boolean | undefined;
+  /** Whether to open the database only to read it. */
+  readOnly?: boolean | undefined;
+  /** With blobs, how many bytes of segments and fetched blocks may be kept locally. */
+  diskLimit?: number | undefined;
+  /** With blobs, milliseconds from a commit to its upload. */
+  blobLag?: number | undefined;
+  /** Of a database that is only read, milliseconds between two looks for what was uploaded since. */
+  followMs?: number | undefined;
 }
 
 /** What keeps a database that cannot be where its URL says. */
@@ -51,6 +61,10 @@ export interface OpenRequest {
   patienceMs?: number | undefined;
   /** Where to keep the database if the browser has no private file system. */
   fallback?: Fallback | undefined;
+  /** Where the files are kept beside the local ones, or instead of them. */
+  blobs?: WireBlobs | undefined;
+  /** Address of the script of blob stores; by default it is beside the worker's script. */
+  blobsUrl?: string | undefined;
 }
 
 /**
@@ -212,6 +226,21 @@ export interface WireProgress {
   rows: number;
   /** About how many it may examine. */
   total: number;
+}
+
+/** What is known of the newest upload of a database with blobs. */
+export interface LagReport {
+  /**
+   * How much of the log this database shows: its end or, of a database that is only read, how far that was
+   * followed. Positions count bytes, and grow.
+   */
+  position: number;
+  /** How much of the log is in the blobs. */
+  uploaded: number;
+  /** When that was uploaded, by the clock of the writer. */
+  uploadedAt: Date;
+  /** How many milliseconds ago it was known to be the newest upload; 0 for the writer. */
+  sinceMs: number;
 }
 
 /** How much storage the database uses, and how safe it is from eviction. */

@@ -1,8 +1,9 @@
 /** Opens databases in a browser: each one's engine runs in a worker of its own. */
 
+import { answerAt } from '../../../worker/shared/blobs/asking.js';
 import { nacreError, type NacreError } from '../../../worker/shared/errors.js';
 import { Database } from './database.js';
-import { typeOptions, type ConnectOptions } from './options.js';
+import { blobsOption, typeOptions, type Blobs, type ConnectOptions } from './options.js';
 import { openRequest } from './request.js';
 import type { AnySchema } from './schema.js';
 import { browserHost, canShare } from './tab-host.js';
@@ -45,8 +46,9 @@ export async function connect<S extends object = AnySchema>(
   options: ConnectOptions = {},
 ): Promise<Database<S>> {
   const types = typeOptions(options);
-  const request = openRequest(url, options);
-  const startWorker = () => workerTransport(makeWorker(options.workerUrl));
+  const blobs = blobsOption(url, options);
+  const request = openRequest(url, options, blobs);
+  const startWorker = () => workerTransport(answering(makeWorker(options.workerUrl), blobs));
   if (url.startsWith('opfs://')) {
     // Only a page can ask for persistence. The answer may wait for the user, and opening does not
     // depend on it.
@@ -88,6 +90,16 @@ export async function connectInThread<S extends object = AnySchema>(
   // A script of its own, beside this one: most pages never load it.
   const thread = await import('./thread.js');
   return thread.connectInThread<S>(url, options);
+}
+
+/** Hands a worker the channel over which it asks for credentials. */
+function answering(worker: Worker, { asks, ask }: Blobs): Worker {
+  if (asks) {
+    const { port1, port2 } = new MessageChannel();
+    answerAt(port1, ask);
+    worker.postMessage([], [port2]);
+  }
+  return worker;
 }
 
 function makeWorker(url: string | URL | undefined): Worker {

@@ -5,7 +5,7 @@
 import { NacreError, nacreError } from '../../../worker/shared/errors.js';
 import type { TableReport } from '../../../worker/shared/inspect.js';
 import { MAIN_SESSION } from '../../../worker/shared/protocol.js';
-import type { StorageReport } from '../../../worker/shared/wire.js';
+import type { LagReport, StorageReport } from '../../../worker/shared/wire.js';
 import type { Client } from './client.js';
 import {
   createFunction,
@@ -300,6 +300,50 @@ export class Database<S extends object = AnySchema> extends Queries<S> {
   async flush(): Promise<void> {
     this.mustBeOpen();
     await this.client.transport.call('flush');
+  }
+
+  /**
+   * Of a database whose URL is a blob store: makes visible what its writer has uploaded since, all of it
+   * together. Transactions keep what they see. Answers whether anything was new; `false` for any other
+   * database.
+   *
+   * @example
+   * ```ts
+   * console.log(await db.refresh()); // false
+   * ```
+   */
+  async refresh(): Promise<boolean> {
+    this.mustBeOpen();
+    return this.client.transport.call('refresh');
+  }
+
+  /**
+   * What is known of the newest upload of a database with blobs; `null` without any.
+   *
+   * @example
+   * ```ts
+   * const lag = await db.lag();
+   * console.log(lag?.uploadedAt); // undefined
+   * ```
+   */
+  async lag(): Promise<LagReport | null> {
+    this.mustBeOpen();
+    return this.client.transport.call('lag');
+  }
+
+  /**
+   * Uploads everything that is committed to the blobs, without waiting for `blobLag`: then the loss of
+   * the local files loses nothing. Without the option `blobs` it does nothing. Closing uploads, too.
+   *
+   * @example
+   * ```ts
+   * await db.exec('delete from visit where ms > 1000');
+   * await db.upload(); // with blobs, another machine would find the rows gone
+   * ```
+   */
+  async upload(): Promise<void> {
+    this.mustBeOpen();
+    await this.client.transport.call('upload');
   }
 
   /**

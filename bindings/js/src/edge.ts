@@ -12,9 +12,17 @@ import {
   wasCutOff,
   type DurableState,
 } from '../../../worker/edge/durable-store.js';
+import { loadBlobs } from '../../../worker/shared/blobs/load.js';
+import { nacreError } from '../../../worker/shared/errors.js';
 import { Connection } from '../../../worker/shared/connection.js';
 import { abandon, loadSync } from '../../../worker/shared/engine.js';
-import { engineOptions, importOption, typeOptions, type ConnectOptions } from './options.js';
+import {
+  blobsOption,
+  engineOptions,
+  importOption,
+  typeOptions,
+  type ConnectOptions,
+} from './options.js';
 import type { AnySchema } from './schema.js';
 import { ThreadDatabase } from './thread-database.js';
 
@@ -27,13 +35,18 @@ const MEMORY_BYTES = 64 * 2 ** 20;
 /** Options of `connect` at the edge. */
 export interface EdgeOptions extends Omit<
   ConnectOptions,
-  'fallback' | 'wasmUrl' | 'moreWasmUrl' | 'preload' | 'workerUrl'
+  'fallback' | 'wasmUrl' | 'moreWasmUrl' | 'preload' | 'workerUrl' | 'blobsUrl'
 > {
   /**
    * The state of the Durable Object that keeps the database, its first constructor argument. Without
    * one the database is in memory, until it is closed.
    */
   state?: DurableState;
+  /**
+   * Whether to open the database of `blobs` only to read it, beside its writer.
+   * @default false
+   */
+  readOnly?: boolean;
   /**
    * Memory of the whole database, in bytes.
    * @default 67_108_864 (64 MiB)
@@ -53,9 +66,18 @@ export interface EdgeOptions extends Omit<
 export async function connect<S extends object = AnySchema>(
   options: EdgeOptions = {},
 ): Promise<ThreadDatabase<S>> {
-  const { state, memoryBytes = MEMORY_BYTES } = options;
+  const { state, memoryBytes = MEMORY_BYTES, readOnly = false } = options;
   const { cacheBytes = Math.ceil(memoryBytes / 4) } = options;
-  const checked = engineOptions({ ...options, memoryBytes, cacheBytes });
+  const checked = engineOptions({ ...options, memoryBytes, cacheBytes }, readOnly);
+  const { wire, ask } = blobsOption('memory://', options);
+  if (wire !== undefined && state !== undefined) {
+    // Its uploads would have to go on while the object is not in memory.
+    throw nacreError('unsupported', 'blobs are not supported with the state of a Durable Object');
+  }
+  if (readOnly && wire === undefined) {
+    throw nacreError('type', 'readOnly needs the option blobs');
+  }
+  const blobs = await loadBlobs(wire, ask, () => import('./blobs.js'));
   const types = typeOptions(options);
   const imported = importOption(options);
   const files = imported === undefined ? [] : await filesOf(imported);
@@ -73,5 +95,5 @@ export async function connect<S extends object = AnySchema>(
     store?.close();
     throw error;
   }
-  return new ThreadDatabase<S>(await Connection.open(store, checked, files), types);
+  return new ThreadDatabase<S>(await Connection.open(store, checked, files, blobs), types);
 }

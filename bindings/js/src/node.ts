@@ -5,12 +5,20 @@ import * as path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { filesOf } from '../../../worker/shared/archive.js';
 import { FolderStore } from '../../../worker/node/folder-store.js';
+import { loadBlobs } from '../../../worker/shared/blobs/load.js';
+import { isBlobsUrl } from '../../../worker/shared/blobs/url.js';
 import { Connection } from '../../../worker/shared/connection.js';
 import { loadSync } from '../../../worker/shared/engine.js';
 import { NacreError, nacreError, toErrorData } from '../../../worker/shared/errors.js';
 import type { OwnedStore } from '../../../worker/shared/local-store.js';
 import type { Database } from './database.js';
-import { engineOptions, importOption, typeOptions, type ConnectOptions } from './options.js';
+import {
+  blobsOption,
+  engineOptions,
+  importOption,
+  typeOptions,
+  type ConnectOptions,
+} from './options.js';
 import type { AnySchema } from './schema.js';
 import { ThreadDatabase } from './thread-database.js';
 
@@ -70,8 +78,10 @@ export async function connectInThread<S extends object = AnySchema>(
   url: string,
   options: ConnectOptions = {},
 ): Promise<ThreadDatabase<S>> {
-  const [checked, types] = [engineOptions(options), typeOptions(options)];
+  const [checked, types] = [engineOptions(options, isBlobsUrl(url)), typeOptions(options)];
   const imported = importOption(options);
+  const { wire, ask } = blobsOption(url, options);
+  const blobs = await loadBlobs(wire, ask, () => import('./blobs.js'));
   const files = imported === undefined ? [] : await filesOf(imported);
   const store = await openStore(url);
   try {
@@ -85,7 +95,7 @@ export async function connectInThread<S extends object = AnySchema>(
     store?.close();
     throw error;
   }
-  return new ThreadDatabase<S>(await Connection.open(store, checked, files), types);
+  return new ThreadDatabase<S>(await Connection.open(store, checked, files, blobs), types);
 }
 
 /** The engine's two files. */
@@ -114,7 +124,7 @@ function isFileUrl(url: string | URL): boolean {
 }
 
 async function openStore(url: string): Promise<OwnedStore | null> {
-  if (url === 'memory://') {
+  if (url === 'memory://' || isBlobsUrl(url)) {
     return null;
   }
   if (url === '') {

@@ -1,5 +1,13 @@
 /** Options of `connect` and of single calls, and their checks. */
 
+import type {
+  Ask,
+  BlobCredentials,
+  BlobRequest,
+  BlobsOptions,
+  WireBlobs,
+} from '../../../worker/shared/blobs/options.js';
+import { isBlobsUrl } from '../../../worker/shared/blobs/url.js';
 import { nacreError } from '../../../worker/shared/errors.js';
 import type { EngineOptions, Fallback } from '../../../worker/shared/wire.js';
 import type { TypeOptions } from './types.js';
@@ -82,6 +90,34 @@ export interface ConnectOptions {
   preload?: boolean;
   /** URL of the worker's script, in browsers. By default it is beside the package's scripts. */
   workerUrl?: string | URL;
+  /**
+   * A blob store that has the database's files, too: the URL `s3://bucket/prefix`, or how it is reached.
+   * Everything that is committed is uploaded in the background; another machine opens the database with
+   * the same blobs, and is its only writer then.
+   */
+  blobs?: string | BlobsOptions;
+  /**
+   * With `blobs`, how many bytes of the database's files are kept here at most. What is uploaded leaves,
+   * and is fetched again when it is read. What is not uploaded yet stays, also beyond the limit.
+   * @default unlimited
+   */
+  diskLimit?: number;
+  /**
+   * With `blobs`, the milliseconds from a commit to its upload: what the loss of the local files loses.
+   * @default 1_000
+   */
+  blobLag?: number;
+  /**
+   * Of a database whose URL is a blob store, the milliseconds between two looks for what its writer has
+   * uploaded since. Without it, `db.refresh()` looks. It keeps a process of Node running until the
+   * database is closed.
+   */
+  follow?: number;
+  /**
+   * URL of the script of blob stores, in browsers, which is loaded only with `blobs`. By default it is
+   * beside the worker's script.
+   */
+  blobsUrl?: string | URL;
 }
 
 /**
@@ -178,16 +214,71 @@ export function importOption({ import: file }: ConnectOptions): Blob | undefined
   throw nacreError('type', 'import must be a Blob, a Uint8Array or an ArrayBuffer');
 }
 
-/** Checks the options that the engine takes, and answers them. */
-export function engineOptions(options: ConnectOptions): EngineOptions {
-  const { durability, memoryBytes, memoryLimit, cacheBytes, acceptLoss } = options;
+/** The blob store of a database, and what answers its questions. */
+export interface Blobs {
+  wire: WireBlobs | undefined;
+  /** Whether there are any. */
+  asks: boolean;
+  ask: Ask;
+}
+
+/** Takes the functions from the option `blobs`. The script of blob stores checks the rest. */
+export function blobsOption(url: string, options: ConnectOptions): Blobs {
+  const isOnly = isBlobsUrl(url);
+  const { blobs = isOnly ? {} : undefined } = options;
+  if (blobs === undefined) {
+    const lonely = (['diskLimit', 'blobLag'] as const).find((name) => options[name] !== undefined);
+    if (lonely !== undefined) {
+      throw nacreError('type', `${lonely} needs the option blobs`);
+    }
+    return { wire: undefined, asks: false, ask: () => Promise.resolve() };
+  }
+  const given = typeof blobs === 'string' ? { url: blobs } : blobs;
+  if (given === null || typeof given !== 'object') {
+    throw nacreError('type', 'blobs must be a URL or an object');
+  }
+  if (isOnly && given.url !== undefined && given.url !== url) {
+    throw nacreError('type', `blobs.url must not differ from the database's URL, ${url}`);
+  }
+  if (options.import !== undefined) {
+    throw nacreError('unsupported', 'the option import is not supported with blobs');
+  }
+  const { credentials, presign, ...rest } = given;
+  const isAsked = typeof credentials === 'function';
+  return {
+    wire: {
+      ...rest,
+      url: isOnly ? url : (given.url as string),
+      ...(credentials && { credentials: isAsked ? 'asked' : credentials }),
+      ...(presign && { presign: 'asked' }),
+    },
+    asks: isAsked || presign !== undefined,
+    ask: async (request): Promise<BlobCredentials | string> =>
+      request === null
+        ? (credentials as () => BlobCredentials)()
+        : (presign as (request: BlobRequest) => string)(request),
+  };
+}
+
+/** Checks the options that the engine takes, and answers them. `readOnly` is for those of URLs. */
+export function engineOptions(options: ConnectOptions, readOnly?: boolean): EngineOptions {
+  const {
+    durability,
+    memoryBytes,
+    memoryLimit,
+    cacheBytes,
+    acceptLoss,
+    diskLimit,
+    blobLag,
+    follow,
+  } = options;
   if (durability !== undefined && durability !== 'strict' && durability !== 'relaxed') {
     throw nacreError(
       'type',
       `durability must be 'strict' or 'relaxed', not '${String(durability)}'`,
     );
   }
-  for (const [name, value] of Object.entries({ memoryBytes, memoryLimit, cacheBytes })) {
+  for (const [name, value] of Object.entries({ memoryBytes, memoryLimit, cacheBytes, diskLimit })) {
     if (value !== undefined && !(Number.isSafeInteger(value) && value > 0)) {
       throw nacreError('type', `${name} must be a positive number of bytes, not ${String(value)}`);
     }
@@ -195,5 +286,27 @@ export function engineOptions(options: ConnectOptions): EngineOptions {
   if (acceptLoss !== undefined && typeof acceptLoss !== 'boolean') {
     throw nacreError('type', `acceptLoss must be true or false, not '${String(acceptLoss)}'`);
   }
-  return { durability, memoryBytes, memoryLimit, cacheBytes, acceptLoss };
+  if (follow !== undefined && readOnly !== true) {
+    throw nacreError(
+      'type',
+      'follow is for databases that are only read: connect to s3://bucket/prefix',
+    );
+  }
+  if (follow !== undefined && !(follow > 0 && follow < Infinity)) {
+    throw nacreError('type', `follow must be a number of milliseconds, not ${String(follow)}`);
+  }
+  if (blobLag !== undefined && !(blobLag >= 0 && blobLag < Infinity)) {
+    throw nacreError('type', `blobLag must be a number of milliseconds, not ${String(blobLag)}`);
+  }
+  return {
+    durability,
+    memoryBytes,
+    memoryLimit,
+    cacheBytes,
+    acceptLoss,
+    readOnly,
+    diskLimit,
+    blobLag,
+    followMs: follow,
+  };
 }

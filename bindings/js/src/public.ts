@@ -1,7 +1,13 @@
 /** The package's public names, except `connect`, which differs between browsers and Node. */
 
 export { NacreError, type ErrorKind, type Position } from '../../../worker/shared/errors.js';
-export type { Statistics, StorageReport } from '../../../worker/shared/wire.js';
+export type {
+  BlobCredentials,
+  BlobOptions,
+  BlobRequest,
+  BlobsOptions,
+} from '../../../worker/shared/blobs/options.js';
+export type { Statistics, LagReport, StorageReport } from '../../../worker/shared/wire.js';
 export type { Changes, LiveChanges } from './changes.js';
 export { type Database } from './database.js';
 export type { ColumnReport, SegmentReport, TableReport } from '../../../worker/shared/inspect.js';

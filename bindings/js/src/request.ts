@@ -3,8 +3,10 @@
 import { nacreError } from '../../../worker/shared/errors.js';
 import { VERSION } from '../../../worker/shared/version.js';
 import type { OpenRequest } from '../../../worker/shared/wire.js';
+import { isBlobsUrl } from '../../../worker/shared/blobs/url.js';
 import {
   engineOptions,
+  type Blobs,
   fallbackOption,
   importOption,
   preloadOption,
@@ -12,8 +14,8 @@ import {
 } from './options.js';
 
 /** Checks the arguments of `connect`. */
-export function openRequest(url: string, options: ConnectOptions): OpenRequest {
-  if (url !== 'memory://' && !url.startsWith('opfs://')) {
+export function openRequest(url: string, options: ConnectOptions, blobs: Blobs): OpenRequest {
+  if (url !== 'memory://' && !url.startsWith('opfs://') && !isBlobsUrl(url)) {
     throw nacreError(
       'unsupported',
       `'${url}' is not a place where a browser can keep a database: use opfs://name or memory://`,
@@ -22,7 +24,7 @@ export function openRequest(url: string, options: ConnectOptions): OpenRequest {
   return {
     version: VERSION,
     url,
-    options: engineOptions(options),
+    options: engineOptions(options, isBlobsUrl(url)),
     wasmUrl: absolute('wasmUrl', options.wasmUrl),
     wasmModule: options.wasmModule,
     moreWasmUrl: absolute('moreWasmUrl', options.moreWasmUrl),
@@ -30,6 +32,8 @@ export function openRequest(url: string, options: ConnectOptions): OpenRequest {
     preload: preloadOption(options),
     import: importOption(options),
     fallback: fallbackOption(options),
+    blobs: blobs.wire,
+    blobsUrl: absolute('blobsUrl', options.blobsUrl),
   };
 }
 

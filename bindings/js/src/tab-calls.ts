@@ -71,6 +71,9 @@ const ENDING: ReadonlySet<ConnectionMethod> = new Set([
 const CANCELLABLE: ReadonlySet<ConnectionMethod> = new Set(['execute', 'arrow', 'run']);
 /** Calls that may run twice. */
 const REPEATABLE: ReadonlySet<ConnectionMethod> = new Set([
+  'lag',
+  'refresh',
+  'upload',
   'prepare',
   'finalize',
   'live',

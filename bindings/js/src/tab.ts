@@ -291,6 +291,7 @@ export class Tab implements Transport, Leadership {
     const held = new Promise<void>((resolve) => (release = resolve));
     const { durability = 'strict' } = this.#request.options;
     const imports = this.#request.import !== undefined;
+    const blobs = this.#request.blobs?.url ?? null;
     // A leader that finds the link's lock free takes its tab for gone.
     const isHeld = this.#host.locks.request(linkName(this.#request.url, id), {}, () => {
       const hello = {
@@ -299,6 +300,7 @@ export class Tab implements Transport, Leadership {
         version: TABS_VERSION,
         durability,
         imports,
+        blobs,
       } as const;
       link.hello = () => this.#notice({ ...hello, term: link.term });
       if (this.#link === link) {

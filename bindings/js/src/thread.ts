@@ -2,7 +2,7 @@
 
 import { nacreError } from '../../../worker/shared/errors.js';
 import { open } from '../../../worker/browser/open.js';
-import { typeOptions, type ConnectOptions } from './options.js';
+import { blobsOption, typeOptions, type ConnectOptions } from './options.js';
 import { openRequest } from './request.js';
 import type { AnySchema } from './schema.js';
 import { ThreadDatabase } from './thread-database.js';
@@ -19,5 +19,7 @@ export async function connectInThread<S extends object = AnySchema>(
     );
   }
   const types = typeOptions(options);
-  return new ThreadDatabase<S>(await open(openRequest(url, options)), types);
+  const blobs = blobsOption(url, options);
+  const connection = await open(openRequest(url, options, blobs), blobs.ask);
+  return new ThreadDatabase<S>(connection, types);
 }

@@ -1,6 +1,7 @@
 //! A database: opening, maintenance, reports, closing.
 
 use crate::answer::answer;
+use crate::blobs::{JsBlobs, blobs};
 use crate::changes::Changes;
 use crate::error::to_js;
 use crate::functions;
@@ -9,7 +10,7 @@ use crate::inspect;
 use crate::session::Session;
 use crate::store::JsStore;
 use js_sys::{Array, Function, Reflect, Uint8Array};
-use nacre_host::{LocalStore, ReadRange, check_file_name};
+use nacre_host::{LocalStore, ReadRange, Rest, check_file_name};
 use nacredb::{Budget, Durability, Error, ErrorKind, Options};
 use std::future::Future;
 use std::pin::Pin;
@@ -37,15 +38,18 @@ pub struct Database {
 #[wasm_bindgen]
 impl Database {
     /// Opens the database in a store, or in memory without one. `files` are those of another
-    /// database, `[name, bytes][]`, which a store without files gets first; or undefined. Returns a
-    /// `Database`, or a `Pending` for one.
+    /// database, `[name, bytes][]`, which a store without files gets first; or undefined. With a blob
+    /// store, that has the files as well, or all of them. Returns a `Database`, or a `Pending` for one.
     pub fn open(
         store: Option<JsStore>,
         options: JsValue,
         files: JsValue,
+        blob_store: Option<JsBlobs>,
     ) -> Result<JsValue, JsValue> {
         answer(async move {
-            let options = engine_options(&options)?;
+            let from = options;
+            let mut options = engine_options(&from)?;
+            options.blobs = blob_store.map(|store| blobs(store, &from));
             let host = host(store);
             let store = host.store.clone();
             if !files.is_undefined() {
@@ -121,6 +125,50 @@ impl Database {
             let more = database.maintain_async(Budget::Time(time)).await.map_err(to_js)?;
             Ok(more.into())
         })
+    }
+
+    /// Does a piece of the uploads that are due. Answers `[ms]`, how long there is nothing to do then:
+    /// infinitely long if only a change makes more.
+    #[wasm_bindgen(js_name = uploadStep)]
+    pub fn upload_step(&self) -> Result<JsValue, JsValue> {
+        let database = self.engine.clone();
+        answer(async move {
+            let ms = match database.upload_step().await.map_err(to_js)? {
+                Rest::No => 0.0,
+                Rest::For(time) => time.as_secs_f64() * 1e3,
+                Rest::UntilWoken => f64::INFINITY,
+            };
+            debug_assert!(ms >= 0.0, "a rest of {ms} ms");
+            Ok(Array::of1(&ms.into()).into())
+        })
+    }
+
+    /// Uploads everything that is committed.
+    pub fn upload(&self) -> Result<JsValue, JsValue> {
+        let database = self.engine.clone();
+        answer(async move {
+            database.upload().await.map_err(to_js)?;
+            Ok(JsValue::UNDEFINED)
+        })
+    }
+
+    /// Makes visible what the writer of a database that is only read has uploaded since; answers whether
+    /// anything was new.
+    pub fn refresh(&self) -> Result<JsValue, JsValue> {
+        let database = self.engine.clone();
+        answer(async move {
+            let is_new = database.refresh_async().await.map_err(to_js)?;
+            Ok(is_new.into())
+        })
+    }
+
+    /// Of a database with blobs, four numbers: the position of its log, that of the newest upload, when that
+    /// was written, and how long ago it was known to be the newest, in milliseconds.
+    pub fn lag(&self) -> Option<Vec<f64>> {
+        let lag = self.engine.lag()?;
+        let (position, uploaded) = (self.engine.log_position() as f64, lag.position as f64);
+        let since_ms = lag.since_looked.as_secs_f64() * 1e3;
+        Some(vec![position, uploaded, lag.written_us as f64 / 1e3, since_ms])
     }
 
     /// Makes everything committed durable.
@@ -214,6 +262,7 @@ fn engine_options(from: &JsValue) -> Result<Options, JsValue> {
     if let Some(bytes) = Reflect::get(from, &"cacheBytes".into())?.as_f64() {
         options.cache_bytes = bytes as usize;
     }
+    options.read_only = Reflect::get(from, &"readOnly".into())?.is_truthy();
     options.accept_loss = Reflect::get(from, &"acceptLoss".into())?.is_truthy();
     Ok(options)
 }

@@ -38,7 +38,11 @@ pub fn from_js(thrown: JsValue, doing: &str) -> Error {
         .or_else(|| thrown.as_string())
         .unwrap_or_else(|| "unknown failure".to_string());
     if let Some(kind) = text("kind").and_then(|name| ErrorKind::from_name(&name)) {
-        return Error::new(kind, message);
+        let error = Error::new(kind, message);
+        return match text("hint") {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        };
     }
     let (name, code) = (text("name").unwrap_or_default(), text("code").unwrap_or_default());
     if name == "QuotaExceededError" || code == "ENOSPC" || code == "EDQUOT" {

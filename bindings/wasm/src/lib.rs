@@ -6,6 +6,7 @@
 //! otherwise.
 
 mod answer;
+mod blobs;
 mod changes;
 mod columns;
 mod database;

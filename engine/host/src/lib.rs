@@ -19,7 +19,7 @@ pub use residency::{Fetch, Resident};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-pub use uploads::Uploads;
+pub use uploads::{Lag, Uploads};
 
 /// Everything that a database needs from its environment.
 #[derive(Clone)]

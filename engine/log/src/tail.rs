@@ -140,6 +140,27 @@ impl LogReader {
         Ok((reader, payload))
     }
 
+    /// A reader of the same log that begins with its newest snapshot, beside the instance that writes it.
+    ///
+    /// # Errors
+    /// As [`LogReader::beside`]; `not_found` with [`Reason::LogGone`](nacre_types::Reason::LogGone) if there is no
+    /// snapshot; `corrupt` if the log is of another database now.
+    pub fn again(&self, snapshot: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<LogReader> {
+        debug_assert!(self.log.is_none(), "the writer begins again to read its own log");
+        let mut is_loaded = false;
+        let reader = LogReader::beside(self.store.clone(), &mut |payload| {
+            is_loaded = true;
+            snapshot(payload)
+        })?;
+        match () {
+            () if self.database_id.is_some() && reader.database_id != self.database_id => {
+                Err(Error::corrupt("the log is that of another database now"))
+            }
+            () if !is_loaded => Err(gone(self.position)),
+            () => Ok(reader),
+        }
+    }
+
     /// The end of the last record returned, or the position at which the reader began.
     pub fn position(&self) -> Lsn {
         self.position

@@ -2,10 +2,12 @@
 //!
 //! The code of the tiers is reached through [`Blobs::new`] only, so that a build without it has none.
 
-use nacre_host::{Answer, BlobStore, Host, LocalStore, Uploads};
+use nacre_host::{BlobStore, Host, LocalStore, Uploads};
 use nacre_tier::{Tier, TierOptions};
 use nacre_types::Result;
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 /// The local store and the uploads of an attached database.
@@ -14,7 +16,9 @@ pub(crate) type Attached = (Arc<dyn LocalStore>, Arc<dyn Uploads>);
 /// How a host's files are attached to blobs.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
-pub struct Attach(for<'a> fn(&'a Host, &'a Blobs, bool) -> Answer<'a, Attached>);
+pub struct Attach(for<'a> fn(&'a Host, &'a Blobs, bool) -> Attaching<'a>);
+
+type Attaching<'a> = Pin<Box<dyn Future<Output = Result<Attached>> + 'a>>;
 
 /// Where the files of a database are kept beside the local disk, and how. What is committed is uploaded in the
 /// background; commits do not wait for it.

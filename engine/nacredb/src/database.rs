@@ -263,11 +263,12 @@ impl Database {
     }
 
     /// Makes visible what another instance has committed since, in a database opened with
-    /// [`Options::read_only`]; otherwise does nothing. All commits become visible together.
-    /// Transactions keep their snapshots. Returns whether anything was new.
+    /// [`Options::read_only`]; otherwise does nothing. With [`Options::blobs`], that is what it has uploaded
+    /// since. All commits become visible together. Transactions keep their snapshots. Returns whether anything
+    /// was new.
     ///
-    /// Errors: `not_found` if the writer has removed the part of its log that is to be read next,
-    /// because this was called too rarely: open the database again. `corrupt`, `io`, `closed`.
+    /// Errors: `unavailable` if the blob store is away; `corrupt`; `io`, also if bytes must be fetched and the
+    /// host's threads cannot wait, where [`Database::refresh_async`] does; `closed`. What was visible stays so.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -287,6 +288,35 @@ impl Database {
     /// ```
     pub fn refresh(&self) -> Result<bool> {
         self.0.refresh()
+    }
+
+    /// Like [`Database::refresh`], but awaits what must be fetched, instead of blocking the thread.
+    ///
+    /// ```
+    /// # use nacre_native::{NativeClock, block_on, memory_host};
+    /// # use nacre_testing::MemoryBlobs;
+    /// # use nacredb::{Blobs, Database, Options};
+    /// # use std::sync::Arc;
+    /// # block_on(async {
+    /// # let store = MemoryBlobs::new(Arc::new(NativeClock::new()));
+    /// let blobs = Some(Blobs::new(store));
+    /// let options = Options { blobs, ..Options::default() };
+    /// let db = Database::open(memory_host(), options.clone()).await?;
+    /// db.session().execute("create table t (id bigint primary key)", &[]).await?;
+    /// db.upload().await?;
+    ///
+    /// let reader = Options { read_only: true, ..options };
+    /// let reader = Database::open(memory_host(), reader).await?;
+    /// db.session().execute("insert into t values (1)", &[]).await?;
+    /// db.upload().await?;
+    /// assert!(reader.refresh_async().await?);
+    /// let rows = reader.session().execute("select * from t", &[]).await?;
+    /// assert_eq!(rows.to_rows().len(), 1);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn refresh_async(&self) -> Result<bool> {
+        self.0.refresh_async().await
     }
 
     /// End of the log, in bytes since the database was created. Of a database that is only read,

@@ -1,7 +1,7 @@
 //! Uploads of a database with [`Options::blobs`](crate::Options::blobs).
 
 use crate::database::Database;
-use nacre_host::Rest;
+use nacre_host::{Lag, Rest};
 use nacre_types::Result;
 
 impl Database {
@@ -19,6 +19,33 @@ impl Database {
     /// ```
     pub fn uploaded_position(&self) -> Option<u64> {
         self.engine().uploads().map(|uploads| uploads.position())
+    }
+
+    /// What is known of the newest upload: its position in the log, when it was written, and how long ago it
+    /// was known to be the newest. Of a database that is only read, it shows this upload since the last
+    /// [`Database::refresh`]. `None` of a database without [`Options::blobs`](crate::Options::blobs).
+    ///
+    /// ```
+    /// # use nacre_native::{NativeClock, block_on, memory_host};
+    /// # use nacre_testing::MemoryBlobs;
+    /// # use nacredb::{Blobs, Database, Options};
+    /// # use std::sync::Arc;
+    /// # block_on(async {
+    /// # let store = MemoryBlobs::new(Arc::new(NativeClock::new()));
+    /// let options = Options { blobs: Some(Blobs::new(store)), ..Options::default() };
+    /// let db = Database::open(memory_host(), options.clone()).await?;
+    /// db.session().execute("create table t (id bigint primary key)", &[]).await?;
+    /// db.upload().await?;
+    ///
+    /// let reader = Options { read_only: true, ..options };
+    /// let reader = Database::open(memory_host(), reader).await?;
+    /// let lag = reader.lag().unwrap();
+    /// assert_eq!(lag.position, db.log_position());
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn lag(&self) -> Option<Lag> {
+        self.engine().uploads().map(|uploads| uploads.lag())
     }
 
     /// Uploads everything that was committed before, without waiting for

@@ -7,7 +7,7 @@ use crate::statement_cache::StatementCache;
 use crate::time_slices::TimeSlices;
 use crate::upload_task::UploadTask;
 use nacre_exec::Threads;
-use nacre_host::{Background, Host, Rest, Uploads};
+use nacre_host::{Background, Fetch, Host, Resident, Rest, Uploads};
 use nacre_sql::{Created, CreatedFunctions};
 use nacre_table::{Fetched, Store, StoreOptions};
 use nacre_types::{Error, Result};
@@ -20,6 +20,8 @@ const SLOTS_PER_TASK: usize = 2;
 /// The least default number of statements that run at a time, so that a few long ones do not hold
 /// back all others.
 const LEAST_SLOTS: usize = 16;
+/// How often a call looks whether another one still follows the log, in nanoseconds.
+const TURN_NS: u64 = 1_000_000;
 
 /// Settings of a new connection.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +55,17 @@ pub struct Engine {
     statements: StatementCache,
     functions: Mutex<Arc<CreatedFunctions>>,
     changes: Changes,
+    /// Whether a call follows the log.
+    is_refreshing: AtomicBool,
+}
+
+/// The right to follow the log.
+struct Refreshing<'a>(&'a AtomicBool);
+
+impl Drop for Refreshing<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
 }
 
 /// Opens a store; see [`Store::open`]. Where threads cannot block, absent bytes are awaited, and opening
@@ -93,6 +106,7 @@ impl Engine {
             statements: StatementCache::default(),
             functions: Mutex::default(),
             changes: Changes::default(),
+            is_refreshing: AtomicBool::new(false),
         }
     }
 
@@ -256,11 +270,49 @@ impl Engine {
 
     /// Makes visible what the writer of a database that is only read has committed since; see
     /// [`Store::refresh`]. Returns whether anything was new.
+    ///
+    /// Errors: `io` if bytes must be fetched and the host's threads cannot wait, where
+    /// [`Engine::refresh_async`] does.
     pub fn refresh(&self) -> Result<bool> {
+        if self.uploads.is_none() {
+            return self.refresh_now();
+        }
+        let mut refreshed = None;
+        let refresh: Fetch<'_> = Box::pin(async {
+            refreshed = Some(self.refresh_async().await?);
+            Ok(Resident::new(()))
+        });
+        let waited = self.host.parallelism.wait(refresh);
+        waited.transpose()?;
+        refreshed.ok_or_else(|| Error::io("following blobs must wait, which this thread cannot"))
+    }
+
+    /// Like [`Engine::refresh`], and awaits what must be fetched. Of several calls one follows at a time.
+    pub async fn refresh_async(&self) -> Result<bool> {
+        let _turn = self.turn_to_refresh().await;
+        if let Some(uploads) = self.uploads() {
+            uploads.advance(self.store.log_position()).await?;
+        }
+        self.fetching(|| self.refresh_now()).await
+    }
+
+    async fn turn_to_refresh(&self) -> Refreshing<'_> {
+        while self.is_refreshing.swap(true, Ordering::AcqRel) {
+            self.host.clock.sleep_until(self.now_ns().saturating_add(TURN_NS)).await;
+        }
+        Refreshing(&self.is_refreshing)
+    }
+
+    /// Follows the log as far as it is in the store.
+    fn refresh_now(&self) -> Result<bool> {
         let (visible, changed) = (self.store.visible(), self.store.last_ddl());
         let now = self.store.refresh()?;
+        debug_assert!(now >= visible, "commit {visible} is no longer visible after commit {now}");
         if self.store.last_ddl() != changed {
             self.catalog_changed();
+        } else if now > visible {
+            // Which tables the records were about is not known here.
+            self.changes.add_catalog();
         }
         Ok(now > visible)
     }

@@ -10,7 +10,7 @@ use crate::manifest::{Blob, MANIFEST, Manifest, blob_name, piece_name};
 use crate::options::TierOptions;
 use crate::retry::{backoff_ns, is_transient, retried};
 use crate::shared::{Beginning, Shared, State};
-use nacre_host::{Answer, BlobStore, ErrorKind, Host, LocalStore, Tag, WriteIf};
+use nacre_host::{Answer, BlobStore, Clock, Entropy, ErrorKind, Host, LocalStore, Tag, WriteIf};
 use nacre_types::checksum::Checksum;
 use nacre_types::{Error, Result};
 use std::ops::Range;
@@ -23,13 +23,16 @@ const READ_BYTES: u64 = 8 << 20;
 const ATTEMPTS: usize = 3;
 
 /// What an attachment works with.
-struct Attach<'a> {
-    host: &'a Host,
-    blobs: &'a Arc<dyn BlobStore>,
-    options: &'a TierOptions,
+#[derive(Clone, Copy)]
+pub(crate) struct Attach<'a> {
+    pub local: &'a Arc<dyn LocalStore>,
+    pub clock: &'a Arc<dyn Clock>,
+    pub entropy: &'a Arc<dyn Entropy>,
+    pub blobs: &'a Arc<dyn BlobStore>,
+    pub options: &'a TierOptions,
 }
 
-type Found = Option<(Manifest, Tag)>;
+pub(crate) type Found = Option<(Manifest, Tag)>;
 
 /// See [`Tier::open`](crate::Tier::open).
 pub(crate) async fn as_writer(
@@ -37,7 +40,7 @@ pub(crate) async fn as_writer(
     blobs: Arc<dyn BlobStore>,
     options: TierOptions,
 ) -> Result<Arc<Shared>> {
-    let attach = Attach { host, blobs: &blobs, options: &options };
+    let attach = Attach::new(host, &blobs, &options);
     let token = host.entropy.next_u64() | 1;
     let patience_ns = options.patience.as_nanos() as u64;
     let until_ns = host.clock.monotonic_ns().saturating_add(patience_ns);
@@ -83,7 +86,7 @@ pub(crate) async fn as_reader(
     blobs: Arc<dyn BlobStore>,
     options: TierOptions,
 ) -> Result<Arc<Shared>> {
-    let attach = Attach { host, blobs: &blobs, options: &options };
+    let attach = Attach::new(host, &blobs, &options);
     if !host.store.list()?.is_empty() {
         return Err(Error::unsupported("reading blobs into a folder that has files")
             .with_hint("use an empty folder"));
@@ -133,10 +136,14 @@ fn claimed(store: &dyn LocalStore, remote: Option<&Manifest>) -> Result<(Claim, 
     }
 }
 
-impl Attach<'_> {
+impl<'a> Attach<'a> {
+    fn new(host: &'a Host, blobs: &'a Arc<dyn BlobStore>, options: &'a TierOptions) -> Attach<'a> {
+        let Host { store: local, clock, entropy, .. } = host;
+        Attach { local, clock, entropy, blobs, options }
+    }
     /// Repeats a call until the blob store answers.
     async fn read(&self, name: &str, range: Range<u64>) -> Result<Vec<u8>> {
-        let (clock, entropy) = (&*self.host.clock, &*self.host.entropy);
+        let (clock, entropy) = (&**self.clock, &**self.entropy);
         let patience_ns = self.options.patience.as_nanos() as u64;
         let call = || self.blobs.read(name, range.clone());
         let bytes = retried(clock, entropy, patience_ns, call).await?;
@@ -147,8 +154,8 @@ impl Attach<'_> {
     }
 
     /// The newest manifest, if there is one.
-    async fn newest(&self) -> Result<Found> {
-        let (clock, entropy) = (&*self.host.clock, &*self.host.entropy);
+    pub async fn newest(&self) -> Result<Found> {
+        let (clock, entropy) = (&**self.clock, &**self.entropy);
         let patience_ns = self.options.patience.as_nanos() as u64;
         let call = || -> Answer<'_, (Manifest, Tag)> {
             Box::pin(async {
@@ -176,7 +183,7 @@ impl Attach<'_> {
             token,
             folder,
             sequence: before.sequence + 1,
-            written_us: self.host.clock.wall_us(),
+            written_us: self.clock.wall_us(),
             ..before
         };
         let written = self.blobs.write(MANIFEST, next.encode().into(), when).await;
@@ -196,17 +203,15 @@ impl Attach<'_> {
 
     /// Writes the log and the snapshot of a manifest to the local store.
     async fn fill(&self, remote: &Manifest) -> Result<()> {
+        // Where files are made ahead of need.
+        self.local.prepare().await?;
         if let Some((at, blob)) = &remote.snapshot {
-            let name = nacre_log::snapshot_name(*at);
-            let file = self.host.store.create(&name)?;
-            let source = blob_name(blob.writer, &name);
-            self.copy(&source, blob.len, blob.checksum, &|offset, bytes| file.write(offset, bytes))
-                .await?;
-            file.sync()?;
+            self.fetch_snapshot(*at, blob).await?;
         }
         for (number, chunk) in remote.chunks.iter().enumerate() {
+            self.local.prepare().await?;
             let name = nacre_log::chunk_name(chunk.start);
-            let file = self.host.store.create(&name)?;
+            let file = self.local.create(&name)?;
             for piece in &chunk.pieces {
                 let source = piece_name(chunk.start, piece);
                 let write = |offset, bytes: &[u8]| file.write(piece.from + offset, bytes);
@@ -225,8 +230,18 @@ impl Attach<'_> {
         Ok(())
     }
 
+    /// Writes a snapshot to the local store.
+    pub async fn fetch_snapshot(&self, at: u64, blob: &Blob) -> Result<()> {
+        let name = nacre_log::snapshot_name(at);
+        let file = self.local.create(&name)?;
+        let source = blob_name(blob.writer, &name);
+        let write = |offset, bytes: &[u8]| file.write(offset, bytes);
+        self.copy(&source, blob.len, blob.checksum, &write).await?;
+        file.sync()
+    }
+
     /// Reads a blob whole, some bytes at a time, and verifies it; again if the answer was wrong.
-    async fn copy(
+    pub async fn copy(
         &self,
         name: &str,
         len: u64,
@@ -251,12 +266,12 @@ impl Attach<'_> {
 
     /// The parts of the store, once the local one has the log.
     fn begin(&self, beginning: Beginning) -> Result<Arc<Shared>> {
-        let store = &self.host.store;
+        let store = self.local;
         let names = store.list()?;
         if names.iter().any(|name| name == BLOCKS) {
             store.remove(BLOCKS)?;
         }
-        let (clock, entropy) = (self.host.clock.clone(), self.host.entropy.clone());
+        let (clock, entropy) = (self.clock.clone(), self.entropy.clone());
         let shared = Shared::new(store.clone(), self.blobs.clone(), clock, entropy, beginning);
         {
             let mut state = shared.state();
@@ -276,7 +291,7 @@ impl Attach<'_> {
 }
 
 /// What is known of a file whose bytes are only in the blob store.
-fn away(blob: Blob) -> Meta {
+pub(crate) fn away(blob: Blob) -> Meta {
     let (written, synced) = (blob.len, blob.len);
     Meta { written, synced, is_named: true, blob: Some(blob), ..Meta::default() }
 }

@@ -6,7 +6,7 @@ use crate::manifest::blob_name;
 use crate::retry::retried;
 use crate::shared::Shared;
 use nacre_host::{LocalFile, Missing, ReadRange, Resident, Result};
-use nacre_types::Error;
+use nacre_types::{Error, ErrorKind};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -136,6 +136,20 @@ pub(crate) async fn fetch(shared: Arc<Shared>, missing: &[Missing]) -> Result<Re
     Ok(Resident::new(pins))
 }
 
+/// The error of a blob that is not there: its writer keeps what readers may see for some time only.
+fn gone(shared: &Shared, error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::NotFound if shared.is_read_only() => {
+            let message =
+                format!("the blobs have gone on without this reader: {}", error.message());
+            Error::new(ErrorKind::Unavailable, message)
+                .with_hint("refresh the database, more often")
+        }
+        ErrorKind::NotFound => Error::corrupt(format!("a blob is missing: {}", error.message())),
+        _ => error,
+    }
+}
+
 /// Pins the first blocks of `wanted`: one that is there, or a run of absent ones, which it fetches. Returns how
 /// many they are.
 async fn fetch_run(
@@ -166,7 +180,8 @@ async fn fetch_run(
     let (clock, entropy) = (&*shared.clock, &*shared.entropy);
     let patience_ns = shared.options.patience.as_nanos() as u64;
     let read = || shared.blobs.read(name, range.clone());
-    let bytes = retried(clock, entropy, patience_ns, read).await?;
+    let bytes =
+        retried(clock, entropy, patience_ns, read).await.map_err(|error| gone(shared, error))?;
     if bytes.len() as u64 != range.end - range.start {
         return Err(Error::corrupt(format!("{name}: {} bytes for {range:?}", bytes.len())));
     }

@@ -27,6 +27,7 @@ mod entry;
 mod evict;
 mod fetch;
 mod file;
+mod follow;
 mod manifest;
 mod options;
 mod retry;

@@ -70,6 +70,10 @@ pub(crate) struct State {
     pub damage: Option<Error>,
     /// Dropped blobs that have been removed; the next manifest forgets them.
     pub collected: Set<Arc<str>>,
+    /// Of a store that only reads: since when, by the wall clock, the newest manifest does not name a file.
+    pub unnamed: BTreeMap<Arc<str>, i64>,
+    /// Of a store that only reads: when it looked for the newest manifest last.
+    pub looked_ns: u64,
     next_id: u64,
 }
 
@@ -94,7 +98,8 @@ impl Shared {
         let blocks = Blocks::new(options.block_bytes.max(512));
         // What is there when the store is attached is named by the log.
         let syncs = NAMING_SYNCS;
-        let state = State { sequence: remote.sequence, remote, tag, syncs, ..State::default() };
+        let (sequence, looked_ns) = (remote.sequence, clock.monotonic_ns());
+        let state = State { sequence, remote, tag, syncs, looked_ns, ..State::default() };
         Arc::new(Shared {
             local,
             blobs,

@@ -5,11 +5,12 @@ use crate::entry::{Kind, Meta};
 use crate::evict;
 use crate::fetch;
 use crate::file::TierFile;
+use crate::follow;
 use crate::options::TierOptions;
 use crate::shared::Shared;
 use crate::upload;
 use nacre_host::{
-    Answer, BlobStore, ErrorKind, Fetch, Host, LocalFile, LocalStore, Missing, Rest, Result,
+    Answer, BlobStore, ErrorKind, Fetch, Host, Lag, LocalFile, LocalStore, Missing, Rest, Result,
     Uploads,
 };
 use nacre_types::Error;
@@ -187,5 +188,18 @@ impl Uploads for Tier {
 
     fn position(&self) -> u64 {
         Tier::position(self)
+    }
+
+    fn advance(&self, from: u64) -> Answer<'_, bool> {
+        Box::pin(async move {
+            if !self.0.is_read_only() {
+                return Ok(false);
+            }
+            follow::advance(&self.0, from).await
+        })
+    }
+
+    fn lag(&self) -> Lag {
+        follow::lag(&self.0)
     }
 }

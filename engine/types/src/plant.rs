@@ -75,10 +75,12 @@ pub enum Bug {
     FenceLate,
     /// Rows that go to a segment get the computed columns of their neighbours.
     ComputedKeys,
+    /// A reader that follows the blobs does not notice that the log before was removed.
+    FollowGap,
 }
 
 /// All bugs with their names on the command line.
-pub const BUGS: [(&str, Bug); 33] = [
+pub const BUGS: [(&str, Bug); 34] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
     ("stale-bitmap", Bug::StaleBitmap),
@@ -112,6 +114,7 @@ pub const BUGS: [(&str, Bug); 33] = [
     ("stale-manifest", Bug::StaleManifest),
     ("fence-late", Bug::FenceLate),
     ("computed-keys", Bug::ComputedKeys),
+    ("follow-gap", Bug::FollowGap),
 ];
 
 /// Whether a bug is planted.

@@ -17,9 +17,17 @@ fn seeds_of_tiers_are_clean() {
     // Print panics again from here on.
     drop(std::panic::take_hook());
     assert_eq!(failed, None, "again: npm run sim -- tiers --replay SEED");
-    for what in
-        ["writes", "uploads", "reads", "crashes", "lost disks", "takeovers", "fenced", "readers"]
-    {
+    for what in [
+        "writes",
+        "uploads",
+        "reads",
+        "crashes",
+        "lost disks",
+        "takeovers",
+        "fenced",
+        "readers",
+        "refreshes",
+    ] {
         assert!(counts.get(what).is_some_and(|n| *n > 20), "{what}: {counts:?}");
     }
     assert!(counts["faults"] > 500, "{counts:?}");

@@ -2,7 +2,9 @@
 
 /** Credentials of S3. */
 export interface BlobCredentials {
+  /** The public part of the key. */
   accessKeyId: string;
+  /** The secret part of the key. */
   secretAccessKey: string;
   /** What comes with a temporary key. */
   sessionToken?: string | undefined;
@@ -12,7 +14,9 @@ export interface BlobCredentials {
 
 /** A request that is to be signed. */
 export interface BlobRequest {
+  /** The request's method. */
   method: 'GET' | 'HEAD' | 'PUT' | 'DELETE';
+  /** Its URL, without a signature. */
   url: string;
   /** Headers that the signature may cover. Those that it covers must be sent as they are. */
   headers: Readonly<Record<string, string>>;
@@ -25,10 +29,10 @@ export interface BlobOptions {
   /** Region of the bucket; `us-east-1` by default. */
   region?: string | undefined;
   /**
-   * Whether the bucket is part of the host's name, and not of the path. By default it is, where the
+   * Whether the bucket is part of the path, and not of the host's name. By default it is, unless the
    * server is Amazon's and the bucket has no dot.
    */
-  virtualHost?: boolean | undefined;
+  pathStyle?: boolean | undefined;
   /** Headers of every request. They are signed, too. In a browser, the CORS rules must allow them. */
   headers?: Readonly<Record<string, string>> | undefined;
   /** How the server encrypts what is written, if not as the bucket is set up. */
@@ -45,3 +49,19 @@ export interface BlobOptions {
   /** How long a call is repeated that failed in a way that may pass, in milliseconds; 20,000 by default. */
   retryForMs?: number | undefined;
 }
+
+/** A blob store, and how it is reached. */
+export interface BlobsOptions extends BlobOptions {
+  /** Where the files are: `s3://bucket/prefix`. Left out if that is the URL of the database itself. */
+  url?: string | undefined;
+}
+
+/** `BlobsOptions` as a message can carry them: without functions, which are asked instead. */
+export interface WireBlobs extends Omit<BlobOptions, 'credentials' | 'presign'> {
+  url: string;
+  credentials?: BlobCredentials | 'asked' | undefined;
+  presign?: 'asked' | undefined;
+}
+
+/** Asks the application for credentials, or with a request for its presigned URL. */
+export type Ask = (request: BlobRequest | null) => Promise<unknown>;

@@ -292,7 +292,7 @@ test('without credentials nothing is signed', async () => {
 
 test('the bucket is part of the host where it is asked for, or the server is Amazon', async () => {
   handler = object;
-  await open({ virtualHost: true }).readAll('a');
+  await open({ pathStyle: false }).readAll('a');
   await openBlobs('s3://bucket', { region: 'eu-west-3' }).readAll('a');
   await openBlobs('s3://b.c').readAll('a');
   expect(sent.map(({ url }) => `${url.origin}${url.pathname}`)).toEqual([

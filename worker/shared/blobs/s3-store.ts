@@ -6,7 +6,7 @@
  * itself; without that, its outcome stays unknown.
  */
 
-import { NacreError, nacreError } from '../errors.js';
+import { NacreError, nacreError, toErrorData } from '../errors.js';
 import { Attempts, cancelled, repeat } from './attempts.js';
 import {
   type BlobInfo,
@@ -86,8 +86,10 @@ class S3Store implements BlobStore {
       throw nacreError('io', `the endpoint ${JSON.stringify(server)} is not a URL`);
     }
     const endpoint = new URL(server);
-    const isVirtual =
-      options.virtualHost ?? (options.endpoint === undefined && !bucket.includes('.'));
+    const isVirtual = !(
+      options.pathStyle ??
+      (options.endpoint !== undefined || bucket.includes('.'))
+    );
     if (isVirtual) {
       endpoint.hostname = `${bucket}.${endpoint.hostname}`;
     }
@@ -323,9 +325,11 @@ class S3Store implements BlobStore {
     try {
       return await this.#signing.sign(request, digest);
     } catch (thrown) {
-      if (thrown instanceof NacreError) {
-        const passing = thrown.kind === 'unavailable';
-        throw new Failure(thrown, { passing });
+      // The application's own functions may throw the errors of another script of the package.
+      const { kind } = (thrown ?? {}) as Partial<NacreError>;
+      if (thrown instanceof NacreError || kind === 'unavailable') {
+        const passing = kind === 'unavailable';
+        throw new Failure(new NacreError(toErrorData(thrown), { cause: thrown }), { passing });
       }
       const { message = String(thrown) } = thrown as Partial<Error>;
       throw new Failure(

@@ -276,7 +276,12 @@ export class World {
     const open = async (request: OpenRequest): Promise<Service> => {
       await this.#openFiles(worker, request.patienceMs ?? 2000);
       const own = this.rows.connection(this, worker) as unknown as Shareable;
-      const term = { url: request.url, term: request.term!, durability: 'strict' as const };
+      const term = {
+        url: request.url,
+        term: request.term!,
+        durability: 'strict' as const,
+        blobs: null,
+      };
       return new Leading(own, term, this.#medium(worker)) as unknown as Service;
     };
     serve(inside, new Opening(open as never));

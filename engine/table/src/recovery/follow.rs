@@ -3,6 +3,9 @@
 //!
 //! Readers see all records of one call together, at the last of their commits. Until then, rows are
 //! there as versions that no reader sees, and all else is as it was.
+//!
+//! If the writer has removed what is to be read next, its newest snapshot takes the place of what readers
+//! see, as if one commit had emptied every table and filled it again.
 
 use crate::catalog::registry::Catalog;
 use crate::maintenance::collect::collect;
@@ -13,7 +16,7 @@ use crate::recovery::opened::open_files;
 use crate::recovery::partition::Touched;
 use crate::recovery::replay::Replay;
 use nacre_log::LogReader;
-use nacre_types::{Error, Result, TableId, Timestamp, invariant};
+use nacre_types::{Error, Reason, Result, TableId, Timestamp, invariant};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -62,7 +65,7 @@ impl Follow {
     ///
     /// # Errors
     /// `not_found` with [`Reason::LogGone`](nacre_types::Reason::LogGone) if the writer has removed
-    /// what is to be read next: the database must be opened again. `corrupt` for damage. What was
+    /// what is to be read next, again and again: the next call may succeed. `corrupt` for damage. What was
     /// visible stays so.
     pub fn refresh(&self, context: &TaskContext, catalog: &Arc<Catalog>) -> Result<Timestamp> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,11 +87,34 @@ impl State {
             Some(replay) => replay,
             None => Replay::after(catalog, next_ids(context, catalog)),
         };
-        let outcome = self.apply(&mut replay, context, catalog);
+        let mut outcome = self.apply(&mut replay, context, catalog);
+        if outcome.as_ref().is_err_and(is_gone) {
+            // Nobody sees what was applied of the records before the gap, and the snapshot has it.
+            replay = self.start_again(context, catalog)?;
+            outcome = self.apply(&mut replay, context, catalog);
+        }
         if outcome.is_err() {
             self.unfinished = Some(replay);
         }
         outcome
+    }
+
+    /// Reads from the newest snapshot on.
+    ///
+    /// # Errors
+    /// Those of [`LogReader::again`] and [`Replay::load_again`], after which everything is as it was.
+    fn start_again(&mut self, context: &TaskContext, catalog: &Arc<Catalog>) -> Result<Replay> {
+        let seen = next_ids(context, catalog);
+        let mut replay = Replay::after(catalog, seen);
+        let reader = self.reader.again(&mut |payload| replay.load_again(payload))?;
+        debug_assert!(
+            reader.position() >= self.reader.position(),
+            "the log begins again at {}, before {}",
+            reader.position(),
+            self.reader.position()
+        );
+        self.reader = reader;
+        Ok(replay)
     }
 
     fn apply(
@@ -176,6 +202,10 @@ impl State {
             }
         }
     }
+}
+
+fn is_gone(error: &Error) -> bool {
+    error.reason() == Some(Reason::LogGone)
 }
 
 /// The next free ids after what readers see.

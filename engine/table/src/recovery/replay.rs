@@ -184,6 +184,46 @@ impl Replay {
         );
         let image = Image::decode(payload)?;
         self.next = image.next;
+        self.load_image(image)
+    }
+
+    /// Loads a snapshot in place of what readers see: its tables, each as if it was emptied, altered and filled
+    /// again, and no others. Does nothing if readers see its commit.
+    ///
+    /// # Errors
+    /// `corrupt` if readers see a later commit, or if it contradicts what they see.
+    pub fn load_again(&mut self, payload: &[u8]) -> Result<()> {
+        let image = Image::decode(payload)?;
+        let (seen, loaded) = (self.next, image.next);
+        if loaded.commit < seen.commit {
+            return Err(Error::corrupt(format!(
+                "snapshot: it is of commit {}, before commit {}",
+                loaded.commit, seen.commit
+            )));
+        }
+        if loaded.commit == seen.commit {
+            return Ok(());
+        }
+        invariant!(self.tables.is_empty(), "records after commit {} are lost", seen.commit);
+        self.next = NextIds {
+            commit: loaded.commit,
+            segment: loaded.segment.max(seen.segment),
+            table: loaded.table.max(seen.table),
+        };
+        let kept: Set<TableId> = image.tables.iter().map(|table| table.schema.id).collect();
+        let base = self.base.clone();
+        for table in base.iter().flat_map(|base| base.tables()) {
+            if !kept.contains(&table.id()) {
+                self.drop_table(table.id())?;
+            }
+        }
+        for view in base.iter().flat_map(|base| base.views()) {
+            self.views.insert(view.name.to_ascii_lowercase(), None);
+        }
+        self.load_image(image)
+    }
+
+    fn load_image(&mut self, image: Image) -> Result<()> {
         check_commit(self.next.commit)?;
         self.see_file(self.next.segment.saturating_sub(1))?;
         for view in image.views {
@@ -202,7 +242,7 @@ impl Replay {
                 Some(rules) => rules.put_into(schema)?,
                 None => schema,
             };
-            self.create(schema)?;
+            self.begin(schema, newest)?;
             let known = self.tables.get(&id).map_or(0, |t| t.segments.len());
             if table.partitions.len() != known {
                 return Err(Error::corrupt(format!(
@@ -237,6 +277,17 @@ impl Replay {
             self.set_hashes(place, &[], Some(hashes))?;
         }
         image.files.into_iter().try_for_each(|(place, file)| self.describe(place, file))
+    }
+
+    /// Begins with a table of a snapshot.
+    fn begin(&mut self, schema: TableSchema, commit: Timestamp) -> Result<()> {
+        let is_seen = |base: &Arc<Catalog>| base.table_by_id(schema.id).is_ok();
+        if !self.base.as_ref().is_some_and(is_seen) {
+            return self.create(schema);
+        }
+        let replayed = self.table(schema.id)?;
+        replayed.truncate(commit);
+        replayed.alter(schema, commit)
     }
 
     fn create(&mut self, schema: TableSchema) -> Result<()> {

@@ -3,4 +3,5 @@
 mod attach;
 mod disk;
 mod faults;
+mod follow;
 mod world;

@@ -7,4 +7,5 @@
 
 pub mod blobs;
 pub mod machine;
+mod reader;
 pub mod run;

@@ -6,6 +6,7 @@ use crate::disk::{Disk, Ended, Fault, FaultKind};
 use crate::hook;
 use crate::tiers::blobs::SimBlobs;
 use crate::tiers::machine::{Inside, Machine, Threads, drive};
+use crate::tiers::reader::Reader;
 use nacre_testing::Random;
 use nacredb::host::{Clock, Host};
 use nacredb::{Blobs, Budget, Database, Error, ErrorKind, Options, TierOptions, Value};
@@ -15,17 +16,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The rows of the table by key; `None` without a table.
-type State = Option<BTreeMap<i64, i64>>;
+pub(super) type State = Option<BTreeMap<i64, i64>>;
 
 /// A commit of the model.
 #[derive(Clone)]
-struct Commit {
+pub(super) struct Commit {
     /// The end of the log before its record.
-    before: u64,
+    pub(super) before: u64,
     /// The end of the log when it was acknowledged; `u64::MAX` if that is not known.
-    after: u64,
+    pub(super) after: u64,
     /// What it left.
-    state: State,
+    pub(super) state: State,
 }
 
 /// The outcome of a seed.
@@ -39,24 +40,26 @@ pub struct Outcome {
     pub counts: BTreeMap<&'static str, u64>,
 }
 
-struct Run {
-    random: Random,
-    seed: u64,
-    clock: Arc<SimClock>,
-    blobs: Arc<SimBlobs>,
-    options: Options,
-    writer: Machine,
+pub(super) struct Run {
+    pub(super) random: Random,
+    pub(super) seed: u64,
+    pub(super) clock: Arc<SimClock>,
+    pub(super) blobs: Arc<SimBlobs>,
+    pub(super) options: Options,
+    pub(super) writer: Machine,
     /// A writer that another one has replaced, perhaps without knowing.
-    older: Option<Machine>,
+    pub(super) older: Option<Machine>,
     /// Whether the older writer has been told.
-    is_told: bool,
+    pub(super) is_told: bool,
     /// The commits of the database as the blobs or the writer's disk have it.
-    commits: Vec<Commit>,
+    pub(super) commits: Vec<Commit>,
     /// A position that the writer was told is uploaded.
-    uploaded: u64,
-    machines: u64,
-    tells: bool,
-    outcome: Outcome,
+    pub(super) uploaded: u64,
+    pub(super) machines: u64,
+    pub(super) tells: bool,
+    pub(super) outcome: Outcome,
+    /// A database that only reads the blobs and follows the writers.
+    pub(super) reader: Option<Reader>,
 }
 
 /// Runs a seed; `tell` requests the story.
@@ -115,25 +118,26 @@ impl Run {
             machines: 1,
             tells,
             outcome: Outcome::default(),
+            reader: None,
         }
     }
 
-    fn fail(&mut self, what: String) {
+    pub(super) fn fail(&mut self, what: String) {
         self.tell(|| format!("WRONG: {what}"));
         self.outcome.failure.get_or_insert(what);
     }
 
-    fn tell(&mut self, line: impl FnOnce() -> String) {
+    pub(super) fn tell(&mut self, line: impl FnOnce() -> String) {
         if self.tells {
             self.outcome.story.push(line());
         }
     }
 
-    fn count(&mut self, what: &'static str, by: u64) {
+    pub(super) fn count(&mut self, what: &'static str, by: u64) {
         *self.outcome.counts.entry(what).or_default() += by;
     }
 
-    fn host(&self, disk: &Disk) -> Host {
+    pub(super) fn host(&self, disk: &Disk) -> Host {
         let never_block = self.seed.is_multiple_of(2);
         Host {
             store: Arc::new(disk.clone()),
@@ -144,7 +148,7 @@ impl Run {
     }
 
     /// A fresh machine.
-    fn machine(&mut self) -> Machine {
+    pub(super) fn machine(&mut self) -> Machine {
         self.machines += 1;
         Machine::new(self.seed ^ self.machines << 40, &self.clock)
     }
@@ -180,7 +184,8 @@ impl Run {
             89 | 90 => self.lose_disk(),
             91 | 92 => self.take_over(),
             93 => self.close(),
-            94 | 95 => self.follow(),
+            94 => self.attach_reader(),
+            95..=97 => self.refresh_reader(),
             _ => self.write_older(),
         }
     }
@@ -213,7 +218,7 @@ impl Run {
     }
 
     /// The states that a database may have whose log ends at a position.
-    fn allowed(&self, position: u64) -> std::ops::RangeInclusive<usize> {
+    pub(super) fn allowed(&self, position: u64) -> std::ops::RangeInclusive<usize> {
         let certain = self.commits.iter().rposition(|commit| commit.after <= position);
         let possible = self.commits.iter().rposition(|commit| commit.before < position);
         let certain = certain.unwrap_or(0);
@@ -254,7 +259,7 @@ impl Run {
     }
 
     /// The rows that a database shows; `None` if the blob store was away, or the machine stopped.
-    fn contents(&mut self, db: &Database, what: &str) -> Option<State> {
+    pub(super) fn contents(&mut self, db: &Database, what: &str) -> Option<State> {
         for attempt in 0..20 {
             let mut session = db.session();
             let result =
@@ -494,33 +499,10 @@ impl Run {
         self.start();
     }
 
-    /// Opens a database that only reads the blobs.
-    fn follow(&mut self) {
-        let machine = self.machine();
-        let host = self.host(&machine.disk);
-        let options = Options { read_only: true, ..self.options.clone() };
-        let uploaded = self.uploaded;
-        let db = match drive(&self.clock, Database::open(host, options)) {
-            Ok(db) => db,
-            Err(error) if error.kind() == ErrorKind::Unavailable => return,
-            Err(error) if error.kind() == ErrorKind::NotFound && uploaded == 0 => return,
-            Err(error) => return self.fail(format!("a reader: {error}")),
-        };
-        let position = db.uploaded_position().unwrap_or(0);
-        let Some(found) = self.contents(&db, "a reader") else { return };
-        self.count("readers", 1);
-        let allowed = self.allowed(position);
-        if position < uploaded || !allowed.clone().any(|at| self.commits[at].state == found) {
-            let expected = self.commits[*allowed.end()].state.clone();
-            self.fail(format!(
-                "a reader at {position} of {uploaded} has {found:?}, not {expected:?}"
-            ));
-        }
-    }
-
     /// At the end everything is uploaded, and another machine has it.
     fn end(&mut self) {
         self.blobs.settle();
+        self.refresh_reader();
         let Some(db) = self.writer.db.clone() else { return };
         self.writer.uploading.give_up();
         if let Err(error) = drive(&self.clock, db.upload()) {

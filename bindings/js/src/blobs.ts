@@ -1,0 +1,3 @@
+/** Blob stores: a script of its own, which only databases with blobs load. */
+
+export { openForEngine } from '../../../worker/shared/blobs/engine-blobs.js';

@@ -1,0 +1,160 @@
+/**
+ * A blob store as the engine's WebAssembly module calls it (`bindings/wasm/src/blobs.rs`): with names,
+ * numbers and bytes. A call is given up by its promise.
+ */
+
+import { NacreError, nacreError } from '../errors.js';
+import type { BlobInfo, BlobStore } from './blob-store.js';
+import type { Ask, BlobCredentials, BlobOptions, WireBlobs } from './options.js';
+import { openBlobs } from './s3-store.js';
+
+/**
+ * How long the store repeats a call that failed in a way that may pass. The engine has a patience of its
+ * own, and calls again.
+ */
+const RETRY_FOR_MS = 5_000;
+/** How long the application may take to answer a question. */
+const ANSWER_MS = 30_000;
+
+/** The calls of one database. */
+export class EngineBlobs {
+  readonly #store: BlobStore;
+  /** What gives up the calls in progress. */
+  readonly #running = new WeakMap<Promise<unknown>, AbortController>();
+
+  constructor(store: BlobStore) {
+    this.#store = store;
+  }
+
+  read(name: string, start: number, end: number): Promise<Uint8Array> {
+    return this.#run((signal) => this.#store.read(name, start, end, signal));
+  }
+
+  readAll(name: string): Promise<{ bytes: Uint8Array; tag: string }> {
+    return this.#run((signal) => this.#store.readAll(name, signal));
+  }
+
+  /** Writes a blob: only if there is none, only if it has the tag, or always. `bytes` are the call's own. */
+  write(name: string, bytes: Uint8Array, isNew: boolean, tag: string | undefined): Promise<string> {
+    const when = tag === undefined ? (isNew ? 'absent' : 'any') : { tag };
+    return this.#run((signal) => this.#store.write(name, bytes, when, signal));
+  }
+
+  list(prefix: string): Promise<BlobInfo[]> {
+    return this.#run((signal) => this.#store.list(prefix, signal));
+  }
+
+  remove(name: string): Promise<void> {
+    return this.#run((signal) => this.#store.remove(name, signal));
+  }
+
+  /** Nothing waits for a call any more. One that has ended stays as it is. */
+  giveUp(call: Promise<unknown>): void {
+    this.#running.get(call)?.abort();
+  }
+
+  #run<T>(begin: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const controller = new AbortController();
+    const call = begin(controller.signal);
+    this.#running.set(call, controller);
+    return call;
+  }
+}
+
+/**
+ * Opens the blob store of a database.
+ *
+ * Errors: `type` for options that are none; those of `openBlobs`.
+ */
+export function openForEngine(wire: WireBlobs, ask: Ask): EngineBlobs {
+  check(wire);
+  const { url, credentials, presign, ...rest } = wire;
+  const options: BlobOptions = {
+    retryForMs: RETRY_FOR_MS,
+    ...rest,
+    credentials:
+      credentials === 'asked'
+        ? async () => (await soon('credentials', ask(null))) as BlobCredentials
+        : credentials,
+    presign: presign && (async (request) => presigned(await soon('presign', ask(request)))),
+  };
+  return new EngineBlobs(openBlobs(url, options));
+}
+
+/** The answer of one of the application's functions, which must not take for ever. */
+function soon(name: string, answer: Promise<unknown>): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      const message = `blobs.${name} has not answered in ${ANSWER_MS / 1000} s`;
+      reject(nacreError('unavailable', message));
+    }, ANSWER_MS);
+    void answer.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
+
+function presigned(answer: unknown): string {
+  if (typeof answer === 'string' && URL.canParse(answer)) {
+    return answer;
+  }
+  throw nacreError('type', 'blobs.presign must answer a URL');
+}
+
+/** What each option must be. */
+const CHECKS: Record<keyof WireBlobs, [(value: unknown) => boolean, string]> = {
+  url: [(value) => typeof value === 'string', 'the URL s3://bucket/prefix'],
+  endpoint: [(value) => typeof value === 'string', 'a URL'],
+  region: [(value) => typeof value === 'string', 'a text'],
+  pathStyle: [(value) => typeof value === 'boolean', 'true or false'],
+  headers: [areTexts, 'an object of texts'],
+  encryption: [isEncryption, "'managed' or { kms: key }"],
+  credentials: [areCredentials, 'an object with accessKeyId and secretAccessKey, or a function'],
+  presign: [(value) => value === 'asked', 'a function'],
+  idleTimeoutMs: [isTime, 'a number of milliseconds'],
+  retryForMs: [isTime, 'a number of milliseconds'],
+};
+
+function check(wire: WireBlobs): void {
+  for (const [name, value] of Object.entries(wire)) {
+    if (!Object.hasOwn(CHECKS, name)) {
+      throw nacreError('type', `blobs has no option '${name}'`);
+    }
+    const [is, what] = CHECKS[name as keyof WireBlobs];
+    // Not the value: it may be a secret.
+    if (!(value === undefined && name !== 'url') && !is(value)) {
+      throw nacreError('type', `blobs.${name} must be ${what}`);
+    }
+  }
+  if (wire.presign !== undefined && wire.credentials !== undefined) {
+    throw new NacreError({
+      kind: 'type',
+      message: 'blobs has both credentials and presign',
+      hint: 'a presigned URL needs no credentials',
+    });
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
+function areTexts(value: unknown): boolean {
+  return isObject(value) && Object.values(value).every((text) => typeof text === 'string');
+}
+
+function isEncryption(value: unknown): boolean {
+  return value === 'managed' || (isObject(value) && typeof value.kms === 'string');
+}
+
+function areCredentials(value: unknown): boolean {
+  return (
+    value === 'asked' ||
+    (isObject(value) &&
+      typeof value.accessKeyId === 'string' &&
+      typeof value.secretAccessKey === 'string' &&
+      ['string', 'undefined'].includes(typeof value.sessionToken))
+  );
+}
+
+function isTime(value: unknown): boolean {
+  return typeof value === 'number' && value >= 0;
+}

@@ -1,0 +1,24 @@
+/** Loads the script of blob stores, and opens one. */
+
+import { NacreError, toErrorData } from '../errors.js';
+import type { EngineBlobs, openForEngine } from './engine-blobs.js';
+import type { Ask, WireBlobs } from './options.js';
+
+/** The script of blob stores, `blobs.js`. */
+export interface BlobsScript {
+  openForEngine: typeof openForEngine;
+}
+
+/** Opens the blob store of a database, if it has one. Errors: those of `openForEngine`, and of `load`. */
+export async function loadBlobs(
+  wire: WireBlobs | undefined,
+  ask: Ask,
+  load: () => Promise<BlobsScript>,
+): Promise<EngineBlobs | undefined> {
+  try {
+    return wire && (await load()).openForEngine(wire, ask);
+  } catch (error) {
+    // The script has a class of errors of its own.
+    throw new NacreError(toErrorData(error, 'the script of blob stores'), { cause: error });
+  }
+}
