@@ -16,7 +16,8 @@ pub fn first(parsed: &Parsed<'_>, plan: &Plan) -> Result<Vec<u8>> {
     let imported = parsed.imported();
     let mut numbers: Vec<Option<u32>> = vec![None; parsed.functions.len()];
     (0..imported).for_each(|import| numbers[import as usize] = Some(import));
-    for (number, function) in (imported..).zip(plan.needed.iter().chain(plan.stubs.keys())) {
+    let stubs = plan.stubs.iter().map(|(function, _)| function);
+    for (number, function) in (imported..).zip(plan.needed.iter().chain(stubs.clone())) {
         numbers[*function as usize] = Some(number);
     }
     // Stubs call one function more.
@@ -26,7 +27,7 @@ pub fn first(parsed: &Parsed<'_>, plan: &Plan) -> Result<Vec<u8>> {
     module.section(&sections::types(parsed)?);
     module.section(&sections::imports(parsed, &mut copier)?);
     let mut functions = FunctionSection::new();
-    for function in plan.needed.iter().chain(plan.stubs.keys()) {
+    for function in plan.needed.iter().chain(stubs) {
         functions.function(parsed.functions[*function as usize]);
     }
     functions.function(parsed.functions[plan.loads_more as usize]);

@@ -14,7 +14,8 @@ pub struct Plan {
     /// Functions in the second module, ascending.
     pub rest: Vec<u32>,
     /// Functions of the second module that have a stub in the first, with their places in the table.
-    pub stubs: BTreeMap<u32, u32>,
+    /// Those of one type, and their places, follow each other: their stubs differ little.
+    pub stubs: Vec<(u32, u32)>,
     /// Functions of the first module, or its imports, that the second calls. Those with most calls
     /// come first: their numbers are short.
     pub shared: Vec<u32>,
@@ -54,12 +55,16 @@ impl Plan {
         }
         let table = parsed.tables.first().ok_or("the module has no table")?;
         let mut places = u32::try_from(table.initial)?;
+        let mut reached: Vec<u32> = reached.into_iter().collect();
+        reached.sort_by_key(|function| parsed.functions[*function as usize]);
         for function in reached {
             stubs.entry(function).or_insert_with(|| {
                 places += 1;
                 places - 1
             });
         }
+        let mut stubs: Vec<(u32, u32)> = stubs.into_iter().collect();
+        stubs.sort_by_key(|(function, place)| (parsed.functions[*function as usize], *place));
         let mut calls: BTreeMap<u32, usize> = BTreeMap::new();
         for function in &rest {
             for called in parsed.calls(*function)?.into_iter().filter(|called| !in_rest(called)) {
