@@ -177,18 +177,21 @@ impl Dialect for NacreDialect {
 /// Turns keywords into plain names where they do not introduce a construct of their own, so that
 /// columns may have such names.
 ///
-/// Clauses of other databases that begin with `PIVOT` or `UNPIVOT` are not left to the parser.
-/// Returns the first of each statement, by the position of the statement's first token.
+/// Clauses of other databases that begin with `PIVOT`, `UNPIVOT`, or with `ALGORITHM` or `LOCK` in
+/// `CREATE INDEX`, are not left to the parser. Returns the first of each statement, by the position
+/// of the statement's first token.
 pub(crate) fn free_names(tokens: &mut [TokenWithSpan]) -> BTreeMap<usize, &'static str> {
     let (mut foreign, mut first) = (BTreeMap::new(), 0);
     for at in 0..tokens.len() {
         if tokens[at].token == Token::SemiColon {
             first = at + 1;
         }
-        if let Some(name) = foreign_clause(tokens, at) {
+        let is_online =
+            is_online_option(&tokens[at].token) && creates_index(&tokens[first.min(at)..at]);
+        if let Some(name) = foreign_clause(tokens, at, is_online) {
             foreign.entry(first).or_insert(name);
         }
-        if is_free(tokens, at)
+        if (is_online || is_free(tokens, at))
             && let Some(TokenWithSpan { token: Token::Word(word), .. }) = tokens.get_mut(at)
         {
             word.keyword = Keyword::NoKeyword;
@@ -197,8 +200,20 @@ pub(crate) fn free_names(tokens: &mut [TokenWithSpan]) -> BTreeMap<usize, &'stat
     foreign
 }
 
+/// Whether `CREATE` and `INDEX` are among the first words of a statement, in this order.
+fn creates_index(words: &[TokenWithSpan]) -> bool {
+    let is = |token: &TokenWithSpan, wanted| matches!(&token.token, Token::Word(word) if word.keyword == wanted);
+    let created = words.iter().skip_while(|token| !is(token, Keyword::CREATE));
+    created.skip(1).any(|token| is(token, Keyword::INDEX))
+}
+
+/// Whether a word says how MySQL creates an index beside writers.
+fn is_online_option(token: &Token) -> bool {
+    matches!(token, Token::Word(word) if matches!(word.keyword, Keyword::ALGORITHM | Keyword::LOCK))
+}
+
 /// The name of the clause of another database that a word begins: `PIVOT` behind a table.
-fn foreign_clause(tokens: &[TokenWithSpan], at: usize) -> Option<&'static str> {
+fn foreign_clause(tokens: &[TokenWithSpan], at: usize, is_online: bool) -> Option<&'static str> {
     let Token::Word(word) = &tokens[at].token else { return None };
     let next = tokens.get(at + 1).map(|token| &token.token)?;
     let next_keyword = match next {
@@ -218,6 +233,13 @@ fn foreign_clause(tokens: &[TokenWithSpan], at: usize) -> Option<&'static str> {
                     || matches!(next_keyword, Keyword::INCLUDE | Keyword::EXCLUDE)) =>
         {
             Some("UNPIVOT")
+        }
+        // The parser would read it as a change of a table.
+        _ if is_online
+            && *before == Token::RParen
+            && matches!(next, Token::Eq | Token::Word(_)) =>
+        {
+            Some("ALGORITHM or LOCK in CREATE INDEX")
         }
         _ => None,
     }

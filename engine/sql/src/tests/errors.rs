@@ -294,6 +294,8 @@ fn messages() {
         ("create global temporary table x (a int)", "a GLOBAL or LOCAL table"),
         ("create algorithm = merge view v as select 1", "this form of CREATE VIEW"),
         ("create or replace unique index i on t (a)", "CREATE OR REPLACE INDEX"),
+        ("create index i on t (a) lock = none", "ALGORITHM or LOCK in CREATE INDEX"),
+        ("create unique index i on t (a) algorithm inplace", "ALGORITHM or LOCK in CREATE INDEX"),
         ("drop sequence s", "DROP SEQUENCE"),
         ("drop temporary table t", "this DROP"),
         ("alter view v as select 1", "ALTER VIEW"),
