@@ -19,9 +19,9 @@ export class NacreAdapter extends DialectAdapterBase {
     return true;
   }
 
-  /** Each statement is committed by itself: what a migration did before it failed stays. */
+  /** All migrations of a call are one transaction: if one fails, nothing stays of any of them. */
   override get supportsTransactionalDdl(): boolean {
-    return false;
+    return true;
   }
 
   override get supportsReturning(): boolean {

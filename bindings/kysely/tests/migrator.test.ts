@@ -68,13 +68,48 @@ test('goes up to the latest migration, and down again', async () => {
   ]);
 });
 
-test('reports the migration that failed, and goes on from there', async () => {
+test('reports the migration that failed, and leaves nothing of it', async () => {
   const db = empty();
   const broken: Migration = { up: async (db) => db.schema.dropTable('missing').execute() };
   const failed = await migrator(db, { '1-note': first, '2-broken': broken }).migrateToLatest();
   expect(failed.error).toMatchObject({ kind: 'not_found' });
   expect(failed.results?.map(({ status }) => status)).toEqual(['Success', 'Error']);
+  expect(await db.introspection.getTables()).toEqual([]);
   const mended = await migrator(db, { '1-note': first, '2-broken': second }).migrateToLatest();
+  expect(mended.error).toBeUndefined();
+  expect(mended.results).toHaveLength(2);
+});
+
+test('leaves a table as it was when a later change of it fails', async () => {
+  const db = empty();
+  expect((await migrator(db, { '1-note': first }).migrateToLatest()).error).toBeUndefined();
+  const broken: Migration = {
+    up: async (db) => {
+      await db.schema.alterTable('note').addColumn('stars', 'integer').execute();
+      await db.schema.createIndex('bodies').on('note').column('body').unique().execute();
+      await db.insertInto('note').values({ body: 'first', stars: 1 }).execute();
+    },
+  };
+  const failed = await migrator(db, { '1-note': first, '2-broken': broken }).migrateToLatest();
+  expect(failed.error).toMatchObject({ kind: 'constraint' });
+  expect(await db.selectFrom('note').selectAll().execute()).toEqual([{ id: 1, body: 'first' }]);
+  const mended = await migrator(db, { '1-note': first, '2-broken': second }).migrateToLatest();
+  expect(mended.error).toBeUndefined();
+  expect(mended.results).toHaveLength(1);
+});
+
+test('goes on from the migration that failed without transactions', async () => {
+  const db = empty();
+  const broken: Migration = { up: async (db) => db.schema.dropTable('missing').execute() };
+  const without = (second: Migration) =>
+    new Migrator({
+      db,
+      provider: { getMigrations: async () => ({ '1-note': first, '2-broken': second }) },
+      disableTransactions: true,
+    });
+  const failed = await without(broken).migrateToLatest();
+  expect(failed.error).toMatchObject({ kind: 'not_found' });
+  const mended = await without(second).migrateToLatest();
   expect(mended.error).toBeUndefined();
   expect(mended.results).toHaveLength(1);
 });
@@ -96,9 +131,9 @@ test('migrators at the same time run every migration once', async () => {
   expect(runs).toBe(1);
 });
 
-test('does not run migrations in a transaction', async () => {
+test('runs migrations in a transaction', async () => {
   const db = empty();
-  expect(db.getExecutor().adapter.supportsTransactionalDdl).toBe(false);
+  expect(db.getExecutor().adapter.supportsTransactionalDdl).toBe(true);
   const half: Migration = {
     up: async (db: Kysely<any>) => {
       await db.schema.createTable('half').addColumn('id', 'integer').execute();
@@ -107,5 +142,5 @@ test('does not run migrations in a transaction', async () => {
   };
   const { error } = await migrator(db, { '1-half': half }).migrateToLatest();
   expect(error).toMatchObject({ message: 'half' });
-  expect((await db.introspection.getTables()).map(({ name }) => name)).toEqual(['half']);
+  expect(await db.introspection.getTables()).toEqual([]);
 });
