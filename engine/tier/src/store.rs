@@ -161,7 +161,10 @@ impl Uploads for Tier {
                 let is_done = upload::is_done(shared);
                 // Another caller's step may have uploaded the last bytes, and not have evicted any yet.
                 if is_done && evict::evict(shared) {
-                    return shared.state().damage.clone().map_or(Ok(()), Err);
+                    let mut state = shared.state();
+                    // Another caller's step may have taken what was hurried for: what comes next is not.
+                    state.is_hurried = false;
+                    return state.damage.clone().map_or(Ok(()), Err);
                 }
                 shared.state().is_hurried |= !is_done;
                 let rest = upload::step(shared).await;
