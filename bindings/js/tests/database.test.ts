@@ -248,7 +248,7 @@ describe('a durable database', () => {
 });
 
 test('invalid URLs and options are refused', async () => {
-  await expectKind(connect('s3://bucket'), 'unsupported');
+  await expectKind(connect('gs://bucket'), 'unsupported');
   await expectKind(connect('memory://', { durability: 'perhaps' as 'strict' }), 'type');
   await expectKind(connect('memory://', { memoryLimit: -1 }), 'type');
   await expectKind(connect('memory://', { memoryBytes: 0 }), 'type');
