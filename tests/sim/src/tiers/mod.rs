@@ -9,3 +9,4 @@ pub mod blobs;
 pub mod machine;
 mod reader;
 pub mod run;
+mod state;

@@ -2,23 +2,13 @@
 //! next, and between two looks what it shows does not change.
 
 use crate::tiers::machine::drive;
-use crate::tiers::run::{Run, State};
+use crate::tiers::run::Run;
+use crate::tiers::state::Reader;
 use nacredb::host::Clock;
 use nacredb::{Database, ErrorKind, Options};
 
 /// How long a reader may go without a look, in microseconds: what it reads is kept for a minute.
 const LOOKS_WITHIN_US: i64 = 40_000_000;
-
-/// A reader.
-pub(super) struct Reader {
-    db: Database,
-    /// The position of the upload that it shows.
-    position: u64,
-    /// What it shows.
-    state: State,
-    /// When it looked last.
-    looked_us: i64,
-}
 
 impl Run {
     /// Opens a database that only reads the blobs. It shows the newest upload.

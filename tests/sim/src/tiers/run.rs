@@ -6,7 +6,7 @@ use crate::disk::{Disk, Ended, Fault, FaultKind};
 use crate::hook;
 use crate::tiers::blobs::SimBlobs;
 use crate::tiers::machine::{Inside, Machine, Threads, drive};
-use crate::tiers::reader::Reader;
+use crate::tiers::state::{Commit, Reader, State};
 use nacre_testing::Random;
 use nacredb::host::{Clock, Host};
 use nacredb::{Blobs, Budget, Database, Error, ErrorKind, Options, TierOptions, Value};
@@ -14,20 +14,6 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The rows of the table by key; `None` without a table.
-pub(super) type State = Option<BTreeMap<i64, i64>>;
-
-/// A commit of the model.
-#[derive(Clone)]
-pub(super) struct Commit {
-    /// The end of the log before its record.
-    pub(super) before: u64,
-    /// The end of the log when it was acknowledged; `u64::MAX` if that is not known.
-    pub(super) after: u64,
-    /// What it left.
-    pub(super) state: State,
-}
 
 /// The outcome of a seed.
 #[derive(Clone, Debug, Default)]
