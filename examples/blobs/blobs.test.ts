@@ -12,9 +12,9 @@ test('a reader follows the writer, and the bucket outlives the folder', async ()
     AWS_SECRET_ACCESS_KEY: 'not-a-secret',
   };
   const script = (name: string) => path.join(import.meta.dirname, name);
-  const readerEnded = run(process.execPath, [script('reader.mjs'), '36'], env);
+  const readerEnded = run(process.execPath, [script('./reader.mjs'), '36'], env);
   const writer = (rounds: string) =>
-    run(process.execPath, [script('writer.mjs'), emptyFolder(), rounds], env);
+    run(process.execPath, [script('./writer.mjs'), emptyFolder(), rounds], env);
   try {
     expect(await writer('7')).toBe('21 measurements are in the bucket\n');
     // A folder of its own, as after the loss of the first.

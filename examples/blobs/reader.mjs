@@ -1,5 +1,5 @@
 // Shows the weather as the bucket has it, from any machine, and never writes: `node reader.mjs [UNTIL]` ends once
-// there are so many measurements.
+// that number of measurements is there.
 
 import { connect } from 'nacredb';
 import { access, url } from './store.mjs';

@@ -326,7 +326,7 @@ test('options that are none are refused, and nothing is opened', async () => {
     [{ blobs: blobs(), blobLag: -1 }],
     [{ blobs: { endpoint: s3.endpoint } }],
     [{ blobs: blobs({ region: 3 as never }) }],
-    [{ blobs: blobs({ reigon: 'x' } as never) }],
+    [{ blobs: blobs({ area: 'x' } as never) }],
     [{ blobs: blobs({ credentials: { accessKeyId: 'x' } as never }) }],
     [{ blobs: blobs({ presign: () => 'x' }) }],
     [{ blobs: blobs({ encryption: 'none' as never }) }],

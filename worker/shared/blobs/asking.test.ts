@@ -42,6 +42,6 @@ test('an answer that cannot be sent is an error', async () => {
   await expect(askAt(channel.port2)(null)).rejects.toBeInstanceOf(NacreError);
 });
 
-test('without a page there is nobody to ask', async () => {
+test('without a page no question is answered', async () => {
   await expect(askAt(null)(null)).rejects.toMatchObject({ kind: 'io' });
 });

@@ -26,7 +26,7 @@ export function answerAt(port: MessagePort, ask: Ask): void {
   };
 }
 
-/** What asks over a port; without one, nobody answers. */
+/** What asks over a port; without one, there is no answer. */
 export function askAt(port: MessagePort | null): Ask {
   let last = 0;
   const waiting = new Map<number, (reply: Reply) => void>();

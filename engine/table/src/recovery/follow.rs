@@ -89,7 +89,7 @@ impl State {
         };
         let mut outcome = self.apply(&mut replay, context, catalog);
         if outcome.as_ref().is_err_and(is_gone) {
-            // Nobody sees what was applied of the records before the gap, and the snapshot has it.
+            // No reader sees what was applied of the records before the gap, and the snapshot has it.
             replay = self.start_again(context, catalog)?;
             outcome = self.apply(&mut replay, context, catalog);
         }
