@@ -86,6 +86,9 @@ pub struct DatabaseOptions {
     /// With --blobs: bytes of segments on this disk, beyond which they are read from the blob store
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "blobs")]
     pub disk_limit: Option<usize>,
+    /// With --blobs: a statement that commits ends once that is uploaded
+    #[arg(long, requires = "blobs")]
+    pub hold_commits: bool,
 }
 
 /// Parses a number of bytes; `KB`, `MB` and `GB` are powers of 1024.

@@ -67,7 +67,8 @@ pub fn options_of(options: &DatabaseOptions) -> Outcome<Options> {
             let blobs = Blobs::new(open_blobs(url, &client)?);
             let tiers = blobs.options.clone();
             let disk_limit = options.disk_limit.map_or(tiers.disk_limit, |bytes| bytes as u64);
-            Some(Blobs { options: TierOptions { disk_limit, ..tiers }, ..blobs })
+            let holds_commits = options.hold_commits;
+            Some(Blobs { options: TierOptions { disk_limit, holds_commits, ..tiers }, ..blobs })
         }
         None => None,
     };

@@ -12,6 +12,12 @@ pub trait Uploads: Send + Sync {
     ///
     /// Errors: `unavailable` if the blob store is away for long; `in_use` if another writer has the blobs now.
     fn finish(&self) -> Answer<'_, ()>;
+    /// Uploads what is durable up to a position of the log at least.
+    ///
+    /// Errors: as for [`Uploads::finish`].
+    fn reach(&self, position: u64) -> Answer<'_, ()>;
+    /// Whether a commit is acknowledged only once it is uploaded.
+    fn holds_commits(&self) -> bool;
     /// Sets what is called when a step that rested until it is woken is due. It must be fast, and not call
     /// back.
     fn on_change(&self, wake: Box<dyn Fn() + Send + Sync>);

@@ -171,6 +171,7 @@ impl Appender {
         engine.prepare_files().await?;
         let rows = nacre_session::finish_load(engine, self.load).await?;
         engine.housekeeping();
+        engine.acknowledge().await?;
         Ok(rows)
     }
 }

@@ -21,7 +21,7 @@ pub struct Attach(for<'a> fn(&'a Host, &'a Blobs, bool) -> Attaching<'a>);
 type Attaching<'a> = Pin<Box<dyn Future<Output = Result<Attached>> + 'a>>;
 
 /// Where the files of a database are kept beside the local disk, and how. What is committed is uploaded in the
-/// background; commits do not wait for it.
+/// background; commits do not wait for it, unless [`TierOptions::holds_commits`].
 ///
 /// ```
 /// # use nacre_native::{NativeClock, block_on, memory_host};

@@ -10,6 +10,7 @@ use nacre_exec::Threads;
 use nacre_host::{Background, Fetch, Host, Resident, Rest, Uploads};
 use nacre_sql::{Created, CreatedFunctions};
 use nacre_table::{Fetched, Store, StoreOptions};
+use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +21,8 @@ const SLOTS_PER_TASK: usize = 2;
 /// The least default number of statements that run at a time, so that a few long ones do not hold
 /// back all others.
 const LEAST_SLOTS: usize = 16;
+/// The hint of an upload that a commit waited for, and that did not end.
+const HELD: &str = "what was committed is visible and on the local disk, and is uploaded later";
 /// How often a call looks whether another one still follows the log, in nanoseconds.
 const TURN_NS: u64 = 1_000_000;
 
@@ -128,6 +131,21 @@ impl Engine {
         match self.uploads() {
             Some(uploads) => uploads.finish().await,
             None => Ok(()),
+        }
+    }
+
+    /// Called before a commit is acknowledged: waits until it is uploaded, where commits are held until then.
+    ///
+    /// Errors: `unavailable` if the blob store is away for long, and `in_use` if another writer has the blobs. The
+    /// commit is visible, and on the local disk.
+    pub async fn acknowledge(&self) -> Result<()> {
+        match self.uploads() {
+            Some(uploads) if uploads.holds_commits() && !plant::is(Bug::AcknowledgeEarly) => {
+                self.store.sync_log()?;
+                let reached = uploads.reach(self.store.log_position()).await;
+                reached.map_err(|error| error.with_hint(HELD))
+            }
+            _ => Ok(()),
         }
     }
 

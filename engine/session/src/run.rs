@@ -56,7 +56,11 @@ pub(crate) async fn run(
                         }
                     }
                 }
-                (_, None) => catalog_change::run(statement, engine).await,
+                (_, None) => {
+                    let result = catalog_change::run(statement, engine).await?;
+                    engine.acknowledge().await?;
+                    Ok(result)
+                }
             }
         }
         Statement::Rows(statement) => {

@@ -100,6 +100,7 @@ impl OpenTransaction {
             engine.prepare_files().await?;
             let written = std::mem::take(&mut self.written);
             let changes_catalog = transaction.changes_catalog();
+            let changes = changes_catalog || !written.is_empty();
             let committed = transaction.commit();
             if changes_catalog {
                 engine.catalog_changed();
@@ -109,6 +110,9 @@ impl OpenTransaction {
             engine.housekeeping();
             if changes_catalog {
                 engine.start_maintenance();
+            }
+            if changes {
+                engine.acknowledge().await?;
             }
         }
         Ok(())

@@ -70,8 +70,12 @@ async fn run_work(
 ) -> Result<StatementResult> {
     let is_committed = !open.is_open();
     let result = retried(work, engine, open, settings).await;
-    if work.statement.describe().access == Access::WritesAlone && is_committed {
+    let access = work.statement.describe().access;
+    if access == Access::WritesAlone && is_committed {
         engine.catalog_changed();
+    }
+    if access.writes() && is_committed && result.is_ok() {
+        engine.acknowledge().await?;
     }
     result
 }

@@ -14,7 +14,7 @@
 //! - A file that the engine removes stays on the disk while a capture needs its bytes.
 //! - Of two writers, the one that took the greater number goes on. The other stops before it acknowledges
 //!   anything once it learns of that, at the latest with its next manifest.
-//! - Commits never wait for a blob.
+//! - Commits wait for no blob, unless [`TierOptions::holds_commits`].
 //!
 //! Deliberately absent: the meaning of the files, but for the headers of log chunks; threads and timers
 //! (the host calls [`Uploads::step`](nacre_host::Uploads::step)); how a blob store is reached.

@@ -2,7 +2,6 @@
 
 use crate::attach;
 use crate::entry::{Kind, Meta};
-use crate::evict;
 use crate::fetch;
 use crate::file::TierFile;
 use crate::follow;
@@ -147,41 +146,15 @@ impl Uploads for Tier {
     }
 
     fn finish(&self) -> Answer<'_, ()> {
-        Box::pin(async {
-            let shared = &self.0;
-            let patience_ns = shared.options.patience.as_nanos() as u64;
-            let until_ns = shared.clock.monotonic_ns().saturating_add(patience_ns);
-            // The blob store may be back long before the next retry is due.
-            shared.state().retry_now();
-            loop {
-                shared.check_fence()?;
-                if shared.is_read_only() {
-                    return Ok(());
-                }
-                let is_done = upload::is_done(shared);
-                // Another caller's step may have uploaded the last bytes, and not have evicted any yet.
-                if is_done && evict::evict(shared) {
-                    let mut state = shared.state();
-                    // Another caller's step may have taken what was hurried for: what comes next is not.
-                    state.is_hurried = false;
-                    return state.damage.clone().map_or(Ok(()), Err);
-                }
-                shared.state().is_hurried |= !is_done;
-                let rest = upload::step(shared).await;
-                let now_ns = shared.clock.monotonic_ns();
-                let rest_ns = match rest {
-                    Rest::No => continue,
-                    Rest::For(time) => time.as_nanos() as u64,
-                    Rest::UntilWoken => 0,
-                };
-                if now_ns.saturating_add(rest_ns) > until_ns {
-                    let error = shared.state().last_error.clone();
-                    let away = || Error::new(ErrorKind::Unavailable, "the upload did not end");
-                    return Err(error.unwrap_or_else(away));
-                }
-                shared.clock.sleep_until(now_ns.saturating_add(rest_ns)).await;
-            }
-        })
+        Box::pin(upload::finish(&self.0, None))
+    }
+
+    fn reach(&self, position: u64) -> Answer<'_, ()> {
+        Box::pin(upload::finish(&self.0, Some(position)))
+    }
+
+    fn holds_commits(&self) -> bool {
+        self.0.options.holds_commits && !self.0.is_read_only()
     }
 
     fn on_change(&self, wake: Box<dyn Fn() + Send + Sync>) {

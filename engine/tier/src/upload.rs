@@ -78,6 +78,49 @@ pub(crate) async fn step(shared: &Shared) -> Rest {
     }
 }
 
+/// Takes steps without waiting for more, until a position of the log is uploaded; without one, until
+/// nothing is left.
+///
+/// # Errors
+/// `in_use` if another writer has the blobs; `unavailable`, or what the blob store says, if that takes longer than
+/// the patience.
+pub(crate) async fn finish(shared: &Shared, position: Option<u64>) -> Result<()> {
+    let patience_ns = shared.options.patience.as_nanos() as u64;
+    let until_ns = shared.clock.monotonic_ns().saturating_add(patience_ns);
+    // The blob store may be back long before the next retry is due.
+    shared.state().retry_now();
+    loop {
+        shared.check_fence()?;
+        if shared.is_read_only() {
+            return Ok(());
+        }
+        let is_done = match position {
+            Some(position) => shared.state().remote.position >= position,
+            None => is_done(shared),
+        };
+        // Another caller's step may have uploaded the last bytes, and not have evicted any yet.
+        if is_done && (position.is_some() || evict::evict(shared)) {
+            let mut state = shared.state();
+            // Another caller's step may have taken what was hurried for: what comes next is not.
+            state.is_hurried &= position.is_some();
+            return state.damage.clone().map_or(Ok(()), Err);
+        }
+        shared.state().is_hurried |= !is_done;
+        let rest_ns = match step(shared).await {
+            Rest::No => continue,
+            Rest::For(time) => time.as_nanos() as u64,
+            Rest::UntilWoken => BUSY_NS,
+        };
+        let now_ns = shared.clock.monotonic_ns();
+        if now_ns.saturating_add(rest_ns) > until_ns {
+            let error = shared.state().last_error.clone();
+            let away = || Error::new(ErrorKind::Unavailable, "the upload did not end");
+            return Err(error.unwrap_or_else(away));
+        }
+        shared.clock.sleep_until(now_ns.saturating_add(rest_ns)).await;
+    }
+}
+
 /// What is to be done now, or how long there is nothing.
 fn next_job(shared: &Shared) -> std::result::Result<Job, Rest> {
     let now_ns = shared.clock.monotonic_ns();
@@ -336,7 +379,7 @@ fn manifest_of(shared: &Shared, state: &State, capture: &Capture, database: u64)
 }
 
 /// Whether everything that was durable when this is called is in a manifest.
-pub(crate) fn is_done(shared: &Shared) -> bool {
+fn is_done(shared: &Shared) -> bool {
     let state = shared.state();
     state.capture.is_none() && state.changed_ns.is_none()
 }

@@ -77,10 +77,12 @@ pub enum Bug {
     ComputedKeys,
     /// A reader that follows the blobs does not notice that the log before was removed.
     FollowGap,
+    /// Where commits wait for their upload, they are acknowledged before it.
+    AcknowledgeEarly,
 }
 
 /// All bugs with their names on the command line.
-pub const BUGS: [(&str, Bug); 34] = [
+pub const BUGS: [(&str, Bug); 35] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
     ("stale-bitmap", Bug::StaleBitmap),
@@ -115,6 +117,7 @@ pub const BUGS: [(&str, Bug); 34] = [
     ("fence-late", Bug::FenceLate),
     ("computed-keys", Bug::ComputedKeys),
     ("follow-gap", Bug::FollowGap),
+    ("acknowledge-early", Bug::AcknowledgeEarly),
 ];
 
 /// Whether a bug is planted.

@@ -5,7 +5,9 @@
 use nacre_native::{NativeClock, block_on, memory_host, open_folder};
 use nacre_session_tests::{Folder, kind, rows, run};
 use nacre_testing::{FaultBlobs, MemoryBlobs};
-use nacredb::{Blobs, Database, ErrorKind, Options, TierOptions};
+use nacredb::{
+    Batch, Blobs, DataType, Database, ErrorKind, OnDuplicate, Options, TierOptions, Value,
+};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -168,4 +170,71 @@ fn commits_go_on_while_the_blob_store_is_away_up_to_a_limit() {
     block_on(db.close()).unwrap();
     let db = block_on(Database::open(memory_host(), options)).unwrap();
     assert_eq!(rows(&mut db.session(), "select count(*) from t").unwrap(), [(id + 1).to_string()]);
+}
+
+#[test]
+fn commits_that_are_held_survive_the_loss_of_the_disk() {
+    let (_, blobs) = store();
+    let lag = Duration::from_secs(3600);
+    let tiers = TierOptions { holds_commits: true, lag, ..TierOptions::default() };
+    let options = options(Blobs { options: tiers, ..Blobs::new(blobs) });
+    let first = block_on(Database::open(memory_host(), options.clone())).unwrap();
+    let mut session = first.session();
+    run(&mut session, "create table t (id int primary key, n int)").unwrap();
+    run(&mut session, "insert into t values (1, 1), (2, 2)").unwrap();
+    run(
+        &mut session,
+        "begin; update t set n = 7 where id = 2; insert into t values (3, 3); commit",
+    )
+    .unwrap();
+    run(&mut session, "create table copy as select * from t").unwrap();
+    run(&mut session, "alter table t add column w int default 5").unwrap();
+    let mut load = block_on(session.appender("copy", OnDuplicate::Error)).unwrap();
+    let row = vec![Value::Int(9), Value::Int(9)];
+    load.append(&Batch::from_rows(&[DataType::Int32, DataType::Int32], &[row])).unwrap();
+    block_on(load.finish()).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let first = &first;
+            scope.spawn(move || {
+                let mut session = first.session();
+                for id in 0..20 {
+                    let id = 100 + thread * 100 + id;
+                    run(&mut session, &format!("insert into t values ({id}, 0, 0)")).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(first.uploaded_position(), Some(first.log_position()));
+    // Another machine, without the first one's disk.
+    let second = block_on(Database::open(memory_host(), options)).unwrap();
+    let mut other = second.session();
+    let few = "select id, n, w from t where id < 100 order by id";
+    assert_eq!(rows(&mut other, few).unwrap(), ["1|1|5", "2|7|5", "3|3|5"]);
+    assert_eq!(rows(&mut other, "select count(*) from t").unwrap(), ["83"]);
+    assert_eq!(rows(&mut other, "select count(*) from copy").unwrap(), ["4"]);
+    assert_eq!(kind(&mut session, "insert into t values (4, 4, 4)"), Some(ErrorKind::InUse));
+    assert_eq!(rows(&mut other, "select count(*) from t").unwrap(), ["83"]);
+}
+
+#[test]
+fn a_commit_that_cannot_be_uploaded_is_not_acknowledged() {
+    let (_, blobs) = store();
+    let patience = Duration::from_millis(100);
+    let tiers = TierOptions { holds_commits: true, patience, ..TierOptions::default() };
+    let options = options(Blobs { options: tiers, ..Blobs::new(blobs.clone()) });
+    let db = block_on(Database::open(memory_host(), options)).unwrap();
+    let mut session = db.session();
+    run(&mut session, "create table t (id int primary key)").unwrap();
+    blobs.set_away(true);
+    let error = run(&mut session, "insert into t values (1)").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("uploaded later")), "{error}");
+    // Reads, and transactions that change nothing, wait for nothing.
+    assert_eq!(rows(&mut session, "select count(*) from t").unwrap(), ["1"]);
+    run(&mut session, "begin; select * from t; commit").unwrap();
+    assert!(db.uploaded_position() < Some(db.log_position()));
+    blobs.set_away(false);
+    run(&mut session, "insert into t values (2)").unwrap();
+    assert_eq!(db.uploaded_position(), Some(db.log_position()));
 }

@@ -52,7 +52,14 @@ fn every_planted_bug_is_found() {
         println!("{bug}: seed {found:?}");
         missed.extend(found.is_none().then_some(bug));
     }
-    for bug in ["upload-order", "evict-unuploaded", "stale-manifest", "fence-late", "follow-gap"] {
+    for bug in [
+        "upload-order",
+        "evict-unuploaded",
+        "stale-manifest",
+        "fence-late",
+        "follow-gap",
+        "acknowledge-early",
+    ] {
         plant(bug).unwrap();
         let found = (1..=TIERS_SEEDS).find(|seed| tiers::run::run(*seed, false).failure.is_some());
         println!("{bug}: seed {found:?}");

@@ -16,9 +16,10 @@ fn a_database_is_opened_again_from_its_blobs() {
     std::fs::remove_dir_all(folder.0.join("first")).unwrap();
     let (code, out, error) = sql("second", "select count(*) as n, max(id) as m from t");
     assert_eq!((code, out.as_str()), (0, "n,m\n49999,50000\n"), "{error}");
-    let (_, out, _) =
-        sql("second", "insert into t values (7, 'again'); select note from t where id = 7");
-    assert_eq!(out, "note\nagain\n");
+    let held = ["sql", "second", "--blobs", &blobs, "--hold-commits", "--format", "csv"];
+    let again = "insert into t values (7, 'again'); select note from t where id = 7";
+    let (_, out, error) = folder.nacre(&[&held[..], &[again]].concat());
+    assert_eq!(out, "note\nagain\n", "{error}");
     // With a small disk, and in a third place.
     let small = ["sql", "third", "--blobs", &blobs, "--disk-limit", "100KB", "--format", "csv"];
     let (code, out, error) =
@@ -33,5 +34,7 @@ fn a_place_of_blobs_that_cannot_be_is_refused() {
     assert_eq!(code, 1, "{error}");
     assert!(error.contains("s3://bucket/prefix"), "{error}");
     let (code, _, _) = folder.nacre(&["sql", "db", "--disk-limit", "1MB", "select 1"]);
+    assert_eq!(code, 2);
+    let (code, _, _) = folder.nacre(&["sql", "db", "--hold-commits", "select 1"]);
     assert_eq!(code, 2);
 }

@@ -77,6 +77,8 @@ impl Run {
             block_bytes: *random.pick(&[512, 2_048]),
             retention: Duration::from_secs(60),
             patience: Duration::from_secs(2),
+            // Drawn separately, so that older seeds keep their meaning.
+            holds_commits: Random::with_purpose(seed, "held commits").percent(25),
             ..TierOptions::default()
         };
         let tiers = Blobs { options: tiers, ..Blobs::new(blobs.clone()) };
@@ -342,19 +344,43 @@ impl Run {
         let latest = self.latest();
         let (sql, state) = self.statement(&latest);
         let clock = self.clock.clone();
-        let outcome = self.inside(|_| drive(&clock, db.session().execute(&sql, &[])).map(drop));
+        let holds = self.holds_commits();
+        let outcome = match holds {
+            // What goes on inside calls is not polled while the statement waits for an upload.
+            true => {
+                self.writer.uploading.give_up();
+                drive(&clock, db.session().execute(&sql, &[])).map(drop)
+            }
+            false => self.inside(|_| drive(&clock, db.session().execute(&sql, &[])).map(drop)),
+        };
         let after = db.log_position();
         self.tell(|| format!("{}: {outcome:?}", sql.chars().take(60).collect::<String>()));
         self.count("writes", 1);
         match outcome {
-            Ok(()) => self.commits.push(Commit { before, after, state }),
+            Ok(()) => {
+                self.commits.push(Commit { before, after, state });
+                if holds {
+                    self.uploaded = self.uploaded.max(after);
+                    self.count("held commits", 1);
+                }
+            }
             Err(_) if self.writer.disk.ended().is_some() => {
                 self.commits.push(Commit { before, after: u64::MAX, state });
             }
-            Err(error) if error.kind() == ErrorKind::Unavailable => {}
+            Err(error) if error.kind() == ErrorKind::Unavailable => {
+                // It may have waited for its upload in vain.
+                if holds && self.contents(&db, "the writer").is_some_and(|found| found == state) {
+                    self.commits.push(Commit { before, after, state });
+                    self.count("commits that were not uploaded", 1);
+                }
+            }
             Err(error) => self.fail(format!("{sql}: {error}")),
         }
         self.restart_if_ended();
+    }
+
+    fn holds_commits(&self) -> bool {
+        self.options.blobs.as_ref().is_some_and(|blobs| blobs.options.holds_commits)
     }
 
     fn maintain(&mut self) {
@@ -454,6 +480,7 @@ impl Run {
                 self.clock.advance_us(20_000);
             }
         }
+        older.uploading.give_up();
         let key = self.random.between(500, 600);
         let sql = format!("replace into t values ({key}, 1, '{}')", text_of(key, 1));
         let outcome = drive(&self.clock, db.session().execute(&sql, &[])).map(drop);
@@ -461,6 +488,9 @@ impl Run {
         match outcome {
             Ok(()) if self.is_told => {
                 self.fail("the older writer commits after it was told".into());
+            }
+            Ok(()) if self.holds_commits() => {
+                self.fail("the older writer acknowledges what the newer one has not".into());
             }
             Err(error) if error.kind() == ErrorKind::InUse => {
                 self.is_told = true;
