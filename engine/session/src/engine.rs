@@ -11,7 +11,7 @@ use nacre_host::{Background, Fetch, Host, Resident, Rest, Uploads};
 use nacre_sql::{Created, CreatedFunctions};
 use nacre_table::{Fetched, Store, StoreOptions};
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Error, Result};
+use nacre_types::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -143,7 +143,10 @@ impl Engine {
             Some(uploads) if uploads.holds_commits() && !plant::is(Bug::AcknowledgeEarly) => {
                 self.store.sync_log()?;
                 let reached = uploads.reach(self.store.log_position()).await;
-                reached.map_err(|error| error.with_hint(HELD))
+                reached.map_err(|error| match error.kind() {
+                    ErrorKind::Unavailable => error.with_hint(HELD),
+                    _ => error,
+                })
             }
             _ => Ok(()),
         }

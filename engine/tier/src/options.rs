@@ -22,8 +22,8 @@ pub struct TierOptions {
     /// Time for which blobs are kept that no manifest names any more, for those that read an older one; one day by
     /// default.
     pub retention: Duration,
-    /// Time for which opening, reading absent bytes, held commits, and closing wait for a blob store that is away; 30 seconds by
-    /// default.
+    /// Time for which opening, reading absent bytes, held commits, and closing wait for a blob store that is
+    /// away; 30 seconds by default.
     pub patience: Duration,
 }
 
