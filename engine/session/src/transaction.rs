@@ -96,9 +96,10 @@ impl OpenTransaction {
     /// Commits the open transaction, if any.
     pub async fn commit(&mut self, engine: &Engine) -> Result<()> {
         self.savepoints.clear();
-        if let Some(transaction) = self.transaction.take() {
-            engine.prepare_files().await?;
+        if let Some(mut transaction) = self.transaction.take() {
             let written = std::mem::take(&mut self.written);
+            engine.prepare_files().await?;
+            engine.fetching(|| transaction.verify_changed()).await?;
             let changes_catalog = transaction.changes_catalog();
             let changes = changes_catalog || !written.is_empty();
             let committed = transaction.commit();

@@ -315,6 +315,19 @@ impl CatalogChanges {
         })
     }
 
+    /// Notes the commit up to which the rows of others satisfy a table that was altered.
+    pub fn note_verified(&mut self, table: TableId, at: Timestamp) {
+        for change in &mut self.0 {
+            match change {
+                CatalogChange::AlterTable { new, verified, .. } if new.id() == table => {
+                    debug_assert!(*verified <= at, "table {table} was verified up to {verified}");
+                    *verified = at;
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// The changes of views, by lower-case name.
     fn views(&self) -> BTreeMap<String, ViewChange> {
         let mut views: BTreeMap<String, ViewChange> = BTreeMap::new();

@@ -377,6 +377,14 @@ impl Transaction {
         self.0.commit()
     }
 
+    /// Verifies the rows that others have committed to tables that this transaction has altered, so that its
+    /// commit need not. To be called before it where bytes may be absent: a commit cannot wait for them.
+    ///
+    /// Errors: `constraint`; those of absent bytes.
+    pub fn verify_changed(&mut self) -> Result<()> {
+        self.0.verify_changed()
+    }
+
     /// Undoes everything.
     pub fn rollback(self) {
         drop(self);

@@ -140,6 +140,11 @@ impl WriteSet {
         &self.catalog
     }
 
+    /// Notes the commit up to which the rows of others satisfy a table that was altered.
+    pub fn note_verified(&mut self, table: TableId, at: Timestamp) {
+        self.catalog.note_verified(table, at);
+    }
+
     /// Adds a change of the catalog.
     pub fn change_catalog(&mut self, change: CatalogChange) {
         self.catalog.push(change);
