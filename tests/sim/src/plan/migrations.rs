@@ -2,7 +2,7 @@
 
 use crate::op::condition::Where;
 use crate::op::row::Column;
-use crate::op::shape::INDEXES;
+use crate::op::shape::{INDEXES, Index};
 use crate::op::{Op, Place};
 use crate::plan::{Maker, PASSING, Phase, Script, UNIQUE, VIEWS};
 use nacre_testing::Random;
@@ -60,7 +60,7 @@ impl Maker {
     /// A change of a table with rows, which others go on changing.
     fn altering_step(&mut self, table: &'static str) -> Op {
         let lenient = self.random.percent(50);
-        match self.random.below(4) {
+        match self.random.below(6) {
             0 | 1 => Op::AddColumn {
                 table,
                 default: *self.random.pick(&[None, Some(7)]),
@@ -69,7 +69,10 @@ impl Maker {
             },
             2 => Op::DropColumn { table, column: Column::W, if_there: lenient },
             _ => {
-                let index = *self.random.pick(&INDEXES);
+                // Mostly unique ones: what others insert meanwhile may break them.
+                let unique: Vec<Index> = INDEXES.into_iter().filter(|index| index.unique).collect();
+                let any = self.random.percent(30);
+                let index = *self.random.pick(if any { &INDEXES[..] } else { &unique });
                 Op::CreateIndex { table, index, alter: !lenient, if_missing: lenient }
             }
         }
