@@ -238,10 +238,10 @@ export function blobsOption(url: string, options: ConnectOptions): Blobs {
     throw nacreError('type', 'blobs must be a URL or an object');
   }
   if (isOnly && given.url !== undefined && given.url !== url) {
-    throw nacreError('type', `blobs.url must not differ from the database's URL, ${url}`);
+    throw nacreError('type', `blobs.url must be ${url}`);
   }
   if (options.import !== undefined) {
-    throw nacreError('unsupported', 'the option import is not supported with blobs');
+    throw nacreError('unsupported', 'import with blobs');
   }
   const { credentials, presign, ...rest } = given;
   const isAsked = typeof credentials === 'function';
@@ -287,16 +287,12 @@ export function engineOptions(options: ConnectOptions, readOnly?: boolean): Engi
     throw nacreError('type', `acceptLoss must be true or false, not '${String(acceptLoss)}'`);
   }
   if (follow !== undefined && readOnly !== true) {
-    throw nacreError(
-      'type',
-      'follow is for databases that are only read: connect to s3://bucket/prefix',
-    );
+    throw nacreError('type', 'follow needs an s3:// URL');
   }
-  if (follow !== undefined && !(follow > 0 && follow < Infinity)) {
-    throw nacreError('type', `follow must be a number of milliseconds, not ${String(follow)}`);
-  }
-  if (blobLag !== undefined && !(blobLag >= 0 && blobLag < Infinity)) {
-    throw nacreError('type', `blobLag must be a number of milliseconds, not ${String(blobLag)}`);
+  for (const [name, value] of Object.entries({ blobLag, follow })) {
+    if (value !== undefined && !(value >= (name === 'follow' ? 1 : 0) && value < Infinity)) {
+      throw nacreError('type', `${name} must be a number of milliseconds, not ${String(value)}`);
+    }
   }
   return {
     durability,
