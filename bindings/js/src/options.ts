@@ -216,7 +216,7 @@ export function importOption({ import: file }: ConnectOptions): Blob | undefined
 
 /** The blob store of a database, and what answers its questions. */
 export interface Blobs {
-  wire: WireBlobs | undefined;
+  wire?: WireBlobs;
   /** Whether there are any. */
   asks: boolean;
   ask: Ask;
@@ -231,7 +231,7 @@ export function blobsOption(url: string, options: ConnectOptions): Blobs {
     if (lonely !== undefined) {
       throw nacreError('type', `${lonely} needs the option blobs`);
     }
-    return { wire: undefined, asks: false, ask: () => Promise.resolve() };
+    return { asks: false, ask: async () => {} };
   }
   const given = typeof blobs === 'string' ? { url: blobs } : blobs;
   if (given === null || typeof given !== 'object') {
@@ -241,7 +241,7 @@ export function blobsOption(url: string, options: ConnectOptions): Blobs {
     throw nacreError('type', `blobs.url must be ${url}`);
   }
   if (options.import !== undefined) {
-    throw nacreError('unsupported', 'import with blobs');
+    throw nacreError('unsupported', 'import with blobs is not supported');
   }
   const { credentials, presign, ...rest } = given;
   const isAsked = typeof credentials === 'function';
