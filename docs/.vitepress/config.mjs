@@ -123,7 +123,7 @@ export default defineConfig({
           page('Abort and progress', '/tasks/abort'),
           page('Export a database', '/tasks/export'),
           page('Many tabs', '/tasks/tabs'),
-          page('Blob storage', '/tasks/blobs'),
+          page('Blobs', '/tasks/blobs'),
           page('JSON documents', '/tasks/json'),
           page('Functions of your own', '/tasks/functions'),
           page('The engine in your thread', '/tasks/thread'),
