@@ -1,11 +1,16 @@
 //! `nacre-bindgen MODULE OUT_DIR OUT_NAME`: writes the JavaScript glue and the types of a
-//! WebAssembly module, as `wasm-bindgen --target web` does.
+//! WebAssembly module, as `wasm-bindgen --target web` does, with shorter names.
 //!
 //! It calls wasm-bindgen's own library in the version that `Cargo.lock` pins for the engine, so
 //! that the two always agree. The command of that name would have to be installed beside the
 //! workspace, and brings a test runner with an HTTP server and client: five minutes of compiling
 //! instead of half a one.
 
+mod names;
+
+use names::{Names, Result};
+use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 use wasm_bindgen_cli_support::Bindgen;
 
@@ -26,10 +31,30 @@ fn main() -> ExitCode {
             .reset_state_function(true)
             .generate(out_dir)
     });
-    match written {
+    let written = written.map_err(|error| format!("{error:#}"));
+    match written.and_then(|()| shorten(Path::new(out_dir), out_name)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&format!("{module}: {error:#}"), 1),
+        Err(error) => fail(&format!("{module}: {error}"), 1),
     }
+}
+
+/// Shortens names in the files that were written.
+fn shorten(dir: &Path, out_name: &str) -> Result<()> {
+    let read = |name: &str| fs::read(dir.join(name)).map_err(|error| format!("{name}: {error}"));
+    let write = |name: &str, bytes: &[u8]| {
+        fs::write(dir.join(name), bytes).map_err(|error| format!("{name}: {error}"))
+    };
+    let script = format!("{out_name}.js");
+    let module = format!("{out_name}_bg.wasm");
+    let declarations = format!("{out_name}_bg.wasm.d.ts");
+    let content = read(&module)?;
+    let text =
+        |name: &str| String::from_utf8(read(name)?).map_err(|error| format!("{name}: {error}"));
+    let mut names = Names::of(&content, &text(&script)?)?;
+    for name in [&script, &declarations] {
+        write(name, names.in_script(&text(name)?).as_bytes())?;
+    }
+    write(&module, &names.in_module(&content)?)
 }
 
 #[allow(clippy::print_stderr, reason = "a command's errors go to standard error")]
