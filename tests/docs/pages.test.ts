@@ -81,7 +81,9 @@ test('the reference has every export, with its text', () => {
   const all = apiPages(root);
   expect(all.size).toBe(PAGES.length);
   expect(all.get('queries.md')).toContain('### query\n\n```ts\nquery<R = Row>(sql: SqlQuery');
-  expect(all.get('connect.md')).toContain("| `durability?` | `'strict' \\| 'relaxed'` |");
+  expect(all.get('connect.md')).toContain(
+    "| `durability?` | `'strict' \\| 'relaxed' \\| 'blob'` |",
+  );
   for (const [name, text] of all) {
     expect(text, name).not.toMatch(/@(example|returns|default|internal)\b/);
   }

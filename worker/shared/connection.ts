@@ -197,6 +197,11 @@ export class Connection implements Service<ConnectionMethod> {
       if (this.#opened.store?.settled !== undefined) {
         throw nacreError('unsupported', 'a database in IndexedDB has no synchronous calls');
       }
+      if (method === 'run' && this.#opened.holdsCommits) {
+        const why =
+          'with durability blob, statements wait for uploads, and are not run synchronously';
+        throw nacreError('unsupported', why);
+      }
       const [id] = args;
       const session = this.#session(id);
       if (session.tail !== null) {

@@ -24,6 +24,8 @@ export class Opened {
   readonly functions: Functions;
   /** Whether a blob store has its files, of which not all are here. */
   readonly hasBlobs: boolean;
+  /** Whether commits wait until they are uploaded. */
+  readonly holdsCommits: boolean;
   readonly #live = new Set<LiveQueries>();
   readonly #upkeep: Upkeep;
   readonly #uploading: Uploading | null;
@@ -42,6 +44,7 @@ export class Opened {
     this.database = database;
     this.store = store;
     this.hasBlobs = blobs !== undefined;
+    this.holdsCommits = options.durability === 'blob';
     const uploads = this.hasBlobs && options.readOnly !== true;
     this.#uploading = uploads ? new Uploading(database) : null;
     const { followMs } = options;

@@ -6,7 +6,7 @@
 import type { WireBlobs } from './blobs/options.js';
 
 /** When a commit is answered. */
-export type Durability = 'strict' | 'relaxed';
+export type Durability = 'strict' | 'relaxed' | 'blob';
 
 /** Engine options. A missing option takes the engine's default. */
 export interface EngineOptions {
@@ -25,6 +25,8 @@ export interface EngineOptions {
   diskLimit?: number | undefined;
   /** With blobs, milliseconds from a commit to its upload. */
   blobLag?: number | undefined;
+  /** With blobs, milliseconds for which a call waits for a blob store that is away. */
+  blobPatience?: number | undefined;
   /** Of a database that is only read, milliseconds between two looks for what was uploaded since. */
   followMs?: number | undefined;
 }

@@ -30,9 +30,11 @@ import type { TypeOptions } from './types.js';
 export interface ConnectOptions {
   /**
    * `strict`: a commit is durable when it is answered. `relaxed`: it is durable about 100 ms later.
+   * `blob`, with `blobs`: it is answered once it is uploaded, so that the loss of the local files loses
+   * nothing that was answered.
    * @default 'strict'
    */
-  durability?: 'strict' | 'relaxed';
+  durability?: 'strict' | 'relaxed' | 'blob';
   /**
    * Memory of the whole database, in bytes. Half of it is for statements, a quarter for rows that
    * are not in segments yet, an eighth for the cache of column blocks, an eighth for metadata.
@@ -107,6 +109,12 @@ export interface ConnectOptions {
    * @default 1_000
    */
   blobLag?: number;
+  /**
+   * With `blobs`, milliseconds for which a call waits for a blob store that is away: opening, reads of what is
+   * not here, commits with `durability: 'blob'`, and closing.
+   * @default 30_000
+   */
+  blobPatience?: number;
   /**
    * Of a database whose URL is a blob store, the milliseconds between two looks for what its writer has
    * uploaded since. Without it, `db.refresh()` looks. It keeps a process of Node running until the
@@ -227,9 +235,11 @@ export function blobsOption(url: string, options: ConnectOptions): Blobs {
   const isOnly = isBlobsUrl(url);
   const { blobs = isOnly ? {} : undefined } = options;
   if (blobs === undefined) {
-    const lonely = (['diskLimit', 'blobLag'] as const).find((name) => options[name] !== undefined);
-    if (lonely !== undefined) {
-      throw nacreError('type', `${lonely} needs the option blobs`);
+    const lonely = (['diskLimit', 'blobLag', 'blobPatience'] as const).find(
+      (name) => options[name] !== undefined,
+    );
+    if (lonely !== undefined || options.durability === 'blob') {
+      throw nacreError('type', `${lonely ?? "durability 'blob'"} needs the option blobs`);
     }
     return { asks: false, ask: async () => {} };
   }
@@ -260,6 +270,8 @@ export function blobsOption(url: string, options: ConnectOptions): Blobs {
   };
 }
 
+const DURABILITIES = ['strict', 'relaxed', 'blob'];
+
 /** Checks the options that the engine takes, and answers them. `readOnly` is for those of URLs. */
 export function engineOptions(options: ConnectOptions, readOnly?: boolean): EngineOptions {
   const {
@@ -270,12 +282,13 @@ export function engineOptions(options: ConnectOptions, readOnly?: boolean): Engi
     acceptLoss,
     diskLimit,
     blobLag,
+    blobPatience,
     follow,
   } = options;
-  if (durability !== undefined && durability !== 'strict' && durability !== 'relaxed') {
+  if (durability !== undefined && !DURABILITIES.includes(durability)) {
     throw nacreError(
       'type',
-      `durability must be 'strict' or 'relaxed', not '${String(durability)}'`,
+      `durability must be 'strict', 'relaxed' or 'blob', not '${String(durability)}'`,
     );
   }
   for (const [name, value] of Object.entries({ memoryBytes, memoryLimit, cacheBytes, diskLimit })) {
@@ -289,7 +302,7 @@ export function engineOptions(options: ConnectOptions, readOnly?: boolean): Engi
   if (follow !== undefined && readOnly !== true) {
     throw nacreError('type', 'follow needs an s3:// URL');
   }
-  for (const [name, value] of Object.entries({ blobLag, follow })) {
+  for (const [name, value] of Object.entries({ blobLag, blobPatience, follow })) {
     if (value !== undefined && !(value >= (name === 'follow' ? 1 : 0) && value < Infinity)) {
       throw nacreError('type', `${name} must be a number of milliseconds, not ${String(value)}`);
     }
@@ -303,6 +316,7 @@ export function engineOptions(options: ConnectOptions, readOnly?: boolean): Engi
     readOnly,
     diskLimit,
     blobLag,
+    blobPatience,
     followMs: follow,
   };
 }

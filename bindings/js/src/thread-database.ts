@@ -95,7 +95,7 @@ export class ThreadStatement<R = Row> extends PreparedStatement<R> {
   /**
    * Runs the statement without giving way, and answers its whole result. Fails with `unavailable`,
    * and changes nothing, if it must wait: for another call of `db` that runs, for a row that a
-   * transaction has locked, or for files.
+   * transaction has locked, or for files. `unsupported` with `durability: 'blob'`, which waits for uploads.
    *
    * @example
    * ```ts

@@ -71,6 +71,56 @@ async function until(is: () => Promise<boolean>): Promise<void> {
   }
 }
 
+test('with durability blob, the loss of the local files loses nothing that was answered', async () => {
+  const options = { blobs: blobs(), durability: 'blob', blobLag: 3_600_000 } as const;
+  const first = await connect(emptyFolder(), options);
+  await first.exec('create table item (id bigint primary key, name text)');
+  await first.query("insert into item values (1, 'one')");
+  await first.transaction(async (tx) => {
+    await tx.query("insert into item values (2, 'two')");
+    await tx.query("update item set name = 'uno' where id = 1");
+  });
+  await addItems(first, 100, 50);
+  const together = Array.from({ length: 20 }, (_, at) =>
+    first.query('insert into item values (?, ?)', [1_000 + at, 'beside']),
+  );
+  await Promise.all(together);
+  const lag = await first.lag();
+  expect(lag!.uploaded).toBe(lag!.position);
+
+  // The folder of the first is not looked at again.
+  const second = await connected('memory://', options);
+  expect(await items(second)).toBe(72);
+  expect((await second.query('select name from item where id = 1')).rows).toEqual([
+    { name: 'uno' },
+  ]);
+  // The first learns that it is not the writer any more, and answers no commit.
+  await expectKind(first.query("insert into item values (3, 'never')"), 'in_use');
+  await expectKind(first.close(), 'in_use');
+  expect(await items(second)).toBe(72);
+});
+
+test('with durability blob, a commit that cannot be uploaded is not answered as one', async () => {
+  const given = {
+    blobs: blobs({ retryForMs: 200 }),
+    durability: 'blob',
+    blobPatience: 500,
+  } as const;
+  const db = await connect(emptyFolder(), given);
+  await db.exec('create table item (id bigint primary key, name text)');
+  s3.state.isAway = true;
+  await expectKind(db.query("insert into item values (1, 'one')"), 'unavailable');
+  // It is there, and uploaded when the blob store is back.
+  expect(await items(db)).toBe(1);
+  s3.state.isAway = false;
+  await db.query("insert into item values (2, 'two')");
+  const lag = await db.lag();
+  expect(lag!.uploaded).toBe(lag!.position);
+  const other = await connected('memory://', given);
+  expect(await items(other)).toBe(2);
+  await expectKind(db.close(), 'in_use');
+});
+
 test.for(['the stand-in', 'a real server'])(
   'what one machine has written another one opens, and %s tells the first',
   async (server, context) => {
@@ -320,10 +370,13 @@ test('options that are none are refused, and nothing is opened', async () => {
   const wrong: [ConnectOptions, string?][] = [
     [{ diskLimit: 1_000_000 }],
     [{ blobLag: 10 }],
+    [{ blobPatience: 10 }],
+    [{ durability: 'blob' }],
     [{ follow: 10 }],
     [{ blobs: blobs(), follow: 10 }],
     [{ blobs: blobs(), diskLimit: 0 }],
     [{ blobs: blobs(), blobLag: -1 }],
+    [{ blobs: blobs(), blobPatience: NaN }],
     [{ blobs: { endpoint: s3.endpoint } }],
     [{ blobs: blobs({ region: 3 as never }) }],
     [{ blobs: blobs({ area: 'x' } as never) }],

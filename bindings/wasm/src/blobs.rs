@@ -205,8 +205,9 @@ pub fn blobs(store: JsBlobs, from: &JsValue) -> Blobs {
     if let Some(bytes) = part(from, "diskLimit").as_f64() {
         options.disk_limit = bytes as u64;
     }
-    if let Some(ms) = part(from, "blobLag").as_f64() {
-        options.lag = Duration::try_from_secs_f64(ms / 1e3).unwrap_or(options.lag);
-    }
+    options.holds_commits = part(from, "durability").as_string().as_deref() == Some("blob");
+    let time = |key| Duration::try_from_secs_f64(part(from, key).as_f64()? / 1e3).ok();
+    options.lag = time("blobLag").unwrap_or(options.lag);
+    options.patience = time("blobPatience").unwrap_or(options.patience);
     Blobs { options, ..Blobs::new(Arc::new(WasmBlobs(number))) }
 }
