@@ -9,12 +9,7 @@ use nacre_types::{DataType, PhysicalType};
 
 /// Removes determined text keys from all groupings of a plan.
 pub(super) fn reduce(plan: &mut Plan) {
-    plan.for_each_input_mut(&mut |input| {
-        // Shared plans are optimised separately.
-        if !matches!(input, Plan::Shared { .. }) {
-            reduce(input);
-        }
-    });
+    plan.for_each_own_input_mut(&mut reduce);
     let Plan::Aggregate { input, groups, aggregates, fields } = plan else { return };
     let text = |e: &Expr| matches!(e.data_type, DataType::Text { .. }) && column(e).is_some();
     if groups.len() < 2 || !groups.iter().any(text) {

@@ -54,12 +54,7 @@ pub(super) fn share_in_target(plan: &mut Plan) {
 /// Names the computed columns of indexes in the scans of a plan, as expressions over the output of
 /// each.
 pub(super) fn name_keys(plan: &mut Plan) {
-    plan.for_each_input_mut(&mut |input| {
-        // Shared plans are optimised separately, and once.
-        if !matches!(input, Plan::Shared { .. }) {
-            name_keys(input);
-        }
-    });
+    plan.for_each_own_input_mut(&mut name_keys);
     let Plan::Scan { table, projection, paths, keys, .. } = plan else { return };
     if table.computed.is_empty() {
         return;

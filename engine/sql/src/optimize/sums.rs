@@ -23,12 +23,7 @@ struct Shifted {
 
 /// Rewrites sums in all aggregations of a plan.
 pub(super) fn share(plan: &mut Plan) {
-    plan.for_each_input_mut(&mut |input| {
-        // Shared plans are optimised separately.
-        if !matches!(input, Plan::Shared { .. }) {
-            share(input);
-        }
-    });
+    plan.for_each_own_input_mut(&mut share);
     let Plan::Aggregate { input, groups, aggregates, fields } = plan else { return };
     let sums: Vec<Option<Shifted>> = aggregates.iter().map(shifted).collect();
     let same = |a: usize, b: usize| match (&sums[a], &sums[b]) {

@@ -213,6 +213,15 @@ impl Plan {
         for_each_input!(self, f, iter_mut, for_each_input_mut, Arc::make_mut)
     }
 
+    /// The same without shared plans, which are optimised separately, and once.
+    pub(crate) fn for_each_own_input_mut(&mut self, f: &mut dyn FnMut(&mut Plan)) {
+        self.for_each_input_mut(&mut |input| {
+            if !matches!(input, Plan::Shared { .. }) {
+                f(input);
+            }
+        });
+    }
+
     /// Calls `f` on each expression of the node itself, mutably.
     pub fn for_each_expr_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         for_each_expr!(self, f, iter_mut, exprs_mut, for_each_expr_mut)
