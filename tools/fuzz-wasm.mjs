@@ -31,7 +31,8 @@ const SHOWN = 20;
 
 /** Yields the cases that the native build runs: lists of statements with their answers. */
 async function* cases(name, from, to) {
-  const args = ['run', '-q', '-p', 'nacre-fuzz', '--', name, String(from), String(to)];
+  // Not `-p`: that would build the engine again, without what others ask of it.
+  const args = ['run', '-q', '--bin', 'nacre-fuzz', '--', name, String(from), String(to)];
   const child = spawn('cargo', args, { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = new Promise((resolve) => child.once('close', resolve));
   let lines = [];

@@ -101,6 +101,42 @@ export async function cargoTest(args) {
   }
 }
 
+/**
+ * Runs the tests of the package in `folder` as `cargo test` has built them, with `env`, and answers
+ * their counts; a failure bears them too. `cargo test -p` would build the engine again, without the
+ * features that other packages ask of it.
+ */
+export async function cargoBuiltTest(folder, env) {
+  const cwd = path.join(root, folder);
+  const manifest = path.join(cwd, 'Cargo.toml');
+  const built = await run('cargo', ['test', '-q', '--no-run', '--message-format', 'json'], {
+    quiet: true,
+    silent: true,
+  });
+  const tests = built
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line))
+    .filter(({ manifest_path: of, profile }) => of === manifest && profile?.test)
+    .map(({ executable }) => executable);
+  const counts = { passed: 0, failed: 0, ignored: 0 };
+  let failure = tests.length === 0 ? new Failure(`${folder} has no tests`) : undefined;
+  for (const test of tests) {
+    const output = await run(test, [], { cwd, env, quiet: true }).catch((error) => {
+      failure ??= error;
+      return error.output ?? '';
+    });
+    for (const [name, count] of Object.entries(cargoCounts(output))) {
+      counts[name] += count;
+    }
+  }
+  if (failure !== undefined) {
+    failure.counts = counts;
+    throw failure;
+  }
+  return counts;
+}
+
 /** What a command prints, or null when it cannot be run or fails. */
 export function probe(command, args = []) {
   const result = spawnSync(command, args, { cwd: root, encoding: 'utf8', shell: windows });

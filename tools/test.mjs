@@ -7,7 +7,17 @@
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { buildPackage } from './build.mjs';
-import { bin, cargoTest, Failure, main, probe, run, seconds, target } from './lib.mjs';
+import {
+  bin,
+  cargoBuiltTest,
+  cargoTest,
+  Failure,
+  main,
+  probe,
+  run,
+  seconds,
+  target,
+} from './lib.mjs';
 import { buildDocs } from './docs.mjs';
 import { edgekill } from './edgekill.mjs';
 import { ensureFirefox } from './firefox.mjs';
@@ -168,9 +178,10 @@ async function lint() {
  * `cargo test`.
  */
 async function sqllogictest() {
+  // Not `-p`: that would build the engine again, without what others ask of it.
   const output = await run(
     'cargo',
-    ['run', '-q', '-p', 'nacre-slt', '--', 'tests/slt/cases'],
+    ['run', '-q', '--bin', 'nacre-slt', '--', 'tests/slt/cases'],
     quiet,
   );
   for (const line of output.split('\n').filter((l) => /^(skipped \d|slt: )/.test(l))) {
@@ -180,14 +191,13 @@ async function sqllogictest() {
 
 async function rust() {
   await step('cargo test', () => cargoTest([]));
-  await step('session tests on absent bytes', () => {
-    process.env.NACRE_ABSENT = '1';
-    return cargoTest(['-p', 'nacre-session-tests']).finally(() => delete process.env.NACRE_ABSENT);
-  });
+  await step('session tests on absent bytes', () =>
+    cargoBuiltTest('tests/session', { NACRE_ABSENT: '1' }),
+  );
   await step('model checks', () => cargoTest(MODELS));
   await step('model checks of publishing', () => cargoTest(TABLE_MODELS));
   await step('planted bugs', () =>
-    cargoTest(['-p', 'nacre-sim', '--features', 'plant', '--test', 'planted']),
+    cargoTest(['--features', 'nacre-sim/plant', '--test', 'planted']),
   );
   await step('sqllogictest', sqllogictest);
 }
