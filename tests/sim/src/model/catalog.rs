@@ -150,6 +150,20 @@ fn judge_create_as_within(
 
 /// Judges a catalog change that commits now.
 pub fn judge_ddl(op: &Op, latest: &State) -> Verdict {
+    let verdict = judge_change(op, latest);
+    match (op, &verdict.catalog) {
+        (Op::CreateIndex { .. }, Some(Effect::Table(_, Some(table))))
+            if unique::is_broken(table) =>
+        {
+            Verdict::fails(&[ErrorKind::Constraint])
+        }
+        _ => verdict,
+    }
+}
+
+/// Judges a catalog change, whatever rows break its unique index: a transaction verifies them again
+/// when it commits.
+pub fn judge_change(op: &Op, latest: &State) -> Verdict {
     let name = match op {
         Op::Create { table, keyed, indexes, documents, if_missing, .. } => {
             return match latest.tables.contains_key(table) {
@@ -227,11 +241,7 @@ pub fn judge_ddl(op: &Op, latest: &State) -> Verdict {
             if !errors.is_empty() {
                 return Verdict::fails(&errors);
             }
-            let changed = table.altered(|shape| shape.indexes.push(*index));
-            if unique::is_broken(&changed) {
-                return Verdict::fails(&[ErrorKind::Constraint]);
-            }
-            changed
+            table.altered(|shape| shape.indexes.push(*index))
         }
         Op::DropIndex { name, alter, if_there, .. } => match has_index(name) {
             true => table.altered(|shape| shape.indexes.retain(|index| index.name != *name)),

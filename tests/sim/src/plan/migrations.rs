@@ -2,7 +2,7 @@
 
 use crate::op::condition::Where;
 use crate::op::row::Column;
-use crate::op::shape::INDEXES;
+use crate::op::shape::{INDEXES, Index};
 use crate::op::{Op, Place};
 use crate::plan::{Maker, PASSING, Phase, Script, UNIQUE, VIEWS};
 use nacre_testing::Random;
@@ -39,7 +39,11 @@ impl Maker {
         // A table that others have filled, and whose rows are in segments.
         let filled = if self.random.percent(70) { self.table() } else { UNIQUE };
         if self.random.percent(40) {
-            let op = self.altering_step(filled);
+            let op = self.other_columns(filled);
+            ops.push(op);
+        }
+        if self.random.percent(40) {
+            let op = self.new_index(filled);
             ops.push(op);
         }
         for _ in 0..1 + self.random.below(6) {
@@ -57,22 +61,27 @@ impl Maker {
         ops.push(if self.random.percent(75) { Op::Commit } else { Op::Rollback });
     }
 
-    /// A change of a table with rows, which others go on changing.
-    fn altering_step(&mut self, table: &'static str) -> Op {
+    /// Other columns of a table with rows, which others go on changing.
+    fn other_columns(&mut self, table: &'static str) -> Op {
         let lenient = self.random.percent(50);
-        match self.random.below(4) {
-            0 | 1 => Op::AddColumn {
-                table,
-                default: *self.random.pick(&[None, Some(7)]),
-                place: *self.random.pick(&[Place::Last, Place::First]),
-                if_missing: lenient,
-            },
-            2 => Op::DropColumn { table, column: Column::W, if_there: lenient },
-            _ => {
-                let index = *self.random.pick(&INDEXES);
-                Op::CreateIndex { table, index, alter: !lenient, if_missing: lenient }
-            }
+        if self.random.percent(30) {
+            return Op::DropColumn { table, column: Column::W, if_there: lenient };
         }
+        Op::AddColumn {
+            table,
+            default: *self.random.pick(&[None, Some(7)]),
+            place: *self.random.pick(&[Place::Last, Place::First]),
+            if_missing: lenient,
+        }
+    }
+
+    /// An index of such a table. Mostly unique ones: what others insert meanwhile may break them.
+    fn new_index(&mut self, table: &'static str) -> Op {
+        let lenient = self.random.percent(50);
+        let unique: Vec<Index> = INDEXES.into_iter().filter(|index| index.unique).collect();
+        let any = self.random.percent(30);
+        let index = *self.random.pick(if any { &INDEXES[..] } else { &unique });
+        Op::CreateIndex { table, index, alter: !lenient, if_missing: lenient }
     }
 
     fn migration_step(&mut self, filled: &'static str) -> Op {
@@ -104,7 +113,7 @@ impl Maker {
             11 => {
                 Op::DropIndex { table: other, name: index.name, alter: !lenient, if_there: lenient }
             }
-            12 | 13 => self.altering_step(other),
+            12 | 13 => self.other_columns(other),
             14 => Op::Rename { table, to: self.random.pick::<&str>(&PASSING) },
             15 => Op::Truncate { table: if lenient { other } else { table } },
             16..=18 => Op::Insert { table: other, rows: self.new_rows() },

@@ -13,7 +13,7 @@ pub use frame::{Cancel, Frame, Next, SessionState};
 
 use crate::coverage::Coverage;
 use crate::disk::{Call, Class, Disk};
-use crate::model::catalog::{alters, judge_create_as, judge_ddl, judge_within};
+use crate::model::catalog::{alters, judge_change, judge_create_as, judge_ddl, judge_within};
 use crate::model::judge::{judge, judge_bulk, judge_fill};
 use crate::model::verdict::{Answer, Sight, Verdict};
 use crate::model::{Effect, Model, State, Table, Txn, UNCOMMITTED, Writes, read};
@@ -449,7 +449,8 @@ impl World {
                     let table = table_of(op).and_then(|name| txn.view.tables.get(name));
                     if alters(op) && table.is_some_and(|table| table.since != UNCOMMITTED) {
                         let again = op.clone();
-                        let change = Rc::new(move |state: &State| judge_ddl(&again, state).catalog);
+                        let change =
+                            Rc::new(move |state: &State| judge_change(&again, state).catalog);
                         txn.alter(&effect, matches!(op, Op::Truncate { .. }), change);
                         self.coverage.add("table-altered-in-transaction", 1);
                     } else {
