@@ -1,5 +1,6 @@
 //! Reads of files whose bytes are not local, and fetches of their blocks.
 
+use crate::at_once::at_once;
 use crate::entry::Entry;
 use crate::evict;
 use crate::manifest::blob_name;
@@ -12,6 +13,9 @@ use std::sync::Arc;
 
 /// Most bytes of one request.
 const REQUEST_BYTES: u64 = 4 << 20;
+
+/// Requests that a fetch makes at a time. A browser has six connections to a server.
+pub(crate) const AT_ONCE: usize = if cfg!(target_arch = "wasm32") { 6 } else { 8 };
 
 /// Blocks that are kept until this is dropped.
 struct Pins {
@@ -114,26 +118,67 @@ fn hold(
     Ok((Held { blocks: held, _pins: pins }, shared.block_file()?, size))
 }
 
-/// Fetches ranges of files, and keeps them until the result is dropped.
+/// Blocks of one file that a request may get at once.
+struct Part {
+    entry: Arc<Entry>,
+    blob: String,
+    len: u64,
+    blocks: Range<u64>,
+}
+
+/// Fetches ranges of files, several at a time, and keeps them until the result is dropped.
 pub(crate) async fn fetch(shared: Arc<Shared>, missing: &[Missing]) -> Result<Resident> {
-    let mut pins = pins(&shared);
+    let mut parts = Vec::new();
     for Missing { file, ranges } in missing {
         let entry = shared.state().files.get(file).cloned();
         let Some(entry) = entry else { continue };
         // It may have become absent only after the read, never the other way round.
         let blob = entry.meta().blob;
         let Some(blob) = blob.filter(|_| !entry.meta().is_here) else { continue };
-        let name = blob_name(blob.writer, file);
-        for range in ranges {
-            let range = range.start..range.end.min(blob.len);
-            let mut next = blocks_of(&range, shared.blocks().block_bytes());
-            while next.start < next.end {
-                next.start +=
-                    fetch_run(&shared, &mut pins, (&entry, &name, blob.len), &next).await?;
+        let size = shared.blocks().block_bytes();
+        let most = (REQUEST_BYTES / size).max(1);
+        for blocks in merged(
+            ranges.iter().map(|range| blocks_of(&(range.start..range.end.min(blob.len)), size)),
+        ) {
+            let mut from = blocks.start;
+            while from < blocks.end {
+                let blocks = from..blocks.end.min(from + most);
+                from = blocks.end;
+                let (entry, blob_name) = (entry.clone(), blob_name(blob.writer, file));
+                parts.push(Part { entry, blob: blob_name, len: blob.len, blocks });
             }
         }
     }
-    Ok(Resident::new(pins))
+    let fetched = at_once(parts.into_iter().map(|part| fetch_part(&shared, part)), AT_ONCE).await?;
+    Ok(Resident::new(fetched))
+}
+
+/// Ranges in order, those that touch as one.
+fn merged(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+    let mut sorted: Vec<Range<u64>> = ranges.filter(|range| !range.is_empty()).collect();
+    sorted.sort_unstable_by_key(|range| range.start);
+    let mut merged: Vec<Range<u64>> = Vec::new();
+    for range in sorted {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    debug_assert!(
+        merged.windows(2).all(|pair| pair[0].end < pair[1].start),
+        "two requests have the same block"
+    );
+    merged
+}
+
+/// Fetches the absent blocks of a part, and pins all.
+async fn fetch_part(shared: &Arc<Shared>, part: Part) -> Result<Pins> {
+    let Part { entry, blob, len, mut blocks } = part;
+    let mut held = pins(shared);
+    while blocks.start < blocks.end {
+        blocks.start += fetch_run(shared, &mut held, (&entry, &blob, len), &blocks).await?;
+    }
+    Ok(held)
 }
 
 /// The error of a blob that is not there: its writer keeps what readers may see for some time only.
@@ -167,7 +212,7 @@ async fn fetch_run(
             return Ok(1);
         }
         let size = blocks.block_bytes();
-        for number in wanted.clone().take((REQUEST_BYTES / size).max(1) as usize) {
+        for number in wanted.clone() {
             match blocks.reserve((entry.id, number), most) {
                 Some(at) => pins.slots.push(at),
                 None => break,

@@ -19,6 +19,7 @@
 //! Deliberately absent: the meaning of the files, but for the headers of log chunks; threads and timers
 //! (the host calls [`Uploads::step`](nacre_host::Uploads::step)); how a blob store is reached.
 
+mod at_once;
 mod attach;
 mod blocks;
 mod capture;

@@ -4,10 +4,14 @@ use super::world::{
     Fault, Faulty, Small, bytes_of, local_bytes, local_names, name_of, options, wait,
 };
 use crate::TierOptions;
+use crate::fetch::AT_ONCE;
 use nacre_host::fetched::Fetched;
 use nacre_host::memory::MemoryStore;
-use nacre_host::{ErrorKind, LocalStore, ReadRange, Reason, Rest, Uploads};
+use nacre_host::{ErrorKind, LocalStore, Missing, ReadRange, Reason, Rest, Uploads};
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 
 fn limited(disk_limit: u64) -> TierOptions {
     TierOptions { disk_limit, ..options() }
@@ -116,6 +120,39 @@ fn absent_bytes_are_named_and_kept_while_a_guard_lives() {
     assert_eq!(read(1_000).unwrap_err().reason(), Some(Reason::NotResident));
     assert_eq!(read(3_080).unwrap_err().kind(), ErrorKind::Corrupt, "past the end");
     assert_eq!(read(u64::MAX).unwrap_err().kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn absent_files_are_fetched_several_at_a_time() {
+    let (files, blobs) = (Arc::new(MemoryStore::new()), Faulty::new());
+    let mut small = Small::open(&files, &blobs, limited(4 << 10)).unwrap();
+    (1..=20).for_each(|number| small.add(number).unwrap());
+    small.upload();
+    let missing: Vec<Missing> = (1..=20)
+        .map(|number| Missing { file: name_of(number).into(), ranges: vec![700..900, 0..1_000] })
+        .collect();
+    let calls = blobs.calls();
+    blobs.fail(0, u64::MAX, Fault::Stuck);
+    {
+        let mut fetch = pin!(small.tier.fetch(&missing));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(fetch.as_mut().poll(&mut context).is_pending());
+        assert_eq!(blobs.calls() - calls, AT_ONCE as u64);
+    }
+    // What was given up holds nothing.
+    blobs.fail(0, 0, Fault::Stuck);
+    let calls = blobs.calls();
+    let resident = wait(small.tier.fetch(&missing)).unwrap();
+    assert_eq!(blobs.calls() - calls, 20, "a request for ranges that touch");
+    blobs.fail(0, u64::MAX, Fault::Refused);
+    for number in 1..=20 {
+        let (file, mut bytes) = (small.tier.open(&name_of(number)).unwrap(), [0u8; 1_000]);
+        file.read(&mut [ReadRange { offset: 0, buffer: &mut bytes }]).unwrap();
+        assert_eq!(bytes[..], bytes_of(number)[..1_000]);
+    }
+    drop(resident);
+    small.upload();
+    assert!(held(&files) <= 4 << 10);
 }
 
 #[test]
