@@ -257,8 +257,8 @@ impl Core {
     pub fn verify(&self, old: &Table, new: &Table) -> Result<Timestamp> {
         let changed = tables::settled_change(self.manager.catalog(), old);
         self.verify_rows(old, new, View::Newest)?;
-        if changed > self.at() {
-            // The newest rows are others than those that this transaction sees.
+        // The newest rows may be others than those that this transaction sees, or have become so meanwhile.
+        if tables::settled_change(self.manager.catalog(), old) > self.at() {
             self.verify_rows(old, new, View::Own)?;
         }
         if new.indexes().iter().any(|index| !old.has_index(index.id())) {

@@ -73,28 +73,20 @@ pub fn judge_within(op: &Op, name: &str, txn: &Txn, model: &mut Model) -> Verdic
     if known.since == UNCOMMITTED {
         return verdict;
     }
-    let newest = model.latest.by_id(known.id).cloned();
-    let Some(newest) = newest.filter(|newest| newest.since == known.since) else {
+    let newest = model.latest.by_id(known.id);
+    if newest.is_none_or(|newest| newest.since != known.since) {
         // Another session may have changed it while the statement ran.
         verdict.errors.push(ErrorKind::Conflict);
         return verdict;
-    };
+    }
     // Rows of others are verified, too, but not for the last time.
     let unique = matches!(op, Op::CreateIndex { index, .. } if index.unique);
     if unique && known.touch != Touch::Emptied && verdict.answer.is_some() {
-        let mut both = Table { shape: Rc::new((*known.shape).clone()), ..newest };
-        let own = txn.writes.iter().filter(|((of, _), _)| *of == known.id);
-        let rows = Rc::make_mut(&mut both.rows);
-        for ((_, row), content) in own {
-            match content {
-                Some(content) => rows.insert(*row, content.clone()),
-                None => rows.remove(row),
-            };
-        }
-        if let Op::CreateIndex { index, .. } = op {
-            both = both.altered(|shape| shape.indexes.push(*index));
-        }
-        verdict.errors.extend(unique::is_broken(&both).then_some(ErrorKind::Constraint));
+        let both = model.latest.after(&txn.effect());
+        let both = judge_change(op, &both).catalog;
+        let is_broken =
+            matches!(&both, Some(Effect::Table(_, Some(table))) if unique::is_broken(table));
+        verdict.errors.extend(is_broken.then_some(ErrorKind::Constraint));
     }
     verdict
 }
@@ -137,15 +129,21 @@ fn judge_create_as_within(
             return Verdict::fails(&errors);
         }
     };
+    // What the transaction has changed of a table cannot be committed any more.
+    let is_stale =
+        |name: &&str| txn.view.tables.get(*name).is_some_and(|table| table.is_stale(&model.latest));
+    if read::reached(std::iter::once(from), &txn.view.views).iter().any(is_stale) {
+        errors.push(ErrorKind::Conflict);
+    }
     if exists {
-        return Verdict::done();
+        return Verdict { errors, ..Verdict::done() };
     }
     let picked = source.rows.values().filter(|row| rows.holds(row));
     let copied: BTreeMap<i64, Row> =
         picked.map(|row| (model.new_row(), Row { w: None, z: None, ..row.clone() })).collect();
     let answer = Some(Answer::Affected(copied.len() as u64));
     let table = Table { rows: Rc::new(copied), ..Table::made(Shape::new(false, &[])) };
-    Verdict { answer, ..becomes(name, Some(table)) }
+    Verdict { answer, errors, ..becomes(name, Some(table)) }
 }
 
 /// Judges a catalog change that commits now.
