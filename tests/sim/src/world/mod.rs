@@ -407,8 +407,8 @@ impl World {
         blurred: bool,
     ) -> Next {
         if blurred {
-            if op.changes_rows() {
-                // Objects created from unknown ones are unknown too.
+            if op.changes_rows() || op.is_ddl() {
+                // Objects created from unknown ones, or renamed to them, are unknown too.
                 self.model.blurred.extend(table_of(op));
             }
             return Next::Go;
