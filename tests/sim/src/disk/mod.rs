@@ -39,6 +39,7 @@ mod inode;
 
 use crate::clock::SimClock;
 pub use crate::fault::{Call, Class, Counts, Fault, FaultKind};
+use crate::scheduler::yield_now;
 pub use beside::Beside;
 use inode::{Change, Inode};
 use nacre_testing::Random;
@@ -442,10 +443,17 @@ impl LocalStore for Disk {
 
     fn prepare(&self) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
         let mut state = self.state();
-        if std::mem::take(&mut state.ran_short) && state.random.percent(50) {
+        let has_run_short = std::mem::take(&mut state.ran_short);
+        if has_run_short && state.random.percent(50) {
             state.crowded_until = 0;
         }
-        Box::pin(std::future::ready(Ok(())))
+        Box::pin(async move {
+            // A statement that is retried after it reads what is committed by then.
+            if has_run_short {
+                yield_now().await;
+            }
+            Ok(())
+        })
     }
 
     fn ran_short(&self) -> bool {
