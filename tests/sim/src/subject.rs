@@ -32,27 +32,33 @@ pub fn judge_commit(txn: &Txn, latest: &State) -> Verdict {
     if !txn.catalog.is_empty() {
         verdict.catalog = Some(txn.effect());
     }
+    // Rows of others may break a unique index that was created before they were written. That is found first if
+    // there is a conflict, too, or last.
+    let left = latest.after(&txn.effect());
+    let mut altered = txn.view.tables.values().filter(|table| table.touch != Touch::None);
+    let is_broken = altered.any(|table| left.by_id(table.id).is_some_and(unique::is_broken));
+    let conflict = match is_broken {
+        true => Verdict::fails(&[ErrorKind::Conflict, ErrorKind::Constraint]),
+        false => Verdict::fails(&[ErrorKind::Conflict]),
+    };
     // Of two that change what a name stands for, the first one wins.
     let names: BTreeSet<&str> = txn.catalog.iter().flat_map(Effect::names).collect();
     if names.iter().any(|name| !txn.base.agrees(&txn.view, name) && !txn.base.agrees(latest, name))
     {
-        return Verdict::fails(&[ErrorKind::Conflict]);
+        return conflict;
     }
     // So does the first of two that change a table.
     if txn.view.tables.values().any(|table| table.is_stale(latest)) {
-        return Verdict::fails(&[ErrorKind::Conflict]);
+        return conflict;
     }
     if !txn.writes.keys().all(|(table, _)| alive(*table)) {
-        return Verdict::fails(&[ErrorKind::Conflict]);
+        return conflict;
     }
     let locked: BTreeSet<u64> = txn.locks.iter().map(|(table, _)| *table).collect();
     if !locked.iter().all(|table| alive(*table)) {
         verdict.errors.push(ErrorKind::Conflict);
     }
-    // Rows of others may break a unique index that was created before they were written.
-    let left = latest.after(&txn.effect());
-    let altered = txn.view.tables.values().filter(|table| table.touch != Touch::None);
-    if altered.filter_map(|table| left.by_id(table.id)).any(unique::is_broken) {
+    if is_broken {
         return Verdict::fails(&[ErrorKind::Constraint]);
     }
     verdict
