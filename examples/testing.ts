@@ -44,9 +44,12 @@ export function run(
   });
 }
 
-/** Builds a binary of the workspace and answers its path. */
-export async function cargoBinary(crate: string, name: string): Promise<string> {
-  await run('cargo', ['build', '-q', '-p', crate]);
+/**
+ * Builds a binary of the workspace and answers its path. Not `-p`: that would build the engine again, without what
+ * others ask of it.
+ */
+export async function cargoBinary(name: string): Promise<string> {
+  await run('cargo', ['build', '-q', '--bin', name]);
   const target = path.resolve(root, process.env['CARGO_TARGET_DIR'] ?? 'target');
   return path.join(target, 'debug', process.platform === 'win32' ? `${name}.exe` : name);
 }

@@ -8,7 +8,7 @@ import { cargoBinary, emptyFolder, run } from '../testing.js';
 const script = (name: string) => path.join(import.meta.dirname, name);
 
 test('a CSV file becomes a database and a page of charts, and a second run changes nothing', async () => {
-  const NACRE = await cargoBinary('nacre-server', 'nacre');
+  const NACRE = await cargoBinary('nacre');
   const folder = emptyFolder();
   const [csv, page, database] = ['trips.csv', 'page.html', 'trips'].map((name) =>
     path.join(folder, name),

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { cargoBinary, emptyFolder, run } from '../testing.js';
 
 test('readings are recorded, continued, reported and found by key', async () => {
-  const program = await cargoBinary('nacre-example-embed', 'nacre-example-embed');
+  const program = await cargoBinary('nacre-example-embed');
   const folder = emptyFolder();
   const embed = (...args: string[]) => run(program, args);
   expect(await embed('record', folder, '6')).toBe('960 readings, 960 in all\n');
