@@ -2,7 +2,7 @@
 //! session of its own.
 
 use crate::clock::SimClock;
-use crate::scheduler::yield_now;
+use crate::turns::yield_now;
 use nacredb::host::{
     Background, BackgroundTask, Clock, Fetch, Parallelism, Resident, Rest, Result,
 };

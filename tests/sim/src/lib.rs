@@ -25,6 +25,7 @@ pub mod session;
 pub mod shrink;
 pub mod subject;
 pub mod tiers;
+pub mod turns;
 pub mod world;
 
 /// Plants a bug in the engine, by name. Requires the feature `plant`.

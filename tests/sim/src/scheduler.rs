@@ -199,17 +199,3 @@ impl Hook for Scheduler {
         self.world.borrow_mut().log_synced();
     }
 }
-
-/// Lets other sessions run.
-pub async fn yield_now() {
-    let mut yielded = false;
-    std::future::poll_fn(|context| {
-        if yielded {
-            return Poll::Ready(());
-        }
-        yielded = true;
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}

@@ -7,7 +7,7 @@ use crate::op::Op;
 use crate::op::row::{Column, Row};
 use crate::plan::Script;
 use crate::prepared::{self, Statements};
-use crate::scheduler::yield_now;
+use crate::turns::yield_now;
 use crate::world::{Cancel, Next, World};
 use nacre_testing::Random;
 use nacredb::host::Clock;

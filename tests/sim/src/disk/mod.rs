@@ -39,7 +39,7 @@ mod inode;
 
 use crate::clock::SimClock;
 pub use crate::fault::{Call, Class, Counts, Fault, FaultKind};
-use crate::scheduler::yield_now;
+use crate::turns::yield_now;
 pub use beside::Beside;
 use inode::{Change, Inode};
 use nacre_testing::Random;
