@@ -32,8 +32,8 @@ pub fn judge_commit(txn: &Txn, latest: &State) -> Verdict {
     if !txn.catalog.is_empty() {
         verdict.catalog = Some(txn.effect());
     }
-    // Rows of others may break a unique index that was created before they were written. That is found first if
-    // there is a conflict, too, or last.
+    // Rows of others may break a unique index that was created before they were written. If there is a conflict,
+    // too, either may be found first.
     let left = latest.after(&txn.effect());
     let mut altered = txn.view.tables.values().filter(|table| table.touch != Touch::None);
     let is_broken = altered.any(|table| left.by_id(table.id).is_some_and(unique::is_broken));

@@ -82,11 +82,8 @@ pub fn judge_within(op: &Op, name: &str, txn: &Txn, model: &mut Model) -> Verdic
     // Rows of others are verified, too, but not for the last time.
     let unique = matches!(op, Op::CreateIndex { index, .. } if index.unique);
     if unique && known.touch != Touch::Emptied && verdict.answer.is_some() {
-        let both = model.latest.after(&txn.effect());
-        let both = judge_change(op, &both).catalog;
-        let is_broken =
-            matches!(&both, Some(Effect::Table(_, Some(table))) if unique::is_broken(table));
-        verdict.errors.extend(is_broken.then_some(ErrorKind::Constraint));
+        let both = judge_change(op, &model.latest.after(&txn.effect()));
+        verdict.errors.extend(leaves_broken(&both).then_some(ErrorKind::Constraint));
     }
     verdict
 }
@@ -130,9 +127,7 @@ fn judge_create_as_within(
         }
     };
     // What the transaction has changed of a table cannot be committed any more.
-    let is_stale =
-        |name: &&str| txn.view.tables.get(*name).is_some_and(|table| table.is_stale(&model.latest));
-    if read::reached(std::iter::once(from), &txn.view.views).iter().any(is_stale) {
+    if read::reaches_stale(std::iter::once(from), &txn.view, &model.latest) {
         errors.push(ErrorKind::Conflict);
     }
     if exists {
@@ -149,14 +144,15 @@ fn judge_create_as_within(
 /// Judges a catalog change that commits now.
 pub fn judge_ddl(op: &Op, latest: &State) -> Verdict {
     let verdict = judge_change(op, latest);
-    match (op, &verdict.catalog) {
-        (Op::CreateIndex { .. }, Some(Effect::Table(_, Some(table))))
-            if unique::is_broken(table) =>
-        {
-            Verdict::fails(&[ErrorKind::Constraint])
-        }
-        _ => verdict,
+    match matches!(op, Op::CreateIndex { .. }) && leaves_broken(&verdict) {
+        true => Verdict::fails(&[ErrorKind::Constraint]),
+        false => verdict,
     }
+}
+
+/// Whether rows break a unique index of the table that a change leaves.
+fn leaves_broken(verdict: &Verdict) -> bool {
+    matches!(&verdict.catalog, Some(Effect::Table(_, Some(table))) if unique::is_broken(table))
 }
 
 /// Judges a catalog change, whatever rows break its unique index: a transaction verifies them again

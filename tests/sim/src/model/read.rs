@@ -58,6 +58,16 @@ pub fn reached(names: impl Iterator<Item = &'static str>, views: &Views) -> Vec<
     out
 }
 
+/// Whether a transaction that reads these reads a table that it and another have changed.
+pub fn reaches_stale(
+    names: impl Iterator<Item = &'static str>,
+    view: &State,
+    latest: &State,
+) -> bool {
+    let is_stale = |name: &&str| view.tables.get(*name).is_some_and(|t| t.is_stale(latest));
+    reached(names, &view.views).iter().any(is_stale)
+}
+
 impl State {
     /// Reads a table or view of this state.
     pub fn read(&self, name: &'static str) -> Result<Table, ErrorKind> {

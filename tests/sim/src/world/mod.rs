@@ -304,10 +304,7 @@ impl World {
                     verdict.errors.push(ErrorKind::NotFound);
                 }
                 // What the transaction has changed of a table cannot be committed any more.
-                let is_stale = |name: &&str| {
-                    view.tables.get(*name).is_some_and(|table| table.is_stale(&self.model.latest))
-                };
-                if read::reached(tables_of(op), &view.views).iter().any(is_stale) {
+                if read::reaches_stale(tables_of(op), &view, &self.model.latest) {
                     verdict.errors.push(ErrorKind::Conflict);
                 }
                 verdict
