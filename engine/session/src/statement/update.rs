@@ -75,7 +75,8 @@ impl<'a> Update<'a> {
     ) -> Result<()> {
         let context = self.execution.context(transaction);
         let mut waits = self.execution.waits();
-        let mut operator = waits.build(|| build_locating(input, LocatedColumns::All, &context))?;
+        let mut operator =
+            waits.call(|| build_locating(input, LocatedColumns::All, &context)).await?;
         let (mut returned_bytes, mut held) = (0usize, Reservation::default());
         while let Some((batch, locators)) = waits.next_located(&mut *operator, &context).await? {
             let mut columns = batch.columns.clone();
@@ -88,14 +89,14 @@ impl<'a> Update<'a> {
                 returned_bytes += rows.memory_bytes(returned.last());
                 returned.push(rows.clone());
             }
-            self.add(transaction, LocatedRows { rows, locators })?;
+            self.add(transaction, LocatedRows { rows, locators }).await?;
             context.reserve(&mut held, "the statement's rows", self.bytes + returned_bytes)?;
         }
         Ok(())
     }
 
     /// Adds rows with new values, before the transaction has changed anything else.
-    pub fn add(&mut self, transaction: &Transaction, change: LocatedRows) -> Result<()> {
+    pub async fn add(&mut self, transaction: &Transaction, change: LocatedRows) -> Result<()> {
         debug_assert!(
             change.rows.rows == change.locators.len(),
             "{} rows, {} places",
@@ -103,7 +104,7 @@ impl<'a> Update<'a> {
             change.locators.len()
         );
         if let Some(bulk) = &mut self.bulk {
-            let in_memory = add_together(bulk, change)?;
+            let in_memory = add_together(bulk, change, self.execution).await?;
             in_memory.into_iter().for_each(|change| self.keep(change));
             return Ok(());
         }
@@ -116,7 +117,7 @@ impl<'a> Update<'a> {
         let kept = std::mem::take(&mut self.kept);
         (self.kept_in_segments, self.bytes) = (0, 0);
         for change in kept {
-            let in_memory = add_together(&mut bulk, change)?;
+            let in_memory = add_together(&mut bulk, change, self.execution).await?;
             in_memory.into_iter().for_each(|change| self.keep(change));
         }
         self.bulk = Some(bulk);
@@ -138,7 +139,8 @@ impl<'a> Update<'a> {
         bulk.complete()?;
         for place in bulk.places() {
             self.execution.end_step().await?;
-            repeated(transaction, |transaction| transaction.replace_together(&mut bulk, place))?;
+            repeated(transaction, |transaction| transaction.replace_together(&mut bulk, place))
+                .await?;
         }
         if !self.rekeys {
             return Ok(transaction.add_updated(bulk) + self.write_kept(transaction).await?);
@@ -146,7 +148,7 @@ impl<'a> Update<'a> {
         // All old keys are free before any new one is assigned.
         self.lock_together(transaction).await?;
         self.delete_kept(transaction).await?;
-        repeated(transaction, |transaction| transaction.reserve_keys(&mut bulk))?;
+        repeated(transaction, |transaction| transaction.reserve_keys(&mut bulk)).await?;
         Ok(transaction.add_updated(bulk) + self.insert_kept(transaction).await?)
     }
 
@@ -165,7 +167,8 @@ impl<'a> Update<'a> {
         let mut affected = 0;
         for LocatedRows { rows, locators } in changes {
             affected +=
-                repeated(transaction, |transaction| transaction.update(target, locators, rows))?;
+                repeated(transaction, |transaction| transaction.update(target, locators, rows))
+                    .await?;
             self.execution.end_step().await?;
         }
         Ok(affected)
@@ -173,7 +176,7 @@ impl<'a> Update<'a> {
 
     async fn delete_kept(&self, transaction: &mut Transaction) -> Result<()> {
         for LocatedRows { locators, .. } in &self.kept {
-            repeated(transaction, |transaction| transaction.delete(&self.target, locators))?;
+            repeated(transaction, |transaction| transaction.delete(&self.target, locators)).await?;
             self.execution.end_step().await?;
         }
         Ok(())
@@ -183,7 +186,7 @@ impl<'a> Update<'a> {
         let mut affected = 0;
         for LocatedRows { rows, .. } in &self.kept {
             affected +=
-                repeated(transaction, |transaction| transaction.insert(&self.target, rows))?;
+                repeated(transaction, |transaction| transaction.insert(&self.target, rows)).await?;
             self.execution.end_step().await?;
         }
         Ok(affected)
@@ -201,7 +204,7 @@ impl<'a> Update<'a> {
                 self.execution.end_step().await?;
                 let lock =
                     |transaction: &mut Transaction| transaction.lock(&self.target, &together);
-                repeated(transaction, lock)?;
+                repeated(transaction, lock).await?;
                 together.clear();
             }
         }
@@ -226,10 +229,15 @@ fn is_in_segment(locator: &&RowLocator) -> bool {
 }
 
 /// Adds the rows of segments to a bulk update. Returns those in memory.
-fn add_together(bulk: &mut BulkUpdate, change: LocatedRows) -> Result<Option<LocatedRows>> {
+async fn add_together(
+    bulk: &mut BulkUpdate,
+    change: LocatedRows,
+    execution: &Execution<'_>,
+) -> Result<Option<LocatedRows>> {
     let (in_segments, in_memory) = divide(change);
     if !in_segments.locators.is_empty() {
-        bulk.add(in_segments.rows, &in_segments.locators)?;
+        let LocatedRows { rows, locators } = in_segments;
+        execution.waits().call(|| bulk.add(rows.clone(), &locators)).await?;
     }
     Ok((!in_memory.locators.is_empty()).then_some(in_memory))
 }

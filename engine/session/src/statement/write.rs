@@ -72,7 +72,9 @@ pub(crate) async fn run(
             match columns {
                 Some(columns) => {
                     let mut update = Update::new(transaction, table, columns.clone(), execution)?;
-                    changes.into_iter().try_for_each(|change| update.add(transaction, change))?;
+                    for change in changes {
+                        update.add(transaction, change).await?;
+                    }
                     update.write(transaction).await
                 }
                 None => {

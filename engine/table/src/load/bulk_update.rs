@@ -97,7 +97,8 @@ impl BulkUpdate {
         self.rekeys
     }
 
-    /// Adds the new content of rows of segments, in table order. May write a segment file.
+    /// Adds the new content of rows of segments, in table order. May write a segment file. A call that meets
+    /// absent bytes has added nothing, and can be repeated.
     pub fn add(&mut self, rows: Batch, locators: &[RowLocator]) -> Result<()> {
         debug_assert!(self.staged.is_none(), "rows are added to an update that is complete");
         let rows = rows.compact();
@@ -109,8 +110,11 @@ impl BulkUpdate {
         );
         self.table.check_batch(&rows)?;
         check_row_lengths(&rows)?;
-        let loader = self.loader.clone();
-        loader.transactions().environment().waiting(|| self.add_checked(&rows, locators))
+        let parts = self.parts(rows, locators)?;
+        for (part, together) in parts {
+            self.add_of_segment(part, together)?;
+        }
+        self.write_full()
     }
 
     /// Adds rows that replace none, in table order. May write a segment file.
@@ -119,11 +123,8 @@ impl BulkUpdate {
         let rows = rows.clone().compact();
         self.table.check_batch(&rows)?;
         check_row_lengths(&rows)?;
-        let loader = self.loader.clone();
-        loader.transactions().environment().waiting(|| {
-            self.split(rows)?;
-            self.write_full()
-        })
+        self.split(rows)?;
+        self.write_full()
     }
 
     /// Adds rows to the partitions that their values give.
@@ -142,38 +143,48 @@ impl BulkUpdate {
         Ok(())
     }
 
-    fn add_checked(&mut self, rows: &Batch, locators: &[RowLocator]) -> Result<()> {
+    /// Divides new rows by the segments of the old ones, and reads the numbers that stay theirs.
+    fn parts<'a>(
+        &self,
+        rows: Batch,
+        locators: &'a [RowLocator],
+    ) -> Result<Vec<(Batch, &'a [RowLocator])>> {
+        let mut parts = Vec::new();
         let mut start = 0;
         for together in locators.chunk_by(|a, b| place_of(a) == place_of(b)) {
             let end = start + together.len();
-            let part = match together.len() == rows.rows {
+            let mut part = match together.len() == rows.rows {
                 true => rows.clone(),
-                false => slice(rows, start, end),
+                false => slice(&rows, start, end),
             };
-            self.add_of_segment(part, together)?;
+            let place = together.first().and_then(place_of);
+            invariant!(place.is_some(), "an update of segments replaces a row in memory");
+            if let Some((partition, segment)) = place
+                && !self.rekeys
+                && self.table.key_columns().is_none()
+            {
+                let old = self.segment(partition, segment)?;
+                let numbers: Vec<u32> = together.iter().filter_map(row_of).collect();
+                part.columns.push(Arc::new(self.row_numbers(&old.segment, &numbers)?));
+            }
+            parts.push((part, together));
             start = end;
         }
         debug_assert!(start == rows.rows, "{start} of {} new rows are added", rows.rows);
-        self.write_full()
+        Ok(parts)
     }
 
     /// Adds new rows for rows of one segment.
-    fn add_of_segment(&mut self, mut rows: Batch, locators: &[RowLocator]) -> Result<()> {
-        let place = locators.first().and_then(place_of);
-        invariant!(place.is_some(), "an update of segments replaces a row in memory");
-        let Some((partition, segment)) = place else { return Ok(()) };
+    fn add_of_segment(&mut self, rows: Batch, locators: &[RowLocator]) -> Result<()> {
+        let Some((partition, segment)) = locators.first().and_then(place_of) else { return Ok(()) };
         let numbers: Vec<u32> = locators.iter().filter_map(row_of).collect();
         debug_assert!(numbers.len() == rows.rows, "{} rows of {} places", rows.rows, numbers.len());
         if self.rekeys {
             self.split(rows)?;
-            return self.note_replaced((partition, segment), &numbers);
+        } else {
+            self.added += rows.rows as u64;
+            self.pending[partition as usize].add(rows);
         }
-        if self.table.key_columns().is_none() {
-            let old = self.segment(partition, segment)?;
-            rows.columns.push(Arc::new(self.row_numbers(&old.segment, &numbers)?));
-        }
-        self.added += rows.rows as u64;
-        self.pending[partition as usize].add(rows);
         self.note_replaced((partition, segment), &numbers)
     }
 
@@ -245,18 +256,14 @@ impl BulkUpdate {
     /// the same key.
     pub fn complete(&mut self) -> Result<()> {
         debug_assert!(self.staged.is_none(), "an update is completed twice");
-        let loader = self.loader.clone();
-        loader.transactions().environment().waiting(|| -> Result<()> {
-            for partition in 0..self.pending.len() {
-                while self.pending[partition].rows() > 0 {
-                    self.write_pending(partition as u32)?;
-                }
+        for partition in 0..self.pending.len() {
+            while self.pending[partition].rows() > 0 {
+                self.write_pending(partition as u32)?;
             }
-            if self.rekeys {
-                inside::resolve(&self.table, OnDuplicate::Error, &mut self.files)?;
-            }
-            Ok(())
-        })?;
+        }
+        if self.rekeys {
+            inside::resolve(&self.table, OnDuplicate::Error, &mut self.files)?;
+        }
         let runs = runs_of(&self.table, &self.files, self.loader.options());
         self.staged = Some(Arc::new(Staged::new(&self.table, &self.files, &runs)));
         let written: u64 = self.files.iter().map(|file| file.segment.rows() as u64).sum();
