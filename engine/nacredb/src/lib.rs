@@ -24,6 +24,7 @@ pub mod arrow;
 mod blobs;
 mod change_feed;
 mod database;
+mod followers;
 mod functions;
 mod prepared;
 mod report;

@@ -28,6 +28,7 @@ use crate::transaction::handle::Transaction;
 use crate::transaction::manager::TransactionManager;
 use core::time::Duration;
 use nacre_host::{Host, waits};
+use nacre_log::Log;
 use nacre_rowstore::Owner;
 use nacre_segment::BlockCache;
 use nacre_types::{
@@ -185,6 +186,11 @@ impl Store {
         self.commits.log().check_usable()?;
         self.commits.sync_log()?;
         self.commits.catch_up()
+    }
+
+    /// The log.
+    pub fn log(&self) -> &Log {
+        self.commits.log()
     }
 
     /// The end of the log, in bytes since its beginning.

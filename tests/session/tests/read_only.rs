@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use nacre_native::{block_on, open_folder_beside};
+use nacre_native::{block_on, open_folder, open_folder_beside};
 use nacre_session_tests::{Folder, folder, kind, rows, run};
 use nacredb::{Database, ErrorKind, Options, Result};
 use std::path::Path;
@@ -156,4 +156,52 @@ fn a_reader_reads_files_that_its_writer_removed() {
     assert!(reader.refresh().unwrap());
     expect(&mut s, "990|499455", "142", &[]);
     assert_eq!(reader.check().unwrap(), Vec::<String>::new());
+}
+
+/// The chunks of the log.
+fn chunks(path: &Path) -> Vec<String> {
+    names(path).into_iter().filter(|name| name.starts_with("log-")).collect()
+}
+
+#[test]
+fn the_log_is_kept_for_a_reader_that_is_behind() {
+    let place = Folder::new("kept");
+    let options = Options { snapshot_bytes: 20_000, ..Options::default() };
+    let db = block_on(Database::open(open_folder(place.path()).unwrap(), options)).unwrap();
+    let mut writer = db.session();
+    run(&mut writer, "create table t (id bigint primary key, s text)").unwrap();
+    let reader = beside(place.path()).unwrap();
+    db.keep_log("reader", reader.log_position(), 1 << 30).unwrap();
+    let kept = chunks(place.path());
+    let mut write = |from: u64| {
+        for id in from..from + 400 {
+            run(&mut writer, &format!("insert into t values ({id}, '{}')", "x".repeat(300)))
+                .unwrap();
+        }
+        while db.maintain(nacredb::Budget::Steps(9)).unwrap() {}
+    };
+    write(0);
+    let now = chunks(place.path());
+    assert!(now.len() >= 3 && kept.iter().all(|chunk| now.contains(chunk)), "{kept:?}, {now:?}");
+    assert!(reader.refresh().unwrap());
+    let count = |reader: &Database| rows(&mut reader.session(), "select count(*) from t").unwrap();
+    assert_eq!(count(&reader), ["400"]);
+
+    // What it has read is removed with the next snapshot.
+    db.confirm_log("reader", reader.log_position()).unwrap();
+    assert_eq!(db.log_followers(), [("reader".to_string(), reader.log_position())]);
+    write(400);
+    let later = chunks(place.path());
+    assert!(kept.iter().all(|chunk| !later.contains(chunk)), "{kept:?}, {later:?}");
+    db.release_log("reader");
+    assert!(chunks(place.path()).len() < later.len());
+    assert_eq!(db.log_followers(), []);
+    assert!(reader.refresh().unwrap(), "it loads the snapshot");
+    assert_eq!(count(&reader), ["800"]);
+
+    let kind = |result: Result<()>| result.unwrap_err().kind();
+    assert_eq!(kind(db.confirm_log("reader", 0)), ErrorKind::NotFound);
+    assert_eq!(kind(db.confirm_log("reader", u64::MAX)), ErrorKind::NotFound);
+    assert_eq!(kind(db.keep_log("reader", 0, 1 << 30)), ErrorKind::NotFound);
+    assert_eq!(kind(reader.keep_log("other", 0, 1 << 30)), ErrorKind::Unsupported);
 }
