@@ -286,7 +286,8 @@ pub fn judge_bulk(
     if policy == OnDuplicate::Error {
         let (own, view) = (Writes::new(), model.latest.clone());
         let snapshot = model.index;
-        unique::check(&table, &Sight { model, view: &view, snapshot, own: &own }, &mut verdict);
+        let sight = Sight { model, view: &view, snapshot, own: &own, catalog: &[] };
+        unique::check(&table, &sight, &mut verdict);
     }
     verdict
 }

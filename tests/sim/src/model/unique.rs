@@ -7,9 +7,10 @@
 //! are checked row by row.
 
 use crate::model::verdict::{Answer, Sight, Verdict};
-use crate::model::{RowId, Table, Touch, Writes};
+use crate::model::{Effect, RowId, State, Table, Touch, Writes};
 use crate::op::Upsert;
 use crate::op::row::Row;
+use crate::op::shape::Index;
 use nacredb::{ErrorKind, OnDuplicate, Value};
 use std::collections::BTreeMap;
 
@@ -68,7 +69,8 @@ pub fn check(table: &Table, sight: &Sight<'_>, verdict: &mut Verdict) {
         }
         return;
     }
-    let mut errors = clashes(table, sight, &verdict.writes);
+    let Clashes { certain: mut errors, dropped } = clashes(table, sight, &verdict.writes);
+    verdict.errors.extend(dropped);
     if !errors.is_empty() && table.touch == Touch::Altered && !clashes_in_view(table, verdict) {
         // A new index may not have rows that others have written since. The commit finds them.
         verdict.errors.append(&mut errors);
@@ -86,10 +88,31 @@ fn clashes_in_view(table: &Table, verdict: &Verdict) -> bool {
     holders(table, rows.into_iter()).values().any(|ids| ids.len() > 1)
 }
 
-fn clashes(table: &Table, sight: &Sight<'_>, writes: &Writes) -> Vec<ErrorKind> {
-    let mut errors = Vec::new();
+/// Errors of a statement that breaks unique indexes.
+#[derive(Default)]
+struct Clashes {
+    certain: Vec<ErrorKind>,
+    /// Under an index that another session has dropped, which has the rows from before.
+    dropped: Vec<ErrorKind>,
+}
+
+fn clashes(table: &Table, sight: &Sight<'_>, writes: &Writes) -> Clashes {
+    let mut clashes = Clashes::default();
     let empty = BTreeMap::new();
-    let newest = sight.model.latest.by_id(table.id).filter(|_| table.touch != Touch::Emptied);
+    let altered: State;
+    let latest = match table.touch {
+        // Rows of others have the new columns, too.
+        Touch::Altered => {
+            let catalog = Effect::Transaction(sight.catalog.to_vec(), Writes::new());
+            altered = sight.model.latest.after(&catalog);
+            &altered
+        }
+        _ => &sight.model.latest,
+    };
+    let newest = latest.by_id(table.id).filter(|_| table.touch != Touch::Emptied);
+    let unique: Vec<&Index> = table.shape.unique().collect();
+    let is_dropped =
+        |at: usize| newest.is_some_and(|newest| !newest.shape.indexes.contains(unique[at]));
     let newest = newest.map_or(&empty, |newest| &newest.rows);
     let now = holders(table, overlaid(table, newest, &[sight.own, writes]).into_iter());
     let seen = holders(table, table.rows.iter().map(|(id, row)| (*id, row)));
@@ -97,6 +120,10 @@ fn clashes(table: &Table, sight: &Sight<'_>, writes: &Writes) -> Vec<ErrorKind> 
         let Some(row) = row else { continue };
         let before = table.rows.get(id).map(|row| keys(table, row)).unwrap_or_default();
         for key in keys(table, row).into_iter().filter(|key| !before.contains(key)) {
+            let errors = match is_dropped(key.0) {
+                true => &mut clashes.dropped,
+                false => &mut clashes.certain,
+            };
             if now.get(&key).is_some_and(|ids| ids.iter().any(|other| other != id)) {
                 errors.push(ErrorKind::Constraint);
             }
@@ -112,7 +139,7 @@ fn clashes(table: &Table, sight: &Sight<'_>, writes: &Writes) -> Vec<ErrorKind> 
             }
         }
     }
-    errors
+    clashes
 }
 
 /// Whether two rows of a table conflict under a unique index.
@@ -190,10 +217,12 @@ pub fn upsert(table: &Table, rows: &[Row], how: Upsert, sight: &mut Sight<'_>) -
                 verdict.locks.insert((table.id, own));
             }
         }
-        if table.shape.unique().next().is_some()
-            && !clashes(table, sight, &verdict.writes).is_empty()
-        {
-            return refused;
+        if table.shape.unique().next().is_some() {
+            let Clashes { certain, dropped } = clashes(table, sight, &verdict.writes);
+            if !certain.is_empty() {
+                return refused;
+            }
+            verdict.errors.extend(dropped);
         }
         affected += 1;
     }

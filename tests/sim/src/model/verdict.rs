@@ -87,6 +87,8 @@ pub struct Sight<'a> {
     pub snapshot: u64,
     /// The transaction's own changes.
     pub own: &'a Writes,
+    /// Its changes of the catalog.
+    pub catalog: &'a [Effect],
 }
 
 impl Sight<'_> {

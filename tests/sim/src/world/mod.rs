@@ -291,6 +291,7 @@ impl World {
                     table.is_some_and(|table: &Table| latest.by_id(table.id).is_none())
                 };
                 let again = state.txn.is_none() && tables_of(op).any(is_gone);
+                let catalog = state.txn.as_ref().map_or(Vec::new(), |txn| txn.catalog.clone());
                 let (view, snapshot, own) = match &state.txn {
                     Some(txn) => (txn.view.clone(), txn.snapshot, txn.writes.clone()),
                     None if again && op.locks_rows() => {
@@ -299,12 +300,13 @@ impl World {
                     None => (base, base_index, Writes::new()),
                 };
                 let model = &mut self.model;
-                let mut verdict = judge(op, &mut Sight { model, view: &view, snapshot, own: &own });
+                let (view, own, catalog) = (&view, &own, &*catalog);
+                let mut verdict = judge(op, &mut Sight { model, view, snapshot, own, catalog });
                 if again && !op.locks_rows() {
                     verdict.errors.push(ErrorKind::NotFound);
                 }
                 // What the transaction has changed of a table cannot be committed any more.
-                if read::reaches_stale(tables_of(op), &view, &self.model.latest) {
+                if read::reaches_stale(tables_of(op), view, &self.model.latest) {
                     verdict.errors.push(ErrorKind::Conflict);
                 }
                 verdict
