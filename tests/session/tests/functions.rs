@@ -289,3 +289,23 @@ fn many_threads_groups_and_small_memory_agree_with_the_engines_own() {
         (select g, sum(n) as s, total_of(n) as o from t group by g) as d where s <> o";
     assert_eq!(one(&mut session, differing), Value::Int(0));
 }
+
+#[test]
+fn a_volatile_function_is_called_for_each_row_whatever_its_arguments_are() {
+    let (db, mut s) = open(Options::default());
+    let counter = AtomicU64::new(0);
+    let next = ScalarDefinition::by_row("next_after", &["bigint", "text"], "bigint", move |row| {
+        let Value::Int(from) = row[0] else { return Ok(Value::Null) };
+        Ok(Value::Int(from + counter.fetch_add(1, Ordering::Relaxed) as i64))
+    });
+    db.create_function(next.unwrap().volatility(Volatility::Volatile));
+    run(&mut s, "create table t (id int primary key, s text)").unwrap();
+    run(&mut s, "insert into t select range, 'a' from range(0, 1000)").unwrap();
+    run(&mut s, "optimize table t flush").unwrap();
+    for argument in ["'x'", "s"] {
+        let sql = format!(
+            "select count(distinct n) from (select next_after(7, {argument}) as n from t) q"
+        );
+        assert_eq!(one(&mut s, &sql), Value::Int(1_000), "{argument}");
+    }
+}

@@ -4,7 +4,7 @@
 //! rows are unspecified, and such rows raise no error. Strict nodes evaluate their arguments over
 //! the same rows; `AND`, `OR`, `CASE` and `COALESCE` narrow the rows first ([`logic`]). A strict
 //! node over constants is computed once; over one dictionary-coded argument, once per dictionary
-//! entry.
+//! entry; but for volatile functions, which are computed for each row.
 
 mod filter;
 mod logic;
@@ -202,14 +202,11 @@ impl Evaluator<'_> {
                 _ => flat = true,
             }
         }
-        if flat {
+        // A volatile function has a value of its own for each row, whatever its arguments are.
+        if flat || is_volatile(expr) {
             return self.apply(expr, &args, rows).map(Arc::new);
         }
         match dictionary {
-            // Each row has a value of its own.
-            None if args.is_empty() && is_volatile(expr) => {
-                self.apply(expr, &args, rows).map(Arc::new)
-            }
             None => {
                 let ones: Vec<_> = args.iter().map(|arg| Arc::new(arg.take(&[0]))).collect();
                 let one = self.apply(expr, &ones, ActiveRows::all(1))?;
