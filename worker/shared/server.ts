@@ -4,7 +4,7 @@
  * with the others of their task.
  */
 
-import { nacreError, toErrorData } from './errors.js';
+import { nacreError, toErrorData, type ErrorData } from './errors.js';
 import { pack, type Packed } from './packed.js';
 import {
   MOVED,
@@ -61,29 +61,65 @@ function mustBeKnown(method: string): void {
   }
 }
 
+/** A reply, with what is transferred. */
+type Sent = [reply: Reply, buffers: ArrayBuffer[]];
+
 /** Replies waiting for the end of the task. */
 class Outbox {
   readonly #port: ServerPort;
-  #replies: Reply[] = [];
-  #buffers: ArrayBuffer[] = [];
+  #replies: Sent[] = [];
 
   constructor(port: ServerPort) {
     this.#port = port;
   }
 
   add(reply: Reply, buffers: ArrayBuffer[]): void {
-    if (this.#replies.length === 0) {
+    if (this.#replies.push([reply, buffers]) === 1) {
       queueMicrotask(() => this.#send());
     }
-    this.#replies.push(reply);
-    this.#buffers.push(...buffers);
   }
 
   #send(): void {
     const replies = this.#replies;
-    const buffers = this.#buffers;
     this.#replies = [];
-    this.#buffers = [];
-    this.#port.postMessage(pack(replies), buffers);
+    try {
+      this.#post(replies);
+    } catch {
+      // Nothing has left. One answer that cannot be sent must not cost the others theirs.
+      replies.forEach((reply) => this.#alone(reply));
+    }
   }
+
+  #alone([reply, buffers]: Sent): void {
+    try {
+      this.#post([[reply, buffers]]);
+    } catch (thrown) {
+      this.#refuse(reply.id, unsent(thrown));
+    }
+  }
+
+  #refuse(id: number, error: ErrorData): void {
+    try {
+      this.#post([[{ id, error }, []]]);
+    } catch {
+      // The channel is closed: nothing waits for an answer.
+    }
+  }
+
+  #post(replies: readonly Sent[]): void {
+    this.#port.postMessage(
+      pack(replies.map(([reply]) => reply)),
+      replies.flatMap(([, buffers]) => buffers),
+    );
+  }
+}
+
+/** The call has run, and what it changed is there. */
+function unsent(thrown: unknown): ErrorData {
+  return {
+    kind: 'limit',
+    message: `the call has run, but its answer cannot be sent: ${String(thrown)}`,
+    hint: 'it may be larger than what is left of the memory: use a stream, or ask for less',
+    mayHaveRun: true,
+  };
 }
