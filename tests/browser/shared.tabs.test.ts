@@ -217,28 +217,146 @@ test('changes of a table are those of all tabs, and end with the leader', async 
   expect(await next()).toEqual([3]);
 });
 
-test('a transaction fails with conflict when the leader closes in the middle of it', async () => {
-  const [first, second] = [await tab(), await tab()];
-  await second.evaluate(async () => {
+/** Begins a transaction that inserts a row, and a second one when it may go on. */
+function beginTransaction(page: Page, id: number): Promise<void> {
+  return page.evaluate(async (id) => {
     const { db } = window;
     await new Promise<void>((written) => {
       const work = async (tx: nacredb.Transaction): Promise<void> => {
-        await tx.query('insert into t values (1, 1)');
+        await tx.query('insert into t values (?, 1)', [id]);
         written();
         await new Promise<void>((resolve) => (window.goOn = resolve));
-        await tx.query('insert into t values (2, 1)');
+        await tx.query('insert into t values (?, 1)', [id + 1]);
       };
       db.transaction(work).catch((error: nacredb.NacreError) => {
         window.ended = `${error.kind} ${error.retryable} ${error.mayHaveRun}`;
       });
     });
+  }, id);
+}
+
+/** Ends the process of a page. */
+async function kill(page: Page): Promise<void> {
+  const crashed = page.waitForEvent('crash');
+  const session = await context.newCDPSession(page);
+  session.send('Page.crash').catch(() => {});
+  await crashed;
+}
+
+const ends = { closes: (page: Page) => page.close(), 'is killed': kill };
+
+test.each(Object.entries(ends))(
+  'a transaction fails with conflict when the leader %s in the middle of it',
+  async (_, end) => {
+    const [first, second] = [await tab(), await tab()];
+    expect(await insert(first, 0)).toBe('done');
+    await beginTransaction(second, 1);
+    await beginTransaction(first, 11);
+    await end(first);
+    await second.evaluate(() => window.goOn());
+    await second.waitForFunction(() => window.ended !== undefined);
+    expect(await second.evaluate(() => window.ended)).toBe('conflict true false');
+    // Nothing is left of the leader's own transaction either, and none of the locks.
+    expect(await ids(second)).toEqual([0]);
+    expect(await insert(second, 1)).toBe('done');
+    expect(await insert(second, 11)).toBe('done');
+  },
+);
+
+/** Takes minutes, and gives way meanwhile. */
+const ENDLESS = 'select count(*) as n from generate_series(1, 300000000000)';
+
+test.each(Object.entries(ends))(
+  'what a follower runs ends when it %s, and its locks are free',
+  async (_, end) => {
+    const [first, second] = [await tab(), await tab()];
+    await insert(first, 1);
+    await first.evaluate(async () => {
+      window.changes = await window.db.live.changes('t');
+    });
+    await second.evaluate(async (endless) => {
+      const { db } = window;
+      await new Promise<void>((written) => {
+        const work = async (tx: nacredb.Transaction): Promise<void> => {
+          await tx.query('update t set tab = 2 where id = 1');
+          const running = tx.query(endless);
+          written();
+          await running;
+        };
+        db.transaction(work).catch(() => {});
+      });
+      // One that waits for its turn in the main session.
+      void db.query(endless).catch(() => {});
+      void db.query('insert into t values (99, 2)').catch(() => {});
+    }, ENDLESS);
+    await end(second);
+    const update = first.evaluate(async () => {
+      const since = performance.now();
+      await window.db.query('update t set tab = 1 where id = 1');
+      return performance.now() - since;
+    });
+    // A lock is waited for up to ten seconds.
+    expect(await update).toBeLessThan(8_000);
+    const storage = await first.evaluate(async () => (await window.db.storage()).place);
+    expect(storage).toBe('opfs');
+    expect(await ids(first)).toEqual([1]);
+    // The engine is the same, which would have ended this.
+    const updated = await first.evaluate(async () => {
+      const { value } = await window.changes.next();
+      return value?.updated.map(({ id }) => Number(id));
+    });
+    expect(updated).toEqual([1]);
+  },
+);
+
+test('a signal stops a statement, here and in the tab that has the database open', async () => {
+  const tabs = [await tab(), await tab()];
+  for (const each of tabs) {
+    const stopped = await each.evaluate(async (endless) => {
+      const since = performance.now();
+      const { db } = window;
+      const kinds: string[] = [];
+      const failed = (error: nacredb.NacreError): void => void kinds.push(error.kind);
+      await db.query(endless, [], { signal: AbortSignal.timeout(200) }).catch(failed);
+      const prepared = await db.prepare(endless);
+      await prepared.run([], { signal: AbortSignal.timeout(200) }).catch(failed);
+      const { rows } = await db.query<{ one: number }>('select 1 as one');
+      return { kinds, rows, isSoon: performance.now() - since < 10_000 };
+    }, ENDLESS);
+    expect(stopped).toEqual({
+      kinds: ['cancelled', 'cancelled'],
+      rows: [{ one: 1 }],
+      isSoon: true,
+    });
+  }
+});
+
+test('a follower exports what all tabs wrote, and imports it under another name', async () => {
+  const [first, second] = [await tab(), await tab()];
+  await insert(first, 1);
+  await insert(second, 2);
+  const found = await second.evaluate(async () => {
+    const file = await window.db.export();
+    const copy = await window.nacredb.connect('opfs://copy', { import: file });
+    await copy.exec('insert into t values (3, 9)');
+    const { rows } = await copy.query<{ id: bigint }>('select id from t order by id');
+    return rows.map(({ id }) => Number(id));
   });
-  await first.close();
-  await second.evaluate(() => window.goOn());
-  await second.waitForFunction(() => window.ended !== undefined);
-  expect(await second.evaluate(() => window.ended)).toBe('conflict true false');
-  expect(await ids(second)).toEqual([]);
-  expect(await insert(second, 1)).toBe('done');
+  expect(found).toEqual([1, 2, 3]);
+  expect(await ids(first)).toEqual([1, 2]);
+  // The copy is shared as any other, and its follower imports nothing over it.
+  const other = await first.evaluate(async () => {
+    const file = await window.db.export();
+    const imports = window.nacredb.connect('opfs://copy', { import: file });
+    const kind = await imports.then(
+      () => 'opened',
+      (error: nacredb.NacreError) => error.kind,
+    );
+    const copy = await window.nacredb.connect('opfs://copy');
+    const { rows } = await copy.query<{ n: bigint }>('select count(*) as n from t');
+    return { kind, n: Number(rows[0]!.n), leads: copy.isLeader };
+  });
+  expect(other).toEqual({ kind: 'already_exists', n: 3, leads: false });
 });
 
 test('a killed leader loses nothing that it has acknowledged', async () => {
@@ -247,10 +365,7 @@ test('a killed leader loses nothing that it has acknowledged', async () => {
   await startWriting(second, 1_000_000);
   await startWriting(third, 2_000_000);
   await progress(second);
-  const crashed = first.waitForEvent('crash');
-  const session = await context.newCDPSession(first);
-  session.send('Page.crash').catch(() => {});
-  await crashed;
+  await kill(first);
   await progress(second);
   await progress(third);
   const wrote = await second.evaluate(() => window.wrote);

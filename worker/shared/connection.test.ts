@@ -28,6 +28,7 @@ const engine = vi.hoisted(() => {
     prepare: () => ({ fields: () => [], parameters: () => [], free: noted('free a statement') }),
     stream: noted('stream'),
     inTransaction: () => true,
+    cancel: noted('cancel'),
     free: noted('free a session'),
   };
   const database = {
@@ -310,4 +311,23 @@ test('another connection has sessions of its own, and leaves the database open',
   await connection.close();
   expect(store.close).toHaveBeenCalled();
   expect(() => connection.another()).toThrow('closed');
+});
+
+test('a connection that is abandoned cancels what runs, and begins nothing more', async () => {
+  const { connection, waits } = await opened();
+  const other = connection.another();
+  await other.call('begin', [1]);
+  const pending = waits();
+  const running = other.call('execute', [1, 'first', undefined]) as Promise<unknown>;
+  const queued = other.call('execute', [1, 'second', undefined]) as Promise<unknown>;
+  const abandoned = other.abandon();
+  expect(engine.calls).toEqual(['begin', 'cancel', 'cancel']);
+  pending.goOn(() => {
+    throw { kind: 'cancelled', message: 'the statement was cancelled' };
+  });
+  const settled = await Promise.allSettled([running, queued]);
+  expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  await abandoned;
+  expect(engine.calls.slice(3)).toEqual(['free a session', 'free a session']);
+  expect(await connection.call('execute', [MAIN_SESSION, 'third', undefined])).toBeUndefined();
 });

@@ -67,6 +67,7 @@ export class Connection implements Service<ConnectionMethod> {
   readonly #loads = new Loads();
   readonly #tickets = new Tickets();
   #closing: Promise<void> | null = null;
+  #isAbandoned = false;
   readonly #live: LiveQueries;
 
   private constructor(opened: Opened, owns: boolean) {
@@ -264,6 +265,17 @@ export class Connection implements Service<ConnectionMethod> {
     return this.#closing;
   }
 
+  /** Cancels what runs and what waits for its turn, then closes: the client is gone. */
+  abandon(): Promise<void> {
+    this.#isAbandoned = true;
+    if (isSound(this.#opened.instance)) {
+      this.#sessions.forEach(({ engine }) => engine.cancel());
+      this.#streams.endAll();
+      this.#loads.cancelAll();
+    }
+    return this.close();
+  }
+
   async #close(): Promise<void> {
     if (this.#owns) {
       this.#opened.stopUpkeep();
@@ -297,6 +309,9 @@ export class Connection implements Service<ConnectionMethod> {
         : session.tail.then(() => {
             // The engine or the session may have ended while this call waited.
             mustBeSound(this.#opened.instance);
+            if (this.#isAbandoned) {
+              throw nacreError('cancelled', 'the client of the call is gone');
+            }
             return work(this.#session(id).engine);
           });
     if (result instanceof Promise) {

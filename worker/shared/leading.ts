@@ -30,7 +30,13 @@ import type { Durability } from './wire.js';
 
 /** A connection to a database that others can connect to. */
 export interface Shareable extends Service<ConnectionMethod> {
-  another(): Service<ConnectionMethod>;
+  another(): Abandonable;
+}
+
+/** The connection of a client that may go away without a word. */
+export interface Abandonable extends Service<ConnectionMethod> {
+  /** Cancels what runs, and closes. */
+  abandon(): Promise<void>;
 }
 
 /** What the leader's page tells its worker. */
@@ -44,7 +50,7 @@ export interface Term {
 
 interface Link {
   channel: Channel;
-  connection: Service<ConnectionMethod>;
+  connection: Abandonable;
   /** Calls that have not ended, but those that wait for changes. */
   running: Set<Promise<unknown>>;
   /** Stops waiting for the link's lock. */
@@ -58,6 +64,8 @@ export class Leading implements Service<ConnectionMethod> {
   readonly #medium: Medium;
   readonly #common: Channel;
   readonly #links = new Map<string, Link>();
+  /** Connections of links that have ended, until they are closed. */
+  readonly #ending = new Set<Promise<void>>();
   #isOver = false;
 
   constructor(own: Shareable, term: Term, medium: Medium) {
@@ -165,7 +173,7 @@ export class Leading implements Service<ConnectionMethod> {
     return answer;
   }
 
-  /** Ends a link. */
+  /** Ends a link, and what runs for its tab: nothing waits for the answer, and others for its locks. */
   #drop(id: string, tell: boolean): void {
     const link = this.#links.get(id);
     this.#links.delete(id);
@@ -175,13 +183,18 @@ export class Leading implements Service<ConnectionMethod> {
         link.channel.postMessage({ refused: unreadable() } satisfies Greeting);
       }
       link.channel.close();
-      void Promise.resolve(link.connection.call('close', [])).catch(() => {});
+      const ended: Promise<void> = link.connection
+        .abandon()
+        .catch(() => {})
+        .then(() => void this.#ending.delete(ended));
+      this.#ending.add(ended);
     }
   }
 
   async #close(): Promise<void> {
     this.#isOver = true;
     const links = [...this.#links.values()];
+    await Promise.all(this.#ending);
     await Promise.allSettled(
       links.map(async ({ connection, running }) => {
         await Promise.allSettled(running);

@@ -68,6 +68,11 @@ export class Loads {
     this.#free(id);
   }
 
+  /** Ends every load, also those whose rows are being published. */
+  cancelAll(): void {
+    [...this.#open.keys()].forEach((id) => this.drop(id));
+  }
+
   /** Ends every load, except those whose rows are being published. */
   dropAll(): void {
     [...this.#open.keys()].forEach((id) => this.#free(id));

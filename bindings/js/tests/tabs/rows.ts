@@ -58,6 +58,7 @@ export class RowsConnection {
   readonly #running = new Set<Promise<unknown>>();
   readonly #wake: () => void;
   #isClosed = false;
+  #isAbandoned = false;
 
   constructor(rows: Rows, world: World, worker: Worker) {
     this.#rows = rows;
@@ -130,6 +131,9 @@ export class RowsConnection {
       throw nacreError('closed', 'the transaction has ended');
     }
     const effect = (): unknown => {
+      if (this.#isAbandoned) {
+        throw nacreError('cancelled', 'the client of the call is gone');
+      }
       if (text === 'select') {
         return this.#all();
       }
@@ -149,7 +153,8 @@ export class RowsConnection {
   #takeTime(atMostMs: number, work: () => unknown): Promise<unknown> {
     const running = this.#world.wait(this.#world.between(0, atMostMs), this.#worker).then(work);
     this.#running.add(running);
-    void running.then(() => this.#running.delete(running));
+    const ended = (): void => void this.#running.delete(running);
+    running.then(ended, ended);
     return running;
   }
 
@@ -185,9 +190,14 @@ export class RowsConnection {
     }
   }
 
+  abandon(): Promise<void> {
+    this.#isAbandoned = true;
+    return this.#close();
+  }
+
   async #close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all(this.#running);
+    await Promise.allSettled(this.#running);
     this.#rows.changed.delete(this.#wake);
     this.#lives.forEach(({ waiting }) =>
       waiting?.reject(nacreError('cancelled', 'the live query has ended')),
