@@ -263,6 +263,19 @@ test.each(Object.entries(ends))(
   },
 );
 
+test('a temporary table that ends with the leader does not give way to the table it hid', async () => {
+  const [first, second] = [await tab(), await tab()];
+  await second.evaluate(async () => {
+    await window.db.exec('create temporary table t (id bigint primary key, tab int)');
+    await window.db.query('insert into t values (1, 1)');
+  });
+  await first.close();
+  expect(await insert(second, 2)).toBe('conflict');
+  // It was told once, and sees the other table now.
+  expect(await ids(second)).toEqual([]);
+  expect(await insert(second, 3)).toBe('done');
+});
+
 /** Takes minutes, and gives way meanwhile. */
 const ENDLESS = 'select count(*) as n from generate_series(1, 300000000000)';
 

@@ -19,7 +19,19 @@ import {
 } from '../../../worker/shared/protocol.js';
 import type { WireField, WireParameters, WireResult } from '../../../worker/shared/wire.js';
 import type { MessageTransport } from './message-transport.js';
-import { isRead, leavesTransactionOpen, settingOf } from './sql-text.js';
+import { isOfSession, isRead, leavesTransactionOpen, settingsOf } from './sql-text.js';
+import {
+  begunBy,
+  CANCELLABLE,
+  ENDING,
+  isInMain,
+  lostNames,
+  lostTransaction,
+  mayHaveRun,
+  needOf,
+  REPEATABLE,
+  type TabCall,
+} from './tab-call.js';
 
 /** Timers, which tests replace. */
 export interface Timers {
@@ -30,18 +42,6 @@ export interface Timers {
 
 /** How long a call waits for a leader. */
 export const WAIT_MS = 10_000;
-
-interface TabCall {
-  method: ConnectionMethod;
-  args: readonly unknown[];
-  resolve: (answer: never) => void;
-  reject: (error: NacreError) => void;
-  /** The leader that it was sent to; null while it waits. */
-  link: MessageTransport | null;
-  /** Whether it was sent to an earlier leader, which may have run it. */
-  isRepeated: boolean;
-  since: number;
-}
 
 /** A prepared statement or a live query, to be made at each leader. */
 interface Known {
@@ -59,33 +59,8 @@ interface Known {
 /** Rejects what a lost leader left unanswered; never seen outside. */
 const LOST = nacreError('closed', 'the leader is gone');
 
-/** Calls that are about another one, and have nothing to do where that is gone. */
-const ENDING: ReadonlySet<ConnectionMethod> = new Set([
-  'cancel',
-  'progress',
-  'endStream',
-  'dropLoad',
-  'endLive',
-]);
-/** Calls that may have a ticket. */
-const CANCELLABLE: ReadonlySet<ConnectionMethod> = new Set(['execute', 'arrow', 'run']);
-/** Calls that may run twice. */
-const REPEATABLE: ReadonlySet<ConnectionMethod> = new Set([
-  'lag',
-  'refresh',
-  'upload',
-  'prepare',
-  'finalize',
-  'live',
-  'changes',
-  'nextLive',
-  'createFunction',
-  'dropFunction',
-  'export',
-  'inspect',
-  'storage',
-  'flush',
-]);
+/** What a loss of the main session is of. */
+type Left = 'transaction' | 'names';
 
 /** The calls of one tab. */
 export class TabCalls {
@@ -100,18 +75,21 @@ export class TabCalls {
   readonly #calls = new Set<TabCall>();
   readonly #statements = new Map<number, Known>();
   readonly #lives = new Map<number, Known>();
-  /** Settings of the main session, by name. */
-  readonly #settings = new Map<string, unknown[]>();
+  /** Settings of the main session: the statement of each, by its name. */
+  readonly #settings = new Map<string, string>();
   /** Functions that this tab has created, by name. */
   readonly #functions = new Map<string, Arguments<'createFunction'>>();
   /** Sessions, streams and loads that are begun, or will be by waiting calls. */
   readonly #begun = new Set<string>();
   /** Those that ended with their leader. */
   readonly #lost = new Set<string>();
-  /** The state of a transaction that SQL began in the main session. */
-  #transaction: 'none' | 'open' | 'lost' = 'none';
-  /** Whether a call has failed because that transaction is lost. */
-  #isTold = false;
+  /**
+   * What SQL has left in the main session and ends with it: a transaction, and names (temporary tables
+   * and prepared statements).
+   */
+  readonly #left: Record<Left, 'none' | 'open' | 'lost'> = { transaction: 'none', names: 'none' };
+  /** Which of them a call has failed for: later ones go on without. */
+  #told: Left | null = null;
   #timer: unknown = null;
 
   constructor(url: string, timers: Timers, wanted: () => void) {
@@ -130,10 +108,7 @@ export class TabCalls {
 
   #take(call: TabCall): void {
     const refusal = this.#ended ?? this.#lack(call, false);
-    if (this.#isTold) {
-      this.#transaction = 'none';
-      this.#isTold = false;
-    }
+    this.#goOnWithout();
     if (refusal !== null) {
       call.reject(refusal);
       return;
@@ -168,8 +143,8 @@ export class TabCalls {
     this.lose();
     this.#link = link;
     this.#isHeld = false;
-    for (const args of this.#settings.values()) {
-      link.call('execute', ...(args as Arguments<'execute'>)).catch(() => {});
+    for (const statement of this.#settings.values()) {
+      link.call('execute', MAIN_SESSION, statement, undefined).catch(() => {});
     }
     if (this.#functions.size === 0) {
       [...this.#calls].forEach((call) => this.#send(call));
@@ -215,8 +190,9 @@ export class TabCalls {
     this.#link = null;
     this.#begun.forEach((begun) => this.#lost.add(begun));
     this.#begun.clear();
-    const wasOpen = this.#transaction === 'open';
-    this.#transaction = wasOpen ? 'lost' : 'none';
+    const { transaction, names } = this.#left;
+    this.#left.transaction = transaction === 'open' ? 'lost' : 'none';
+    this.#left.names = names === 'none' ? 'none' : 'lost';
     for (const call of [...this.#calls]) {
       const wasSent = call.link !== null && !isClean;
       call.link = null;
@@ -232,10 +208,7 @@ export class TabCalls {
         this.#begin(call);
       }
     }
-    if (this.#isTold) {
-      this.#transaction = 'none';
-      this.#isTold = false;
-    }
+    this.#goOnWithout();
     link.fail(LOST);
     if (this.#calls.size > 0) {
       this.#wait();
@@ -266,6 +239,14 @@ export class TabCalls {
     this.#timers.clearTimeout(this.#timer as never);
   }
 
+  /** Forgets a loss that was told. */
+  #goOnWithout(): void {
+    if (this.#told !== null) {
+      this.#left[this.#told] = 'none';
+      this.#told = null;
+    }
+  }
+
   /** Notes what a call begins. */
   #begin(call: TabCall): void {
     const begun = begunBy(call);
@@ -278,10 +259,8 @@ export class TabCalls {
   /** The error of a call that needs what is lost; null if it can be sent. */
   #lack(call: TabCall, wasSent: boolean): NacreError | null {
     const need = needOf(call);
-    if (need === null && this.#transaction === 'lost' && call.args[0] === MAIN_SESSION) {
-      const isEnd = leavesTransactionOpen(this.#text(call.method, call.args)) === false;
-      this.#isTold = true;
-      return isEnd && wasSent ? mayHaveRun() : lostTransaction();
+    if (isInMain(call)) {
+      return this.#lackOfSession(call, wasSent);
     }
     if (need === null || !this.#lost.has(need)) {
       return null;
@@ -293,6 +272,19 @@ export class TabCalls {
     return call.method === 'finishLoad' && wasSent
       ? mayHaveRun()
       : nacreError('unavailable', `the ${need.split(' ')[0]} ended with the tab that ran it`);
+  }
+
+  #lackOfSession(call: TabCall, wasSent: boolean): NacreError | null {
+    if (this.#left.transaction === 'lost') {
+      const isEnd = leavesTransactionOpen(this.#text(call.method, call.args)) === false;
+      this.#told = 'transaction';
+      return isEnd && wasSent ? mayHaveRun() : lostTransaction();
+    }
+    if (this.#left.names !== 'lost' || (wasSent && this.#doubt(call) !== null)) {
+      return null;
+    }
+    this.#told = 'names';
+    return lostNames();
   }
 
   /** The error of a call that a lost leader may have run; null if it can be sent to the next. */
@@ -366,6 +358,7 @@ export class TabCalls {
       (answer) => {
         if (call.link === link) {
           this.#settle(call);
+          this.#keep(call);
           this.#forget(call, answer);
           call.resolve(answer as never);
         }
@@ -410,10 +403,10 @@ export class TabCalls {
   }
 
   /** Sends a call, after what it needs at this leader. */
-  #ask({ method, args }: TabCall, link: MessageTransport): Promise<unknown> {
-    const text = this.#text(method, args);
-    if (args[0] === MAIN_SESSION && text !== '') {
-      this.#note(method, args, text);
+  #ask(call: TabCall, link: MessageTransport): Promise<unknown> {
+    const { method, args } = call;
+    if (isInMain(call)) {
+      this.#note(this.#text(method, args));
     }
     switch (method) {
       case 'prepare': {
@@ -453,15 +446,22 @@ export class TabCalls {
     return link.call(method, ...(args as never)) as Promise<unknown>;
   }
 
-  /** Notes settings and transactions of the main session. */
-  #note(method: ConnectionMethod, args: readonly unknown[], text: string): void {
-    const setting = method === 'execute' ? settingOf(text) : null;
-    if (setting !== null) {
-      this.#settings.set(setting, args.slice(0, 3));
-    }
+  /** Notes what a text may leave in the main session. */
+  #note(text: string): void {
     const isOpen = leavesTransactionOpen(text);
     if (isOpen !== null) {
-      this.#transaction = isOpen ? 'open' : 'none';
+      this.#left.transaction = isOpen ? 'open' : 'none';
+    }
+    if (isOfSession(text)) {
+      this.#left.names = 'open';
+    }
+  }
+
+  /** Keeps the settings of the main session that a call has changed. */
+  #keep(call: TabCall): void {
+    if (isInMain(call)) {
+      const settings = settingsOf(this.#text(call.method, call.args));
+      settings.forEach(([name, statement]) => this.#settings.set(name, statement));
     }
   }
 
@@ -535,63 +535,4 @@ function withFields(answer: unknown, { fields }: Known): unknown {
   return fields === null || result === null || result.fields !== undefined
     ? answer
     : { ...result, fields };
-}
-
-/** The session, stream, load or feed of changes that a call begins. */
-function begunBy({ method, args }: TabCall): string | null {
-  switch (method) {
-    case 'begin':
-      return `session ${args[0] as number}`;
-    case 'stream':
-    case 'runStream':
-      return `stream ${args[1] as number}`;
-    case 'load':
-      return `load ${args[1] as number}`;
-    case 'changes':
-      return `feed ${args[0] as number}`;
-    default:
-      return null;
-  }
-}
-
-/** The session, stream, load or feed of changes that a call needs. */
-function needOf({ method, args }: TabCall): string | null {
-  switch (method) {
-    case 'more':
-      return `stream ${args[0] as number}`;
-    case 'nextLive':
-      // Of a query it is never lost: that is made again.
-      return `feed ${args[0] as number}`;
-    case 'loadArrow':
-    case 'loadColumns':
-    case 'finishLoad':
-      return `load ${args[0] as number}`;
-    case 'end':
-    case 'execute':
-    case 'arrow':
-    case 'prepare':
-    case 'run':
-    case 'stream':
-    case 'runStream':
-    case 'load':
-      return args[0] === MAIN_SESSION ? null : `session ${args[0] as number}`;
-    default:
-      return null;
-  }
-}
-
-function lostTransaction(): NacreError {
-  return nacreError(
-    'conflict',
-    'the transaction was rolled back: the tab that had the database open is gone',
-  );
-}
-
-function mayHaveRun(): NacreError {
-  return new NacreError({
-    kind: 'unavailable',
-    message: 'the tab that had the database open went away before it answered',
-    hint: 'the statement may have been done: look before you run it again',
-    mayHaveRun: true,
-  });
 }

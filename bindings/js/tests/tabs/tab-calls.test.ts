@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest';
 import { MOVED, type Call, type Reply } from '../../../../worker/shared/protocol.js';
 import { MessageTransport, type ClientPort } from '../../src/message-transport.js';
-import { isRead, leavesTransactionOpen, settingOf } from '../../src/sql-text.js';
+import { isOfSession, isRead, leavesTransactionOpen, settingsOf } from '../../src/sql-text.js';
 import { TabCalls, WAIT_MS } from '../../src/tab-calls.js';
 import { expectKind } from '../testing.js';
 
@@ -26,12 +26,18 @@ class Leader {
   }
 
   async answer(method: string, result: unknown): Promise<void> {
+    await this.#reply(method, result === MOVED ? { moved: true } : { result });
+  }
+
+  async fail(method: string, message: string): Promise<void> {
+    await this.#reply(method, { error: { kind: 'type', message } });
+  }
+
+  async #reply(method: string, rest: object): Promise<void> {
     await this.heard();
     const call = this.calls.find((each) => each.method === method)!;
     this.calls = this.calls.filter((each) => each !== call);
-    const reply = (
-      result === MOVED ? { id: call.id, moved: true } : { id: call.id, result }
-    ) as Reply;
+    const reply = { id: call.id, ...rest } as Reply;
     this.port.onmessage!({ data: [reply] } as MessageEvent<Reply[]>);
   }
 }
@@ -205,7 +211,77 @@ test('what SQL text says', () => {
   expect(leavesTransactionOpen('insert into t values (1); commit')).toBe(false);
   expect(leavesTransactionOpen('rollback to savepoint a')).toBeNull();
   expect(leavesTransactionOpen('select 1')).toBeNull();
-  expect(settingOf("set memory_limit = '64MB'")).toBe('memory_limit');
-  expect(settingOf('set threads = 1; delete from t')).toBeNull();
-  expect(settingOf('update t set a = 1')).toBeNull();
+  expect(
+    leavesTransactionOpen('insert into t values (\'begin\', "commit") -- rollback'),
+  ).toBeNull();
+  expect(leavesTransactionOpen(`begin; ${'insert into t values (1); '.repeat(200)}`)).toBe(true);
+  expect(isRead("select 'a; delete' -- b; c")).toBe(true);
+  expect(settingsOf("set memory_limit = '64MB'")).toEqual([
+    ['memory_limit', "set memory_limit = '64MB'"],
+  ]);
+  const several = "/* a; */ SET threads TO 1; delete from t; set session memory_limit = '1;2';";
+  expect(settingsOf(several)).toEqual([
+    ['threads', '/* a; */ SET threads TO 1'],
+    ['memory_limit', "set session memory_limit = '1;2'"],
+  ]);
+  expect(settingsOf("insert into t values ('; set threads = 1')")).toEqual([]);
+  expect(settingsOf("select e'\\'; set threads = 1 --'")).toEqual([]);
+  expect(settingsOf('update t set a = 1')).toEqual([]);
+  expect(isOfSession('create or replace TEMP table "t" (a int)')).toBe(true);
+  expect(isOfSession('select 1; prepare p as select 2')).toBe(true);
+  expect(isOfSession("insert into t values ('create temporary table t')")).toBe(false);
+  expect(isOfSession('select temp from prepare')).toBe(false);
 });
+
+test('settings of a text with several statements are made again, failed ones not', async () => {
+  const { calls, first, second } = begun();
+  calls.adopt(first.transport);
+  void calls.call('execute', 0, 'set threads = 1; set scan_strategy = default', undefined);
+  await first.answer('execute', NONE);
+  const failed = calls.call('execute', 0, 'set threads = 5000', undefined);
+  await first.fail('execute', 'threads must be a whole number from 1 to 1024');
+  await expectKind(failed, 'type');
+  calls.adopt(second.transport);
+  expect(await second.heard()).toEqual([
+    'execute set threads = 1',
+    'execute set scan_strategy = default',
+  ]);
+});
+
+test.each(['create temporary table t (id int)', 'prepare p as select 1'])(
+  'the loss of what `%s` made is told once',
+  async (made) => {
+    const { calls, first, second } = begun();
+    calls.adopt(first.transport);
+    void calls.call('execute', 0, made, undefined);
+    await first.answer('execute', NONE);
+    void calls.call('prepare', 0, 7, 'insert into t values (?)');
+    await first.answer('prepare', { fields: [], parameters: [] });
+    const read = calls.call('execute', 0, 'select * from t', undefined);
+    const write = calls.call('execute', 0, 'insert into t values (1)', undefined);
+    const elsewhere = calls.call('begin', 3);
+    await first.heard();
+    calls.hold();
+    const later = calls.call('run', 0, 7, [2]);
+    calls.adopt(second.transport);
+    await expectKind(read, 'conflict', {
+      mayHaveRun: false,
+      message: expect.stringContaining('temporary tables'),
+    });
+    // It may have changed the table that was there before, or another one.
+    await expectKind(write, 'unavailable', { mayHaveRun: true });
+    await expectKind(later, 'conflict');
+    expect(await second.heard()).toEqual(['begin']);
+    await second.answer('begin', undefined);
+    await elsewhere;
+    // It was told: the application makes it again, or does without.
+    void calls.call('execute', 0, made, undefined);
+    expect(await second.heard()).toEqual([`execute ${made}`]);
+    // The next loss is told again, where no call waits for it.
+    await second.answer('execute', NONE);
+    calls.closed(second.transport);
+    await expectKind(calls.call('run', 0, 7, [3]), 'conflict');
+    calls.adopt(new Leader().transport);
+    void calls.call('execute', 0, 'select 1', undefined);
+  },
+);
