@@ -14,6 +14,8 @@ export class Notes {
   #client;
   /** The time of the newest version that this client knows, so that a later one is newer. */
   #latest = 0n;
+  /** Settles with the last transaction. */
+  #turn = Promise.resolve();
 
   constructor(db, url, client) {
     this.#db = db;
@@ -43,9 +45,37 @@ export class Notes {
     await this.#put(id, '', true);
   }
 
-  async #put(id, body, isDeleted) {
-    const row = { id, body, is_deleted: isDeleted, at: this.#now(), client: this.#client };
-    await this.#db.insertRows('note', [row], { onDuplicate: 'replace' });
+  #put(id, body, isDeleted) {
+    return this.#change(async (tx) => {
+      const own = await ownVersion(tx, id);
+      // Another tab may have taken a version that this one does not know.
+      this.#know(own?.at ?? 0n);
+      await put(tx, { id, body, is_deleted: isDeleted, at: this.#now(), client: this.#client });
+    });
+  }
+
+  /**
+   * Runs a transaction, after those before it, so that times are in the order of commits. One that
+   * meets a commit of another tab is run again, and sees what that has written.
+   */
+  #change(work) {
+    const change = async () => {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await this.#db.transaction(work);
+        } catch (error) {
+          if (!error.retryable || error.mayHaveRun || attempt === 5) {
+            throw error;
+          }
+        }
+      }
+    };
+    this.#turn = this.#turn.catch(() => {}).then(change);
+    return this.#turn;
+  }
+
+  #know(at) {
+    this.#latest = at > this.#latest ? at : this.#latest;
   }
 
   /** A time after all that are known, also where clocks differ. */
@@ -104,23 +134,24 @@ export class Notes {
     );
   }
 
-  /** Takes the versions of others, unless the own ones are later. */
+  /**
+   * Takes the versions of others, unless the own ones are later. Reading a version and replacing it is
+   * one transaction: a note that is written in between would be lost.
+   */
   async pull() {
     const since = await this.#state('pulled');
     const response = await fetch(new URL(`pull?since=${since}`, this.#url));
     const { rows, last } = await response.json();
-    const newer = [];
-    for (const row of rows.map((row) => ({ ...row, at: BigInt(row.at) }))) {
-      const { rows: own } = await this.#db.query('select * from note where id = ?', [row.id]);
-      if (own.length === 0 || isLater(row, own[0])) {
-        newer.push(row);
+    await this.#change(async (tx) => {
+      for (const row of rows.map((row) => ({ ...row, at: BigInt(row.at) }))) {
+        const own = await ownVersion(tx, row.id);
+        if (own === undefined || isLater(row, own)) {
+          await put(tx, row);
+        }
+        this.#know(row.at);
       }
-      this.#latest = row.at > this.#latest ? row.at : this.#latest;
-    }
-    if (newer.length > 0) {
-      await this.#db.insertRows('note', newer, { onDuplicate: 'replace' });
-    }
-    await this.#setState('pulled', BigInt(last));
+      await tx.query('replace into sync_state values (?, ?)', ['pulled', BigInt(last)]);
+    });
   }
 
   async #state(name) {
@@ -131,6 +162,15 @@ export class Notes {
   async #setState(name, value) {
     await this.#db.insertRows('sync_state', [{ name, value }], { onDuplicate: 'replace' });
   }
+}
+
+async function ownVersion(tx, id) {
+  return (await tx.query('select at, client from note where id = ?', [id])).rows[0];
+}
+
+async function put(tx, { id, body, is_deleted, at, client }) {
+  const values = [id, body, is_deleted, at, client];
+  await tx.query('replace into note values (?, ?, ?, ?, ?)', values);
 }
 
 /** Whether a version of a note is later than another: the same answer everywhere. */

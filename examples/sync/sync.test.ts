@@ -1,7 +1,9 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import * as http from 'node:http';
+import type { AddressInfo } from 'node:net';
 import * as path from 'node:path';
-import { connect, type Database } from 'nacredb/node';
+import { connect, type Database, type Transaction } from 'nacredb/node';
 import { afterEach, expect, test } from 'vitest';
 import { emptyFolder } from '../testing.js';
 import { Notes } from './sync.mjs';
@@ -94,3 +96,87 @@ test('what happens without a server, and without a client, is exchanged later', 
   const again = await client('phone', url, folder);
   await Promise.all([laptop, again].map((each) => has(each, ['two', 'three'])));
 });
+
+/** A server that has one version of a note, by another client. */
+async function serverWith(at: bigint): Promise<{ url: string; close: () => void }> {
+  const row = { id: '1', body: 'remote', is_deleted: false, at: `${at}`, client: 'phone' };
+  const fixed = http.createServer((_, response) =>
+    response.end(JSON.stringify({ rows: [row], last: '1' })),
+  );
+  fixed.listen(0, 'localhost');
+  await once(fixed, 'listening');
+  const { port } = fixed.address() as AddressInfo;
+  return { url: `http://localhost:${port}/`, close: () => fixed.close() };
+}
+
+/** A database in which something happens after the first time that a version of a note is read. */
+function interrupted(db: Database, interrupt: () => Promise<unknown>): Database {
+  let pending: (() => Promise<unknown>) | null = interrupt;
+  const reading = <T extends Database | Transaction>(queries: T): T =>
+    new Proxy(queries, {
+      get(target, name) {
+        const value: unknown = Reflect.get(target, name, target);
+        if (name === 'transaction') {
+          return (work: (tx: Transaction) => Promise<unknown>) =>
+            db.transaction((tx) => work(reading(tx)));
+        }
+        if (name === 'query') {
+          return async (...args: [string, unknown[]]) => {
+            const result = await target.query(...args);
+            if (/from note where id/.test(args[0])) {
+              const now = pending;
+              pending = null;
+              await now?.();
+            }
+            return result;
+          };
+        }
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+  return reading(db);
+}
+
+test.each([true, false])(
+  'a note that is written while an older version is pulled stays (known before: %s)',
+  async (isKnown) => {
+    const old = BigInt(Date.now()) - 60_000n;
+    const remote = await serverWith(old);
+    const db = await connect(emptyFolder());
+    try {
+      // Another tab writes to the same database.
+      const otherTab = await Notes.open(db, remote.url, 'laptop');
+      if (isKnown) {
+        await db.query("insert into note values ('1', 'first', false, ?, 'laptop')", [old - 1n]);
+      }
+      const pulling = interrupted(db, () => otherTab.write('1', 'local'));
+      await (await Notes.open(pulling, remote.url, 'laptop')).pull();
+      expect(await otherTab.list()).toEqual([{ id: '1', body: 'local' }]);
+    } finally {
+      await db.close();
+      remote.close();
+    }
+  },
+);
+
+test.each([true, false])(
+  'a note that is written while a later version is pulled is later still (known before: %s)',
+  async (isKnown) => {
+    const ahead = BigInt(Date.now()) + 60_000n;
+    const remote = await serverWith(ahead);
+    const db = await connect(emptyFolder());
+    try {
+      const otherTab = await Notes.open(db, remote.url, 'laptop');
+      if (isKnown) {
+        await otherTab.write('1', 'first');
+      }
+      const writing = interrupted(db, () => otherTab.pull());
+      await (await Notes.open(writing, remote.url, 'laptop')).write('1', 'local');
+      const { rows } = await db.query<{ body: string; at: bigint }>('select body, at from note');
+      expect(rows).toEqual([{ body: 'local', at: ahead + 1n }]);
+    } finally {
+      await db.close();
+      remote.close();
+    }
+  },
+);
