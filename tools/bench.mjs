@@ -37,6 +37,7 @@ const ELSEWHERE = {
 const WITH_DUCKDB = [
   'bulk-insert',
   'disk-size',
+  'json-bench',
   'json-scan',
   'json-seek',
   'ssb',
