@@ -201,7 +201,7 @@ test('changes of a table are those of all tabs, and end with the leader', async 
     });
   const begin = (): Promise<void> =>
     second.evaluate(async () => {
-      window.changes = await window.db.live.changes('t');
+      window.changes = await window.db.live.changes<{ id: bigint }>('t');
     });
   await begin();
   await insert(first, 1);
@@ -285,7 +285,7 @@ test.each(Object.entries(ends))(
     const [first, second] = [await tab(), await tab()];
     await insert(first, 1);
     await first.evaluate(async () => {
-      window.changes = await window.db.live.changes('t');
+      window.changes = await window.db.live.changes<{ id: bigint }>('t');
     });
     await second.evaluate(async (endless) => {
       const { db } = window;

@@ -98,7 +98,7 @@ export const PAGES = [
     name: 'schema',
     title: 'Types of rows',
     text: 'What `connect<Schema>()` makes the compiler know. They exist for the compiler only.',
-    exports: ['TableName', 'NewRow', 'RowOf'],
+    exports: ['TableName', 'NewRow', 'RowIn', 'RowOf'],
   },
 ];
 

@@ -35,14 +35,14 @@ import { Transaction } from './transaction.js';
  */
 export class Database<S extends object = AnySchema> extends Queries<S> {
   /** Live queries: results that are computed again when their tables have changed. */
-  readonly live: Live;
+  readonly live: Live<S>;
   #nextSession = MAIN_SESSION + 1;
   #closing: Promise<void> | null = null;
 
   /** @internal */
   constructor(client: Client) {
     super(client, MAIN_SESSION);
-    this.live = new Live(client, () => this.#closing !== null);
+    this.live = new Live<S>(client, () => this.#closing !== null);
   }
 
   /**

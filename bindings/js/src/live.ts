@@ -10,6 +10,7 @@ import type { Client } from './client.js';
 import type { CallOptions } from './options.js';
 import { copyParameters } from './parameters.js';
 import { QueryResult } from './result.js';
+import type { AnySchema, RowIn, RowOf, TableName } from './schema.js';
 import { isSqlQuery, mustBeText, type SqlQuery } from './sql.js';
 import type { Parameters, Row } from './types.js';
 
@@ -156,7 +157,7 @@ export class LiveSubscription<R = Row> {
 }
 
 /** The live queries of a database: `db.live`. */
-export class Live {
+export class Live<S extends object = AnySchema> {
   readonly #client: Client;
   readonly #isClosed: () => boolean;
 
@@ -189,7 +190,13 @@ export class Live {
     callback: LiveCallback<R>,
     options?: LiveOptions,
   ): Promise<LiveSubscription<R>>;
-  query<R = Row>(
+  query<Text extends string>(
+    sql: Text,
+    parameters: Parameters | undefined,
+    callback: LiveCallback<RowOf<S, Text>>,
+    options?: LiveOptions,
+  ): Promise<LiveSubscription<RowOf<S, Text>>>;
+  query<R>(
     sql: string,
     parameters: Parameters | undefined,
     callback: LiveCallback<R>,
@@ -240,11 +247,16 @@ export class Live {
    * }
    * ```
    */
-  async changes<R = Row>(table: string, options: CallOptions = {}): Promise<LiveChanges<R>> {
+  changes<T extends TableName<S>>(
+    table: T,
+    options?: CallOptions,
+  ): Promise<LiveChanges<RowIn<S, T>>>;
+  changes<R>(table: TableName<S>, options?: CallOptions): Promise<LiveChanges<R>>;
+  async changes(table: string, options: CallOptions = {}): Promise<LiveChanges> {
     if (this.#isClosed()) {
       throw nacreError('closed', 'the database is closed');
     }
     mustBeTable(table);
-    return LiveChanges.begin<R>(this.#client, ++lastLive, table, options);
+    return LiveChanges.begin(this.#client, ++lastLive, table, options);
   }
 }

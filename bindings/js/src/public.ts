@@ -23,7 +23,7 @@ export type { Live, LiveCallback, LiveOptions, LiveSubscription } from './live.j
 export type { InsertOptions } from './load.js';
 export type { CallOptions, ConnectOptions, StatementOptions } from './options.js';
 export { type QueryResult, type ResultColumn } from './result.js';
-export type { NewRow, RowOf, TableName } from './schema.js';
+export type { NewRow, RowIn, RowOf, TableName } from './schema.js';
 export { sql, type SqlQuery } from './sql.js';
 export { type PreparedStatement } from './statement.js';
 export { type ResultStream } from './stream.js';

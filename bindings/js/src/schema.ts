@@ -42,3 +42,6 @@ export type RowOf<S extends object, Text extends string> = string extends keyof 
 export type Chosen<R, S extends object, Text extends string> = [R] extends [never]
   ? RowOf<S, Text>
   : R;
+
+/** The rows of a table by a schema. */
+export type RowIn<S extends object, T extends TableName<S>> = string extends keyof S ? Row : S[T];

@@ -1,6 +1,6 @@
 /** The types that a schema gives. `tsc` checks them; running shows that the text is what it says. */
 
-import { connect, type Row } from 'nacredb';
+import { connect, sql, type LiveChanges, type LiveSubscription, type Row } from 'nacredb';
 import { expect, expectTypeOf, onTestFinished, test } from 'vitest';
 
 interface Schema {
@@ -38,6 +38,38 @@ test('a schema types tables and rows', async () => {
   });
 });
 
+test('a schema types live queries and changes', async () => {
+  const db = await connect<Schema>('memory://');
+  onTestFinished(() => db.close());
+  await db.exec('create table visit (id bigint primary key, page text, ms int)');
+  const seen: unknown[] = [];
+  const all = await db.live.query('select * from visit order by id', [], ({ rows }) => {
+    expectTypeOf(rows).toEqualTypeOf<Schema['visit'][]>();
+    seen.push(rows);
+  });
+  expectTypeOf(all).toEqualTypeOf<LiveSubscription<Schema['visit']>>();
+  const counted = await db.live.query<{ n: bigint }>('select count(*) as n from visit', [], (all) =>
+    expectTypeOf(all.rows).toEqualTypeOf<{ n: bigint }[]>(),
+  );
+  await db.live.query('select page from visit', [], ({ rows }) =>
+    expectTypeOf(rows).toEqualTypeOf<Row[]>(),
+  );
+  await db.live.query(sql`select * from visit`, ({ rows }) =>
+    expectTypeOf(rows).toEqualTypeOf<Row[]>(),
+  );
+  const changes = await db.live.changes('visit');
+  expectTypeOf(changes).toEqualTypeOf<LiveChanges<Schema['visit']>>();
+  const named = await db.live.changes<{ id: bigint }>('visit');
+  expectTypeOf(named).toEqualTypeOf<LiveChanges<{ id: bigint }>>();
+  await db.query("insert into visit values (1, 'home', 5)");
+  const row = { id: 1n, page: 'home', ms: 5 };
+  expect((await changes.next()).value?.inserted).toEqual([row]);
+  await expect.poll(() => seen).toEqual([[], [row]]);
+  await Promise.all([all, counted, changes, named].map((each) => each.unsubscribe()));
+  // @ts-expect-error There is no such table.
+  await expect(db.live.changes('visits')).rejects.toThrow('visits');
+});
+
 test('a schema refuses other tables and columns', async () => {
   const db = await connect<Schema>('memory://');
   onTestFinished(() => db.close());
@@ -53,4 +85,7 @@ test('without a schema, rows have any columns', async () => {
   await db.exec('create table t (id int primary key)');
   await db.insertRows('t', [{ id: 1 }]);
   expectTypeOf((await db.query('select * from t')).rows).toEqualTypeOf<Row[]>();
+  const changes = await db.live.changes('t');
+  expectTypeOf(changes).toEqualTypeOf<LiveChanges<Row>>();
+  await changes.unsubscribe();
 });
