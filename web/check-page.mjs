@@ -122,15 +122,20 @@ export class Page {
     return (await this.#page.locator('.cm-line').allTextContents()).join('\n');
   }
 
-  /** Runs an endless script, and stops it. */
+  /** Runs an endless script, and stops it; answers how that ended, and what could be used meanwhile. */
   async stop(script) {
     await this.#type(script);
     await this.#page.keyboard.press('Control+Enter');
     await this.waitFor('.stop');
     const cards = await this.count('.card:not(:disabled)');
-    await Promise.all([this.#page.waitForEvent('load'), this.click('.stop')]);
-    await this.waitFor('.console');
-    return cards;
+    const since = Date.now();
+    const loads = [];
+    const noted = () => loads.push(Date.now());
+    this.#page.on('load', noted);
+    await this.click('.stop');
+    await this.#page.locator('.stop').waitFor({ state: 'detached' });
+    this.#page.off('load', noted);
+    return { cards, loads: loads.length, ms: Date.now() - since };
   }
 
   /** Resets the data, and confirms. */

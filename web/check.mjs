@@ -176,10 +176,13 @@ async function quoting(page) {
 async function stopping(page) {
   const script =
     'select count(*) from lineitem a, lineitem b, lineitem c where a.l_tax + b.l_tax > c.l_tax';
-  expect('cards enabled meanwhile', await page.stop(script), 0);
+  const { cards, loads, ms } = await page.stop(script);
+  expect('cards enabled meanwhile', cards, 0);
+  expect('reloads', loads, 0);
+  expect('how it ended', await page.textOf('.results'), (text) => text.includes('cancelled'));
   expect('the script afterwards', await page.script(), script);
   expect('rows in lineitem', await page.number('select count(*) from lineitem'), ROWS.lineitem);
-  report('stop', 'an endless query is stopped, and the data is still there');
+  report('stop', `an endless query is stopped in ${ms} ms, and the page goes on`);
 }
 
 async function reset(page) {

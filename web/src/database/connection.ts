@@ -54,9 +54,9 @@ export function connection(): Database {
   return database;
 }
 
-/** Runs one statement. */
-export async function query(sql: string): Promise<StatementResult> {
-  const result = await connection().query(sql);
+/** Runs one statement, which ends with `cancelled` when the signal aborts. */
+export async function query(sql: string, signal?: AbortSignal): Promise<StatementResult> {
+  const result = await connection().query(sql, undefined, signal && { signal });
   return {
     columns: [...result.columns],
     // By position: two columns of a join can have the same name.

@@ -37,19 +37,29 @@ export const run = signal<Run | null>(null);
 export const selectedStep = signal(0);
 /** Whether a script is running and has taken long enough for the page to show it. */
 export const running = signal(false);
+/** Whether the running script was told to stop. */
+export const stopping = signal(false);
 export const openTransaction = signal(false);
 
 const SLOW_MS = 150;
 let started = false;
+let controller = new AbortController();
 
 /** Whether a script is running, even if it has only just begun. */
 export const isBusy = (): boolean => started;
+
+/** Cancels the running statement, after which its script ends as after any failure. */
+export function stop(): void {
+  stopping.value = running.value;
+  controller.abort();
+}
 
 /** Runs a script whose first character is at `offset` in the editor. */
 export async function runScript(script: string, offset = 0): Promise<void> {
   const statements = split(script);
   if (started || statements.length === 0) return;
   started = true;
+  controller = new AbortController();
   const slow = setTimeout(() => (running.value = true), SLOW_MS);
   await drawn();
   const steps: Step[] = [];
@@ -79,6 +89,7 @@ export async function runScript(script: string, offset = 0): Promise<void> {
     };
     clearTimeout(slow);
     running.value = false;
+    stopping.value = false;
     started = false;
   }
   // Fails only if the engine has stopped, which the failed statement has reported.
@@ -94,7 +105,7 @@ async function runStatement(text: string, from: number): Promise<Step> {
   const started = performance.now();
   const step: Step = { text, from, roundTripMs: 0 };
   try {
-    step.answer = await query(text);
+    step.answer = await query(text, controller.signal);
   } catch (error) {
     step.failure = asFailure(error);
   }

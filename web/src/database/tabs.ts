@@ -1,7 +1,7 @@
 // The tabs that share the database: whether this one has it open, and how to make another take over.
 //
-// A tab that is told to go navigates away without closing the database, as if it had crashed or been
-// closed: what it had committed stays, and another tab opens the files.
+// A tab that is told to go ends its worker in the middle of whatever that does, and tells no other tab,
+// as if it had crashed: what it had committed stays, and another tab opens the files.
 
 import { signal } from '@preact/signals';
 
@@ -29,8 +29,15 @@ export function watchTabs(): void {
   });
   channel = new BroadcastChannel('nacre demo');
   channel.onmessage = ({ data }: MessageEvent<string>) => {
-    if (data === GO && db.isLeader) location.reload();
+    if (data === GO && db.isLeader) crash();
   };
+}
+
+/** Ends this page, and comes back. The package does not hear of it: it could say that it leaves. */
+function crash(): void {
+  const keep = (event: Event): void => event.stopImmediatePropagation();
+  window.addEventListener('pagehide', keep, { capture: true });
+  location.reload();
 }
 
 /** Opens the demo in another tab, which sends this tab's engine its calls. */

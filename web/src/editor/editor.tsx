@@ -2,7 +2,7 @@
 
 import { useEffect, useRef } from 'preact/hooks';
 
-import { endTransaction, openTransaction, running } from '../database/run';
+import { endTransaction, openTransaction, running, stop, stopping } from '../database/run';
 import { opened } from '../database/session';
 import { shareUrl } from '../queries/share';
 import { CopyButton } from '../ui/copy';
@@ -58,24 +58,24 @@ export function Editor() {
 }
 
 /**
- * Stops a running statement in the only possible way: a reload ends the page's worker, and the
- * engine in it.
+ * Stops the running statement. Sorting in memory and a few other things do not give way: while one of
+ * them goes on, a reload ends the page's worker, and the engine in it.
  */
 function Stop() {
   const kept = opened.value.reason
     ? 'the database is in memory only, so its data is generated again'
     : 'committed data stays, and an open transaction is rolled back';
+  const [label, title, onClick] = stopping.value
+    ? ['Reload', `The statement does not give way yet. Reloads the page: ${kept}`, reload]
+    : ['Stop', 'Cancels the statement: it has changed nothing then', stop];
   return (
-    <button
-      class="button outlined stop"
-      type="button"
-      onClick={() => location.reload()}
-      title={`Reloads the page: ${kept}`}
-    >
-      Stop
+    <button class="button outlined stop" type="button" onClick={onClick} title={title}>
+      {label}
     </button>
   );
 }
+
+const reload = (): void => location.reload();
 
 function OpenTransaction() {
   return (
