@@ -461,6 +461,7 @@ impl BulkUpdate {
 impl Drop for BulkUpdate {
     fn drop(&mut self) {
         if self.ownership == Ownership::Load {
+            let _within = walked::within(Path::ManyUpdated);
             let files = self.files.iter();
             files.for_each(|file| self.loader.files().remove_unnamed(file.segment.name()));
         }
