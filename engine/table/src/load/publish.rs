@@ -14,7 +14,7 @@
 
 use crate::catalog::tables::drop_replaced;
 use crate::commit::snapshots::SnapshotGuard;
-use crate::load::added::{add_segments, list, runs_of, unlist};
+use crate::load::added::{add_segments, check_room, list, runs_of, unlist};
 use crate::load::contested::Contested;
 use crate::load::loaded::{Load, Loaded, OnDuplicate};
 use crate::load::loader::Loader;
@@ -186,6 +186,7 @@ impl Publication {
         let mut turn = loader.commits().lock();
         loader.commits().check_writable()?;
         table.check_newest()?;
+        check_room(table, files)?;
         let (commit, lists) = (turn.next(), lists(table));
         // List the segments before the last look at memory: a concurrent insert then either has its
         // lock already or finds the new rows.

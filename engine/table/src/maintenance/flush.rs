@@ -348,6 +348,7 @@ impl Flush {
         let state = SegmentState::new(file.clone(), commit, RoaringBitmap::new());
         let added = Arc::new(state.with_bitmaps(context.files().bitmaps()));
         let list = partition.segments();
+        list.check_room(1)?;
         // Files are disjoint in key order only.
         let run = self.run.filter(|_| table.layout().sort_columns().is_none());
         let run = run.and_then(|number| list.run(number));

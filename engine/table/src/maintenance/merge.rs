@@ -185,9 +185,8 @@ impl Merge {
         self.files.abandon(context.files());
     }
 
-    /// Whether the table still has the partition being merged, and no transaction is about to delete
-    /// rows that are merged. If columns were added or dropped,
-    /// the new segments have those of the version at the start of the slice.
+    /// Whether the table has the partition, and no transaction is about to delete rows of the slice. Of
+    /// columns that were added or dropped, new segments have those that the slice began with.
     fn is_wanted(&self, context: &TaskContext) -> bool {
         context
             .catalog()
@@ -468,6 +467,7 @@ impl Merge {
             return Ok(None);
         }
         drop(read);
+        list.check_room(self.files.complete().len())?;
         match self.adopted.is_empty() {
             true => self.replace(context, turn, partition),
             false => self.adopt(context, turn, partition),

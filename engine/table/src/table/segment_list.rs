@@ -19,11 +19,14 @@ use crate::table::run::Run;
 use crate::table::segment_count::SegmentCount;
 use crate::visits;
 use nacre_types::hash::{Map, Set, hash_bytes};
-use nacre_types::{Result, Timestamp, Value, invariant};
+use nacre_types::{Error, Result, Timestamp, Value, invariant};
 use std::collections::BTreeMap;
 use std::ops::{Index as At, Range};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// Most segments of a partition, those included that only snapshots see.
+pub(crate) const MAX_SEGMENTS: usize = if cfg!(test) { 3_000 } else { NOWHERE as usize - 1 };
 
 /// Segments by run. A segment's *place* is its position in the sequence of all runs.
 #[derive(Clone, Default)]
@@ -85,6 +88,17 @@ impl SegmentList {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
+    }
+
+    /// Fails with a `limit` if no more than `MAX_SEGMENTS` segments could be listed after these many
+    /// others are added.
+    pub(crate) fn check_room(&self, added: usize) -> Result<()> {
+        debug_assert!(self.len() <= MAX_SEGMENTS, "a list of {} segments", self.len());
+        if added <= MAX_SEGMENTS - self.len() {
+            return Ok(());
+        }
+        Err(Error::limit(format!("more than {MAX_SEGMENTS} segments of a partition"))
+            .with_hint("merge them with OPTIMIZE TABLE … FULL, and end old transactions"))
     }
 
     /// How many segments and blocks a snapshot sees. Visits runs, not segments.
@@ -313,7 +327,7 @@ impl SegmentList {
             self.starts.push(next);
             next += run.states().len();
         }
-        invariant!(next < NOWHERE as usize, "a partition has {next} segments");
+        invariant!(next <= MAX_SEGMENTS, "a partition has {next} segments");
         debug_assert!(
             self.runs.iter().all(|run| !run.states().is_empty()),
             "a run without segments is listed"

@@ -492,9 +492,10 @@ impl WriteSet {
         })
     }
 
-    /// Fails if a table was dropped, altered or truncated since it was written to. Adds the rows to
-    /// indexes that were created since. Must be called under the commit lock.
+    /// Fails if a table was dropped, altered or truncated since it was written to, or has no room for
+    /// new segments. Adds the rows to indexes that were created since. Must be called under the commit lock.
     pub fn check_tables(&self, newest: impl Fn(TableId) -> Option<Arc<Table>>) -> Result<()> {
+        self.updates().try_for_each(BulkUpdate::check_room)?;
         // All tables before any row: what is undone leaves the version it was written to, no later one.
         let mut entered = Vec::new();
         for step in &self.undo {
