@@ -332,6 +332,7 @@ impl Flush {
     fn append(&mut self, context: &TaskContext, file: &Arc<Segment>) -> Result<Option<Committed>> {
         let (table, slice) = (&self.table, &mut self.slice);
         let partition = table.partition(self.partition);
+        let _passing = table.gate().pass();
         let mut turn = context.commits().lock();
         let commit = turn.next();
         if !table.is_newest() {

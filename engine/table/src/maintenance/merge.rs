@@ -7,10 +7,9 @@
 //! the old place or in the new one. A segment that no other source overlaps is adopted by the output
 //! run as it is.
 //!
-//! A slice is a state machine: each step reads or writes a bounded number of blocks, so that a
-//! thread running steps between statements is soon free again. It is abandoned, and its file is
-//! removed, when its table is dropped or truncated, a transaction claims rows of its sources, or the
-//! database is closed.
+//! A slice is a state machine: each step reads or writes a bounded number of blocks. It is abandoned,
+//! and its file is removed, when its table is dropped or truncated, a transaction claims rows of its
+//! sources, or the database is closed.
 //!
 //! Concurrent deletes are found by comparing each source's deletes with those when it was opened,
 //! and are applied to the new segments. Row numbers change, so deletes are remapped by key: most of
@@ -454,8 +453,9 @@ impl Merge {
         );
         self.files.complete().iter().for_each(|file| check_segment(&self.table, file));
         check_run(self.table.layout(), self.files.complete().iter().map(|file| &**file));
-        let turn = context.commits().lock();
         let table = self.table.clone();
+        let _passing = table.gate().pass();
+        let turn = context.commits().lock();
         let partition = table.partition(self.partition);
         let list = partition.segments();
         let is_there = |state: &Arc<SegmentState>| {

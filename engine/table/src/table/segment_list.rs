@@ -160,6 +160,20 @@ impl SegmentList {
         found
     }
 
+    /// The places of the segments of the table that another list of the partition does not have. Visits
+    /// the runs that it has not either.
+    pub(crate) fn places_beside(&self, other: &SegmentList) -> Vec<usize> {
+        debug_assert!(
+            self.starts.len() == self.runs.len(),
+            "a run whose segments have no places is compared"
+        );
+        let is_same = |run: &Arc<Run>| other.runs.iter().any(|known| Arc::ptr_eq(known, run));
+        let runs = self.starts.iter().zip(&self.runs).skip(self.dropped);
+        let changed = runs.filter(|(_, run)| !is_same(run));
+        let places = changed.flat_map(|(start, run)| *start..start + run.states().len());
+        places.filter(|at| other.place(self[*at].id()).is_none()).collect()
+    }
+
     /// Adds a segment as a run of its own.
     #[cfg(test)]
     pub(crate) fn push(&mut self, state: Arc<SegmentState>) {
