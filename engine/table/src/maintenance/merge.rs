@@ -128,16 +128,16 @@ impl Merge {
             return Ok(Progress::Done);
         }
         if self.files.step(context.files())? {
-            debug_assert!(
-                self.deleted.len() <= self.files.complete().len(),
-                "remapped deletes of a file are lost"
-            );
+            debug_assert!(self.deleted.len() <= self.files.complete().len(), "deletes are lost");
             self.deleted.resize(self.files.complete().len(), RoaringBitmap::new());
             return Ok(Progress::More);
         }
-        self.fill()?;
+        // At first a block of each column of one source a step.
+        self.fill(if self.is_open { usize::MAX } else { 1 })?;
         if !self.is_open {
-            self.open();
+            if self.to_fill.is_empty() {
+                self.open();
+            }
             return Ok(Progress::More);
         }
         self.adopt_some(context.options())?;
@@ -201,9 +201,12 @@ impl Merge {
             || self.adopted.iter().any(|state| state.claims().is_any())
     }
 
-    /// Fills the sources whose rows are all taken, and restores their order.
-    fn fill(&mut self) -> Result<()> {
-        while let Some(source) = self.to_fill.last() {
+    /// Fills the sources whose rows are all taken, at most this many, and restores their order.
+    fn fill(&mut self, mut most: usize) -> Result<()> {
+        while most > 0
+            && let Some(source) = self.to_fill.last()
+        {
+            most -= 1;
             self.sources[*source].fill(self.table.layout(), &self.columns)?;
             self.to_fill.pop();
             if self.is_open {
@@ -244,14 +247,11 @@ impl Merge {
             && let Some(least) = self.order.least()
             && self.is_adoptable(least, options)
         {
-            debug_assert!(
-                self.to_fill.is_empty(),
-                "a segment is adopted before a source is filled"
-            );
+            debug_assert!(self.to_fill.is_empty(), "a source is adopted before it is filled");
             self.adopted.extend(self.sources[least].take_untouched());
             self.read = true;
             self.to_fill.push(least);
-            self.fill()?;
+            self.fill(usize::MAX)?;
         }
         debug_assert!(
             self.adopted.windows(2).all(|pair| pair[0].bounds().may_precede(pair[1].bounds())),
@@ -294,7 +294,7 @@ impl Merge {
         let segment_rows = options.segment_rows;
         let mut blocks = 0;
         while blocks < READ_BLOCKS && !self.files.is_writing() {
-            self.fill()?;
+            self.fill(usize::MAX)?;
             if is_full(&self.builder, options) {
                 // A rewritten segment must not be left in part: it would overlap the new ones.
                 match self.is_rewrite() {
