@@ -108,5 +108,7 @@ impl Parallelism for Inline {
 struct Idle;
 
 impl Background for Idle {
-    fn wake(&self) {}
+    fn wake(&self) -> bool {
+        true
+    }
 }

@@ -344,35 +344,31 @@ impl Engine {
     /// rejects the next commit.
     pub fn housekeeping(&self) {
         let store = &self.store;
-        match &self.background {
-            Some(background) if store.needs_maintenance() || background.must_time(store) => {
-                background.task.wake();
-            }
-            None if store.needs_maintenance() => {
-                while matches!(store.maintain(), Ok(true)) && store.can_relieve() {}
-            }
-            _ => {}
+        let must_time = || self.background.as_ref().is_some_and(|task| task.must_time(store));
+        if (store.needs_maintenance() || must_time()) && !self.wake() {
+            while matches!(store.maintain(), Ok(true)) && store.can_relieve() {}
         }
+    }
+
+    /// Wakes the host's background task. Returns `false` if there is none: the caller does the work.
+    fn wake(&self) -> bool {
+        self.background.as_ref().is_some_and(|background| background.task.wake())
     }
 
     /// Called before a write that finds no room in the rowstores: lets the host's background task
     /// flush them, or does it here on a host without one. A failure is not the statement's.
     pub(crate) fn relieve(&self) {
-        match &self.background {
-            Some(background) => background.task.wake(),
+        if !self.wake() {
             // At least once: an unfinished task may hold the snapshot that keeps rows in memory.
-            None => while matches!(self.store.maintain(), Ok(true)) && self.store.can_relieve() {},
+            while matches!(self.store.maintain(), Ok(true)) && self.store.can_relieve() {}
         }
     }
 
     /// Called after a change of the catalog, which may enable work such as removal of files. A
     /// failure does not affect the statement.
     pub(crate) fn start_maintenance(&self) {
-        match &self.background {
-            Some(background) => background.task.wake(),
-            None => {
-                self.store.maintain().ok();
-            }
+        if !self.wake() {
+            self.store.maintain().ok();
         }
     }
 
