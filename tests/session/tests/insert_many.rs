@@ -361,17 +361,17 @@ fn rows_that_are_held_are_counted_and_given_back() {
     assert_eq!(rows(&mut s, "select count(*) from t").unwrap(), ["0"]);
     assert_eq!(statements(&db), 0);
     for _ in 0..2 {
-        assert_eq!(run(&mut s, &upsert(8_000)).unwrap().rows_affected, 8_000);
+        assert_eq!(run(&mut s, &upsert(2_000)).unwrap().rows_affected, 2_000);
     }
-    assert_eq!(rows(&mut s, "select count(*), sum(n) from t").unwrap(), ["8000|16000"]);
+    assert_eq!(rows(&mut s, "select count(*), sum(n) from t").unwrap(), ["2000|4000"]);
     // What a transaction's statement held is given back before its end.
     run(&mut s, "begin").unwrap();
-    run(&mut s, &upsert(8_000)).unwrap();
+    run(&mut s, &upsert(2_000)).unwrap();
     assert_eq!(statements(&db), 0);
-    let returning = format!("{} returning s", upsert(8_000));
-    assert_eq!(run(&mut s, &returning).unwrap().to_rows().len(), 8_000);
+    let returning = format!("{} returning s", upsert(2_000));
+    assert_eq!(run(&mut s, &returning).unwrap().to_rows().len(), 2_000);
     run(&mut s, "update t set n = u.n from t as u where u.id = t.id").unwrap();
     assert_eq!(statements(&db), 0);
     run(&mut s, "rollback").unwrap();
-    assert_eq!(rows(&mut s, "select count(*), sum(n) from t").unwrap(), ["8000|16000"]);
+    assert_eq!(rows(&mut s, "select count(*), sum(n) from t").unwrap(), ["2000|4000"]);
 }
