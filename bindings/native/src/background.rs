@@ -134,8 +134,8 @@ mod tests {
             Rest::UntilWoken
         });
         // No address space has room for such a stack.
-        let mut background =
-            BackgroundThread { stack_bytes: Some(1 << 60), ..BackgroundThread::new(task) };
+        let mut background = BackgroundThread::new(task);
+        background.stack_bytes = Some(1 << 60);
         assert!(!background.wake());
         assert!(!background.wake(), "it is refused again");
         assert!(runs.try_recv().is_err());

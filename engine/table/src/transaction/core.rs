@@ -35,6 +35,7 @@ pub(super) struct Core {
 impl Core {
     /// Begins at the newest visible commit.
     pub fn begin(manager: &Arc<TransactionManager>) -> Core {
+        walked::walk(Path::Begin);
         Core {
             guard: manager.commits().snapshots().take(),
             writes: WriteSet::new(manager.new_owner()),
