@@ -79,9 +79,6 @@ pub struct Options {
     /// Number of rows from which on a statement deletes rows of segments by a bit each, instead of
     /// logging and locking them one by one.
     pub bulk_rows: usize,
-    /// Number of rows from which on a statement inserts them as segments, as a bulk load does, instead
-    /// of logging and locking them one by one.
-    pub load_rows: usize,
     /// Whether to open the database only to read it. Another instance or process may be writing it:
     /// a reader takes no lock, changes no file, and does not create a database. It sees what was
     /// committed when it was opened, and later what [`Database::refresh`] makes visible. Statements
@@ -120,7 +117,6 @@ impl Default for Options {
             admission_timeout_ms: 60_000,
             load_rest: store.load_rest,
             bulk_rows: store.bulk_rows,
-            load_rows: store.load_rows,
             read_only: false,
             accept_loss: false,
             blobs: None,
@@ -248,7 +244,6 @@ impl Database {
             partitions: options.partitions,
             load_rest: options.load_rest,
             bulk_rows: options.bulk_rows,
-            load_rows: options.load_rows,
             read_only: options.read_only,
             accept_loss: options.accept_loss,
             rules: Some(compile_rules),

@@ -1,6 +1,5 @@
 //! The environment of one execution of a statement, apart from its transaction.
 
-use crate::load_end::LoadEnd;
 use crate::progress::Reporting;
 use crate::time_slices::{StepEnd, TimeSlices, Waits};
 use nacre_exec::{Context, Memory, Profile, Statistics, Threads};
@@ -15,9 +14,6 @@ pub(crate) enum InsertPath {
     /// A large one may: the statement is its own transaction and has met no conflict yet.
     Direct,
     Rowstore,
-    /// Rows are written one by one, however many they are: more of them share unique keys than a load
-    /// can choose among.
-    OneByOne,
     /// Like `Rowstore`, in an open transaction: what the statement creates is visible to others
     /// once that has committed.
     Open,
@@ -37,7 +33,6 @@ pub(crate) struct Execution<'a> {
     threads: Threads,
     scan_strategy: ScanStrategy,
     insert_path: InsertPath,
-    load_end: Option<&'a dyn LoadEnd>,
     /// Tables that stay readable for the statement after they are dropped.
     tables: &'a [Arc<Table>],
     /// Measures the statement's plans.
@@ -58,8 +53,6 @@ pub(crate) struct ExecutionParts<'a> {
     pub reporting: Option<Reporting<'a>>,
     pub threads: Threads,
     pub scan_strategy: ScanStrategy,
-    /// Ends loads that the statement consists of.
-    pub load_end: Option<&'a dyn LoadEnd>,
 }
 
 impl<'a> Execution<'a> {
@@ -75,7 +68,6 @@ impl<'a> Execution<'a> {
             reporting: parts.reporting,
             threads: parts.threads,
             scan_strategy: parts.scan_strategy,
-            load_end: parts.load_end.filter(|_| insert_path == InsertPath::Direct),
             insert_path,
             tables: &[],
             profile: None,
@@ -110,11 +102,6 @@ impl<'a> Execution<'a> {
 
     pub fn insert_path(&self) -> InsertPath {
         self.insert_path
-    }
-
-    /// Ends the load that a large `INSERT` consists of; `None` if it may not bypass the transaction.
-    pub fn load_end(&self) -> Option<&'a dyn LoadEnd> {
-        self.load_end
     }
 
     /// Fails with `cancelled` once the caller cancelled the statement.

@@ -86,7 +86,6 @@ impl OwnedExecution {
             reporting: None,
             threads: self.threads,
             scan_strategy: self.scan_strategy,
-            load_end: None,
         };
         Execution::new(parts, InsertPath::Rowstore).keeping(&self.tables)
     }

@@ -9,7 +9,6 @@ use crate::boxed::Boxed;
 use crate::changes;
 use crate::engine::Engine;
 use crate::execution::{Execution, ExecutionParts, InsertPath};
-use crate::load_end::{LoadEnd, LoadMeans};
 use crate::lock_wait::LockWaits;
 use crate::point::Point;
 use crate::progress::Reporting;
@@ -23,8 +22,7 @@ use crate::transaction::OpenTransaction;
 use nacre_exec::{Memory, Statistics};
 use nacre_sql::{Access, RowStatement};
 use nacre_table::{Blocker, Owner, Savepoint, Transaction};
-use nacre_types::{Error, ErrorKind, Reason, Result, Timestamp, Value};
-use std::cell::Cell;
+use nacre_types::{Error, ErrorKind, Result, Timestamp, Value};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -99,10 +97,8 @@ async fn retried(
     }
     let mut waits = LockWaits::new(engine);
     let (mut conflicts, mut shortages) = (Conflicts::default(), Shortages::default());
-    let mut one_by_one = false;
     loop {
         let insert_path = match (open.is_open(), conflicts.met()) {
-            _ if one_by_one => InsertPath::OneByOne,
             (true, _) => InsertPath::Open,
             (false, true) => InsertPath::Rowstore,
             (false, false) => InsertPath::Direct,
@@ -142,9 +138,6 @@ async fn retried(
             }
             Attempt::Blocked { blocker, waiter, error } => {
                 waits.wait(waiter, &blocker, error, engine, settings).await?;
-            }
-            Attempt::Failed(error) if error.reason() == Some(Reason::SharedKeys) && !one_by_one => {
-                one_by_one = true;
             }
             Attempt::Failed(error) if open.is_open() => return Err(error),
             Attempt::Failed(error) if conflicts.should_retry(&error) => {
@@ -296,7 +289,6 @@ impl<'a> Means<'a> {
         &'b self,
         insert_path: InsertPath,
         cancelled: &'b (dyn Fn() -> bool + Sync),
-        load_end: Option<&'b dyn LoadEnd>,
     ) -> Execution<'b> {
         let parts = ExecutionParts {
             store: self.engine.store(),
@@ -314,7 +306,6 @@ impl<'a> Means<'a> {
             }),
             threads: self.settings.threads(),
             scan_strategy: self.settings.scan_strategy(),
-            load_end,
         };
         Execution::new(parts, insert_path)
     }
@@ -334,7 +325,7 @@ fn attempt_point(
     let slices = TimeSlices::endless();
     let means = Means::new(work, engine, settings, &slices);
     let cancelled = || settings.is_cancelled();
-    let execution = means.execution(insert_path, &cancelled, None);
+    let execution = means.execution(insert_path, &cancelled);
     let executed = match point.run(&mut begun.transaction, &execution) {
         Ok(outcome) => match outcome.result(work.statement) {
             Some(result) => Ok(result),
@@ -359,21 +350,18 @@ fn attempt<'a>(
     Box::pin(attempt_plans(means, insert_path, slot, open))
 }
 
-async fn attempt_plans<'a>(
-    means: Means<'a>,
+async fn attempt_plans(
+    means: Means<'_>,
     insert_path: InsertPath,
-    slot: Option<Slot<'a>>,
+    slot: Option<Slot<'_>>,
     open: &mut OpenTransaction,
 ) -> Result<Attempt> {
     let mut begun = Begun::new(means.engine, open)?;
     let settings = means.settings;
     let cancelled = || settings.is_cancelled();
-    let slot = Cell::new(slot);
-    let Means { engine, slices, .. } = means;
-    let load_end = LoadMeans { engine, settings, slices, slot: Some(&slot) };
-    let execution = means.execution(insert_path, &cancelled, Some(&load_end));
+    let execution = means.execution(insert_path, &cancelled);
     let executed = statement::run(&mut begun.transaction, means.work.statement, &execution).await;
-    drop(slot.take());
+    drop(slot);
     let executed = executed.map(|result| StatementResult {
         statistics: StatementStatistics::of(&means.statistics),
         ..result

@@ -397,11 +397,6 @@ impl Store {
         self.loader.options().bulk_rows
     }
 
-    /// The number of rows from which on a statement inserts them as segments.
-    pub fn load_rows(&self) -> usize {
-        self.loader.options().load_rows
-    }
-
     /// Whether [`Store::maintain`] has something to do.
     pub fn needs_maintenance(&self) -> bool {
         self.scheduler.needs_maintenance()

@@ -138,9 +138,6 @@ pub enum Reason {
     NotResident,
     /// A newer writer has the blobs of this database.
     Fenced,
-    /// Too many rows of a load share unique keys for it to choose among them. One by one they can be
-    /// written.
-    SharedKeys,
     /// A statement's time slice is over. The call that failed goes on when it is called again.
     TimeSliceOver,
 }

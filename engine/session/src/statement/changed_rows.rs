@@ -1,6 +1,5 @@
 //! Rows that a statement changes by what they match in other tables: their matches, and their deletion.
 
-use super::held::HeldRows;
 use super::plan::{LocatedRows, collect};
 use super::repeated::repeated;
 use super::target_rows::TargetRows;
@@ -13,6 +12,9 @@ use nacre_sql::Plan;
 use nacre_table::{RowLocator, Transaction};
 use nacre_types::{DataType, Result, TableSchema, invariant};
 use std::sync::Arc;
+
+/// Estimated bytes of a row's locator and number.
+const NUMBERED_LOCATOR_BYTES: usize = 32;
 
 /// Deletes rows: many in segments by a bit each, others one by one.
 pub(super) async fn delete(
@@ -55,20 +57,21 @@ pub(super) async fn matches_of(
     matches: &Plan,
     context: &Context<'_>,
     waits: Waits<'_>,
-) -> Result<HeldRows> {
+) -> Result<Vec<Batch>> {
     let mut batches = Vec::with_capacity(found.len());
-    let mut next = 0i64;
-    for LocatedRows { rows: batch, .. } in found {
+    let (mut next, mut bytes) = (0i64, 0);
+    for LocatedRows { rows: batch, locators } in found {
         let rows = batch.rows as i64;
         let numbers = Values::I64((next..next + rows).collect());
         next += rows;
         let mut columns = batch.columns.clone();
+        bytes += columns.iter().map(|c| c.memory_bytes()).sum::<usize>()
+            + locators.len() * NUMBERED_LOCATOR_BYTES;
         columns.push(Arc::new(Vector::new(DataType::Int64, numbers, None)));
         batches.push(Batch::new(columns, batch.rows));
     }
     let mut held = Reservation::default();
-    // The other columns are those of the found rows, which are counted.
-    context.reserve(&mut held, "the statement's rows", next as usize * size_of::<i64>())?;
+    context.reserve(&mut held, "the statement's rows", bytes)?;
     let given = SuppliedRows { id, batches: &batches, others: None };
     let mut inner = *context;
     inner.supplied = Some(&given);

@@ -1,8 +1,7 @@
 //! `CREATE TABLE … AS`: creates the table and its rows in one commit of the store, or in the open
 //! transaction.
 
-use super::insert::{self, Insert};
-use super::load;
+use super::insert;
 use super::row_types::in_table_types;
 use crate::execution::{Execution, InsertPath};
 use crate::result::{ResultKind, StatementResult};
@@ -49,7 +48,7 @@ pub(crate) async fn run(
         load.append(&in_table_types(&batch.compact(), schema))?;
     }
     drop(operator);
-    match load::finish(&mut load, execution).await {
+    match insert::finish(load, transaction, execution).await {
         Err(error) if exists(&error) => unchanged(),
         rows => rows.map(StatementResult::written),
     }
@@ -71,7 +70,6 @@ async fn in_transaction(
         table => table?,
     };
     let execution = execution.keeping(&tables);
-    let insert = Insert { table: table.schema(), source, conflicts: None };
-    let rows = insert::run(transaction, insert, &execution, None).await?;
+    let rows = insert::run(transaction, table.schema(), source, &execution, None).await?;
     Ok(StatementResult::written(rows))
 }

@@ -4,7 +4,6 @@
 //! before the first write.
 
 use super::create_table_as::{self, Exists};
-use super::held::HeldRows;
 use super::plan::{locate, query};
 use super::profile;
 use super::repeated::repeated;
@@ -31,7 +30,7 @@ pub(crate) async fn run(
         RowStatement::Lock { table, input, output } => {
             let found = locate(input, &execution.context(transaction), execution.waits()).await?;
             let target = transaction.table_of(table)?;
-            for found in found.iter() {
+            for found in &found {
                 repeated(transaction, |transaction| transaction.lock(&target, &found.locators))
                     .await?;
                 execution.end_step().await?;
@@ -44,7 +43,7 @@ pub(crate) async fn run(
             write::run(transaction, write, execution, None).await.map(StatementResult::written)
         }
         RowStatement::Returning { write, exprs, fields } => {
-            let mut rows = HeldRows::default();
+            let mut rows = Vec::new();
             let rows_affected = write::run(transaction, write, execution, Some(&mut rows)).await?;
             let batches = returning::project(&rows, exprs, &execution.context(transaction))?;
             let columns = fields.clone();

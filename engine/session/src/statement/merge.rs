@@ -2,15 +2,14 @@
 //! it is read before the first write.
 
 use super::changed_rows::{delete, matches_of};
-use super::held::HeldRows;
 use super::insert;
 use super::plan::{LocatedRows, locate};
+use super::returning::Returned;
 use super::row_types::in_table_types;
 use super::target_rows::TargetRows;
 use super::update::Update;
 use crate::execution::Execution;
 use nacre_column::{Batch, Vector};
-use nacre_exec::Context;
 use nacre_sql::{MergeAction, WriteStatement};
 use nacre_table::{Table, Transaction};
 use nacre_types::{Error, Result, TableSchema, Value, invariant};
@@ -48,30 +47,27 @@ pub(super) async fn run(
     transaction: &mut Transaction,
     merge: &WriteStatement,
     execution: &Execution<'_>,
-    mut returned: Option<&mut HeldRows>,
+    mut returned: Option<&mut Returned>,
 ) -> Result<u64> {
     let WriteStatement::Merge { table, target, rows, matches, actions, assigned } = merge else {
         return Ok(0);
     };
     let context = execution.context(transaction);
-    context.memory.share_among(matches, 4);
     let found = locate(target, &context, execution.waits()).await?;
     let batches = matches_of(&found, *rows, matches, &context, execution.waits()).await?;
     let target = transaction.table_of(table)?;
     let matched = Matched::new(table, &target, &batches, actions)?;
-    let new = matched.inserted(&context, returned.as_deref_mut())?;
+    let new = matched.inserted(returned.as_deref_mut())?;
     let mut update = match assigned.is_empty() {
         true => None,
         false => Some(Update::new(transaction, table, assigned.clone(), execution)?),
     };
     let mut gone = TargetRows::default();
     let mut start = 0;
-    for LocatedRows { rows, locators } in found.iter() {
+    for LocatedRows { rows, locators } in &found {
         for action in [MergeAction::Update, MergeAction::Delete] {
             let changes = matched.of(start..start + rows.rows, action);
-            let Some(now) = matched.changed(&changes, &context, returned.as_deref_mut())? else {
-                continue;
-            };
+            let Some(now) = matched.changed(&changes, returned.as_deref_mut())? else { continue };
             let places = changes.iter().map(|change| locators[change.number - start].clone());
             match &mut update {
                 Some(update) if action == MergeAction::Update => {
@@ -79,7 +75,7 @@ pub(super) async fn run(
                     update.add(transaction, LocatedRows { rows: now, locators }).await?;
                 }
                 _ if action == MergeAction::Update => {}
-                _ => gone.add(places, &context)?,
+                _ => gone.add(places),
             }
         }
         start += rows.rows;
@@ -156,8 +152,7 @@ impl<'a> Matched<'a> {
     fn changed(
         &self,
         changes: &[Change],
-        context: &Context<'_>,
-        returned: Option<&mut HeldRows>,
+        returned: Option<&mut Returned>,
     ) -> Result<Option<Batch>> {
         let Some(first) = changes.first() else { return Ok(None) };
         let column = |at: usize| {
@@ -176,19 +171,15 @@ impl<'a> Matched<'a> {
         if let Some(returned) = returned {
             let extra = (BEFORE + width..all).map(column);
             let columns = rows.columns.iter().cloned().chain(extra).collect();
-            returned.push(Batch::new(columns, rows.rows), "the returned rows", context)?;
+            returned.push(Batch::new(columns, rows.rows));
         }
         Ok(Some(rows))
     }
 
     /// The new rows.
-    fn inserted(
-        &self,
-        context: &Context<'_>,
-        mut returned: Option<&mut HeldRows>,
-    ) -> Result<HeldRows> {
+    fn inserted(&self, mut returned: Option<&mut Returned>) -> Result<Vec<Batch>> {
         let width = self.table.columns.len();
-        let mut batches = HeldRows::default();
+        let mut batches = Vec::new();
         for (all, new) in self.batches.iter().zip(&self.inserts) {
             if new.is_empty() {
                 continue;
@@ -200,9 +191,9 @@ impl<'a> Matched<'a> {
             if let Some(returned) = &mut returned {
                 let extra = some.columns[BEFORE + width..].iter();
                 let columns = rows.columns.iter().chain(extra).cloned().collect();
-                returned.push(Batch::new(columns, rows.rows), "the returned rows", context)?;
+                returned.push(Batch::new(columns, rows.rows));
             }
-            batches.push(rows, "the statement's rows", context)?;
+            batches.push(rows);
         }
         Ok(batches)
     }

@@ -3,9 +3,7 @@
 mod changed_rows;
 mod create_table_as;
 mod dispatch;
-mod held;
 mod insert;
-mod load;
 mod merge;
 mod plan;
 mod profile;

@@ -1,11 +1,11 @@
 //! Runs a plan to its end: returns its rows, or the locators of target rows.
 
-use super::held::{HeldRows, HeldTargets};
+use super::returning::Returned;
 use super::target_rows::TargetRows;
 use crate::result::{ResultKind, StatementResult};
 use crate::time_slices::Waits;
 use nacre_column::Batch;
-use nacre_exec::{Context, LocatedColumns, build, build_locating};
+use nacre_exec::{Context, LocatedColumns, Reservation, build, build_locating};
 use nacre_sql::Plan;
 use nacre_table::RowLocator;
 use nacre_types::Result;
@@ -22,7 +22,7 @@ pub(crate) async fn query(
     context: &Context<'_>,
     waits: Waits<'_>,
 ) -> Result<StatementResult> {
-    let batches = collect(plan, context, waits).await?.take();
+    let batches = collect(plan, context, waits).await?;
     let columns = plan.fields();
     Ok(StatementResult { columns, batches, ..StatementResult::new(ResultKind::Query) })
 }
@@ -32,26 +32,38 @@ pub(crate) async fn collect(
     plan: &Plan,
     context: &Context<'_>,
     mut waits: Waits<'_>,
-) -> Result<HeldRows> {
+) -> Result<Vec<Batch>> {
     context.memory.share_among(plan, 1);
     let mut operator = waits.call(|| build(plan, context)).await?;
-    let mut rows = HeldRows::default();
+    let mut batches = Vec::new();
+    let (mut bytes, mut held) = (0usize, Reservation::default());
     while let Some(batch) = waits.next(&mut *operator, context).await? {
-        rows.push(batch.compact(), "the result", context)?;
+        let batch = batch.compact();
+        bytes += batch.memory_bytes(batches.last());
+        context.reserve(&mut held, "the result", bytes)?;
+        batches.push(batch);
     }
-    Ok(rows)
+    Ok(batches)
 }
+
+/// Estimated bytes of a [`RowLocator`].
+const LOCATOR_BYTES: usize = 24;
 
 /// All rows of a target table that a plan yields.
 pub(crate) async fn locate(
     plan: &Plan,
     context: &Context<'_>,
     mut waits: Waits<'_>,
-) -> Result<HeldTargets> {
+) -> Result<Vec<LocatedRows>> {
     let mut operator = waits.call(|| build_locating(plan, LocatedColumns::All, context)).await?;
-    let mut found = HeldTargets::default();
+    let mut found: Vec<LocatedRows> = Vec::new();
+    let (mut bytes, mut held) = (0usize, Reservation::default());
     while let Some((rows, locators)) = waits.next_located(&mut *operator, context).await? {
-        found.push(LocatedRows { rows, locators }, context)?;
+        debug_assert!(rows.rows == locators.len(), "{} rows, {} places", rows.rows, locators.len());
+        bytes += rows.memory_bytes(found.last().map(|found| &found.rows));
+        bytes += locators.len() * LOCATOR_BYTES;
+        context.reserve(&mut held, "the statement's rows", bytes)?;
+        found.push(LocatedRows { rows, locators });
     }
     Ok(found)
 }
@@ -61,17 +73,20 @@ pub(super) async fn find_targets(
     plan: &Plan,
     context: &Context<'_>,
     mut waits: Waits<'_>,
-    mut returned: Option<&mut HeldRows>,
+    mut returned: Option<&mut Returned>,
 ) -> Result<TargetRows> {
     let rows = if returned.is_some() { LocatedColumns::All } else { LocatedColumns::None };
     let mut operator = waits.call(|| build_locating(plan, rows, context)).await?;
     let mut targets = TargetRows::default();
+    let (mut bytes, mut held) = (0usize, Reservation::default());
     while let Some((rows, locators)) = waits.next_located(&mut *operator, context).await? {
         debug_assert!(rows.rows == locators.len(), "{} rows, {} places", rows.rows, locators.len());
-        targets.add(locators, context)?;
+        targets.add(locators);
         if let Some(returned) = &mut returned {
-            returned.push(rows, "the returned rows", context)?;
+            bytes += rows.memory_bytes(returned.last());
+            returned.push(rows);
         }
+        context.reserve(&mut held, "the statement's rows", bytes + targets.bytes())?;
     }
     Ok(targets)
 }

@@ -1,9 +1,9 @@
 //! `UPDATE`: rows are changed under locks. Many rows of segments are written to new segments instead,
 //! while the statement reads, so that it needs neither their memory nor their log.
 
-use super::held::{HeldRows, LOCATOR_BYTES};
 use super::plan::LocatedRows;
 use super::repeated::repeated;
+use super::returning::Returned;
 use super::row_types::in_table_types;
 use crate::execution::Execution;
 use nacre_column::Batch;
@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 /// Approximate number of rows that one commit moves out of segments.
 pub(super) const MOVED_TOGETHER: usize = 1 << 16;
+/// Estimated bytes of a [`RowLocator`].
+const LOCATOR_BYTES: usize = 24;
 
 /// An `UPDATE` under way. Nothing is changed before [`Update::write`].
 pub(super) struct Update<'a> {
@@ -32,7 +34,6 @@ pub(super) struct Update<'a> {
     /// How many of those are in segments.
     kept_in_segments: usize,
     bytes: usize,
-    held: Reservation,
     /// Rows that are written to new segments.
     bulk: Option<BulkUpdate>,
 }
@@ -60,7 +61,6 @@ impl<'a> Update<'a> {
             kept: Vec::new(),
             kept_in_segments: 0,
             bytes: 0,
-            held: Reservation::default(),
             bulk: None,
         })
     }
@@ -71,12 +71,13 @@ impl<'a> Update<'a> {
         transaction: &Transaction,
         input: &Plan,
         assignments: &[(usize, Expr)],
-        mut returned: Option<&mut HeldRows>,
+        mut returned: Option<&mut Returned>,
     ) -> Result<()> {
         let context = self.execution.context(transaction);
         let mut waits = self.execution.waits();
         let mut operator =
             waits.call(|| build_locating(input, LocatedColumns::All, &context)).await?;
+        let (mut returned_bytes, mut held) = (0usize, Reservation::default());
         while let Some((batch, locators)) = waits.next_located(&mut *operator, &context).await? {
             let mut columns = batch.columns.clone();
             for (position, expr) in assignments {
@@ -85,26 +86,17 @@ impl<'a> Update<'a> {
             let rows = in_table_types(&Batch::new(columns, batch.rows), self.table);
             let rows = self.target.complete(rows)?;
             if let Some(returned) = &mut returned {
-                returned.push(rows.clone(), "the returned rows", &context)?;
+                returned_bytes += rows.memory_bytes(returned.last());
+                returned.push(rows.clone());
             }
             self.add(transaction, LocatedRows { rows, locators }).await?;
+            context.reserve(&mut held, "the statement's rows", self.bytes + returned_bytes)?;
         }
         Ok(())
     }
 
-    /// Adds rows with new values, before the transaction has changed anything else. `limit` if those
-    /// that are kept in memory exceed the statement's.
+    /// Adds rows with new values, before the transaction has changed anything else.
     pub async fn add(&mut self, transaction: &Transaction, change: LocatedRows) -> Result<()> {
-        self.keep_or_write(transaction, change).await?;
-        let context = self.execution.context(transaction);
-        context.reserve(&mut self.held, "the statement's rows", self.bytes)
-    }
-
-    async fn keep_or_write(
-        &mut self,
-        transaction: &Transaction,
-        change: LocatedRows,
-    ) -> Result<()> {
         debug_assert!(
             change.rows.rows == change.locators.len(),
             "{} rows, {} places",

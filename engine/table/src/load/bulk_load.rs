@@ -4,8 +4,7 @@
 //! ([`Publication`]). Each of these steps is bounded, so that a thread can do other work in
 //! between.
 
-use crate::layout::constraints::check_row_lengths;
-use crate::load::bulk_update::BulkUpdate;
+use crate::layout::constraints::check_row_length;
 use crate::load::inside;
 use crate::load::loaded::{Load, Loaded, OnDuplicate, held_by_another};
 use crate::load::loader::Loader;
@@ -210,27 +209,6 @@ impl BulkLoad {
         Ok(numbers)
     }
 
-    /// Ends the load as a part of a transaction: the update adds its rows, without those that give way
-    /// to others of the load. The caller has left out or deletes the rows that the table has in the way.
-    /// `constraint` if two rows have the same key and none may be skipped or replaced.
-    pub fn into_update(mut self) -> Result<BulkUpdate> {
-        self.check_usable()?;
-        invariant!(!self.creates, "the rows of a new table belong to a transaction");
-        invariant!(self.publication.is_none(), "a load that is ending belongs to a transaction");
-        let loader = self.loader.clone();
-        let _within = walked::within(Path::Load);
-        while self.has_pending() {
-            self.write_next()?;
-        }
-        let contested = inside::resolve(&self.table, self.on_duplicate, &mut self.files)?;
-        for (at, file) in self.files.iter_mut().enumerate() {
-            if let Some(rejected) = contested.rejected(at) {
-                file.rejected |= rejected;
-            }
-        }
-        Ok(BulkUpdate::of_files(&loader, &self.table, std::mem::take(&mut self.files)))
-    }
-
     /// Publishes all rows, or none. Returns how many rows the table gained or replaced. `conflict`
     /// if another transaction holds the lock of a row that has a key of the load.
     pub fn finish(mut self) -> Result<u64> {
@@ -357,4 +335,16 @@ impl Drop for BulkLoad {
             files.for_each(|file| self.loader.files().remove_unnamed(file.segment.name()));
         }
     }
+}
+
+/// Rejects rows that are too long.
+pub(crate) fn check_row_lengths(batch: &Batch) -> Result<()> {
+    debug_assert!(batch.selection.is_none(), "a batch to be loaded is not compact");
+    if check_row_length(batch.longest_row()).is_ok() {
+        return Ok(());
+    }
+    let bytes_of = |row: usize| {
+        batch.columns.iter().filter_map(|c| c.bytes(row)).map(<[u8]>::len).sum::<usize>()
+    };
+    (0..batch.rows).try_for_each(|row| check_row_length(bytes_of(row)))
 }

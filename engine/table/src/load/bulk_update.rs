@@ -11,8 +11,8 @@
 //! reserved ([`Reservations`](crate::table::reservations::Reservations)).
 
 use crate::index::definition::Index;
-use crate::layout::constraints::check_row_lengths;
 use crate::load::added::{add_segments, check_room, list, runs_of};
+use crate::load::bulk_load::check_row_lengths;
 use crate::load::inside;
 use crate::load::loaded::{Leaving, Load, Loaded, OnDuplicate};
 use crate::load::loader::Loader;
@@ -46,8 +46,6 @@ pub struct BulkUpdate {
     /// Indexed by partition.
     pending: Vec<Pending>,
     files: Vec<Loaded>,
-    /// By file: rows that give way to other new rows; empty if none does.
-    given_way: Vec<RoaringBitmap>,
     /// Number of new rows.
     added: u64,
     /// The rows that are replaced, by partition and segment.
@@ -79,7 +77,6 @@ impl BulkUpdate {
             table: table.clone(),
             pending: table.partitions().iter().map(|_| Pending::default()).collect(),
             files: Vec::new(),
-            given_way: Vec::new(),
             added: 0,
             replaced: BTreeMap::new(),
             ownership: Ownership::Load,
@@ -88,25 +85,6 @@ impl BulkUpdate {
             staged: None,
             own,
         }
-    }
-
-    /// New rows that replace none, in complete files.
-    pub(super) fn of_files(
-        loader: &Arc<Loader>,
-        table: &Arc<Table>,
-        files: Vec<Loaded>,
-    ) -> BulkUpdate {
-        let mut update = BulkUpdate::new(loader, table, true, Vec::new());
-        let runs = runs_of(table, &files, loader.options());
-        update.staged = Some(Arc::new(Staged::new(table, &files, &runs)));
-        for Loaded { segment, rejected, .. } in &files {
-            let rows = segment.rows() as u64;
-            invariant!(rejected.len() <= rows, "{} of {rows} rows give way", rejected.len());
-            update.added += rows - rejected.len();
-            update.given_way.push(rejected.clone());
-        }
-        update.files = files;
-        update
     }
 
     /// The table.
@@ -136,6 +114,16 @@ impl BulkUpdate {
         for (part, together) in parts {
             self.add_of_segment(part, together)?;
         }
+        self.write_full()
+    }
+
+    /// Adds rows that replace none, in table order. May write a segment file.
+    pub fn add_new(&mut self, rows: &Batch) -> Result<()> {
+        invariant!(self.rekeys && self.staged.is_none(), "keys of new rows are not reserved");
+        let rows = rows.clone().compact();
+        self.table.check_batch(&rows)?;
+        check_row_lengths(&rows)?;
+        self.split(rows)?;
         self.write_full()
     }
 
@@ -342,9 +330,7 @@ impl BulkUpdate {
     /// Puts all rows back that were taken out of the files.
     pub(crate) fn take_all_back(&mut self) {
         debug_assert!(self.rekeys, "rows that moved to memory are put back into the files");
-        for (at, file) in self.files.iter_mut().enumerate() {
-            file.rejected = self.given_way.get(at).cloned().unwrap_or_default();
-        }
+        self.files.iter_mut().for_each(|file| file.rejected.clear());
     }
 
     /// Reserves the keys and unique values of the new rows, unless another owner has reserved some of

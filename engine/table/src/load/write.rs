@@ -10,7 +10,7 @@ use crate::table::version::Table;
 use nacre_column::{Batch, Values, Vector};
 use nacre_segment::{Segment, SegmentBuilder};
 use nacre_types::hash::{Map, Set};
-use nacre_types::{DataType, Error, Reason, Result, invariant, key};
+use nacre_types::{DataType, Error, Result, invariant, key};
 use roaring::RoaringBitmap;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -171,7 +171,6 @@ impl Target<'_> {
                     "more than {MAX_LAYERS} rows of a load have one primary key and different \
                      values of other unique keys"
                 ))
-                .with_reason(Reason::SharedKeys)
                 .with_hint("load fewer rows at once"));
             }
             if layers.len() < same.len() {

@@ -392,10 +392,10 @@ fn rows_too_long_to_change_are_refused() {
     let long = Value::Text("x".repeat(limits::MAX_VALUE_BYTES));
     let column = Arc::new(Vector::constant(DataType::TEXT, &long, 2));
     let two = Batch::new(vec![column.clone(), column.clone()], 2);
-    assert!(crate::layout::constraints::check_row_lengths(&two).is_ok());
+    assert!(crate::load::bulk_load::check_row_lengths(&two).is_ok());
     let three = Batch::new(vec![column.clone(), column.clone(), column], 2);
     assert_eq!(
-        crate::layout::constraints::check_row_lengths(&three).unwrap_err().kind(),
+        crate::load::bulk_load::check_row_lengths(&three).unwrap_err().kind(),
         ErrorKind::Limit
     );
 }

@@ -267,20 +267,14 @@ impl Maker {
             INDEXES[..1].iter().copied().filter(|_| self.random.percent(50)).collect();
         let mut ops = vec![
             Op::Create { table, keyed, keys, indexes, documents: false, if_missing: true },
-            Op::Fill {
-                table,
-                policy: OnDuplicate::Error,
-                rows: 65_536 + self.random.between(0, 2_000),
-            },
+            Op::Fill { table, rows: 65_536 + self.random.between(0, 2_000) },
             Op::Audit { table, rows: Where::All },
             Op::Select { table, rows: Where::V(self.random.between(0, 999)) },
         ];
-        let policy =
-            *self.random.pick(&[OnDuplicate::Error, OnDuplicate::Skip, OnDuplicate::Replace]);
         let more = [
             Op::CreateIndex { table, index: INDEXES[2], alter: false, if_missing: false },
             Op::CreateIndex { table, index: INDEXES[5], alter: false, if_missing: false },
-            Op::Fill { table, policy, rows: 65_600 },
+            Op::Fill { table, rows: 65_600 },
             Op::Delete { table, rows: Where::V(3) },
             Op::Maintain { steps: 20 },
             Op::Select { table, rows: Where::Both("fill".into(), 12) },

@@ -20,7 +20,7 @@ use crate::model::{Effect, Model, State, Table, Txn, UNCOMMITTED, Writes, read};
 use crate::op::Op;
 use crate::op::row::Row;
 use crate::subject::{effect, is_commit, judge_commit, show, table_of, tables_of, told};
-use nacredb::{Error, ErrorKind, OnDuplicate, Result};
+use nacredb::{Error, ErrorKind, Result};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
@@ -210,14 +210,7 @@ impl World {
             // A load deletes the rows that it replaces by a bit each.
             self.model.erase(writes, if op.is_load() { 1 } else { self.bulk_rows });
         }
-        let loaded = match op {
-            Op::Bulk { .. } => self.sessions[session].bulk_table.map(|(table, _)| table),
-            Op::Fill { table, policy: OnDuplicate::Skip | OnDuplicate::Replace, .. } => {
-                self.model.latest.tables.get(*table).map(|table| table.id)
-            }
-            _ => None,
-        };
-        if let Some(table) = loaded {
+        if let (Op::Bulk { .. }, Some((table, _))) = (op, self.sessions[session].bulk_table) {
             // A load that adds nothing is a commit too; rows merged with it appear to stem from it.
             self.model.index += u64::from(verdict.writes.is_empty());
             self.model.loaded.insert(table, self.model.index);
@@ -265,7 +258,7 @@ impl World {
                 (Some(txn), Some(name)) => judge_within(op, name, txn, &mut self.model),
                 _ => Verdict::done(),
             },
-            Op::Fill { table, policy, rows } => judge_fill(&mut self.model, table, *policy, *rows),
+            Op::Fill { table, rows } => judge_fill(&mut self.model, table, *rows),
             Op::CreateAs { .. } => judge_create_as(op, &base, base_index, &mut self.model),
             op if op.is_ddl() => {
                 // Whether there is anything to do is decided at the start; maintenance may follow.
