@@ -108,7 +108,5 @@ impl Parallelism for Inline {
 struct Idle;
 
 impl Background for Idle {
-    fn wake(&self) -> bool {
-        true
-    }
+    fn wake(&self) {}
 }

@@ -218,7 +218,6 @@ pub enum Rest {
 
 /// A background task. Dropping it waits until the task rests, and ends it.
 pub trait Background: Send + Sync {
-    /// Makes the task run soon. Returns `false` if nothing will run it, because the host was refused
-    /// a thread: callers then run background work themselves.
-    fn wake(&self) -> bool;
+    /// Makes the task run soon.
+    fn wake(&self);
 }

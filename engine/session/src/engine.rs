@@ -344,31 +344,35 @@ impl Engine {
     /// rejects the next commit.
     pub fn housekeeping(&self) {
         let store = &self.store;
-        let must_time = || self.background.as_ref().is_some_and(|task| task.must_time(store));
-        if (store.needs_maintenance() || must_time()) && !self.wake() {
-            while matches!(store.maintain(), Ok(true)) && store.can_relieve() {}
+        match &self.background {
+            Some(background) if store.needs_maintenance() || background.must_time(store) => {
+                background.task.wake();
+            }
+            None if store.needs_maintenance() => {
+                while matches!(store.maintain(), Ok(true)) && store.can_relieve() {}
+            }
+            _ => {}
         }
-    }
-
-    /// Wakes the host's background task. Returns `false` if there is none: the caller does the work.
-    fn wake(&self) -> bool {
-        self.background.as_ref().is_some_and(|background| background.task.wake())
     }
 
     /// Called before a write that finds no room in the rowstores: lets the host's background task
     /// flush them, or does it here on a host without one. A failure is not the statement's.
     pub(crate) fn relieve(&self) {
-        if !self.wake() {
+        match &self.background {
+            Some(background) => background.task.wake(),
             // At least once: an unfinished task may hold the snapshot that keeps rows in memory.
-            while matches!(self.store.maintain(), Ok(true)) && self.store.can_relieve() {}
+            None => while matches!(self.store.maintain(), Ok(true)) && self.store.can_relieve() {},
         }
     }
 
     /// Called after a change of the catalog, which may enable work such as removal of files. A
     /// failure does not affect the statement.
     pub(crate) fn start_maintenance(&self) {
-        if !self.wake() {
-            self.store.maintain().ok();
+        match &self.background {
+            Some(background) => background.task.wake(),
+            None => {
+                self.store.maintain().ok();
+            }
         }
     }
 

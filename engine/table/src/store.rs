@@ -55,7 +55,7 @@ impl Store {
         let opened = waits::waiting(&host.store, &host.parallelism, || open::open(&host, &options));
         let Recovered { log, files, contents, next, follow } = opened?;
         let (files, options) = (Arc::new(files), Arc::new(options));
-        let clock = host.clock.clone();
+        let (clock, parallelism) = (host.clock.clone(), host.parallelism.clone());
         let statements = StatementMemory::new(options.statement_bytes);
         let cache = files.cache().clone();
         let environment = Arc::new(Environment::new(host, cache, statements, options.read_only));
@@ -69,7 +69,7 @@ impl Store {
             contents,
             next.table,
             options.partitions,
-            environment.clone(),
+            parallelism,
             commits.clone(),
             Garbage::default(),
         ));

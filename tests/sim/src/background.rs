@@ -111,9 +111,8 @@ struct Handle {
 }
 
 impl Background for Handle {
-    fn wake(&self) -> bool {
+    fn wake(&self) {
         self.place.lock().unwrap_or_else(PoisonError::into_inner).wake();
-        true
     }
 }
 

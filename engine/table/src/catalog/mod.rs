@@ -4,6 +4,5 @@ pub(crate) mod contents;
 pub(crate) mod indexes;
 pub(crate) mod registry;
 pub(crate) mod tables;
-mod unique;
 pub(crate) mod verify;
 pub(crate) mod views;

@@ -11,7 +11,7 @@
 //! reserved ([`Reservations`](crate::table::reservations::Reservations)).
 
 use crate::index::definition::Index;
-use crate::load::added::{add_segments, check_room, list, runs_of};
+use crate::load::added::{add_segments, list, runs_of};
 use crate::load::bulk_load::check_row_lengths;
 use crate::load::inside;
 use crate::load::loaded::{Leaving, Load, Loaded, OnDuplicate};
@@ -437,12 +437,6 @@ impl BulkUpdate {
         let runs = runs_of(&self.table, &self.files, self.loader.options());
         add_segments(payload, &self.table, &self.files, (&rejected, &runs))?;
         Ok(self.files.len())
-    }
-
-    /// Fails with a `limit` if the table has no room for the new segments. Must be called under the
-    /// commit lock, before the record is in the log.
-    pub(crate) fn check_room(&self) -> Result<()> {
-        check_room(&self.table, &self.files)
     }
 
     /// Makes the new segments part of the table. Must be called under the commit lock, once the

@@ -1,8 +1,7 @@
 //! The rows in the table's segments whose keys a load has.
 //!
 //! The keys of each segment are compared with those of the load once, without a lock. Afterwards
-//! only segments added since are compared: by flushes, merges and other loads. They are found in the
-//! runs that have changed since, of which there are few. A row that leaves its
+//! only segments added since are compared: by flushes, merges and other loads. A row that leaves its
 //! segment is found by comparing delete bitmaps; it is gone, or in memory and locked on its way
 //! there ([`Watch`](crate::load::watch::Watch)).
 
@@ -26,8 +25,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The rows in the table's segments whose keys a load has.
 pub(super) struct Met {
     sets: Vec<MetSet>,
-    /// By partition: the list with whose segments the keys were compared.
-    compared: Vec<Arc<SegmentList>>,
+    /// The segments that were compared.
+    compared: Set<u64>,
     /// Comparisons that need not be repeated although others met absent bytes: of a set of keys, a file
     /// and a partition, with the segments of a list.
     done: Map<(usize, usize, u32), Arc<SegmentList>>,
@@ -49,8 +48,6 @@ struct OldRows {
     rows: RoaringBitmap,
     /// Those that are known to have been deleted or moved since.
     gone: RoaringBitmap,
-    /// How many rows of the segment were deleted when these were found.
-    deleted: u64,
 }
 
 /// Rows of one segment that are replaced.
@@ -69,8 +66,7 @@ struct Comparison<'a> {
     file: usize,
     partition: u32,
     list: &'a Arc<SegmentList>,
-    /// Places of the segments in the list.
-    places: &'a [usize],
+    compared: &'a Set<u64>,
     /// A list with whose segments they were compared before.
     done: Option<&'a Arc<SegmentList>>,
 }
@@ -94,29 +90,18 @@ impl Met {
             MetSet { keys, olds: Map::default(), news }
         };
         let sets = primary.into_iter().chain(unique).map(set).collect();
-        let compared = table.partitions().iter().map(|_| Arc::default()).collect();
-        Met { sets, compared, done: Map::default() }
-    }
-
-    /// By partition: places of the segments that were not compared. Visits only runs that have
-    /// changed since others were.
-    fn new_places(&self, staged: &Staged, lists: &[Arc<SegmentList>]) -> Vec<Vec<usize>> {
-        debug_assert!(lists.len() == self.compared.len(), "lists of {} partitions", lists.len());
-        let is_new = |(list, at): (&SegmentList, &usize)| {
-            list[*at].is_current() && !staged.is_own(&list[*at])
-        };
-        let of_one = |(list, known): (&Arc<SegmentList>, &Arc<SegmentList>)| {
-            let mut places = list.places_beside(known);
-            places.retain(|at| is_new((list, at)));
-            places
-        };
-        lists.iter().zip(&self.compared).map(of_one).collect()
+        Met { sets, compared: Set::default(), done: Map::default() }
     }
 
     /// Whether segments were added or dropped since the last [`Met::catch_up`].
     pub fn is_behind(&self, staged: &Staged, lists: &[Arc<SegmentList>]) -> bool {
-        let has_new = || self.new_places(staged, lists).iter().any(|places| !places.is_empty());
-        !self.sets.is_empty() && (self.has_dropped() || has_new())
+        let is_new = |state: &Arc<SegmentState>| {
+            state.is_current() && !staged.is_own(state) && !self.compared.contains(&state.id())
+        };
+        let is_dropped = |set: &MetSet| set.olds.values().any(|old| !old.state.is_current());
+        !self.sets.is_empty()
+            && (lists.iter().any(|list| list.iter().any(is_new))
+                || self.sets.iter().any(is_dropped))
     }
 
     /// Follows what has changed in the segments of the table: compares new ones, and forgets rows
@@ -143,7 +128,8 @@ impl Met {
             self.sets.iter_mut().for_each(|set| set.olds.retain(|_, old| old.state.is_current()));
         }
         self.compare(load, staged, lists)?;
-        self.compared = lists.to_vec();
+        let listed = lists.iter().flat_map(|list| list.iter());
+        self.compared = listed.filter(|state| state.is_current()).map(|state| state.id()).collect();
         debug_assert!(
             !self.is_behind(staged, lists) || self.has_dropped(),
             "a segment is left out"
@@ -162,23 +148,17 @@ impl Met {
         staged: &Staged,
         lists: &[Arc<SegmentList>],
     ) -> Result<()> {
-        let new = self.new_places(staged, lists);
-        if new.iter().all(Vec::is_empty) {
-            self.done.clear();
-            return Ok(());
-        }
+        let mut compared = self.compared.clone();
+        compared.extend(load.files.iter().map(|file| file.segment.id()));
         let (mut work, before) = (Vec::new(), self.done.clone());
         for (set, MetSet { keys, .. }) in self.sets.iter().enumerate() {
             for (file, Loaded { partition, .. }) in load.files.iter().enumerate() {
-                for ((at, list), places) in (0u32..).zip(lists).zip(&new) {
+                for (at, list) in (0u32..).zip(lists) {
                     let is_apart = *keys == KeySet::Primary && at != *partition;
-                    if is_apart || places.is_empty() {
-                        continue;
-                    }
-                    let (keys, partition) = (*keys, at);
+                    let (keys, partition, compared) = (*keys, at, &compared);
                     let done = before.get(&(set, file, at));
-                    let one = Comparison { load, set, keys, file, partition, list, places, done };
-                    if one.is_due() {
+                    let one = Comparison { load, set, keys, file, partition, list, compared, done };
+                    if !is_apart && one.is_due() {
                         work.push(one);
                     }
                 }
@@ -223,8 +203,8 @@ impl Met {
             set.news[one.file] |= news;
             for (place, rows) in olds {
                 let (partition, state) = (one.partition, one.list[place].clone());
-                let (old, gone) = (RoaringBitmap::new(), RoaringBitmap::new());
-                let empty = || OldRows { partition, state, rows: old, gone, deleted: 0 };
+                let gone = RoaringBitmap::new();
+                let empty = || OldRows { partition, state, rows: RoaringBitmap::new(), gone };
                 set.olds.entry(one.list[place].id()).or_insert_with(empty).rows |= rows;
             }
         }
@@ -284,11 +264,6 @@ impl MetSet {
         // Forgotten only now: after an error they are released again.
         self.olds.retain(|_, old| old.state.is_current());
         for old in self.olds.values_mut() {
-            // Counted first: what is deleted from here on is found next time.
-            let deleted = old.state.deleted_rows();
-            if old.deleted == deleted {
-                continue;
-            }
             let gone = &(&old.rows & &*old.state.all_deleted()) - &old.gone;
             for row in &gone {
                 for LoadedRow { file, row } in
@@ -298,7 +273,6 @@ impl MetSet {
                 }
             }
             old.gone |= gone;
-            old.deleted = deleted;
             debug_assert!(old.gone.is_subset(&old.rows), "a row without a key of the load is gone");
         }
         Ok(())
@@ -329,37 +303,36 @@ fn same_key(
 }
 
 impl Comparison<'_> {
-    /// The places of segments with which the keys were not compared before.
-    fn due(&self) -> impl Iterator<Item = usize> + '_ {
-        let is_done =
-            |at: &usize| self.done.is_some_and(|done| done.segment(self.list[*at].id()).is_some());
-        self.places.iter().copied().filter(move |at| !is_done(at))
+    /// Whether a segment was not compared before.
+    fn is_new(&self, state: &SegmentState) -> bool {
+        !self.compared.contains(&state.id())
+            && self.done.is_none_or(|done| done.segment(state.id()).is_none())
     }
 
-    /// Whether there are any.
+    /// Whether any segment was not.
     fn is_due(&self) -> bool {
-        self.due().next().is_some()
+        !self.done.is_some_and(|done| Arc::ptr_eq(done, self.list))
+            && self.list.iter().any(|state| self.is_new(state))
     }
 
     fn run(&self, staged: &Staged) -> Result<Common> {
         let mut common = Common::default();
         let (load, segment) = (self.load, &self.load.files[self.file].segment);
-        let mut large: Set<usize> = Set::default();
-        for place in self.due() {
-            let state = &self.list[place];
-            if !state.is_current() {
+        let mut large = vec![false; self.list.len()];
+        for (place, state) in self.list.iter().enumerate() {
+            if !state.is_current() || !self.is_new(state) {
                 continue;
             }
             debug_assert!(!staged.is_own(state), "a load is compared with itself");
             if is_few_of(load, self.keys, self.file, state)? {
-                large.insert(place);
+                large[place] = true;
                 continue;
             }
             each_shared(load, self.keys, self.file, state, &mut |old_row, new_row, key| {
                 self.meet(&mut common, (place, old_row), new_row, key)
             })?;
         }
-        if large.is_empty() {
+        if !large.contains(&true) {
             return Ok(common);
         }
         match self.keys {
@@ -371,7 +344,7 @@ impl Comparison<'_> {
                     let encoded = layout.encode_key(&key)?;
                     for found in self.list.of_key(layout, &encoded)?.newest_first() {
                         let state = &self.list[found.place];
-                        if large.contains(&found.place)
+                        if large[found.place]
                             && let Some(old_row) = found.find(layout, state, &key)?
                         {
                             let new_row = new.row(new_at)?;
@@ -387,11 +360,11 @@ impl Comparison<'_> {
     }
 
     /// Looks up each value of the file in large segments.
-    fn look_up(&self, index: &Index, large: &Set<usize>, common: &mut Common) -> Result<()> {
-        debug_assert!(!large.is_empty(), "values are looked up in no segment");
+    fn look_up(&self, index: &Index, large: &[bool], common: &mut Common) -> Result<()> {
         debug_assert!(
-            large.iter().all(|place| *place < self.list.len()),
-            "values are looked up in a segment that is not listed"
+            large.len() == self.list.len() && large.contains(&true),
+            "values are looked up in no segment of {}",
+            self.list.len()
         );
         let (table, directory) = (self.load.table, self.list.of_index(index));
         let part = part_of(index, &self.load.files[self.file].unlisted_state())?;
@@ -404,8 +377,7 @@ impl Comparison<'_> {
             let encoded = index.encode(&values)?;
             let (range, hash) = (KeyRange::equal(values.clone()), Some(hash_bytes(&encoded)));
             let candidates = directory.candidates(&encoded)?;
-            for candidate in candidates.newest_first().filter(|found| large.contains(&found.place))
-            {
+            for candidate in candidates.newest_first().filter(|found| large[found.place]) {
                 let (layout, state) = (table.layout(), &self.list[candidate.place]);
                 for old_row in rows_of_candidate(layout, index, state, &range, hash, candidate)? {
                     let (new_row, key) = (part.row(new_at)?, &|| Ok(values.clone()));

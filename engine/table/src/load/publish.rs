@@ -3,9 +3,9 @@
 //! Phase one finds, without the commit lock, the rows of the table whose keys the load has.
 //! Phase two follows what is committed meanwhile, in rounds: each looks at the segments that were
 //! added and at the rows that were locked since the last one. Once few are left, the last round and
-//! the commit happen under the commit lock. If commits come faster than the rounds follow, one more
-//! round is done while the table's gate is closed, so that only writers of this table wait; nothing is
-//! ever done again. Source: Apache Doris, delete bitmaps of merge-on-write loads.
+//! the commit happen under the commit lock. Commits that come faster than the rounds follow make
+//! the last round longer; nothing is ever done again. Source: Apache Doris, delete bitmaps of
+//! merge-on-write loads.
 //!
 //! If the load also creates its table, the same commit creates it: after a crash both exist or
 //! neither, and a transaction that begins later sees both. A transaction that began earlier can
@@ -14,7 +14,7 @@
 
 use crate::catalog::tables::drop_replaced;
 use crate::commit::snapshots::SnapshotGuard;
-use crate::load::added::{add_segments, check_room, list, runs_of, unlist};
+use crate::load::added::{add_segments, list, runs_of, unlist};
 use crate::load::contested::Contested;
 use crate::load::loaded::{Load, Loaded, OnDuplicate};
 use crate::load::loader::Loader;
@@ -36,8 +36,8 @@ use nacre_types::{Result, Timestamp, invariant};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
-/// Rounds before one that commits of the table wait for.
-const MAX_ROUNDS: usize = if cfg!(test) { 4 } else { 16 };
+/// Rounds before the last one is as long as it takes.
+const MAX_ROUNDS: usize = 16;
 /// Locks that a journal holds. Beyond, all rows in memory are looked at again.
 const JOURNAL_LOCKS: usize = if cfg!(test) { 64 } else { 1 << 20 };
 
@@ -117,20 +117,13 @@ impl Publication {
     /// be called again after a read of absent bytes.
     pub fn step(&mut self, load: Load<'_>, ownership: &mut Ownership) -> Result<Round> {
         load.table.check_newest()?;
-        if self.rounds > 0 && self.is_near(load) {
-            return self.publish(load, ownership, false);
+        if self.rounds >= MAX_ROUNDS || self.rounds > 0 && self.is_near(load) {
+            return self.publish(load, ownership);
         }
-        // Not before a round beside writers, which leaves little for this one.
-        let closed = (self.rounds >= MAX_ROUNDS).then(|| load.table.gate().close());
         // No lock is held, so reads may wait.
         let blocker = load.loader.transactions().environment().waiting(|| self.round(load))?;
         self.rounds += 1;
-        match (blocker, &closed) {
-            // Its holder may have to pass the gate.
-            (Some(blocker), _) => Ok(Round::Blocked(blocker)),
-            (None, Some(_)) => self.publish(load, ownership, true),
-            (None, None) => Ok(Round::More),
-        }
+        Ok(blocker.map_or(Round::More, Round::Blocked))
     }
 
     /// Follows what has changed since the last round. Returns the holder of a lock that has to be
@@ -143,7 +136,7 @@ impl Publication {
         };
         self.met.catch_up(load, &self.staged, &lists)?;
         self.guard = guard;
-        self.look_at_memory(load, true)?;
+        self.look_at_memory(load)?;
         let blocker = self.watch.lock(load, &self.staged)?;
         if blocker.is_some() {
             walked::walk(Path::LoadBlocked);
@@ -175,42 +168,24 @@ impl Publication {
     /// Whether little has changed since the last round, and little must be looked at again.
     fn is_near(&self, load: Load<'_>) -> bool {
         let (noted, rest) = (self.journal.len(), load.loader.options().load_rest);
-        let is_little = noted.is_some_and(|locks| locks <= rest) && self.watch.carried() <= rest;
-        (is_little || !has_keys(load.table))
+        noted.is_some_and(|locks| locks <= rest)
+            && (!has_keys(load.table) || self.watch.carried() <= rest)
             && !self.met.is_behind(&self.staged, &lists(load.table))
     }
 
-    /// Looks at rows in memory that were locked since the last look, and again at those that others
-    /// held locked then if these `can_commit`.
-    fn look_at_memory(&mut self, load: Load<'_>, can_commit: bool) -> Result<()> {
+    fn look_at_memory(&mut self, load: Load<'_>) -> Result<()> {
         match has_keys(load.table) {
-            true => self.watch.follow(&self.staged, &self.journal, can_commit),
+            true => self.watch.follow(&self.staged, &self.journal),
             false => Ok(()),
         }
     }
 
-    /// Does the last round and the commit, unless much was committed meanwhile. `is_closed` if the
-    /// table's gate is: then nothing was.
-    fn publish(
-        &mut self,
-        load: Load<'_>,
-        ownership: &mut Ownership,
-        is_closed: bool,
-    ) -> Result<Round> {
+    fn publish(&mut self, load: Load<'_>, ownership: &mut Ownership) -> Result<Round> {
         let _within = walked::within(Path::LoadEnd);
         let Load { loader, table, files, .. } = load;
-        let _passing = (!is_closed).then(|| table.gate().pass());
         let mut turn = loader.commits().lock();
-        debug_assert!(
-            !is_closed || !self.met.is_behind(&self.staged, &lists(table)),
-            "a segment has passed a closed gate"
-        );
-        if !is_closed && !self.is_near(load) {
-            return Ok(Round::More);
-        }
         loader.commits().check_writable()?;
         table.check_newest()?;
-        check_room(table, files)?;
         let (commit, lists) = (turn.next(), lists(table));
         // List the segments before the last look at memory: a concurrent insert then either has its
         // lock already or finds the new rows.
@@ -218,7 +193,7 @@ impl Publication {
             files.iter().map(|file| file.state(commit, loader.files())).collect();
         let runs = runs_of(table, files, loader.options());
         list(table, files, &states, &runs);
-        let appended = self.last_round(load, &lists, is_closed).and_then(|outcome| match outcome {
+        let appended = self.last_round(load, &lists).and_then(|outcome| match outcome {
             Ok(outcome) if outcome.is_nothing(files) => Ok(Ok(None)),
             Ok(outcome) => {
                 let payload = outcome.record(commit, load, &runs)?;
@@ -263,7 +238,6 @@ impl Publication {
         &mut self,
         load: Load<'_>,
         lists: &[Arc<SegmentList>],
-        is_closed: bool,
     ) -> Result<std::result::Result<Outcome, Blocker>> {
         // Another transaction may assign keys of the load to many rows.
         if has_keys(load.table)
@@ -273,7 +247,7 @@ impl Publication {
         }
         self.met.catch_up(load, &self.staged, lists)?;
         if !plant::is(Bug::LoadPhaseTwo) {
-            self.look_at_memory(load, !is_closed)?;
+            self.look_at_memory(load)?;
         }
         if let Some(blocker) = self.watch.lock(load, &self.staged)? {
             return Ok(Err(blocker));

@@ -133,16 +133,13 @@ impl Watch {
         Ok(())
     }
 
-    /// Looks at what was locked since the last call, or at everything if that is the first one, and at
-    /// rows that others held locked then, unless none of these `can_commit` since. After an error the
-    /// next call continues.
-    pub fn follow(&mut self, staged: &Staged, journal: &Journal, can_commit: bool) -> Result<()> {
+    /// Looks at what was locked since the last call, or at everything if that is the first one.
+    /// After an error the next call continues.
+    pub fn follow(&mut self, staged: &Staged, journal: &Journal) -> Result<()> {
         self.scan_if_due(staged)?;
-        if can_commit {
-            let carried = std::mem::take(&mut self.carried).into_iter();
-            let carried = carried.map(|((partition, _), node)| TakenLock::Row { partition, node });
-            self.noticed.extend(carried);
-        }
+        let carried = std::mem::take(&mut self.carried).into_iter();
+        let carried = carried.map(|((partition, _), node)| TakenLock::Row { partition, node });
+        self.noticed.extend(carried);
         self.look_at_noticed(staged)?;
         match journal.take() {
             Some(taken) => {

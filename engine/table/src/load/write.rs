@@ -63,10 +63,6 @@ impl Target<'_> {
             "a segment of {count} rows is made of others"
         );
         let (table, layout) = (self.table, self.table.layout());
-        // Looked at again under the commit lock.
-        let is_own = |file: &&Loaded| file.partition == self.partition;
-        let own = files.iter().filter(is_own).count();
-        table.partition(self.partition).segments().check_room(own + 1)?;
         let numbers = if is_ordered(table, self.on_duplicate) {
             take_numbers(&mut batches)
         } else {

@@ -7,9 +7,10 @@
 //! the old place or in the new one. A segment that no other source overlaps is adopted by the output
 //! run as it is.
 //!
-//! A slice is a state machine: each step reads or writes a bounded number of blocks. It is abandoned,
-//! and its file is removed, when its table is dropped or truncated, a transaction claims rows of its
-//! sources, or the database is closed.
+//! A slice is a state machine: each step reads or writes a bounded number of blocks, so that a
+//! thread running steps between statements is soon free again. It is abandoned, and its file is
+//! removed, when its table is dropped or truncated, a transaction claims rows of its sources, or the
+//! database is closed.
 //!
 //! Concurrent deletes are found by comparing each source's deletes with those when it was opened,
 //! and are applied to the new segments. Row numbers change, so deletes are remapped by key: most of
@@ -128,16 +129,16 @@ impl Merge {
             return Ok(Progress::Done);
         }
         if self.files.step(context.files())? {
-            debug_assert!(self.deleted.len() <= self.files.complete().len(), "deletes are lost");
+            debug_assert!(
+                self.deleted.len() <= self.files.complete().len(),
+                "remapped deletes of a file are lost"
+            );
             self.deleted.resize(self.files.complete().len(), RoaringBitmap::new());
             return Ok(Progress::More);
         }
-        // At first a block of each column of one source a step.
-        self.fill(if self.is_open { usize::MAX } else { 1 })?;
+        self.fill()?;
         if !self.is_open {
-            if self.to_fill.is_empty() {
-                self.open();
-            }
+            self.open();
             return Ok(Progress::More);
         }
         self.adopt_some(context.options())?;
@@ -184,8 +185,9 @@ impl Merge {
         self.files.abandon(context.files());
     }
 
-    /// Whether the table has the partition, and no transaction is about to delete rows of the slice. Of
-    /// columns that were added or dropped, new segments have those that the slice began with.
+    /// Whether the table still has the partition being merged, and no transaction is about to delete
+    /// rows that are merged. If columns were added or dropped,
+    /// the new segments have those of the version at the start of the slice.
     fn is_wanted(&self, context: &TaskContext) -> bool {
         context
             .catalog()
@@ -201,12 +203,9 @@ impl Merge {
             || self.adopted.iter().any(|state| state.claims().is_any())
     }
 
-    /// Fills the sources whose rows are all taken, at most this many, and restores their order.
-    fn fill(&mut self, mut most: usize) -> Result<()> {
-        while most > 0
-            && let Some(source) = self.to_fill.last()
-        {
-            most -= 1;
+    /// Fills the sources whose rows are all taken, and restores their order.
+    fn fill(&mut self) -> Result<()> {
+        while let Some(source) = self.to_fill.last() {
             self.sources[*source].fill(self.table.layout(), &self.columns)?;
             self.to_fill.pop();
             if self.is_open {
@@ -247,11 +246,14 @@ impl Merge {
             && let Some(least) = self.order.least()
             && self.is_adoptable(least, options)
         {
-            debug_assert!(self.to_fill.is_empty(), "a source is adopted before it is filled");
+            debug_assert!(
+                self.to_fill.is_empty(),
+                "a segment is adopted before a source is filled"
+            );
             self.adopted.extend(self.sources[least].take_untouched());
             self.read = true;
             self.to_fill.push(least);
-            self.fill(usize::MAX)?;
+            self.fill()?;
         }
         debug_assert!(
             self.adopted.windows(2).all(|pair| pair[0].bounds().may_precede(pair[1].bounds())),
@@ -294,7 +296,7 @@ impl Merge {
         let segment_rows = options.segment_rows;
         let mut blocks = 0;
         while blocks < READ_BLOCKS && !self.files.is_writing() {
-            self.fill(usize::MAX)?;
+            self.fill()?;
             if is_full(&self.builder, options) {
                 // A rewritten segment must not be left in part: it would overlap the new ones.
                 match self.is_rewrite() {
@@ -453,9 +455,8 @@ impl Merge {
         );
         self.files.complete().iter().for_each(|file| check_segment(&self.table, file));
         check_run(self.table.layout(), self.files.complete().iter().map(|file| &**file));
-        let table = self.table.clone();
-        let _passing = table.gate().pass();
         let turn = context.commits().lock();
+        let table = self.table.clone();
         let partition = table.partition(self.partition);
         let list = partition.segments();
         let is_there = |state: &Arc<SegmentState>| {
@@ -467,7 +468,6 @@ impl Merge {
             return Ok(None);
         }
         drop(read);
-        list.check_room(self.files.complete().len())?;
         match self.adopted.is_empty() {
             true => self.replace(context, turn, partition),
             false => self.adopt(context, turn, partition),

@@ -13,7 +13,6 @@ use crate::layout::table_layout::TableLayout;
 use crate::record::Place;
 use crate::segments::state::{FOREVER, SegmentState};
 use crate::table::common::Common;
-use crate::table::gate::Gate;
 use crate::table::journal::Journals;
 use crate::table::lifetime::Lifetime;
 use crate::table::partition::Partition;
@@ -320,11 +319,6 @@ impl Table {
     /// Keys that transactions have reserved.
     pub(crate) fn reservations(&self) -> &Arc<Reservations> {
         &self.common.reservations
-    }
-
-    /// The gate that each commit which changes the table passes.
-    pub(crate) fn gate(&self) -> &Arc<Gate> {
-        &self.common.gate
     }
 
     /// The schema.

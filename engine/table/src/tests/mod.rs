@@ -11,7 +11,6 @@ mod failed_work;
 mod flushes;
 mod follow;
 mod forged;
-mod gates;
 mod half_done;
 mod indexes;
 #[cfg(feature = "loom")]

@@ -1,7 +1,7 @@
 //! A transaction's snapshot, write set and commit, on which the write statements are built.
 
 use crate::catalog::tables;
-use crate::catalog::verify::{self, ToVerify, VerifiedRows};
+use crate::catalog::verify::{self, VerifiedRows};
 use crate::commit::commits::Commits;
 use crate::commit::snapshots::SnapshotGuard;
 use crate::read::point::{self, Found};
@@ -9,7 +9,6 @@ use crate::read::reader::Reader;
 use crate::record;
 use crate::segments::state::SegmentState;
 use crate::table::agenda::Work;
-use crate::table::gate::Gates;
 use crate::table::partition::Partition;
 use crate::table::segment_list::SegmentList;
 use crate::table::version::Table;
@@ -172,17 +171,13 @@ impl Core {
         let manager = self.manager.clone();
         let commits = manager.commits();
         commits.check_writable()?;
-        let changes_catalog = !self.writes.catalog().is_own();
         let committed = {
-            let _gates = self.take_gates();
-            if changes_catalog {
-                self.verify_rest()?;
-            }
             let mut turn = commits.lock();
             // Checked again: a commit after closing the database would not be synced.
             commits.check_open()?;
             let catalog = manager.catalog();
             self.writes.check_tables(|table| catalog.table_by_id(table).ok())?;
+            let changes_catalog = !self.writes.catalog().is_own();
             if changes_catalog {
                 self.announce_catalog(payload.len(), turn.next())?;
             }
@@ -236,31 +231,12 @@ impl Core {
         nacre_log::check_length(record_bytes)?;
         self.commits().log().check_usable()?;
         catalog.read(|contents| self.writes.catalog().check(contents))?;
-        catalog.announce(commit);
-        Ok(())
-    }
-
-    /// Passes the gates of the tables that it has written to, and closes those of tables whose last
-    /// change must satisfy what the transaction makes of them. To be held until the commit is stamped.
-    fn take_gates(&self) -> Gates {
-        let asked = self.writes.catalog().to_verify();
-        let asked = asked.filter(|(found, left, _)| verify::asks_more(left, found));
-        let closed: Vec<_> = asked.map(|(found, ..)| found.gate()).collect();
-        debug_assert!(
-            closed.is_empty() || !self.writes.catalog().is_own(),
-            "a transaction that changes no table verifies one"
-        );
-        Gates::take(self.writes.tables().map(|table| table.gate()), &closed)
-    }
-
-    /// Verifies what others have committed to altered tables since they were verified. Must be called
-    /// while the gates of these tables are closed.
-    fn verify_rest(&self) -> Result<()> {
         for (found, left, verified) in self.writes.catalog().to_verify() {
-            if found.changed() > verified && !plant::is(Bug::DdlUnverified) {
-                self.verify_rows(found, left, View::Newest, verified)?;
+            if found.changed() != verified && !plant::is(Bug::DdlUnverified) {
+                self.verify_rows(found, left, View::Newest)?;
             }
         }
+        catalog.announce(commit);
         Ok(())
     }
 
@@ -280,17 +256,17 @@ impl Core {
     /// them to new indexes. Returns the commit up to which those of others satisfy it: what is
     /// committed until this transaction is must be verified then.
     pub fn verify(&self, old: &Table, new: &Table) -> Result<Timestamp> {
-        let settled = self.commits().settled();
-        self.verify_rows(old, new, View::Newest, 0)?;
+        let changed = tables::settled_change(self.manager.catalog(), old);
+        self.verify_rows(old, new, View::Newest)?;
         // The newest rows may be others than those that this transaction sees, or have become so meanwhile.
         if tables::settled_change(self.manager.catalog(), old) > self.at() {
-            self.verify_rows(old, new, View::Own, 0)?;
+            self.verify_rows(old, new, View::Own)?;
         }
-        if verify::adds_index(new, old) {
+        if new.indexes().iter().any(|index| !old.has_index(index.id())) {
             new.consider(Work::IndexParts);
             new.recount_all();
         }
-        Ok(settled)
+        Ok(changed)
     }
 
     /// Verifies the tables that others have changed since they were verified. Without the commit lock, so that
@@ -298,34 +274,34 @@ impl Core {
     pub fn verify_changed(&mut self) -> Result<()> {
         let mut verified = Vec::new();
         for (found, left, before) in self.writes.catalog().to_verify() {
-            let settled = self.commits().settled();
+            let changed = tables::settled_change(self.manager.catalog(), found);
             // A table that is no longer this one is a conflict of the commit.
-            let is_behind = found.changed() > before && found.is_newest();
-            if is_behind && !plant::is(Bug::DdlUnverified) {
-                self.verify_rows(found, left, View::Newest, before)?;
-                verified.push((left.id(), settled));
+            if changed != before && found.is_newest() && !plant::is(Bug::DdlUnverified) {
+                self.verify_rows(found, left, View::Newest)?;
+                verified.push((left.id(), changed));
             }
         }
-        for (table, settled) in verified {
-            self.writes.note_verified(table, settled);
+        for (table, changed) in verified {
+            self.writes.note_verified(table, changed);
         }
         Ok(())
     }
 
-    /// Verifies the rows committed after a commit, all of them after commit 0.
-    fn verify_rows(&self, old: &Table, new: &Table, view: View, since: Timestamp) -> Result<()> {
+    fn verify_rows(&self, old: &Table, new: &Table, view: View) -> Result<()> {
         debug_assert!(
             new.shares_partitions(old),
             "rows of table {} are verified in another",
             old.schema().name
         );
         let rows = SeenRows { core: self, table: new, view };
-        let memory = self.manager.environment().statement_memory();
-        let to_verify = ToVerify { rows: &rows, since, memory };
-        if verify::adds_index(new, old) {
-            new.enter_rows(&|node| to_verify.has_node(node).then(|| rows.row(node)).flatten())?;
+        if verify::is_stricter(new.schema(), old.schema()) {
+            verify::all_rows(new, &rows)?;
         }
-        verify::verify(new, old, to_verify).map(drop)
+        if new.indexes().iter().any(|index| !old.has_index(index.id())) {
+            new.enter_rows(&|node| rows.row(node))?;
+            verify::new_indexes(new, old, &rows)?;
+        }
+        Ok(())
     }
 }
 

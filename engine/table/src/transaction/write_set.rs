@@ -443,18 +443,16 @@ impl WriteSet {
 
     /// Whether something is changed that no record has, because its table is temporary.
     pub fn has_temporary(&self) -> bool {
-        self.catalog.changes_temporary()
+        let changes = !self.catalog.is_empty() && self.catalog.changes_temporary();
+        changes
             || self.written().any(|undo| undo.table.is_temporary() && undo.node.pending().is_some())
     }
 
     /// Whether rows are deleted together.
     pub fn has_claims(&self) -> bool {
-        self.claimed().next().is_some()
-    }
-
-    /// The tables that rows were written to, in any version, some of them several times.
-    pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
-        self.undo.iter().filter_map(Step::table)
+        let is_any = self.claimed().next().is_some();
+        debug_assert!(!is_any || !self.is_empty(), "an empty write set deletes rows together");
+        is_any
     }
 
     /// Appends how far the counters have come of tables that rows were written to.
@@ -494,10 +492,9 @@ impl WriteSet {
         })
     }
 
-    /// Fails if a table was dropped, altered or truncated since it was written to, or has no room for
-    /// new segments. Adds the rows to indexes that were created since. Must be called under the commit lock.
+    /// Fails if a table was dropped, altered or truncated since it was written to. Adds the rows to
+    /// indexes that were created since. Must be called under the commit lock.
     pub fn check_tables(&self, newest: impl Fn(TableId) -> Option<Arc<Table>>) -> Result<()> {
-        self.updates().try_for_each(BulkUpdate::check_room)?;
         // All tables before any row: what is undone leaves the version it was written to, no later one.
         let mut entered = Vec::new();
         for step in &self.undo {
