@@ -149,6 +149,7 @@ impl BulkUpdate {
         rows: Batch,
         locators: &'a [RowLocator],
     ) -> Result<Vec<(Batch, &'a [RowLocator])>> {
+        debug_assert!(self.staged.is_none(), "rows are divided for an update that is complete");
         let mut parts = Vec::new();
         let mut start = 0;
         for together in locators.chunk_by(|a, b| place_of(a) == place_of(b)) {
@@ -177,6 +178,11 @@ impl BulkUpdate {
     /// Adds new rows for rows of one segment.
     fn add_of_segment(&mut self, rows: Batch, locators: &[RowLocator]) -> Result<()> {
         let Some((partition, segment)) = locators.first().and_then(place_of) else { return Ok(()) };
+        debug_assert!(
+            (partition as usize) < self.pending.len(),
+            "rows of partition {partition} of {} are updated",
+            self.pending.len()
+        );
         let numbers: Vec<u32> = locators.iter().filter_map(row_of).collect();
         debug_assert!(numbers.len() == rows.rows, "{} rows of {} places", rows.rows, numbers.len());
         if self.rekeys {

@@ -1,9 +1,8 @@
 //! An open database with its sessions: their current operations, and whether the results are right.
-//!
-//! Sessions are futures. A *frame* is one poll of a session; frames nest, because the disk lets
-//! other sessions run in the middle of a long call. A statement sees the committed state as of the
-//! start of the frame in which it last took a snapshot. If a commit continues with maintenance, it is known to have taken
-//! effect once a file other than the log is accessed.
+//! Sessions are futures. A *frame* is one poll of a session; frames nest, because the disk lets other sessions
+//! run in the middle of a long call. A statement sees the committed state as of the start of the frame in which
+//! it last took a snapshot. If a commit continues with maintenance, it is known to have taken effect once a
+//! file other than the log is accessed.
 
 mod frame;
 mod room;
@@ -215,14 +214,6 @@ impl World {
             self.model.index += u64::from(verdict.writes.is_empty());
             self.model.loaded.insert(table, self.model.index);
         }
-    }
-
-    /// The state that the statement of the innermost frame sees, and its commit.
-    fn seen(&self) -> Option<(State, u64)> {
-        let frame = self.frames.last()?;
-        let before = self.sessions[frame.session].seen.as_ref();
-        let of_frame = || (frame.base.clone(), frame.base_index);
-        Some(before.filter(|_| !frame.has_begun()).cloned().unwrap_or_else(of_frame))
     }
 
     /// The model's verdict on an operation that ends, or a commit that takes effect, in this frame.
