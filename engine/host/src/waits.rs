@@ -1,9 +1,9 @@
 //! Waits for absent bytes inside the read that misses them.
 //!
-//! Opening and binding hold state that cannot be called again after an error; the first rounds of a
-//! load would only repeat much. Where the host's threads can block, they run inside [`waiting`], and a
-//! read of theirs fetches what it misses itself. Where threads cannot block, the miss is their error,
-//! as any other failed read.
+//! Opening, binding, and an update that takes many rows hold state that cannot be called again after
+//! an error; the first rounds of a load would only repeat much. Where the host's threads can block,
+//! they run inside [`waiting`], and a read of theirs fetches what it misses itself. Where threads
+//! cannot block, the miss is their error, as any other failed read.
 
 use crate::fetched::Fetched;
 use crate::{LocalStore, Parallelism};

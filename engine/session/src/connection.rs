@@ -357,7 +357,7 @@ impl Connection {
         let mut rebindings = Rebindings::new(self.transaction.is_open());
         let catalog = self.transaction.catalog(&self.engine);
         let mut binding = source.current(parameters, &self.engine, catalog)?;
-        let mut fetched = Fetched::default();
+        let mut fetched = Fetched::reading_ahead();
         loop {
             match run(self, binding.invocation(parameters)?).await {
                 // The statement was undone, as for a lock. A COMMIT has ended its transaction.

@@ -2,9 +2,9 @@
 
 use crate::progress::Reporting;
 use crate::time_slices::{StepEnd, TimeSlices, Waits};
-use nacre_exec::{Context, Memory, Profile, Statistics, Threads};
+use nacre_exec::{Context, FetchWaits, Memory, Profile, Statistics, Threads};
 use nacre_sql::ScanStrategy;
-use nacre_table::{Fetched, Store, Table, Transaction};
+use nacre_table::{Store, Table, Transaction};
 use nacre_types::{Error, Result, Value};
 use std::sync::Arc;
 
@@ -118,8 +118,9 @@ impl<'a> Execution<'a> {
     /// Waits of calls to the statement's operators.
     pub fn waits(&self) -> Waits<'a> {
         let environment = self.store.environment();
+        let fetches = FetchWaits::new(environment);
         let Execution { slices, cancelled, reporting, .. } = *self;
-        Waits { fetched: Fetched::default(), slices, environment, cancelled, reporting }
+        Waits { fetches, slices, environment, cancelled, reporting }
     }
 
     /// The context of the statement's plans and expressions.

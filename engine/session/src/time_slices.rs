@@ -6,8 +6,8 @@
 
 use crate::progress::Reporting;
 use nacre_column::Batch;
-use nacre_exec::{Context, LocatingOperator, Operator, TimeSlice};
-use nacre_table::{Environment, Fetched, RowLocator};
+use nacre_exec::{Context, FetchWaits, LocatingOperator, Operator, TimeSlice};
+use nacre_table::{Environment, RowLocator};
 use nacre_types::{Error, Reason, Result};
 use std::cell::Cell;
 use std::future::Future;
@@ -85,7 +85,7 @@ type Pause<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
 
 /// Waits in the middle of a statement: for absent bytes, and for other work of the thread.
 pub(crate) struct Waits<'a> {
-    pub fetched: Fetched,
+    pub fetches: FetchWaits<'a>,
     pub slices: &'a TimeSlices,
     pub environment: &'a Environment,
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
@@ -93,14 +93,9 @@ pub(crate) struct Waits<'a> {
 }
 
 impl Waits<'_> {
-    /// Repeats a call until it misses nothing, such as one that builds operators. It does not give way.
-    pub async fn call<T>(&mut self, mut call: impl FnMut() -> Result<T>) -> Result<T> {
-        loop {
-            match call() {
-                Err(error) if error.missing().is_some() => self.fetch(error).await?,
-                done => return self.end(done),
-            }
-        }
+    /// Builds operators, which does not give way.
+    pub fn build<T>(&mut self, build: impl FnMut() -> Result<T>) -> Result<T> {
+        self.fetches.call(build)
     }
 
     /// The next rows of an operator. Gives way whenever a slice ends.
@@ -110,9 +105,10 @@ impl Waits<'_> {
         context: &Context<'_>,
     ) -> Result<Option<Batch>> {
         loop {
-            match self.slices.run(|| operator.next(context)) {
-                Err(error) if error.is_pause() => self.pause(error).await?,
-                done => return self.end(done),
+            let fetches = &mut self.fetches;
+            match self.slices.run(|| fetches.call(|| operator.next(context))) {
+                Err(error) if is_over(&error) => self.pause().await?,
+                done => return done,
             }
         }
     }
@@ -124,36 +120,21 @@ impl Waits<'_> {
         context: &Context<'_>,
     ) -> Result<Option<(Batch, Vec<RowLocator>)>> {
         loop {
-            match self.slices.run(|| operator.next(context)) {
-                Err(error) if error.is_pause() => self.pause(error).await?,
-                done => return self.end(done),
+            let fetches = &mut self.fetches;
+            match self.slices.run(|| fetches.call(|| operator.next(context))) {
+                Err(error) if is_over(&error) => self.pause().await?,
+                done => return done,
             }
         }
     }
 
-    /// Lets other work run, or fetches what was missed.
     #[cold]
     #[inline(never)]
-    fn pause(&mut self, error: Error) -> Pause<'_> {
-        if !is_over(&error) {
-            return self.fetch(error);
-        }
+    fn pause(&self) -> Pause<'_> {
         if let Some(reporting) = &self.reporting {
             reporting.report();
         }
         Box::pin(self.slices.give_way(self.environment, self.cancelled))
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn fetch(&mut self, error: Error) -> Pause<'_> {
-        Box::pin(self.environment.fetch(&mut self.fetched, error))
-    }
-
-    /// Ends a call, after which what it had fetched may be evicted.
-    fn end<T>(&mut self, done: Result<T>) -> Result<T> {
-        self.fetched.release();
-        done
     }
 }
 

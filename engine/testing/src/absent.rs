@@ -415,6 +415,23 @@ mod tests {
     }
 
     #[test]
+    fn a_unit_that_begins_again_reads_ahead() {
+        let (files, file) = files();
+        files.deny(100, 100);
+        let mut fetched = Fetched::reading_ahead();
+        let mut times = 0;
+        let read_all = || (0..PAGES).try_for_each(|page| read(&*file, &[page]).map(drop));
+        while let Err(error) = read_all() {
+            fetched.resolve_now(error, &*files, &Fixed::default()).unwrap();
+            times += 1;
+        }
+        // After eight, each fetch takes as much ahead as all before: 9, 18, 36, … of 200 pages.
+        assert_eq!(times, 13);
+        fetched.release();
+        assert_eq!(files.held(), 0);
+    }
+
+    #[test]
     fn reads_in_a_waiting_scope_fetch_what_they_miss() {
         let (files, file) = files();
         files.deny(100, 100);

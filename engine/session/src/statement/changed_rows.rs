@@ -36,15 +36,13 @@ pub(super) async fn delete(
     let mut affected = 0;
     for locators in locators.chunks(MOVED_TOGETHER) {
         execution.end_step().await?;
-        affected +=
-            repeated(transaction, |transaction| transaction.delete(&target, locators)).await?;
+        affected += repeated(transaction, |transaction| transaction.delete(&target, locators))?;
     }
     for ((partition, segment), rows) in targets.segments().filter(|_| is_bulk) {
         execution.end_step().await?;
         affected += repeated(transaction, |transaction| {
             transaction.delete_together(&target, partition, segment, rows)
-        })
-        .await?;
+        })?;
     }
     invariant!(affected == targets.len(), "{affected} of {} rows are deleted", targets.len());
     Ok(affected)

@@ -43,12 +43,12 @@ pub(crate) async fn run(
     };
     let context = execution.context(transaction);
     let mut waits = execution.waits();
-    let mut operator = waits.call(|| build(source, &context)).await?;
+    let mut operator = waits.build(|| build(source, &context))?;
     while let Some(batch) = waits.next(&mut *operator, &context).await? {
         load.append(&in_table_types(&batch.compact(), schema))?;
     }
     drop(operator);
-    match insert::finish(load, transaction, execution).await {
+    match load.finish() {
         Err(error) if exists(&error) => unchanged(),
         rows => rows.map(StatementResult::written),
     }

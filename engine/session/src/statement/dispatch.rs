@@ -31,8 +31,7 @@ pub(crate) async fn run(
             let found = locate(input, &execution.context(transaction), execution.waits()).await?;
             let target = transaction.table_of(table)?;
             for found in &found {
-                repeated(transaction, |transaction| transaction.lock(&target, &found.locators))
-                    .await?;
+                repeated(transaction, |transaction| transaction.lock(&target, &found.locators))?;
                 execution.end_step().await?;
             }
             // A row's lock is granted only if the snapshot has its newest version, so the query

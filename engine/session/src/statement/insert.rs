@@ -29,7 +29,7 @@ pub(crate) async fn run(
     let is_bulk = returned.is_none() && !target.is_temporary();
     let context = execution.context(transaction);
     let mut waits = execution.waits();
-    let mut operator = waits.call(|| build(source, &context)).await?;
+    let mut operator = waits.build(|| build(source, &context))?;
     let (mut batches, mut rows, mut bytes) = (Vec::new(), 0, 0usize);
     let mut held = Reservation::default();
     let mut load: Option<Load> = None;
@@ -60,7 +60,7 @@ pub(crate) async fn run(
         }
         Some(Load::Own(mut rows)) => {
             rows.complete()?;
-            repeated(transaction, |transaction| transaction.reserve_keys(&mut rows)).await?;
+            repeated(transaction, |transaction| transaction.reserve_keys(&mut rows))?;
             return Ok(transaction.add_updated(*rows));
         }
         None => {}
@@ -86,7 +86,7 @@ pub(super) async fn beside(
     let mut update = execution.store().bulk_update(transaction, target, true);
     batches.iter().try_for_each(|batch| update.add_new(batch))?;
     update.complete()?;
-    repeated(transaction, |transaction| transaction.reserve_keys(&mut update)).await?;
+    repeated(transaction, |transaction| transaction.reserve_keys(&mut update))?;
     Ok(transaction.add_updated(update))
 }
 
@@ -99,7 +99,7 @@ async fn one_by_one(
 ) -> Result<u64> {
     let mut affected = 0;
     for batch in batches {
-        affected += repeated(transaction, |transaction| transaction.insert(target, batch)).await?;
+        affected += repeated(transaction, |transaction| transaction.insert(target, batch))?;
         execution.end_step().await?;
     }
     Ok(affected)
@@ -128,11 +128,9 @@ pub(super) async fn finish(
     transaction: &mut Transaction,
     execution: &Execution<'_>,
 ) -> Result<u64> {
-    let mut waits = execution.waits();
     loop {
         execution.end_step().await?;
-        let step = || load.step();
-        match waits.call(step).await? {
+        match load.step()? {
             LoadStep::More => {}
             LoadStep::Blocked(blocker) => {
                 return Err(transaction.blocked_by(load.table(), blocker));

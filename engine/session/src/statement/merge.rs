@@ -72,7 +72,7 @@ pub(super) async fn run(
             match &mut update {
                 Some(update) if action == MergeAction::Update => {
                     let locators = places.collect();
-                    update.add(transaction, LocatedRows { rows: now, locators }).await?;
+                    update.add(transaction, LocatedRows { rows: now, locators })?;
                 }
                 _ if action == MergeAction::Update => {}
                 _ => gone.add(places),

@@ -34,7 +34,7 @@ pub(crate) async fn collect(
     mut waits: Waits<'_>,
 ) -> Result<Vec<Batch>> {
     context.memory.share_among(plan, 1);
-    let mut operator = waits.call(|| build(plan, context)).await?;
+    let mut operator = waits.build(|| build(plan, context))?;
     let mut batches = Vec::new();
     let (mut bytes, mut held) = (0usize, Reservation::default());
     while let Some(batch) = waits.next(&mut *operator, context).await? {
@@ -55,7 +55,7 @@ pub(crate) async fn locate(
     context: &Context<'_>,
     mut waits: Waits<'_>,
 ) -> Result<Vec<LocatedRows>> {
-    let mut operator = waits.call(|| build_locating(plan, LocatedColumns::All, context)).await?;
+    let mut operator = waits.build(|| build_locating(plan, LocatedColumns::All, context))?;
     let mut found: Vec<LocatedRows> = Vec::new();
     let (mut bytes, mut held) = (0usize, Reservation::default());
     while let Some((rows, locators)) = waits.next_located(&mut *operator, context).await? {
@@ -76,7 +76,7 @@ pub(super) async fn find_targets(
     mut returned: Option<&mut Returned>,
 ) -> Result<TargetRows> {
     let rows = if returned.is_some() { LocatedColumns::All } else { LocatedColumns::None };
-    let mut operator = waits.call(|| build_locating(plan, rows, context)).await?;
+    let mut operator = waits.build(|| build_locating(plan, rows, context))?;
     let mut targets = TargetRows::default();
     let (mut bytes, mut held) = (0usize, Reservation::default());
     while let Some((rows, locators)) = waits.next_located(&mut *operator, context).await? {

@@ -75,8 +75,7 @@ impl<'a> Update<'a> {
     ) -> Result<()> {
         let context = self.execution.context(transaction);
         let mut waits = self.execution.waits();
-        let mut operator =
-            waits.call(|| build_locating(input, LocatedColumns::All, &context)).await?;
+        let mut operator = waits.build(|| build_locating(input, LocatedColumns::All, &context))?;
         let (mut returned_bytes, mut held) = (0usize, Reservation::default());
         while let Some((batch, locators)) = waits.next_located(&mut *operator, &context).await? {
             let mut columns = batch.columns.clone();
@@ -89,14 +88,14 @@ impl<'a> Update<'a> {
                 returned_bytes += rows.memory_bytes(returned.last());
                 returned.push(rows.clone());
             }
-            self.add(transaction, LocatedRows { rows, locators }).await?;
+            self.add(transaction, LocatedRows { rows, locators })?;
             context.reserve(&mut held, "the statement's rows", self.bytes + returned_bytes)?;
         }
         Ok(())
     }
 
     /// Adds rows with new values, before the transaction has changed anything else.
-    pub async fn add(&mut self, transaction: &Transaction, change: LocatedRows) -> Result<()> {
+    pub fn add(&mut self, transaction: &Transaction, change: LocatedRows) -> Result<()> {
         debug_assert!(
             change.rows.rows == change.locators.len(),
             "{} rows, {} places",
@@ -104,7 +103,7 @@ impl<'a> Update<'a> {
             change.locators.len()
         );
         if let Some(bulk) = &mut self.bulk {
-            let in_memory = add_together(bulk, change, self.execution).await?;
+            let in_memory = add_together(bulk, change)?;
             in_memory.into_iter().for_each(|change| self.keep(change));
             return Ok(());
         }
@@ -117,7 +116,7 @@ impl<'a> Update<'a> {
         let kept = std::mem::take(&mut self.kept);
         (self.kept_in_segments, self.bytes) = (0, 0);
         for change in kept {
-            let in_memory = add_together(&mut bulk, change, self.execution).await?;
+            let in_memory = add_together(&mut bulk, change)?;
             in_memory.into_iter().for_each(|change| self.keep(change));
         }
         self.bulk = Some(bulk);
@@ -139,8 +138,7 @@ impl<'a> Update<'a> {
         bulk.complete()?;
         for place in bulk.places() {
             self.execution.end_step().await?;
-            repeated(transaction, |transaction| transaction.replace_together(&mut bulk, place))
-                .await?;
+            repeated(transaction, |transaction| transaction.replace_together(&mut bulk, place))?;
         }
         if !self.rekeys {
             return Ok(transaction.add_updated(bulk) + self.write_kept(transaction).await?);
@@ -148,7 +146,7 @@ impl<'a> Update<'a> {
         // All old keys are free before any new one is assigned.
         self.lock_together(transaction).await?;
         self.delete_kept(transaction).await?;
-        repeated(transaction, |transaction| transaction.reserve_keys(&mut bulk)).await?;
+        repeated(transaction, |transaction| transaction.reserve_keys(&mut bulk))?;
         Ok(transaction.add_updated(bulk) + self.insert_kept(transaction).await?)
     }
 
@@ -167,8 +165,7 @@ impl<'a> Update<'a> {
         let mut affected = 0;
         for LocatedRows { rows, locators } in changes {
             affected +=
-                repeated(transaction, |transaction| transaction.update(target, locators, rows))
-                    .await?;
+                repeated(transaction, |transaction| transaction.update(target, locators, rows))?;
             self.execution.end_step().await?;
         }
         Ok(affected)
@@ -176,7 +173,7 @@ impl<'a> Update<'a> {
 
     async fn delete_kept(&self, transaction: &mut Transaction) -> Result<()> {
         for LocatedRows { locators, .. } in &self.kept {
-            repeated(transaction, |transaction| transaction.delete(&self.target, locators)).await?;
+            repeated(transaction, |transaction| transaction.delete(&self.target, locators))?;
             self.execution.end_step().await?;
         }
         Ok(())
@@ -186,7 +183,7 @@ impl<'a> Update<'a> {
         let mut affected = 0;
         for LocatedRows { rows, .. } in &self.kept {
             affected +=
-                repeated(transaction, |transaction| transaction.insert(&self.target, rows)).await?;
+                repeated(transaction, |transaction| transaction.insert(&self.target, rows))?;
             self.execution.end_step().await?;
         }
         Ok(affected)
@@ -204,7 +201,7 @@ impl<'a> Update<'a> {
                 self.execution.end_step().await?;
                 let lock =
                     |transaction: &mut Transaction| transaction.lock(&self.target, &together);
-                repeated(transaction, lock).await?;
+                repeated(transaction, lock)?;
                 together.clear();
             }
         }
@@ -229,15 +226,10 @@ fn is_in_segment(locator: &&RowLocator) -> bool {
 }
 
 /// Adds the rows of segments to a bulk update. Returns those in memory.
-async fn add_together(
-    bulk: &mut BulkUpdate,
-    change: LocatedRows,
-    execution: &Execution<'_>,
-) -> Result<Option<LocatedRows>> {
+fn add_together(bulk: &mut BulkUpdate, change: LocatedRows) -> Result<Option<LocatedRows>> {
     let (in_segments, in_memory) = divide(change);
     if !in_segments.locators.is_empty() {
-        let LocatedRows { rows, locators } = in_segments;
-        execution.waits().call(|| bulk.add(rows.clone(), &locators)).await?;
+        bulk.add(in_segments.rows, &in_segments.locators)?;
     }
     Ok((!in_memory.locators.is_empty()).then_some(in_memory))
 }

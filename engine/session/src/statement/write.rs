@@ -72,9 +72,7 @@ pub(crate) async fn run(
             match columns {
                 Some(columns) => {
                     let mut update = Update::new(transaction, table, columns.clone(), execution)?;
-                    for change in changes {
-                        update.add(transaction, change).await?;
-                    }
+                    changes.into_iter().try_for_each(|change| update.add(transaction, change))?;
                     update.write(transaction).await
                 }
                 None => {

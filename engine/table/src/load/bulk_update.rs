@@ -97,8 +97,7 @@ impl BulkUpdate {
         self.rekeys
     }
 
-    /// Adds the new content of rows of segments, in table order. May write a segment file. A call that meets
-    /// absent bytes has added nothing, and can be repeated.
+    /// Adds the new content of rows of segments, in table order. May write a segment file.
     pub fn add(&mut self, rows: Batch, locators: &[RowLocator]) -> Result<()> {
         debug_assert!(self.staged.is_none(), "rows are added to an update that is complete");
         let rows = rows.compact();
@@ -110,11 +109,8 @@ impl BulkUpdate {
         );
         self.table.check_batch(&rows)?;
         check_row_lengths(&rows)?;
-        let parts = self.parts(rows, locators)?;
-        for (part, together) in parts {
-            self.add_of_segment(part, together)?;
-        }
-        self.write_full()
+        let loader = self.loader.clone();
+        loader.transactions().environment().waiting(|| self.add_checked(&rows, locators))
     }
 
     /// Adds rows that replace none, in table order. May write a segment file.
@@ -123,8 +119,11 @@ impl BulkUpdate {
         let rows = rows.clone().compact();
         self.table.check_batch(&rows)?;
         check_row_lengths(&rows)?;
-        self.split(rows)?;
-        self.write_full()
+        let loader = self.loader.clone();
+        loader.transactions().environment().waiting(|| {
+            self.split(rows)?;
+            self.write_full()
+        })
     }
 
     /// Adds rows to the partitions that their values give.
@@ -143,54 +142,38 @@ impl BulkUpdate {
         Ok(())
     }
 
-    /// Divides new rows by the segments of the old ones, and reads the numbers that stay theirs.
-    fn parts<'a>(
-        &self,
-        rows: Batch,
-        locators: &'a [RowLocator],
-    ) -> Result<Vec<(Batch, &'a [RowLocator])>> {
-        debug_assert!(self.staged.is_none(), "rows are divided for an update that is complete");
-        let mut parts = Vec::new();
+    fn add_checked(&mut self, rows: &Batch, locators: &[RowLocator]) -> Result<()> {
         let mut start = 0;
         for together in locators.chunk_by(|a, b| place_of(a) == place_of(b)) {
             let end = start + together.len();
-            let mut part = match together.len() == rows.rows {
+            let part = match together.len() == rows.rows {
                 true => rows.clone(),
-                false => slice(&rows, start, end),
+                false => slice(rows, start, end),
             };
-            let place = together.first().and_then(place_of);
-            invariant!(place.is_some(), "an update of segments replaces a row in memory");
-            if let Some((partition, segment)) = place
-                && !self.rekeys
-                && self.table.key_columns().is_none()
-            {
-                let old = self.segment(partition, segment)?;
-                let numbers: Vec<u32> = together.iter().filter_map(row_of).collect();
-                part.columns.push(Arc::new(self.row_numbers(&old.segment, &numbers)?));
-            }
-            parts.push((part, together));
+            self.add_of_segment(part, together)?;
             start = end;
         }
         debug_assert!(start == rows.rows, "{start} of {} new rows are added", rows.rows);
-        Ok(parts)
+        self.write_full()
     }
 
     /// Adds new rows for rows of one segment.
-    fn add_of_segment(&mut self, rows: Batch, locators: &[RowLocator]) -> Result<()> {
-        let Some((partition, segment)) = locators.first().and_then(place_of) else { return Ok(()) };
-        debug_assert!(
-            (partition as usize) < self.pending.len(),
-            "rows of partition {partition} of {} are updated",
-            self.pending.len()
-        );
+    fn add_of_segment(&mut self, mut rows: Batch, locators: &[RowLocator]) -> Result<()> {
+        let place = locators.first().and_then(place_of);
+        invariant!(place.is_some(), "an update of segments replaces a row in memory");
+        let Some((partition, segment)) = place else { return Ok(()) };
         let numbers: Vec<u32> = locators.iter().filter_map(row_of).collect();
         debug_assert!(numbers.len() == rows.rows, "{} rows of {} places", rows.rows, numbers.len());
         if self.rekeys {
             self.split(rows)?;
-        } else {
-            self.added += rows.rows as u64;
-            self.pending[partition as usize].add(rows);
+            return self.note_replaced((partition, segment), &numbers);
         }
+        if self.table.key_columns().is_none() {
+            let old = self.segment(partition, segment)?;
+            rows.columns.push(Arc::new(self.row_numbers(&old.segment, &numbers)?));
+        }
+        self.added += rows.rows as u64;
+        self.pending[partition as usize].add(rows);
         self.note_replaced((partition, segment), &numbers)
     }
 
@@ -262,14 +245,18 @@ impl BulkUpdate {
     /// the same key.
     pub fn complete(&mut self) -> Result<()> {
         debug_assert!(self.staged.is_none(), "an update is completed twice");
-        for partition in 0..self.pending.len() {
-            while self.pending[partition].rows() > 0 {
-                self.write_pending(partition as u32)?;
+        let loader = self.loader.clone();
+        loader.transactions().environment().waiting(|| -> Result<()> {
+            for partition in 0..self.pending.len() {
+                while self.pending[partition].rows() > 0 {
+                    self.write_pending(partition as u32)?;
+                }
             }
-        }
-        if self.rekeys {
-            inside::resolve(&self.table, OnDuplicate::Error, &mut self.files)?;
-        }
+            if self.rekeys {
+                inside::resolve(&self.table, OnDuplicate::Error, &mut self.files)?;
+            }
+            Ok(())
+        })?;
         let runs = runs_of(&self.table, &self.files, self.loader.options());
         self.staged = Some(Arc::new(Staged::new(&self.table, &self.files, &runs)));
         let written: u64 = self.files.iter().map(|file| file.segment.rows() as u64).sum();
@@ -467,7 +454,6 @@ impl BulkUpdate {
 impl Drop for BulkUpdate {
     fn drop(&mut self) {
         if self.ownership == Ownership::Load {
-            let _within = walked::within(Path::ManyUpdated);
             let files = self.files.iter();
             files.for_each(|file| self.loader.files().remove_unnamed(file.segment.name()));
         }
