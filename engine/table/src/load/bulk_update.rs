@@ -162,6 +162,11 @@ impl BulkUpdate {
         let place = locators.first().and_then(place_of);
         invariant!(place.is_some(), "an update of segments replaces a row in memory");
         let Some((partition, segment)) = place else { return Ok(()) };
+        debug_assert!(
+            (partition as usize) < self.pending.len(),
+            "rows of partition {partition} of {} are updated",
+            self.pending.len()
+        );
         let numbers: Vec<u32> = locators.iter().filter_map(row_of).collect();
         debug_assert!(numbers.len() == rows.rows, "{} rows of {} places", rows.rows, numbers.len());
         if self.rekeys {
