@@ -44,12 +44,10 @@ pub enum Path {
     WriteDelayed,
     /// A write is refused because the rowstores are full.
     WriteRefused,
-    /// A transaction takes its snapshot.
-    Begin,
 }
 
 /// All paths with their names.
-pub const PATHS: [(&str, Path); 19] = [
+pub const PATHS: [(&str, Path); 18] = [
     ("session", Path::Session),
     ("load", Path::Load),
     ("load-round", Path::LoadRound),
@@ -68,7 +66,6 @@ pub const PATHS: [(&str, Path); 19] = [
     ("many-committed", Path::ManyCommitted),
     ("write-delayed", Path::WriteDelayed),
     ("write-refused", Path::WriteRefused),
-    ("begin", Path::Begin),
 ];
 
 /// Whether paths are counted.

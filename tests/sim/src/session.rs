@@ -86,7 +86,6 @@ async fn perform(
         let mut world = world.borrow_mut();
         let latest = world.model.latest.clone();
         world.sessions[number].begun = Some(latest);
-        world.sessions[number].seen = None;
     }
     let result = match &op {
         Op::Bulk { table, policy, batches } => {

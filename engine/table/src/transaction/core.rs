@@ -34,7 +34,6 @@ pub(super) struct Core {
 impl Core {
     /// Begins at the newest visible commit.
     pub fn begin(manager: &Arc<TransactionManager>) -> Core {
-        walked::walk(Path::Begin);
         Core {
             guard: manager.commits().snapshots().take(),
             writes: WriteSet::new(manager.new_owner()),

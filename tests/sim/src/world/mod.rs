@@ -1,8 +1,9 @@
 //! An open database with its sessions: their current operations, and whether the results are right.
-//! Sessions are futures. A *frame* is one poll of a session; frames nest, because the disk lets other sessions
-//! run in the middle of a long call. A statement sees the committed state as of the start of the frame in which
-//! it last took a snapshot. If a commit continues with maintenance, it is known to have taken effect once a
-//! file other than the log is accessed.
+//!
+//! Sessions are futures. A *frame* is one poll of a session; frames nest, because the disk lets
+//! other sessions run in the middle of a long call. A statement sees the committed state as of the
+//! start of its last frame. If a commit continues with maintenance, it is known to have taken
+//! effect once a file other than the log is accessed.
 
 mod frame;
 mod room;
@@ -106,8 +107,6 @@ impl World {
             session,
             base: self.model.latest.clone(),
             base_index: self.model.index,
-            begins: frame::begins(),
-            begins_inside: 0,
             faults: counts.faults,
             log_failures: counts.log_failures,
             synced: None,
@@ -122,12 +121,6 @@ impl World {
     /// Ends the poll.
     pub fn leave(&mut self) {
         let Some(frame) = self.frames.pop() else { return };
-        if let Some(around) = self.frames.last_mut() {
-            around.begins_inside += frame::begins() - frame.begins;
-        }
-        if frame.has_begun() {
-            self.sessions[frame.session].seen = Some((frame.base, frame.base_index));
-        }
         if let Some(index) = frame.synced
             && self.disk.counts().log_failures == frame.log_failures
         {
@@ -218,7 +211,8 @@ impl World {
 
     /// The model's verdict on an operation that ends, or a commit that takes effect, in this frame.
     fn judge(&mut self, session: usize, op: &Op) -> Verdict {
-        let Some((base, base_index)) = self.seen() else { return Verdict::done() };
+        let Some(frame) = self.frames.last() else { return Verdict::done() };
+        let (base, base_index) = (frame.base.clone(), frame.base_index);
         let state = &self.sessions[session];
         if state.txn.is_some() && !op.fits_transaction()
             || state.txn.is_none() && op.needs_transaction()
@@ -399,7 +393,7 @@ impl World {
         let (Op::CreateAs { table, if_missing: true, .. }, Ok(Answer::Done)) = (op, result) else {
             return false;
         };
-        self.seen().is_some_and(|(_, index)| self.model.freed_since(table, index))
+        self.frames.last().is_some_and(|frame| self.model.freed_since(table, frame.base_index))
     }
 
     fn succeeded(

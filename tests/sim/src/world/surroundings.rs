@@ -11,14 +11,6 @@ use nacredb::{Error, ErrorKind};
 use std::sync::atomic::Ordering;
 
 impl World {
-    /// The state that the statement of the innermost frame sees, and its commit.
-    pub(super) fn seen(&self) -> Option<(State, u64)> {
-        let frame = self.frames.last()?;
-        let before = self.sessions[frame.session].seen.as_ref();
-        let of_frame = || (frame.base.clone(), frame.base_index);
-        Some(before.filter(|_| !frame.has_begun()).cloned().unwrap_or_else(of_frame))
-    }
-
     /// Like [`World::judge`], after the commits in outer frames that are about to become durable:
     /// their unique values are free once they are in the log.
     pub(super) fn judge_ahead(&mut self, session: usize, op: &Op) -> Verdict {
