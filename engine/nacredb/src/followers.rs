@@ -4,11 +4,11 @@ use crate::database::Database;
 use nacre_types::{Error, Result};
 
 impl Database {
-    /// Keeps the log from a position on for a follower, in place of what was kept under this name before: so an
-    /// instance with [`Options::read_only`](crate::Options::read_only) on the same files, whose
-    /// [`Database::log_position`] it is, goes on there with its next refresh, and needs not load a snapshot. At
-    /// most `max_bytes` of log that a snapshot stands for are kept; a follower that needs more is given up. It is
-    /// kept in memory: nothing is kept after this instance has ended.
+    /// Keeps the log from a position on for a follower, in place of what was kept under this name before. A
+    /// follower is an instance with [`Options::read_only`](crate::Options::read_only) on the same files, and the
+    /// position its [`Database::log_position`]: its next refresh goes on there, instead of loading a snapshot.
+    /// At most `max_bytes` of log that a snapshot stands for are kept; a follower that needs more is given up.
+    /// Followers are known to this instance only: when it ends, nothing is kept for them any more.
     ///
     /// # Errors
     /// `not_found` if the position is not in the log, or not any more; `unsupported` if this instance only reads.

@@ -21,6 +21,7 @@ pub(crate) use filter::{filter_rows, true_rows, truths};
 pub(crate) use nacre_function::kernel::cast::cast_vector;
 pub(crate) use nacre_function::kernel::order::compare_values;
 pub(crate) use nacre_function::vector::rows::ActiveRows;
+use repeated::is_volatile_call;
 pub(crate) use repeated::{Repeated, is_volatile, repeated};
 
 use crate::Context;
@@ -203,7 +204,7 @@ impl Evaluator<'_> {
             }
         }
         // A volatile function has a value of its own for each row, whatever its arguments are.
-        if flat || is_volatile(expr) {
+        if flat || is_volatile_call(expr) {
             return self.apply(expr, &args, rows).map(Arc::new);
         }
         match dictionary {

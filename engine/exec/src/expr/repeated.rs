@@ -39,10 +39,15 @@ fn collect<'e>(expr: &'e Expr, seen: &mut Vec<&'e Expr>, found: &mut Vec<Expr>) 
     expr.for_each_child(&mut |child| collect(child, seen, found));
 }
 
+/// Whether an expression is a call of a volatile function; its arguments are not looked at.
+pub(super) fn is_volatile_call(expr: &Expr) -> bool {
+    matches!(&expr.kind, ExprKind::Function { function, .. }
+        if function.volatility() == Volatility::Volatile)
+}
+
 /// Whether an expression has a volatile function.
 pub(crate) fn is_volatile(expr: &Expr) -> bool {
-    let mut found = matches!(&expr.kind, ExprKind::Function { function, .. }
-        if function.volatility() == Volatility::Volatile);
+    let mut found = is_volatile_call(expr);
     expr.for_each_child(&mut |child| found = found || is_volatile(child));
     found
 }
