@@ -12,6 +12,7 @@ import { chromium, type Browser, type BrowserContext, type Page } from 'playwrig
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { launchOptions } from '../../tools/chromium.mjs';
 import { VERSION } from '../../worker/shared/version.js';
+import { FULL, fillUp } from './quota.js';
 import { dist, serve, type Override, type Server } from './server.js';
 
 declare global {
@@ -336,30 +337,11 @@ test('the quota is exceeded in a commit', async () => {
   const origin = new URL(server.url).origin;
   const { usage = 0 } = await page.evaluate(() => navigator.storage.estimate());
   await cdp.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: usage + 3_000_000 });
-  const filled = await page.evaluate(async () => {
+  await page.evaluate(async () => {
     window.db = await window.nacredb.connect('opfs://failures');
-    await window.db.exec('create table filler (id bigint primary key, body text)');
-    const errors: { kind: string; message: string }[] = [];
-    let acknowledged = 0;
-    for (let id = 0; id < 500 && errors.length < 2; id++) {
-      // Text that does not compress.
-      const body = Array.from({ length: 5_000 }, () => Math.random().toString(36)).join('');
-      await window.db.query('insert into filler values (?, ?)', [id, body]).then(
-        () => acknowledged++,
-        ({ kind, message }: nacredb.NacreError) => errors.push({ kind, message }),
-      );
-    }
-    const { rows } = await window.db.query<{ n: bigint }>('select count(*) as n from filler');
-    const closed = await window.db.close().catch((error: nacredb.NacreError) => error.kind);
-    return { errors, acknowledged, found: Number(rows[0]!.n), closed };
   });
-  expect(filled.errors).toEqual([
-    {
-      kind: 'limit',
-      message: expect.stringMatching(/no storage left .*free some, then connect again/),
-    },
-    { kind: 'io', message: expect.stringContaining('until the database is reopened') },
-  ]);
+  const filled = await page.evaluate(fillUp);
+  expect(filled.errors).toEqual(FULL);
   expect(filled.found).toBe(filled.acknowledged);
 
   await cdp.send('Storage.overrideQuotaForOrigin', { origin });

@@ -10,6 +10,7 @@ import {
   type FirefoxContext,
   type FirefoxPage,
 } from '../../tools/firefox.mjs';
+import { FULL, fillUp } from './quota.js';
 import { serve, type Server } from './server.js';
 
 declare global {
@@ -352,35 +353,15 @@ describe.skipIf(findFirefox() === null)('where Firefox has little storage', () =
       await file.write(new Uint8Array(4_000_000));
       await file.close();
     });
-    const filled = await only.evaluate(async () => {
-      const errors: { kind: string; message: string }[] = [];
-      let acknowledged = 0;
-      for (let id = 0; id < 1_000 && errors.length < 2; id++) {
-        // Text that does not compress.
-        const note = Array.from({ length: 5_000 }, () => Math.random().toString(36)).join('');
-        await window.db.query('insert into t values (?, ?)', [id, note]).then(
-          () => acknowledged++,
-          ({ kind, message }: nacredb.NacreError) => errors.push({ kind, message }),
-        );
-      }
-      const { rows } = await window.db.query<{ n: bigint }>('select count(*) as n from t');
-      const closed = await window.db.close().catch((error: nacredb.NacreError) => error.kind);
-      return { errors, acknowledged, found: Number(rows[0]!.n), closed };
-    });
-    expect(filled.errors).toEqual([
-      {
-        kind: 'limit',
-        message: expect.stringMatching(/no storage left .*free some, then connect again/),
-      },
-      { kind: 'io', message: expect.stringContaining('until the database is reopened') },
-    ]);
+    const filled = await only.evaluate(fillUp);
+    expect(filled.errors).toEqual(FULL);
     expect(filled.acknowledged).toBeGreaterThan(20);
     expect(filled.found).toBe(filled.acknowledged);
     const found = await only.evaluate(async () => {
       await (await navigator.storage.getDirectory()).removeEntry('ballast');
       const db = await window.nacredb.connect('opfs://shared');
-      await db.query("insert into t values (1000000, 'there is room again')");
-      const { rows } = await db.query<{ n: bigint }>('select count(*) as n from t');
+      await db.query("insert into filler values (1000000, 'there is room again')");
+      const { rows } = await db.query<{ n: bigint }>('select count(*) as n from filler');
       await db.close();
       return Number(rows[0]!.n);
     });
