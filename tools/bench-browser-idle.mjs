@@ -1,12 +1,14 @@
 /**
  * `npm run bench -- browser-idle [--rows N]`: how long a message to the worker waits for background
  * work, in Chromium on a database in OPFS, while a transaction inserts a million rows and in the
- * seconds after it, when they are flushed and merged.
+ * seconds after it, when they are flushed and merged; then while `insertRows` loads as many into
+ * another table, out of the order of their keys, and after that.
  *
  * A message is a prepared read of one row. Its delay is the time until its answer, less the median
- * of the same on an idle database. During the load it is sent between two statements of the load,
- * which would otherwise be what it waits for. Afterwards the rates of prepared reads, and of the
- * same reads with `query()`, are measured in turns.
+ * of the same on an idle database. During the transaction it is sent between two of its statements,
+ * which would otherwise be what it waits for; beside `insertRows` it is sent at any time.
+ * Afterwards the rates of prepared reads, and of the same reads with `query()`, are measured in
+ * turns.
  */
 
 import * as fs from 'node:fs';
@@ -26,8 +28,8 @@ const db = await connect('opfs://browser-idle');
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 async function create() {
-  await db.exec('drop table if exists t; drop table if exists known');
-  for (const table of ['t', 'known']) {
+  await db.exec('drop table if exists t; drop table if exists u; drop table if exists known');
+  for (const table of ['t', 'u', 'known']) {
     await db.exec('create table ' + table + ' (id bigint primary key, region int, amount double, note text)');
   }
   await db.exec("insert into known values (1, 1, 1.5, 'a row that is there from the beginning')");
@@ -68,6 +70,26 @@ async function load(read, rows, some, times) {
   await message(read, times);
 }
 
+/** Loads rows by insertRows, and sends messages meanwhile. */
+async function loadBeside(read, rows, times) {
+  const id = Float64Array.from({ length: rows }, (_, at) => (at * 7919) % rows);
+  const columns = {
+    id,
+    region: id.map((id) => id % 20),
+    amount: id.map((id) => id * 0.5),
+    note: Array.from(id, (id) => 'a row of the usual length, number ' + id),
+  };
+  let isLoading = true;
+  const loaded = db.insertRows('u', columns).finally(() => (isLoading = false));
+  while (isLoading) {
+    await message(read, times);
+    await pause(2);
+  }
+  if ((await loaded) !== rows) {
+    throw new Error('not all rows are loaded');
+  }
+}
+
 async function rate(seconds, rows, read) {
   const started = performance.now();
   let done = 0;
@@ -104,7 +126,10 @@ async function run(rows, some) {
   if (Number(n) !== rows) {
     throw new Error('the table has ' + n + ' rows');
   }
-  return { alone, during, after, seconds, rates: await rates(rows) };
+  const beside = [];
+  await loadBeside(read, rows, beside);
+  await messages(read, 10, after);
+  return { alone, during, beside, after, seconds, rates: await rates(rows) };
 }
 
 window.idle = { run };
@@ -145,20 +170,20 @@ export async function bench(args) {
   }
 }
 
-function report(rows, { alone, during, after, seconds, rates }) {
+function report(rows, { alone, during, beside, after, seconds, rates }) {
   const usual = median(alone);
   console.log(
     `${rows} rows in ${seconds.toFixed(1)} s; a message alone takes ${usual.toFixed(2)} ms`,
   );
   const delays = (times) => ascending(times.map((ms) => Math.max(0, ms - usual)));
-  for (const [stretch, times] of Object.entries({ alone, during, after })) {
+  for (const [stretch, times] of Object.entries({ alone, during, beside, after })) {
     const sorted = delays(times);
     const figures = [0.5, 0.99, 0.999, 1].map((share) => at(sorted, share).toFixed(2).padStart(8));
     console.log(
       `${stretch.padStart(8)}: ${sorted.length} messages, delay p50 p99 p99.9 max ${figures.join(' ')} ms`,
     );
   }
-  const all = delays([...during, ...after]);
+  const all = delays([...during, ...beside, ...after]);
   const [prepared, query] = [median(rates.prepared), median(rates.query)];
   console.log(
     `reads of a row a second: prepared ${prepared.toFixed(0)}, query() ${query.toFixed(0)}`,

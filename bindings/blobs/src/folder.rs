@@ -49,6 +49,18 @@ impl FolderBlobs {
         Ok(FolderBlobs { root: folder.into() })
     }
 
+    /// Opens the folder that a URL `file:///folder` names, and creates it if there is none.
+    ///
+    /// Errors: `io`.
+    pub(crate) fn at_url(url: &str) -> Result<FolderBlobs> {
+        let parsed = url::Url::parse(url).ok().and_then(|url| url.to_file_path().ok());
+        let folder = parsed.ok_or_else(|| {
+            Error::io(format!("{url} does not name a folder"))
+                .with_hint("write file:///absolute/path")
+        })?;
+        FolderBlobs::open(&folder)
+    }
+
     fn path(&self, name: &str) -> Result<PathBuf> {
         check_blob_name(name)?;
         Ok(self.root.join(name))
@@ -251,6 +263,10 @@ fn io_error(error: io::Error, path: &Path, verb: &str) -> Error {
 }
 
 impl BlobStore for FolderBlobs {
+    fn elsewhere(&self, url: &str) -> Result<Arc<dyn BlobStore>> {
+        Ok(Arc::new(FolderBlobs::at_url(url)?))
+    }
+
     fn read<'a>(&'a self, name: &'a str, range: Range<u64>) -> Answer<'a, Vec<u8>> {
         let (store, name) = (self.clone(), name.to_string());
         blocking(move || store.read_range(&name, range))

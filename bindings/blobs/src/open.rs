@@ -39,12 +39,7 @@ pub fn open_blobs(url: &str, options: &BlobOptions) -> Result<Arc<dyn BlobStore>
             .with_hint("write s3://bucket/prefix, gs://…, az://… or file:///folder"));
     };
     if scheme == "file" {
-        let parsed = url::Url::parse(url).ok().and_then(|url| url.to_file_path().ok());
-        let folder = parsed.ok_or_else(|| {
-            Error::io(format!("{url} does not name a folder"))
-                .with_hint("write file:///absolute/path")
-        })?;
-        return Ok(Arc::new(FolderBlobs::open(&folder)?));
+        return Ok(Arc::new(FolderBlobs::at_url(url)?));
     }
     if !matches!(scheme, "s3" | "gs" | "az") {
         return Err(Error::unsupported(format!(
@@ -81,6 +76,10 @@ pub fn open_blobs(url: &str, options: &BlobOptions) -> Result<Arc<dyn BlobStore>
         prefix: at.prefix,
         retry_for: options.retry_for,
         refreshing: setting.refreshing,
+        elsewhere: {
+            let options = options.clone();
+            Box::new(move |url| open_blobs(url, &options))
+        },
     }))))
 }
 

@@ -3,7 +3,7 @@
 use crate::bucket::Bucket;
 use crate::runtime::answer;
 use crate::{read, write};
-use nacre_host::{Answer, BlobInfo, BlobStore, Tag, WriteIf};
+use nacre_host::{Answer, BlobInfo, BlobStore, Result, Tag, WriteIf};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,6 +12,10 @@ use std::sync::Arc;
 pub(crate) struct Remote(pub(crate) Arc<Bucket>);
 
 impl BlobStore for Remote {
+    fn elsewhere(&self, url: &str) -> Result<Arc<dyn BlobStore>> {
+        (self.0.elsewhere)(url)
+    }
+
     fn read<'a>(&'a self, name: &'a str, range: Range<u64>) -> Answer<'a, Vec<u8>> {
         let (bucket, name) = (self.0.clone(), name.to_string());
         answer(async move { read::read(&bucket, &name, range).await })

@@ -29,8 +29,8 @@ export type Columns<Name extends string = string> = Readonly<
 /** Rows as objects by column name, all at once or one after another. */
 export type Rows<R extends object = object> = Iterable<R> | AsyncIterable<R>;
 
-/** Rows that are sent in one message. */
-const PIECE_ROWS = 8192;
+/** Rows that are sent in one message: few, so that other messages wait for a few milliseconds. */
+const PIECE_ROWS = 2048;
 
 /** Inserts rows; answers the number of rows inserted or replaced. */
 export function insertRows(

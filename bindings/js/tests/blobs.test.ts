@@ -420,3 +420,27 @@ test('errors name what is wrong with the blobs', async () => {
     hint: expect.stringContaining('rights'),
   });
 });
+
+test('what was warmed is read without the blob store', async () => {
+  const writer = await connect(emptyFolder(), { blobs: blobs() });
+  await writer.exec('create table item (id bigint primary key, name text)');
+  await addItems(writer, 0, 20_000);
+  await writer.exec('optimize table item full');
+  await writer.close();
+
+  const db = await attached();
+  const warm = 'optimize table item warm blob cache';
+  const first = (await db.query<{ fetched_bytes: bigint; local_bytes: bigint }>(warm)).rows[0]!;
+  expect(Number(first.fetched_bytes)).toBeGreaterThan(100_000);
+  const again = (await db.query(warm)).rows[0]!;
+  expect(again).toEqual({
+    fetched_bytes: 0n,
+    local_bytes: first.fetched_bytes + first.local_bytes,
+  });
+  const cache = await db.query('show cache');
+  expect(cache.rows.every((row) => row['bytes'] === row['local_bytes'])).toBe(true);
+  s3.state.isAway = true;
+  const found = await db.query('select count(*) as n, sum(length(name)) as l from item');
+  expect(found.rows[0]?.['n']).toBe(20_000n);
+  s3.state.isAway = false;
+});

@@ -20,7 +20,8 @@ describe.each(places)('insertRows into $name', (place) => {
     const seen: number[] = [];
     const onProgress = (done: number) => seen.push(done);
     expect(await db.insertRows('t', rows, { onProgress })).toBe(ROWS);
-    expect(seen).toEqual([8192, 16_384, ROWS]);
+    const pieces = Array.from({ length: Math.ceil(ROWS / 2048) }, (_, i) => (i + 1) * 2048);
+    expect(seen).toEqual(pieces.map((done) => Math.min(done, ROWS)));
     expect(await db.insertRows('t', later(ROWS, 2 * ROWS))).toBe(ROWS);
     expect(await db.insertRows('t', new Set([row(-1), row(-2)]))).toBe(2);
     expect(await db.insertRows('t', [])).toBe(0);

@@ -1,7 +1,7 @@
 //! Defines the command line. Only parses: opens no files and no databases.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use nacredb::OnDuplicate;
+use nacredb::{AsOf, OnDuplicate, temporal};
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -72,6 +72,10 @@ pub enum Command {
     Check(CheckArgs),
     /// Opens a database whose log lacks its end, and reports what is missing
     Recover(RecoverArgs),
+    /// Writes a database in blobs, as it was at a time, to a folder
+    Restore(RestoreArgs),
+    /// Makes a database in blobs begin as another one is or was, without copying it
+    Branch(BranchArgs),
 }
 
 /// Options of the database that a command opens.
@@ -89,6 +93,20 @@ pub struct DatabaseOptions {
     /// With --blobs: a statement that commits ends once that is uploaded
     #[arg(long, requires = "blobs")]
     pub hold_commits: bool,
+    /// With --blobs: only read the database, as it was at a log position or a time (2026-01-31 12:00:00, UTC)
+    #[arg(long, value_name = "WHEN", value_parser = as_of, requires = "blobs")]
+    pub as_of: Option<AsOf>,
+}
+
+/// Parses a position of the log, or a time.
+pub fn as_of(text: &str) -> Result<AsOf, String> {
+    let text = text.trim();
+    if let Ok(position) = text.parse() {
+        return Ok(AsOf::Position(position));
+    }
+    temporal::parse_timestamp(text).map(AsOf::Time).ok_or_else(|| {
+        "a point in time is a log position, or a time in UTC such as 2026-01-31 12:00:00".into()
+    })
 }
 
 /// Parses a number of bytes; `KB`, `MB` and `GB` are powers of 1024.
@@ -300,6 +318,32 @@ pub struct RecoverArgs {
     pub accept_loss: bool,
 }
 
+#[derive(Args, Debug)]
+pub struct RestoreArgs {
+    /// Blob store that has the database: s3://bucket/prefix, gs://…, az://… or file:///folder
+    #[arg(value_name = "URL")]
+    pub blobs: String,
+    /// Empty folder to write to; created when it does not exist
+    #[arg(value_name = "DIR")]
+    pub folder: String,
+    /// Log position or time (2026-01-31 12:00:00, UTC) of the state to restore; by default the newest
+    #[arg(long, value_name = "WHEN", value_parser = as_of)]
+    pub to: Option<AsOf>,
+}
+
+#[derive(Args, Debug)]
+pub struct BranchArgs {
+    /// Blob store that has the database; `@` and a log position or a time may follow: s3://bucket/prefix@4096
+    #[arg(value_name = "URL")]
+    pub url: String,
+    /// Blob store without a database, for the branch
+    #[arg(value_name = "URL2", required_unless_present = "drop")]
+    pub to: Option<String>,
+    /// Removes the branch at URL instead
+    #[arg(long, conflicts_with = "to")]
+    pub drop: bool,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -315,6 +359,17 @@ mod tests {
         assert_eq!(scale("0.01"), Ok(0.01));
         for bad in ["0", "-1", "nan", "inf", "x", ""] {
             assert!(scale(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_point_in_time_is_a_position_or_a_time() {
+        assert_eq!(as_of("4096"), Ok(AsOf::Position(4_096)));
+        for text in ["1970-01-02 00:00:01", "1970-01-02T00:00:01Z"] {
+            assert_eq!(as_of(text), Ok(AsOf::Time(86_401_000_000)), "{text}");
+        }
+        for bad in ["", "yesterday", "-1", "1970-13-01 00:00:00"] {
+            assert!(as_of(bad).is_err(), "{bad}");
         }
     }
 

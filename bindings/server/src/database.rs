@@ -50,6 +50,7 @@ impl Opened {
 /// Opens the database at a URL, beside a process that may be writing it if it is only read. Then it
 /// must exist.
 pub fn open_to(url: &str, missing: Missing, read_only: bool, options: Options) -> Outcome<Opened> {
+    let read_only = read_only || options.as_of.is_some();
     let missing = if read_only { Missing::Refuse } else { missing };
     open(url, missing, Options { read_only, ..options })
 }
@@ -63,8 +64,7 @@ pub fn options_of(options: &DatabaseOptions) -> Outcome<Options> {
     let memory_bytes = options.memory.unwrap_or(default.memory_bytes);
     let blobs = match &options.blobs {
         Some(url) => {
-            let client = BlobOptions { retry_for: RETRY_FOR, ..BlobOptions::default() };
-            let blobs = Blobs::new(open_blobs(url, &client)?);
+            let blobs = blobs_at(url)?;
             let tiers = blobs.options.clone();
             let disk_limit = options.disk_limit.map_or(tiers.disk_limit, |bytes| bytes as u64);
             let holds_commits = options.hold_commits;
@@ -72,7 +72,13 @@ pub fn options_of(options: &DatabaseOptions) -> Outcome<Options> {
         }
         None => None,
     };
-    Ok(Options { memory_bytes, blobs, ..default })
+    Ok(Options { memory_bytes, blobs, as_of: options.as_of, ..default })
+}
+
+/// The blobs at a URL.
+pub fn blobs_at(url: &str) -> Outcome<Blobs> {
+    let client = BlobOptions { retry_for: RETRY_FOR, ..BlobOptions::default() };
+    Ok(Blobs::new(open_blobs(url, &client)?))
 }
 
 /// Opens the database at a URL with some options.

@@ -5,6 +5,7 @@
 
 #[doc(hidden)]
 pub mod args;
+mod branch;
 mod convert;
 mod database;
 mod export;
@@ -16,6 +17,7 @@ mod interrupt;
 mod output;
 mod parameter;
 mod recover;
+mod restore;
 mod scan;
 mod scratch;
 mod shell;
@@ -60,6 +62,8 @@ fn run(command: &Command) -> Outcome {
         Command::Inspect(args) => inspect::run(args, &mut out),
         Command::Check(args) => inspect::check(args, &mut out),
         Command::Recover(args) => recover::run(args, &mut out),
+        Command::Branch(args) => branch::run(args, &mut out),
+        Command::Restore(args) => restore::run(args, &mut out),
     };
     // Flush before the failure is reported, so that the output precedes the report.
     let flushed = out.flush();

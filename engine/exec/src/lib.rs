@@ -37,7 +37,6 @@ mod window;
 
 pub use buffer::pieces;
 pub use build::{build, build_collected, build_locating};
-pub use context::fetch_waits::FetchWaits;
 pub use context::profile::{Measured, Profile};
 pub use context::statistics::Statistics;
 pub use context::supplied::SuppliedRows;

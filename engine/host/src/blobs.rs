@@ -63,6 +63,12 @@ pub trait BlobStore: Send + Sync {
     fn list<'a>(&'a self, prefix: &'a str) -> Answer<'a, Vec<BlobInfo>>;
     /// Removes a blob. It is no error if there is none.
     fn remove<'a>(&'a self, name: &'a str) -> Answer<'a, ()>;
+    /// The folder of blobs at a URL, reached as this one is. Asks nothing.
+    ///
+    /// Errors: `unsupported` if this store cannot reach others; `io` for a malformed URL.
+    fn elsewhere(&self, url: &str) -> Result<Arc<dyn BlobStore>> {
+        Err(Error::unsupported(format!("reading {url}, of which this is a branch")))
+    }
 }
 
 /// Checks the name of a blob: parts of ASCII letters, digits, `-`, `_` and `.`, between slashes, none

@@ -6,47 +6,110 @@
 
 use crate::{LocalStore, Parallelism, Resident};
 use nacre_types::hash::{Set, hash_bytes, hash_u64};
-use nacre_types::{Error, Missing, Result};
-use std::borrow::Cow;
+use nacre_types::{Error, Missing, Reason, Result};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// Number of fetches that a unit of work keeps at first.
 const KEPT: usize = 64;
 
-/// Number of misses after which a unit of work that begins again reads ahead: a point read has fewer.
-const MISSES_BEFORE_AHEAD: usize = 8;
+/// Most reads whose misses are fetched at once.
+const TOGETHER: usize = 64;
 
-/// The most bytes that it reads ahead with one fetch.
-const AHEAD_BYTES: u64 = 64 << 20;
+/// What several reads miss, that do not depend on each other: it is fetched at once.
+#[derive(Default)]
+pub struct Misses {
+    error: Option<Error>,
+    reads: usize,
+}
+
+impl Misses {
+    /// Reads several things that do not depend on each other.
+    ///
+    /// # Errors
+    /// All that the reads miss, up to a number; any other error at once.
+    pub fn each<T>(
+        of: impl IntoIterator<Item = T>,
+        mut read: impl FnMut(T) -> Result<()>,
+    ) -> Result<()> {
+        let mut misses = Misses::default();
+        for one in of {
+            if let Err(error) = read(one) {
+                misses.add(error)?;
+                if misses.is_full() {
+                    break;
+                }
+            }
+        }
+        misses.end()
+    }
+
+    /// Adds what a read missed, out of line: there are many kinds of reads.
+    ///
+    /// # Errors
+    /// The error, if it is another one.
+    #[cold]
+    #[inline(never)]
+    fn add(&mut self, error: Error) -> Result<()> {
+        if error.missing().is_none() {
+            return Err(error);
+        }
+        self.reads += 1;
+        self.error = Some(match self.error.take() {
+            Some(all) => all.and_missing(&error),
+            None => error,
+        });
+        Ok(())
+    }
+
+    /// What a read returned; `None` if it missed bytes.
+    ///
+    /// # Errors
+    /// Any other error.
+    pub fn note<T>(&mut self, read: Result<T>) -> Result<Option<T>> {
+        match read {
+            Err(error) => self.add(error).map(|()| None),
+            Ok(found) => Ok(Some(found)),
+        }
+    }
+
+    /// Whether no read has missed bytes.
+    pub fn is_empty(&self) -> bool {
+        self.error.is_none()
+    }
+
+    /// Whether so much is missed that it is fetched before anything else is read.
+    pub fn is_full(&self) -> bool {
+        self.reads >= TOGETHER
+    }
+
+    /// Ends the reads.
+    ///
+    /// # Errors
+    /// Everything that they missed.
+    pub fn end(self) -> Result<()> {
+        debug_assert!(self.error.is_some() == (self.reads > 0), "{} misses are lost", self.reads);
+        self.error.map_or(Ok(()), Err)
+    }
+}
 
 /// What a unit of work has fetched. The newest fetches stay resident; once something is missed that
 /// was fetched and given up, everything does, so the number of misses is finite.
 #[derive(Default)]
 pub struct Fetched {
-    /// In the order of their fetches, with a hash of what was missed.
-    guards: VecDeque<(u64, Resident)>,
+    /// In the order of their fetches, with hashes of the ranges that were missed.
+    guards: VecDeque<(Vec<u64>, Resident)>,
     given_up: Set<u64>,
     keeps_all: bool,
-    /// Bytes that the next fetch reads ahead: as many as were missed and read ahead until now. `None` if
-    /// the unit of work goes on where it missed.
-    ahead: Option<u64>,
 }
 
 impl Fetched {
-    /// For a unit of work that begins again after each miss. It reads everything again, so it keeps all that was
-    /// fetched; and after some misses each fetch takes as much ahead as all before, so that it begins again a few
-    /// times for each file instead of once for each block.
-    pub fn reading_ahead() -> Fetched {
-        Fetched { keeps_all: true, ahead: Some(0), ..Fetched::default() }
-    }
-
     /// Fetches what a failed call missed; then it can be called again. Returns any other error, and
     /// one of bytes that are resident: the failed call has kept it instead of reading again.
     pub async fn resolve(&mut self, error: Error, store: &dyn LocalStore) -> Result<()> {
-        let Some((missing, key)) = self.missing(&error) else { return Err(error) };
-        let wanted = self.with_ahead(missing);
-        let resident = store.fetch(std::slice::from_ref(wanted.as_ref())).await?;
-        self.keep(key, resident);
+        let Some((missing, keys)) = self.missing(&error) else { return Err(error) };
+        let resident = store.fetch(missing).await?;
+        self.keep(&error, keys, resident);
         Ok(())
     }
 
@@ -58,47 +121,39 @@ impl Fetched {
         store: &dyn LocalStore,
         threads: &dyn Parallelism,
     ) -> Result<()> {
-        let Some((missing, key)) = self.missing(&error) else { return Err(error) };
-        let wanted = self.with_ahead(missing);
-        let Some(resident) = threads.wait(store.fetch(std::slice::from_ref(wanted.as_ref())))
-        else {
+        let Some((missing, keys)) = self.missing(&error) else { return Err(error) };
+        let Some(resident) = threads.wait(store.fetch(missing)) else {
             return Err(error);
         };
-        self.keep(key, resident?);
+        self.keep(&error, keys, resident?);
         Ok(())
     }
 
-    /// What is to be fetched, with its hash.
-    fn missing<'a>(&self, error: &'a Error) -> Option<(&'a Missing, u64)> {
+    /// What is to be fetched, with a hash of each range.
+    fn missing<'a>(&self, error: &'a Error) -> Option<(&'a [Missing], Vec<u64>)> {
         let missing = error.missing()?;
-        let key = missing.ranges.iter().fold(hash_bytes(missing.file.as_bytes()), |hash, range| {
-            hash_u64(hash ^ hash_u64(range.start).wrapping_add(range.end))
-        });
-        self.guards.iter().all(|(held, _)| *held != key).then_some((missing, key))
-    }
-
-    /// What is to be fetched, with what follows it in its file.
-    fn with_ahead<'a>(&mut self, missing: &'a Missing) -> Cow<'a, Missing> {
-        let Some(ahead) = &mut self.ahead else { return Cow::Borrowed(missing) };
-        let mut wanted = missing.clone();
-        if self.guards.len() >= MISSES_BEFORE_AHEAD
-            && let Some(last) = wanted.ranges.last_mut()
-        {
-            last.end = last.end.saturating_add(*ahead);
+        let mut keys = Vec::new();
+        for Missing { file, ranges } in missing {
+            let file = hash_bytes(file.as_bytes());
+            let key =
+                |range: &Range<u64>| hash_u64(file ^ hash_u64(range.start).wrapping_add(range.end));
+            keys.extend(ranges.iter().map(key));
         }
-        let bytes = wanted.ranges.iter().map(|range| range.end - range.start).sum::<u64>();
-        *ahead = ahead.saturating_add(bytes).min(AHEAD_BYTES);
-        Cow::Owned(wanted)
+        let is_held = |key: &u64| self.guards.iter().any(|(held, _)| held.contains(key));
+        (!keys.iter().all(is_held)).then_some((missing, keys))
     }
 
-    fn keep(&mut self, key: u64, resident: Resident) {
-        self.keeps_all |= self.given_up.contains(&key);
-        self.guards.push_back((key, resident));
+    fn keep(&mut self, error: &Error, keys: Vec<u64>, resident: Resident) {
+        if error.reason() == Some(Reason::ToWarm) {
+            return;
+        }
+        self.keeps_all |= keys.iter().any(|key| self.given_up.contains(key));
+        self.guards.push_back((keys, resident));
         if !self.keeps_all
             && self.guards.len() > KEPT
-            && let Some((key, _)) = self.guards.pop_front()
+            && let Some((keys, _)) = self.guards.pop_front()
         {
-            self.given_up.insert(key);
+            self.given_up.extend(keys);
         }
         debug_assert!(
             self.keeps_all || self.guards.len() <= KEPT,

@@ -17,9 +17,10 @@ use core::time::Duration;
 pub use nacre_types::{Error, ErrorKind, Missing, Reason, Result};
 pub use residency::{Fetch, Resident};
 use std::future::Future;
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
-pub use uploads::{Lag, Uploads};
+pub use uploads::{BlobReads, Lag, LeaseState, Uploads};
 
 /// Everything that a database needs from its environment.
 #[derive(Clone)]
@@ -140,6 +141,18 @@ pub trait LocalFile: Send + Sync {
     /// shorter than it was when it was written. A failed read is an `io` error. A read of bytes that
     /// are not there is [`Error::not_resident`] with all of them, and nothing is read.
     fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()>;
+    /// Notes that ranges will probably be read soon, so that the store begins to fetch those that are not
+    /// there. Never waits; what cannot be fetched is missed by the read. What it has begun is given up when the
+    /// guard is dropped. `None` if there is nothing to fetch, or no room for it.
+    fn read_ahead(&self, ranges: &[Range<u64>]) -> Option<Resident> {
+        let _ = ranges;
+        None
+    }
+    /// The parts of ranges that are not there, in their order. Must be fast.
+    fn absent(&self, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+        let _ = ranges;
+        Vec::new()
+    }
     /// Writes at an offset, extending the file if needed (a hole reads as zeroes; an empty write
     /// extends nothing). Not durable until [`LocalFile::sync`].
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()>;
@@ -218,6 +231,7 @@ pub enum Rest {
 
 /// A background task. Dropping it waits until the task rests, and ends it.
 pub trait Background: Send + Sync {
-    /// Makes the task run soon.
-    fn wake(&self);
+    /// Makes the task run soon. Returns `false` if nothing will run it, because the host was refused
+    /// a thread: callers then run background work themselves.
+    fn wake(&self) -> bool;
 }

@@ -30,8 +30,35 @@ pub trait Uploads: Send + Sync {
     /// Errors: `unavailable`; `corrupt` if the blobs are damaged, or those of another database. What could be read
     /// before still can.
     fn advance(&self, from: u64) -> Answer<'_, bool>;
+    /// Of files that are only read: notes that nothing reads what was there before a position of the log any more.
+    fn note_reads(&self, from: u64) {
+        let _ = from;
+    }
+    /// Ends: uploads what is left, as [`Uploads::finish`] does, or gives up what was held to be read.
+    ///
+    /// Errors: as for [`Uploads::finish`].
+    fn close(&self) -> Answer<'_, ()> {
+        self.finish()
+    }
     /// What is known of the newest upload.
     fn lag(&self) -> Lag;
+    /// What was read of files whose bytes were not on the local disk, since the store was opened.
+    fn reads(&self) -> BlobReads;
+}
+
+/// Reads of files whose bytes are not on the local disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlobReads {
+    /// Requests to the blob store, those that failed too.
+    pub requests: u64,
+    /// Bytes that have come.
+    pub bytes: u64,
+    /// Bytes of these that were read ahead of a scan.
+    pub bytes_ahead: u64,
+    /// Times that something waited for requests, with several in progress or one.
+    pub waits: u64,
+    /// Reads that found all of their bytes among those fetched before.
+    pub hits: u64,
 }
 
 /// What is known of the newest upload.
@@ -43,4 +70,21 @@ pub struct Lag {
     pub written_us: i64,
     /// How long ago it was known to be the newest; zero for the writer.
     pub since_looked: Duration,
+    /// Whether what is shown is kept from being removed.
+    pub lease: LeaseState,
+}
+
+/// Whether a database that only reads blobs holds those that it shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LeaseState {
+    /// There is no lease: it was not taken yet, is not wanted, or the database is not only read. The writer keeps
+    /// blobs for the retention.
+    #[default]
+    None,
+    /// It is held: nothing that is shown is removed.
+    Held,
+    /// It was held, and was not renewed in time: blobs may be missing until the next refresh.
+    Lost,
+    /// The blob store refuses it, as without the right to write. The writer keeps blobs for the retention.
+    Refused,
 }

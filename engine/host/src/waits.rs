@@ -1,9 +1,9 @@
 //! Waits for absent bytes inside the read that misses them.
 //!
-//! Opening, binding, and an update that takes many rows hold state that cannot be called again after
-//! an error; the first rounds of a load would only repeat much. Where the host's threads can block,
-//! they run inside [`waiting`], and a read of theirs fetches what it misses itself. Where threads
-//! cannot block, the miss is their error, as any other failed read.
+//! Opening and binding hold state that cannot be called again after an error; the first rounds of a
+//! load would only repeat much. Where the host's threads can block, they run inside [`waiting`], and a
+//! read of theirs fetches what it misses itself. Where threads cannot block, the miss is their error,
+//! as any other failed read.
 
 use crate::fetched::Fetched;
 use crate::{LocalStore, Parallelism};
@@ -42,6 +42,12 @@ pub fn waiting<T>(
     work()
 }
 
+/// Runs `work`, whose reads on this thread do not wait.
+pub fn not_waiting<T>(work: impl FnOnce() -> T) -> T {
+    let _scope = Scope(MEANS.take());
+    work()
+}
+
 /// Whether reads on this thread wait.
 pub fn is_waiting() -> bool {
     MEANS.with_borrow(Option::is_some)
@@ -54,6 +60,12 @@ pub fn read(mut read: impl FnMut() -> Result<()>) -> Result<()> {
         Err(error) if error.missing().is_some() => again(error, &mut read),
         done => done,
     }
+}
+
+/// Like [`read`], for a call that reads several things and ends with all that they miss: within [`waiting`] they
+/// do not wait one by one.
+pub fn read_together(mut call: impl FnMut() -> Result<()>) -> Result<()> {
+    read(|| not_waiting(&mut call))
 }
 
 #[cold]

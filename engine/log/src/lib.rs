@@ -17,6 +17,7 @@
 //! when to sync or to take a snapshot (the caller's), timers and threads. Calls block for as long
 //! as the host's file calls do.
 
+mod cut;
 mod followers;
 mod format;
 mod log;
@@ -37,6 +38,7 @@ mod tests;
 mod turns;
 mod writer;
 
+pub use cut::{end_of_records, goes_on_after};
 pub use format::{
     HEADER_BYTES, MAX_RECORD_BYTES, REACH, chunk_name, chunk_of, database_of, has_log, position_at,
     snapshot_name, snapshot_of,

@@ -118,10 +118,11 @@ impl Appender {
         nacre_session::load_rows(&mut self.load, batch)
     }
 
-    /// Lets the host open files for the next calls of [`Appender::append`]. In a browser, where files
-    /// are opened asynchronously, a load of many rows calls it between them.
+    /// Prepares the next call of [`Appender::append`], which then takes its rows only: writes segments that
+    /// are full, giving way to other work of the thread in between, and lets the host open files, which
+    /// takes a wait in a browser.
     ///
-    /// Errors: `io`, and `limit` if there is no room for more files.
+    /// Errors: those of [`Appender::append`], and `limit` if there is no room for more files.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -142,8 +143,8 @@ impl Appender {
     /// # Ok::<(), nacredb::Error>(())
     /// # }).unwrap();
     /// ```
-    pub async fn prepare(&self) -> Result<()> {
-        self.database.engine().prepare_files().await
+    pub async fn prepare(&mut self) -> Result<()> {
+        nacre_session::write_load(self.database.engine(), &mut self.load).await
     }
 
     /// Makes all rows visible and durable, or none. Returns the number of rows inserted or

@@ -3,7 +3,7 @@
 //! The code of the tiers is reached through [`Blobs::new`] only, so that a build without it has none.
 
 use nacre_host::{BlobStore, Host, LocalStore, Uploads};
-use nacre_tier::{Tier, TierOptions};
+use nacre_tier::{AsOf, Place, Tier, TierOptions};
 use nacre_types::Result;
 use std::fmt;
 use std::future::Future;
@@ -16,7 +16,19 @@ pub(crate) type Attached = (Arc<dyn LocalStore>, Arc<dyn Uploads>);
 /// How a host's files are attached to blobs.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
-pub struct Attach(for<'a> fn(&'a Host, &'a Blobs, bool) -> Attaching<'a>);
+pub struct Attach(for<'a> fn(&'a Host, &'a Blobs, BlobAccess) -> Attaching<'a>);
+
+/// What a database does with its blobs.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub enum BlobAccess {
+    /// It is their writer.
+    Write,
+    /// It shows the newest upload.
+    Read,
+    /// It shows a state of the past.
+    ReadAsOf(AsOf),
+}
 
 type Attaching<'a> = Pin<Box<dyn Future<Output = Result<Attached>> + 'a>>;
 
@@ -61,20 +73,81 @@ impl Blobs {
         Blobs {
             store,
             options: TierOptions::default(),
-            attach: Attach(|host, blobs, read_only| Box::pin(attach(host, blobs, read_only))),
+            attach: Attach(|host, blobs, access| Box::pin(attach(host, blobs, access))),
         }
     }
 
-    pub(crate) async fn attach(&self, host: &Host, read_only: bool) -> Result<Attached> {
-        (self.attach.0)(host, self, read_only).await
+    pub(crate) async fn attach(&self, host: &Host, access: BlobAccess) -> Result<Attached> {
+        (self.attach.0)(host, self, access).await
+    }
+
+    /// Writes the state of the database at a point in time, or the newest one, to the store of a host, which must
+    /// be empty. It is an ordinary database then, without blobs. Returns its position in the log.
+    ///
+    /// Errors: `not_found` if the blobs do not have that state, any more or yet; `already_exists` if the store is
+    /// not empty; `unavailable`, `io`, `corrupt`. Nothing that was written stays then.
+    ///
+    /// ```
+    /// # use nacre_native::{NativeClock, block_on, memory_host};
+    /// # use nacre_testing::MemoryBlobs;
+    /// # use nacredb::{AsOf, Blobs, Database, Options};
+    /// # use std::sync::Arc;
+    /// # block_on(async {
+    /// # let store = MemoryBlobs::new(Arc::new(NativeClock::new()));
+    /// let blobs = Blobs::new(store);
+    /// let options = Options { blobs: Some(blobs.clone()), ..Options::default() };
+    /// let db = Database::open(memory_host(), options).await?;
+    /// db.session().execute("create table t (id bigint primary key)", &[]).await?;
+    /// let before = db.log_position();
+    /// db.session().execute("drop table t", &[]).await?;
+    /// db.close().await?;
+    ///
+    /// let folder = memory_host();
+    /// blobs.restore(&folder, Some(AsOf::Position(before))).await?;
+    /// let db = Database::open(folder, Options::default()).await?;
+    /// db.session().execute("insert into t values (1)", &[]).await?;
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn restore(&self, host: &Host, at: Option<AsOf>) -> Result<u64> {
+        host.store.prepare().await?;
+        nacre_tier::restore(host, self.store.clone(), self.options.clone(), at).await
+    }
+
+    /// Makes a branch of the database, as it was at a point in time or is now, in other blobs without a database.
+    /// Both can be written then. Only a manifest is written: what they have in common is read where it is, so the
+    /// branch's blob store must reach `url` ([`BlobStore::elsewhere`]). Returns the position in the log at which it
+    /// begins.
+    ///
+    /// Errors: `not_found` if there is no such database or state; `already_exists` if the other blobs have a database;
+    /// `unavailable`, `io`, `corrupt`.
+    pub async fn branch(
+        &self,
+        host: &Host,
+        url: &str,
+        (to, to_url): (&Blobs, &str),
+        at: Option<AsOf>,
+    ) -> Result<u64> {
+        let from = Place { blobs: self.store.clone(), url };
+        let to = Place { blobs: to.store.clone(), url: to_url };
+        nacre_tier::branch(host, &from, &to, &self.options, at).await
+    }
+
+    /// Removes a branch with all of its blobs, and what its origin has kept for it. Nothing may have it open.
+    ///
+    /// Errors: `not_found` if there is no database; `unsupported` if it is no branch; `in_use` if there are branches
+    /// of it; `unavailable`, `io`, `corrupt`.
+    pub async fn drop_branch(&self, url: &str) -> Result<()> {
+        nacre_tier::drop_branch(&Place { blobs: self.store.clone(), url }).await
     }
 }
 
-async fn attach(host: &Host, blobs: &Blobs, read_only: bool) -> Result<Attached> {
-    let options = blobs.options.clone();
-    let tier = match read_only {
-        true => Tier::open_to_read(host, blobs.store.clone(), options).await?,
-        false => Tier::open(host, blobs.store.clone(), options).await?,
+async fn attach(host: &Host, blobs: &Blobs, access: BlobAccess) -> Result<Attached> {
+    let (store, options) = (blobs.store.clone(), blobs.options.clone());
+    let tier = match access {
+        BlobAccess::Write => Tier::open(host, store, options).await?,
+        BlobAccess::Read => Tier::open_to_read(host, store, options).await?,
+        BlobAccess::ReadAsOf(at) => Tier::open_as_of(host, store, options, at).await?,
     };
     Ok((tier.clone(), tier))
 }

@@ -1,6 +1,6 @@
 //! A database: opening, closing, maintenance, and its sessions.
 
-use crate::blobs::Blobs;
+use crate::blobs::{BlobAccess, Blobs};
 use crate::change_feed::ChangeFeed;
 use core::time::Duration;
 use nacre_exec::Threads;
@@ -8,7 +8,8 @@ use nacre_host::Host;
 use nacre_host::memory::MemoryStore;
 use nacre_session::{ConnectionDefaults, Engine, compile_rules, open_store};
 use nacre_table::{DEFAULT_MEMORY_BYTES, Durability, StoreOptions};
-use nacre_types::{MemoryPart, Result, TableId};
+use nacre_tier::AsOf;
+use nacre_types::{Error, MemoryPart, Result, TableId};
 use std::sync::Arc;
 
 /// Settings of a database. The defaults suit most uses.
@@ -79,6 +80,9 @@ pub struct Options {
     /// Number of rows from which on a statement deletes rows of segments by a bit each, instead of
     /// logging and locking them one by one.
     pub bulk_rows: usize,
+    /// Number of rows from which on a statement inserts them as segments, as a bulk load does, instead
+    /// of logging and locking them one by one.
+    pub load_rows: usize,
     /// Whether to open the database only to read it. Another instance or process may be writing it:
     /// a reader takes no lock, changes no file, and does not create a database. It sees what was
     /// committed when it was opened, and later what [`Database::refresh`] makes visible. Statements
@@ -91,6 +95,10 @@ pub struct Options {
     /// folder gets its log from there, and the writer before is stopped with `in_use`. With
     /// [`Options::read_only`], the database is the one of the newest upload, whatever the local folder has.
     pub blobs: Option<Blobs>,
+    /// With [`Options::blobs`] and [`Options::read_only`]: shows the state of the database at a position of its log,
+    /// or at a time, for as long as its history is kept ([`TierOptions::history`](crate::TierOptions::history)).
+    /// It does not go on from there.
+    pub as_of: Option<AsOf>,
 }
 
 impl Default for Options {
@@ -117,9 +125,11 @@ impl Default for Options {
             admission_timeout_ms: 60_000,
             load_rest: store.load_rest,
             bulk_rows: store.bulk_rows,
+            load_rows: store.load_rows,
             read_only: false,
             accept_loss: false,
             blobs: None,
+            as_of: None,
         }
     }
 }
@@ -205,7 +215,7 @@ impl Database {
     /// Opens the database in the host's store, creating it if the store is empty.
     ///
     /// Errors: `corrupt` with the file and position of damage, `unsupported` for a newer format,
-    /// `io`.
+    /// `io`; `not_found` if [`Options::as_of`] names a state that is not kept.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -224,8 +234,16 @@ impl Database {
                 // What is fetched must be written somewhere.
                 host.store = Arc::new(MemoryStore::new());
             }
-            let attached = blobs.attach(&host, options.read_only).await?;
+            let access = match (options.read_only, options.as_of) {
+                (false, None) => BlobAccess::Write,
+                (true, None) => BlobAccess::Read,
+                (true, Some(at)) => BlobAccess::ReadAsOf(at),
+                (false, Some(_)) => return Err(Error::unsupported("writing a state of the past")),
+            };
+            let attached = blobs.attach(&host, access).await?;
             (host.store, uploads) = (attached.0, Some(attached.1));
+        } else if options.as_of.is_some() {
+            return Err(Error::unsupported("a state of the past of a database without blobs"));
         }
         let shares = StoreOptions::with_memory(options.memory_bytes);
         let or_share = |bytes, share| if bytes == Options::SHARE { share } else { bytes };
@@ -244,6 +262,7 @@ impl Database {
             partitions: options.partitions,
             load_rest: options.load_rest,
             bulk_rows: options.bulk_rows,
+            load_rows: options.load_rows,
             read_only: options.read_only,
             accept_loss: options.accept_loss,
             rules: Some(compile_rules),

@@ -46,7 +46,7 @@ pub use nacre_session::{Progress, ResultKind, StatementStatistics};
 pub use nacre_sql::{AggregateKernel, GroupStates, ScalarKernel, Volatility};
 pub use nacre_sql::{Field, ends_transaction};
 pub use nacre_table::{Durability, OnDuplicate};
-pub use nacre_tier::TierOptions;
+pub use nacre_tier::{AsOf, TierOptions};
 #[cfg(feature = "plant")]
 pub use nacre_types::plant;
 #[cfg(feature = "walk")]

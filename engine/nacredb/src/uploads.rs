@@ -1,8 +1,14 @@
 //! Uploads of a database with [`Options::blobs`](crate::Options::blobs).
 
 use crate::database::Database;
-use nacre_host::{Lag, Rest};
-use nacre_types::Result;
+use core::time::Duration;
+use nacre_host::{BlobReads, Lag, Rest};
+use nacre_types::{Error, ErrorKind, Result};
+
+/// The first pause between two looks for a position, in nanoseconds.
+const FIRST_LOOK_NS: u64 = 20_000_000;
+/// The longest one.
+const LONGEST_LOOK_NS: u64 = 500_000_000;
 
 impl Database {
     /// Position of the log up to which everything is in the blob store: what the loss of the local disk leaves.
@@ -46,6 +52,77 @@ impl Database {
     /// ```
     pub fn lag(&self) -> Option<Lag> {
         self.engine().uploads().map(|uploads| uploads.lag())
+    }
+
+    /// Waits until what this database shows has reached a position of the log, such as another instance's
+    /// [`Database::log_position`] after a commit: refreshes a database that is only read, at intervals.
+    ///
+    /// Errors: `unavailable` if that takes longer than the timeout; those of [`Database::refresh_async`], but
+    /// `unavailable`.
+    ///
+    /// ```
+    /// # use nacre_native::{NativeClock, block_on, memory_host};
+    /// # use nacre_testing::MemoryBlobs;
+    /// # use nacredb::{Blobs, Database, Options};
+    /// # use std::{sync::Arc, time::Duration};
+    /// # block_on(async {
+    /// # let store = MemoryBlobs::new(Arc::new(NativeClock::new()));
+    /// let options = Options { blobs: Some(Blobs::new(store)), ..Options::default() };
+    /// let db = Database::open(memory_host(), options.clone()).await?;
+    /// db.session().execute("create table t (id bigint primary key)", &[]).await?;
+    /// db.upload().await?;
+    ///
+    /// let reader = Options { read_only: true, ..options };
+    /// let reader = Database::open(memory_host(), reader).await?;
+    /// db.session().execute("insert into t values (1)", &[]).await?;
+    /// reader.wait_for(db.log_position(), Duration::from_secs(30)).await?;
+    /// let rows = reader.session().execute("select * from t", &[]).await?;
+    /// assert_eq!(rows.to_rows().len(), 1);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn wait_for(&self, position: u64, timeout: Duration) -> Result<()> {
+        let clock = &self.engine().host().clock;
+        let until_ns = clock.monotonic_ns().saturating_add(timeout.as_nanos() as u64);
+        let mut pause_ns = FIRST_LOOK_NS;
+        loop {
+            let away = match self.refresh_async().await {
+                Err(error) if error.kind() == ErrorKind::Unavailable => Some(error),
+                refreshed => refreshed.map(|_| None)?,
+            };
+            let reached = self.log_position();
+            if reached >= position {
+                return Ok(());
+            }
+            let next_ns = clock.monotonic_ns().saturating_add(pause_ns);
+            if next_ns > until_ns {
+                let message = format!("position {position} is not reached yet, {reached} is");
+                let late = || Error::new(ErrorKind::Unavailable, message);
+                return Err(away.unwrap_or_else(late));
+            }
+            clock.sleep_until(next_ns).await;
+            pause_ns = (2 * pause_ns).min(LONGEST_LOOK_NS);
+        }
+    }
+
+    /// What was read of files whose bytes were not on the local disk, since the database was opened: requests,
+    /// bytes, waits and hits. `None` of a database without [`Options::blobs`](crate::Options::blobs).
+    ///
+    /// ```
+    /// # use nacre_native::{NativeClock, block_on, memory_host};
+    /// # use nacre_testing::MemoryBlobs;
+    /// # use nacredb::{Blobs, Database, Options};
+    /// # use std::sync::Arc;
+    /// # block_on(async {
+    /// # let store = MemoryBlobs::new(Arc::new(NativeClock::new()));
+    /// let options = Options { blobs: Some(Blobs::new(store)), ..Options::default() };
+    /// let db = Database::open(memory_host(), options).await?;
+    /// assert_eq!(db.blob_reads().unwrap().requests, 0);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn blob_reads(&self) -> Option<BlobReads> {
+        self.engine().uploads().map(|uploads| uploads.reads())
     }
 
     /// Uploads everything that was committed before, without waiting for

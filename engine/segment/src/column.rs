@@ -1,10 +1,6 @@
 //! Descriptions of columns: the input of the builder and the report of the reader.
 
-use nacre_column::{Bitmap, Values};
 use nacre_types::{DataType, Value};
-
-/// The values of one block that is to be written, and their validity.
-pub(crate) type BlockValues = (Values, Option<Bitmap>);
 
 /// A column as passed to the builder.
 #[derive(Clone, Debug, PartialEq)]

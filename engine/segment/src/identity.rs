@@ -38,6 +38,9 @@ pub struct Known {
     pub order_bounds: Option<OrderBounds>,
     /// Ids of its columns, in file order.
     pub columns: Vec<u32>,
+    /// Bounds of the columns that the owner is interested in. See
+    /// [`Segment::with_bounds_of`](crate::Segment::with_bounds_of).
+    pub bounds: Vec<ColumnBounds>,
     /// The greatest value of a column that the owner is interested in, if it has that column. See
     /// [`Segment::with_greatest_of`](crate::Segment::with_greatest_of).
     pub greatest: Option<u64>,
@@ -47,9 +50,27 @@ impl Known {
     /// Whether a file can be the one that is known.
     pub fn is_of_same_file(&self, found: &Known) -> bool {
         let is_same = self.footer_checksum == found.footer_checksum && self.bytes == found.bytes;
-        let greatest = self.greatest;
-        is_same && Known { greatest, ..found.clone() } == *self
+        let (greatest, bounds) = (self.greatest, self.bounds.clone());
+        is_same && Known { greatest, bounds, ..found.clone() } == *self
     }
+
+    /// The bounds of the column with this id, if they are known.
+    pub fn bounds_of(&self, column: u32) -> Option<&ColumnBounds> {
+        self.bounds.iter().find(|bounds| bounds.column == column)
+    }
+}
+
+/// Bounds of the values of a column, in the owner's encoding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnBounds {
+    /// Id of the column.
+    pub column: u32,
+    /// Number of nulls.
+    pub nulls: u32,
+    /// At or below every value.
+    pub low: Box<[u8]>,
+    /// At or above every value.
+    pub high: Box<[u8]>,
 }
 
 impl fmt::Display for Known {

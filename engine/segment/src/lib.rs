@@ -18,9 +18,9 @@ mod write;
 mod tests;
 
 pub use column::{ColumnMeta, ColumnSpec, PathMeta, Zone};
-pub use identity::{Identity, Known, OrderBounds};
+pub use identity::{ColumnBounds, Identity, Known, OrderBounds};
 pub use read::{
     BlockCache, CheckColumns, Columns, FileSource, PathForm, PathNeed, PathPart, PathPlace,
-    PathRows, PathStep, Segment, Span,
+    PathRows, PathStep, ResidentBytes, Segment, Span,
 };
 pub use write::{IndexOrder, SegmentBuilder, SegmentWriter};

@@ -2,7 +2,7 @@
 
 use nacre_sql::{Catalog, ColumnStatistics, CreatedFunctions};
 use nacre_table::{Store, Table, TemporaryTables, Transaction};
-use nacre_types::{MemoryPart, Result, TableSchema, Timestamp, ViewSchema};
+use nacre_types::{CachePart, MemoryPart, Result, TableSchema, Timestamp, ViewSchema};
 use std::sync::Arc;
 
 /// The catalog at a timestamp, with what the session's open transaction has changed.
@@ -127,6 +127,13 @@ impl Catalog for StoreCatalog<'_> {
 
     fn memory(&self) -> Vec<MemoryPart> {
         self.store.memory()
+    }
+
+    fn cache(&self) -> Vec<CachePart> {
+        // What is damaged is reported by what reads it.
+        let tables = self.table_names().into_iter().filter_map(|name| self.table(&name));
+        let tables = tables.filter_map(|schema| self.table_by_id(&schema));
+        tables.flat_map(|table| table.cache().unwrap_or_default()).collect()
     }
 
     fn row_count(&self, table: &TableSchema) -> u64 {

@@ -166,6 +166,7 @@ impl Connection {
         prepared: &PreparedStatement,
         parameters: &[Value],
     ) -> Result<Option<Vec<Value>>> {
+        self.settings.begin_statement();
         let mut fetched = Fetched::default();
         loop {
             match self.get_resident(prepared, parameters) {
@@ -183,6 +184,7 @@ impl Connection {
         prepared: &PreparedStatement,
         parameters: &[Value],
     ) -> Result<Option<Vec<Value>>> {
+        self.settings.begin_statement();
         let mut fetched = Fetched::default();
         loop {
             match self.get_resident(prepared, parameters) {
@@ -357,7 +359,7 @@ impl Connection {
         let mut rebindings = Rebindings::new(self.transaction.is_open());
         let catalog = self.transaction.catalog(&self.engine);
         let mut binding = source.current(parameters, &self.engine, catalog)?;
-        let mut fetched = Fetched::reading_ahead();
+        let mut fetched = Fetched::default();
         loop {
             match run(self, binding.invocation(parameters)?).await {
                 // The statement was undone, as for a lock. A COMMIT has ended its transaction.

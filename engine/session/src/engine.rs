@@ -11,7 +11,7 @@ use nacre_host::{Background, Fetch, Host, Resident, Rest, Uploads};
 use nacre_sql::{Created, CreatedFunctions};
 use nacre_table::{Fetched, Store, StoreOptions};
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Error, ErrorKind, Result};
+use nacre_types::{Error, ErrorKind, Result, Timestamp};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -60,6 +60,15 @@ pub struct Engine {
     changes: Changes,
     /// Whether a call follows the log.
     is_refreshing: AtomicBool,
+    /// Of a database that only reads blobs: the states that something may still read, ascending.
+    shown: Mutex<Vec<Shown>>,
+}
+
+/// What was visible after a refresh.
+struct Shown {
+    newest: Timestamp,
+    /// Position in the log.
+    position: u64,
 }
 
 /// The right to follow the log.
@@ -110,6 +119,7 @@ impl Engine {
             functions: Mutex::default(),
             changes: Changes::default(),
             is_refreshing: AtomicBool::new(false),
+            shown: Mutex::default(),
         }
     }
 
@@ -129,7 +139,7 @@ impl Engine {
     pub async fn close(&self) -> Result<()> {
         self.store.close()?;
         match self.uploads() {
-            Some(uploads) => uploads.finish().await,
+            Some(uploads) => uploads.close().await,
             None => Ok(()),
         }
     }
@@ -311,10 +321,30 @@ impl Engine {
     /// Like [`Engine::refresh`], and awaits what must be fetched. Of several calls one follows at a time.
     pub async fn refresh_async(&self) -> Result<bool> {
         let _turn = self.turn_to_refresh().await;
-        if let Some(uploads) = self.uploads() {
-            uploads.advance(self.store.log_position()).await?;
+        let Some(uploads) = self.uploads() else { return self.refresh_now() };
+        // Before there is more to read.
+        self.note_reads(&**uploads);
+        uploads.advance(self.store.log_position()).await?;
+        let is_new = self.fetching(|| self.refresh_now()).await?;
+        self.note_reads(&**uploads);
+        Ok(is_new)
+    }
+
+    /// Notes which states are read no more.
+    fn note_reads(&self, uploads: &dyn Uploads) {
+        let position = self.store.log_position();
+        let newest = self.store.visible();
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown.last().is_none_or(|last| last.position < position) {
+            shown.push(Shown { newest, position });
         }
-        self.fetching(|| self.refresh_now()).await
+        let oldest = self.store.oldest_read();
+        let used = shown.iter().rposition(|shown| shown.newest <= oldest).unwrap_or(0);
+        shown.drain(..used);
+        debug_assert!(shown.is_sorted_by(|a, b| a.position < b.position && a.newest <= b.newest));
+        if let Some(first) = shown.first() {
+            uploads.note_reads(first.position);
+        }
     }
 
     async fn turn_to_refresh(&self) -> Refreshing<'_> {
@@ -344,35 +374,31 @@ impl Engine {
     /// rejects the next commit.
     pub fn housekeeping(&self) {
         let store = &self.store;
-        match &self.background {
-            Some(background) if store.needs_maintenance() || background.must_time(store) => {
-                background.task.wake();
-            }
-            None if store.needs_maintenance() => {
-                while matches!(store.maintain(), Ok(true)) && store.can_relieve() {}
-            }
-            _ => {}
+        let must_time = || self.background.as_ref().is_some_and(|task| task.must_time(store));
+        if (store.needs_maintenance() || must_time()) && !self.wake() {
+            while matches!(store.maintain(), Ok(true)) && store.can_relieve() {}
         }
+    }
+
+    /// Wakes the host's background task. Returns `false` if there is none: the caller does the work.
+    fn wake(&self) -> bool {
+        self.background.as_ref().is_some_and(|background| background.task.wake())
     }
 
     /// Called before a write that finds no room in the rowstores: lets the host's background task
     /// flush them, or does it here on a host without one. A failure is not the statement's.
     pub(crate) fn relieve(&self) {
-        match &self.background {
-            Some(background) => background.task.wake(),
+        if !self.wake() {
             // At least once: an unfinished task may hold the snapshot that keeps rows in memory.
-            None => while matches!(self.store.maintain(), Ok(true)) && self.store.can_relieve() {},
+            while matches!(self.store.maintain(), Ok(true)) && self.store.can_relieve() {}
         }
     }
 
     /// Called after a change of the catalog, which may enable work such as removal of files. A
     /// failure does not affect the statement.
     pub(crate) fn start_maintenance(&self) {
-        match &self.background {
-            Some(background) => background.task.wake(),
-            None => {
-                self.store.maintain().ok();
-            }
+        if !self.wake() {
+            self.store.maintain().ok();
         }
     }
 

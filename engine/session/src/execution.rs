@@ -1,10 +1,11 @@
 //! The environment of one execution of a statement, apart from its transaction.
 
+use crate::boxed::Boxed;
 use crate::progress::Reporting;
 use crate::time_slices::{StepEnd, TimeSlices, Waits};
-use nacre_exec::{Context, FetchWaits, Memory, Profile, Statistics, Threads};
+use nacre_exec::{Context, Memory, Profile, Statistics, Threads};
 use nacre_sql::ScanStrategy;
-use nacre_table::{Store, Table, Transaction};
+use nacre_table::{BulkLoad, Fetched, Store, Table, Transaction};
 use nacre_types::{Error, Result, Value};
 use std::sync::Arc;
 
@@ -14,9 +15,21 @@ pub(crate) enum InsertPath {
     /// A large one may: the statement is its own transaction and has met no conflict yet.
     Direct,
     Rowstore,
+    /// Rows are written one by one, however many they are: more of them share unique keys than a load
+    /// can choose among.
+    OneByOne,
     /// Like `Rowstore`, in an open transaction: what the statement creates is visible to others
     /// once that has committed.
     Open,
+}
+
+/// Ends the load of a statement.
+pub(crate) trait LoadEnd {
+    /// Publishes all rows of a load, or none. Returns how many rows the table gained or replaced. Does
+    /// not hold the statement's slot while it waits for a row lock.
+    ///
+    /// Errors: as those of [`finish_load`](crate::finish_load); `cancelled`.
+    fn finish(&self, load: Box<BulkLoad>) -> Boxed<'_, u64>;
 }
 
 /// Parameters, limits and counters of one execution.
@@ -33,6 +46,7 @@ pub(crate) struct Execution<'a> {
     threads: Threads,
     scan_strategy: ScanStrategy,
     insert_path: InsertPath,
+    load_end: Option<&'a dyn LoadEnd>,
     /// Tables that stay readable for the statement after they are dropped.
     tables: &'a [Arc<Table>],
     /// Measures the statement's plans.
@@ -53,6 +67,8 @@ pub(crate) struct ExecutionParts<'a> {
     pub reporting: Option<Reporting<'a>>,
     pub threads: Threads,
     pub scan_strategy: ScanStrategy,
+    /// Ends loads that the statement consists of.
+    pub load_end: Option<&'a dyn LoadEnd>,
 }
 
 impl<'a> Execution<'a> {
@@ -68,6 +84,7 @@ impl<'a> Execution<'a> {
             reporting: parts.reporting,
             threads: parts.threads,
             scan_strategy: parts.scan_strategy,
+            load_end: parts.load_end.filter(|_| insert_path == InsertPath::Direct),
             insert_path,
             tables: &[],
             profile: None,
@@ -104,6 +121,11 @@ impl<'a> Execution<'a> {
         self.insert_path
     }
 
+    /// Ends the load that a large `INSERT` consists of; `None` if it may not bypass the transaction.
+    pub fn load_end(&self) -> Option<&'a dyn LoadEnd> {
+        self.load_end
+    }
+
     /// Fails with `cancelled` once the caller cancelled the statement.
     pub fn check_cancelled(&self) -> Result<()> {
         if (self.cancelled)() { Err(Error::cancelled()) } else { Ok(()) }
@@ -115,12 +137,19 @@ impl<'a> Execution<'a> {
         StepEnd::new(self.slices, self.store.environment(), self.cancelled)
     }
 
+    /// Repeats a step of a write until it answers that nothing is left, and gives way in between.
+    pub async fn steps(&self, mut step: impl FnMut() -> Result<bool>) -> Result<()> {
+        while self.waits().call(&mut step).await? {
+            self.end_step().await?;
+        }
+        Ok(())
+    }
+
     /// Waits of calls to the statement's operators.
     pub fn waits(&self) -> Waits<'a> {
         let environment = self.store.environment();
-        let fetches = FetchWaits::new(environment);
         let Execution { slices, cancelled, reporting, .. } = *self;
-        Waits { fetches, slices, environment, cancelled, reporting }
+        Waits { fetched: Fetched::default(), slices, environment, cancelled, reporting }
     }
 
     /// The context of the statement's plans and expressions.

@@ -47,7 +47,7 @@ mod upload_task;
 
 pub use connection::Connection;
 pub use engine::{ConnectionDefaults, Engine, open_store};
-pub use load_end::finish_load;
+pub use load_end::{finish_load, write_load};
 pub use load_rows::{load_rows, load_schema};
 pub use prepared::PreparedStatement;
 pub use progress::Progress;

@@ -2,11 +2,14 @@
 
 use crate::boxed::Boxed;
 use crate::engine::Engine;
+use crate::execution::LoadEnd;
 use crate::lock_wait::LockWaits;
 use crate::settings::Settings;
+use crate::slots::Slot;
 use crate::time_slices::TimeSlices;
-use nacre_table::{BulkLoad, Fetched, LoadStep};
+use nacre_table::{Blocker, BulkLoad, Fetched, LoadStep};
 use nacre_types::{Error, ErrorKind, Result, invariant};
+use std::cell::Cell;
 use std::task::Poll;
 
 /// Deadlocks after which a load gives up.
@@ -17,34 +20,96 @@ const DEADLOCKS: u32 = 8;
 /// Errors: those of the load; `lock_timeout` if a row that has a key of the load stays locked;
 /// `deadlock`.
 pub fn finish_load(engine: &Engine, load: BulkLoad) -> Boxed<'_, u64> {
-    Box::pin(finish(engine, load))
+    Box::pin(async move {
+        let table = load.table().schema().id;
+        let settings = Settings::new(engine);
+        let slices = TimeSlices::new(engine.store().environment());
+        let means = LoadMeans { engine, settings: &settings, slices: &slices, slot: None };
+        let rows = means.finish(Box::new(load)).await?;
+        engine.changes().add(table);
+        Ok(rows)
+    })
 }
 
-async fn finish(engine: &Engine, mut load: BulkLoad) -> Result<u64> {
-    let settings = Settings::new(engine);
-    let slices = TimeSlices::new(engine.store().environment());
-    let (mut deadlocks, mut fetched) = (0, Fetched::default());
-    loop {
-        let blocker = match load.step() {
-            Ok(LoadStep::Done(rows)) => {
-                engine.changes().add(load.table().schema().id);
-                return Ok(rows);
-            }
-            Ok(LoadStep::More) => {
-                let environment = engine.store().environment();
-                match slices.has_ended(environment) {
-                    true => slices.give_way(environment, &|| settings.is_cancelled()).await?,
-                    false => yield_now().await,
+/// Writes the rows of a load that fill segments, giving way in between. A load that is given many rows does
+/// so before it is given more.
+///
+/// Errors: those of the load; `io` and `limit` if files cannot be opened.
+pub fn write_load<'a>(engine: &'a Engine, load: &'a mut BulkLoad) -> Boxed<'a, ()> {
+    Box::pin(async move {
+        let (environment, mut fetched) = (engine.store().environment(), Fetched::default());
+        let slices = TimeSlices::new(environment);
+        engine.prepare_files().await?;
+        loop {
+            match load.write(false) {
+                Ok(true) if slices.has_ended(environment) => {
+                    slices.give_way(environment, &|| false).await?;
                 }
-                continue;
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(error) if error.missing().is_some() => {
+                    engine.fetch(&mut fetched, error).await?;
+                }
+                Err(error) => return Err(error),
             }
-            Ok(LoadStep::Blocked(blocker)) => blocker,
-            Err(error) if error.missing().is_some() && load.can_continue() => {
-                engine.fetch(&mut fetched, error).await?;
-                continue;
+        }
+    })
+}
+
+/// What the end of a load needs.
+pub(crate) struct LoadMeans<'a, 's> {
+    pub engine: &'s Engine,
+    pub settings: &'a Settings,
+    pub slices: &'a TimeSlices,
+    /// The slot of the load's statement; `None` for a load that is none.
+    pub slot: Option<&'a Cell<Option<Slot<'s>>>>,
+}
+
+impl LoadEnd for LoadMeans<'_, '_> {
+    fn finish(&self, load: Box<BulkLoad>) -> Boxed<'_, u64> {
+        Box::pin(self.finish_steps(load))
+    }
+}
+
+impl LoadMeans<'_, '_> {
+    async fn finish_steps(&self, mut load: Box<BulkLoad>) -> Result<u64> {
+        let LoadMeans { engine, settings, slices, slot } = self;
+        let environment = engine.store().environment();
+        let (mut deadlocks, mut fetched) = (0, Fetched::default());
+        loop {
+            if settings.is_cancelled() {
+                return Err(Error::cancelled());
             }
-            Err(error) => return Err(error),
-        };
+            match load.step() {
+                Ok(LoadStep::Done(rows)) => return Ok(rows),
+                Ok(LoadStep::More) if slices.has_ended(environment) => {
+                    slices.give_way(environment, &|| settings.is_cancelled()).await?;
+                }
+                Ok(LoadStep::More) if slot.is_none() => yield_now().await,
+                Ok(LoadStep::More) => {}
+                Ok(LoadStep::Blocked(blocker)) => {
+                    let was_held = slot.and_then(Cell::take).is_some();
+                    self.wait(&mut load, &blocker, &mut deadlocks).await?;
+                    if let Some(slot) = slot.filter(|_| was_held) {
+                        slot.set(Some(engine.slot_again(settings.cancel_flag()).await?));
+                    }
+                }
+                Err(error) if error.missing().is_some() => {
+                    engine.fetch(&mut fetched, error).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Waits for a row lock that the load has met.
+    async fn wait(
+        &self,
+        load: &mut BulkLoad,
+        blocker: &Blocker,
+        deadlocks: &mut u32,
+    ) -> Result<()> {
+        let LoadMeans { engine, settings, .. } = self;
         let owner = load.owner().cloned();
         invariant!(owner.is_some(), "a load waits for a lock before it takes any");
         let waiter = owner.unwrap_or_else(|| engine.store().new_owner());
@@ -52,15 +117,15 @@ async fn finish(engine: &Engine, mut load: BulkLoad) -> Result<u64> {
         let message = format!("a row of table {table} is locked by another transaction");
         let error = Error::new(ErrorKind::LockTimeout, message);
         let waits = LockWaits::new(engine);
-        match waits.wait_holding(waiter, &blocker, error.clone(), engine, &settings).await {
+        match waits.wait_holding(waiter, blocker, error.clone(), engine, settings).await {
             // A load is too expensive to fail: the other transaction goes first.
-            Err(deadlock) if deadlock.kind() == ErrorKind::Deadlock && deadlocks < DEADLOCKS => {
-                deadlocks += 1;
+            Err(deadlock) if deadlock.kind() == ErrorKind::Deadlock && *deadlocks < DEADLOCKS => {
+                *deadlocks += 1;
                 load.let_go();
                 let waiter = engine.store().new_owner();
-                LockWaits::new(engine).wait(waiter, &blocker, error, engine, &settings).await?;
+                LockWaits::new(engine).wait(waiter, blocker, error, engine, settings).await
             }
-            waited => waited?,
+            waited => waited,
         }
     }
 }

@@ -63,7 +63,7 @@ async fn opened(
         move || cancel.load(Ordering::Relaxed)
     };
     // Opening a stream does not give way.
-    let slices = TimeSlices::endless();
+    let slices = TimeSlices::unbroken();
     let (operator, transaction) = match open.get() {
         Some(open) if open.has_writes() => {
             let context = owned.execution(&cancelled, &slices).context(open);

@@ -86,6 +86,7 @@ impl OwnedExecution {
             reporting: None,
             threads: self.threads,
             scan_strategy: self.scan_strategy,
+            load_end: None,
         };
         Execution::new(parts, InsertPath::Rowstore).keeping(&self.tables)
     }

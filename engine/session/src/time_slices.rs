@@ -6,11 +6,11 @@
 
 use crate::progress::Reporting;
 use nacre_column::Batch;
-use nacre_exec::{Context, FetchWaits, LocatingOperator, Operator, TimeSlice};
-use nacre_table::{Environment, RowLocator};
+use nacre_exec::{Context, LocatingOperator, Operator, TimeSlice};
+use nacre_table::{Environment, Fetched, RowLocator};
 use nacre_types::{Error, Reason, Result};
 use std::cell::Cell;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::pin::Pin;
 use std::task::{self, Poll};
 
@@ -21,19 +21,28 @@ pub(crate) struct TimeSlices {
     /// When the current one ends, on the host's monotonic clock.
     ends_ns: Cell<u64>,
     slice: TimeSlice,
+    /// Whether what is missed is awaited in the middle; it is an error otherwise.
+    awaits: bool,
 }
 
 impl TimeSlices {
     /// The slices of a statement that begins now.
     pub fn new(environment: &Environment) -> TimeSlices {
-        let slices = TimeSlices { length_ns: environment.time_slice_ns(), ..TimeSlices::endless() };
+        let length_ns = environment.time_slice_ns();
+        let slices = TimeSlices { length_ns, awaits: true, ..TimeSlices::unbroken() };
         slices.begin(environment);
         slices
     }
 
-    /// A single slice without an end.
-    pub fn endless() -> TimeSlices {
-        TimeSlices { length_ns: None, ends_ns: Cell::new(u64::MAX), slice: TimeSlice::endless() }
+    /// A single slice without an end, of a statement that its caller does not await: it fails with
+    /// what it misses.
+    pub fn unbroken() -> TimeSlices {
+        TimeSlices {
+            length_ns: None,
+            ends_ns: Cell::new(u64::MAX),
+            slice: TimeSlice::endless(),
+            awaits: false,
+        }
     }
 
     /// What operators look at.
@@ -85,7 +94,7 @@ type Pause<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
 
 /// Waits in the middle of a statement: for absent bytes, and for other work of the thread.
 pub(crate) struct Waits<'a> {
-    pub fetches: FetchWaits<'a>,
+    pub fetched: Fetched,
     pub slices: &'a TimeSlices,
     pub environment: &'a Environment,
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
@@ -93,9 +102,14 @@ pub(crate) struct Waits<'a> {
 }
 
 impl Waits<'_> {
-    /// Builds operators, which does not give way.
-    pub fn build<T>(&mut self, build: impl FnMut() -> Result<T>) -> Result<T> {
-        self.fetches.call(build)
+    /// Repeats a call until it misses nothing, such as one that builds operators. It does not give way.
+    pub async fn call<T>(&mut self, mut call: impl FnMut() -> Result<T>) -> Result<T> {
+        loop {
+            match call() {
+                Err(error) if error.missing().is_some() => self.fetch(error).await?,
+                done => return self.end(done),
+            }
+        }
     }
 
     /// The next rows of an operator. Gives way whenever a slice ends.
@@ -105,10 +119,9 @@ impl Waits<'_> {
         context: &Context<'_>,
     ) -> Result<Option<Batch>> {
         loop {
-            let fetches = &mut self.fetches;
-            match self.slices.run(|| fetches.call(|| operator.next(context))) {
-                Err(error) if is_over(&error) => self.pause().await?,
-                done => return done,
+            match self.slices.run(|| operator.next(context)) {
+                Err(error) if error.is_pause() => self.pause(error).await?,
+                done => return self.end(done),
             }
         }
     }
@@ -120,21 +133,39 @@ impl Waits<'_> {
         context: &Context<'_>,
     ) -> Result<Option<(Batch, Vec<RowLocator>)>> {
         loop {
-            let fetches = &mut self.fetches;
-            match self.slices.run(|| fetches.call(|| operator.next(context))) {
-                Err(error) if is_over(&error) => self.pause().await?,
-                done => return done,
+            match self.slices.run(|| operator.next(context)) {
+                Err(error) if error.is_pause() => self.pause(error).await?,
+                done => return self.end(done),
             }
         }
     }
 
+    /// Lets other work run, or fetches what was missed.
     #[cold]
     #[inline(never)]
-    fn pause(&self) -> Pause<'_> {
+    fn pause(&mut self, error: Error) -> Pause<'_> {
+        if !is_over(&error) {
+            return self.fetch(error);
+        }
         if let Some(reporting) = &self.reporting {
             reporting.report();
         }
         Box::pin(self.slices.give_way(self.environment, self.cancelled))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fetch(&mut self, error: Error) -> Pause<'_> {
+        match self.slices.awaits {
+            true => Box::pin(self.environment.fetch(&mut self.fetched, error)),
+            false => Box::pin(ready(Err(error))),
+        }
+    }
+
+    /// Ends a call, after which what it had fetched may be evicted.
+    fn end<T>(&mut self, done: Result<T>) -> Result<T> {
+        self.fetched.release();
+        done
     }
 }
 

@@ -8,7 +8,8 @@ use crate::admission::admit_write;
 use crate::boxed::Boxed;
 use crate::changes;
 use crate::engine::Engine;
-use crate::execution::{Execution, ExecutionParts, InsertPath};
+use crate::execution::{Execution, ExecutionParts, InsertPath, LoadEnd};
+use crate::load_end::LoadMeans;
 use crate::lock_wait::LockWaits;
 use crate::point::Point;
 use crate::progress::Reporting;
@@ -22,7 +23,8 @@ use crate::transaction::OpenTransaction;
 use nacre_exec::{Memory, Statistics};
 use nacre_sql::{Access, RowStatement};
 use nacre_table::{Blocker, Owner, Savepoint, Transaction};
-use nacre_types::{Error, ErrorKind, Result, Timestamp, Value};
+use nacre_types::{Error, ErrorKind, Reason, Result, Timestamp, Value};
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -97,8 +99,10 @@ async fn retried(
     }
     let mut waits = LockWaits::new(engine);
     let (mut conflicts, mut shortages) = (Conflicts::default(), Shortages::default());
+    let mut one_by_one = false;
     loop {
         let insert_path = match (open.is_open(), conflicts.met()) {
+            _ if one_by_one => InsertPath::OneByOne,
             (true, _) => InsertPath::Open,
             (false, true) => InsertPath::Rowstore,
             (false, false) => InsertPath::Direct,
@@ -139,6 +143,9 @@ async fn retried(
             Attempt::Blocked { blocker, waiter, error } => {
                 waits.wait(waiter, &blocker, error, engine, settings).await?;
             }
+            Attempt::Failed(error) if error.reason() == Some(Reason::SharedKeys) && !one_by_one => {
+                one_by_one = true;
+            }
             Attempt::Failed(error) if open.is_open() => return Err(error),
             Attempt::Failed(error) if conflicts.should_retry(&error) => {
                 // The conflicting commit may not be visible yet; without it, a retry would meet the
@@ -176,10 +183,10 @@ pub(crate) fn read(
     open: &mut OpenTransaction,
     settings: &Settings,
 ) -> Result<StatementResult> {
-    let slices = TimeSlices::endless();
+    let slices = TimeSlices::unbroken();
     let means = Means::new(work, engine, settings, &slices);
     let reading = attempt(means, InsertPath::Rowstore, None, open);
-    // Without the end of a time slice there is nothing to wait for.
+    // It neither gives way nor awaits what it misses.
     let polled = pin!(reading).poll(&mut std::task::Context::from_waker(Waker::noop()));
     let Poll::Ready(attempted) = polled else {
         return Err(Error::new(ErrorKind::Unavailable, "the read must wait"));
@@ -289,6 +296,7 @@ impl<'a> Means<'a> {
         &'b self,
         insert_path: InsertPath,
         cancelled: &'b (dyn Fn() -> bool + Sync),
+        load_end: Option<&'b dyn LoadEnd>,
     ) -> Execution<'b> {
         let parts = ExecutionParts {
             store: self.engine.store(),
@@ -306,6 +314,7 @@ impl<'a> Means<'a> {
             }),
             threads: self.settings.threads(),
             scan_strategy: self.settings.scan_strategy(),
+            load_end,
         };
         Execution::new(parts, insert_path)
     }
@@ -322,10 +331,10 @@ fn attempt_point(
     settings: &Settings,
 ) -> Result<Option<Attempt>> {
     let mut begun = Begun::new(engine, open)?;
-    let slices = TimeSlices::endless();
+    let slices = TimeSlices::unbroken();
     let means = Means::new(work, engine, settings, &slices);
     let cancelled = || settings.is_cancelled();
-    let execution = means.execution(insert_path, &cancelled);
+    let execution = means.execution(insert_path, &cancelled, None);
     let executed = match point.run(&mut begun.transaction, &execution) {
         Ok(outcome) => match outcome.result(work.statement) {
             Some(result) => Ok(result),
@@ -350,18 +359,21 @@ fn attempt<'a>(
     Box::pin(attempt_plans(means, insert_path, slot, open))
 }
 
-async fn attempt_plans(
-    means: Means<'_>,
+async fn attempt_plans<'a>(
+    means: Means<'a>,
     insert_path: InsertPath,
-    slot: Option<Slot<'_>>,
+    slot: Option<Slot<'a>>,
     open: &mut OpenTransaction,
 ) -> Result<Attempt> {
     let mut begun = Begun::new(means.engine, open)?;
     let settings = means.settings;
     let cancelled = || settings.is_cancelled();
-    let execution = means.execution(insert_path, &cancelled);
+    let slot = Cell::new(slot);
+    let Means { engine, slices, .. } = means;
+    let load_end = LoadMeans { engine, settings, slices, slot: Some(&slot) };
+    let execution = means.execution(insert_path, &cancelled, Some(&load_end));
     let executed = statement::run(&mut begun.transaction, means.work.statement, &execution).await;
-    drop(slot);
+    drop(slot.take());
     let executed = executed.map(|result| StatementResult {
         statistics: StatementStatistics::of(&means.statistics),
         ..result

@@ -24,6 +24,8 @@ impl UploadTask {
                     task.wake();
                 }
             }));
+            // A database that only reads changes nothing, and has a lease to take.
+            task.wake();
         }
         UploadTask { uploads, _task: task }
     }

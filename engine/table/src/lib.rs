@@ -70,7 +70,7 @@ pub use load::loaded::OnDuplicate;
 pub use maintenance::check::run::Check;
 pub use maintenance::merge_all::{MergeAll, MergeStep};
 pub use maintenance::pressure::{Admission, Asking};
-pub use nacre_host::fetched::Fetched;
+pub use nacre_host::fetched::{Fetched, Misses};
 pub use nacre_rowstore::{Blocker, Owner, Waiting};
 pub use nacre_segment::{
     BlockCache, PathForm, PathMeta, PathNeed, PathPart, PathPlace, PathRows, PathStep, Segment,
@@ -78,6 +78,7 @@ pub use nacre_segment::{
 };
 pub use options::{DEFAULT_MEMORY_BYTES, Durability, StoreOptions};
 pub use read::equal::{Equal, FoundRows};
+pub use read::files::IndexFile;
 pub use read::runs::{IndexProbe, IndexRun, RowCursor};
 pub use read::segment_view::{SegmentPlace, SegmentView, SegmentWalk};
 pub use read::view::{MemoryScan, RowLocator, TableView};

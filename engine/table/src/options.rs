@@ -57,6 +57,8 @@ pub struct StoreOptions {
     /// A statement that deletes at least this many rows sets delete bits of those in segments
     /// instead of moving them to the rowstore.
     pub bulk_rows: usize,
+    /// A statement that inserts at least this many rows writes segments instead of the rowstore.
+    pub load_rows: usize,
     /// Whether to open the database only to read it, beside an instance that may be writing it.
     pub read_only: bool,
     /// Whether to open a database although commits at the end of its log are missing.
@@ -96,6 +98,7 @@ impl StoreOptions {
             partitions: 0,
             load_rest: 256,
             bulk_rows: 1 << 14,
+            load_rows: 1 << 16,
             read_only: false,
             accept_loss: false,
             rules: None,

@@ -55,7 +55,7 @@ impl Store {
         let opened = waits::waiting(&host.store, &host.parallelism, || open::open(&host, &options));
         let Recovered { log, files, contents, next, follow } = opened?;
         let (files, options) = (Arc::new(files), Arc::new(options));
-        let (clock, parallelism) = (host.clock.clone(), host.parallelism.clone());
+        let clock = host.clock.clone();
         let statements = StatementMemory::new(options.statement_bytes);
         let cache = files.cache().clone();
         let environment = Arc::new(Environment::new(host, cache, statements, options.read_only));
@@ -69,7 +69,7 @@ impl Store {
             contents,
             next.table,
             options.partitions,
-            parallelism,
+            environment.clone(),
             commits.clone(),
             Garbage::default(),
         ));
@@ -168,6 +168,11 @@ impl Store {
     /// The newest commit that new snapshots see.
     pub fn visible(&self) -> Timestamp {
         self.commits.snapshots().visible()
+    }
+
+    /// The oldest commit at which something reads, or may begin to.
+    pub fn oldest_read(&self) -> Timestamp {
+        self.commits.snapshots().oldest()
     }
 
     /// Makes everything committed visible, after waiting for its sync if necessary.
@@ -395,6 +400,11 @@ impl Store {
     /// The number of rows from which on a statement updates or deletes them together.
     pub fn bulk_rows(&self) -> usize {
         self.loader.options().bulk_rows
+    }
+
+    /// The number of rows from which on a statement inserts them as segments.
+    pub fn load_rows(&self) -> usize {
+        self.loader.options().load_rows
     }
 
     /// Whether [`Store::maintain`] has something to do.

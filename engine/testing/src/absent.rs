@@ -283,7 +283,7 @@ impl LocalFile for AbsentFile {
 mod tests {
     use super::*;
     use crate::Fixed;
-    use nacre_host::fetched::Fetched;
+    use nacre_host::fetched::{Fetched, Misses};
     use nacre_host::memory::MemoryStore;
     use nacre_host::{ErrorKind, Parallelism, Reason, waits};
     use std::task::Waker;
@@ -320,7 +320,7 @@ mod tests {
         let error = read(&*file, &[3, 9, 4, 8, 4]).unwrap_err();
         assert_eq!((error.kind(), error.reason()), (ErrorKind::Io, Some(Reason::NotResident)));
         let pages = |range: Range<u64>| range.start * PAGE_BYTES..range.end * PAGE_BYTES;
-        let missing = error.missing().unwrap();
+        let missing = &error.missing().unwrap()[0];
         assert_eq!(
             (&*missing.file, &missing.ranges[..]),
             ("there", &[pages(3..5), pages(8..10)][..])
@@ -329,7 +329,7 @@ mod tests {
         fetched.resolve_now(error, &*files, &Fixed::default()).unwrap();
         // One of two pages is still absent, and the only one that is named.
         let error = read(&*file, &[9, 20]).unwrap_err();
-        assert_eq!(error.missing().unwrap().ranges, [pages(20..21)]);
+        assert_eq!(error.missing().unwrap()[0].ranges, [pages(20..21)]);
         files.deny(100, 100);
         assert_eq!(read(&*file, &[3, 4, 8, 9]).unwrap(), [3, 4, 8, 9]);
         assert_eq!(files.held(), 4);
@@ -346,9 +346,9 @@ mod tests {
         let (files, file) = files();
         files.deny(100, 0);
         let error = read(&*file, &[7]).unwrap_err();
-        drop(files.fetch(std::slice::from_ref(error.missing().unwrap())));
+        drop(files.fetch(error.missing().unwrap()));
         assert!(read(&*file, &[7]).is_err());
-        crate::wait(files.fetch(std::slice::from_ref(error.missing().unwrap()))).unwrap();
+        crate::wait(files.fetch(error.missing().unwrap())).unwrap();
         assert_eq!(read(&*file, &[7]).unwrap(), [7]);
     }
 
@@ -415,23 +415,6 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_that_begins_again_reads_ahead() {
-        let (files, file) = files();
-        files.deny(100, 100);
-        let mut fetched = Fetched::reading_ahead();
-        let mut times = 0;
-        let read_all = || (0..PAGES).try_for_each(|page| read(&*file, &[page]).map(drop));
-        while let Err(error) = read_all() {
-            fetched.resolve_now(error, &*files, &Fixed::default()).unwrap();
-            times += 1;
-        }
-        // After eight, each fetch takes as much ahead as all before: 9, 18, 36, … of 200 pages.
-        assert_eq!(times, 13);
-        fetched.release();
-        assert_eq!(files.held(), 0);
-    }
-
-    #[test]
     fn reads_in_a_waiting_scope_fetch_what_they_miss() {
         let (files, file) = files();
         files.deny(100, 100);
@@ -458,6 +441,39 @@ mod tests {
         let threads: Arc<dyn Parallelism> = Arc::new(Unblocked);
         let error = waits::waiting(&store, &threads, waiting).unwrap_err();
         assert_eq!(error.reason(), Some(Reason::NotResident));
+    }
+
+    #[test]
+    fn reads_that_miss_together_are_fetched_at_once() {
+        let (files, file) = files();
+        files.deny(100, 100);
+        let pages = |range: Range<u64>| range.start * PAGE_BYTES..range.end * PAGE_BYTES;
+        let reads = || Misses::each([9, 5, 90], |page| read(&*file, &[page]).map(drop));
+        let error = reads().unwrap_err();
+        let missing = &error.missing().unwrap()[0];
+        assert_eq!(missing.ranges, [pages(5..6), pages(9..10), pages(90..91)]);
+        let mut fetched = Fetched::default();
+        fetched.resolve_now(error, &*files, &Fixed::default()).unwrap();
+        reads().unwrap();
+        assert_eq!((files.misses(), files.held()), (3, 3));
+        // What is only to be warmed is not held.
+        let error = Error::to_warm(Missing { file: "there".into(), ranges: vec![pages(7..9)] });
+        fetched.resolve_now(error, &*files, &Fixed::default()).unwrap();
+        assert_eq!(files.held(), 3);
+        fetched.release();
+        // A call that waits does so once.
+        let (store, misses): (Arc<dyn LocalStore>, _) = (files.clone(), files.misses());
+        let threads: Arc<dyn Parallelism> = Arc::new(Fixed::default());
+        let calls = std::cell::Cell::new(0);
+        let call = || {
+            calls.set(calls.get() + 1);
+            Misses::each([19, 15, 190], |page| waits::read(|| read(&*file, &[page]).map(drop)))
+        };
+        waits::waiting(&store, &threads, || waits::read_together(call)).unwrap();
+        assert_eq!((calls.get(), files.misses() - misses), (2, 3));
+        // A read that fails otherwise ends all.
+        let failing = Misses::each([1, 2], |_| Err(Error::corrupt("damaged")));
+        assert_eq!(failing.unwrap_err().kind(), ErrorKind::Corrupt);
     }
 
     #[test]

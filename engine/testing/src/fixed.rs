@@ -61,17 +61,34 @@ pub fn wait(mut fetch: Fetch<'_>) -> Result<Resident> {
 }
 
 /// The threads of a host, without its background thread.
-struct Callers(Arc<dyn Parallelism>);
+struct Callers {
+    threads: Arc<dyn Parallelism>,
+    /// Whether the host has one, which the system refuses when it is wanted.
+    is_refused: bool,
+}
 
 impl Parallelism for Callers {
     fn width(&self) -> usize {
-        self.0.width()
+        self.threads.width()
     }
     fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
-        self.0.run(count, task);
+        self.threads.run(count, task);
     }
     fn wait(&self, fetch: Fetch<'_>) -> Option<Result<Resident>> {
-        self.0.wait(fetch)
+        self.threads.wait(fetch)
+    }
+    fn background(&self, task: BackgroundTask) -> Option<Box<dyn Background>> {
+        drop(task);
+        self.is_refused.then(|| Box::new(Refused) as Box<dyn Background>)
+    }
+}
+
+/// A background thread that the system refuses.
+struct Refused;
+
+impl Background for Refused {
+    fn wake(&self) -> bool {
+        false
     }
 }
 
@@ -129,7 +146,17 @@ pub fn lacking(host: Host, seed: u64) -> (Host, Arc<Absent>) {
 /// A host whose callers do the background work, so that a test finds the segments and files that
 /// the statement before it has left.
 pub fn without_background(host: Host) -> Host {
-    Host { parallelism: Arc::new(Callers(host.parallelism)), ..host }
+    calling(host, false)
+}
+
+/// A host to which the system refuses a background thread.
+pub fn with_refused_background(host: Host) -> Host {
+    calling(host, true)
+}
+
+fn calling(host: Host, is_refused: bool) -> Host {
+    let callers = Callers { threads: host.parallelism, is_refused };
+    Host { parallelism: Arc::new(callers), ..host }
 }
 
 /// A fixed host on these files.

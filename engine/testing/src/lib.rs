@@ -18,7 +18,9 @@ mod watched;
 pub use absent::Absent;
 pub use fault_blobs::{BlobChances, BlobFault, FaultBlobs};
 pub use fault_store::FaultStore;
-pub use fixed::{Fixed, host, lacking, reluctant, unblocked, wait, without_background};
+pub use fixed::{
+    Fixed, host, lacking, reluctant, unblocked, wait, with_refused_background, without_background,
+};
 pub use memory_blobs::MemoryBlobs;
 pub use random::{Random, WORDS};
 pub use schema::column;

@@ -5,6 +5,9 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
+/// Requests that a fetch makes at a time. A browser has six connections to a server.
+pub(crate) const AT_ONCE: usize = if cfg!(target_arch = "wasm32") { 6 } else { 8 };
+
 /// Runs futures, at most this many at a time, and begins them in their order. Returns what they return, in the
 /// order in which they end.
 ///

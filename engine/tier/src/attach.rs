@@ -6,14 +6,17 @@
 use crate::blocks::BLOCKS;
 use crate::claim::{CLAIM, Claim};
 use crate::entry::{Kind, Meta};
-use crate::manifest::{Blob, MANIFEST, Manifest, blob_name, piece_name};
-use crate::options::TierOptions;
+use crate::history::{self, AsOf, Past};
+use crate::manifest::{Blob, Chunk, MANIFEST, Manifest, blob_name, piece_name};
+use crate::options::{IS_WHOLE, TierOptions};
+use crate::origins;
 use crate::retry::{backoff_ns, is_transient, retried};
 use crate::shared::{Beginning, Shared, State};
 use nacre_host::{Answer, BlobStore, Clock, Entropy, ErrorKind, Host, LocalStore, Tag, WriteIf};
 use nacre_types::checksum::Checksum;
 use nacre_types::{Error, Result};
 use std::ops::Range;
+use std::pin::Pin;
 use std::sync::Arc;
 
 /// Bytes of a request when a file is read whole.
@@ -71,13 +74,24 @@ pub(crate) async fn as_writer(
             Err(error) => return Err(error),
         }
     };
+    let blobs = origins::store_of(&blobs, &remote.origins)?;
+    let attach = Attach::new(host, &blobs, &options);
     if claim.is_filling {
         attach.fill(&remote).await?;
     }
     let next = Claim { confirmed: remote.writer, is_filling: false, ..claim };
     claim.replace(&*host.store, next)?;
     let writer = remote.writer;
-    attach.begin(Beginning { options: options.clone(), token, writer, remote, tag: Some(tag) })
+    let (options, tag) = (options.clone(), Some(tag));
+    let shared = attach.begin(Beginning { options, token, writer, remote, tag, is_past: false })?;
+    let position = shared.state().remote.position;
+    // What was filled is what the manifest has.
+    let store = &*host.store;
+    // Recovery says what is wrong with a log that cannot be read.
+    let goes_on = || nacre_log::goes_on_after(store, position).unwrap_or(true);
+    let is_longer = !claim.is_filling && goes_on();
+    shared.state().is_resumed = is_longer;
+    Ok(shared)
 }
 
 /// See [`Tier::open_to_read`](crate::Tier::open_to_read).
@@ -85,6 +99,7 @@ pub(crate) async fn as_reader(
     host: &Host,
     blobs: Arc<dyn BlobStore>,
     options: TierOptions,
+    as_of: Option<AsOf>,
 ) -> Result<Arc<Shared>> {
     let attach = Attach::new(host, &blobs, &options);
     if !host.store.list()?.is_empty() {
@@ -92,17 +107,43 @@ pub(crate) async fn as_reader(
             .with_hint("use an empty folder"));
     }
     let found = attach.newest().await?.filter(|(manifest, _)| manifest.has_state());
-    let Some((remote, tag)) = found else {
+    let Some((mut remote, tag)) = found else {
         return Err(Error::not_found("no database: the blobs have no manifest that names one"));
     };
-    attach.fill(&remote).await?;
-    attach.begin(Beginning {
-        options: options.clone(),
-        token: 0,
-        writer: 0,
-        remote,
-        tag: Some(tag),
-    })
+    let blobs = origins::store_of(&blobs, &remote.origins)?;
+    let attach = Attach::new(host, &blobs, &options);
+    match as_of {
+        None => attach.fill(&remote).await?,
+        Some(at) => {
+            // Boxed, so that WebAssembly does not have what it never runs.
+            let past: Pin<Box<dyn Future<Output = Result<Past>> + '_>> = match IS_WHOLE {
+                true => Box::pin(attach.past(&remote, at)),
+                false => {
+                    Box::pin(async { Err(Error::unsupported("states of the past in WebAssembly")) })
+                }
+            };
+            let past = past.await?;
+            attach.fill(&past.manifest).await?;
+            let position = cut_log(&**attach.local, &past)?;
+            remote = Manifest { position, ..past.manifest };
+        }
+    }
+    let (options, tag, is_past) = (options.clone(), Some(tag), as_of.is_some());
+    attach.begin(Beginning { options, token: 0, writer: 0, remote, tag, is_past })
+}
+
+/// Cuts the log of a state of the past after the last record that belongs to it. Returns its position.
+pub(crate) fn cut_log(store: &dyn LocalStore, past: &Past) -> Result<u64> {
+    let Some(last) = past.manifest.chunks.last() else { return Ok(past.position) };
+    let file = store.open(&nacre_log::chunk_name(last.start))?;
+    let end = nacre_log::end_of_records(&*file, last.start, past.position.max(last.start))?;
+    file.truncate(nacre_log::HEADER_BYTES + (end - last.start))?;
+    file.sync()?;
+    let snapshot = past.manifest.snapshot.map_or(0, |(at, _)| at);
+    match end >= snapshot {
+        true => Ok(end),
+        false => Err(Error::corrupt(format!("the log ends at {end}, before a snapshot"))),
+    }
 }
 
 /// Whether a folder may go on from a manifest, and whether it is to be filled from it. Removes what a filling
@@ -141,6 +182,18 @@ impl<'a> Attach<'a> {
         let Host { store: local, clock, entropy, .. } = host;
         Attach { local, clock, entropy, blobs, options }
     }
+
+    /// The state at a point in time. See [`history::past`].
+    async fn past(&self, newest: &Manifest, at: AsOf) -> Result<Past> {
+        history::past(async |name: &str| self.read_whole(name).await, newest, at).await
+    }
+
+    /// What an instance works with.
+    pub fn of(shared: &'a Shared) -> Attach<'a> {
+        let Shared { local, clock, entropy, blobs, options, .. } = shared;
+        Attach { local, clock, entropy, blobs, options }
+    }
+
     /// Repeats a call until the blob store answers.
     async fn read(&self, name: &str, range: Range<u64>) -> Result<Vec<u8>> {
         let (clock, entropy) = (&**self.clock, &**self.entropy);
@@ -151,6 +204,14 @@ impl<'a> Attach<'a> {
             true => Ok(bytes),
             false => Err(Error::corrupt(format!("{name}: {} bytes for {range:?}", bytes.len()))),
         }
+    }
+
+    /// A small blob.
+    pub async fn read_whole(&self, name: &str) -> Result<Vec<u8>> {
+        let (clock, entropy) = (&**self.clock, &**self.entropy);
+        let patience_ns = self.options.patience.as_nanos() as u64;
+        let call = || self.blobs.read_all(name);
+        retried(clock, entropy, patience_ns, call).await.map(|(bytes, _)| bytes)
     }
 
     /// The newest manifest, if there is one.
@@ -211,13 +272,7 @@ impl<'a> Attach<'a> {
         for (number, chunk) in remote.chunks.iter().enumerate() {
             self.local.prepare().await?;
             let name = nacre_log::chunk_name(chunk.start);
-            let file = self.local.create(&name)?;
-            for piece in &chunk.pieces {
-                let source = piece_name(chunk.start, piece);
-                let write = |offset, bytes: &[u8]| file.write(piece.from + offset, bytes);
-                self.copy(&source, piece.to - piece.from, piece.checksum, &write).await?;
-            }
-            file.sync()?;
+            self.fetch_pieces(chunk).await?;
             let end = chunk.pieces.last().map_or(0, |last| last.to);
             let reached = nacre_log::position_at(chunk.start, end);
             let expected = remote.chunks.get(number + 1).map_or(remote.position, |next| next.start);
@@ -228,6 +283,17 @@ impl<'a> Attach<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Writes a chunk to the local store.
+    pub async fn fetch_pieces(&self, chunk: &Chunk) -> Result<()> {
+        let file = self.local.create(&nacre_log::chunk_name(chunk.start))?;
+        for piece in &chunk.pieces {
+            let source = piece_name(chunk.start, piece);
+            let write = |offset, bytes: &[u8]| file.write(piece.from + offset, bytes);
+            self.copy(&source, piece.to - piece.from, piece.checksum, &write).await?;
+        }
+        file.sync()
     }
 
     /// Writes a snapshot to the local store.
@@ -320,5 +386,6 @@ fn local(store: &dyn LocalStore, name: &str, state: &State) -> Result<Meta> {
     };
     // The log says which snapshot stands for it, and recovery removes what no record names.
     let is_named = Kind::of(name) == Kind::Data;
-    Ok(Meta { is_here: true, written: len, synced: len, is_named, blob, ..Meta::default() })
+    let (written, synced, is_found) = (len, len, true);
+    Ok(Meta { is_here: true, written, synced, is_named, is_found, blob, ..Meta::default() })
 }

@@ -12,6 +12,7 @@ use nacre_host::LocalFile;
 use nacre_types::hash::{Map, Set};
 use nacre_types::{Result, invariant};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Name of the file of slots.
@@ -19,6 +20,9 @@ pub(crate) const BLOCKS: &str = "blocks";
 
 /// The queue of first fetches may have one in this many of the slots before its oldest block leaves first.
 const QUEUE_SHARE: usize = 4;
+
+/// Blocks that are read ahead may have one in this many of the slots.
+const AHEAD_SHARE: usize = 4;
 
 /// A block: the id of its file, and its number there.
 pub(crate) type Key = (u64, u64);
@@ -50,6 +54,8 @@ pub(crate) struct Blocks {
     left: VecDeque<Key>,
     left_index: Set<Key>,
     next_order: u64,
+    /// How many slots requests have that read ahead.
+    ahead: usize,
 }
 
 impl Blocks {
@@ -65,6 +71,7 @@ impl Blocks {
             left: VecDeque::new(),
             left_index: Set::default(),
             next_order: 0,
+            ahead: 0,
         }
     }
 
@@ -131,6 +138,36 @@ impl Blocks {
         self.slots[at] = Some(slot);
         self.index.insert(key, at);
         Some(at)
+    }
+
+    /// Whether the bytes of a block are there.
+    pub fn is_there(&self, key: Key) -> bool {
+        let slot = self.index.get(&key).and_then(|at| self.slots[*at].as_ref());
+        slot.is_some_and(|slot| slot.is_filled)
+    }
+
+    /// Whether a block is there, or on its way.
+    pub fn has(&self, key: Key) -> bool {
+        self.index.contains_key(&key)
+    }
+
+    /// Like [`Blocks::reserve`], for a block that nothing needs yet. `None` if it would have to displace one that
+    /// is kept by recency, or if too many slots are for such blocks.
+    pub fn reserve_ahead(&mut self, key: Key, most: usize) -> Option<usize> {
+        debug_assert!(!self.has(key), "block {key:?} is read ahead although it is there");
+        let used = self.slots.len() - self.free.len();
+        let has_room = used < most || !self.once.is_empty() && self.evicts_once();
+        if self.ahead >= most / AHEAD_SHARE || used > most || !has_room {
+            return None;
+        }
+        self.ahead += 1;
+        self.reserve(key, most)
+    }
+
+    /// Notes that a number of slots no longer belong to requests that read ahead.
+    pub fn end_ahead(&mut self, slots: usize) {
+        invariant!(slots <= self.ahead, "{slots} slots of {} are given back", self.ahead);
+        self.ahead -= slots;
     }
 
     /// Notes that the bytes of a slot are there.
@@ -204,10 +241,14 @@ impl Blocks {
         }
     }
 
+    /// Whether the next block to leave is one that was fetched once, if there is one.
+    fn evicts_once(&self) -> bool {
+        self.once.len() * QUEUE_SHARE > self.slots.len() || self.again.is_empty()
+    }
+
     /// Evicts a block that nothing holds. Returns `false` if there is none.
     fn evict_one(&mut self) -> bool {
-        let many_once = self.once.len() * QUEUE_SHARE > self.slots.len() || self.again.is_empty();
-        let queue = if many_once { &self.once } else { &self.again };
+        let queue = if self.evicts_once() { &self.once } else { &self.again };
         let oldest = queue.first_key_value().or_else(|| self.once.first_key_value());
         let Some((_, at)) = oldest else { return false };
         let at = *at;
@@ -240,6 +281,29 @@ impl Blocks {
         }
         self.free.push(at);
     }
+}
+
+/// The numbers of the blocks that a range of bytes needs.
+pub(crate) fn blocks_of(range: &Range<u64>, block_bytes: u64) -> Range<u64> {
+    range.start / block_bytes..range.end.div_ceil(block_bytes)
+}
+
+/// Ranges in order, those that touch as one.
+pub(crate) fn merged(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+    let mut sorted: Vec<Range<u64>> = ranges.filter(|range| !range.is_empty()).collect();
+    sorted.sort_unstable_by_key(|range| range.start);
+    let mut merged: Vec<Range<u64>> = Vec::new();
+    for range in sorted {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    debug_assert!(
+        merged.windows(2).all(|pair| pair[0].end < pair[1].start),
+        "two requests have the same block"
+    );
+    merged
 }
 
 #[cfg(test)]

@@ -29,6 +29,27 @@ pub(crate) struct Capture {
     pub chunks: Vec<(u64, Arc<Entry>, u64)>,
     /// All other files, and whether the log is known to name each of them at the position.
     pub files: Vec<(Arc<Entry>, bool)>,
+    /// Of a history that is kept: the chunks before the others, from the first one that the newest manifest has on,
+    /// as far as they are here.
+    pub older: Vec<(u64, Arc<Entry>, u64)>,
+    /// Of a history that is kept: files that were removed before they were uploaded.
+    pub gone: Vec<Arc<Entry>>,
+    /// The history that ends with it, once it is written: the name of its blob.
+    pub history: Option<Arc<str>>,
+    /// Whether what the log names between the newest manifest and it may never have been uploaded: another
+    /// instance wrote that.
+    pub is_gap: bool,
+}
+
+/// The files of a store.
+pub(crate) struct Present<'a> {
+    pub files: &'a BTreeMap<Arc<str>, Arc<Entry>>,
+    /// Removed files whose bytes are here.
+    pub leaving: &'a [Arc<Entry>],
+    /// Start of the first chunk of which older states are kept; `u64::MAX` if they are not.
+    pub older_from: u64,
+    /// How many syncs of the log have returned.
+    pub syncs: u64,
 }
 
 /// A part of a chunk to be uploaded.
@@ -41,10 +62,11 @@ pub(crate) struct NextPiece {
 }
 
 impl Capture {
-    /// The present state, after this number of syncs of the log; `None` if there is no log yet.
-    pub fn take(present: &BTreeMap<Arc<str>, Arc<Entry>>, syncs: u64) -> Option<Capture> {
+    /// The present state; `None` if there is no log yet.
+    pub fn take(present: &Present<'_>) -> Option<Capture> {
         let (mut snapshot, mut chunks, mut files) = (None, Vec::new(), Vec::new());
-        for entry in present.values() {
+        let syncs = present.syncs;
+        for entry in present.files.values() {
             let meta = entry.meta();
             if meta.is_removed {
                 continue;
@@ -68,7 +90,6 @@ impl Capture {
         chunks.pop_if(|chunk| !is_begun(chunk));
         let from = snapshot.as_ref().map_or(0, |(at, _)| *at);
         let first = chunks.iter().rposition(|(start, ..)| *start <= from)?;
-        chunks.drain(..first);
         // A chunk begins once everything before it is durable.
         for at in 1..chunks.len() {
             let end = nacre_log::HEADER_BYTES + (chunks[at].0 - chunks[at - 1].0);
@@ -80,22 +101,61 @@ impl Capture {
             );
             chunks[at - 1].2 = end;
         }
+        let (mut older, gone) = removed(present.leaving);
+        older.extend(chunks.drain(..first));
+        older.retain(|(start, ..)| *start >= present.older_from && *start <= from);
+        older.sort_by_key(|(start, ..)| *start);
         let (start, _, end) = chunks.last()?;
         let position = nacre_log::position_at(*start, *end);
         invariant!(from <= position, "a snapshot at {from} of a log that is durable to {position}");
-        Some(Capture { position, snapshot, chunks, files })
+        let (gone, history) = (if present.older_from < u64::MAX { gone } else { Vec::new() }, None);
+        let is_gap = false;
+        Some(Capture { position, snapshot, chunks, files, older, gone, history, is_gap })
     }
 
     /// Whether the bytes of a file are still needed for it.
     pub fn needs(&self, entry: &Arc<Entry>) -> bool {
         let is_it = |other: &Arc<Entry>| Arc::ptr_eq(other, entry);
-        let chunk = self.chunks.iter().find(|(_, chunk, _)| is_it(chunk));
+        let chunk = self.older.iter().chain(&self.chunks).find(|(_, chunk, _)| is_it(chunk));
         if let Some((_, _, end)) = chunk {
             return next_piece(&entry.meta().pieces, *end).is_some();
         }
         let is_member = self.snapshot.iter().any(|(_, snapshot)| is_it(snapshot))
-            || self.files.iter().any(|(file, _)| is_it(file));
+            || self.files.iter().any(|(file, _)| is_it(file))
+            || self.gone.iter().any(is_it);
         is_member && entry.meta().blob.is_none()
+    }
+}
+
+/// Of removed files, the chunks, and the files that the log may have named and that are not uploaded.
+#[allow(clippy::type_complexity, reason = "a chunk is what a capture has of one")]
+fn removed(leaving: &[Arc<Entry>]) -> (Vec<(u64, Arc<Entry>, u64)>, Vec<Arc<Entry>>) {
+    let (mut chunks, mut files) = (Vec::new(), Vec::new());
+    for entry in leaving {
+        match entry.kind {
+            Kind::Chunk(start) => chunks.push((start, entry.clone(), entry.meta().synced)),
+            Kind::Data if is_owed(entry) => files.push(entry.clone()),
+            Kind::Data | Kind::Snapshot(_) | Kind::Local => {}
+        }
+    }
+    (chunks, files)
+}
+
+/// Whether a state of the past needs bytes of a removed file that are not uploaded.
+pub(crate) fn is_owed(entry: &Arc<Entry>) -> bool {
+    let meta = entry.meta();
+    match entry.kind {
+        Kind::Data => {
+            let is_whole = meta.synced > 0 && !meta.is_dirty;
+            // What another instance left may not be named at all, and its number be given to another file.
+            let is_new = !meta.is_found && meta.is_named;
+            meta.is_here && is_new && is_whole && meta.blob.is_none()
+        }
+        Kind::Chunk(_) => {
+            let uploaded = meta.pieces.last().map_or(0, |last| last.to);
+            meta.is_here && uploaded < meta.synced && nacre_log::HEADER_BYTES <= meta.synced
+        }
+        Kind::Snapshot(_) | Kind::Local => false,
     }
 }
 

@@ -69,6 +69,8 @@ pub(crate) struct Meta {
     pub named_at: u64,
     /// Whether the engine is removing it or has removed it.
     pub is_removed: bool,
+    /// Whether it was there when the store was attached.
+    pub is_found: bool,
     /// Its blob, once it is uploaded. Never of a chunk.
     pub blob: Option<Blob>,
     /// Of a chunk, what is uploaded.

@@ -35,7 +35,7 @@ pub(crate) fn make_room(shared: &Shared) -> usize {
 }
 
 /// How many slots blocks may take.
-fn most_slots(shared: &Shared) -> usize {
+pub(crate) fn most_slots(shared: &Shared) -> usize {
     let limit = shared.options.disk_limit;
     let bytes = limit.saturating_sub(local_bytes(&shared.state())).max(limit / BLOCKS_SHARE);
     usize::try_from(bytes / shared.blocks().block_bytes()).unwrap_or(usize::MAX)

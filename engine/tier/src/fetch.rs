@@ -1,43 +1,22 @@
 //! Reads of files whose bytes are not local, and fetches of their blocks.
 
-use crate::at_once::at_once;
+use crate::ahead;
+use crate::at_once::{AT_ONCE, at_once};
+use crate::blocks::{blocks_of, merged};
 use crate::entry::Entry;
 use crate::evict;
+use crate::lease;
 use crate::manifest::blob_name;
 use crate::retry::retried;
-use crate::shared::Shared;
+use crate::shared::{Pins, Shared, pins};
 use nacre_host::{LocalFile, Missing, ReadRange, Resident, Result};
 use nacre_types::{Error, ErrorKind};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Most bytes of one request.
 const REQUEST_BYTES: u64 = 4 << 20;
-
-/// Requests that a fetch makes at a time. A browser has six connections to a server.
-pub(crate) const AT_ONCE: usize = if cfg!(target_arch = "wasm32") { 6 } else { 8 };
-
-/// Blocks that are kept until this is dropped.
-struct Pins {
-    shared: Arc<Shared>,
-    slots: Vec<usize>,
-}
-
-impl Drop for Pins {
-    fn drop(&mut self) {
-        let mut blocks = self.shared.blocks();
-        self.slots.iter().for_each(|at| blocks.unpin(*at));
-    }
-}
-
-fn pins(shared: &Arc<Shared>) -> Pins {
-    Pins { shared: shared.clone(), slots: Vec::new() }
-}
-
-/// The numbers of the blocks that a range of bytes needs.
-fn blocks_of(range: &Range<u64>, block_bytes: u64) -> Range<u64> {
-    range.start / block_bytes..range.end.div_ceil(block_bytes)
-}
 
 /// Reads ranges of a file from its blocks.
 ///
@@ -54,7 +33,9 @@ pub(crate) fn read(
         let (name, at) = (&entry.name, range.offset);
         return Err(Error::corrupt(format!("{name}: read past the end at byte {at}")));
     }
+    ahead::advance(shared);
     let (held, file, size) = hold(shared, entry, ranges, len)?;
+    shared.reads.hits.fetch_add(1, Ordering::Relaxed);
     for range in ranges {
         let mut at = 0;
         while at < range.buffer.len() {
@@ -73,6 +54,30 @@ pub(crate) fn read(
     Ok(())
 }
 
+/// The parts of ranges of a file that no block has.
+pub(crate) fn absent(shared: &Shared, entry: &Entry, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+    let blocks = shared.blocks();
+    let size = blocks.block_bytes();
+    let mut absent: Vec<Range<u64>> = Vec::new();
+    for range in ranges.iter().filter(|range| !range.is_empty()) {
+        for number in blocks_of(range, size).filter(|number| !blocks.is_there((entry.id, *number)))
+        {
+            let part = range.start.max(number * size)..range.end.min((number + 1) * size);
+            match absent.last_mut() {
+                Some(last) if last.end == part.start => last.end = part.end,
+                _ => absent.push(part),
+            }
+        }
+    }
+    debug_assert!(
+        absent.iter().map(|range| range.end - range.start).sum::<u64>()
+            <= ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum(),
+        "more of {} is absent than was asked for",
+        entry.name
+    );
+    absent
+}
+
 /// Blocks of one file that a read holds.
 struct Held {
     /// Numbers, ascending, and their slots.
@@ -87,7 +92,7 @@ fn hold(
     ranges: &[ReadRange<'_>],
     len: u64,
 ) -> Result<(Held, Arc<dyn LocalFile>, u64)> {
-    let mut pins = pins(shared);
+    let mut pins = pins(shared, false);
     let mut blocks = shared.blocks();
     let size = blocks.block_bytes();
     let mut numbers: Vec<u64> = Vec::new();
@@ -149,47 +154,34 @@ pub(crate) async fn fetch(shared: Arc<Shared>, missing: &[Missing]) -> Result<Re
             }
         }
     }
+    shared.reads.waits.fetch_add(u64::from(!parts.is_empty()), Ordering::Relaxed);
     let fetched = at_once(parts.into_iter().map(|part| fetch_part(&shared, part)), AT_ONCE).await?;
     Ok(Resident::new(fetched))
-}
-
-/// Ranges in order, those that touch as one.
-fn merged(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
-    let mut sorted: Vec<Range<u64>> = ranges.filter(|range| !range.is_empty()).collect();
-    sorted.sort_unstable_by_key(|range| range.start);
-    let mut merged: Vec<Range<u64>> = Vec::new();
-    for range in sorted {
-        match merged.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => merged.push(range),
-        }
-    }
-    debug_assert!(
-        merged.windows(2).all(|pair| pair[0].end < pair[1].start),
-        "two requests have the same block"
-    );
-    merged
 }
 
 /// Fetches the absent blocks of a part, and pins all.
 async fn fetch_part(shared: &Arc<Shared>, part: Part) -> Result<Pins> {
     let Part { entry, blob, len, mut blocks } = part;
-    let mut held = pins(shared);
+    let mut held = pins(shared, false);
     while blocks.start < blocks.end {
-        blocks.start += fetch_run(shared, &mut held, (&entry, &blob, len), &blocks).await?;
+        ahead::advance(shared);
+        let free = match ahead::flying(shared, entry.id, &blocks) {
+            // It is there then, unless the request failed.
+            Ok(flight) => {
+                flight.landed(shared).await;
+                blocks.start..blocks.start + 1
+            }
+            Err(end) => blocks.start..end,
+        };
+        blocks.start += fetch_run(shared, &mut held, (&entry, &blob, len), &free).await?;
     }
     Ok(held)
 }
 
 /// The error of a blob that is not there: its writer keeps what readers may see for some time only.
-fn gone(shared: &Shared, error: Error) -> Error {
+pub(crate) fn gone(shared: &Shared, error: Error) -> Error {
     match error.kind() {
-        ErrorKind::NotFound if shared.is_read_only() => {
-            let message =
-                format!("the blobs have gone on without this reader: {}", error.message());
-            Error::new(ErrorKind::Unavailable, message)
-                .with_hint("refresh the database, more often")
-        }
+        ErrorKind::NotFound if shared.is_read_only() => lease::gone(shared, &error),
         ErrorKind::NotFound => Error::corrupt(format!("a blob is missing: {}", error.message())),
         _ => error,
     }
@@ -204,7 +196,7 @@ async fn fetch_run(
     wanted: &Range<u64>,
 ) -> Result<u64> {
     let most = evict::make_room(shared);
-    let mut pins = pins(shared);
+    let mut pins = pins(shared, false);
     let size = {
         let mut blocks = shared.blocks();
         if let Some(at) = blocks.pin((entry.id, wanted.start)) {
@@ -224,17 +216,17 @@ async fn fetch_run(
     let range = wanted.start * size..((wanted.start + count) * size).min(len);
     let (clock, entropy) = (&*shared.clock, &*shared.entropy);
     let patience_ns = shared.options.patience.as_nanos() as u64;
-    let read = || shared.blobs.read(name, range.clone());
+    let read = || {
+        shared.count_request();
+        shared.blobs.read(name, range.clone())
+    };
     let bytes =
         retried(clock, entropy, patience_ns, read).await.map_err(|error| gone(shared, error))?;
     if bytes.len() as u64 != range.end - range.start {
         return Err(Error::corrupt(format!("{name}: {} bytes for {range:?}", bytes.len())));
     }
-    let file = shared.block_file()?;
-    for (at, bytes) in pins.slots.iter().zip(bytes.chunks(size as usize)) {
-        file.write(*at as u64 * size, bytes)?;
-        shared.blocks().fill(*at);
-    }
+    shared.count_bytes(bytes.len(), false);
+    shared.fill(&pins.slots, &bytes)?;
     held.slots.append(&mut pins.slots);
     Ok(count)
 }

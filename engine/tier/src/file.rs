@@ -1,11 +1,13 @@
 //! An open file of the store: forwards calls to the local file, and notes what is written and synced. Once the
 //! local bytes have left, it reads blocks.
 
+use crate::ahead;
 use crate::entry::{Entry, Handle, Kind, Meta};
 use crate::fetch;
 use crate::shared::Shared;
-use nacre_host::{LocalFile, ReadRange, Result};
+use nacre_host::{LocalFile, ReadRange, Resident, Result};
 use nacre_types::{Error, invariant};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -90,6 +92,16 @@ impl LocalFile for TierFile {
         }
         drop(file);
         fetch::read(&self.shared, &self.entry, ranges)
+    }
+
+    fn read_ahead(&self, ranges: &[Range<u64>]) -> Option<Resident> {
+        let is_here = self.handle.file().is_some();
+        if is_here { None } else { ahead::begin(&self.shared, &self.entry, ranges) }
+    }
+
+    fn absent(&self, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+        let is_here = self.handle.file().is_some();
+        if is_here { Vec::new() } else { fetch::absent(&self.shared, &self.entry, ranges) }
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {

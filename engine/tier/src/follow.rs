@@ -11,9 +11,9 @@
 use crate::attach::{Attach, away};
 use crate::entry::{Kind, Meta};
 use crate::manifest::{Chunk, Manifest, piece_name};
-use crate::shared::Shared;
+use crate::shared::{Shared, Unnamed};
 use core::time::Duration;
-use nacre_host::{ErrorKind, Lag, LocalFile, Tag};
+use nacre_host::{ErrorKind, Lag, LeaseState, LocalFile, Tag};
 use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, Result, invariant};
 use std::sync::{Arc, Mutex};
@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex};
 /// What was known before can be read as before, and the next call goes on.
 pub(crate) async fn advance(shared: &Arc<Shared>, from: u64) -> Result<bool> {
     invariant!(shared.is_read_only(), "a writer follows another one");
-    let Some((next, tag)) = attach(shared).newest().await? else {
+    let Some((next, tag)) = Attach::of(shared).newest().await? else {
         return Err(Error::corrupt("the manifest is missing"));
     };
     let (before, is_same) = {
@@ -64,12 +64,8 @@ pub(crate) fn lag(shared: &Shared) -> Lag {
         position: state.remote.position,
         written_us: state.remote.written_us,
         since_looked: Duration::from_nanos(now_ns.saturating_sub(looked_ns)),
+        lease: state.leasing.state(now_ns),
     }
-}
-
-fn attach(shared: &Shared) -> Attach<'_> {
-    let Shared { local, clock, entropy, blobs, options, .. } = shared;
-    Attach { local, clock, entropy, blobs, options }
 }
 
 /// Notes the files that a manifest names, before the log that names them is there.
@@ -78,10 +74,16 @@ fn know_files(shared: &Shared, next: &Manifest) {
     let mut state = shared.state();
     for (name, blob) in &next.files {
         state.unnamed.remove(name);
+        // A writer that has lost track of an upload repeats it: the same bytes, as a blob of its own.
         let is_known = state.files.get(name).is_some_and(|entry| {
-            let known = entry.meta().blob;
-            known
-                .is_some_and(|known| (known.writer, known.checksum) == (blob.writer, blob.checksum))
+            let mut meta = entry.meta();
+            let is_same = meta
+                .blob
+                .is_some_and(|known| (known.len, known.checksum) == (blob.len, blob.checksum));
+            if is_same {
+                meta.blob = Some(*blob);
+            }
+            is_same
         });
         if !is_known {
             // One that the log did not name may have been replaced by another.
@@ -89,12 +91,16 @@ fn know_files(shared: &Shared, next: &Manifest) {
         }
     }
     let retention_us = i64::try_from(shared.options.retention.as_micros()).unwrap_or(i64::MAX);
+    let is_held = state.leasing.state(shared.clock.monotonic_ns()) == LeaseState::Held;
+    let needs = state.leasing.needs.unwrap_or(u64::MAX);
     let is_unnamed =
         |name: &&Arc<str>| Kind::of(name) == Kind::Data && !next.files.contains_key(&***name);
     let unnamed: Vec<Arc<str>> = state.files.keys().filter(is_unnamed).cloned().collect();
     for name in unnamed {
-        let since_us = *state.unnamed.entry(name.clone()).or_insert(now_us);
-        if since_us.saturating_add(retention_us) < now_us {
+        let since = Unnamed { since_us: now_us, position: next.position };
+        let since = *state.unnamed.entry(name.clone()).or_insert(since);
+        let is_read = is_held && needs < since.position;
+        if since.since_us.saturating_add(retention_us) < now_us && !is_read {
             state.unnamed.remove(&name);
             if let Some(entry) = state.files.remove(&name) {
                 shared.blocks().forget(entry.id);
@@ -114,7 +120,7 @@ async fn fetch_log(shared: &Arc<Shared>, next: &Manifest, from: u64) -> Result<(
         let name = nacre_log::snapshot_name(at);
         // One that was not fetched to its end is fetched again.
         forget(shared, &name)?;
-        attach(shared).fetch_snapshot(at, &blob).await?;
+        Attach::of(shared).fetch_snapshot(at, &blob).await?;
         let (written, synced) = (blob.len, blob.len);
         let blob = Some(blob);
         let meta = Meta { is_here: true, written, synced, is_named: true, blob, ..Meta::default() };
@@ -162,7 +168,7 @@ async fn fetch_chunk(shared: &Arc<Shared>, chunk: &Chunk) -> Result<()> {
         };
         let source = piece_name(chunk.start, piece);
         let len = piece.to - piece.from;
-        attach(shared).copy(&source, len, piece.checksum, &keep).await?;
+        Attach::of(shared).copy(&source, len, piece.checksum, &keep).await?;
         let bytes = bytes.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let new = bytes.get((have - piece.from) as usize..).unwrap_or_default();
         file.write(have, new)?;
@@ -191,6 +197,11 @@ fn accept(shared: &Shared, next: Manifest, tag: Tag) {
     debug_assert!(state.remote.position <= next.position, "the log becomes shorter");
     state.looked_ns = shared.clock.monotonic_ns();
     (state.remote, state.tag) = (next, Some(tag));
+    // What it shows now is there.
+    let now_ns = state.looked_ns;
+    state.leasing.hurry(now_ns);
+    drop(state);
+    shared.call_soon();
 }
 
 /// Removes a file of the log.

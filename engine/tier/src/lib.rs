@@ -12,6 +12,7 @@
 //! - A file leaves the disk only once the newest manifest names it and the log names it; its blocks are then
 //!   absent until they are fetched.
 //! - A file that the engine removes stays on the disk while a capture needs its bytes.
+//! - A blob is removed only after a manifest has let it go, and nothing holds it that was there before.
 //! - Of two writers, the one that took the greater number goes on. The other stops before it acknowledges
 //!   anything once it learns of that, at the latest with its next manifest.
 //! - Commits wait for no blob, unless [`TierOptions::holds_commits`].
@@ -19,18 +20,28 @@
 //! Deliberately absent: the meaning of the files, but for the headers of log chunks; threads and timers
 //! (the host calls [`Uploads::step`](nacre_host::Uploads::step)); how a blob store is reached.
 
+mod ahead;
 mod at_once;
 mod attach;
 mod blocks;
+mod branch;
 mod capture;
 mod claim;
+mod collect;
+mod collecting;
 mod entry;
 mod evict;
 mod fetch;
 mod file;
 mod follow;
+mod history;
+mod hold;
+mod lease;
+mod leasing;
 mod manifest;
 mod options;
+mod origins;
+mod restore;
 mod retry;
 mod shared;
 mod store;
@@ -38,6 +49,9 @@ mod store;
 mod tests;
 mod upload;
 
+pub use branch::{Place, branch, drop_branch};
+pub use history::AsOf;
 pub use manifest::{MANIFEST, describe};
 pub use options::TierOptions;
+pub use restore::restore;
 pub use store::Tier;

@@ -13,8 +13,9 @@ use std::sync::Arc;
 pub const MANIFEST: &str = "manifest";
 
 const MAGIC: &[u8; 8] = b"NACREMAN";
-/// The version that this build writes, and the only one it reads.
-const VERSION: u32 = 1;
+/// The version that this build writes. Version 1 is read, too: it ends with the dropped blobs, of which it has
+/// less.
+const VERSION: u32 = 2;
 /// Bytes before the fields.
 const HEAD_BYTES: usize = 12;
 /// Bytes of the checksum after them.
@@ -62,6 +63,28 @@ pub(crate) struct Dropped {
     pub name: Arc<str>,
     /// When it was last named, by the writer's clock, in microseconds since 1970-01-01 UTC.
     pub since_us: i64,
+    /// Position of the first manifest that did not name it any more: what is at an earlier position may need it.
+    pub position: u64,
+    /// Of a file that is written once, what the manifests named.
+    pub file: Option<Blob>,
+}
+
+/// How far the log reached at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// Position of a manifest.
+    pub position: u64,
+    /// When it was written, by the writer's clock, in microseconds since 1970-01-01 UTC.
+    pub at_us: i64,
+}
+
+/// A database that this one is a branch of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The blobs of writers up to this number are there.
+    pub up_to: u64,
+    /// Its URL.
+    pub url: Arc<str>,
 }
 
 /// What the blobs hold.
@@ -89,6 +112,16 @@ pub(crate) struct Manifest {
     pub files: BTreeMap<Arc<str>, Blob>,
     /// What is to be removed later.
     pub dropped: Vec<Dropped>,
+    /// Blobs that were dropped up to this time may be gone, unless something holds them. Never decreases.
+    pub horizon_us: i64,
+    /// The first position of which it has all that a state needs, with what it has dropped.
+    pub floor: u64,
+    /// Positions and their times, ascending: since the snapshot, and the last one before it.
+    pub marks: Vec<Mark>,
+    /// The databases that this one is a branch of, by ascending numbers of their writers.
+    pub origins: Vec<Origin>,
+    /// Identity as a branch, by which its origins know it; 0 for none.
+    pub branch: u64,
 }
 
 /// The name of the blob of a file.
@@ -106,6 +139,26 @@ impl Manifest {
     /// Whether it names a database, not only a writer.
     pub fn has_state(&self) -> bool {
         !self.chunks.is_empty()
+    }
+
+    /// The file that is written once whose blob has this name.
+    pub fn file_of(&self, name: &str) -> Option<Blob> {
+        let (_, file) = name.split_once('/')?;
+        self.files.get(file).copied().filter(|blob| blob_name(blob.writer, file) == name)
+    }
+
+    /// Whether a blob that it has dropped may be gone.
+    pub fn is_over(&self, dropped: &Dropped) -> bool {
+        dropped.since_us <= self.horizon_us
+    }
+
+    /// The blobs that are there as long as it is the newest manifest: those that it names, and those that it has
+    /// dropped not long ago.
+    pub fn kept(&self) -> BTreeSet<String> {
+        let mut names = self.names();
+        let dropped = self.dropped.iter().filter(|dropped| !self.is_over(dropped));
+        names.extend(dropped.map(|dropped| dropped.name.to_string()));
+        names
     }
 
     /// The names of all blobs that belong to its state.
@@ -156,6 +209,23 @@ impl Manifest {
         for dropped in &self.dropped {
             out.put_bytes(dropped.name.as_bytes());
             out.put_u64(dropped.since_us as u64);
+            out.put_varint(dropped.position << 1 | u64::from(dropped.file.is_some()));
+            if let Some(blob) = &dropped.file {
+                put_blob(&mut out, blob);
+            }
+        }
+        out.put_u64(self.horizon_us as u64);
+        out.put_varint(self.floor);
+        out.put_varint(self.marks.len() as u64);
+        for mark in &self.marks {
+            out.put_varint(mark.position);
+            out.put_u64(mark.at_us as u64);
+        }
+        out.put_u64(self.branch);
+        out.put_varint(self.origins.len() as u64);
+        for origin in &self.origins {
+            out.put_varint(origin.up_to);
+            out.put_bytes(origin.url.as_bytes());
         }
         let sum = checksum(&out);
         out.put_u64(sum);
@@ -181,12 +251,12 @@ impl Manifest {
         let mut reader = Reader::new(fields, MANIFEST);
         reader.take(MAGIC.len())?;
         let version = reader.u32()?;
-        if version != VERSION {
+        if version == 0 || version > VERSION {
             return Err(Error::unsupported(format!(
-                "the {MANIFEST} has format version {version}; this build reads version {VERSION}"
+                "the {MANIFEST} has format version {version}; this build reads up to {VERSION}"
             )));
         }
-        let manifest = read(&mut reader)?;
+        let manifest = read(&mut reader, version)?;
         reader.finish()?;
         Ok(manifest)
     }
@@ -204,8 +274,9 @@ fn read_blob(reader: &mut Reader<'_>) -> Result<Blob> {
     Ok(Blob { writer, is_named, len: reader.varint()?, checksum: reader.u64()? })
 }
 
-fn read(reader: &mut Reader<'_>) -> Result<Manifest> {
+fn read(reader: &mut Reader<'_>, version: u32) -> Result<Manifest> {
     let mut manifest = Manifest {
+        horizon_us: i64::MIN,
         database: reader.u64()?,
         writer: reader.varint()?,
         token: reader.u64()?,
@@ -236,12 +307,41 @@ fn read(reader: &mut Reader<'_>) -> Result<Manifest> {
     for _ in 0..reader.count(reader.remaining())? {
         let name = reader.text()?;
         nacre_host::check_blob_name(name).map_err(|_| reader.corrupt("bad blob name"))?;
-        manifest.dropped.push(Dropped { name: name.into(), since_us: reader.u64()? as i64 });
+        let (name, since_us) = (name.into(), reader.u64()? as i64);
+        let (mut position, mut file) = (manifest.position, None);
+        if version > 1 {
+            let field = reader.varint()?;
+            position = field >> 1;
+            file = if field & 1 == 1 { Some(read_blob(reader)?) } else { None };
+        }
+        manifest.dropped.push(Dropped { name, since_us, position, file });
+    }
+    match version {
+        1 => manifest.floor = manifest.position,
+        _ => read_history(reader, &mut manifest)?,
     }
     if !manifest.chunks.is_sorted_by(|a, b| a.start < b.start) {
         return Err(reader.corrupt("chunks do not ascend"));
     }
     Ok(manifest)
+}
+
+/// Reads what version 1 did not have.
+fn read_history(reader: &mut Reader<'_>, manifest: &mut Manifest) -> Result<()> {
+    manifest.horizon_us = reader.u64()? as i64;
+    manifest.floor = reader.varint()?;
+    for _ in 0..reader.count(reader.remaining())? {
+        let (position, at_us) = (reader.varint()?, reader.u64()? as i64);
+        manifest.marks.push(Mark { position, at_us });
+    }
+    manifest.branch = reader.u64()?;
+    for _ in 0..reader.count(reader.remaining())? {
+        let (up_to, url) = (reader.varint()?, reader.text()?.into());
+        manifest.origins.push(Origin { up_to, url });
+    }
+    let ascend = manifest.marks.is_sorted_by(|a, b| a.position <= b.position && a.at_us <= b.at_us)
+        && manifest.origins.is_sorted_by(|a, b| a.up_to < b.up_to);
+    if ascend { Ok(()) } else { Err(reader.corrupt("marks or origins do not ascend")) }
 }
 
 /// Lists the blobs that a manifest names, one line each, for tools and tests.
@@ -281,8 +381,29 @@ mod tests {
                 Chunk { start: 4_400, pieces: Vec::new() },
             ],
             files: [("seg-0000000000000001".into(), blob(2)), ("x".into(), blob(3))].into(),
-            dropped: vec![Dropped { name: "00000001/x".into(), since_us: 12 }],
+            dropped: vec![
+                Dropped { name: "00000001/x".into(), since_us: 12, position: 4_200, file: None },
+                Dropped {
+                    name: "00000002/seg-0000000000000009".into(),
+                    since_us: 14,
+                    position: 4_300,
+                    file: Some(blob(2)),
+                },
+            ],
+            horizon_us: 12,
+            floor: 4_100,
+            marks: vec![Mark { position: 3_950, at_us: -9 }, Mark { position: 5_000, at_us: -5 }],
+            origins: vec![Origin { up_to: 1, url: "s3://bucket/parent".into() }],
+            branch: 7,
         }
+    }
+
+    #[test]
+    fn a_blob_that_was_dropped_long_ago_is_not_kept() {
+        let kept = manifest().kept();
+        assert!(kept.contains("00000002/seg-0000000000000009"), "{kept:?}");
+        assert!(!kept.contains("00000001/x"), "{kept:?}");
+        assert!(kept.is_superset(&manifest().names()));
     }
 
     #[test]
@@ -296,12 +417,15 @@ mod tests {
         assert_eq!(describe(&manifest.encode()).unwrap().len(), 6);
     }
 
-    /// The bytes of version 1, which stay readable.
-    #[test]
-    fn the_bytes_are_those_of_the_format() {
-        let number = |low: u8| [low, 0, 0, 0, 0, 0, 0, 0];
-        let golden: Vec<u8> = [
-            &b"NACREMAN\x01\0\0\0"[..],
+    fn number(low: u8) -> [u8; 8] {
+        [low, 0, 0, 0, 0, 0, 0, 0]
+    }
+
+    /// The fields that both versions have, up to the number of dropped blobs, which is 1.
+    fn golden(version: u8) -> Vec<u8> {
+        [
+            &b"NACREMAN"[..],
+            &[version, 0, 0, 0],
             &[8, 7, 6, 5, 4, 3, 2, 1],
             // The writer, its token and its folder; the sequence, the time, the position.
             &[3],
@@ -325,12 +449,21 @@ mod tests {
             &[1, 10],
             b"00000001/x",
             &number(6),
-            &GOLDEN_SUM.to_le_bytes(),
         ]
-        .concat();
+        .concat()
+    }
+
+    fn summed(mut fields: Vec<u8>) -> Vec<u8> {
+        let sum = checksum(&fields);
+        fields.extend_from_slice(&sum.to_le_bytes());
+        fields
+    }
+
+    /// What the bytes of both versions say.
+    fn of_the_golden() -> Manifest {
         let blob = |writer, len, checksum, is_named| Blob { writer, len, checksum, is_named };
         let piece = |writer, from, to, checksum| Piece { writer, from, to, checksum };
-        let manifest = Manifest {
+        Manifest {
             database: 0x0102_0304_0506_0708,
             writer: 3,
             token: 9,
@@ -344,14 +477,59 @@ mod tests {
                 pieces: vec![piece(2, 0, 64, 0x22), piece(3, 64, 264, 0x33)],
             }],
             files: [("seg-0000000000000001".into(), blob(1, 5, 0x44, false))].into(),
-            dropped: vec![Dropped { name: "00000001/x".into(), since_us: 6 }],
-        };
-        assert_eq!(manifest.encode(), golden);
-        assert_eq!(Manifest::decode(&golden).unwrap(), manifest);
+            dropped: vec![Dropped {
+                name: "00000001/x".into(),
+                since_us: 6,
+                position: 1_000,
+                file: None,
+            }],
+            horizon_us: i64::MIN,
+            floor: 1_000,
+            marks: Vec::new(),
+            origins: Vec::new(),
+            branch: 0,
+        }
     }
 
-    /// XXH3-64 of the other bytes.
-    const GOLDEN_SUM: u64 = 0xf3ae_9b64_daf6_7522;
+    #[test]
+    fn version_1_stays_readable() {
+        assert_eq!(Manifest::decode(&summed(golden(1))).unwrap(), of_the_golden());
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_the_format() {
+        let blob = Blob { writer: 1, len: 9, checksum: 0x55, is_named: true };
+        let manifest = Manifest {
+            dropped: vec![Dropped {
+                name: "00000001/x".into(),
+                since_us: 6,
+                position: 700,
+                file: Some(blob),
+            }],
+            horizon_us: 4,
+            floor: 600,
+            marks: vec![Mark { position: 1_000, at_us: 5 }],
+            branch: 12,
+            origins: vec![Origin { up_to: 1, url: "s3://b/p".into() }],
+            ..of_the_golden()
+        };
+        let fields = [
+            &golden(2)[..],
+            // It was dropped at 700, and is a file of 9 bytes by writer 1.
+            &[0xf9, 10, 3, 9],
+            &number(0x55),
+            &number(4),
+            &[0xd8, 4],
+            &[1, 0xe8, 7],
+            &number(5),
+            &number(12),
+            &[1, 1, 8],
+            b"s3://b/p",
+        ]
+        .concat();
+        assert_eq!(manifest.encode(), summed(fields));
+        assert_eq!(Manifest::decode(&manifest.encode()).unwrap(), manifest);
+    }
 
     #[test]
     fn damage_and_newer_versions_are_told_apart() {

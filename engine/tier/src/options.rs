@@ -2,6 +2,14 @@
 
 use core::time::Duration;
 
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Whether states of the past are kept and can be opened, and branches, and readers take leases: for its size, the
+/// engine for WebAssembly leaves these out. Holds of others count all the same.
+pub(crate) const IS_WHOLE: bool = !cfg!(target_arch = "wasm32");
+
+/// The default time of a lease.
+const LEASE: Duration = Duration::from_secs(60);
+
 /// Settings of the tiers.
 #[derive(Clone, Debug)]
 pub struct TierOptions {
@@ -19,12 +27,27 @@ pub struct TierOptions {
     pub unsent_limit: u64,
     /// Bytes that are fetched and evicted together; 32 KB by default.
     pub block_bytes: u64,
-    /// Time for which blobs are kept that no manifest names any more, for those that read an older one; one day by
-    /// default.
+    /// Time for which blobs are kept that no manifest names any more, for those that read an older one without a
+    /// lease; one day by default.
     pub retention: Duration,
+    /// Time for which every state of the past can be opened, restored and branched, by its position in the log; one
+    /// day by default, zero for none. Files that are removed before they were uploaded are uploaded all the same. In
+    /// WebAssembly, there are none.
+    pub history: Duration,
+    /// Time for which a database that only reads has its lease, and keeps blobs from being removed, after each
+    /// renewal; zero for none. One minute by default. It needs the right to write below `leases/`. In WebAssembly,
+    /// there are none.
+    pub lease: Duration,
     /// Time for which opening, reading absent bytes, held commits, and closing wait for a blob store that is
     /// away; 30 seconds by default.
     pub patience: Duration,
+}
+
+impl TierOptions {
+    /// For how long blobs are kept that no manifest names any more.
+    pub(crate) fn kept(&self) -> Duration {
+        self.retention.max(self.history)
+    }
 }
 
 impl Default for TierOptions {
@@ -35,7 +58,9 @@ impl Default for TierOptions {
             holds_commits: false,
             unsent_limit: 4 << 30,
             block_bytes: 32 << 10,
-            retention: Duration::from_secs(24 * 60 * 60),
+            retention: DAY,
+            history: DAY,
+            lease: if IS_WHOLE { LEASE } else { Duration::ZERO },
             patience: Duration::from_secs(30),
         }
     }

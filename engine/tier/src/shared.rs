@@ -1,19 +1,26 @@
-//! What the parts of the store share: the host's services, the files, and what the blobs hold.
+//! What the parts of the store share: the host's services, the files, what the blobs hold, and requests that
+//! read ahead.
 //!
 //! Locks are taken in the order state, entry, blocks. None is held during a call of the host's files that
 //! takes time, nor while a blob store is asked.
 
 use crate::blocks::{BLOCKS, Blocks};
 use crate::capture::{Capture, NAMING_SYNCS};
+use crate::collecting::Collecting;
 use crate::entry::{Entry, Kind, Meta};
+use crate::leasing::Leasing;
 use crate::manifest::Manifest;
-use crate::options::TierOptions;
-use nacre_host::{BlobStore, Clock, Entropy, LocalFile, LocalStore, ReadRange, Tag};
+use crate::options::{IS_WHOLE, TierOptions};
+use nacre_host::{
+    Answer, BlobReads, BlobStore, Clock, Entropy, LocalFile, LocalStore, ReadRange, Tag,
+};
 use nacre_types::hash::Set;
 use nacre_types::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::task::Waker;
 
 /// A function that makes the host call for the next step soon.
 pub(crate) type Wake = Box<dyn Fn() + Send + Sync>;
@@ -29,6 +36,8 @@ pub(crate) struct Shared {
     pub token: u64,
     /// Its number among the writers; 0 if it only reads.
     pub writer: u64,
+    /// Whether it shows a state of the past, and goes on to no other.
+    pub is_past: bool,
     state: Mutex<State>,
     blocks: Mutex<Blocks>,
     /// Set once a newer writer was met.
@@ -38,7 +47,20 @@ pub(crate) struct Shared {
     /// Whether a step is in progress.
     pub is_stepping: AtomicBool,
     pub wake: OnceLock<Wake>,
+    /// Requests that read ahead. Locked before the state.
+    pub flights: Mutex<Flights>,
+    pub reads: Reads,
     tick: AtomicU64,
+}
+
+/// Counts of reads of bytes that were not on the local disk when they were asked for; see [`BlobReads`].
+#[derive(Default)]
+pub(crate) struct Reads {
+    pub requests: AtomicU64,
+    pub bytes: AtomicU64,
+    pub bytes_ahead: AtomicU64,
+    pub waits: AtomicU64,
+    pub hits: AtomicU64,
 }
 
 /// The files, and what the blobs hold.
@@ -55,6 +77,8 @@ pub(crate) struct State {
     pub sequence: u64,
     /// How many syncs of the log have returned that made more of it durable.
     pub syncs: u64,
+    /// Whether the log here may be longer than the one of the newest manifest: another instance wrote it.
+    pub is_resumed: bool,
     /// What is being uploaded.
     pub capture: Option<Capture>,
     /// When the oldest change was made that no capture has.
@@ -70,11 +94,24 @@ pub(crate) struct State {
     pub damage: Option<Error>,
     /// Dropped blobs that have been removed; the next manifest forgets them.
     pub collected: Set<Arc<str>>,
-    /// Of a store that only reads: since when, by the wall clock, the newest manifest does not name a file.
-    pub unnamed: BTreeMap<Arc<str>, i64>,
+    /// What is known of blobs to be removed.
+    pub collecting: Collecting,
+    /// Of a store that only reads: the files that the newest manifest does not name.
+    pub unnamed: BTreeMap<Arc<str>, Unnamed>,
+    /// Of a store that only reads: what keeps its blobs from being removed.
+    pub leasing: Leasing,
     /// Of a store that only reads: when it looked for the newest manifest last.
     pub looked_ns: u64,
     next_id: u64,
+}
+
+/// When the newest manifest has stopped naming a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unnamed {
+    /// By the wall clock of the reader.
+    pub since_us: i64,
+    /// Position of the first manifest that did not name it.
+    pub position: u64,
 }
 
 /// What a new instance begins with.
@@ -84,6 +121,7 @@ pub(crate) struct Beginning {
     pub writer: u64,
     pub remote: Manifest,
     pub tag: Option<Tag>,
+    pub is_past: bool,
 }
 
 impl Shared {
@@ -94,7 +132,7 @@ impl Shared {
         entropy: Arc<dyn Entropy>,
         beginning: Beginning,
     ) -> Arc<Shared> {
-        let Beginning { options, token, writer, remote, tag } = beginning;
+        let Beginning { options, token, writer, remote, tag, is_past } = beginning;
         let blocks = Blocks::new(options.block_bytes.max(512));
         // What is there when the store is attached is named by the log.
         let syncs = NAMING_SYNCS;
@@ -108,12 +146,15 @@ impl Shared {
             options,
             token,
             writer,
+            is_past,
             state: Mutex::new(state),
             blocks: Mutex::new(blocks),
             is_fenced: AtomicBool::new(false),
             unsent: AtomicU64::new(0),
             is_stepping: AtomicBool::new(false),
             wake: OnceLock::new(),
+            flights: Mutex::default(),
+            reads: Reads::default(),
             tick: AtomicU64::new(1),
         })
     }
@@ -140,8 +181,50 @@ impl Shared {
         Ok(self.blocks().set_file(file))
     }
 
+    /// Writes the bytes of a run of blocks to their slots, which a pin holds.
+    pub fn fill(&self, slots: &[usize], bytes: &[u8]) -> Result<()> {
+        let (file, size) = (self.block_file()?, self.blocks().block_bytes());
+        debug_assert!(slots.len() == bytes.len().div_ceil(size as usize), "a slot for each block");
+        for (at, bytes) in slots.iter().zip(bytes.chunks(size as usize)) {
+            file.write(*at as u64 * size, bytes)?;
+            self.blocks().fill(*at);
+        }
+        Ok(())
+    }
+
+    /// Notes a request for bytes of a file.
+    pub fn count_request(&self) {
+        self.reads.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes bytes that have come.
+    pub fn count_bytes(&self, bytes: usize, is_ahead: bool) {
+        self.reads.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        if is_ahead {
+            self.reads.bytes_ahead.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// What was read of files whose bytes were not on the local disk.
+    pub fn blob_reads(&self) -> BlobReads {
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let Reads { requests, bytes, bytes_ahead, waits, hits } = &self.reads;
+        BlobReads {
+            requests: count(requests),
+            bytes: count(bytes),
+            bytes_ahead: count(bytes_ahead),
+            waits: count(waits),
+            hits: count(hits),
+        }
+    }
+
     pub fn is_read_only(&self) -> bool {
         self.writer == 0
+    }
+
+    /// Whether states of the past are kept.
+    pub fn keeps_history(&self) -> bool {
+        IS_WHOLE && !self.options.history.is_zero()
     }
 
     /// The time, as a count of reads.
@@ -164,13 +247,18 @@ impl Shared {
         }
     }
 
+    /// Makes the host call for the next step soon.
+    pub fn call_soon(&self) {
+        if let Some(wake) = self.wake.get() {
+            wake();
+        }
+    }
+
     /// Notes a change that the next capture is to have.
     pub fn note_change(&self, state: &mut State) {
         if state.changed_ns.is_none() && !self.is_read_only() {
             state.changed_ns = Some(self.clock.monotonic_ns());
-            if let Some(wake) = self.wake.get() {
-                wake();
-            }
+            self.call_soon();
         }
     }
 
@@ -185,6 +273,76 @@ impl Shared {
         file.read(&mut [ReadRange { offset: from, buffer: &mut bytes }])?;
         Ok(bytes)
     }
+}
+
+/// Blocks that are kept until this is dropped.
+pub(crate) struct Pins {
+    shared: Arc<Shared>,
+    pub slots: Vec<usize>,
+    /// Whether they are read ahead.
+    pub is_ahead: bool,
+}
+
+impl Drop for Pins {
+    fn drop(&mut self) {
+        let mut blocks = self.shared.blocks();
+        if self.is_ahead {
+            blocks.end_ahead(self.slots.len());
+        }
+        self.slots.iter().for_each(|at| blocks.unpin(*at));
+    }
+}
+
+/// Holds no blocks yet.
+pub(crate) fn pins(shared: &Arc<Shared>, is_ahead: bool) -> Pins {
+    Pins { shared: shared.clone(), slots: Vec::new(), is_ahead }
+}
+
+/// The requests that are planned or in progress, in the order in which they begin.
+pub(crate) type Flights = Vec<Weak<Flight>>;
+
+/// A request for a run of absent blocks of a file.
+pub(crate) struct Flight {
+    pub file: u64,
+    pub blocks: Range<u64>,
+    pub blob: String,
+    /// Bytes of the blob.
+    pub range: Range<u64>,
+    /// One for each block.
+    pub pins: Pins,
+    pub stage: Mutex<Stage>,
+    pub signal: Arc<Signal>,
+}
+
+/// How far a request is.
+pub(crate) enum Stage {
+    Planned,
+    Flying(Answer<'static, Vec<u8>>),
+    Landed,
+}
+
+/// Wakes all that wait for a flight.
+#[derive(Default)]
+pub(crate) struct Signal {
+    /// Whether the request is to be polled.
+    pub is_due: AtomicBool,
+    pub waiting: Mutex<Vec<Waker>>,
+}
+
+impl std::task::Wake for Signal {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.is_due.store(true, Ordering::Release);
+        std::mem::take(&mut *locked(&self.waiting)).into_iter().for_each(Waker::wake);
+    }
+}
+
+/// Locks, also after a panic.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl State {
@@ -205,7 +363,7 @@ impl State {
     pub fn unsent_bytes(&self) -> u64 {
         let mut position = self.remote.position;
         let mut bytes = 0;
-        for entry in self.files.values() {
+        for entry in self.files.values().chain(&self.leaving) {
             let meta = entry.meta();
             match entry.kind {
                 Kind::Data if meta.blob.is_none() => bytes += meta.synced,

@@ -5,12 +5,14 @@ use crate::entry::{Kind, Meta};
 use crate::fetch;
 use crate::file::TierFile;
 use crate::follow;
-use crate::options::TierOptions;
+use crate::history::AsOf;
+use crate::lease;
+use crate::options::{IS_WHOLE, TierOptions};
 use crate::shared::Shared;
 use crate::upload;
 use nacre_host::{
-    Answer, BlobStore, ErrorKind, Fetch, Host, Lag, LocalFile, LocalStore, Missing, Rest, Result,
-    Uploads,
+    Answer, BlobReads, BlobStore, ErrorKind, Fetch, Host, Lag, LocalFile, LocalStore, Missing,
+    Rest, Result, Uploads,
 };
 use nacre_types::Error;
 use std::future::Future;
@@ -47,7 +49,22 @@ impl Tier {
         blobs: Arc<dyn BlobStore>,
         options: TierOptions,
     ) -> Result<Arc<Tier>> {
-        attach::as_reader(host, blobs, options).await.map(|shared| Arc::new(Tier(shared)))
+        attach::as_reader(host, blobs, options, None).await.map(|shared| Arc::new(Tier(shared)))
+    }
+
+    /// Attaches an empty local store to the state of the blobs at a point in time, only to read it. It stays what
+    /// it is.
+    ///
+    /// # Errors
+    /// `not_found` if the blobs do not have that state, any more or yet; otherwise as [`Tier::open`].
+    pub async fn open_as_of(
+        host: &Host,
+        blobs: Arc<dyn BlobStore>,
+        options: TierOptions,
+        at: AsOf,
+    ) -> Result<Arc<Tier>> {
+        let shared = attach::as_reader(host, blobs, options, Some(at)).await?;
+        Ok(Arc::new(Tier(shared)))
     }
 
     /// Position of the log that the newest manifest reaches: what survives the loss of the local disk.
@@ -142,7 +159,11 @@ impl LocalStore for Tier {
 
 impl Uploads for Tier {
     fn step(&self) -> Answer<'_, Rest> {
-        Box::pin(async { Ok(upload::step(&self.0).await) })
+        match self.0.is_read_only() {
+            true if IS_WHOLE => Box::pin(async { Ok(lease::step(&self.0).await) }),
+            true => Box::pin(async { Ok(Rest::UntilWoken) }),
+            false => Box::pin(async { Ok(upload::step(&self.0).await) }),
+        }
     }
 
     fn finish(&self) -> Answer<'_, ()> {
@@ -168,14 +189,32 @@ impl Uploads for Tier {
 
     fn advance(&self, from: u64) -> Answer<'_, bool> {
         Box::pin(async move {
-            if !self.0.is_read_only() {
+            if !self.0.is_read_only() || self.0.is_past {
                 return Ok(false);
             }
             follow::advance(&self.0, from).await
         })
     }
 
+    fn note_reads(&self, from: u64) {
+        if self.0.is_read_only() {
+            lease::note_needs(&self.0, from);
+        }
+    }
+
+    fn close(&self) -> Answer<'_, ()> {
+        match self.0.is_read_only() {
+            true if IS_WHOLE => Box::pin(lease::release(&self.0)),
+            true => Box::pin(async { Ok(()) }),
+            false => Box::pin(upload::finish(&self.0, None)),
+        }
+    }
+
     fn lag(&self) -> Lag {
         follow::lag(&self.0)
+    }
+
+    fn reads(&self) -> BlobReads {
+        self.0.blob_reads()
     }
 }

@@ -4,14 +4,19 @@
 //! A step makes one call of the blob store, or two if the outcome of writing the manifest must be read. It may be
 //! dropped at any point: what is not noted as done is done again, with the same name and the same bytes.
 
-use crate::capture::{Capture, NextPiece, next_piece};
+use crate::capture::{self, Capture, NextPiece, Present, is_owed, next_piece};
+use crate::collect;
 use crate::entry::{Entry, Kind};
 use crate::evict;
-use crate::manifest::{Blob, Chunk, Dropped, MANIFEST, Manifest, Piece, blob_name, piece_name};
+use crate::history;
+use crate::manifest::{
+    Blob, Chunk, Dropped, MANIFEST, Manifest, Mark, Origin, Piece, blob_name, piece_name,
+};
+use crate::options::IS_WHOLE;
 use crate::retry::{backoff_ns, is_transient};
 use crate::shared::{Shared, State};
 use core::time::Duration;
-use nacre_host::{Rest, Tag, WriteIf};
+use nacre_host::{Answer, Rest, Tag, WriteIf};
 use nacre_types::checksum::checksum;
 use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, ErrorKind, Reason, Result, invariant};
@@ -30,10 +35,12 @@ enum Job {
     File(Arc<Entry>),
     /// Uploads a part of a chunk.
     Piece(u64, Arc<Entry>, NextPiece),
+    /// Writes the history that ends with the capture.
+    History,
     /// Replaces the manifest by one that names the capture.
     Manifest,
-    /// Removes a blob that no manifest names.
-    Collect(Arc<str>),
+    /// Removes blobs that nothing needs.
+    Collect(collect::Work),
 }
 
 /// The right to take a step.
@@ -47,7 +54,8 @@ impl Drop for Turn<'_> {
 
 /// Does the next piece of work, and says when to call again. A failure is kept, and the work retried later.
 pub(crate) async fn step(shared: &Shared) -> Rest {
-    if shared.is_read_only() || shared.check_fence().is_err() {
+    invariant!(!shared.is_read_only(), "a database that only reads has nothing to upload");
+    if shared.check_fence().is_err() {
         return Rest::UntilWoken;
     }
     if shared.is_stepping.swap(true, Ordering::AcqRel) {
@@ -128,7 +136,7 @@ fn next_job(shared: &Shared) -> std::result::Result<Job, Rest> {
     if now_ns < state.retry_ns {
         return Err(Rest::For(Duration::from_nanos(state.retry_ns - now_ns)));
     }
-    let leaving = leaving(&mut state);
+    let leaving = leaving(&mut state, shared.keeps_history());
     if !leaving.is_empty() {
         return Ok(Job::Leave(leaving));
     }
@@ -137,15 +145,25 @@ fn next_job(shared: &Shared) -> std::result::Result<Job, Rest> {
         let due_ns = state.changed_ns.map(|changed_ns| changed_ns.saturating_add(lag_ns));
         let is_due = due_ns.is_some_and(|due_ns| due_ns <= now_ns || state.is_hurried);
         if is_due {
-            let capture = Capture::take(&state.files, state.syncs);
+            let older_from = match shared.keeps_history() && !state.is_resumed {
+                true => first_chunk(&state.remote),
+                false => u64::MAX,
+            };
+            let State { files, leaving, syncs, .. } = &*state;
+            let mut capture = Capture::take(&Present { files, leaving, older_from, syncs: *syncs });
+            if let Some(capture) = &mut capture {
+                let is_longer = capture.position > state.remote.position;
+                capture.is_gap = state.is_resumed && is_longer && state.remote.has_state();
+                state.is_resumed = false;
+            }
             (state.changed_ns, state.is_hurried) = (None, false);
             if let Some(lost) = capture.as_ref().and_then(|capture| lost(capture, &state.remote)) {
                 state.damage = Some(lost);
                 return Err(Rest::UntilWoken);
             }
             state.capture = capture;
-        } else if let Some(name) = collectable(shared, &state) {
-            return Ok(Job::Collect(name));
+        } else if let Some(work) = collect::next(shared, &state) {
+            return Ok(Job::Collect(work));
         } else {
             return Err(match due_ns {
                 Some(due_ns) => Rest::For(Duration::from_nanos(due_ns - now_ns)),
@@ -153,7 +171,18 @@ fn next_job(shared: &Shared) -> std::result::Result<Job, Rest> {
             });
         }
     }
-    state.capture.as_ref().map(job_of).ok_or(Rest::UntilWoken)
+    let capture = state.capture.as_ref().ok_or(Rest::UntilWoken)?;
+    Ok(match job_of(capture) {
+        Job::Manifest if shared.keeps_history() && is_due(&state.remote, capture) => Job::History,
+        job => job,
+    })
+}
+
+/// Whether a history is to be written before a capture takes the place of what it has.
+fn is_due(remote: &Manifest, capture: &Capture) -> bool {
+    capture.history.is_none()
+        && (capture.is_gap || history::is_replaced(remote, capture))
+        && !plant::is(Bug::HistoryGap)
 }
 
 /// The error of a log that lacks what was uploaded of it.
@@ -175,32 +204,33 @@ fn job_of(capture: &Capture) -> Job {
     let is_missing = |entry: &&Arc<Entry>| entry.meta().blob.is_none();
     let snapshot = capture.snapshot.iter().map(|(_, snapshot)| snapshot);
     let files = capture.files.iter().map(|(file, _)| file);
-    if let Some(entry) = files.chain(snapshot).find(is_missing) {
+    if let Some(entry) = files.chain(snapshot).chain(&capture.gone).find(is_missing) {
         return Job::File(entry.clone());
     }
-    let piece = capture.chunks.iter().find_map(|(start, entry, end)| {
+    let piece = capture.older.iter().chain(&capture.chunks).find_map(|(start, entry, end)| {
         let next = next_piece(&entry.meta().pieces, *end)?;
         Some(Job::Piece(*start, entry.clone(), next))
     });
     piece.unwrap_or(Job::Manifest)
 }
 
-/// Takes the removed files that no capture needs any more.
-fn leaving(state: &mut State) -> Vec<Arc<Entry>> {
-    let State { leaving, capture, .. } = state;
-    leaving
-        .extract_if(.., |entry| !capture.as_ref().is_some_and(|capture| capture.needs(entry)))
-        .collect()
+/// Start of the first chunk of a manifest.
+fn first_chunk(remote: &Manifest) -> u64 {
+    remote.chunks.first().map_or(0, |chunk| chunk.start)
 }
 
-/// A dropped blob whose time is over.
-fn collectable(shared: &Shared, state: &State) -> Option<Arc<str>> {
-    let retention_us = i64::try_from(shared.options.retention.as_micros()).unwrap_or(i64::MAX);
-    let before_us = shared.clock.wall_us().saturating_sub(retention_us);
-    let is_due = |dropped: &&Dropped| {
-        dropped.since_us <= before_us && !state.collected.contains(&dropped.name)
+/// Takes the removed files that no capture needs any more.
+fn leaving(state: &mut State, keeps_history: bool) -> Vec<Arc<Entry>> {
+    let State { leaving, capture, remote, .. } = state;
+    let is_kept = |entry: &Arc<Entry>| match entry.kind {
+        Kind::Chunk(start) => start >= first_chunk(remote),
+        _ => true,
     };
-    state.remote.dropped.iter().find(is_due).map(|dropped| dropped.name.clone())
+    let stays = |entry: &Arc<Entry>| {
+        let is_needed = capture.as_ref().is_some_and(|capture| capture.needs(entry));
+        is_needed || keeps_history && is_owed(entry) && is_kept(entry)
+    };
+    leaving.extract_if(.., |entry| !stays(entry)).collect()
 }
 
 async fn run(shared: &Shared, job: Job) -> Result<()> {
@@ -218,10 +248,17 @@ async fn run(shared: &Shared, job: Job) -> Result<()> {
         }
         Job::File(entry) => upload_file(shared, &entry).await,
         Job::Piece(start, entry, next) => upload_piece(shared, start, &entry, next).await,
+        Job::History => {
+            // Boxed, so that WebAssembly does not have what it never runs.
+            let written: Answer<'_, ()> = match IS_WHOLE {
+                true => Box::pin(write_history(shared)),
+                false => Box::pin(async { Ok(()) }),
+            };
+            written.await
+        }
         Job::Manifest => replace_manifest(shared).await,
-        Job::Collect(name) => {
-            shared.blobs.remove(&name).await?;
-            shared.state().collected.insert(name);
+        Job::Collect(work) => {
+            collect::run(shared, work).await;
             Ok(())
         }
     }
@@ -250,6 +287,23 @@ async fn upload_piece(
     let mut meta = entry.meta();
     meta.pieces.truncate(next.keep);
     meta.pieces.push(piece);
+    Ok(())
+}
+
+/// Writes the history that ends with the capture.
+async fn write_history(shared: &Shared) -> Result<()> {
+    let database = database_of(shared)?;
+    let (name, bytes) = {
+        let state = shared.state();
+        let Some(capture) = &state.capture else { return Ok(()) };
+        let next = manifest_of(shared, &state, capture, database);
+        let (name, history) = history::history(&state.remote, &next, capture, &state.collected);
+        (name, history.encode())
+    };
+    shared.blobs.write(&name, bytes.into(), WriteIf::Any).await?;
+    if let Some(capture) = &mut shared.state().capture {
+        capture.history = Some(name.into());
+    }
     Ok(())
 }
 
@@ -330,7 +384,9 @@ fn database_of(shared: &Shared) -> Result<u64> {
 
 /// The manifest that names a capture whose bytes are all uploaded.
 fn manifest_of(shared: &Shared, state: &State, capture: &Capture, database: u64) -> Manifest {
-    let now_us = shared.clock.wall_us();
+    let before = &state.remote;
+    // Times do not go back, though a clock may.
+    let now_us = shared.clock.wall_us().max(before.written_us);
     let blob_of = |entry: &Arc<Entry>, is_named| {
         let meta = entry.meta();
         let nothing = Blob { writer: shared.writer, len: meta.written, checksum: 0, is_named };
@@ -352,7 +408,22 @@ fn manifest_of(shared: &Shared, state: &State, capture: &Capture, database: u64)
         snapshot: capture.snapshot.as_ref().map(|(at, entry)| (*at, blob_of(entry, true))),
         chunks: Vec::new(),
         files: BTreeMap::new(),
-        dropped: state.remote.dropped.clone(),
+        dropped: before.dropped.clone(),
+        horizon_us: collect::horizon_us(shared, before, now_us),
+        floor: history::floor(shared.keeps_history(), before, capture, &state.collected),
+        marks: match shared.keeps_history() {
+            true => {
+                let snapshot = capture.snapshot.as_ref().map_or(0, |(at, _)| *at);
+                let mark = Mark { position: capture.position, at_us: now_us };
+                history::marks(before, snapshot, mark)
+            }
+            false => Vec::new(),
+        },
+        origins: {
+            let is_left = |origin: &&Origin| !state.collecting.is_released(origin);
+            before.origins.iter().filter(is_left).cloned().collect()
+        },
+        branch: before.branch,
     };
     for (entry, is_named) in &capture.files {
         next.files.insert(entry.name.clone(), blob_of(entry, *is_named));
@@ -372,9 +443,33 @@ fn manifest_of(shared: &Shared, state: &State, capture: &Capture, database: u64)
     next.dropped.retain(|dropped| {
         !state.collected.contains(&dropped.name) && !names.contains(&*dropped.name)
     });
-    let before = state.remote.names();
-    let gone = before.into_iter().filter(|name| !names.contains(name));
-    next.dropped.extend(gone.map(|name| Dropped { name: name.into(), since_us: now_us }));
+    let since_us = now_us.max(before.horizon_us.saturating_add(1));
+    let position = capture.position;
+    // Older states need them, and no manifest has named them.
+    for entry in &capture.gone {
+        let file = blob_of(entry, true);
+        let name = blob_name(file.writer, &entry.name).into();
+        next.dropped.push(Dropped { name, since_us, position, file: Some(file) });
+    }
+    let named = before.names();
+    for (start, entry, _) in &capture.older {
+        let pieces = entry.meta().pieces.clone();
+        let new = pieces.iter().map(|piece| piece_name(*start, piece));
+        next.dropped.extend(new.filter(|name| !named.contains(name)).map(|name| Dropped {
+            name: name.into(),
+            since_us,
+            position,
+            file: None,
+        }));
+    }
+    if let Some(name) = capture.history.clone() {
+        next.dropped.push(Dropped { name, since_us, position, file: None });
+    }
+    let gone = named.into_iter().filter(|name| !names.contains(name));
+    next.dropped.extend(gone.map(|name| {
+        let file = before.file_of(&name);
+        Dropped { name: name.into(), since_us, position, file }
+    }));
     next
 }
 
@@ -382,6 +477,18 @@ fn manifest_of(shared: &Shared, state: &State, capture: &Capture, database: u64)
 fn is_done(shared: &Shared) -> bool {
     let state = shared.state();
     state.capture.is_none() && state.changed_ns.is_none()
+}
+
+/// Notes that a chunk is durable to its end: another one comes after it.
+fn note_end(state: &State, start: u64, entry: &Entry) {
+    let mut chunks = state.files.values().filter_map(|entry| match entry.kind {
+        Kind::Chunk(other) => Some(other),
+        _ => None,
+    });
+    if let Some(next) = chunks.find(|other| *other > start) {
+        let mut meta = entry.meta();
+        meta.synced = meta.synced.max(nacre_log::HEADER_BYTES + (next - start));
+    }
 }
 
 /// Removes a file for the engine; its local bytes stay while a capture needs them.
@@ -394,7 +501,15 @@ pub(crate) fn remove(shared: &Shared, name: &str) -> Result<()> {
         let Some(entry) = state.files.get(name).cloned() else {
             return Err(Error::not_found(format!("file {name} does not exist")));
         };
+        if let Kind::Chunk(start) = entry.kind {
+            note_end(&state, start, &entry);
+        }
+        let is_owed = shared.keeps_history() && capture::is_owed(&entry);
         let is_needed = state.capture.as_ref().is_some_and(|capture| capture.needs(&entry));
+        let is_needed = is_needed || is_owed;
+        if is_owed {
+            shared.note_change(&mut state);
+        }
         let is_here = {
             let mut meta = entry.meta();
             meta.is_removed = true;

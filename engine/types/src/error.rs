@@ -136,8 +136,15 @@ pub enum Reason {
     /// A read met bytes that are not there: [`Error::missing`] names them. The operation that failed
     /// can be repeated once they were fetched.
     NotResident,
+    /// A statement wants bytes to be brought that are not there, and then goes on without reading them.
+    ToWarm,
     /// A newer writer has the blobs of this database.
     Fenced,
+    /// A database that only reads blobs has not renewed its lease in time, and they were removed.
+    LeaseLost,
+    /// Too many rows of a load share unique keys for it to choose among them. One by one they can be
+    /// written.
+    SharedKeys,
     /// A statement's time slice is over. The call that failed goes on when it is called again.
     TimeSliceOver,
 }
@@ -186,7 +193,8 @@ struct Inner {
     hint: Option<String>,
     table: Option<String>,
     key: Option<String>,
-    missing: Option<Missing>,
+    /// At most one for each file.
+    missing: Vec<Missing>,
 }
 
 /// An error: a kind, a message and optional details. One pointer wide.
@@ -215,7 +223,7 @@ impl Error {
             hint: None,
             table: None,
             key: None,
-            missing: None,
+            missing: Vec::new(),
         }))
     }
 
@@ -281,6 +289,14 @@ impl Error {
             .with_hint("open it again, with an empty folder")
     }
 
+    /// Error for a read of blobs that were removed after the lease of their reader had ended: kind `unavailable`.
+    #[cold]
+    pub fn lease_lost(message: &str) -> Error {
+        Error::new(ErrorKind::Unavailable, format!("lease lost: {message}"))
+            .with_reason(Reason::LeaseLost)
+            .with_hint("refresh the database, which takes a new lease")
+    }
+
     /// A store that can hold no further file for now: kind `limit`.
     #[cold]
     pub fn no_file(message: impl Into<String>) -> Error {
@@ -296,8 +312,27 @@ impl Error {
             "missing ranges are coalesced: {missing:?}"
         );
         let mut error = Error::io("bytes of a file are not there").with_reason(Reason::NotResident);
-        error.0.missing = Some(missing);
+        error.0.missing.push(missing);
         error
+    }
+
+    /// Ranges that are to be brought, and not kept: kind `io`, should nothing fetch them.
+    #[cold]
+    pub fn to_warm(missing: Missing) -> Error {
+        Error::not_resident(missing).with_reason(Reason::ToWarm)
+    }
+
+    /// Adds what another call missed, if it missed anything, so that both are fetched at once.
+    #[cold]
+    pub fn and_missing(mut self, other: &Error) -> Error {
+        debug_assert!(!self.0.missing.is_empty(), "bytes are added to the error {self}");
+        for missing in &other.0.missing {
+            match self.0.missing.iter_mut().find(|known| known.file == missing.file) {
+                Some(known) => known.extend(missing),
+                None => self.0.missing.push(missing.clone()),
+            }
+        }
+        self
     }
 
     /// The end of a time slice: kind `unavailable`, should nothing continue the call.
@@ -381,12 +416,12 @@ impl Error {
     /// Whether the call that failed goes on when it is called again: after the absent bytes were
     /// fetched, or in the next time slice.
     pub fn is_pause(&self) -> bool {
-        matches!(self.0.reason, Some(Reason::NotResident | Reason::TimeSliceOver))
+        matches!(self.0.reason, Some(Reason::NotResident | Reason::ToWarm | Reason::TimeSliceOver))
     }
 
     /// The bytes that are not there, for an error with [`Reason::NotResident`].
-    pub fn missing(&self) -> Option<&Missing> {
-        self.0.missing.as_ref()
+    pub fn missing(&self) -> Option<&[Missing]> {
+        Some(&self.0.missing[..]).filter(|missing| !missing.is_empty())
     }
 
     /// Position in the SQL text.

@@ -17,7 +17,7 @@ pub mod walked;
 
 pub use codec::{bytes, checksum, hash, key, row, type_code};
 pub use error::{Error, ErrorKind, Missing, Position, Reason, Result};
-pub use memory::MemoryPart;
+pub use memory::{CachePart, MemoryPart};
 pub use schema::{
     CheckConstraint, Column, ColumnRule, FIRST_TEMPORARY_TABLE, IndexId, IndexKind, IndexSchema,
     IndexTraits, KeyColumns, ShardKey, TableId, TableSchema, ViewSchema,

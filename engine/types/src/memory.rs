@@ -1,4 +1,4 @@
-//! What a part of the engine holds in memory.
+//! What a part of the engine holds in memory, and what of a table is on the local disk.
 
 /// Memory of one part of a database.
 ///
@@ -18,4 +18,33 @@ pub struct MemoryPart {
     pub bytes: u64,
     /// Most bytes that it may hold; `None` if it has no limit of its own.
     pub limit_bytes: Option<u64>,
+}
+
+/// What of a column or an index of a table is on the local disk.
+///
+/// ```
+/// let part = nacre_types::CachePart {
+///     table: "orders".into(),
+///     column: Some("price".into()),
+///     index: None,
+///     bytes: 1 << 20,
+///     local_bytes: 32 << 10,
+///     memory_bytes: 4 << 10,
+/// };
+/// assert!(part.local_bytes <= part.bytes);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachePart {
+    /// The table.
+    pub table: String,
+    /// The column; `None` for an index, and for footers and what belongs to no column that is known.
+    pub column: Option<String>,
+    /// The index.
+    pub index: Option<String>,
+    /// Bytes in all, in files.
+    pub bytes: u64,
+    /// Those on the local disk.
+    pub local_bytes: u64,
+    /// Those whose blocks are in memory.
+    pub memory_bytes: u64,
 }

@@ -57,6 +57,8 @@ pub enum Bug {
     LostResidency,
     /// A merge that met absent bytes leaves out the rows that it was about to read.
     LostStep,
+    /// A load loses the first row of each step after the first in which it takes rows to a segment.
+    LoadSlice,
     /// Background work that a change has made due is not put on the agenda.
     LostWork,
     /// The record of a transaction that changes the catalog lacks the tables that it drops.
@@ -69,6 +71,10 @@ pub enum Bug {
     UploadOrder,
     /// A file leaves the local disk before it is uploaded.
     EvictUnuploaded,
+    /// Bytes that were read ahead are stored at another place.
+    AheadShift,
+    /// A warm-up leaves out the last ranges of a file.
+    WarmShort,
     /// A manifest names the files of the one before, with a later position of the log.
     StaleManifest,
     /// A writer goes on although the manifest is another one's.
@@ -79,10 +85,14 @@ pub enum Bug {
     FollowGap,
     /// Where commits wait for their upload, they are acknowledged before it.
     AcknowledgeEarly,
+    /// Blobs are removed that a lease or a branch holds.
+    GcRace,
+    /// What a snapshot replaces is not written as a history.
+    HistoryGap,
 }
 
 /// All bugs with their names on the command line.
-pub const BUGS: [(&str, Bug); 35] = [
+pub const BUGS: [(&str, Bug); 40] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
     ("stale-bitmap", Bug::StaleBitmap),
@@ -107,17 +117,22 @@ pub const BUGS: [(&str, Bug); 35] = [
     ("lost-open", Bug::LostOpen),
     ("lost-residency", Bug::LostResidency),
     ("lost-step", Bug::LostStep),
+    ("load-slice", Bug::LoadSlice),
     ("lost-work", Bug::LostWork),
     ("ddl-half", Bug::DdlHalf),
     ("ddl-move", Bug::DdlMove),
     ("ddl-unverified", Bug::DdlUnverified),
     ("upload-order", Bug::UploadOrder),
     ("evict-unuploaded", Bug::EvictUnuploaded),
+    ("ahead-shift", Bug::AheadShift),
+    ("warm-short", Bug::WarmShort),
     ("stale-manifest", Bug::StaleManifest),
     ("fence-late", Bug::FenceLate),
     ("computed-keys", Bug::ComputedKeys),
     ("follow-gap", Bug::FollowGap),
     ("acknowledge-early", Bug::AcknowledgeEarly),
+    ("gc-race", Bug::GcRace),
+    ("history-gap", Bug::HistoryGap),
 ];
 
 /// Whether a bug is planted.

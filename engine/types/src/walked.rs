@@ -44,10 +44,12 @@ pub enum Path {
     WriteDelayed,
     /// A write is refused because the rowstores are full.
     WriteRefused,
+    /// A transaction takes its snapshot.
+    Begin,
 }
 
 /// All paths with their names.
-pub const PATHS: [(&str, Path); 18] = [
+pub const PATHS: [(&str, Path); 19] = [
     ("session", Path::Session),
     ("load", Path::Load),
     ("load-round", Path::LoadRound),
@@ -66,6 +68,7 @@ pub const PATHS: [(&str, Path); 18] = [
     ("many-committed", Path::ManyCommitted),
     ("write-delayed", Path::WriteDelayed),
     ("write-refused", Path::WriteRefused),
+    ("begin", Path::Begin),
 ];
 
 /// Whether paths are counted.

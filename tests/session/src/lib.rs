@@ -1,5 +1,8 @@
 //! Helpers for the session tests: opening databases, running statements, comparing rows as text.
 
+mod far;
+
+pub use far::{Far, blob_reads, cold, far_options, upload};
 use nacre_native::{ThreadPool, block_on};
 pub use nacre_testing::Random;
 use nacre_testing::without_background;

@@ -6,6 +6,7 @@
 use nacre_native::block_on;
 use nacre_session_tests::{Random, rows};
 use nacre_testing::{Absent, lacking, unblocked, without_background};
+use nacredb::host::{LocalStore, number_of_file};
 use nacredb::{Budget, Database, ErrorKind, OnDuplicate, Options, Session, Value};
 use std::sync::Arc;
 
@@ -152,4 +153,84 @@ fn what_cannot_wait_for_absent_bytes_says_so_and_can_be_awaited() {
     assert_eq!(block_on(db.check_async()).unwrap(), Vec::<String>::new());
     assert!(files.unwrap().misses() > before + 10);
     assert_eq!(rows(&mut session, "select count(*) from t").unwrap(), ["2000"]);
+}
+
+/// The greatest number that a segment has had.
+fn newest_segment(files: &Absent) -> u64 {
+    let numbers = files.list().unwrap();
+    numbers.iter().filter_map(|name| number_of_file("seg-", name)).max().unwrap()
+}
+
+#[test]
+fn a_large_statement_goes_on_where_it_met_absent_bytes() {
+    let host = without_background(nacre_native::memory_host());
+    let (host, files) = lacking(host, 3);
+    let small = Options { bulk_rows: 500, merge_from: 100, flush_bytes: 1 << 30, ..options() };
+    let db = block_on(Database::open(unblocked(host), small)).unwrap();
+    let mut session = db.session();
+    let values: Vec<String> = (0..20_000).map(|id| format!("({id}, 0)")).collect();
+    // Without a key, rows are numbered, and their numbers are read from the segments.
+    for table in ["keyed (id bigint primary key, n bigint)", "numbered (id bigint, n bigint)"] {
+        let name = table.split(' ').next().unwrap();
+        for sql in [
+            format!("create table {table}"),
+            format!("insert into {name} values {}", values.join(", ")),
+            format!("optimize table {name} flush"),
+            "create table other (id bigint)".to_string(),
+            "drop table other".to_string(),
+        ] {
+            block_on(session.execute(&sql, &[])).unwrap();
+        }
+        files.upload();
+        // Everything is absent at first, and nothing is evicted.
+        files.deny(100, 0);
+        let (before, misses) = (newest_segment(&files), files.misses());
+        assert_eq!(block_on(execute(&mut session, &format!("update {name} set n = id"))), 20_000);
+        // Each row is written once.
+        let written = newest_segment(&files) - before;
+        assert!((66..=70).contains(&written), "{written} segments of 300 rows");
+        let misses = files.misses() - misses;
+        assert!(misses > 60, "{misses} reads met absent bytes");
+        let sums = rows(&mut session, &format!("select count(*), sum(n) from {name}")).unwrap();
+        assert_eq!(sums, ["20000|199990000"]);
+    }
+}
+
+/// Statements of two sessions, `a` and `b`, around a table whose rows are all absent.
+fn in_turns(statements: &[(char, &str)]) -> (Vec<Option<ErrorKind>>, Vec<String>) {
+    let (db, files) = open(Some(5));
+    let (mut a, mut b) = (db.session(), db.session());
+    let values: Vec<String> = (0..3_000).map(|id| format!("({id}, {id}, 's{id}')")).collect();
+    let create = "create table t (id bigint primary key, u bigint, s varchar(20))";
+    for sql in [create, &format!("insert into t values {}", values.join(", "))] {
+        block_on(execute(&mut a, sql));
+    }
+    let mut ends = Vec::new();
+    for (session, sql) in statements {
+        files.as_ref().unwrap().upload();
+        let session = if *session == 'a' { &mut a } else { &mut b };
+        ends.push(block_on(session.execute(sql, &[])).err().map(|error| error.kind()));
+    }
+    assert_eq!(block_on(db.check_async()).unwrap(), Vec::<String>::new());
+    (ends, rows(&mut b, "select count(*), sum(u) from t").unwrap())
+}
+
+#[test]
+fn a_transaction_that_alters_a_table_verifies_absent_rows_of_others() {
+    let begins = [('a', "begin"), ('a', "create unique index by_u on t (u)")];
+    let more = "insert into t select id + 10000, u + 10000, s from t";
+    let flushed = [('b', more), ('b', "optimize table t flush")];
+    let all =
+        |rest: &[(char, &'static str)]| [&begins[..], &flushed, rest, &[('a', "commit")]].concat();
+    let (ends, sums) = in_turns(&all(&[]));
+    assert_eq!((ends, &*sums[0]), (vec![None; 5], "6000|38997000"));
+    // What it has altered is another table by now.
+    let (ends, _) = in_turns(&all(&[('b', "create unique index by_s on t (id, s)")]));
+    assert_eq!(ends.last().unwrap(), &Some(ErrorKind::Conflict));
+    // A row that breaks its rule.
+    let (ends, _) = in_turns(&all(&[
+        ('b', "insert into t values (-1, 7, '')"),
+        ('b', "optimize table t flush"),
+    ]));
+    assert_eq!(ends.last().unwrap(), &Some(ErrorKind::Constraint));
 }

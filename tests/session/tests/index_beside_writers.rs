@@ -4,6 +4,7 @@
 
 use nacre_session_tests::{kind, memory, rows, run};
 use nacredb::{Database, ErrorKind};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn opened() -> Database {
     let db = memory().unwrap();
@@ -87,4 +88,65 @@ fn a_unique_index_and_another_change_are_conflicts_for_open_writers() {
         assert_eq!(kind(&mut writer, "commit"), Some(ErrorKind::Conflict), "{change}");
         check(&db);
     }
+}
+
+/// Rules and unique values of all rows hold although threads write to the table meanwhile. Writers
+/// that began before such a change try again.
+#[test]
+fn rules_are_verified_beside_writers() {
+    let db = opened();
+    let mut s = db.session();
+    run(&mut s, "insert into t select v + 100, v + 100, v from range(20000) r (v)").unwrap();
+    run(&mut s, "create table u (id int primary key)").unwrap();
+    let ends = AtomicBool::new(false);
+    let changes = [
+        ("create unique index one on t (n)", "drop index one on t"),
+        ("alter table t add constraint c check (m >= 0)", "alter table t drop constraint c"),
+    ];
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let (db, ends) = (&db, &ends);
+            scope.spawn(move || {
+                let mut writer = db.session();
+                for round in 0.. {
+                    let id = 1_000_000 * (thread + 1) + round;
+                    // Each write of a value that a rule forbids is taken back in the same transaction.
+                    let sql = format!(
+                        "begin; insert into t values ({id}, {id}, -1); \
+                         update t set m = {round} where id = {id}; \
+                         insert into u values ({id}); commit"
+                    );
+                    let refused = match run(&mut writer, &sql) {
+                        Ok(_) => None,
+                        Err(error) => {
+                            run(&mut writer, "rollback").ok();
+                            Some(error.kind())
+                        }
+                    };
+                    let expected = [None, Some(ErrorKind::Conflict), Some(ErrorKind::Constraint)];
+                    assert!(expected.contains(&refused), "{refused:?}");
+                    if ends.load(Ordering::SeqCst) {
+                        break;
+                    }
+                }
+            });
+        }
+        for round in 0..6 {
+            let (change, back) = changes[round % 2];
+            run(&mut s, change).unwrap();
+            let bad = "select count(*) from t where m < 0";
+            assert_eq!(rows(&mut s, bad).unwrap(), ["0"]);
+            if round % 2 == 0 {
+                run(&mut s, "optimize table t flush").unwrap();
+            }
+            run(&mut s, back).unwrap();
+        }
+        ends.store(true, Ordering::SeqCst);
+    });
+    check(&db);
+    run(&mut s, "insert into t values (90000, 100, 1)").unwrap();
+    let twice = "create unique index one on t (n)";
+    assert_eq!(kind(&mut s, twice), Some(ErrorKind::Constraint));
+    assert_eq!(kind(&mut s, "alter table t add check (m > 0)"), Some(ErrorKind::Constraint));
+    check(&db);
 }

@@ -4,6 +4,7 @@
 
 use nacre_native::{block_on, memory_host, open_folder};
 use nacre_session_tests::{Folder, kind, rows, run};
+use nacre_testing::with_refused_background;
 use nacredb::{Budget, Database, ErrorKind, Options, Rows, Session};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -214,4 +215,25 @@ fn a_session_that_writes_much_is_slowed_down_while_rows_cannot_be_flushed() {
     assert!(before.elapsed().as_millis() >= 20, "{:?}", before.elapsed());
     run(&mut open, "rollback").unwrap();
     assert_eq!(rows(&mut other, "select count(*) from t").unwrap(), ["600"]);
+}
+
+#[test]
+fn writes_go_on_where_the_system_refuses_a_background_thread() {
+    let options = Options { memory_bytes: 8 << 20, ..Options::default() };
+    let host = with_refused_background(memory_host());
+    let db = block_on(Database::open(host, options)).unwrap();
+    let mut session = db.session();
+    run(&mut session, "create table t (id int primary key, b text)").unwrap();
+    // Five times what the rowstores may hold.
+    for round in 0..20 {
+        let sql = format!(
+            "insert into t {NUMBERS} select i * 20 + {round}, 'some more text' from n \
+             where i < 5000"
+        );
+        run(&mut session, &sql).unwrap();
+    }
+    assert_eq!(rows(&mut session, "select count(*) from t").unwrap(), ["100000"]);
+    let segments = "select count(*) from t where id < 0";
+    assert!(run(&mut session, segments).unwrap().statistics.segments_skipped > 0);
+    assert!(bytes(&db, "rowstore") < 2 << 20, "{}", bytes(&db, "rowstore"));
 }

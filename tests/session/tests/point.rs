@@ -272,3 +272,23 @@ fn a_key_that_its_column_cannot_hold_is_no_row() {
     let other = session.prepare("select n from t where n = ?").unwrap();
     assert_eq!(session.get(&other, &[int(10)]).unwrap_err().kind(), ErrorKind::Unsupported);
 }
+
+/// A statement may end before it notices that it is cancelled. That never ends a later one, also not a
+/// read by a key that is none any more.
+#[test]
+fn a_late_cancellation_ends_no_later_read() {
+    let db = table();
+    let mut session = db.session();
+    let read = session.prepare("select n from t where b = ? and a = ?").unwrap();
+    let key = [text("x"), int(1)];
+    assert_eq!(session.get(&read, &key).unwrap(), Some(vec![int(10)]));
+    run(&mut session, "drop table t; create table t (a int, b text, n bigint)").unwrap();
+    run(&mut session, "insert into t values (1, 'x', 11), (2, 'x', 20)").unwrap();
+    let cancel = session.cancel_flag();
+    for _ in 0..2 {
+        cancel.store(true, Ordering::Relaxed);
+        assert_eq!(session.get(&read, &key).unwrap(), Some(vec![int(11)]));
+        cancel.store(true, Ordering::Relaxed);
+        assert_eq!(block_on(session.get_async(&read, &key)).unwrap(), Some(vec![int(11)]));
+    }
+}

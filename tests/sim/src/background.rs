@@ -111,8 +111,9 @@ struct Handle {
 }
 
 impl Background for Handle {
-    fn wake(&self) {
+    fn wake(&self) -> bool {
         self.place.lock().unwrap_or_else(PoisonError::into_inner).wake();
+        true
     }
 }
 

@@ -84,17 +84,14 @@ async fn perform(
     {
         // Others may have committed since.
         let mut world = world.borrow_mut();
-        let latest = world.model.latest.clone();
-        world.sessions[number].begun = Some(latest);
+        let begun = (world.model.latest.clone(), world.model.index);
+        world.sessions[number].begun = Some(begun);
+        world.sessions[number].seen = None;
     }
     let result = match &op {
         Op::Bulk { table, policy, batches } => {
-            let known = world.borrow().model.latest.tables.get(table).map(|t| (t.id, t.since));
-            {
-                let state = &mut world.borrow_mut().sessions[number];
-                state.bulk_table = known;
-                state.bulk_append = true;
-            }
+            finds_table(world, number, table);
+            world.borrow_mut().sessions[number].bulk_append = true;
             let rows = LoadedRows { table, policy: *policy, batches };
             let result = load(world, number, session, rows, &cancelled).await;
             result.map(Answer::Affected)
@@ -179,6 +176,13 @@ async fn take(stream: &mut Option<Stream>, batches: usize) -> Result<Answer> {
     Ok(Answer::Done)
 }
 
+/// Notes the table that a load finds now.
+fn finds_table(world: &Rc<RefCell<World>>, number: usize, name: &str) {
+    let mut world = world.borrow_mut();
+    let known = world.model.latest.tables.get(name).map(|table| (table.id, table.since));
+    world.sessions[number].bulk_table = known;
+}
+
 async fn load(
     world: &Rc<RefCell<World>>,
     number: usize,
@@ -186,10 +190,17 @@ async fn load(
     rows: LoadedRows<'_>,
     cancelled: &AtomicBool,
 ) -> Result<u64> {
-    let mut appender = session.appender(rows.table, rows.policy).await?;
-    for rows in rows.batches {
+    let appender = session.appender(rows.table, rows.policy).await;
+    // Looked up again: it may have waited for room before that.
+    finds_table(world, number, rows.table);
+    let mut appender = appender?;
+    for (at, rows) in rows.batches.iter().enumerate() {
         yield_now().await;
         check(cancelled)?;
+        // Others run between the steps of what this writes; the call below does not give way.
+        if at % 2 == 0 {
+            appender.prepare().await?;
+        }
         appender.append(&batch(rows, appender.schema()))?;
     }
     yield_now().await;

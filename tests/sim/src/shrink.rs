@@ -3,23 +3,28 @@
 
 use crate::plan::{Phase, Plan, Script};
 use crate::run::run;
+use std::time::{Duration, Instant};
 
 /// Maximum number of runs.
 const MAX_RUNS: usize = 1_500;
+/// Maximum time of all runs.
+const MAX_TIME: Duration = Duration::from_secs(60);
 
 struct Shrinker {
     best: Plan,
     sort: String,
     runs: usize,
+    started: Instant,
 }
 
 /// The smallest plan found that fails in the same way.
 pub fn shrink(plan: &Plan, failure: &str) -> Plan {
-    let mut shrinker = Shrinker { best: plan.clone(), sort: sort(failure), runs: 0 };
+    let (best, sort) = (plan.clone(), sort(failure));
+    let mut shrinker = Shrinker { best, sort, runs: 0, started: Instant::now() };
     loop {
         let before = size(&shrinker.best);
         shrinker.round();
-        if size(&shrinker.best) == before || shrinker.runs >= MAX_RUNS {
+        if size(&shrinker.best) == before || shrinker.is_over() {
             return shrinker.best;
         }
     }
@@ -40,9 +45,13 @@ fn size(plan: &Plan) -> usize {
 }
 
 impl Shrinker {
+    fn is_over(&self) -> bool {
+        self.runs >= MAX_RUNS || self.started.elapsed() > MAX_TIME
+    }
+
     /// Keeps a change if the plan still fails in the same way.
     fn attempt(&mut self, change: impl FnOnce(&mut Plan)) -> bool {
-        if self.runs >= MAX_RUNS {
+        if self.is_over() {
             return false;
         }
         let mut plan = self.best.clone();

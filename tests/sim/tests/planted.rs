@@ -41,6 +41,7 @@ fn every_planted_bug_is_found() {
         "lost-open",
         "lost-residency",
         "lost-step",
+        "load-slice",
         "lost-work",
         "ddl-half",
         "ddl-move",
@@ -55,10 +56,14 @@ fn every_planted_bug_is_found() {
     for bug in [
         "upload-order",
         "evict-unuploaded",
+        "ahead-shift",
+        "warm-short",
         "stale-manifest",
         "fence-late",
         "follow-gap",
         "acknowledge-early",
+        "gc-race",
+        "history-gap",
     ] {
         plant(bug).unwrap();
         let found = (1..=TIERS_SEEDS).find(|seed| tiers::run::run(*seed, false).failure.is_some());

@@ -27,6 +27,13 @@ fn seeds_of_tiers_are_clean() {
         "fenced",
         "readers",
         "refreshes",
+        "leases",
+        "late looks with a lease",
+        "lost leases",
+        "opened as of",
+        "restored",
+        "branches",
+        "branches that go on",
     ] {
         assert!(counts.get(what).is_some_and(|n| *n > 20), "{what}: {counts:?}");
     }

@@ -38,3 +38,71 @@ fn a_place_of_blobs_that_cannot_be_is_refused() {
     let (code, _, _) = folder.nacre(&["sql", "db", "--hold-commits", "select 1"]);
     assert_eq!(code, 2);
 }
+
+/// A database in blobs, the folder that it was written in, and the log position after the first statement.
+fn with_history(folder: &Folder) -> (String, String) {
+    let blobs = format!("file://{}", folder.0.join("blobs").display());
+    let sql = |statement: &str| {
+        let (code, _, error) = folder.nacre(&["sql", "db", "--blobs", &blobs, statement]);
+        assert_eq!(code, 0, "{error}");
+    };
+    sql("create table t (id bigint primary key, note text)");
+    sql("insert into t select n, repeat(n::text, 20) from generate_series(1, 5000) as g(n)");
+    sql("optimize table t flush");
+    let (_, out, error) = folder.nacre(&["restore", &blobs, "first"]);
+    let position = out.trim().rsplit(' ').next().unwrap().replace(',', "");
+    assert!(position.parse::<u64>().is_ok(), "{out} {error}");
+    sql("delete from t where id > 100");
+    sql("optimize table t full");
+    sql("insert into t values (0, 'new')");
+    (blobs, position)
+}
+
+fn count(folder: &Folder, arguments: &[&str]) -> String {
+    let all = [&["sql"], arguments, &["--format", "csv", "select count(*) as n from t"]].concat();
+    let (_, out, error) = folder.nacre(&all);
+    out.strip_prefix("n\n").unwrap_or(&error).trim().to_string()
+}
+
+#[test]
+fn a_state_of_the_past_is_read_and_restored() {
+    let folder = Folder::new();
+    let (blobs, position) = with_history(&folder);
+    assert_eq!(count(&folder, &["first"]), "5000");
+    let (code, _, error) = folder.nacre(&["restore", &blobs, "--to", &position, "past"]);
+    assert_eq!(code, 0, "{error}");
+    assert_eq!(count(&folder, &["past"]), "5000");
+    assert_eq!(folder.nacre(&["check", "past"]).0, 0);
+    assert_eq!(folder.nacre(&["sql", "past", "insert into t values (-1, 'mine')"]).0, 0);
+    let then = ["memory://", "--blobs", &blobs, "--as-of", &position];
+    assert_eq!(count(&folder, &then), "5000");
+    assert_eq!(count(&folder, &["db", "--blobs", &blobs]), "101");
+    let (code, _, error) = folder.nacre(&["restore", &blobs, "past"]);
+    assert!(code == 1 && error.contains("empty folder"), "{error}");
+    let (code, _, error) = folder.nacre(&["restore", &blobs, "--to", "1970-01-01", "old"]);
+    assert!(code == 1 && error.contains("not kept"), "{error}");
+    let (code, _, _) = folder.nacre(&["restore", &blobs, "--to", "yesterday", "old"]);
+    assert_eq!(code, 2);
+}
+
+#[test]
+fn a_branch_goes_on_beside_its_origin() {
+    let folder = Folder::new();
+    let (blobs, position) = with_history(&folder);
+    let other = format!("file://{}", folder.0.join("branch").display());
+    let (code, out, error) = folder.nacre(&["branch", &format!("{blobs}@{position}"), &other]);
+    assert_eq!(code, 0, "{error}");
+    assert!(out.contains("begins at log position"), "{out}");
+    let (code, _, error) =
+        folder.nacre(&["sql", "two", "--blobs", &other, "insert into t values (-1, 'mine')"]);
+    assert_eq!(code, 0, "{error}");
+    std::fs::remove_dir_all(folder.0.join("two")).unwrap();
+    assert_eq!(count(&folder, &["three", "--blobs", &other]), "5001");
+    assert_eq!(count(&folder, &["db", "--blobs", &blobs]), "101");
+    let (code, _, error) = folder.nacre(&["branch", &blobs, &other]);
+    assert!(code == 1 && error.contains("has a database"), "{error}");
+    let (code, _, error) = folder.nacre(&["branch", "--drop", &blobs]);
+    assert!(code == 1 && error.contains("no branch"), "{error}");
+    assert_eq!(folder.nacre(&["branch", "--drop", &other]).0, 0);
+    assert_eq!(count(&folder, &["db", "--blobs", &blobs]), "101");
+}

@@ -18,10 +18,11 @@ use crate::operator::{
 use crate::parallel::{
     BuildPipelines, Gather, ParallelAggregate, ParallelPlan, PipelinePart, plan_of,
 };
-use crate::scan::{self, Order, ScanRequest, ScanSpec, build_extremes, extremes_of};
+use crate::scan::{self, Order, ScanRequest, ScanSpec, build_extremes, build_warm_up, extremes_of};
 use crate::sort::{FirstKey, Sort};
 use nacre_sql::expr::{Aggregate, Expr};
 use nacre_sql::plan::node::json_rows::JsonRows;
+use nacre_sql::plan::node::warm_up::WarmUp;
 use nacre_sql::plan::{Plan, PlanNode, SortKey};
 use nacre_sql::{index_order, key_order};
 use nacre_types::Result;
@@ -186,6 +187,9 @@ impl Builder {
             && let Some(operator) = elements(rows, site)?
         {
             return Ok(operator);
+        }
+        if let Some(node) = (node as &dyn Any).downcast_ref::<WarmUp>() {
+            return build_warm_up(node, site.context);
         }
         let mut inputs: Vec<Result<Box<dyn Operator>>> = Vec::new();
         node.for_each_input(&mut |input| inputs.push(self.build(input, site)));

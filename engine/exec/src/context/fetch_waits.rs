@@ -4,7 +4,7 @@ use nacre_table::{Environment, Fetched};
 use nacre_types::Result;
 
 /// Fetches what calls miss, where the host's threads can wait; elsewhere the calls fail.
-pub struct FetchWaits<'a> {
+pub(crate) struct FetchWaits<'a> {
     environment: &'a Environment,
     fetched: Fetched,
 }

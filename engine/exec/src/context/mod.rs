@@ -137,7 +137,7 @@ impl Context<'_> {
     }
 
     /// Waits for absent bytes in the middle of a call.
-    pub fn fetch_waits(&self) -> FetchWaits<'_> {
+    pub(crate) fn fetch_waits(&self) -> FetchWaits<'_> {
         FetchWaits::new(self.transaction.environment())
     }
 

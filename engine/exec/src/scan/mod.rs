@@ -23,7 +23,9 @@ mod tests;
 mod tests_adaptive;
 #[cfg(test)]
 mod tests_order;
+mod upcoming;
 mod view;
+mod warm_up;
 
 pub(crate) use access::{ScanRequest, build, build_locating};
 pub(crate) use ahead::build_ahead;
@@ -33,3 +35,4 @@ pub(crate) use morsel::Morsel;
 pub(crate) use ordered::{Order, build as build_ordered};
 pub(crate) use spec::ScanSpec;
 pub(crate) use split::{AskIndexes, SplitScan, split};
+pub(crate) use warm_up::build_warm_up;

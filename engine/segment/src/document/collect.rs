@@ -1,8 +1,7 @@
 //! A sub-column being collected: values at ascending rows, null in between.
 
 use super::schema::Kind;
-use crate::column::BlockValues;
-use nacre_column::{Bitmap, Values};
+use nacre_column::{Bitmap, BlockValues, Values};
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, invariant};
 

@@ -12,6 +12,8 @@ mod open;
 mod opened;
 mod parts;
 mod paths;
+mod places;
+mod residency;
 mod row;
 mod search;
 mod segment;
@@ -20,5 +22,6 @@ mod zones;
 
 pub use cache::BlockCache;
 pub use paths::{PathForm, PathNeed, PathPart, PathPlace, PathRows, PathStep};
+pub use residency::ResidentBytes;
 pub use segment::{CheckColumns, Columns, FileSource, Segment};
 pub use zones::Span;

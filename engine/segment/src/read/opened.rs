@@ -5,14 +5,14 @@
 
 use super::address::{BlockAddress, coalesced};
 use super::cache::{BlockCache, Page, Purpose, SLOT_BYTES, Slots, Weigh};
-use super::open::read_footer;
+use super::open::{FooterRead, read_footer};
 use crate::column::{ColumnMeta, Zone};
 use crate::footer::{self, ColumnEntry, Footer, FooterHead, block_rows};
 use crate::identity::{Identity, Known};
 use nacre_column::Scalar;
 use nacre_column::kernel::{self, Pattern, Predicate};
 use nacre_column::{Bitmap, Values, Vector};
-use nacre_host::{LocalFile, ReadRange, waits};
+use nacre_host::{LocalFile, ReadRange, Resident, waits};
 use nacre_types::checksum::checksum;
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, Value};
@@ -48,15 +48,16 @@ pub(crate) struct Opened {
 impl Opened {
     /// Reads the footer of a file: checks magic, version, and the footer with its checksum, in one
     /// read unless the footer is very long. `name` is for error messages.
-    pub fn read(
+    pub(super) fn read(
         file: Arc<dyn LocalFile>,
         name: &Arc<str>,
         cache: &Arc<BlockCache>,
+        how: &FooterRead,
     ) -> Result<Opened> {
         let located = |error: Error| error.context(format!("segment {name}"));
         let bytes = file.len().map_err(located)?;
         let (Footer { rows, head, columns }, footer_checksum) =
-            read_footer(&*file, bytes).map_err(located)?;
+            read_footer(&*file, bytes, how).map_err(located)?;
         let slots = Slots::new(columns.iter().map(ColumnEntry::blocks));
         let whole = columns.iter().filter(|column| column.part.is_none());
         let metas: Vec<ColumnMeta> = whole.map(|c| c.meta.clone()).collect();
@@ -88,6 +89,11 @@ impl Opened {
         waits::read(|| self.file.read(ranges))
     }
 
+    /// The file.
+    pub(super) fn file(&self) -> &Arc<dyn LocalFile> {
+        &self.file
+    }
+
     /// The name for error messages.
     pub fn name(&self) -> &str {
         &self.name
@@ -114,6 +120,7 @@ impl Opened {
             raw_bytes: self.raw_bytes(),
             order_bounds: self.head.order_bounds.clone(),
             columns: self.ids.clone(),
+            bounds: Vec::new(),
             greatest: None,
         }
     }
@@ -404,17 +411,7 @@ impl Opened {
     /// Loads blocks, given as (column, block), and their dictionaries into the cache: in one call
     /// to the store, neighbours as one range. A scan calls this ahead of decoding.
     pub fn load(&self, column_blocks: &[(usize, usize)]) -> Result<()> {
-        let mut places = Vec::new();
-        for &(column, block) in column_blocks {
-            debug_assert!(column < self.columns.len(), "column {column} of {}", self.name);
-            if block < self.blocks() {
-                self.put_places(column, block, &mut places);
-                if let Some(documents) = self.documents(column) {
-                    documents.put_places(block, &mut places);
-                }
-            }
-        }
-        self.load_uncached(places)?;
+        self.load_uncached(self.places(column_blocks))?;
         for &(column, block) in column_blocks {
             if let Some(documents) = self.documents(column).filter(|_| block < self.blocks()) {
                 let start = block * BLOCK_ROWS;
@@ -424,18 +421,18 @@ impl Opened {
         Ok(())
     }
 
-    /// Appends where a block is, and the dictionary that it takes.
-    pub(super) fn put_places(&self, column: usize, block: usize, out: &mut Vec<BlockAddress>) {
-        out.extend(self.dictionary_address(column, block));
-        out.push(self.block_address(column, block));
-    }
-
-    /// Loads those that are not cached, with one call.
-    pub(super) fn load_uncached(&self, mut places: Vec<BlockAddress>) -> Result<()> {
-        places.retain(|place| !self.slots.has(place.column, place.index));
-        places.sort_unstable_by_key(|place| place.offset);
-        places.dedup_by_key(|place| (place.offset, place.column, place.index));
-        self.load_addresses(&places).map(drop)
+    /// Lets the store fetch blocks that a scan will read, if they are absent and not cached. Returns their bytes,
+    /// and what keeps the fetch going.
+    pub fn read_ahead(&self, column_blocks: &[(usize, usize)]) -> Option<(u64, Resident)> {
+        let places = self.uncached(self.places(column_blocks));
+        let ranges = places.iter().map(|place| place.offset..place.offset + place.length as u64);
+        let ranges: Vec<_> = ranges.collect();
+        debug_assert!(
+            ranges.iter().all(|range| range.end <= self.bytes),
+            "ranges to read ahead are in the file"
+        );
+        let guard = self.file.read_ahead(&ranges)?;
+        Some((ranges.iter().map(|range| range.end - range.start).sum(), guard))
     }
 
     pub(crate) fn block_address(&self, column: usize, block: usize) -> BlockAddress {

@@ -56,23 +56,8 @@ impl Opened {
         to_read: bool,
     ) -> Result<(usize, usize)> {
         let key_columns = &key_columns[..key.len().min(key_columns.len())];
-        // `first` is the first block that may reach the key, `past` the first that certainly begins
-        // past it. Truncated bounds need not ascend strictly, so both searches rely only on what
-        // they have tested: everything before `first` is below the key, everything from `past` on
-        // is above.
         let blocks = self.blocks();
-        let guess = self.guess(blocks, blocks, key_columns, key);
-        let below = |block| Ok(self.compare_zone(block, key_columns, key)? == Some(Ordering::Less));
-        let mut first = first_not_below(0, blocks, guess, below)?;
-        // Most keys lie in one block: gallop from there.
-        let (mut low, mut past, mut step) = (first, blocks, 1);
-        while low < past {
-            let middle = if step > 0 { (low + step - 1).min(past - 1) } else { low.midpoint(past) };
-            match self.compare_zone(middle, key_columns, key)? {
-                Some(Ordering::Greater) => (past, step) = (middle, 0),
-                _ => (low, step) = (middle + 1, step * 2),
-            }
-        }
+        let (mut first, mut past) = self.blocks_of(key_columns, key)?;
         // Among the remaining blocks, the answer is in the last one whose first row is below the
         // key, or it is the first row of the next block.
         while past - first > 1 {
@@ -100,6 +85,35 @@ impl Opened {
         }
         debug_assert!(row <= end && end <= self.rows(), "rows {row} to {end} of {}", self.rows());
         Ok((row, end))
+    }
+
+    /// The only block that may have a key, as far as the zone maps tell; `None` if there are several.
+    pub fn block_of(&self, key_columns: &[usize], key: &[Value]) -> Result<Option<usize>> {
+        debug_assert_eq!(key.len(), key_columns.len(), "values of a whole key");
+        let (first, past) = self.blocks_of(key_columns, key)?;
+        Ok((first + 1 == past).then_some(first))
+    }
+
+    /// The first block that may reach a key, and the first that certainly begins past it.
+    fn blocks_of(&self, key_columns: &[usize], key: &[Value]) -> Result<(usize, usize)> {
+        // `first` is the first block that may reach the key, `past` the first that certainly begins
+        // past it. Truncated bounds need not ascend strictly, so both searches rely only on what
+        // they have tested: everything before `first` is below the key, everything from `past` on
+        // is above.
+        let blocks = self.blocks();
+        let guess = self.guess(blocks, blocks, key_columns, key);
+        let below = |block| Ok(self.compare_zone(block, key_columns, key)? == Some(Ordering::Less));
+        let first = first_not_below(0, blocks, guess, below)?;
+        // Most keys lie in one block: gallop from there.
+        let (mut low, mut past, mut step) = (first, blocks, 1);
+        while low < past {
+            let middle = if step > 0 { (low + step - 1).min(past - 1) } else { low.midpoint(past) };
+            match self.compare_zone(middle, key_columns, key)? {
+                Some(Ordering::Greater) => (past, step) = (middle, 0),
+                _ => (low, step) = (middle + 1, step * 2),
+            }
+        }
+        Ok((first, past))
     }
 
     /// Does the same inside a block: each column in turn narrows the rows that are still equal, and

@@ -4,13 +4,14 @@
 //! The first read also verifies that the file is the one that was described.
 
 use super::cache::{BlockCache, FooterCell, Pinned, Weigh};
+use super::open::FooterRead;
 use super::opened::Opened;
 use crate::column::{ColumnMeta, PathMeta, Zone};
 use crate::footer::{block_count, block_rows};
-use crate::identity::{Identity, Known, OrderBounds};
+use crate::identity::{ColumnBounds, Identity, Known, OrderBounds};
 use nacre_column::kernel::{Pattern, Predicate};
 use nacre_column::{Bitmap, Scalar, Vector};
-use nacre_host::{LocalFile, LocalStore};
+use nacre_host::{LocalFile, LocalStore, Resident};
 use nacre_types::limits::MAX_SEGMENT_ROWS;
 use nacre_types::{Error, ErrorKind, Result, Value};
 use std::ops::Deref;
@@ -69,8 +70,9 @@ impl Segment {
         let name: Arc<str> = name.into();
         let footer = Arc::<FooterCell<Opened>>::default();
         let known = {
-            let opened =
-                footer.pin(cache.footers(), || Opened::read(file.clone(), &name, &cache))?;
+            let opened = footer.pin(cache.footers(), || {
+                Opened::read(file.clone(), &name, &cache, &FooterRead::whole())
+            })?;
             opened.known()
         };
         let source = FileSource::Open(file);
@@ -107,32 +109,59 @@ impl Segment {
         Ok(self)
     }
 
+    /// Remembers the bounds of the columns for which `bounds` returns any.
+    pub fn with_bounds_of(
+        mut self,
+        bounds: impl FnMut(&ColumnMeta) -> Option<ColumnBounds>,
+    ) -> Result<Segment> {
+        let found: Vec<ColumnBounds> = self.columns()?.iter().filter_map(bounds).collect();
+        debug_assert!(
+            found.iter().all(|one| self.known.columns.contains(&one.column)),
+            "{} remembers bounds of a column that it does not have",
+            self.name
+        );
+        self.known.bounds = found;
+        Ok(self)
+    }
+
     /// Pins the footer, reading it if it is not in memory.
     #[inline]
     pub(crate) fn opened(&self) -> Result<Pinned<'_, Opened>> {
-        self.footer.pin(self.cache.footers(), || self.read_footer())
+        self.footer.pin(self.cache.footers(), || {
+            let Known { columns, .. } = &self.known;
+            self.read_footer(&FooterRead::lean(self.blocks(), columns.len()))
+        })
     }
 
     /// Opens the file and reads the footer.
     #[cold]
-    fn read_footer(&self) -> Result<Opened> {
-        let file = match &self.source {
-            FileSource::Open(file) => file.clone(),
-            FileSource::Named(store) => store.open(&self.name).map_err(|error| {
-                let name = &self.name;
-                match error.kind() {
-                    ErrorKind::NotFound => Error::corrupt(format!("segment {name} is missing")),
-                    _ => error.context(format!("segment {name}")),
-                }
-            })?,
-        };
-        let opened = Opened::read(file, &self.name, &self.cache)?;
+    fn read_footer(&self, how: &FooterRead) -> Result<Opened> {
+        let opened = Opened::read(self.open_file()?, &self.name, &self.cache, how)?;
         if let Some(Expected { identity, check }) = &self.expected {
             opened.check_identity(identity)?;
             self.check_known(&opened.known())?;
             check(&self.name, opened.columns())?;
         }
         Ok(opened)
+    }
+
+    /// The file: that of the footer, if it is in memory.
+    pub(super) fn file(&self) -> Result<Arc<dyn LocalFile>> {
+        let known = self.footer.peek().map(|opened| opened.file().clone());
+        known.map_or_else(|| self.open_file(), Ok)
+    }
+
+    fn open_file(&self) -> Result<Arc<dyn LocalFile>> {
+        match &self.source {
+            FileSource::Open(file) => Ok(file.clone()),
+            FileSource::Named(store) => store.open(&self.name).map_err(|error| {
+                let name = &self.name;
+                match error.kind() {
+                    ErrorKind::NotFound => Error::corrupt(format!("segment {name} is missing")),
+                    _ => error.context(format!("segment {name}")),
+                }
+            }),
+        }
     }
 
     /// Fails with `corrupt`, with both descriptions, unless the file is the one described.
@@ -231,9 +260,14 @@ impl Segment {
 
     /// Estimated memory of the handle, which is there without the footer, in bytes.
     pub fn handle_bytes(&self) -> usize {
-        let Known { order_bounds, columns, .. } = &self.known;
-        let bounds = order_bounds.as_ref().map_or(0, |b| b.first.len() + b.last.len());
-        size_of::<Segment>() + self.name.len() + bounds + columns.len() * size_of::<u32>()
+        let Known { order_bounds, columns, bounds, .. } = &self.known;
+        let of_rows = order_bounds.as_ref().map_or(0, |b| b.first.len() + b.last.len());
+        let of_column = |b: &ColumnBounds| size_of::<ColumnBounds>() + b.low.len() + b.high.len();
+        size_of::<Segment>()
+            + self.name.len()
+            + of_rows
+            + columns.len() * size_of::<u32>()
+            + bounds.iter().map(of_column).sum::<usize>()
     }
 
     /// Drops its cached blocks, its footer and its open file, unless they are in use. A later read
@@ -379,6 +413,27 @@ impl Segment {
         self.opened()?.load(column_blocks)
     }
 
+    /// Fails with the absent bytes of blocks, given as (column, block), that are not cached. Reads none of them.
+    pub fn check_there(&self, column_blocks: &[(usize, usize)]) -> Result<()> {
+        debug_assert!(
+            column_blocks.iter().all(|(column, _)| self.has_columns(&[*column])),
+            "blocks {column_blocks:?} of {}",
+            self.name
+        );
+        self.opened()?.check_there(column_blocks)
+    }
+
+    /// Lets the store fetch blocks, given as (column, block), that a scan will read, where they are absent. Does
+    /// not wait. Returns their bytes, and what keeps the fetch going; `None` if nothing is fetched.
+    pub fn read_ahead(&self, column_blocks: &[(usize, usize)]) -> Result<Option<(u64, Resident)>> {
+        debug_assert!(
+            column_blocks.iter().all(|(column, _)| self.has_columns(&[*column])),
+            "blocks {column_blocks:?} of {}",
+            self.name
+        );
+        Ok(self.opened()?.read_ahead(column_blocks))
+    }
+
     /// Appends the values of `count` columns in a row. `id` returns the id of each column, by its
     /// index, and `absent` the value of a column missing from the file.
     pub fn values(
@@ -412,6 +467,13 @@ impl Segment {
     pub fn search_to_read(&self, key_columns: &[usize], key: &[Value]) -> Result<Option<usize>> {
         debug_assert!(self.has_columns(key_columns), "columns {key_columns:?} of {}", self.name);
         self.opened()?.search_to_read(key_columns, key)
+    }
+
+    /// The only block that may have a key, as far as the zone maps tell; `None` if there are several. The file
+    /// must be sorted ascending by `key_columns`.
+    pub fn block_of(&self, key_columns: &[usize], key: &[Value]) -> Result<Option<usize>> {
+        debug_assert!(self.has_columns(key_columns), "columns {key_columns:?} of {}", self.name);
+        self.opened()?.block_of(key_columns, key)
     }
 
     /// Finds the first row whose key is not below `key_prefix`, comparing only the columns of the
@@ -516,7 +578,7 @@ impl Segment {
     /// decodes everything, and compares zone maps with the values. Each error names file, column,
     /// block and byte.
     pub fn verify(&self) -> Vec<Error> {
-        match self.read_footer() {
+        match self.read_footer(&FooterRead::whole()) {
             Ok(opened) => opened.verify(),
             Err(error) => vec![error],
         }

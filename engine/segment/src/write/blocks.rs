@@ -1,7 +1,7 @@
 //! The rows of a column being collected: flat values, divided into blocks.
 
-use crate::column::{BlockValues, ColumnSpec};
-use nacre_column::{Bitmap, Values, Vector};
+use crate::column::ColumnSpec;
+use nacre_column::{Bitmap, BlockValues, Values, Vector};
 use nacre_types::invariant;
 use nacre_types::limits::BLOCK_ROWS;
 

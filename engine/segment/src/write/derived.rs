@@ -5,9 +5,8 @@
 use super::blocks::Column;
 use super::filter::FilterBuild;
 use super::index_order::{IndexOrder, permuted_block};
-use super::order::Sorter;
-use crate::column::{BlockValues, ColumnSpec};
-use nacre_column::Values;
+use crate::column::ColumnSpec;
+use nacre_column::{BlockValues, RowSorter, Values};
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{DataType, invariant};
 use std::collections::VecDeque;
@@ -50,7 +49,7 @@ pub(super) struct Derivation {
     wanted: VecDeque<Wanted>,
     stage: Stage,
     /// Row numbers in the order of the current columns.
-    order: Vec<i64>,
+    order: Vec<u32>,
     /// The current index columns in that order.
     sorted: Vec<Column>,
     added: Vec<Column>,
@@ -58,8 +57,8 @@ pub(super) struct Derivation {
 
 enum Stage {
     Begin,
-    Sort(Sorter),
-    /// Gathers the sorted columns of an index.
+    Sort(RowSorter),
+    /// Writes down the order, and gathers the sorted columns of an index.
     Gather,
     Filter(FilterBuild),
 }
@@ -92,7 +91,7 @@ impl Derivation {
             Stage::Begin => {
                 self.stage = match wanted {
                     Wanted::KeyFilter { .. } => Stage::Filter(FilterBuild::new(rows)),
-                    _ => Stage::Sort(Sorter::new(rows, left)),
+                    _ => Stage::Sort(RowSorter::new((0..rows as u32).collect(), left)),
                 };
                 Some(0)
             }
@@ -104,15 +103,14 @@ impl Derivation {
                 Some(cost.unwrap_or(0))
             }
             Stage::Gather => {
-                let at = self.sorted.first().map_or(0, |column| column.blocks.len());
+                let numbers = self.added.last_mut()?;
+                let at = numbers.blocks.len();
                 let Some(part) = self.order.chunks(BLOCK_ROWS).nth(at) else {
-                    debug_assert!(
-                        at == rows.div_ceil(BLOCK_ROWS),
-                        "{at} blocks of {rows} rows are in the order of an index"
-                    );
-                    self.stage = Stage::Filter(FilterBuild::new(rows));
+                    self.end_gather(at);
                     return Some(0);
                 };
+                let rows = part.iter().map(|row| i64::from(*row)).collect();
+                numbers.blocks.push((Values::I64(rows), None));
                 for (column, source) in self.sorted.iter_mut().zip(&sources) {
                     let physical = column.spec.data_type.physical();
                     debug_assert!(
@@ -122,7 +120,7 @@ impl Derivation {
                     );
                     column.blocks.push(permuted_block(source, physical, part));
                 }
-                Some(sources.len())
+                Some(1 + 2 * self.sorted.len())
             }
             Stage::Filter(filter) => {
                 let sorted: Vec<&[BlockValues]> =
@@ -151,13 +149,7 @@ impl Derivation {
             self.order.len(),
             self.rows
         );
-        let numbers = |id: u32, order: &[i64], rows: usize| {
-            let spec = ColumnSpec { id, data_type: DataType::UInt32, nullable: false };
-            let blocks = order.chunks(BLOCK_ROWS);
-            let blocks = blocks.map(|part| (Values::I64(part.to_vec()), None)).collect();
-            Column::new(spec, blocks, rows as u64 * 8)
-        };
-        match self.wanted.front() {
+        let id = match self.wanted.front() {
             Some(Wanted::Index(index)) => {
                 invariant!(
                     index.columns.len() == index.keys.len(),
@@ -165,21 +157,37 @@ impl Derivation {
                     index.keys.len(),
                     index.columns.len()
                 );
-                self.added.push(numbers(index.rows, &self.order, self.rows));
                 let empty = |(at, id): (&usize, &u32)| {
                     let column = &columns[*at];
                     let spec = ColumnSpec { id: *id, ..column.spec.clone() };
                     Column { searched: true, ..Column::new(spec, Vec::new(), column.raw_bytes) }
                 };
                 self.sorted = index.columns.iter().zip(&index.keys).map(empty).collect();
-                self.stage = Stage::Gather;
+                index.rows
             }
-            Some(Wanted::KeyOrder { id, .. }) => {
-                self.added.push(numbers(*id, &self.order, self.rows));
+            Some(Wanted::KeyOrder { id, .. }) => *id,
+            Some(Wanted::KeyFilter { .. }) | None => return,
+        };
+        let spec = ColumnSpec { id, data_type: DataType::UInt32, nullable: false };
+        self.added.push(Column::new(spec, Vec::new(), self.rows as u64 * 8));
+        self.stage = Stage::Gather;
+    }
+
+    /// Called once this number of blocks is in order.
+    fn end_gather(&mut self, blocks: usize) {
+        debug_assert!(
+            blocks == self.rows.div_ceil(BLOCK_ROWS),
+            "{blocks} blocks of {} rows are in order",
+            self.rows
+        );
+        self.order = Vec::new();
+        self.stage = match self.wanted.front() {
+            Some(Wanted::Index(_)) => Stage::Filter(FilterBuild::new(self.rows)),
+            _ => {
                 self.wanted.pop_front();
+                Stage::Begin
             }
-            Some(Wanted::KeyFilter { .. }) | None => {}
-        }
+        };
     }
 
     fn end_filter(&mut self) {
@@ -194,6 +202,5 @@ impl Derivation {
         self.added.append(&mut self.sorted);
         let spec = ColumnSpec { id, data_type: DataType::UInt16, nullable: false };
         self.added.push(Column::new(spec, filter.finish(), self.rows as u64 * 8));
-        self.order = Vec::new();
     }
 }

@@ -2,10 +2,9 @@
 //! unless text is as good.
 
 use super::blocks::Column;
-use crate::column::BlockValues;
 use crate::document::{Inference, Kind, MAX_NODES, Schema, Shredder, SubColumn};
 use crate::footer::extremes;
-use nacre_column::{BytesColumn, Scalar, Values};
+use nacre_column::{BlockValues, BytesColumn, Scalar, Values};
 use nacre_types::{DataType, Result, invariant};
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -1,9 +1,8 @@
 //! Builds the filter of a segment's keys. Omits keys with a null: lookups never search for one.
 
-use crate::column::BlockValues;
 use crate::filter::bits;
 use crate::footer::{block_count, block_rows};
-use nacre_column::Values;
+use nacre_column::{BlockValues, Values};
 use nacre_types::hash::hash_bytes;
 use nacre_types::limits::BLOCK_ROWS;
 

@@ -8,10 +8,9 @@
 //! [`Segment::lower_bound`]: crate::Segment::lower_bound
 //! [`Segment::upper_bound`]: crate::Segment::upper_bound
 
-use crate::column::BlockValues;
-use nacre_column::{Bitmap, BytesColumn, Values};
+use nacre_column::{Bitmap, BlockValues, Values, gather};
+use nacre_types::PhysicalType;
 use nacre_types::limits::BLOCK_ROWS;
-use nacre_types::{PhysicalType, invariant};
 
 /// An index to write with a segment.
 #[derive(Clone, Debug)]
@@ -30,7 +29,7 @@ pub struct IndexOrder {
 pub(super) fn permuted_block(
     blocks: &[BlockValues],
     physical: PhysicalType,
-    rows: &[i64],
+    rows: &[u32],
 ) -> BlockValues {
     debug_assert!(rows.len() <= BLOCK_ROWS, "a block of {} rows", rows.len());
     let has_nulls = blocks.iter().any(|(_, validity)| validity.is_some());
@@ -42,42 +41,7 @@ pub(super) fn permuted_block(
         }
         bits
     });
-    (gathered(blocks, physical, rows), bits.filter(|bits| bits.count_ones() < bits.len()))
-}
-
-/// The values of some rows. All blocks have the same type.
-fn gathered(blocks: &[BlockValues], physical: PhysicalType, rows: &[i64]) -> Values {
-    for (values, _) in blocks {
-        let found = values.physical();
-        invariant!(found == physical, "a block of {found:?} in a column of {physical:?}");
-    }
-    macro_rules! pick {
-        ($kind:ident, $empty:expr) => {
-            Values::$kind(
-                rows.iter()
-                    .map(|row| match &blocks[*row as usize / BLOCK_ROWS].0 {
-                        Values::$kind(values) => values[*row as usize % BLOCK_ROWS],
-                        _ => $empty,
-                    })
-                    .collect(),
-            )
-        };
-    }
-    match physical {
-        PhysicalType::Bool => pick!(Bool, false),
-        PhysicalType::I64 => pick!(I64, 0),
-        PhysicalType::I128 => pick!(I128, 0),
-        PhysicalType::F64 => pick!(F64, 0.0),
-        PhysicalType::Bytes => {
-            let mut out = BytesColumn::default();
-            out.offsets.reserve(rows.len());
-            for row in rows {
-                if let Values::Bytes(values) = &blocks[*row as usize / BLOCK_ROWS].0 {
-                    out.push(values.get(*row as usize % BLOCK_ROWS));
-                }
-            }
-            debug_assert!(out.len() == rows.len(), "{} of {} texts", out.len(), rows.len());
-            Values::Bytes(out)
-        }
-    }
+    let mut values = Values::empty(physical);
+    gather(blocks, rows, &mut values);
+    (values, bits.filter(|bits| bits.count_ones() < bits.len()))
 }

@@ -6,7 +6,6 @@ mod derived;
 mod documents;
 mod filter;
 mod index_order;
-mod order;
 mod writer;
 
 pub use builder::SegmentBuilder;

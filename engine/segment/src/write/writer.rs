@@ -6,31 +6,25 @@
 use super::blocks::Column;
 use super::derived::Derivation;
 use super::documents::{Documents, Extremes, MAX_COLUMN_PARTS, Shredded, Shredding};
-use crate::column::{BlockValues, ColumnSpec};
+use crate::column::ColumnSpec;
 use crate::document::SubColumn;
 use crate::footer::{
     self, ALIGNMENT, ColumnEntry, DictionaryEntry, DocumentEntry, FooterHead, MAGIC, MAX_PARTS,
     OutlineEntry, PartOf, TRAILER_BYTES, extremes,
 };
 use crate::outline::OutlineBuilder;
-use nacre_column::block::{ColumnPlan, encode_block};
+use nacre_column::block::{ColumnPlan, Planning, encode_block};
 use nacre_column::encoding::MAX_DICTIONARY_VALUES;
-use nacre_column::{Scalar, Values};
+use nacre_column::{BlockValues, Scalar, Values, write_cost};
 use nacre_host::LocalFile;
 use nacre_types::bytes::Write;
 use nacre_types::checksum::checksum;
 use nacre_types::limits::{BLOCK_ROWS, MAX_COLUMN_ID};
-use nacre_types::{DataType, Error, PhysicalType, Result, invariant};
+use nacre_types::{DataType, Error, Result, invariant};
 use std::collections::VecDeque;
 
 /// Bytes collected before they are written to the file.
 pub(crate) const WRITE_BYTES: usize = 1 << 20;
-
-/// What a block of texts costs to encode, in blocks of numbers, besides its bytes: in WebAssembly
-/// 4,096 texts of ten bytes take 1.2 ms, numbers 0.1 to 0.3 ms.
-const TEXT_COST: usize = 4;
-/// Bytes of text that cost one more.
-const TEXT_BYTES: usize = 32 << 10;
 
 /// A segment being written, a few blocks at a time.
 pub struct SegmentWriter {
@@ -45,6 +39,8 @@ pub struct SegmentWriter {
     shredding: Option<Shredding>,
     /// The sub-columns of the last column, and what they are of it.
     parts: VecDeque<(Column, PartOf)>,
+    /// A column before its blocks are written.
+    planning: Option<ColumnPlanning>,
     current: Option<ColumnWriter>,
     entries: Vec<ColumnEntry>,
     out: Output,
@@ -68,6 +64,7 @@ impl SegmentWriter {
             columns: columns.into(),
             shredding: None,
             parts: VecDeque::new(),
+            planning: None,
             current: None,
             out: Output { written: 0, buffer: MAGIC.to_vec() },
         }
@@ -125,59 +122,58 @@ impl SegmentWriter {
 
     /// Begins the next column, or prepares it; returns what that cost. `None` after the last one.
     fn begin_next(&mut self, file: &dyn LocalFile, left: usize) -> Result<Option<usize>> {
+        if let Some(mut planned) = self.planning.take() {
+            let cost = planned.planning.step(&planned.column.blocks);
+            match cost {
+                Some(_) => self.planning = Some(planned),
+                None => self.current = Some(ColumnWriter::begin(planned, file, &mut self.out)?),
+            }
+            return Ok(Some(cost.unwrap_or(1)));
+        }
         if let Some(shredding) = &mut self.shredding {
             let cost = shredding.step(left)?;
             if cost.is_none()
                 && let Some(shredding) = self.shredding.take()
             {
-                self.begin_shredded(shredding.finish(), file)?;
+                self.begin_shredded(shredding.finish());
             }
             return Ok(Some(cost.unwrap_or(0)));
         }
         if let Some((column, part)) = self.parts.pop_front() {
-            return self.begin(column, None, Some(part), file).map(Some);
+            self.begin(column, None, Some(part));
+            return Ok(Some(0));
         }
         let Some(column) = self.columns.pop_front() else { return Ok(None) };
         let parts = self.entries.iter().filter(|entry| entry.part.is_some()).count();
         if column.spec.data_type == DataType::Json && parts + MAX_COLUMN_PARTS <= MAX_PARTS {
             self.shredding = Some(Shredding::new(column));
-            return Ok(Some(0));
+        } else {
+            self.begin(column, None, None);
         }
-        self.begin(column, None, None, file).map(Some)
+        Ok(Some(0))
     }
 
-    /// Begins to write a column.
-    fn begin(
-        &mut self,
-        column: Column,
-        documents: Option<Documents>,
-        part: Option<PartOf>,
-        file: &dyn LocalFile,
-    ) -> Result<usize> {
+    /// Begins to plan a column.
+    fn begin(&mut self, column: Column, documents: Option<Documents>, part: Option<PartOf>) {
         debug_assert!(part.is_none() || documents.is_none(), "documents in a sub-column");
-        // Planning reads the whole column, and tries to compress some of its texts.
-        let cost = match column.spec.data_type.physical() {
-            PhysicalType::Bytes => usize::MAX,
-            _ => column.blocks.len(),
-        };
-        self.current = Some(ColumnWriter::begin(column, documents, part, file, &mut self.out)?);
-        Ok(cost)
+        let planning = Planning::new(column.searched);
+        self.planning = Some(ColumnPlanning { column, documents, part, planning });
     }
 
     /// Begins to write a column of documents, its sub-columns next.
-    fn begin_shredded(&mut self, shredded: Shredded, file: &dyn LocalFile) -> Result<usize> {
+    fn begin_shredded(&mut self, shredded: Shredded) {
         let Shredded { column, documents } = shredded;
         debug_assert!(self.parts.is_empty(), "sub-columns of another column");
         let parent = self.entries.len();
         let Some((documents, parts)) = documents else {
-            return self.begin(column, None, None, file);
+            return self.begin(column, None, None);
         };
         for SubColumn { node, kind, blocks, .. } in parts {
             let (data_type, nullable) = (kind.data_type(), kind.nullable());
             let spec = ColumnSpec { id: column.spec.id, data_type, nullable };
             self.parts.push_back((Column::new(spec, blocks, 0), PartOf { parent, node, kind }));
         }
-        self.begin(column, Some(documents), None, file)
+        self.begin(column, Some(documents), None);
     }
 
     fn finish(&mut self, file: &dyn LocalFile) -> Result<u64> {
@@ -208,6 +204,14 @@ impl SegmentWriter {
     }
 }
 
+/// A column being planned.
+struct ColumnPlanning {
+    column: Column,
+    documents: Option<Documents>,
+    part: Option<PartOf>,
+    planning: Planning,
+}
+
 /// A column being written.
 struct ColumnWriter {
     blocks: Vec<BlockValues>,
@@ -223,18 +227,14 @@ struct ColumnWriter {
 }
 
 impl ColumnWriter {
-    /// Plans a column and writes its dictionary, if any.
+    /// Writes the dictionary of a column that is planned, if it has one.
     fn begin(
-        column: Column,
-        documents: Option<Documents>,
-        part: Option<PartOf>,
+        planned: ColumnPlanning,
         file: &dyn LocalFile,
         out: &mut Output,
     ) -> Result<ColumnWriter> {
-        let plan = match column.searched {
-            true => ColumnPlan::choose_for_search(&column.blocks),
-            false => ColumnPlan::choose(&column.blocks),
-        };
+        let ColumnPlanning { column, documents, part, planning } = planned;
+        let plan = planning.finish();
         let mut entry = ColumnEntry { part, ..ColumnEntry::new(&column.spec, column.rows()) };
         entry.meta.raw_bytes = column.raw_bytes;
         // Blocks that only say which rows are null are constant.
@@ -280,10 +280,7 @@ impl ColumnWriter {
             let (values, validity) =
                 std::mem::replace(&mut self.blocks[index], (Values::Bool(Vec::new()), None));
             let is_last = index + 1 == self.blocks.len();
-            cost = cost.saturating_add(match &values {
-                Values::Bytes(texts) => TEXT_COST + texts.data.len() / TEXT_BYTES,
-                _ => 1,
-            });
+            cost = cost.saturating_add(write_cost(&values));
             invariant!(
                 values.len() == BLOCK_ROWS || (is_last && values.len() < BLOCK_ROWS),
                 "block {index} of {} rows",

@@ -4,7 +4,7 @@ use super::outcome::Outcome;
 use super::slot::{Computed, Slot};
 use crate::execution::Execution;
 use nacre_column::{Batch, Vector};
-use nacre_table::{Equal, FoundRows, RowLocator, Store, Table, Transaction};
+use nacre_table::{Equal, FoundRows, Misses, RowLocator, Store, Table, Transaction};
 use nacre_types::{IndexId, Result, TableSchema, Value};
 use std::sync::Arc;
 
@@ -56,6 +56,14 @@ enum Key {
     Null,
     /// A value is out of its column's range: the general path compares it row by row.
     Odd,
+}
+
+/// Some columns of all rows.
+fn batches_of(found: &[FoundRows], projection: &[usize]) -> Result<Vec<Batch>> {
+    let mut batches = Vec::with_capacity(found.len());
+    Misses::each(found, |rows| rows.batch(projection).map(|batch| batches.push(batch)))?;
+    debug_assert!(batches.len() == found.len(), "rows without their values");
+    Ok(batches)
 }
 
 impl Find {
@@ -151,7 +159,7 @@ impl Find {
         let mut batches = Vec::new();
         let equal = Equal { values: &values, indexes, unique: *unique, most: MOST_ROWS };
         let found = store.with_equal(table, &equal, &mut |found| {
-            batches = found.iter().map(|rows| rows.batch(projection)).collect::<Result<_>>()?;
+            batches = batches_of(&found, projection)?;
             Ok(())
         })?;
         Ok(if found { Outcome::Rows(batches) } else { Outcome::General })
@@ -207,8 +215,7 @@ impl Find {
             let Some(found) = self.indexed(table, transaction, execution)? else {
                 return Ok(Outcome::General);
             };
-            let batches = found.iter().map(|rows| rows.batch(projection));
-            return Ok(Outcome::Rows(batches.collect::<Result<_>>()?));
+            return Ok(Outcome::Rows(batches_of(&found, projection)?));
         }
         if let Way::Key = self.way
             && let Some(row) =

@@ -1,6 +1,7 @@
 //! Rows that a statement changes by what they match in other tables: their matches, and their deletion.
 
-use super::plan::{LocatedRows, collect};
+use super::held::{HeldRows, LocatedRows};
+use super::plan::collect;
 use super::repeated::repeated;
 use super::target_rows::TargetRows;
 use super::update::MOVED_TOGETHER;
@@ -12,9 +13,6 @@ use nacre_sql::Plan;
 use nacre_table::{RowLocator, Transaction};
 use nacre_types::{DataType, Result, TableSchema, invariant};
 use std::sync::Arc;
-
-/// Estimated bytes of a row's locator and number.
-const NUMBERED_LOCATOR_BYTES: usize = 32;
 
 /// Deletes rows: many in segments by a bit each, others one by one.
 pub(super) async fn delete(
@@ -36,13 +34,15 @@ pub(super) async fn delete(
     let mut affected = 0;
     for locators in locators.chunks(MOVED_TOGETHER) {
         execution.end_step().await?;
-        affected += repeated(transaction, |transaction| transaction.delete(&target, locators))?;
+        affected +=
+            repeated(transaction, |transaction| transaction.delete(&target, locators)).await?;
     }
     for ((partition, segment), rows) in targets.segments().filter(|_| is_bulk) {
         execution.end_step().await?;
         affected += repeated(transaction, |transaction| {
             transaction.delete_together(&target, partition, segment, rows)
-        })?;
+        })
+        .await?;
     }
     invariant!(affected == targets.len(), "{affected} of {} rows are deleted", targets.len());
     Ok(affected)
@@ -55,21 +55,20 @@ pub(super) async fn matches_of(
     matches: &Plan,
     context: &Context<'_>,
     waits: Waits<'_>,
-) -> Result<Vec<Batch>> {
+) -> Result<HeldRows> {
     let mut batches = Vec::with_capacity(found.len());
-    let (mut next, mut bytes) = (0i64, 0);
-    for LocatedRows { rows: batch, locators } in found {
+    let mut next = 0i64;
+    for LocatedRows { rows: batch, .. } in found {
         let rows = batch.rows as i64;
         let numbers = Values::I64((next..next + rows).collect());
         next += rows;
         let mut columns = batch.columns.clone();
-        bytes += columns.iter().map(|c| c.memory_bytes()).sum::<usize>()
-            + locators.len() * NUMBERED_LOCATOR_BYTES;
         columns.push(Arc::new(Vector::new(DataType::Int64, numbers, None)));
         batches.push(Batch::new(columns, batch.rows));
     }
     let mut held = Reservation::default();
-    context.reserve(&mut held, "the statement's rows", bytes)?;
+    // The other columns are those of the found rows, which are counted.
+    context.reserve(&mut held, "the statement's rows", next as usize * size_of::<i64>())?;
     let given = SuppliedRows { id, batches: &batches, others: None };
     let mut inner = *context;
     inner.supplied = Some(&given);

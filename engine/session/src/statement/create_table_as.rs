@@ -1,7 +1,8 @@
 //! `CREATE TABLE … AS`: creates the table and its rows in one commit of the store, or in the open
 //! transaction.
 
-use super::insert;
+use super::insert::{self, Insert};
+use super::load;
 use super::row_types::in_table_types;
 use crate::execution::{Execution, InsertPath};
 use crate::result::{ResultKind, StatementResult};
@@ -43,12 +44,13 @@ pub(crate) async fn run(
     };
     let context = execution.context(transaction);
     let mut waits = execution.waits();
-    let mut operator = waits.build(|| build(source, &context))?;
+    let mut operator = waits.call(|| build(source, &context)).await?;
     while let Some(batch) = waits.next(&mut *operator, &context).await? {
+        execution.steps(|| load.write(false)).await?;
         load.append(&in_table_types(&batch.compact(), schema))?;
     }
     drop(operator);
-    match load.finish() {
+    match load::finish(&mut load, execution).await {
         Err(error) if exists(&error) => unchanged(),
         rows => rows.map(StatementResult::written),
     }
@@ -70,6 +72,7 @@ async fn in_transaction(
         table => table?,
     };
     let execution = execution.keeping(&tables);
-    let rows = insert::run(transaction, table.schema(), source, &execution, None).await?;
+    let insert = Insert { table: table.schema(), source, conflicts: None };
+    let rows = insert::run(transaction, insert, &execution, None).await?;
     Ok(StatementResult::written(rows))
 }

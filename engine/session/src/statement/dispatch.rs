@@ -4,16 +4,18 @@
 //! before the first write.
 
 use super::create_table_as::{self, Exists};
-use super::plan::{locate, query};
+use super::held::HeldRows;
+use super::plan::{find_targets, query};
 use super::profile;
 use super::repeated::repeated;
 use super::returning;
+use super::update::MOVED_TOGETHER;
 use super::write;
 use crate::execution::Execution;
 use crate::result::{ResultKind, StatementResult};
 use nacre_column::{Batch, Vector};
 use nacre_sql::{Output, RowStatement, Statement, explain};
-use nacre_table::Transaction;
+use nacre_table::{RowLocator, Transaction};
 use nacre_types::{DataType, Result, Value};
 use std::sync::Arc;
 
@@ -28,10 +30,18 @@ pub(crate) async fn run(
             query(plan, &execution.context(transaction), execution.waits()).await
         }
         RowStatement::Lock { table, input, output } => {
-            let found = locate(input, &execution.context(transaction), execution.waits()).await?;
+            let targets = {
+                let context = execution.context(transaction);
+                find_targets(input, &context, execution.waits(), None).await?
+            };
             let target = transaction.table_of(table)?;
-            for found in &found {
-                repeated(transaction, |transaction| transaction.lock(&target, &found.locators))?;
+            let mut locators = targets.locators();
+            loop {
+                let some: Vec<RowLocator> = locators.by_ref().take(MOVED_TOGETHER).collect();
+                if some.is_empty() {
+                    break;
+                }
+                repeated(transaction, |transaction| transaction.lock(&target, &some)).await?;
                 execution.end_step().await?;
             }
             // A row's lock is granted only if the snapshot has its newest version, so the query
@@ -42,7 +52,7 @@ pub(crate) async fn run(
             write::run(transaction, write, execution, None).await.map(StatementResult::written)
         }
         RowStatement::Returning { write, exprs, fields } => {
-            let mut rows = Vec::new();
+            let mut rows = HeldRows::default();
             let rows_affected = write::run(transaction, write, execution, Some(&mut rows)).await?;
             let batches = returning::project(&rows, exprs, &execution.context(transaction))?;
             let columns = fields.clone();

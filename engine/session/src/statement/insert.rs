@@ -1,69 +1,89 @@
 //! `INSERT`: few rows go into the rowstore, under locks; many go directly into segments, as a bulk
 //! load or, in a transaction with other changes, as a part of it.
 
+use super::held::HeldRows;
+use super::load::{self, Load};
 use super::repeated::repeated;
-use super::returning::Returned;
-use super::row_types::in_table_types;
+use super::row_types::{in_batches, in_table_types};
+use super::upsert::{self, Upsert};
 use crate::execution::{Execution, InsertPath};
 use nacre_column::Batch;
-use nacre_exec::{Reservation, build};
-use nacre_sql::Plan;
-use nacre_table::{BulkLoad, BulkUpdate, LoadStep, OnDuplicate, Table, Transaction};
-use nacre_types::{Result, TableSchema};
+use nacre_exec::build;
+use nacre_sql::{OnDuplicateKey, Plan};
+use nacre_table::{OnDuplicate, Table, Transaction};
+use nacre_types::{IndexId, Result, TableSchema};
 use std::sync::Arc;
 
-/// An `INSERT` of at least this many rows writes segments instead of the rowstore.
-const DIRECT_ROWS: usize = 1 << 16;
+/// An `INSERT` writes segments as well if its rows exceed this part of the statement's memory.
+const HELD_PART: usize = 8;
 
-/// Inserts the rows of `source` and returns their number. Collects the rows in `returned` if set.
+/// An `INSERT`.
+pub(crate) struct Insert<'a> {
+    /// The target table.
+    pub table: &'a Arc<TableSchema>,
+    /// The rows.
+    pub source: &'a Plan,
+    /// The keys to check, and how to handle a row that has one; `None` if that is an error.
+    pub conflicts: Option<(&'a [Option<IndexId>], &'a OnDuplicateKey)>,
+}
+
+impl Insert<'_> {
+    /// How a load of the rows handles those with the same keys; `None` if no load does what the
+    /// statement says.
+    fn policy(&self) -> Option<OnDuplicate> {
+        let Some((keys, on_duplicate)) = self.conflicts else { return Some(OnDuplicate::Error) };
+        let unique = self.table.indexes.iter().filter(|index| index.unique).count();
+        let all = unique + usize::from(self.table.primary_key.is_some());
+        debug_assert!(keys.len() <= all, "{} of {all} keys are checked", keys.len());
+        match on_duplicate {
+            _ if keys.len() < all => None,
+            OnDuplicateKey::Ignore => Some(OnDuplicate::Skip),
+            OnDuplicateKey::Replace => Some(OnDuplicate::Replace),
+            OnDuplicateKey::Update { .. } => None,
+        }
+    }
+}
+
+/// Inserts the rows and returns how many were inserted or changed. Collects them in `returned` if
+/// set.
 pub(crate) async fn run(
     transaction: &mut Transaction,
-    table: &Arc<TableSchema>,
-    source: &Plan,
+    insert: Insert<'_>,
     execution: &Execution<'_>,
-    returned: Option<&mut Returned>,
+    returned: Option<&mut HeldRows>,
 ) -> Result<u64> {
+    let Insert { table, source, conflicts } = insert;
     let target = transaction.table_of(table)?;
-    let direct = execution.insert_path() == InsertPath::Direct;
+    let may_load = returned.is_none() && execution.insert_path() != InsertPath::OneByOne;
     // Temporary tables have no segments.
-    let is_bulk = returned.is_none() && !target.is_temporary();
+    let load_rows = execution.store().load_rows();
+    let policy = insert.policy().filter(|_| may_load && !target.is_temporary());
     let context = execution.context(transaction);
     let mut waits = execution.waits();
-    let mut operator = waits.build(|| build(source, &context))?;
-    let (mut batches, mut rows, mut bytes) = (Vec::new(), 0, 0usize);
-    let mut held = Reservation::default();
+    context.memory.share_among(source, 2);
+    let mut operator = waits.call(|| build(source, &context)).await?;
+    let (mut batches, mut rows) = (HeldRows::default(), 0);
+    let most_bytes = context.memory.limit() / HELD_PART;
     let mut load: Option<Load> = None;
     while let Some(batch) = waits.next(&mut *operator, &context).await? {
         let batch = target.complete(in_table_types(&batch.compact(), table))?;
         rows += batch.rows;
-        bytes += batch.memory_bytes(batches.last());
-        batches.push(batch);
-        if is_bulk && rows >= DIRECT_ROWS {
-            let begin = || match direct {
-                true => {
-                    Load::Direct(Box::new(execution.store().bulk_load(&target, OnDuplicate::Error)))
-                }
-                false => {
-                    Load::Own(Box::new(execution.store().bulk_update(transaction, &target, true)))
-                }
-            };
-            let load = load.get_or_insert_with(begin);
-            batches.drain(..).try_for_each(|batch| load.append(&batch))?;
-            bytes = 0;
+        batches.push(batch, "the statement's rows", &context)?;
+        let is_many = rows >= load_rows || batches.bytes() > most_bytes || load.is_some();
+        let Some(policy) = policy.filter(|_| is_many) else { continue };
+        let load = load.get_or_insert_with(|| Load::new(&target, policy, source, execution));
+        for batch in batches.take() {
+            load.append(&batch, (&context, execution), &mut waits).await?;
+            execution.end_step().await?;
         }
-        context.reserve(&mut held, "the statement's rows", bytes)?;
     }
     drop((operator, waits));
-    match load {
-        Some(Load::Direct(load)) => {
-            return finish(*load, transaction, execution).await;
-        }
-        Some(Load::Own(mut rows)) => {
-            rows.complete()?;
-            repeated(transaction, |transaction| transaction.reserve_keys(&mut rows))?;
-            return Ok(transaction.add_updated(*rows));
-        }
-        None => {}
+    if let Some(load) = load {
+        return load.finish(transaction, execution).await;
+    }
+    if let Some((keys, on_duplicate)) = conflicts {
+        let upsert = Upsert { table, keys, on_duplicate };
+        return one_by_one_checked(transaction, upsert, &batches, execution, returned).await;
     }
     let affected = one_by_one(transaction, &target, &batches, execution).await?;
     if let Some(returned) = returned {
@@ -80,14 +100,16 @@ pub(super) async fn beside(
     execution: &Execution<'_>,
 ) -> Result<u64> {
     let rows: usize = batches.iter().map(|batch| batch.rows).sum();
-    if rows < DIRECT_ROWS || target.is_temporary() {
+    if rows < execution.store().load_rows() || target.is_temporary() {
         return one_by_one(transaction, target, batches, execution).await;
     }
-    let mut update = execution.store().bulk_update(transaction, target, true);
-    batches.iter().try_for_each(|batch| update.add_new(batch))?;
-    update.complete()?;
-    repeated(transaction, |transaction| transaction.reserve_keys(&mut update))?;
-    Ok(transaction.add_updated(update))
+    let mut load = Box::new(execution.store().bulk_load(target, OnDuplicate::Error));
+    for batch in batches {
+        execution.steps(|| load.write(false)).await?;
+        load.append(batch)?;
+    }
+    execution.steps(|| load.write(true)).await?;
+    load::add(transaction, load, OnDuplicate::Error).await
 }
 
 /// Inserts rows under locks.
@@ -99,43 +121,33 @@ async fn one_by_one(
 ) -> Result<u64> {
     let mut affected = 0;
     for batch in batches {
-        affected += repeated(transaction, |transaction| transaction.insert(target, batch))?;
+        affected += repeated(transaction, |transaction| transaction.insert(target, batch)).await?;
         execution.end_step().await?;
     }
     Ok(affected)
 }
 
-/// An `INSERT` of many rows.
-enum Load {
-    /// It is the whole transaction, and has met no conflict yet.
-    Direct(Box<BulkLoad>),
-    /// Its rows become visible with the other changes of its transaction.
-    Own(Box<BulkUpdate>),
-}
-
-impl Load {
-    fn append(&mut self, rows: &Batch) -> Result<()> {
-        match self {
-            Load::Direct(load) => load.append(rows),
-            Load::Own(update) => update.add_new(rows),
-        }
-    }
-}
-
-/// Publishes a load. A row lock that it meets is waited for as one of the transaction.
-pub(super) async fn finish(
-    mut load: BulkLoad,
+/// Inserts rows under locks, and handles those whose keys exist.
+async fn one_by_one_checked(
     transaction: &mut Transaction,
+    upsert: Upsert<'_>,
+    batches: &[Batch],
     execution: &Execution<'_>,
+    mut returned: Option<&mut HeldRows>,
 ) -> Result<u64> {
-    loop {
-        execution.end_step().await?;
-        match load.step()? {
-            LoadStep::More => {}
-            LoadStep::Blocked(blocker) => {
-                return Err(transaction.blocked_by(load.table(), blocker));
+    let mut affected = 0;
+    for batch in batches {
+        let mut written = Vec::new();
+        let wanted = returned.is_some().then_some(&mut written);
+        let mut proposed = (0..batch.rows).map(|row| Ok(batch.row(row)));
+        affected += upsert::run(transaction, upsert, &mut proposed, execution, wanted)?;
+        if let Some(returned) = &mut returned {
+            let context = execution.context(transaction);
+            for rows in in_batches(upsert.table, &written) {
+                returned.push(rows, "the returned rows", &context)?;
             }
-            LoadStep::Done(rows) => return Ok(rows),
         }
+        execution.end_step().await?;
     }
+    Ok(affected)
 }

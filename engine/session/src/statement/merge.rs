@@ -2,14 +2,15 @@
 //! it is read before the first write.
 
 use super::changed_rows::{delete, matches_of};
+use super::held::{HeldRows, LocatedRows};
 use super::insert;
-use super::plan::{LocatedRows, locate};
-use super::returning::Returned;
+use super::plan::locate;
 use super::row_types::in_table_types;
 use super::target_rows::TargetRows;
 use super::update::Update;
 use crate::execution::Execution;
 use nacre_column::{Batch, Vector};
+use nacre_exec::Context;
 use nacre_sql::{MergeAction, WriteStatement};
 use nacre_table::{Table, Transaction};
 use nacre_types::{Error, Result, TableSchema, Value, invariant};
@@ -47,35 +48,38 @@ pub(super) async fn run(
     transaction: &mut Transaction,
     merge: &WriteStatement,
     execution: &Execution<'_>,
-    mut returned: Option<&mut Returned>,
+    mut returned: Option<&mut HeldRows>,
 ) -> Result<u64> {
     let WriteStatement::Merge { table, target, rows, matches, actions, assigned } = merge else {
         return Ok(0);
     };
     let context = execution.context(transaction);
+    context.memory.share_among(matches, 4);
     let found = locate(target, &context, execution.waits()).await?;
     let batches = matches_of(&found, *rows, matches, &context, execution.waits()).await?;
     let target = transaction.table_of(table)?;
     let matched = Matched::new(table, &target, &batches, actions)?;
-    let new = matched.inserted(returned.as_deref_mut())?;
+    let new = matched.inserted(&context, returned.as_deref_mut())?;
     let mut update = match assigned.is_empty() {
         true => None,
         false => Some(Update::new(transaction, table, assigned.clone(), execution)?),
     };
     let mut gone = TargetRows::default();
     let mut start = 0;
-    for LocatedRows { rows, locators } in &found {
+    for LocatedRows { rows, locators } in found.iter() {
         for action in [MergeAction::Update, MergeAction::Delete] {
             let changes = matched.of(start..start + rows.rows, action);
-            let Some(now) = matched.changed(&changes, returned.as_deref_mut())? else { continue };
+            let Some(now) = matched.changed(&changes, &context, returned.as_deref_mut())? else {
+                continue;
+            };
             let places = changes.iter().map(|change| locators[change.number - start].clone());
             match &mut update {
                 Some(update) if action == MergeAction::Update => {
                     let locators = places.collect();
-                    update.add(transaction, LocatedRows { rows: now, locators })?;
+                    update.add(transaction, LocatedRows { rows: now, locators }).await?;
                 }
                 _ if action == MergeAction::Update => {}
-                _ => gone.add(places),
+                _ => gone.add(places, &context)?,
             }
         }
         start += rows.rows;
@@ -152,7 +156,8 @@ impl<'a> Matched<'a> {
     fn changed(
         &self,
         changes: &[Change],
-        returned: Option<&mut Returned>,
+        context: &Context<'_>,
+        returned: Option<&mut HeldRows>,
     ) -> Result<Option<Batch>> {
         let Some(first) = changes.first() else { return Ok(None) };
         let column = |at: usize| {
@@ -171,15 +176,19 @@ impl<'a> Matched<'a> {
         if let Some(returned) = returned {
             let extra = (BEFORE + width..all).map(column);
             let columns = rows.columns.iter().cloned().chain(extra).collect();
-            returned.push(Batch::new(columns, rows.rows));
+            returned.push(Batch::new(columns, rows.rows), "the returned rows", context)?;
         }
         Ok(Some(rows))
     }
 
     /// The new rows.
-    fn inserted(&self, mut returned: Option<&mut Returned>) -> Result<Vec<Batch>> {
+    fn inserted(
+        &self,
+        context: &Context<'_>,
+        mut returned: Option<&mut HeldRows>,
+    ) -> Result<HeldRows> {
         let width = self.table.columns.len();
-        let mut batches = Vec::new();
+        let mut batches = HeldRows::default();
         for (all, new) in self.batches.iter().zip(&self.inserts) {
             if new.is_empty() {
                 continue;
@@ -191,9 +200,9 @@ impl<'a> Matched<'a> {
             if let Some(returned) = &mut returned {
                 let extra = some.columns[BEFORE + width..].iter();
                 let columns = rows.columns.iter().chain(extra).cloned().collect();
-                returned.push(Batch::new(columns, rows.rows));
+                returned.push(Batch::new(columns, rows.rows), "the returned rows", context)?;
             }
-            batches.push(rows);
+            batches.push(rows, "the statement's rows", context)?;
         }
         Ok(batches)
     }

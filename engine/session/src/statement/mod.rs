@@ -3,7 +3,9 @@
 mod changed_rows;
 mod create_table_as;
 mod dispatch;
+mod held;
 mod insert;
+mod load;
 mod merge;
 mod plan;
 mod profile;

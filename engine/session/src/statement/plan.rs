@@ -1,20 +1,12 @@
 //! Runs a plan to its end: returns its rows, or the locators of target rows.
 
-use super::returning::Returned;
+use super::held::{HeldRows, HeldTargets, LocatedRows};
 use super::target_rows::TargetRows;
 use crate::result::{ResultKind, StatementResult};
 use crate::time_slices::Waits;
-use nacre_column::Batch;
-use nacre_exec::{Context, LocatedColumns, Reservation, build, build_locating};
+use nacre_exec::{Context, LocatedColumns, build, build_locating};
 use nacre_sql::Plan;
-use nacre_table::RowLocator;
 use nacre_types::Result;
-
-/// Rows of a target table with their locators.
-pub(crate) struct LocatedRows {
-    pub rows: Batch,
-    pub locators: Vec<RowLocator>,
-}
 
 /// The result of a query.
 pub(crate) async fn query(
@@ -22,7 +14,7 @@ pub(crate) async fn query(
     context: &Context<'_>,
     waits: Waits<'_>,
 ) -> Result<StatementResult> {
-    let batches = collect(plan, context, waits).await?;
+    let batches = collect(plan, context, waits).await?.take();
     let columns = plan.fields();
     Ok(StatementResult { columns, batches, ..StatementResult::new(ResultKind::Query) })
 }
@@ -32,38 +24,26 @@ pub(crate) async fn collect(
     plan: &Plan,
     context: &Context<'_>,
     mut waits: Waits<'_>,
-) -> Result<Vec<Batch>> {
+) -> Result<HeldRows> {
     context.memory.share_among(plan, 1);
-    let mut operator = waits.build(|| build(plan, context))?;
-    let mut batches = Vec::new();
-    let (mut bytes, mut held) = (0usize, Reservation::default());
+    let mut operator = waits.call(|| build(plan, context)).await?;
+    let mut rows = HeldRows::default();
     while let Some(batch) = waits.next(&mut *operator, context).await? {
-        let batch = batch.compact();
-        bytes += batch.memory_bytes(batches.last());
-        context.reserve(&mut held, "the result", bytes)?;
-        batches.push(batch);
+        rows.push(batch.compact(), "the result", context)?;
     }
-    Ok(batches)
+    Ok(rows)
 }
-
-/// Estimated bytes of a [`RowLocator`].
-const LOCATOR_BYTES: usize = 24;
 
 /// All rows of a target table that a plan yields.
 pub(crate) async fn locate(
     plan: &Plan,
     context: &Context<'_>,
     mut waits: Waits<'_>,
-) -> Result<Vec<LocatedRows>> {
-    let mut operator = waits.build(|| build_locating(plan, LocatedColumns::All, context))?;
-    let mut found: Vec<LocatedRows> = Vec::new();
-    let (mut bytes, mut held) = (0usize, Reservation::default());
+) -> Result<HeldTargets> {
+    let mut operator = waits.call(|| build_locating(plan, LocatedColumns::All, context)).await?;
+    let mut found = HeldTargets::default();
     while let Some((rows, locators)) = waits.next_located(&mut *operator, context).await? {
-        debug_assert!(rows.rows == locators.len(), "{} rows, {} places", rows.rows, locators.len());
-        bytes += rows.memory_bytes(found.last().map(|found| &found.rows));
-        bytes += locators.len() * LOCATOR_BYTES;
-        context.reserve(&mut held, "the statement's rows", bytes)?;
-        found.push(LocatedRows { rows, locators });
+        found.push(LocatedRows { rows, locators }, context)?;
     }
     Ok(found)
 }
@@ -73,20 +53,17 @@ pub(super) async fn find_targets(
     plan: &Plan,
     context: &Context<'_>,
     mut waits: Waits<'_>,
-    mut returned: Option<&mut Returned>,
+    mut returned: Option<&mut HeldRows>,
 ) -> Result<TargetRows> {
     let rows = if returned.is_some() { LocatedColumns::All } else { LocatedColumns::None };
-    let mut operator = waits.build(|| build_locating(plan, rows, context))?;
+    let mut operator = waits.call(|| build_locating(plan, rows, context)).await?;
     let mut targets = TargetRows::default();
-    let (mut bytes, mut held) = (0usize, Reservation::default());
     while let Some((rows, locators)) = waits.next_located(&mut *operator, context).await? {
         debug_assert!(rows.rows == locators.len(), "{} rows, {} places", rows.rows, locators.len());
-        targets.add(locators);
+        targets.add(locators, context)?;
         if let Some(returned) = &mut returned {
-            bytes += rows.memory_bytes(returned.last());
-            returned.push(rows);
+            returned.push(rows, "the returned rows", context)?;
         }
-        context.reserve(&mut held, "the statement's rows", bytes + targets.bytes())?;
     }
     Ok(targets)
 }

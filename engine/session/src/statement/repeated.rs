@@ -1,11 +1,11 @@
 //! Repeats a part of a statement that met absent bytes.
 
+use crate::boxed::Boxed;
 use nacre_table::{Fetched, Transaction};
-use nacre_types::Result;
+use nacre_types::{Error, Result};
 
-/// Runs `work` until it misses nothing, each time from the same savepoint. Fails with the miss where
-/// the host's threads cannot wait: the statement is then undone, and runs again as a whole.
-pub(super) fn repeated<T>(
+/// Runs `work` until it misses nothing, each time from the same savepoint.
+pub(super) async fn repeated<T>(
     transaction: &mut Transaction,
     mut work: impl FnMut(&mut Transaction) -> Result<T>,
 ) -> Result<T> {
@@ -15,9 +15,19 @@ pub(super) fn repeated<T>(
         match work(transaction) {
             Err(error) if error.missing().is_some() => {
                 transaction.rollback_to(savepoint);
-                transaction.environment().fetch_now(&mut fetched, error)?;
+                fetch(transaction, &mut fetched, error).await?;
             }
             done => return done,
         }
     }
+}
+
+#[cold]
+#[inline(never)]
+fn fetch<'a>(
+    transaction: &'a Transaction,
+    fetched: &'a mut Fetched,
+    error: Error,
+) -> Boxed<'a, ()> {
+    Box::pin(transaction.environment().fetch(fetched, error))
 }

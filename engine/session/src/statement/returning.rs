@@ -6,16 +6,9 @@ use nacre_sql::Expr;
 use nacre_types::Result;
 use std::sync::Arc;
 
-/// Rows collected by a write for `RETURNING`: each row, followed by other columns its expressions
-/// read.
-pub(crate) type Returned = Vec<Batch>;
-
-/// Computes the expressions over the collected rows.
-pub(crate) fn project(
-    rows: &Returned,
-    exprs: &[Expr],
-    context: &Context<'_>,
-) -> Result<Vec<Batch>> {
+/// Computes the expressions over the collected rows: each row, followed by other columns its
+/// expressions read.
+pub(crate) fn project(rows: &[Batch], exprs: &[Expr], context: &Context<'_>) -> Result<Vec<Batch>> {
     let project = |batch: &Batch| {
         let columns = exprs.iter().map(|e| Ok(Arc::new(evaluate(e, batch, context)?)));
         Ok(Batch::new(columns.collect::<Result<_>>()?, batch.rows))

@@ -1,6 +1,8 @@
 //! The rows that a statement is about to delete. Of a row in a segment only a bit is kept.
 
+use nacre_exec::{Context, Reservation};
 use nacre_table::{RoaringBitmap, RowLocator};
+use nacre_types::Result;
 use std::collections::BTreeMap;
 
 /// Estimated bytes of the locator of a row in memory, with its key.
@@ -14,32 +16,40 @@ pub(super) struct TargetRows {
     memory: Vec<RowLocator>,
     rows: u64,
     bitmap_bytes: usize,
+    held: Reservation,
 }
 
 impl TargetRows {
-    /// Adds rows that it does not have.
-    pub fn add(&mut self, locators: impl IntoIterator<Item = RowLocator>) {
+    /// Adds rows. It may have those of segments, but none that is in memory. `limit` if all together
+    /// exceed the statement's memory.
+    pub fn add(
+        &mut self,
+        locators: impl IntoIterator<Item = RowLocator>,
+        context: &Context<'_>,
+    ) -> Result<()> {
         let mut locators = locators.into_iter().peekable();
         while let Some(locator) = locators.next() {
-            self.rows += 1;
             let RowLocator::Segment { partition, segment, row } = locator else {
+                self.rows += 1;
                 self.memory.push(locator);
                 continue;
             };
             let bitmap = self.segments.entry((partition, segment)).or_default();
             let before = bitmap.serialized_size();
-            bitmap.insert(row);
+            self.rows += u64::from(bitmap.insert(row));
             // Batches come from one segment each.
             let same = |next: &RowLocator| {
                 matches!(next, RowLocator::Segment { partition: p, segment: s, .. }
                     if *p == partition && *s == segment)
             };
             while let Some(RowLocator::Segment { row, .. }) = locators.next_if(same) {
-                self.rows += 1;
-                bitmap.insert(row);
+                self.rows += u64::from(bitmap.insert(row));
             }
-            self.bitmap_bytes += bitmap.serialized_size() - before;
+            let after = bitmap.serialized_size();
+            self.bitmap_bytes = self.bitmap_bytes + after - before;
         }
+        let bytes = self.bitmap_bytes + self.memory.len() * LOCATOR_BYTES;
+        context.reserve(&mut self.held, "the statement's rows", bytes)
     }
 
     /// Number of rows.
@@ -50,11 +60,6 @@ impl TargetRows {
             "a row is to be deleted twice"
         );
         self.rows
-    }
-
-    /// Estimated bytes.
-    pub fn bytes(&self) -> usize {
-        self.bitmap_bytes + self.memory.len() * LOCATOR_BYTES
     }
 
     /// The rows in memory.

@@ -1,9 +1,8 @@
 //! `UPDATE`: rows are changed under locks. Many rows of segments are written to new segments instead,
 //! while the statement reads, so that it needs neither their memory nor their log.
 
-use super::plan::LocatedRows;
+use super::held::{HeldRows, LOCATOR_BYTES, LocatedRows};
 use super::repeated::repeated;
-use super::returning::Returned;
 use super::row_types::in_table_types;
 use crate::execution::Execution;
 use nacre_column::Batch;
@@ -15,8 +14,6 @@ use std::sync::Arc;
 
 /// Approximate number of rows that one commit moves out of segments.
 pub(super) const MOVED_TOGETHER: usize = 1 << 16;
-/// Estimated bytes of a [`RowLocator`].
-const LOCATOR_BYTES: usize = 24;
 
 /// An `UPDATE` under way. Nothing is changed before [`Update::write`].
 pub(super) struct Update<'a> {
@@ -34,6 +31,7 @@ pub(super) struct Update<'a> {
     /// How many of those are in segments.
     kept_in_segments: usize,
     bytes: usize,
+    held: Reservation,
     /// Rows that are written to new segments.
     bulk: Option<BulkUpdate>,
 }
@@ -61,6 +59,7 @@ impl<'a> Update<'a> {
             kept: Vec::new(),
             kept_in_segments: 0,
             bytes: 0,
+            held: Reservation::default(),
             bulk: None,
         })
     }
@@ -71,12 +70,12 @@ impl<'a> Update<'a> {
         transaction: &Transaction,
         input: &Plan,
         assignments: &[(usize, Expr)],
-        mut returned: Option<&mut Returned>,
+        mut returned: Option<&mut HeldRows>,
     ) -> Result<()> {
         let context = self.execution.context(transaction);
         let mut waits = self.execution.waits();
-        let mut operator = waits.build(|| build_locating(input, LocatedColumns::All, &context))?;
-        let (mut returned_bytes, mut held) = (0usize, Reservation::default());
+        let mut operator =
+            waits.call(|| build_locating(input, LocatedColumns::All, &context)).await?;
         while let Some((batch, locators)) = waits.next_located(&mut *operator, &context).await? {
             let mut columns = batch.columns.clone();
             for (position, expr) in assignments {
@@ -85,17 +84,26 @@ impl<'a> Update<'a> {
             let rows = in_table_types(&Batch::new(columns, batch.rows), self.table);
             let rows = self.target.complete(rows)?;
             if let Some(returned) = &mut returned {
-                returned_bytes += rows.memory_bytes(returned.last());
-                returned.push(rows.clone());
+                returned.push(rows.clone(), "the returned rows", &context)?;
             }
-            self.add(transaction, LocatedRows { rows, locators })?;
-            context.reserve(&mut held, "the statement's rows", self.bytes + returned_bytes)?;
+            self.add(transaction, LocatedRows { rows, locators }).await?;
         }
         Ok(())
     }
 
-    /// Adds rows with new values, before the transaction has changed anything else.
-    pub fn add(&mut self, transaction: &Transaction, change: LocatedRows) -> Result<()> {
+    /// Adds rows with new values, before the transaction has changed anything else. `limit` if those
+    /// that are kept in memory exceed the statement's.
+    pub async fn add(&mut self, transaction: &Transaction, change: LocatedRows) -> Result<()> {
+        self.keep_or_write(transaction, change).await?;
+        let context = self.execution.context(transaction);
+        context.reserve(&mut self.held, "the statement's rows", self.bytes)
+    }
+
+    async fn keep_or_write(
+        &mut self,
+        transaction: &Transaction,
+        change: LocatedRows,
+    ) -> Result<()> {
         debug_assert!(
             change.rows.rows == change.locators.len(),
             "{} rows, {} places",
@@ -103,7 +111,7 @@ impl<'a> Update<'a> {
             change.locators.len()
         );
         if let Some(bulk) = &mut self.bulk {
-            let in_memory = add_together(bulk, change)?;
+            let in_memory = add_together(bulk, change, self.execution).await?;
             in_memory.into_iter().for_each(|change| self.keep(change));
             return Ok(());
         }
@@ -116,7 +124,7 @@ impl<'a> Update<'a> {
         let kept = std::mem::take(&mut self.kept);
         (self.kept_in_segments, self.bytes) = (0, 0);
         for change in kept {
-            let in_memory = add_together(&mut bulk, change)?;
+            let in_memory = add_together(&mut bulk, change, self.execution).await?;
             in_memory.into_iter().for_each(|change| self.keep(change));
         }
         self.bulk = Some(bulk);
@@ -135,10 +143,11 @@ impl<'a> Update<'a> {
         let Some(mut bulk) = self.bulk.take() else {
             return self.write_kept(transaction).await;
         };
-        bulk.complete()?;
+        self.execution.steps(|| bulk.complete()).await?;
         for place in bulk.places() {
             self.execution.end_step().await?;
-            repeated(transaction, |transaction| transaction.replace_together(&mut bulk, place))?;
+            repeated(transaction, |transaction| transaction.replace_together(&mut bulk, place))
+                .await?;
         }
         if !self.rekeys {
             return Ok(transaction.add_updated(bulk) + self.write_kept(transaction).await?);
@@ -146,7 +155,7 @@ impl<'a> Update<'a> {
         // All old keys are free before any new one is assigned.
         self.lock_together(transaction).await?;
         self.delete_kept(transaction).await?;
-        repeated(transaction, |transaction| transaction.reserve_keys(&mut bulk))?;
+        repeated(transaction, |transaction| transaction.reserve_keys(&mut bulk)).await?;
         Ok(transaction.add_updated(bulk) + self.insert_kept(transaction).await?)
     }
 
@@ -165,7 +174,8 @@ impl<'a> Update<'a> {
         let mut affected = 0;
         for LocatedRows { rows, locators } in changes {
             affected +=
-                repeated(transaction, |transaction| transaction.update(target, locators, rows))?;
+                repeated(transaction, |transaction| transaction.update(target, locators, rows))
+                    .await?;
             self.execution.end_step().await?;
         }
         Ok(affected)
@@ -173,7 +183,7 @@ impl<'a> Update<'a> {
 
     async fn delete_kept(&self, transaction: &mut Transaction) -> Result<()> {
         for LocatedRows { locators, .. } in &self.kept {
-            repeated(transaction, |transaction| transaction.delete(&self.target, locators))?;
+            repeated(transaction, |transaction| transaction.delete(&self.target, locators)).await?;
             self.execution.end_step().await?;
         }
         Ok(())
@@ -183,7 +193,7 @@ impl<'a> Update<'a> {
         let mut affected = 0;
         for LocatedRows { rows, .. } in &self.kept {
             affected +=
-                repeated(transaction, |transaction| transaction.insert(&self.target, rows))?;
+                repeated(transaction, |transaction| transaction.insert(&self.target, rows)).await?;
             self.execution.end_step().await?;
         }
         Ok(affected)
@@ -201,7 +211,7 @@ impl<'a> Update<'a> {
                 self.execution.end_step().await?;
                 let lock =
                     |transaction: &mut Transaction| transaction.lock(&self.target, &together);
-                repeated(transaction, lock)?;
+                repeated(transaction, lock).await?;
                 together.clear();
             }
         }
@@ -226,10 +236,16 @@ fn is_in_segment(locator: &&RowLocator) -> bool {
 }
 
 /// Adds the rows of segments to a bulk update. Returns those in memory.
-fn add_together(bulk: &mut BulkUpdate, change: LocatedRows) -> Result<Option<LocatedRows>> {
+async fn add_together(
+    bulk: &mut BulkUpdate,
+    change: LocatedRows,
+    execution: &Execution<'_>,
+) -> Result<Option<LocatedRows>> {
     let (in_segments, in_memory) = divide(change);
     if !in_segments.locators.is_empty() {
-        bulk.add(in_segments.rows, &in_segments.locators)?;
+        let LocatedRows { rows, locators } = in_segments;
+        execution.waits().call(|| bulk.add(rows.clone(), &locators)).await?;
+        execution.steps(|| bulk.write(false)).await?;
     }
     Ok((!in_memory.locators.is_empty()).then_some(in_memory))
 }

@@ -90,6 +90,7 @@ fn may_rekey(table: &Table, on_duplicate: &OnDuplicateKey) -> Result<bool> {
 }
 
 /// The parameters of an upsert.
+#[derive(Clone, Copy)]
 pub(crate) struct Upsert<'a> {
     /// The target table.
     pub table: &'a Arc<TableSchema>,

@@ -1,16 +1,15 @@
 //! Statements that write rows. They finish reading before the first write.
 
 use super::changed_rows::{delete, matches_of};
-use super::insert;
+use super::held::{HeldRows, HeldTargets, LocatedRows};
+use super::insert::{self, Insert};
 use super::merge;
-use super::plan::{LocatedRows, collect, find_targets, locate};
-use super::returning::Returned;
-use super::row_types::{in_batches, in_table_types};
+use super::plan::{find_targets, locate};
 use super::target_rows::TargetRows;
 use super::update::Update;
-use super::upsert::{self, Upsert};
 use crate::execution::Execution;
 use nacre_column::{Batch, Vector};
+use nacre_exec::{Context, Reservation};
 use nacre_sql::{Field, WriteStatement};
 use nacre_table::{Table, Transaction};
 use nacre_types::{DataType, Result, Value, invariant};
@@ -21,31 +20,16 @@ pub(crate) async fn run(
     transaction: &mut Transaction,
     write: &WriteStatement,
     execution: &Execution<'_>,
-    returned: Option<&mut Returned>,
+    returned: Option<&mut HeldRows>,
 ) -> Result<u64> {
     match write {
         WriteStatement::Insert { table, source } => {
-            insert::run(transaction, table, source, execution, returned).await
+            let insert = Insert { table, source, conflicts: None };
+            insert::run(transaction, insert, execution, returned).await
         }
         WriteStatement::Upsert { table, source, keys, on_duplicate } => {
-            let batches =
-                collect(source, &execution.context(transaction), execution.waits()).await?;
-            let target = transaction.table_of(table)?;
-            let whole = |batch: &Batch| target.complete(in_table_types(batch, table));
-            let batches = batches.iter().map(whole).collect::<Result<Vec<Batch>>>()?;
-            let mut rows = Vec::new();
-            let mut affected = 0;
-            for batch in &batches {
-                let wanted = returned.is_some().then_some(&mut rows);
-                let mut proposed = (0..batch.rows).map(|row| Ok(batch.row(row)));
-                let upsert = Upsert { table, keys, on_duplicate };
-                affected += upsert::run(transaction, upsert, &mut proposed, execution, wanted)?;
-                execution.end_step().await?;
-            }
-            if let Some(returned) = returned {
-                returned.extend(in_batches(table, &rows));
-            }
-            Ok(affected)
+            let insert = Insert { table, source, conflicts: Some((keys, on_duplicate)) };
+            insert::run(transaction, insert, execution, returned).await
         }
         WriteStatement::Update { table, input, assignments } => {
             let columns = assignments.iter().map(|(at, _)| *at).collect();
@@ -63,21 +47,29 @@ pub(crate) async fn run(
         WriteStatement::Merge { .. } => merge::run(transaction, write, execution, returned).await,
         WriteStatement::Change { table, target, rows, matches, columns } => {
             let context = execution.context(transaction);
+            context.memory.share_among(matches, 4);
             let found = locate(target, &context, execution.waits()).await?;
             let matched = matches_of(&found, *rows, matches, &context, execution.waits()).await?;
             let target = transaction.table_of(table)?;
             let fields = matches.fields();
             let change = Change { target: &target, columns: columns.as_deref(), fields: &fields };
-            let changes = change.rows(&found, &matched, returned)?;
             match columns {
                 Some(columns) => {
                     let mut update = Update::new(transaction, table, columns.clone(), execution)?;
-                    changes.into_iter().try_for_each(|change| update.add(transaction, change))?;
+                    let mut changes = change.rows(&found, &matched, &context, returned)?;
+                    drop((found, matched));
+                    for change in changes.take() {
+                        update.add(transaction, change).await?;
+                    }
                     update.write(transaction).await
                 }
                 None => {
                     let mut targets = TargetRows::default();
-                    targets.add(changes.into_iter().flat_map(|change| change.locators));
+                    let mut changes = change.rows(&found, &matched, &context, returned)?;
+                    drop((found, matched));
+                    for LocatedRows { locators, .. } in changes.take() {
+                        targets.add(locators, &context)?;
+                    }
                     delete(transaction, table, &targets, execution).await
                 }
             }
@@ -109,10 +101,14 @@ impl Change<'_> {
         &self,
         found: &[LocatedRows],
         matched: &[Batch],
-        mut returned: Option<&mut Returned>,
-    ) -> Result<Vec<LocatedRows>> {
+        context: &Context<'_>,
+        mut returned: Option<&mut HeldRows>,
+    ) -> Result<HeldTargets> {
         let mut picks: Vec<Pick> = Vec::new();
+        let mut held = Reservation::default();
         for (batch, rows) in matched.iter().enumerate() {
+            let bytes = (picks.len() + rows.rows) * size_of::<Pick>();
+            context.reserve(&mut held, "the statement's rows", bytes)?;
             for row in 0..rows.rows {
                 let number = rows.columns.first().map(|column| column.value(row));
                 let Some(Value::Int(number)) = number else {
@@ -129,7 +125,7 @@ impl Change<'_> {
             let values: Vec<Value> = picks.iter().map(value).collect();
             Arc::new(Vector::from_values(data_type, &values))
         };
-        let mut changes = Vec::new();
+        let mut changes = HeldTargets::default();
         let mut start = 0;
         for LocatedRows { rows: batch, locators } in found {
             debug_assert!(
@@ -162,9 +158,9 @@ impl Change<'_> {
                 {
                     seen.columns.push(column(picks, at, field.data_type));
                 }
-                returned.push(seen);
+                returned.push(seen, "the returned rows", context)?;
             }
-            changes.push(LocatedRows { rows: now, locators });
+            changes.push(LocatedRows { rows: now, locators }, context)?;
         }
         Ok(changes)
     }

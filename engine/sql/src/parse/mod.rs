@@ -343,6 +343,7 @@ fn syntax_error(error: ParserError, start: Location, last: Location) -> Error {
         place = Some(Position { line, column });
         text = head;
     }
+    let arrays = |at| Error::unsupported("arrays are not supported").at(at);
     let expected = text.strip_prefix("Expected: ").or(text.strip_prefix("Expected "));
     let text = match expected.and_then(|t| t.split_once(", found: ")) {
         Some((expected, "EOF")) => {
@@ -350,12 +351,10 @@ fn syntax_error(error: ParserError, start: Location, last: Location) -> Error {
             format!("expected {expected}, found the end of the input")
         }
         // `int[]` and `a[1]`.
-        Some((expected, "[")) if expected.ends_with("column definition") => {
-            return Error::unsupported("arrays are not supported").at(place);
-        }
+        Some((expected, "[")) if expected.ends_with("column definition") => return arrays(place),
         Some((expected, found)) => format!("expected {expected}, found {found}"),
         None => match text.strip_prefix("No infix parser for token ") {
-            Some("LBracket") => return Error::unsupported("arrays are not supported").at(place),
+            Some("LBracket" | "[") => return arrays(place),
             Some(_) => "unknown operator".into(),
             None => text.to_string(),
         },

@@ -444,22 +444,54 @@ fn deleted_from(parser: &mut Parser) -> Option<Result<Statement, ParserError>> {
     }))
 }
 
-/// Parses `OPTIMIZE TABLE t [FULL | FLUSH]`. The syntax tree represents `FULL` as `FINAL`.
+/// Parses `OPTIMIZE TABLE t [FULL | FLUSH | WARM BLOB CACHE …]`. The syntax tree represents `FULL` as `FINAL`, and
+/// `WARM` by the columns to warm, as those of a `ZORDER`; all if there are none. The index is the cluster.
 fn optimize_table(parser: &mut Parser) -> Result<Statement, ParserError> {
     let has_table_keyword = parser.parse_keyword(Keyword::TABLE);
     let name = parser.parse_object_name(false)?;
     let include_final = parser.parse_keyword(Keyword::FULL);
-    if !include_final && is_word(&parser.peek_token_ref().token, "flush") {
-        parser.next_token();
+    let (mut on_cluster, mut predicate, mut zorder) = (None, None, None);
+    if !include_final && take_word(parser, "flush") {
+    } else if !include_final && take_word(parser, "warm") {
+        for word in ["blob", "cache"] {
+            if !take_word(parser, word) {
+                return parser.expected("BLOB CACHE after WARM", parser.peek_token());
+            }
+        }
+        let mut columns = Vec::new();
+        if parser.parse_keyword(Keyword::FOR) {
+            if parser.parse_keyword(Keyword::INDEX) {
+                on_cluster = Some(parser.parse_identifier()?);
+            } else if parser.parse_keyword(Keyword::COLUMN) {
+                parser.expect_token(&Token::LParen)?;
+                columns = parser.parse_comma_separated(Parser::parse_expr)?;
+                parser.expect_token(&Token::RParen)?;
+            } else {
+                return parser.expected("INDEX or COLUMN after FOR", parser.peek_token());
+            }
+        }
+        if parser.parse_keyword(Keyword::WHERE) {
+            predicate = Some(parser.parse_expr()?);
+        }
+        zorder = Some(columns);
     }
     Ok(Statement::OptimizeTable {
         name,
         has_table_keyword,
-        on_cluster: None,
+        on_cluster,
         partition: None,
         include_final,
         deduplicate: None,
-        predicate: None,
-        zorder: None,
+        predicate,
+        zorder,
     })
+}
+
+/// Takes the next token if it is this word, without quotes.
+fn take_word(parser: &mut Parser, word: &str) -> bool {
+    let is_next = is_word(&parser.peek_token_ref().token, word);
+    if is_next {
+        parser.next_token();
+    }
+    is_next
 }

@@ -1,7 +1,7 @@
 //! What the binder and the optimizer need from the database: names, schemas and estimates.
 
 use nacre_function::entry::created::CreatedFunctions;
-use nacre_types::{MemoryPart, TableSchema, Value, ViewSchema};
+use nacre_types::{CachePart, MemoryPart, TableSchema, Value, ViewSchema};
 use std::sync::Arc;
 
 /// Estimated statistics of a column. They affect how good a plan is, never whether it is correct.
@@ -37,6 +37,10 @@ pub trait Catalog {
     }
     /// What each part of the database holds in memory, for `information_schema.memory`.
     fn memory(&self) -> Vec<MemoryPart> {
+        Vec::new()
+    }
+    /// What of each column and index is on the local disk, for `information_schema.cache`.
+    fn cache(&self) -> Vec<CachePart> {
         Vec::new()
     }
     /// Estimated number of rows of a table, for join order and build sides.

@@ -1,10 +1,10 @@
 //! `CREATE INDEX` and `DROP INDEX`. Like every schema change, each creates a new version of the
 //! table.
 //!
-//! An index is usable from the commit that creates it: rows in memory are indexed under the commit
-//! lock, and segments without an index part are scanned until background work has built one. A
-//! transaction that wrote to the previous version fails with `conflict` when it commits, so the
-//! index never misses a row.
+//! An index is usable from the commit that creates it: rows in memory are indexed while the gate of
+//! the table is closed, and segments without an index part are scanned until background work has built
+//! one. A transaction that wrote to the previous version fails with `conflict` when it commits, or
+//! enters its rows then, so the index never misses a row.
 
 use crate::catalog::registry::Catalog;
 use crate::catalog::tables;

@@ -4,5 +4,7 @@ pub(crate) mod contents;
 pub(crate) mod indexes;
 pub(crate) mod registry;
 pub(crate) mod tables;
+pub(crate) mod to_verify;
+mod unique;
 pub(crate) mod verify;
 pub(crate) mod views;

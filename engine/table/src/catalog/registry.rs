@@ -2,12 +2,13 @@
 
 use crate::catalog::contents::Contents;
 use crate::commit::commits::Commits;
+use crate::environment::Environment;
 use crate::layout::rules::CompileRules;
 use crate::record::{self, Place};
 use crate::segments::garbage::Garbage;
+use crate::statement_memory::StatementMemory;
 use crate::table::agenda::{Agenda, Work};
 use crate::table::version::Table;
-use nacre_host::Parallelism;
 use nacre_types::{
     Error, FIRST_TEMPORARY_TABLE, Result, TableId, TableSchema, Timestamp, ViewSchema, invariant,
     limits,
@@ -27,7 +28,7 @@ pub(crate) struct Catalog {
     /// Partitions of a new table whose shard key does not specify a number; 0 for the number of
     /// tasks the host runs at once.
     partitions: usize,
-    parallelism: Arc<dyn Parallelism>,
+    environment: Arc<Environment>,
     commits: Arc<Commits>,
     garbage: Garbage,
     /// Tables of transactions that may not have committed.
@@ -40,7 +41,7 @@ impl Catalog {
         contents: Contents,
         next_table: TableId,
         partitions: usize,
-        parallelism: Arc<dyn Parallelism>,
+        environment: Arc<Environment>,
         commits: Arc<Commits>,
         garbage: Garbage,
     ) -> Catalog {
@@ -55,11 +56,16 @@ impl Catalog {
             next_table: AtomicU64::new(u64::from(next_table)),
             next_temporary: AtomicU64::new(0),
             partitions,
-            parallelism,
+            environment,
             commits,
             garbage,
             uncommitted: Mutex::default(),
         }
+    }
+
+    /// The memory that verifying rows takes its share of.
+    pub fn statement_memory(&self) -> &StatementMemory {
+        self.environment.statement_memory()
     }
 
     /// The commit pipeline for catalog changes.
@@ -245,7 +251,7 @@ impl Catalog {
         schema.complete_indexes();
         if let Some(shard) = schema.shard_key.as_mut().filter(|s| s.partitions == 0) {
             let wanted = match self.partitions {
-                0 => self.parallelism.width(),
+                0 => self.environment.width(),
                 wanted => wanted,
             };
             shard.partitions = wanted.clamp(1, limits::MAX_PARTITIONS) as u32;

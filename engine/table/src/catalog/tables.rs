@@ -6,16 +6,22 @@
 
 use crate::catalog::contents::Contents;
 use crate::catalog::registry::Catalog;
-use crate::catalog::verify::{self, Committed};
+use crate::catalog::to_verify::{Committed, ToVerify, VerifiedRows};
+use crate::catalog::verify;
 use crate::index::hash::table::HashTable;
 use crate::record::{self, KeySet};
 use crate::segments::garbage::Garbage;
 use crate::table::agenda::Work;
-use crate::table::common::too_often;
 use crate::table::version::Table;
+use nacre_rowstore::Node;
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Error, IndexId, Result, TableSchema, Timestamp, invariant};
+use nacre_types::{Error, IndexId, Result, TableSchema, Timestamp};
 use std::sync::Arc;
+
+/// How often the rows committed meanwhile are verified before the table's gate is closed.
+const MAX_ROUNDS: usize = 8;
+/// Rows that are few enough to be verified while the gate is closed.
+const REST: usize = 1 << 13;
 
 /// Creates a table with a new id.
 pub(crate) fn create(catalog: &Catalog, schema: TableSchema) -> Result<Arc<Table>> {
@@ -109,54 +115,100 @@ pub(crate) fn truncate(catalog: &Catalog, tables: &[Arc<Table>]) -> Result<()> {
 
 /// Changes a table's schema, given one derived from its newest schema: renamed, added, dropped or
 /// reordered columns. `conflict` if the table was changed since.
+///
+/// What all rows must satisfy is verified beside writers first. The rows that were committed meanwhile
+/// are verified while the table's gate is closed, and never under the commit lock.
 pub(crate) fn alter(
     catalog: &Catalog,
     table: &Arc<Table>,
     changed: TableSchema,
 ) -> Result<Arc<Table>> {
     catalog.commits().check_writable()?;
-    changed.check_indexes()?;
-    let is_stricter = verify::is_stricter(&changed, table.schema());
-    let mut indexes = changed.indexes.iter();
-    let adds_unique = indexes.any(|index| index.unique && !table.has_index(index.id));
-    let seen = settled_change(catalog, table);
-    if !is_stricter && !adds_unique {
-        return alter_verified(catalog, table, changed, Some(seen));
+    let changed = completed(changed, table)?;
+    let mut payload = record::begin(0);
+    record::alter_table(&mut payload, &changed)?;
+    let version = Arc::new(Table::altered(table, changed, table.since()));
+    let mut closed = None;
+    if verify::asks_more(&version, table) {
+        version.layout().rules().compile_with(catalog.compiler());
+        let verified = verify_beside(catalog, table, &version)?;
+        closed = Some(table.gate().close());
+        verify_rest(catalog, table, &version, verified)?;
     }
-    // Verify without a lock first, which suffices if nothing is written meanwhile. The snapshot
-    // keeps the segments being read from being removed after a merge or a truncation.
-    let pinned = catalog.commits().snapshots().take();
-    let trial = Table::altered(table, numbered(changed.clone(), table.schema())?, 0);
-    trial.layout().rules().compile_with(catalog.compiler());
-    let rows = if is_stricter { verify::all_rows(&trial, &Committed) } else { Ok(()) };
-    let keys = || match adds_unique {
-        true => trial.enter_all().and_then(|()| verify::new_indexes(&trial, table, &Committed)),
-        false => Ok(()),
-    };
-    let outcome = rows.and_then(|()| keys());
-    // A row that is written meanwhile may be seen although it is undone, or counted twice; then the
-    // lock decides. A table truncated meanwhile has no rows that could conflict.
-    if outcome.is_err() && table.is_newest() && settled_change(catalog, table) == seen {
-        outcome?;
-    }
-    drop(pinned);
-    alter_verified(catalog, table, changed, Some(seen))
+    let prepare = |_| table.check_newest();
+    catalog.commit_prepared(payload, prepare, |contents, commit, ()| {
+        version.begin_at(commit);
+        contents.replace(table, &version)?;
+        version.replace(table, commit);
+        discard_indexes(catalog.garbage(), table, &version, commit);
+        if verify::adds_index(&version, table) {
+            version.consider(Work::IndexParts);
+        }
+        Ok(())
+    })?;
+    drop(closed);
+    Ok(version)
 }
 
-/// A changed schema with the number of its version: the next one if rows look different.
-pub(crate) fn numbered(mut changed: TableSchema, old: &TableSchema) -> Result<TableSchema> {
-    changed.id = old.id;
-    changed.version = old.version;
-    if !changed.same_columns(old) {
-        changed.version = old.version.checked_add(1).ok_or_else(|| too_often(&old.name))?;
+/// Verifies the rows of a table for a new version of it, beside writers. Returns the commit up to
+/// which they satisfy it; 0 if that is not known.
+fn verify_beside(catalog: &Catalog, table: &Arc<Table>, version: &Table) -> Result<Timestamp> {
+    let mut verified = 0;
+    for _ in 0..MAX_ROUNDS {
+        let settled = catalog.commits().settled();
+        let rows = match verify_since(catalog, table, version, verified) {
+            Ok(rows) => rows,
+            Err(error) if table.is_newest() && settled_change(catalog, table) <= settled => {
+                return Err(error);
+            }
+            // A row that is written meanwhile may be seen although it is undone, or counted twice;
+            // then the last look decides. A table truncated meanwhile has no rows that could conflict.
+            Err(_) => break,
+        };
+        verified = settled;
+        // A key of a unique index is compared with those of all rows each time.
+        if rows <= REST || verify::adds_unique(version, table) {
+            break;
+        }
     }
-    debug_assert!(
-        changed.version == old.version || changed.version == old.version + 1,
-        "version {} of a schema follows {}",
-        changed.version,
-        old.version
-    );
-    Ok(changed)
+    Ok(verified)
+}
+
+/// Verifies what was committed since. Must be called while the table's gate is closed.
+fn verify_rest(
+    catalog: &Catalog,
+    table: &Arc<Table>,
+    version: &Table,
+    verified: Timestamp,
+) -> Result<()> {
+    table.check_newest()?;
+    let changed = table.changed();
+    if verified == 0 || changed > verified {
+        verify_since(catalog, table, version, verified)?;
+    }
+    debug_assert!(table.changed() == changed, "commit {} has passed a gate", table.changed());
+    Ok(())
+}
+
+/// Verifies the rows that were committed after a commit, all of them after commit 0, and enters those
+/// in memory in new indexes. Returns how many were looked at for rules.
+fn verify_since(
+    catalog: &Catalog,
+    table: &Arc<Table>,
+    version: &Table,
+    since: Timestamp,
+) -> Result<usize> {
+    // The snapshot keeps the segments being read from being removed after a merge or a truncation.
+    let _pinned = catalog.commits().snapshots().take();
+    let to_verify = ToVerify { rows: &Committed, since, memory: catalog.statement_memory() };
+    if verify::adds_index(version, table) {
+        let row = |node: &Node| to_verify.has_node(node).then(|| Committed.row(node)).flatten();
+        version.enter_rows(&row)?;
+    }
+    if since > 0 && plant::is(Bug::IndexLate) {
+        return Ok(0);
+    }
+    verify::verify(version, table, to_verify)
 }
 
 /// A changed schema as the next version of a table has it: with companions of its indexes, and with
@@ -175,50 +227,6 @@ pub(crate) fn completed(mut changed: TableSchema, old: &Table) -> Result<TableSc
 pub(crate) fn settled_change(catalog: &Catalog, table: &Table) -> Timestamp {
     let _turn = catalog.commits().lock();
     table.changed()
-}
-
-/// Like [`alter`]. New unique indexes and rules need no verification if the table has not changed
-/// since commit `verified`.
-pub(crate) fn alter_verified(
-    catalog: &Catalog,
-    table: &Arc<Table>,
-    mut changed: TableSchema,
-    verified: Option<Timestamp>,
-) -> Result<Arc<Table>> {
-    catalog.commits().check_writable()?;
-    changed = completed(changed, table)?;
-    let mut payload = record::begin(0);
-    record::alter_table(&mut payload, &changed)?;
-    let prepare = |commit| {
-        table.check_newest()?;
-        let version = Arc::new(Table::altered(table, changed, commit));
-        if verify::is_stricter(version.schema(), table.schema())
-            && verified != Some(table.changed())
-        {
-            version.layout().rules().compile_with(catalog.compiler());
-            verify::all_rows(&version, &Committed)?;
-        }
-        if version.indexes().iter().any(|index| !table.has_index(index.id())) {
-            version.enter_all()?;
-            if verified != Some(table.changed())
-                && !(verified.is_some() && plant::is(Bug::IndexLate))
-            {
-                verify::new_indexes(&version, table, &Committed)?;
-            }
-            version.consider(Work::IndexParts);
-        }
-        Ok(version)
-    };
-    let mut made = None;
-    catalog.commit_prepared(payload, prepare, |contents, commit, version| {
-        contents.replace(table, &version)?;
-        version.replace(table, commit);
-        discard_indexes(catalog.garbage(), table, &version, commit);
-        made = Some(version);
-        Ok(())
-    })?;
-    invariant!(made.is_some(), "table {} was altered and has no new version", table.schema().name);
-    made.ok_or_else(|| table.superseded())
 }
 
 /// The tables by id, each once.

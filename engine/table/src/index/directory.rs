@@ -1,7 +1,7 @@
 //! Finds the segments of a run that may hold a key by which the run is not ordered: the keys of
 //! indexes, and the primary key of a table with another sort key.
 //!
-//! Each segment's footer has its key range. The ranges form an interval tree ([`Intervals`]), so a
+//! Each segment's description has its key range, or its footer if the log is an old one. The ranges form an interval tree ([`Intervals`]), so a
 //! lookup visits only segments whose range contains the key, however many there are. Where many
 //! ranges overlap, hash tables cover most segments: those are found by the key's hash, with the
 //! key's position in them, and the tree covers the rest. The caller checks each candidate: the
@@ -10,10 +10,11 @@
 use crate::index::definition::Index;
 use crate::index::intervals::{Bounds, Intervals};
 use crate::index::range::KeyRange;
+use crate::layout::bounds::{bounds_of, key_range};
 use crate::layout::table_layout::TableLayout;
 use crate::segments::part::Part;
 use crate::segments::state::SegmentState;
-use nacre_segment::{ColumnMeta, Segment};
+use nacre_segment::Segment;
 use nacre_types::hash::Set;
 use nacre_types::{DataType, Result, Value, invariant, key};
 use std::ops::Bound;
@@ -81,7 +82,7 @@ impl Directory {
             states.len()
         );
         let ranges: Vec<Option<Vec<ValueRange>>> =
-            files.iter().map(|file| file.and_then(|file| ranges(file, &types))).collect();
+            files.iter().map(|file| file.and_then(|file| ranges(file, types.len()))).collect();
         // A segment whose range is unknown is always a candidate, so tables leave it out.
         let in_tables: Vec<bool> = covered.map_or(Vec::new(), |covered| {
             let both = states.iter().zip(&ranges);
@@ -192,25 +193,20 @@ type ValueRange = (Vec<u8>, Vec<u8>);
 
 /// The encoded ranges of a key's columns in a file; `None` if they cannot be read. Searching the
 /// segment then reports why.
-fn ranges((file, places): (&Segment, &[usize]), types: &[DataType]) -> Option<Vec<ValueRange>> {
-    debug_assert!(places.len() <= types.len(), "{} columns of a key", places.len());
-    let columns = file.columns().ok()?;
-    let range = |(at, data_type): (usize, &DataType)| {
-        Some(bounds(columns.get(*places.get(at)?)?, *data_type))
+fn ranges((file, places): (&Segment, &[usize]), columns: usize) -> Option<Vec<ValueRange>> {
+    debug_assert!(places.len() <= columns, "{} columns of a key", places.len());
+    let known = |at: usize| {
+        let id = file.column_ids().get(*places.get(at)?)?;
+        file.known().bounds_of(*id).map(key_range)
     };
-    types.iter().enumerate().map(range).collect()
-}
-
-/// The encoded range of a column.
-fn bounds(column: &ColumnMeta, data_type: DataType) -> ValueRange {
-    let encode = |value: &Value| {
-        let mut bytes = Vec::new();
-        key::append(&mut bytes, data_type, value).ok().map(|()| bytes)
-    };
-    match (encode(&column.min), encode(&column.max)) {
-        // Nulls sort first and are not included in the bounds.
-        (Some(_), Some(high)) if column.null_count > 0 => (vec![0], high),
-        (Some(low), Some(high)) => (low, high),
-        _ => (Vec::new(), vec![u8::MAX; 8]),
+    let described: Option<Vec<ValueRange>> = (0..columns).map(known).collect();
+    if described.is_some() {
+        return described;
     }
+    let of_file = file.columns().ok()?;
+    let range = |at: usize| {
+        let column = of_file.get(*places.get(at)?)?;
+        Some(bounds_of(column).as_ref().map_or((Vec::new(), vec![u8::MAX; 8]), key_range))
+    };
+    (0..columns).map(range).collect()
 }

@@ -1,6 +1,6 @@
 //! Constraints on new rows: nullability, ranges, lengths, and the length of a row.
 
-use nacre_column::{Form, Values, Vector};
+use nacre_column::{Batch, Form, Values, Vector};
 use nacre_types::{Column, DataType, Error, Result, Value, limits};
 
 /// Checks nulls, ranges and lengths of a column of new rows.
@@ -92,4 +92,16 @@ pub(crate) fn check_row_length(bytes: usize) -> Result<()> {
         return Err(Error::limit(format!("a row of {bytes} bytes exceeds the maximum of {most}")));
     }
     Ok(())
+}
+
+/// Like [`check_row_length`], for the rows of a batch.
+pub(crate) fn check_row_lengths(batch: &Batch) -> Result<()> {
+    debug_assert!(batch.selection.is_none(), "a batch to be loaded is not compact");
+    if check_row_length(batch.longest_row()).is_ok() {
+        return Ok(());
+    }
+    let bytes_of = |row: usize| {
+        batch.columns.iter().filter_map(|c| c.bytes(row)).map(<[u8]>::len).sum::<usize>()
+    };
+    (0..batch.rows).try_for_each(|row| check_row_length(bytes_of(row)))
 }

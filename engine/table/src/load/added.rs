@@ -28,6 +28,18 @@ pub(super) fn runs_of(table: &Table, files: &[Loaded], options: &StoreOptions) -
     runs
 }
 
+/// Fails with a `limit` if the partitions have no room for a load's files.
+pub(super) fn check_room(table: &Table, files: &[Loaded]) -> Result<()> {
+    debug_assert!(
+        files.iter().all(|file| (file.partition as usize) < table.partitions().len()),
+        "a file is of no partition"
+    );
+    table.partitions().iter().try_for_each(|partition| {
+        let own = files.iter().filter(|file| file.partition == partition.number()).count();
+        partition.segments().check_room(own)
+    })
+}
+
 /// Lists the states of a load's files in their partitions.
 pub(super) fn list(
     table: &Table,

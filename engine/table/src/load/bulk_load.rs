@@ -1,16 +1,18 @@
 //! Bulk load: rows go directly into sorted segments and become visible together at the end.
 //!
-//! A load writes its files as rows arrive, finds the keys that it has twice, and is then published
-//! ([`Publication`]). Each of these steps is bounded, so that a thread can do other work in
-//! between.
+//! A load writes its files as rows arrive ([`BulkLoad::write`]), finds the keys that it has twice, and is
+//! then published ([`Publication`]). Each of these steps is bounded, so that a thread can do other work
+//! in between.
 
-use crate::layout::constraints::check_row_length;
-use crate::load::inside;
+use crate::layout::constraints::check_row_lengths;
+use crate::load::bulk_update::BulkUpdate;
+use crate::load::contested::Contested;
+use crate::load::inside::{self, Among, Resolving};
 use crate::load::loaded::{Load, Loaded, OnDuplicate, held_by_another};
 use crate::load::loader::Loader;
 use crate::load::pending::{self, Pending};
 use crate::load::publish::{self, Ownership, Publication, Round};
-use crate::load::write::Target;
+use crate::load::write::{Manner, Target, Writing};
 use crate::table::sharding::Share;
 use crate::table::version::Table;
 use nacre_column::{Batch, Values, Vector};
@@ -18,6 +20,7 @@ use nacre_host::fetched::Fetched;
 use nacre_rowstore::{Blocker, Owner};
 use nacre_types::walked::{self, Path};
 use nacre_types::{DataType, Error, Result, TableSchema, invariant};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A load under way. Dropping it leaves the table as it was.
@@ -28,8 +31,16 @@ pub struct BulkLoad {
     /// Indexed by partition.
     pending: Vec<Pending>,
     files: Vec<Loaded>,
+    /// Rows on their way to a file.
+    writing: Option<Writing>,
     /// Files are numbered by the round they were written in.
     rounds: usize,
+    /// Whether all pending rows are written as one round, because they are numbered.
+    in_round: bool,
+    /// The numbers of the rows of the last files, those of the round.
+    numbers: Vec<Vec<i64>>,
+    /// Finds the keys that the files have twice: those of a round, or all.
+    resolving: Option<Resolving>,
     /// The number of the next row, if the order of rows matters beyond their primary keys.
     next_number: Option<i64>,
     /// Whether the load also creates the table.
@@ -68,7 +79,11 @@ impl BulkLoad {
             on_duplicate,
             pending: table.partitions().iter().map(|_| Pending::default()).collect(),
             files: Vec::new(),
+            writing: None,
             rounds: 0,
+            in_round: false,
+            numbers: Vec::new(),
+            resolving: None,
             next_number: inside::is_ordered(table, on_duplicate).then_some(0),
             creates: false,
             replaces: false,
@@ -101,18 +116,27 @@ impl BulkLoad {
         &self.table
     }
 
-    /// Adds rows in table order. May write a segment file; after an error, every further call
-    /// returns that error.
+    /// Adds rows in table order. First writes what is due, unless [`BulkLoad::write`] has; after an error
+    /// other than a read of absent bytes, which adds nothing, every further call returns that error.
     pub fn append(&mut self, batch: &Batch) -> Result<()> {
-        self.check_usable()?;
+        while self.write(false)? {}
         debug_assert!(self.publication.is_none(), "rows are added to a load that is ending");
         let batch = batch.clone().compact();
         self.table.check_batch(&batch)?;
         check_row_lengths(&batch)?;
-        let _within = walked::within(Path::Load);
         let added = self.add(batch);
         self.failed = added.as_ref().err().cloned();
         added
+    }
+
+    /// Does a part of the writing that is due: of segments that are full, or of `all` rows so far. Returns
+    /// whether there was any. Can be called again after a read of absent bytes.
+    pub fn write(&mut self, all: bool) -> Result<bool> {
+        self.check_usable()?;
+        let _within = walked::within(Path::Load);
+        let written = self.write_some(all);
+        self.failed = written.as_ref().err().filter(|e| e.missing().is_none()).cloned();
+        written
     }
 
     fn check_usable(&self) -> Result<()> {
@@ -136,47 +160,27 @@ impl BulkLoad {
         for Share { partition, batch } in shares {
             self.pending[partition as usize].add(batch);
         }
-        if self.next_number.is_some() {
-            let is_due = pending::is_full(&self.pending, &self.loader)
-                || (0..self.pending.len() as u32).any(|at| self.is_full(at));
-            return if is_due { self.write_round() } else { Ok(()) };
-        }
-        while let Some(partition) = pending::to_write(&self.pending, &self.loader) {
-            self.write_pending(partition)?;
-        }
         Ok(())
     }
 
-    fn is_full(&self, partition: u32) -> bool {
-        let pending = &self.pending[partition as usize];
-        self.loader.is_full(pending.rows(), pending.bytes())
-    }
-
-    /// Writes all pending rows, and resolves the keys that they have twice.
-    fn write_round(&mut self) -> Result<()> {
-        debug_assert!(self.next_number.is_some(), "rows of a round are not numbered");
-        let (first, mut numbers) = (self.files.len(), Vec::new());
-        for partition in 0..self.pending.len() {
-            while self.pending[partition].rows() > 0 {
-                numbers.extend(self.write_some(partition as u32)?);
+    fn write_some(&mut self, all: bool) -> Result<bool> {
+        debug_assert!(self.publication.is_none(), "rows are written of a load that is ending");
+        if let Some(writing) = &mut self.writing {
+            let target = Target { loader: &self.loader, table: &self.table };
+            let Some(numbers) = writing.step(target, &mut self.files)? else { return Ok(true) };
+            invariant!(!numbers.is_empty(), "pending rows are in no file");
+            self.writing = None;
+            match self.in_round {
+                true => self.numbers.extend(numbers),
+                false => self.rounds += 1,
             }
+            return Ok(true);
         }
-        self.rounds += 1;
-        let round = first..self.files.len();
-        inside::resolve_round(&self.table, self.on_duplicate, &mut self.files, round, &numbers)
-    }
-
-    /// Writes the next segment from the pending rows of a partition, as a round of its own.
-    fn write_pending(&mut self, partition: u32) -> Result<()> {
-        debug_assert!(self.next_number.is_none(), "numbered rows are written without their round");
-        self.write_some(partition)?;
-        self.rounds += 1;
-        Ok(())
-    }
-
-    /// Writes pending rows of a partition. Returns the numbers of the rows of each file.
-    fn write_some(&mut self, partition: u32) -> Result<Vec<Vec<i64>>> {
-        let options = self.loader.options();
+        let Some(partition) = self.next_partition(all) else {
+            return self.end_round();
+        };
+        let (options, target) =
+            (self.loader.options(), Target { loader: &self.loader, table: &self.table });
         let pending = &mut self.pending[partition as usize];
         let before = pending.rows();
         let rows = pending.take(options.segment_rows, options.segment_bytes);
@@ -186,27 +190,82 @@ impl BulkLoad {
             rows.count,
             pending.rows()
         );
-        if rows.count == 0 {
-            return Ok(Vec::new());
+        let (on_duplicate, round) = (self.on_duplicate, self.rounds);
+        let manner = Manner { partition, on_duplicate, round, is_numbered: false };
+        self.writing = Some(target.begin(manner, rows, &self.files)?);
+        Ok(true)
+    }
+
+    /// The partition of which a segment is to be written next.
+    fn next_partition(&mut self, all: bool) -> Option<u32> {
+        debug_assert!(self.writing.is_none(), "two segments of a load are written at once");
+        let due = pending::to_write(&self.pending, &self.loader);
+        let filled = || (0u32..).zip(&self.pending).find(|(_, rows)| rows.rows() > 0);
+        if self.next_number.is_none() && !all {
+            return due;
         }
-        let target = Target {
-            loader: &self.loader,
-            table: &self.table,
-            partition,
-            on_duplicate: self.on_duplicate,
-            round: self.rounds,
-            is_numbered: false,
+        let filled = filled().filter(|_| all || self.in_round || due.is_some())?;
+        self.in_round = self.next_number.is_some();
+        Some(filled.0)
+    }
+
+    /// Resolves keys that the rows of a round have twice, once all are written. Returns whether there
+    /// was a round.
+    fn end_round(&mut self) -> Result<bool> {
+        if !self.in_round {
+            return Ok(false);
+        }
+        let (round, numbers) =
+            (self.files.len() - self.numbers.len(), std::mem::take(&mut self.numbers));
+        let step = self.resolve(round..self.files.len(), Among::Round(&numbers));
+        self.numbers = numbers;
+        if !step? {
+            self.resolving = None;
+            (self.in_round, self.rounds) = (false, self.rounds + 1);
+            self.numbers.clear();
+        }
+        Ok(true)
+    }
+
+    /// Resolves some of the keys that these files have twice. Returns whether there are more.
+    fn resolve(&mut self, range: Range<usize>, among: Among<'_>) -> Result<bool> {
+        let some = Target { loader: &self.loader, table: &self.table }.at_once();
+        let BulkLoad { table, on_duplicate, files, resolving, .. } = self;
+        let resolving = resolving.get_or_insert_with(|| Resolving::new(table, range));
+        resolving.step((table, *on_duplicate), files, among, some)
+    }
+
+    /// Resolves some of the keys that files of different rounds have twice. Returns the rows that share
+    /// keys once all are resolved.
+    fn resolve_rounds(&mut self) -> Result<Option<Contested>> {
+        if self.resolve(0..self.files.len(), Among::Rounds)? {
+            return Ok(None);
+        }
+        let (table, files) = (&self.table, self.files.len());
+        Ok(self.resolving.take().map(|one| one.finish(table, self.on_duplicate, files)))
+    }
+
+    /// Ends the load as a part of a transaction: the update adds its rows, without those that give way
+    /// to others of the load. The caller has left out or deletes the rows that the table has in the way.
+    /// `constraint` if two rows have the same key and none may be skipped or replaced.
+    pub fn into_update(mut self) -> Result<BulkUpdate> {
+        self.check_usable()?;
+        invariant!(!self.creates, "the rows of a new table belong to a transaction");
+        invariant!(self.publication.is_none(), "a load that is ending belongs to a transaction");
+        while self.write(true)? {}
+        let loader = self.loader.clone();
+        let _within = walked::within(Path::Load);
+        let contested = loop {
+            if let Some(contested) = self.resolve_rounds()? {
+                break contested;
+            }
         };
-        let first = self.files.len();
-        let numbers = target.write(rows, &mut self.files)?;
-        let written = self.files.len() - first;
-        invariant!(written > 0, "pending rows of partition {partition} are in no file");
-        debug_assert!(
-            self.next_number.is_none() || numbers.len() == written,
-            "rows of {} files are numbered, {written} are written",
-            numbers.len()
-        );
-        Ok(numbers)
+        for (at, file) in self.files.iter_mut().enumerate() {
+            if let Some(rejected) = contested.rejected(at) {
+                file.rejected |= rejected;
+            }
+        }
+        Ok(BulkUpdate::of_files(&loader, &self.table, std::mem::take(&mut self.files)))
     }
 
     /// Publishes all rows, or none. Returns how many rows the table gained or replaced. `conflict`
@@ -225,14 +284,11 @@ impl BulkLoad {
     /// added after the first step.
     ///
     /// A read of absent bytes is waited for. Where threads cannot block, it is the error, after which
-    /// the next call continues if [`BulkLoad::can_continue`].
+    /// the next call continues.
     pub fn step(&mut self) -> Result<LoadStep> {
         self.check_usable()?;
-        if self.has_pending() {
-            let _within = walked::within(Path::Load);
-            let written = self.write_next();
-            self.failed = written.as_ref().err().cloned();
-            return written.map(|()| LoadStep::More);
+        if self.publication.is_none() && self.write(true)? {
+            return Ok(LoadStep::More);
         }
         let step = match self.publication {
             None => self.prepare(),
@@ -247,33 +303,13 @@ impl BulkLoad {
         }
     }
 
-    /// Whether [`BulkLoad::step`] can be called again after a read of absent bytes: not if rows were
-    /// taken to be written, and their files cannot be resolved.
-    pub fn can_continue(&self) -> bool {
-        self.failed.is_none() && !self.has_pending()
-    }
-
-    /// Whether rows are in no file yet.
-    fn has_pending(&self) -> bool {
-        self.pending.iter().any(|rows| rows.rows() > 0)
-    }
-
-    /// Writes pending rows.
-    fn write_next(&mut self) -> Result<()> {
-        debug_assert!(self.publication.is_none(), "rows are written of a load that is ending");
-        match (0u32..).zip(&self.pending).find(|(_, rows)| rows.rows() > 0) {
-            Some(_) if self.next_number.is_some() => self.write_round(),
-            Some((partition, _)) => self.write_pending(partition),
-            None => Ok(()),
-        }
-    }
-
     /// Begins to publish the files, which are complete. Can be called again after a read of absent
     /// bytes: a row that was rejected is rejected again.
     fn prepare(&mut self) -> Result<LoadStep> {
         let _within = walked::within(Path::Load);
         debug_assert!(self.publication.is_none(), "a load is published twice");
-        if !self.begin()? {
+        let Some(contested) = self.resolve_rounds()? else { return Ok(LoadStep::More) };
+        if !self.begin(contested) {
             return Ok(LoadStep::Done(0));
         }
         let BulkLoad { loader, table, files, ownership, creates, replaces, .. } = self;
@@ -288,7 +324,7 @@ impl BulkLoad {
     }
 
     fn publish(&mut self) -> Result<LoadStep> {
-        debug_assert!(!self.has_pending(), "rows are pending in a load that is being published");
+        debug_assert!(self.writing.is_none(), "rows are written of a load that is being published");
         let BulkLoad { loader, table, files, on_duplicate, publication, ownership, .. } = self;
         let load = Load { loader, table, on_duplicate: *on_duplicate, files, leaving: None };
         let Some(publication) = publication else { return Ok(LoadStep::Done(0)) };
@@ -299,19 +335,21 @@ impl BulkLoad {
         })
     }
 
-    /// Resolves the keys that the load has twice. Returns whether there is anything to publish.
-    fn begin(&mut self) -> Result<bool> {
-        debug_assert!(!self.has_pending(), "a load ends with rows that are in no file");
+    /// Begins to publish. Returns whether there is anything to publish.
+    fn begin(&mut self, contested: Contested) -> bool {
+        debug_assert!(
+            self.writing.is_none() && self.pending.iter().all(|rows| rows.rows() == 0),
+            "a load ends with rows that are in no file"
+        );
         let BulkLoad { loader, table, files, on_duplicate, .. } = self;
-        let contested = inside::resolve(table, *on_duplicate, files)?;
         if files.is_empty() {
-            return Ok(self.creates);
+            return self.creates;
         }
         if !self.creates {
             let load = Load { loader, table, on_duplicate: *on_duplicate, files, leaving: None };
             self.publication = Some(Publication::begin(load, contested));
         }
-        Ok(true)
+        true
     }
 
     /// The owner of the locks that the load holds on rows with its keys, from the first step that
@@ -331,20 +369,11 @@ impl BulkLoad {
 impl Drop for BulkLoad {
     fn drop(&mut self) {
         if self.ownership == Ownership::Load {
+            if let Some(writing) = &mut self.writing {
+                writing.abandon(&self.loader);
+            }
             let files = self.files.iter();
             files.for_each(|file| self.loader.files().remove_unnamed(file.segment.name()));
         }
     }
-}
-
-/// Rejects rows that are too long.
-pub(crate) fn check_row_lengths(batch: &Batch) -> Result<()> {
-    debug_assert!(batch.selection.is_none(), "a batch to be loaded is not compact");
-    if check_row_length(batch.longest_row()).is_ok() {
-        return Ok(());
-    }
-    let bytes_of = |row: usize| {
-        batch.columns.iter().filter_map(|c| c.bytes(row)).map(<[u8]>::len).sum::<usize>()
-    };
-    (0..batch.rows).try_for_each(|row| check_row_length(bytes_of(row)))
 }

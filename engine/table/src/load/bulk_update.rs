@@ -11,16 +11,16 @@
 //! reserved ([`Reservations`](crate::table::reservations::Reservations)).
 
 use crate::index::definition::Index;
-use crate::load::added::{add_segments, list, runs_of};
-use crate::load::bulk_load::check_row_lengths;
-use crate::load::inside;
+use crate::layout::constraints::check_row_lengths;
+use crate::load::added::{add_segments, check_room, list, runs_of};
+use crate::load::inside::{Among, Resolving};
 use crate::load::loaded::{Leaving, Load, Loaded, OnDuplicate};
 use crate::load::loader::Loader;
 use crate::load::met::Met;
 use crate::load::pending::{self, Pending, slice};
 use crate::load::publish::Ownership;
 use crate::load::staged::{LoadedRow, Staged, StagedKeys};
-use crate::load::write::Target;
+use crate::load::write::{Manner, Target, Writing};
 use crate::read::view::RowLocator;
 use crate::record::RunPlace;
 use crate::segments::state::SegmentState;
@@ -46,6 +46,12 @@ pub struct BulkUpdate {
     /// Indexed by partition.
     pending: Vec<Pending>,
     files: Vec<Loaded>,
+    /// Rows on their way to a file.
+    writing: Option<Writing>,
+    /// Finds the keys that the files have twice.
+    resolving: Option<Resolving>,
+    /// By file: rows that give way to other new rows; empty if none does.
+    given_way: Vec<RoaringBitmap>,
     /// Number of new rows.
     added: u64,
     /// The rows that are replaced, by partition and segment.
@@ -77,6 +83,9 @@ impl BulkUpdate {
             table: table.clone(),
             pending: table.partitions().iter().map(|_| Pending::default()).collect(),
             files: Vec::new(),
+            writing: None,
+            resolving: None,
+            given_way: Vec::new(),
             added: 0,
             replaced: BTreeMap::new(),
             ownership: Ownership::Load,
@@ -85,6 +94,25 @@ impl BulkUpdate {
             staged: None,
             own,
         }
+    }
+
+    /// New rows that replace none, in complete files.
+    pub(super) fn of_files(
+        loader: &Arc<Loader>,
+        table: &Arc<Table>,
+        files: Vec<Loaded>,
+    ) -> BulkUpdate {
+        let mut update = BulkUpdate::new(loader, table, true, Vec::new());
+        let runs = runs_of(table, &files, loader.options());
+        update.staged = Some(Arc::new(Staged::new(table, &files, &runs)));
+        for Loaded { segment, rejected, .. } in &files {
+            let rows = segment.rows() as u64;
+            invariant!(rejected.len() <= rows, "{} of {rows} rows give way", rejected.len());
+            update.added += rows - rejected.len();
+            update.given_way.push(rejected.clone());
+        }
+        update.files = files;
+        update
     }
 
     /// The table.
@@ -97,7 +125,8 @@ impl BulkUpdate {
         self.rekeys
     }
 
-    /// Adds the new content of rows of segments, in table order. May write a segment file.
+    /// Adds the new content of rows of segments, in table order. [`BulkUpdate::write`] writes them. A call
+    /// that meets absent bytes has added nothing, and can be repeated.
     pub fn add(&mut self, rows: Batch, locators: &[RowLocator]) -> Result<()> {
         debug_assert!(self.staged.is_none(), "rows are added to an update that is complete");
         let rows = rows.compact();
@@ -109,21 +138,8 @@ impl BulkUpdate {
         );
         self.table.check_batch(&rows)?;
         check_row_lengths(&rows)?;
-        let loader = self.loader.clone();
-        loader.transactions().environment().waiting(|| self.add_checked(&rows, locators))
-    }
-
-    /// Adds rows that replace none, in table order. May write a segment file.
-    pub fn add_new(&mut self, rows: &Batch) -> Result<()> {
-        invariant!(self.rekeys && self.staged.is_none(), "keys of new rows are not reserved");
-        let rows = rows.clone().compact();
-        self.table.check_batch(&rows)?;
-        check_row_lengths(&rows)?;
-        let loader = self.loader.clone();
-        loader.transactions().environment().waiting(|| {
-            self.split(rows)?;
-            self.write_full()
-        })
+        let mut parts = self.parts(rows, locators)?.into_iter();
+        parts.try_for_each(|(part, together)| self.add_of_segment(part, together))
     }
 
     /// Adds rows to the partitions that their values give.
@@ -135,30 +151,40 @@ impl BulkUpdate {
         Ok(())
     }
 
-    fn write_full(&mut self) -> Result<()> {
-        while let Some(partition) = pending::to_write(&self.pending, &self.loader) {
-            self.write_pending(partition)?;
-        }
-        Ok(())
-    }
-
-    fn add_checked(&mut self, rows: &Batch, locators: &[RowLocator]) -> Result<()> {
+    /// Divides new rows by the segments of the old ones, and reads the numbers that stay theirs.
+    fn parts<'a>(
+        &self,
+        rows: Batch,
+        locators: &'a [RowLocator],
+    ) -> Result<Vec<(Batch, &'a [RowLocator])>> {
+        debug_assert!(self.staged.is_none(), "rows are divided for an update that is complete");
+        let mut parts = Vec::new();
         let mut start = 0;
         for together in locators.chunk_by(|a, b| place_of(a) == place_of(b)) {
             let end = start + together.len();
-            let part = match together.len() == rows.rows {
+            let mut part = match together.len() == rows.rows {
                 true => rows.clone(),
-                false => slice(rows, start, end),
+                false => slice(&rows, start, end),
             };
-            self.add_of_segment(part, together)?;
+            let place = together.first().and_then(place_of);
+            invariant!(place.is_some(), "an update of segments replaces a row in memory");
+            if let Some((partition, segment)) = place
+                && !self.rekeys
+                && self.table.key_columns().is_none()
+            {
+                let old = self.segment(partition, segment)?;
+                let numbers: Vec<u32> = together.iter().filter_map(row_of).collect();
+                part.columns.push(Arc::new(self.row_numbers(&old.segment, &numbers)?));
+            }
+            parts.push((part, together));
             start = end;
         }
         debug_assert!(start == rows.rows, "{start} of {} new rows are added", rows.rows);
-        self.write_full()
+        Ok(parts)
     }
 
     /// Adds new rows for rows of one segment.
-    fn add_of_segment(&mut self, mut rows: Batch, locators: &[RowLocator]) -> Result<()> {
+    fn add_of_segment(&mut self, rows: Batch, locators: &[RowLocator]) -> Result<()> {
         let place = locators.first().and_then(place_of);
         invariant!(place.is_some(), "an update of segments replaces a row in memory");
         let Some((partition, segment)) = place else { return Ok(()) };
@@ -171,14 +197,10 @@ impl BulkUpdate {
         debug_assert!(numbers.len() == rows.rows, "{} rows of {} places", rows.rows, numbers.len());
         if self.rekeys {
             self.split(rows)?;
-            return self.note_replaced((partition, segment), &numbers);
+        } else {
+            self.added += rows.rows as u64;
+            self.pending[partition as usize].add(rows);
         }
-        if self.table.key_columns().is_none() {
-            let old = self.segment(partition, segment)?;
-            rows.columns.push(Arc::new(self.row_numbers(&old.segment, &numbers)?));
-        }
-        self.added += rows.rows as u64;
-        self.pending[partition as usize].add(rows);
         self.note_replaced((partition, segment), &numbers)
     }
 
@@ -222,51 +244,57 @@ impl BulkUpdate {
         found.ok_or_else(|| self.table.superseded())
     }
 
-    /// Writes the next segment from the pending rows of a partition.
-    fn write_pending(&mut self, partition: u32) -> Result<()> {
+    /// Does a part of the writing that is due: of segments that are full, or of `all` rows so far. Returns
+    /// whether there was any. Can be called again after a read of absent bytes.
+    pub fn write(&mut self, all: bool) -> Result<bool> {
+        debug_assert!(self.staged.is_none(), "rows are written of an update that is complete");
         let _within = walked::within(Path::ManyUpdated);
-        let options = self.loader.options();
-        let pending = &mut self.pending[partition as usize];
-        let rows = pending.take(options.segment_rows, options.segment_bytes);
-        invariant!(rows.count > 0, "a file of no rows is written in partition {partition}");
-        let first = self.files.len();
-        let target = Target {
-            loader: &self.loader,
-            table: &self.table,
-            partition,
-            on_duplicate: OnDuplicate::Error,
-            round: self.files.len(),
-            is_numbered: !self.rekeys,
+        let target = Target { loader: &self.loader, table: &self.table };
+        if let Some(writing) = &mut self.writing {
+            if writing.step(target, &mut self.files)?.is_some() {
+                self.writing = None;
+            }
+            return Ok(true);
+        }
+        let filled = || (0u32..).zip(&self.pending).find(|(_, rows)| rows.rows() > 0);
+        let next = match all {
+            true => filled().map(|(partition, _)| partition),
+            false => pending::to_write(&self.pending, &self.loader),
         };
-        target.write(rows, &mut self.files)?;
-        debug_assert!(
-            self.files[first..].iter().all(|file| file.partition == partition),
-            "rows of partition {partition} are written for another one"
-        );
-        Ok(())
+        let Some(partition) = next else { return Ok(false) };
+        let options = self.loader.options();
+        let rows =
+            self.pending[partition as usize].take(options.segment_rows, options.segment_bytes);
+        let (round, is_numbered) = (self.files.len(), !self.rekeys);
+        let manner = Manner { partition, on_duplicate: OnDuplicate::Error, round, is_numbered };
+        self.writing = Some(target.begin(manner, rows, &self.files)?);
+        Ok(true)
     }
 
-    /// Writes the rows that are in no file yet. No more may be added. `constraint` if two new rows have
-    /// the same key.
-    pub fn complete(&mut self) -> Result<()> {
-        debug_assert!(self.staged.is_none(), "an update is completed twice");
-        let loader = self.loader.clone();
-        loader.transactions().environment().waiting(|| -> Result<()> {
-            for partition in 0..self.pending.len() {
-                while self.pending[partition].rows() > 0 {
-                    self.write_pending(partition as u32)?;
-                }
+    /// Does a part of the end: writes rows that are in no file yet, and compares keys. No more rows may be
+    /// added. Returns whether there is more to do. Can be called again after a read of absent bytes.
+    /// `constraint` if two new rows have the same key.
+    pub fn complete(&mut self) -> Result<bool> {
+        if self.staged.is_some() {
+            return Ok(false);
+        }
+        if self.write(true)? {
+            return Ok(true);
+        }
+        if self.rekeys {
+            let BulkUpdate { loader, table, files, resolving, .. } = self;
+            let some = Target { loader, table }.at_once();
+            let resolving = resolving.get_or_insert_with(|| Resolving::new(table, 0..files.len()));
+            let one = (&**table, OnDuplicate::Error);
+            if resolving.step(one, files, Among::Rounds, some)? {
+                return Ok(true);
             }
-            if self.rekeys {
-                inside::resolve(&self.table, OnDuplicate::Error, &mut self.files)?;
-            }
-            Ok(())
-        })?;
+        }
         let runs = runs_of(&self.table, &self.files, self.loader.options());
         self.staged = Some(Arc::new(Staged::new(&self.table, &self.files, &runs)));
         let written: u64 = self.files.iter().map(|file| file.segment.rows() as u64).sum();
         invariant!(written == self.rows(), "{written} new rows are written of {}", self.rows());
-        Ok(())
+        Ok(false)
     }
 
     /// Number of new rows.
@@ -328,7 +356,9 @@ impl BulkUpdate {
     /// Puts all rows back that were taken out of the files.
     pub(crate) fn take_all_back(&mut self) {
         debug_assert!(self.rekeys, "rows that moved to memory are put back into the files");
-        self.files.iter_mut().for_each(|file| file.rejected.clear());
+        for (at, file) in self.files.iter_mut().enumerate() {
+            file.rejected = self.given_way.get(at).cloned().unwrap_or_default();
+        }
     }
 
     /// Reserves the keys and unique values of the new rows, unless another owner has reserved some of
@@ -361,7 +391,9 @@ impl BulkUpdate {
             files: &self.files,
             leaving: Some(leaving),
         };
-        Met::new(&self.table, self.files.len()).catch_up(load, staged, lists)
+        let mut met = Met::new(&self.table, self.files.len());
+        while met.catch_up(load, staged, lists, usize::MAX)? {}
+        Ok(())
     }
 
     /// The new rows of a partition with an encoded primary key.
@@ -437,6 +469,12 @@ impl BulkUpdate {
         Ok(self.files.len())
     }
 
+    /// Fails with a `limit` if the table has no room for the new segments. Must be called under the
+    /// commit lock, before the record is in the log.
+    pub(crate) fn check_room(&self) -> Result<()> {
+        check_room(&self.table, &self.files)
+    }
+
     /// Makes the new segments part of the table. Must be called under the commit lock, once the
     /// record is in the log and before the old rows are deleted.
     pub(crate) fn stamp(&mut self, commit: Timestamp) {
@@ -459,6 +497,10 @@ impl BulkUpdate {
 impl Drop for BulkUpdate {
     fn drop(&mut self) {
         if self.ownership == Ownership::Load {
+            let _within = walked::within(Path::ManyUpdated);
+            if let Some(writing) = &mut self.writing {
+                writing.abandon(&self.loader);
+            }
             let files = self.files.iter();
             files.for_each(|file| self.loader.files().remove_unnamed(file.segment.name()));
         }

@@ -7,7 +7,7 @@
 
 use crate::layout::sorted_keys::SortedKeys;
 use crate::load::key_walk::{Block, KeyWalk};
-use nacre_types::{Result, Value, invariant};
+use nacre_types::{Result, Value, invariant, limits};
 use std::ops::Range;
 
 /// Integers that can be walked in the time of one search.
@@ -41,59 +41,111 @@ pub(crate) fn overlap(
     Ok((!news.is_empty()).then_some((olds, news)))
 }
 
-/// Calls `found(old position, new position)` for every key without nulls that is in both, in order.
-/// A key may occur several times in the old file, and once in the new one.
-pub(crate) fn each_common(
-    old: &SortedKeys<'_>,
-    new: &SortedKeys<'_>,
+/// A search for the keys without nulls that two files share, in steps. A key may occur several times in the
+/// old file, and once in the new one.
+pub(crate) enum CommonKeys {
+    /// Few keys of the new file are left to look up in the old one.
+    FewNew(Range<usize>),
+    /// Few keys of the old file are left to look up in the new one.
+    FewOld(Range<usize>),
+    /// Both are walked, the old one and the new one.
+    Walk(Box<(KeyWalk, KeyWalk)>),
+}
+
+impl CommonKeys {
+    /// Begins to search two files.
+    pub fn new(old: &SortedKeys<'_>, new: &SortedKeys<'_>) -> Result<CommonKeys> {
+        let Some((olds, news)) = overlap(old, new)? else { return Ok(CommonKeys::FewNew(0..0)) };
+        debug_assert!(!olds.is_empty() && !news.is_empty(), "{olds:?} and {news:?} do not overlap");
+        if is_few(new, news.len(), olds.len()) {
+            return Ok(CommonKeys::FewNew(news));
+        }
+        if is_few(old, olds.len(), news.len()) {
+            return Ok(CommonKeys::FewOld(olds));
+        }
+        let as_integers = old.is_integer() && new.is_integer();
+        let of_old = KeyWalk::new(old, olds, as_integers);
+        let of_new = KeyWalk::new(new, news, as_integers);
+        Ok(CommonKeys::Walk(Box::new((of_old, of_new))))
+    }
+
+    /// Looks at about `some` keys, and calls `found(old position, new position)` for each that is in both,
+    /// in order. Returns whether there are more. Can be called again, with the same files, after a read
+    /// of absent bytes or an error of `found`, and may then find keys again.
+    pub fn step(
+        &mut self,
+        old: &SortedKeys<'_>,
+        new: &SortedKeys<'_>,
+        some: usize,
+        found: &mut dyn FnMut(usize, usize) -> Result<()>,
+    ) -> Result<bool> {
+        debug_assert!(some > 0, "a step looks at no keys");
+        match self {
+            CommonKeys::FewNew(left) => {
+                look_up(left, some, new, old, &mut |at, place| found(place, at))
+            }
+            CommonKeys::FewOld(left) => look_up(left, some, old, new, found),
+            CommonKeys::Walk(walks) => {
+                let (of_old, of_new) = &mut **walks;
+                for _ in 0..some.div_ceil(limits::BLOCK_ROWS) {
+                    if !(of_old.fill(old)? && of_new.fill(new)?) {
+                        return Ok(false);
+                    }
+                    walk_blocks(of_old, of_new, found)?;
+                }
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// Looks up some of the keys that are left of a file in another, and calls `found` with the positions in
+/// both. Returns whether there are more.
+fn look_up(
+    left: &mut Range<usize>,
+    some: usize,
+    few: &SortedKeys<'_>,
+    many: &SortedKeys<'_>,
+    found: &mut dyn FnMut(usize, usize) -> Result<()>,
+) -> Result<bool> {
+    debug_assert!(left.end <= few.len(), "{left:?} of {} keys are looked up", few.len());
+    let stop = left.start.saturating_add(some.div_ceil(KEYS_A_SEARCH)).min(left.end);
+    while left.start < stop {
+        let (at, key) = (left.start, few.at(left.start)?);
+        if !key.iter().any(Value::is_null) {
+            many.equal(&key)?.try_for_each(|place| found(at, place))?;
+        }
+        left.start += 1;
+    }
+    Ok(left.start < left.end)
+}
+
+/// Walks the current blocks of two files to the end of one.
+fn walk_blocks(
+    of_old: &mut KeyWalk,
+    of_new: &mut KeyWalk,
     found: &mut dyn FnMut(usize, usize) -> Result<()>,
 ) -> Result<()> {
-    let Some((olds, news)) = overlap(old, new)? else { return Ok(()) };
-    debug_assert!(!olds.is_empty() && !news.is_empty(), "{olds:?} and {news:?} do not overlap");
-    if is_few(new, news.len(), olds.len()) {
-        for at in news {
-            let key = new.at(at)?;
-            if !key.iter().any(Value::is_null) {
-                old.equal(&key)?.try_for_each(|place| found(place, at))?;
-            }
+    let (old_start, new_start) = (of_old.start, of_new.start);
+    debug_assert!(!of_old.is_at_end() && !of_new.is_at_end(), "a block without keys is walked");
+    match (&of_old.block, &of_new.block) {
+        (Block::Integers(a), Block::Integers(b)) => {
+            (of_old.at, of_new.at) = side_by_side(
+                (a.len(), of_old.at),
+                (b.len(), of_new.at),
+                |i| a[i],
+                |j| b[j],
+                &mut |i, j| found(old_start + i, new_start + j),
+            )?;
         }
-        return Ok(());
-    }
-    if is_few(old, olds.len(), news.len()) {
-        for place in olds {
-            let key = old.at(place)?;
-            if !key.iter().any(Value::is_null) {
-                new.equal(&key)?.try_for_each(|at| found(place, at))?;
-            }
+        (Block::Encoded(a), Block::Encoded(b)) => {
+            let (i, j) = ((a.rows.len(), of_old.at), (b.rows.len(), of_new.at));
+            let ends = side_by_side(i, j, |i| a.key(i), |j| b.key(j), &mut |i, j| {
+                found(old_start + a.rows[i] as usize, new_start + b.rows[j] as usize)
+            })?;
+            (of_old.at, of_new.at) = ends;
         }
-        return Ok(());
-    }
-    let as_integers = old.is_integer() && new.is_integer();
-    let mut old = KeyWalk::new(old, olds, as_integers);
-    let mut new = KeyWalk::new(new, news, as_integers);
-    while old.fill()? && new.fill()? {
-        let (old_start, new_start) = (old.start, new.start);
-        match (&old.block, &new.block) {
-            (Block::Integers(a), Block::Integers(b)) => {
-                (old.at, new.at) = side_by_side(
-                    (a.len(), old.at),
-                    (b.len(), new.at),
-                    |i| a[i],
-                    |j| b[j],
-                    &mut |i, j| found(old_start + i, new_start + j),
-                )?;
-            }
-            (Block::Encoded(a), Block::Encoded(b)) => {
-                let (i, j) = ((a.rows.len(), old.at), (b.rows.len(), new.at));
-                (old.at, new.at) = side_by_side(i, j, |i| a.key(i), |j| b.key(j), &mut |i, j| {
-                    found(old_start + a.rows[i] as usize, new_start + b.rows[j] as usize)
-                })?;
-            }
-            _ => {
-                invariant!(false, "one file's keys are walked as integers, the other's are not");
-                return Ok(());
-            }
-        }
+        _ => invariant!(false, "one file's keys are walked as integers, the other's are not"),
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 
 use crate::load::loaded::{Loaded, Order};
 use crate::load::staged::LoadedRow;
-use nacre_types::{Error, Result, invariant};
+use nacre_types::{Error, Reason, Result, invariant};
 use roaring::RoaringBitmap;
 
 /// How often rows of a load may share a key with an earlier row of it.
@@ -56,6 +56,7 @@ impl Contests {
                 "more than {} rows of a load have a unique value of another of its rows",
                 self.most
             ))
+            .with_reason(Reason::SharedKeys)
             .with_hint("load fewer rows at once"));
         }
         self.keys += 1;

@@ -9,13 +9,13 @@ use nacre_types::{Error, Result, invariant, limits};
 use std::ops::Range;
 
 /// The keys of a block, without those that have a null.
-pub(super) enum Block {
+pub(crate) enum Block {
     Integers(Vec<i64>),
     Encoded(Encoded),
 }
 
 #[derive(Default)]
-pub(super) struct Encoded {
+pub(crate) struct Encoded {
     bytes: Vec<u8>,
     /// Where each key ends in `bytes`.
     ends: Vec<u32>,
@@ -25,7 +25,7 @@ pub(super) struct Encoded {
 
 /// A key during a walk. Keys of one walk, and of walks that are compared, are of one kind.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum WalkedKey<'a> {
+pub(crate) enum WalkedKey<'a> {
     Integer(i64),
     Encoded(&'a [u8]),
 }
@@ -49,8 +49,7 @@ impl Block {
 }
 
 /// A file's keys from one position to another.
-pub(super) struct KeyWalk<'a> {
-    keys: &'a SortedKeys<'a>,
+pub(crate) struct KeyWalk {
     next: usize,
     end: usize,
     as_integers: bool,
@@ -66,9 +65,9 @@ pub(super) struct KeyWalk<'a> {
     pub at: usize,
 }
 
-impl<'a> KeyWalk<'a> {
+impl KeyWalk {
     /// Walks the keys at these positions, as integers only if the file's keys are.
-    pub fn new(keys: &'a SortedKeys<'a>, range: Range<usize>, as_integers: bool) -> KeyWalk<'a> {
+    pub fn new(keys: &SortedKeys<'_>, range: Range<usize>, as_integers: bool) -> KeyWalk {
         debug_assert!(
             range.start <= range.end && range.end <= keys.len(),
             "keys {range:?} of {} are walked",
@@ -76,7 +75,6 @@ impl<'a> KeyWalk<'a> {
         );
         let block = Block::Integers(Vec::new());
         KeyWalk {
-            keys,
             next: range.start,
             end: range.end,
             as_integers,
@@ -89,8 +87,13 @@ impl<'a> KeyWalk<'a> {
     }
 
     /// Holds no more than a block of keys in memory, which is slower if rows are not in key order.
-    pub fn in_blocks(self) -> KeyWalk<'a> {
+    pub fn in_blocks(self) -> KeyWalk {
         KeyWalk { is_whole: false, ..self }
+    }
+
+    /// Whether the block has been walked.
+    pub fn is_at_end(&self) -> bool {
+        self.at >= self.block.len()
     }
 
     /// The next key and its position in the file. [`KeyWalk::fill`] must have returned `true`.
@@ -105,22 +108,23 @@ impl<'a> KeyWalk<'a> {
         }
     }
 
-    /// Reads the next block if the last one has been walked; returns whether there are keys.
-    pub fn fill(&mut self) -> Result<bool> {
+    /// Reads the next block of the file's keys if the last one has been walked; returns whether there are
+    /// keys. Can be called again after a read of absent bytes.
+    pub fn fill(&mut self, keys: &SortedKeys<'_>) -> Result<bool> {
         while self.at == self.block.len() {
             if self.next >= self.end {
                 return Ok(false);
             }
             let stop = (self.next / limits::BLOCK_ROWS + 1) * limits::BLOCK_ROWS;
             let count = stop.min(self.end) - self.next;
-            let columns = self.columns(count)?;
+            let columns = self.columns(keys, count)?;
             invariant!(
                 columns.iter().all(|column| column.len() == count),
                 "a block of {count} keys of {} is of another length",
-                self.keys.file().name()
+                keys.file().name()
             );
             self.block = if self.as_integers {
-                integers(self.keys.file(), &columns)?
+                integers(keys.file(), &columns)?
             } else {
                 encoded(&columns, count)
             };
@@ -138,11 +142,11 @@ impl<'a> KeyWalk<'a> {
     }
 
     /// The key's columns at the next positions.
-    fn columns(&mut self, count: usize) -> Result<Vec<Vector>> {
-        if self.is_whole && self.keys.has_own_order() && self.whole.is_empty() {
-            self.whole = self.keys.decode_rows()?;
+    fn columns(&mut self, keys: &SortedKeys<'_>, count: usize) -> Result<Vec<Vector>> {
+        if self.is_whole && keys.has_own_order() && self.whole.is_empty() {
+            self.whole = keys.decode_rows()?;
         }
-        self.keys.decode(self.next, count, &self.whole)
+        keys.decode(self.next, count, &self.whole)
     }
 }
 

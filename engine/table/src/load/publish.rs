@@ -3,9 +3,9 @@
 //! Phase one finds, without the commit lock, the rows of the table whose keys the load has.
 //! Phase two follows what is committed meanwhile, in rounds: each looks at the segments that were
 //! added and at the rows that were locked since the last one. Once few are left, the last round and
-//! the commit happen under the commit lock. Commits that come faster than the rounds follow make
-//! the last round longer; nothing is ever done again. Source: Apache Doris, delete bitmaps of
-//! merge-on-write loads.
+//! the commit happen under the commit lock. If commits come faster than the rounds follow, one more
+//! round is done while the table's gate is closed, so that only writers of this table wait; nothing is
+//! ever done again. Source: Apache Doris, delete bitmaps of merge-on-write loads.
 //!
 //! If the load also creates its table, the same commit creates it: after a crash both exist or
 //! neither, and a transaction that begins later sees both. A transaction that began earlier can
@@ -14,13 +14,14 @@
 
 use crate::catalog::tables::drop_replaced;
 use crate::commit::snapshots::SnapshotGuard;
-use crate::load::added::{add_segments, list, runs_of, unlist};
+use crate::load::added::{add_segments, check_room, list, runs_of, unlist};
 use crate::load::contested::Contested;
 use crate::load::loaded::{Load, Loaded, OnDuplicate};
 use crate::load::loader::Loader;
 use crate::load::met::{Met, ReplacedRows};
 use crate::load::staged::{LoadedRow, Staged};
 use crate::load::watch::Watch;
+use crate::load::write::Target;
 use crate::record::{self, RunPlace};
 use crate::segments::state::SegmentState;
 use crate::table::agenda::Work;
@@ -36,8 +37,11 @@ use nacre_types::{Result, Timestamp, invariant};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
-/// Rounds before the last one is as long as it takes.
-const MAX_ROUNDS: usize = 16;
+/// Rounds before one that commits of the table wait for.
+const MAX_ROUNDS: usize = if cfg!(test) { 4 } else { 16 };
+/// Keys that are compared at once at least, also where segments are small: fewer would let writers add segments
+/// faster than they are compared.
+const LEAST_KEYS: usize = 256;
 /// Locks that a journal holds. Beyond, all rows in memory are looked at again.
 const JOURNAL_LOCKS: usize = if cfg!(test) { 64 } else { 1 << 20 };
 
@@ -69,7 +73,17 @@ pub(super) struct Publication {
     contested: Contested,
     /// Keeps the files of the segments that the last round has seen.
     guard: Arc<SnapshotGuard>,
+    /// The segments that a round looks at while it lasts, and what keeps their files.
+    current: Option<(Arc<SnapshotGuard>, Vec<Arc<SegmentList>>)>,
     rounds: usize,
+}
+
+/// How far a round is.
+enum Looked {
+    /// Some keys are left to compare.
+    Partly,
+    /// It is over, but for the lock of this holder.
+    Whole(Option<Blocker>),
 }
 
 /// Whether rows of a table can have the same key as rows of a load.
@@ -99,6 +113,7 @@ impl Publication {
             watch: Watch::new(table, owner, files.len()),
             contested,
             guard: loader.commits().snapshots().take(),
+            current: None,
             rounds: 0,
         }
     }
@@ -113,37 +128,66 @@ impl Publication {
         self.watch.let_go();
     }
 
-    /// Does a round, or the last one and the commit. `ownership` is updated even on an error. Can
+    /// Does some of a round, or the last one and the commit. `ownership` is updated even on an error. Can
     /// be called again after a read of absent bytes.
     pub fn step(&mut self, load: Load<'_>, ownership: &mut Ownership) -> Result<Round> {
         load.table.check_newest()?;
-        if self.rounds >= MAX_ROUNDS || self.rounds > 0 && self.is_near(load) {
-            return self.publish(load, ownership);
+        let begins = self.current.is_none();
+        if begins && self.rounds > 0 && self.is_near(load) {
+            return self.publish(load, ownership, false);
         }
+        // Not before a round beside writers, which leaves little for this one.
+        let closed = (begins && self.rounds >= MAX_ROUNDS).then(|| load.table.gate().close());
+        let target = Target { loader: load.loader, table: load.table };
+        let some = if closed.is_some() { usize::MAX } else { target.at_once().max(LEAST_KEYS) };
         // No lock is held, so reads may wait.
-        let blocker = load.loader.transactions().environment().waiting(|| self.round(load))?;
+        let environment = load.loader.transactions().environment();
+        let blocker = loop {
+            match environment.waiting(|| self.round(load, some))? {
+                Looked::Whole(blocker) => break blocker,
+                Looked::Partly if closed.is_some() => {}
+                Looked::Partly => return Ok(Round::More),
+            }
+        };
         self.rounds += 1;
-        Ok(blocker.map_or(Round::More, Round::Blocked))
+        match (blocker, &closed) {
+            // Its holder may have to pass the gate.
+            (Some(blocker), _) => Ok(Round::Blocked(blocker)),
+            (None, Some(_)) => self.publish(load, ownership, true),
+            (None, None) => Ok(Round::More),
+        }
     }
 
-    /// Follows what has changed since the last round. Returns the holder of a lock that has to be
-    /// waited for.
-    fn round(&mut self, load: Load<'_>) -> Result<Option<Blocker>> {
+    /// Follows what has changed since the last round, comparing about `some` keys.
+    fn round(&mut self, load: Load<'_>, some: usize) -> Result<Looked> {
         let _within = walked::within(Path::LoadRound);
-        let (guard, lists) = {
-            let _turn = load.loader.commits().lock();
-            (load.loader.commits().snapshots().take(), lists(load.table))
+        let (guard, lists) = match self.current.take() {
+            Some(current) => current,
+            None => {
+                let _turn = load.loader.commits().lock();
+                (load.loader.commits().snapshots().take(), lists(load.table))
+            }
         };
-        self.met.catch_up(load, &self.staged, &lists)?;
+        debug_assert!(
+            lists.len() == load.table.partitions().len(),
+            "a round looks at {} partitions of {}",
+            lists.len(),
+            load.table.partitions().len()
+        );
+        let is_more = self.met.catch_up(load, &self.staged, &lists, some);
+        if !matches!(is_more, Ok(false)) {
+            self.current = Some((guard, lists));
+            return is_more.map(|_| Looked::Partly);
+        }
         self.guard = guard;
-        self.look_at_memory(load)?;
+        self.look_at_memory(load, true)?;
         let blocker = self.watch.lock(load, &self.staged)?;
         if blocker.is_some() {
             walked::walk(Path::LoadBlocked);
         }
         // Decided early, so that the last round seldom has to.
         self.rejected(load);
-        Ok(blocker)
+        Ok(Looked::Whole(blocker))
     }
 
     /// By file: the rows that must not appear, as far as the rounds have seen.
@@ -168,24 +212,43 @@ impl Publication {
     /// Whether little has changed since the last round, and little must be looked at again.
     fn is_near(&self, load: Load<'_>) -> bool {
         let (noted, rest) = (self.journal.len(), load.loader.options().load_rest);
-        noted.is_some_and(|locks| locks <= rest)
-            && (!has_keys(load.table) || self.watch.carried() <= rest)
+        let is_little = noted.is_some_and(|locks| locks <= rest) && self.watch.carried() <= rest;
+        (is_little || !has_keys(load.table))
             && !self.met.is_behind(&self.staged, &lists(load.table))
     }
 
-    fn look_at_memory(&mut self, load: Load<'_>) -> Result<()> {
-        match has_keys(load.table) {
-            true => self.watch.follow(&self.staged, &self.journal),
+    /// Looks at rows in memory that were locked since the last look, and again at those that others
+    /// held locked then if these `can_commit`.
+    fn look_at_memory(&mut self, load: Load<'_>, can_commit: bool) -> Result<()> {
+        let is_lost = self.rounds > 0 && plant::is(Bug::LoadPhaseTwo);
+        match has_keys(load.table) && !is_lost {
+            true => self.watch.follow(&self.staged, &self.journal, can_commit),
             false => Ok(()),
         }
     }
 
-    fn publish(&mut self, load: Load<'_>, ownership: &mut Ownership) -> Result<Round> {
+    /// Does the last round and the commit, unless much was committed meanwhile. `is_closed` if the
+    /// table's gate is: then nothing was.
+    fn publish(
+        &mut self,
+        load: Load<'_>,
+        ownership: &mut Ownership,
+        is_closed: bool,
+    ) -> Result<Round> {
         let _within = walked::within(Path::LoadEnd);
         let Load { loader, table, files, .. } = load;
+        let _passing = (!is_closed).then(|| table.gate().pass());
         let mut turn = loader.commits().lock();
+        debug_assert!(
+            !is_closed || !self.met.is_behind(&self.staged, &lists(table)),
+            "a segment has passed a closed gate"
+        );
+        if !is_closed && !self.is_near(load) {
+            return Ok(Round::More);
+        }
         loader.commits().check_writable()?;
         table.check_newest()?;
+        check_room(table, files)?;
         let (commit, lists) = (turn.next(), lists(table));
         // List the segments before the last look at memory: a concurrent insert then either has its
         // lock already or finds the new rows.
@@ -193,7 +256,7 @@ impl Publication {
             files.iter().map(|file| file.state(commit, loader.files())).collect();
         let runs = runs_of(table, files, loader.options());
         list(table, files, &states, &runs);
-        let appended = self.last_round(load, &lists).and_then(|outcome| match outcome {
+        let appended = self.last_round(load, &lists, is_closed).and_then(|outcome| match outcome {
             Ok(outcome) if outcome.is_nothing(files) => Ok(Ok(None)),
             Ok(outcome) => {
                 let payload = outcome.record(commit, load, &runs)?;
@@ -238,6 +301,7 @@ impl Publication {
         &mut self,
         load: Load<'_>,
         lists: &[Arc<SegmentList>],
+        is_closed: bool,
     ) -> Result<std::result::Result<Outcome, Blocker>> {
         // Another transaction may assign keys of the load to many rows.
         if has_keys(load.table)
@@ -245,10 +309,8 @@ impl Publication {
         {
             return Ok(Err(blocker));
         }
-        self.met.catch_up(load, &self.staged, lists)?;
-        if !plant::is(Bug::LoadPhaseTwo) {
-            self.look_at_memory(load)?;
-        }
+        while self.met.catch_up(load, &self.staged, lists, usize::MAX)? {}
+        self.look_at_memory(load, !is_closed)?;
         if let Some(blocker) = self.watch.lock(load, &self.staged)? {
             return Ok(Err(blocker));
         }

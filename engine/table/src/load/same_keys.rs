@@ -20,42 +20,93 @@ pub(crate) struct KeyPlace {
     pub position: usize,
 }
 
-/// Calls `found` with the places of each key without nulls that occurs more than once, in key
-/// order. Places of one key are in the order of files and positions.
-pub(crate) fn each_repeated(
-    files: &[SortedKeys<'_>],
-    found: &mut dyn FnMut(&[KeyPlace]) -> Result<()>,
-) -> Result<()> {
-    let as_integers = files.iter().all(SortedKeys::is_integer);
-    let is_many = files.iter().map(SortedKeys::len).sum::<usize>() > WHOLE_KEYS;
-    let walk = |keys| {
-        let walk = KeyWalk::new(keys, 0..keys.len(), as_integers);
-        if is_many { walk.in_blocks() } else { walk }
-    };
-    let mut walks: Vec<KeyWalk<'_>> = files.iter().map(walk).collect();
-    let mut heap = Vec::with_capacity(walks.len());
-    for (file, walk) in walks.iter_mut().enumerate() {
-        if walk.fill()? {
-            heap.push(file);
+/// A walk over the keys of several files, in steps.
+pub(crate) struct Repeated {
+    walks: Vec<KeyWalk>,
+    /// How many of them have their first keys.
+    begun: usize,
+    /// Files with keys left, by their next key.
+    heap: Vec<usize>,
+    /// Whether the next key of the heap's first file has been taken.
+    is_taken: bool,
+    /// The places of the last key.
+    group: Vec<KeyPlace>,
+    last: Last,
+}
+
+impl Repeated {
+    /// Begins to walk the keys of these files.
+    pub fn new(files: &[SortedKeys<'_>]) -> Repeated {
+        let as_integers = files.iter().all(SortedKeys::is_integer);
+        let is_many = files.iter().map(SortedKeys::len).sum::<usize>() > WHOLE_KEYS;
+        let walk = |keys: &SortedKeys<'_>| {
+            let walk = KeyWalk::new(keys, 0..keys.len(), as_integers);
+            if is_many { walk.in_blocks() } else { walk }
+        };
+        Repeated {
+            walks: files.iter().map(walk).collect(),
+            begun: 0,
+            heap: Vec::with_capacity(files.len()),
+            is_taken: false,
+            group: Vec::new(),
+            last: Last::default(),
         }
     }
-    (0..heap.len()).rev().for_each(|at| sift_down(&mut heap, at, &walks));
-    let (mut group, mut last) = (Vec::new(), Last::default());
-    while let Some(file) = heap.first().copied() {
-        let (key, position) = walks[file].key();
-        if !last.is(key) {
-            report(&group, found)?;
-            group.clear();
-            last.set(key);
+
+    /// Walks over at most `some` keys, or begins with a file, and calls `found` with the places of
+    /// each key without nulls that occurs more than once, in key order. Places of one key are in the
+    /// order of files and positions. Returns whether there are more. Can be called again, with the
+    /// same files, after a read of absent bytes.
+    pub fn step(
+        &mut self,
+        files: &[SortedKeys<'_>],
+        some: usize,
+        found: &mut dyn FnMut(&[KeyPlace]) -> Result<()>,
+    ) -> Result<bool> {
+        debug_assert!(files.len() == self.walks.len(), "other files are walked than before");
+        if let Some(walk) = self.walks.get_mut(self.begun) {
+            if walk.fill(&files[self.begun])? {
+                self.heap.push(self.begun);
+            }
+            self.begun += 1;
+            if self.begun == self.walks.len() {
+                let all = 0..self.heap.len();
+                all.rev().for_each(|at| sift_down(&mut self.heap, at, &self.walks));
+            }
+            return Ok(true);
         }
-        group.push(KeyPlace { file, position });
-        walks[file].at += 1;
-        if !walks[file].fill()? {
-            heap.swap_remove(0);
+        for _ in 0..some {
+            if self.is_taken {
+                self.advance(files)?;
+            }
+            let Some(file) = self.heap.first().copied() else {
+                report(&self.group, found)?;
+                self.group.clear();
+                return Ok(false);
+            };
+            let (key, position) = self.walks[file].key();
+            if !self.last.is(key) {
+                report(&self.group, found)?;
+                self.group.clear();
+                self.last.set(key);
+            }
+            self.group.push(KeyPlace { file, position });
+            self.walks[file].at += 1;
+            self.is_taken = true;
         }
-        sift_down(&mut heap, 0, &walks);
+        Ok(true)
     }
-    report(&group, found)
+
+    /// Puts the heap's first file at the place of its next key.
+    fn advance(&mut self, files: &[SortedKeys<'_>]) -> Result<()> {
+        let first = self.heap[0];
+        if !self.walks[first].fill(&files[first])? {
+            self.heap.swap_remove(0);
+        }
+        sift_down(&mut self.heap, 0, &self.walks);
+        self.is_taken = false;
+        Ok(())
+    }
 }
 
 fn report(group: &[KeyPlace], found: &mut dyn FnMut(&[KeyPlace]) -> Result<()>) -> Result<()> {
@@ -67,7 +118,7 @@ fn report(group: &[KeyPlace], found: &mut dyn FnMut(&[KeyPlace]) -> Result<()>) 
 }
 
 /// Restores the order of a heap of files below one that may be too great.
-fn sift_down(heap: &mut [usize], mut at: usize, walks: &[KeyWalk<'_>]) {
+fn sift_down(heap: &mut [usize], mut at: usize, walks: &[KeyWalk]) {
     let is_less = |a: usize, b: usize| (walks[a].key().0, a) < (walks[b].key().0, b);
     loop {
         let children = (2 * at + 1..2 * at + 3).filter(|child| *child < heap.len());

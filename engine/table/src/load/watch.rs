@@ -7,8 +7,8 @@
 use crate::index::definition::Index;
 use crate::index::entries::each_entry;
 use crate::index::range::successor;
+use crate::load::comparison::duplicate;
 use crate::load::loaded::{Load, OnDuplicate};
-use crate::load::met::duplicate;
 use crate::load::staged::{LoadedRow, Staged};
 use crate::record::KeySet;
 use crate::table::journal::{Journal, TakenLock};
@@ -133,13 +133,16 @@ impl Watch {
         Ok(())
     }
 
-    /// Looks at what was locked since the last call, or at everything if that is the first one.
-    /// After an error the next call continues.
-    pub fn follow(&mut self, staged: &Staged, journal: &Journal) -> Result<()> {
+    /// Looks at what was locked since the last call, or at everything if that is the first one, and at
+    /// rows that others held locked then, unless none of these `can_commit` since. After an error the
+    /// next call continues.
+    pub fn follow(&mut self, staged: &Staged, journal: &Journal, can_commit: bool) -> Result<()> {
         self.scan_if_due(staged)?;
-        let carried = std::mem::take(&mut self.carried).into_iter();
-        let carried = carried.map(|((partition, _), node)| TakenLock::Row { partition, node });
-        self.noticed.extend(carried);
+        if can_commit {
+            let carried = std::mem::take(&mut self.carried).into_iter();
+            let carried = carried.map(|((partition, _), node)| TakenLock::Row { partition, node });
+            self.noticed.extend(carried);
+        }
         self.look_at_noticed(staged)?;
         match journal.take() {
             Some(taken) => {

@@ -2,6 +2,7 @@
 //! versions, and deltas of delete bitmaps.
 
 use crate::maintenance::context::TaskContext;
+use crate::segments::state::SegmentState;
 use crate::table::agenda::Work;
 use crate::table::partition::Partition;
 use nacre_segment::Segment;
@@ -47,7 +48,7 @@ fn remove(context: &TaskContext, oldest: Timestamp) -> Result<()> {
     let gone_files: Set<u64> = due.files.iter().map(|file| file.id()).collect();
     let gone_segments: Set<u64> = due.segments.iter().map(|state| state.id()).collect();
     context.files().bitmaps().forget(&gone_segments);
-    unlist(context, &gone_segments, &gone_files);
+    unlist(context, &due.segments, &gone_files);
     debug_assert!(
         !due.files.iter().any(|file| is_of_hash_table(context, file)),
         "the file of a listed hash table is removed"
@@ -75,15 +76,19 @@ fn is_of_hash_table(context: &TaskContext, file: &Arc<Segment>) -> bool {
 }
 
 /// Removes segments from the lists of their partitions, and parts from their segments.
-fn unlist(context: &TaskContext, segments: &Set<u64>, part_files: &Set<u64>) {
+fn unlist(context: &TaskContext, segments: &[Arc<SegmentState>], part_files: &Set<u64>) {
     // All changes of segment lists happen under the commit lock.
     let _turn = context.commits().lock();
     for table in context.catalog().kept_tables() {
         for partition in table.partitions() {
             let list = partition.segments();
-            // Found by their numbers: a walk over all segments would hold up commits.
-            let own: Set<u64> =
-                segments.iter().copied().filter(|id| list.segment(*id).is_some()).collect();
+            // Found by their numbers: a walk over all segments would hold up commits. A reader that has begun
+            // again may have another state of the same segment.
+            let is_gone = |gone: &&Arc<SegmentState>| {
+                let listed = list.segment(gone.id());
+                listed.is_some_and(|listed| Arc::ptr_eq(listed, gone) || !listed.is_current())
+            };
+            let own: Set<u64> = segments.iter().filter(is_gone).map(|state| state.id()).collect();
             let is_current = |id: &u64| list.segment(*id).is_some_and(|state| state.is_current());
             invariant!(!own.iter().any(is_current), "the file of a current segment is removed");
             if !part_files.is_empty() {

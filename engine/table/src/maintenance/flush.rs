@@ -332,6 +332,7 @@ impl Flush {
     fn append(&mut self, context: &TaskContext, file: &Arc<Segment>) -> Result<Option<Committed>> {
         let (table, slice) = (&self.table, &mut self.slice);
         let partition = table.partition(self.partition);
+        let _passing = table.gate().pass();
         let mut turn = context.commits().lock();
         let commit = turn.next();
         if !table.is_newest() {
@@ -348,6 +349,7 @@ impl Flush {
         let state = SegmentState::new(file.clone(), commit, RoaringBitmap::new());
         let added = Arc::new(state.with_bitmaps(context.files().bitmaps()));
         let list = partition.segments();
+        list.check_room(1)?;
         // Files are disjoint in key order only.
         let run = self.run.filter(|_| table.layout().sort_columns().is_none());
         let run = run.and_then(|number| list.run(number));

@@ -7,10 +7,9 @@
 //! the old place or in the new one. A segment that no other source overlaps is adopted by the output
 //! run as it is.
 //!
-//! A slice is a state machine: each step reads or writes a bounded number of blocks, so that a
-//! thread running steps between statements is soon free again. It is abandoned, and its file is
-//! removed, when its table is dropped or truncated, a transaction claims rows of its sources, or the
-//! database is closed.
+//! A slice is a state machine: each step reads or writes a bounded number of blocks. It is abandoned,
+//! and its file is removed, when its table is dropped or truncated, a transaction claims rows of its
+//! sources, or the database is closed.
 //!
 //! Concurrent deletes are found by comparing each source's deletes with those when it was opened,
 //! and are applied to the new segments. Row numbers change, so deletes are remapped by key: most of
@@ -75,8 +74,7 @@ pub(crate) struct Merge {
 }
 
 impl Merge {
-    /// Starts a slice; `None` if the table was changed, or a transaction has claimed rows of it.
-    /// Reads nothing.
+    /// Starts a slice; `None` if the table was changed, or a transaction has claimed rows. Reads nothing.
     pub fn new(
         context: &TaskContext,
         table: &Arc<Table>,
@@ -119,26 +117,23 @@ impl Merge {
         })
     }
 
-    /// Does a bounded amount of work. Can be called again after a read of absent bytes; after any
-    /// other error the merge must be abandoned.
+    /// Does a bounded amount of work. Can be called again after a read of absent bytes, not after other errors.
     pub fn step(&mut self, context: &TaskContext) -> Result<Progress> {
         let _within = walked::within(Path::Merge);
         if !self.is_wanted(context) {
-            walked::walk(Path::MergeGivesUp);
-            self.abandon(context);
-            return Ok(Progress::Done);
+            return Ok(self.give_up(context));
         }
         if self.files.step(context.files())? {
-            debug_assert!(
-                self.deleted.len() <= self.files.complete().len(),
-                "remapped deletes of a file are lost"
-            );
+            debug_assert!(self.deleted.len() <= self.files.complete().len(), "deletes are lost");
             self.deleted.resize(self.files.complete().len(), RoaringBitmap::new());
             return Ok(Progress::More);
         }
-        self.fill()?;
+        // At first a block of each column of one source a step.
+        self.fill(if self.is_open { usize::MAX } else { 1 })?;
         if !self.is_open {
-            self.open();
+            if self.to_fill.is_empty() {
+                self.open();
+            }
             return Ok(Progress::More);
         }
         self.adopt_some(context.options())?;
@@ -149,11 +144,7 @@ impl Merge {
         if self.remap_some()? {
             return Ok(Progress::More);
         }
-        let Some(committed) = self.commit(context)? else {
-            walked::walk(Path::MergeGivesUp);
-            self.abandon(context);
-            return Ok(Progress::Done);
-        };
+        let Some(committed) = self.commit(context)? else { return Ok(self.give_up(context)) };
         // The log may name the files from here on, even if the sync fails.
         self.files.are_named(context.files());
         context.commits().settle_strictly(committed)?;
@@ -180,14 +171,21 @@ impl Merge {
         self.slice.rewritten.is_some()
     }
 
+    /// Ends without a result. Other runs of the partition may be worth merging.
+    fn give_up(&mut self, context: &TaskContext) -> Progress {
+        walked::walk(Path::MergeGivesUp);
+        self.abandon(context);
+        self.partition().consider(Work::Merge);
+        Progress::Done
+    }
+
     /// Removes the files written so far.
     pub fn abandon(&mut self, context: &TaskContext) {
         self.files.abandon(context.files());
     }
 
-    /// Whether the table still has the partition being merged, and no transaction is about to delete
-    /// rows that are merged. If columns were added or dropped,
-    /// the new segments have those of the version at the start of the slice.
+    /// Whether the table has the partition, and no transaction is about to delete rows of the slice. Of
+    /// columns that were added or dropped, new segments have those that the slice began with.
     fn is_wanted(&self, context: &TaskContext) -> bool {
         context
             .catalog()
@@ -203,9 +201,12 @@ impl Merge {
             || self.adopted.iter().any(|state| state.claims().is_any())
     }
 
-    /// Fills the sources whose rows are all taken, and restores their order.
-    fn fill(&mut self) -> Result<()> {
-        while let Some(source) = self.to_fill.last() {
+    /// Fills the sources whose rows are all taken, at most this many, and restores their order.
+    fn fill(&mut self, mut most: usize) -> Result<()> {
+        while most > 0
+            && let Some(source) = self.to_fill.last()
+        {
+            most -= 1;
             self.sources[*source].fill(self.table.layout(), &self.columns)?;
             self.to_fill.pop();
             if self.is_open {
@@ -246,14 +247,11 @@ impl Merge {
             && let Some(least) = self.order.least()
             && self.is_adoptable(least, options)
         {
-            debug_assert!(
-                self.to_fill.is_empty(),
-                "a segment is adopted before a source is filled"
-            );
+            debug_assert!(self.to_fill.is_empty(), "a source is adopted before it is filled");
             self.adopted.extend(self.sources[least].take_untouched());
             self.read = true;
             self.to_fill.push(least);
-            self.fill()?;
+            self.fill(usize::MAX)?;
         }
         debug_assert!(
             self.adopted.windows(2).all(|pair| pair[0].bounds().may_precede(pair[1].bounds())),
@@ -296,7 +294,7 @@ impl Merge {
         let segment_rows = options.segment_rows;
         let mut blocks = 0;
         while blocks < READ_BLOCKS && !self.files.is_writing() {
-            self.fill()?;
+            self.fill(usize::MAX)?;
             if is_full(&self.builder, options) {
                 // A rewritten segment must not be left in part: it would overlap the new ones.
                 match self.is_rewrite() {
@@ -455,8 +453,9 @@ impl Merge {
         );
         self.files.complete().iter().for_each(|file| check_segment(&self.table, file));
         check_run(self.table.layout(), self.files.complete().iter().map(|file| &**file));
-        let turn = context.commits().lock();
         let table = self.table.clone();
+        let _passing = table.gate().pass();
+        let turn = context.commits().lock();
         let partition = table.partition(self.partition);
         let list = partition.segments();
         let is_there = |state: &Arc<SegmentState>| {
@@ -468,6 +467,7 @@ impl Merge {
             return Ok(None);
         }
         drop(read);
+        list.check_room(self.files.complete().len())?;
         match self.adopted.is_empty() {
             true => self.replace(context, turn, partition),
             false => self.adopt(context, turn, partition),
@@ -555,8 +555,7 @@ impl Merge {
             record::describe(&mut payload, place, &Description::of_segment(file, *run));
         }
         let committed = turn.append(&payload)?;
-        // 0 is older than any content.
-        let content = self.opened().map(|opened| opened.state.content()).max().unwrap_or(0);
+        let content = self.opened().map(Opened::content).max().unwrap_or(0);
         let state = |(file, new): (&Arc<Segment>, NewSegment)| {
             let state = SegmentState::new(file.clone(), commit, new.deleted);
             Arc::new(state.with_content(content).with_bitmaps(context.files().bitmaps()))

@@ -7,7 +7,7 @@ use crate::table::run::Run;
 use nacre_column::{Batch, Vector};
 use nacre_segment::ColumnSpec;
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Error, Result, Value, invariant, limits};
+use nacre_types::{Error, Result, Timestamp, Value, invariant, limits};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -46,6 +46,13 @@ impl Opened {
     fn new(state: &Arc<SegmentState>) -> Opened {
         let deleted = state.all_deleted().as_ref().clone();
         Opened { state: state.clone(), deleted, next_row: 0, taken: 0 }
+    }
+
+    /// No row that is left of it is newer than this: 0, which is older than any, if none is left.
+    pub fn content(&self) -> Timestamp {
+        let rows = self.state.segment.rows() as u64;
+        debug_assert!(self.deleted.len() <= rows, "more than {rows} rows are deleted");
+        if self.deleted.len() < rows { self.state.content() } else { 0 }
     }
 
     /// Rows taken, and deleted rows before them. Final once the slice has read everything.

@@ -1,6 +1,7 @@
 //! Snapshots: the catalog, the rowstores and the segment metadata at a log position, so that
-//! recovery need not read the log from its beginning. Commits are blocked only while the snapshot's
-//! contents are listed. A snapshot is written piece by piece, and counts once it is complete.
+//! recovery need not read the log from its beginning. Commits are blocked only while the lists of
+//! segments are taken, one of each partition. A snapshot is written piece by piece, and counts once it
+//! is complete.
 
 use crate::commit::snapshots::SnapshotGuard;
 use crate::index::hash::table::HashTable;
@@ -11,40 +12,38 @@ use crate::record::{
 use crate::segments::names::FileKind;
 use crate::segments::state::SegmentState;
 use crate::table::partition::Partition;
+use crate::table::segment_list::SegmentList;
 use crate::table::version::Table;
 use nacre_log::NewSnapshot;
 use nacre_rowstore::{Change, Key, Node};
 use nacre_segment::Segment;
-use nacre_types::plant::{self, Bug};
 use nacre_types::walked::{self, Path};
 use nacre_types::{Result, TableId, Timestamp, ViewSchema, invariant, limits, row};
-use roaring::RoaringBitmap;
 use std::sync::Arc;
 
 /// A table at the snapshot's timestamp.
 struct TableAt {
     table: Arc<Table>,
-    /// Indexed by partition.
-    segments: Vec<Vec<SegmentAt>>,
+    /// Indexed by partition: the segments listed then.
+    lists: Vec<Arc<SegmentList>>,
     hashes: Vec<(Place, Arc<HashTable>)>,
 }
 
 /// An index part, its place and its file.
 type PartAt = (Place, NewPart, Arc<Segment>);
 
-/// A segment, its run, and its deleted rows at the snapshot's timestamp.
+/// A segment and its run.
 struct SegmentAt {
     state: Arc<SegmentState>,
     run: RunPlace,
-    deleted: Option<Arc<RoaringBitmap>>,
 }
 
 /// A snapshot being written: a state machine whose steps write some rows or the metadata of some
 /// segments.
 ///
-/// What it holds is listed at the beginning, under the commit lock. Rows are read later, while
-/// writers go on: the versions that were the newest at the beginning stay until the snapshot is
-/// complete.
+/// The lists of segments are taken at the beginning, under the commit lock. A list never changes, and
+/// which of its segments and rows were there at the beginning is read later, while writers go on: the
+/// versions that were the newest then, of rows and of deletes, stay until the snapshot is complete.
 pub(crate) struct SnapshotWrite {
     file: NewSnapshot,
     image: ImageWriter,
@@ -52,7 +51,10 @@ pub(crate) struct SnapshotWrite {
     /// Keeps the versions of `at`, and the files of dropped segments and index parts.
     _guard: Arc<SnapshotGuard>,
     tables: Vec<TableAt>,
+    /// The segments of the partition that is being written.
+    segments: Vec<SegmentAt>,
     views: Vec<Arc<ViewSchema>>,
+    next: NextIds,
     stage: Stage,
 }
 
@@ -97,17 +99,31 @@ impl SnapshotWrite {
             table: context.catalog().next_table_id(),
         };
         let tables: Vec<TableAt> =
-            context.catalog().tables().into_iter().map(|table| TableAt::new(table, at)).collect();
+            context.catalog().tables().into_iter().map(TableAt::new).collect();
         let views = context.catalog().views();
         drop(turn);
-        tables.iter().for_each(|table| table.check(next));
+        invariant!(
+            tables.iter().all(|one| one.table.id() < next.table),
+            "a table of a snapshot has an id from {} on, which are free",
+            next.table
+        );
         // A snapshot may only replace a durable log prefix; once durable, the timestamp is visible
         // too.
         let Some(file) = commits.log().begin_snapshot(lsn)? else { return Ok(None) };
         context.snapshots().make_visible(at);
         let image = ImageWriter::new(next, tables.len());
-        let stage = Stage::Table(0);
-        Ok(Some(SnapshotWrite { file, image, at, _guard: guard, tables, views, stage }))
+        let (segments, stage) = (Vec::new(), Stage::Table(0));
+        Ok(Some(SnapshotWrite {
+            file,
+            image,
+            at,
+            _guard: guard,
+            tables,
+            segments,
+            views,
+            next,
+            stage,
+        }))
     }
 
     /// Writes a piece. After an error the snapshot must be abandoned.
@@ -167,18 +183,26 @@ impl SnapshotWrite {
 
     fn begin_partition(&mut self, place: PartitionAt) -> Stage {
         let PartitionAt { table, partition } = place;
-        let TableAt { table: there, segments, .. } = &self.tables[table];
-        let Some(next) = there.partitions().get(partition) else {
+        let one = &self.tables[table];
+        let Some(next) = one.table.partitions().get(partition) else {
             return Stage::Table(table + 1);
         };
-        self.image.begin_partition(next.next_row_number(), segments[partition].len());
+        self.segments = one.segments(partition, self.at).collect();
+        invariant!(
+            self.segments.iter().all(|segment| segment.state.id() < self.next.segment),
+            "a segment of table {} has a number from {} on, which are free",
+            one.table.id(),
+            self.next.segment
+        );
+        self.image.begin_partition(next.next_row_number(), self.segments.len());
         Stage::Segments(place, 0)
     }
 
     fn write_segment(&mut self, place: PartitionAt, segment: usize) -> Result<Stage> {
-        let segments = &self.tables[place.table].segments[place.partition];
-        let Some(next) = segments.get(segment) else { return Ok(Stage::Rows(place, None)) };
-        self.image.segment(next.state.id(), next.deleted.as_deref())?;
+        let Some(next) = self.segments.get(segment) else { return Ok(Stage::Rows(place, None)) };
+        // Merged only now from what later commits have added.
+        let deleted = next.state.deleted_at(self.at);
+        self.image.segment(next.state.id(), deleted.as_deref())?;
         Ok(Stage::Segments(place, segment + 1))
     }
 
@@ -220,8 +244,8 @@ impl SnapshotWrite {
         let mut hashes: Vec<(Place, NewTable)> = Vec::new();
         let mut files: Vec<(Place, Description)> = Vec::new();
         for table in &self.tables {
-            let separate = table.parts();
-            files.extend(table.files(&separate));
+            let separate = table.parts(self.at);
+            files.extend(table.files(&separate, self.at));
             parts.extend(separate.into_iter().map(|(place, part, _)| (place, part)));
             hashes.extend(table.hashes.iter().map(|(place, hashes)| (*place, hashes.as_logged())));
         }
@@ -234,49 +258,39 @@ impl SnapshotWrite {
 }
 
 impl TableAt {
-    /// Lists the table's segments. Must be called under the commit lock.
-    fn new(table: Arc<Table>, at: Timestamp) -> TableAt {
-        let segments_of = |partition: &Partition| -> Vec<SegmentAt> {
-            let list = partition.segments();
-            let in_runs = list.runs().iter().flat_map(|run| {
-                let there = run.states().iter().filter(|state| state.exists_at(at));
-                there.map(|state| SegmentAt::new(state, run.place(), at))
-            });
-            in_runs.collect()
-        };
-        let segments = table.partitions().iter().map(segments_of).collect();
-        let hashes_of = |partition: &Partition| {
+    /// Takes the table's lists of segments. Must be called under the commit lock.
+    fn new(table: Arc<Table>) -> TableAt {
+        let lists: Vec<Arc<SegmentList>> =
+            table.partitions().iter().map(Partition::segments).collect();
+        debug_assert!(!lists.is_empty(), "table {} has no partition", table.id());
+        let hashes_of = |(partition, list): (&Partition, &Arc<SegmentList>)| {
             let place = table.place(partition);
-            let list = partition.segments();
             list.tables().iter().map(|hashes| (place, hashes.clone())).collect::<Vec<_>>()
         };
-        let hashes = table.partitions().iter().flat_map(hashes_of).collect();
-        TableAt { table, segments, hashes }
+        let hashes = table.partitions().iter().zip(&lists).flat_map(hashes_of).collect();
+        TableAt { table, lists, hashes }
     }
 
-    /// Checks that its numbers are below the next free ones.
-    fn check(&self, next: NextIds) {
-        invariant!(
-            self.table.id() < next.table && self.segments.len() == self.table.partitions().len(),
-            "a snapshot has {} partitions of table {}, the next free id is {}",
-            self.segments.len(),
-            self.table.id(),
-            next.table
+    /// The segments of a partition at the snapshot's timestamp. Those that are dropped later are in
+    /// the list as it was.
+    fn segments(&self, partition: usize, at: Timestamp) -> impl Iterator<Item = SegmentAt> {
+        debug_assert!(
+            partition < self.lists.len(),
+            "partition {partition} of {}",
+            self.lists.len()
         );
-        invariant!(
-            self.segments.iter().flatten().all(|segment| segment.state.id() < next.segment),
-            "a segment of table {} has a number from {} on, which are free",
-            self.table.id(),
-            next.segment
-        );
+        self.lists[partition].runs().iter().flat_map(move |run| {
+            let there = run.states().iter().filter(move |state| state.exists_at(at));
+            there.map(|state| SegmentAt { state: state.clone(), run: run.place() })
+        })
     }
 
     /// The separate index parts of the segments.
-    fn parts(&self) -> Vec<PartAt> {
+    fn parts(&self, at: Timestamp) -> Vec<PartAt> {
         let mut parts = Vec::new();
-        for (partition, segments) in self.table.partitions().iter().zip(&self.segments) {
+        for (number, partition) in self.table.partitions().iter().enumerate() {
             let place = self.table.place(partition);
-            let new = segments.iter().flat_map(|segment| segment.state.new_parts());
+            let new = self.segments(number, at).flat_map(|segment| segment.state.new_parts());
             // Parts of a dropped index stay until no snapshot reads them.
             let kept = new.filter(|(part, _)| self.table.has_index(part.index));
             parts.extend(kept.map(|(part, file)| (place, part, file)));
@@ -285,11 +299,12 @@ impl TableAt {
     }
 
     /// Describes the table's files: segments, these index parts and hash tables.
-    fn files(&self, parts: &[PartAt]) -> Vec<(Place, Description)> {
+    fn files(&self, parts: &[PartAt], at: Timestamp) -> Vec<(Place, Description)> {
         let mut files = Vec::new();
-        for (partition, segments) in self.table.partitions().iter().zip(&self.segments) {
+        for (number, partition) in self.table.partitions().iter().enumerate() {
             let place = self.table.place(partition);
-            let own = segments.iter().map(|s| Description::of_segment(&s.state.segment, s.run));
+            let own =
+                self.segments(number, at).map(|s| Description::of_segment(&s.state.segment, s.run));
             files.extend(own.map(|description| (place, description)));
         }
         let part = |(place, _, file): &PartAt| (*place, Description::of(FileKind::Part, file));
@@ -299,20 +314,6 @@ impl TableAt {
             files.extend(own.map(|description| (*place, description)));
         }
         files
-    }
-}
-
-impl SegmentAt {
-    /// Under the commit lock; `at` is the last commit.
-    fn new(state: &Arc<SegmentState>, run: RunPlace, at: Timestamp) -> SegmentAt {
-        let deleted = state.deleted_at(at);
-        debug_assert!(
-            deleted.as_ref().map_or(0, |rows| rows.len()) == state.deleted_rows()
-                || plant::is(Bug::StaleBitmap),
-            "rows of segment {} are deleted by a commit after {at}, the last one",
-            state.id()
-        );
-        SegmentAt { state: state.clone(), run, deleted }
     }
 }
 

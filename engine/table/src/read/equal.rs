@@ -19,6 +19,7 @@ use crate::segments::state::SegmentState;
 use crate::table::partition::Partition;
 use crate::table::version::Table;
 use nacre_column::{Batch, Vector};
+use nacre_host::fetched::Misses;
 use nacre_rowstore::{Row, Visible};
 use nacre_types::hash::hash_bytes;
 use nacre_types::{Column, IndexId, Result, Value, key};
@@ -104,7 +105,9 @@ impl FoundRows {
             );
             Ok(Arc::new(vector))
         };
-        Ok(Batch::new(columns.iter().map(column).collect::<Result<_>>()?, rows.len()))
+        let mut vectors = Vec::with_capacity(columns.len());
+        Misses::each(columns, |at| column(at).map(|vector| vectors.push(vector)))?;
+        Ok(Batch::new(vectors, rows.len()))
     }
 
     /// One row, projected.
@@ -218,15 +221,19 @@ pub(crate) fn find(
                 candidates.is_sorted_by_key(|candidate| candidate.place),
                 "segments are not looked at oldest first"
             );
+            let mut misses = Misses::default();
             for candidate in candidates {
                 let state = &list[candidate.place];
                 if !state.exists_at(reader.at) {
                     continue;
                 }
+                if misses.is_full() {
+                    break;
+                }
                 let keys = Keys { keys: &keys, at: whole.zip(candidate.position) };
-                let Some(numbers) = in_segment(table, state, equal, &keys, reader, left)? else {
-                    return Ok(None);
-                };
+                let read = in_segment(table, state, equal, &keys, reader, left);
+                let Some(numbers) = misses.note(read)? else { continue };
+                let Some(numbers) = numbers else { return Ok(None) };
                 debug_assert!(
                     numbers.len() <= left,
                     "{} rows where {left} are allowed",
@@ -240,6 +247,7 @@ pub(crate) fn find(
                     }
                 }
             }
+            misses.end()?;
         }
         if memory.len() > left {
             return Ok(None);

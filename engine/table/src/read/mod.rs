@@ -3,6 +3,7 @@
 
 mod changed;
 pub(crate) mod equal;
+pub(crate) mod files;
 pub(crate) mod point;
 pub(crate) mod probe;
 mod probe_key;

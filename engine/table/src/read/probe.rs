@@ -14,6 +14,7 @@ use crate::read::runs::{IndexProbe, IndexRun, MemoryRow, Source};
 use crate::read::segment_view::SegmentPlace;
 use crate::read::view::{RowLocator, TableView};
 use crate::record::KeySet;
+use nacre_host::fetched::Misses;
 use nacre_rowstore::Visible;
 use nacre_types::{IndexId, Result, Value};
 
@@ -33,7 +34,8 @@ impl TableView {
         let index = table.index(index)?;
         let mut probe = IndexProbe::new(table, memory_rows(self, index, range)?);
         let hash = range.hash(index)?;
-        for ViewCandidate { segment, position } in candidates(self, index, range, hash)? {
+        let found = candidates(self, index, range, hash)?;
+        Misses::each(found, |ViewCandidate { segment, position }| {
             let state = self.state(segment);
             let (source, ascends) = match state.part(index.id()) {
                 Some(part) => {
@@ -52,7 +54,8 @@ impl TableView {
             if !run.is_empty() {
                 probe.runs.push(run);
             }
-        }
+            Ok(())
+        })?;
         if hash.is_some() {
             let keys = KeySet::Index(index.id());
             probe.tables_probed =

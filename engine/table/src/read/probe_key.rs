@@ -6,6 +6,7 @@ use crate::read::view::{RowLocator, TableView};
 use crate::record::KeySet;
 use crate::table::partition::Partition;
 use crate::table::version::Table;
+use nacre_host::fetched::Misses;
 use nacre_rowstore::{Key, Node, Visible};
 use nacre_segment::Segment;
 use nacre_types::{Result, Value, key};
@@ -41,23 +42,26 @@ pub(super) fn probe(view: &TableView, prefix: &[Value]) -> Result<IndexProbe> {
         view.lists().iter().filter(|(n, _)| only.is_some_and(|only| only == *n))
     {
         probe.tables_probed += list.tables_of(KeySet::Primary).count();
-        for candidate in list.of_key(table.layout(), &encoded)?.newest_first() {
-            let Some(at) = view.seen(*partition, candidate.place) else { continue };
+        let candidates = list.of_key(table.layout(), &encoded)?;
+        Misses::each(candidates.newest_first(), |candidate| {
+            let Some(at) = view.seen(*partition, candidate.place) else { return Ok(()) };
             if let Some(row) = candidate.find(table.layout(), view.state(at), prefix)? {
                 let source = Source::Range { start: row, end: row + 1 };
                 probe.runs.push(IndexRun::new(view, at, source, true));
             }
-        }
+            Ok(())
+        })?;
     }
     probe.runs.sort_unstable_by_key(|run| run.segment);
     for (partition, list) in view.lists().iter().filter(|_| only.is_none()) {
-        for place in list.with_key_prefix(table.layout(), prefix, &encoded)? {
-            let Some(at) = view.seen(*partition, place) else { continue };
+        Misses::each(list.with_key_prefix(table.layout(), prefix, &encoded)?, |place| {
+            let Some(at) = view.seen(*partition, place) else { return Ok(()) };
             if let Some(source) = rows_of_key(table, &view.state(at).segment, prefix)? {
                 let ascends = matches!(source, Source::Range { .. });
                 probe.runs.push(IndexRun::new(view, at, source, ascends));
             }
-        }
+            Ok(())
+        })?;
     }
     probe.check_runs(view)?;
     Ok(probe)

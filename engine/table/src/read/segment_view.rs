@@ -1,7 +1,9 @@
 //! The segments of a view, named without being visited: a view of a segment is made when it is read.
 //! So a statement costs what it reads, however many segments its table has.
 
-use nacre_segment::Segment;
+use crate::layout::bounds::values_of;
+use nacre_segment::{Segment, Zone};
+use nacre_types::{DataType, Result, Value};
 use roaring::RoaringBitmap;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -19,6 +21,22 @@ pub struct SegmentView {
     /// Maps table column positions to segment column positions; `None` for a column younger than
     /// the segment, whose rows have the column's default.
     pub columns: Vec<Option<usize>>,
+}
+
+impl SegmentView {
+    /// The zone of a column in the whole segment, without its footer; `None` if only that has it.
+    ///
+    /// # Errors
+    /// `corrupt` if the log describes bounds of another type.
+    pub fn described_zone(&self, stored: usize, data_type: DataType) -> Result<Option<Zone>> {
+        debug_assert!(stored < self.segment.column_ids().len(), "column {stored} of a segment");
+        let id = self.segment.column_ids().get(stored);
+        let Some(bounds) = id.and_then(|id| self.segment.known().bounds_of(*id)) else {
+            return Ok(None);
+        };
+        let (min, max) = values_of(bounds, data_type)?.unwrap_or((Value::Null, Value::Null));
+        Ok(Some(Zone { min, max, null_count: bounds.nulls, exact: false }))
+    }
 }
 
 /// Names a segment in a view. Places are in scan order.

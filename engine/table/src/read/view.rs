@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub(crate) type HiddenBySegment = Option<Arc<Map<u64, Arc<RoaringBitmap>>>>;
 
 /// The location of a row in a view, as updates and deletes need it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RowLocator {
     /// In the rowstore of a partition.
     Memory {

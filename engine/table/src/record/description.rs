@@ -2,7 +2,7 @@
 //! opens it, and what the file's contents are, so that plans need not open it.
 
 use crate::segments::names::FileKind;
-use nacre_segment::{Known, OrderBounds, Segment};
+use nacre_segment::{ColumnBounds, Known, OrderBounds, Segment};
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::{Error, Result, invariant, limits};
 
@@ -51,6 +51,8 @@ pub(crate) struct Contents {
     pub raw_bytes: u64,
     /// Ids of its columns, in file order.
     pub columns: Vec<u32>,
+    /// Bounds of columns, in the order of their positions; none in logs of earlier versions.
+    pub bounds: Vec<ColumnBounds>,
 }
 
 /// Flags of a description.
@@ -58,6 +60,7 @@ const ORDER_BOUNDS: u8 = 1;
 const HIGHEST_ROW_NUMBER: u8 = 2;
 const RUN: u8 = 4;
 const CONTENTS: u8 = 8;
+const BOUNDS: u8 = 16;
 
 /// The stored number of a kind of file. Never reused.
 fn code_of(kind: FileKind) -> u8 {
@@ -88,14 +91,18 @@ impl Description {
             order_bounds: known.order_bounds.clone(),
             highest_row_number: known.greatest,
             run: None,
-            contents: Some(Contents { raw_bytes: known.raw_bytes, columns: known.columns.clone() }),
+            contents: Some(Contents {
+                raw_bytes: known.raw_bytes,
+                columns: known.columns.clone(),
+                bounds: known.bounds.clone(),
+            }),
         }
     }
 
     /// What readers must know of the file before they open it; `None` if the log does not say all
     /// of it.
     pub fn known(&self) -> Option<Known> {
-        let Contents { raw_bytes, columns } = self.contents.clone()?;
+        let Contents { raw_bytes, columns, bounds } = self.contents.clone()?;
         debug_assert!(self.rows as usize <= limits::MAX_SEGMENT_ROWS, "{} rows", self.rows);
         if self.kind == FileKind::Segment && self.order_bounds.is_none() {
             return None;
@@ -107,6 +114,7 @@ impl Description {
             raw_bytes,
             order_bounds: self.order_bounds.clone(),
             columns,
+            bounds,
             greatest: self.highest_row_number,
         })
     }
@@ -119,7 +127,11 @@ impl Description {
 
     /// Whether both describe the same file, whatever run it is in: a segment may change its run.
     pub fn is_of_same_file(&self, other: &Description) -> bool {
-        let both = self.contents.as_ref().zip(other.contents.as_ref());
+        // Bounds follow from the file, and logs of earlier versions have none.
+        let without_bounds = |file: &Description| {
+            file.contents.clone().map(|contents| Contents { bounds: Vec::new(), ..contents })
+        };
+        let both = without_bounds(self).zip(without_bounds(other));
         let plain = |file: &Description| Description { run: None, contents: None, ..file.clone() };
         both.is_none_or(|(own, other)| own == other) && plain(self) == plain(other)
     }
@@ -177,7 +189,9 @@ pub(super) fn put_description(out: &mut Vec<u8>, description: &Description) {
     let highest = if description.highest_row_number.is_some() { HIGHEST_ROW_NUMBER } else { 0 };
     let run = if description.run.is_some() { RUN } else { 0 };
     let contents = if description.contents.is_some() { CONTENTS } else { 0 };
-    fields.put_u8(bounds | highest | run | contents);
+    let of_columns = description.contents.as_ref().map_or(&[][..], |contents| &contents.bounds);
+    let of_columns_flag = if of_columns.is_empty() { 0 } else { BOUNDS };
+    fields.put_u8(bounds | highest | run | contents | of_columns_flag);
     if let Some(OrderBounds { first, last }) = &description.order_bounds {
         fields.put_bytes(first);
         fields.put_bytes(last);
@@ -189,10 +203,19 @@ pub(super) fn put_description(out: &mut Vec<u8>, description: &Description) {
         fields.put_varint(number);
         fields.put_varint(u64::from(level));
     }
-    if let Some(Contents { raw_bytes, columns }) = &description.contents {
+    if let Some(Contents { raw_bytes, columns, .. }) = &description.contents {
         fields.put_varint(*raw_bytes);
         fields.put_varint(columns.len() as u64);
         columns.iter().for_each(|id| fields.put_varint(u64::from(*id)));
+    }
+    if !of_columns.is_empty() {
+        fields.put_varint(of_columns.len() as u64);
+        for ColumnBounds { column, nulls, low, high } in of_columns {
+            fields.put_varint(u64::from(*column));
+            fields.put_varint(u64::from(*nulls));
+            fields.put_bytes(low);
+            fields.put_bytes(high);
+        }
     }
     out.put_bytes(&fields);
     debug_assert!(
@@ -213,7 +236,7 @@ pub(super) fn read_description(reader: &mut Reader<'_>) -> Result<Description> {
     let (number, bytes, footer_checksum) = (fields.varint()?, fields.varint()?, fields.u64()?);
     let rows = fields.count(limits::MAX_SEGMENT_ROWS)? as u32;
     let flags = fields.u8()?;
-    if flags & !(ORDER_BOUNDS | HIGHEST_ROW_NUMBER | RUN | CONTENTS) != 0 {
+    if flags & !(ORDER_BOUNDS | HIGHEST_ROW_NUMBER | RUN | CONTENTS | BOUNDS) != 0 {
         return Err(fields.corrupt("unknown flags"));
     }
     let order_bounds = match flags & ORDER_BOUNDS != 0 {
@@ -233,10 +256,17 @@ pub(super) fn read_description(reader: &mut Reader<'_>) -> Result<Description> {
         }),
         false => None,
     };
-    let contents = match flags & CONTENTS != 0 {
+    let mut contents = match flags & CONTENTS != 0 {
         true => Some(read_contents(&mut fields)?),
         false => None,
     };
+    if flags & BOUNDS != 0 {
+        let bounds = read_bounds(&mut fields, rows)?;
+        match &mut contents {
+            Some(contents) => contents.bounds = bounds,
+            None => return Err(fields.corrupt("bounds of unknown columns")),
+        }
+    }
     if run.is_some() && kind != FileKind::Segment {
         return Err(fields.corrupt("a run of something other than segments"));
     }
@@ -262,5 +292,22 @@ fn read_contents(fields: &mut Reader<'_>) -> Result<Contents> {
         columns.push(fields.count(u32::MAX as usize)? as u32);
     }
     debug_assert!(columns.len() == count, "{} of {count} columns", columns.len());
-    Ok(Contents { raw_bytes, columns })
+    Ok(Contents { raw_bytes, columns, bounds: Vec::new() })
+}
+
+fn read_bounds(fields: &mut Reader<'_>, rows: u32) -> Result<Vec<ColumnBounds>> {
+    let count = fields.count(limits::MAX_SEGMENT_COLUMNS)?;
+    let mut bounds = Vec::new();
+    for _ in 0..count {
+        bounds.push(ColumnBounds {
+            column: fields.count(u32::MAX as usize)? as u32,
+            nulls: fields.count(rows as usize)? as u32,
+            low: fields.bytes()?.into(),
+            high: fields.bytes()?.into(),
+        });
+    }
+    if bounds.is_empty() || bounds.iter().any(|one| one.low > one.high) {
+        return Err(fields.corrupt("invalid bounds of a column"));
+    }
+    Ok(bounds)
 }

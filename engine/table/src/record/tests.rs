@@ -75,6 +75,12 @@ fn description() -> Description {
         contents: Some(super::description::Contents {
             raw_bytes: 90_000,
             columns: vec![1, 2, u32::MAX],
+            bounds: vec![nacre_segment::ColumnBounds {
+                column: 2,
+                nulls: 3,
+                low: b"\x01a".as_slice().into(),
+                high: b"\x01b".as_slice().into(),
+            }],
         }),
     }
 }

@@ -1,6 +1,7 @@
 //! Files in the format of segments: writing them some blocks at a time, syncing, opening and
 //! removing them.
 
+use crate::layout::bounds::described_bounds_of;
 use crate::layout::columns::ROW_NUMBER_COLUMN;
 use crate::record::Description;
 use crate::segments::bitmap_cache::BitmapCache;
@@ -14,6 +15,10 @@ use nacre_types::hash::Set;
 use nacre_types::{Error, ErrorKind, Result, TableId, TableSchema, invariant};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Columns of a table whose bounds the description of a segment has, so that it stays short. Those of
+/// keys of indexes come on top.
+const DESCRIBED_COLUMNS: usize = 64;
 
 /// Approximate number of blocks to encode per step.
 const WRITE_BLOCKS: usize = 16;
@@ -116,7 +121,7 @@ impl SegmentFiles {
         let file = self.open_file(&name, table)?;
         let file = Segment::open(file, &name, number, self.cache.clone())?;
         file.check_identity(&self.identity(table.id, number))?;
-        Ok(Arc::new(with_row_numbers(kind, file)?))
+        Ok(Arc::new(with_known(kind, file)?))
     }
 
     /// Starts a file.
@@ -132,21 +137,6 @@ impl SegmentFiles {
         let writer = builder.with_identity(self.identity(table, number)).into_writer()?;
         let name = kind.name(number);
         Ok(SegmentFile { kind, number, rows, file: self.store.create(&name)?, name, writer })
-    }
-
-    /// Writes a whole segment of a table and syncs it. The caller removes it if its commit fails.
-    pub fn write_segment(&self, builder: SegmentBuilder, table: TableId) -> Result<Arc<Segment>> {
-        let mut file = self.begin(builder, FileKind::Segment, table)?;
-        loop {
-            match file.step(self, usize::MAX) {
-                Ok(None) => {}
-                Ok(Some(segment)) => return Ok(segment),
-                Err(error) => {
-                    file.abandon(self);
-                    return Err(error);
-                }
-            }
-        }
     }
 
     /// Notes that the log may name files from here on.
@@ -195,8 +185,11 @@ pub(crate) fn missing(name: &str, table: &TableSchema) -> Error {
     Error::corrupt(format!("segment {name} of table {table} is missing"))
 }
 
-/// Remembers the highest hidden row number of a segment, which its description needs.
-fn with_row_numbers(kind: FileKind, file: Segment) -> Result<Segment> {
+/// Remembers what the description of a file needs of its footer: bounds of columns, and the highest
+/// hidden row number of a segment.
+fn with_known(kind: FileKind, file: Segment) -> Result<Segment> {
+    let mut left = DESCRIBED_COLUMNS;
+    let file = file.with_bounds_of(|column| described_bounds_of(column, &mut left))?;
     if kind == FileKind::Segment { file.with_greatest_of(ROW_NUMBER_COLUMN) } else { Ok(file) }
 }
 
@@ -221,7 +214,7 @@ impl SegmentFile {
         self.file.sync()?;
         let cache = files.cache.clone();
         let segment = Segment::open(self.file.clone(), &self.name, self.number, cache)?;
-        let segment = with_row_numbers(self.kind, segment)?;
+        let segment = with_known(self.kind, segment)?;
         invariant!(
             segment.rows() == self.rows,
             "file {} of {} rows has {}",
@@ -288,6 +281,11 @@ impl NewFiles {
     /// The files that are complete and synced.
     pub fn complete(&self) -> &[Arc<Segment>] {
         &self.files
+    }
+
+    /// Takes the files that are complete. They are their caller's to remove unless a record names them.
+    pub fn take_complete(&mut self) -> Vec<Arc<Segment>> {
+        std::mem::take(&mut self.files)
     }
 
     /// Called once the log may name the files: they must no longer be removed.

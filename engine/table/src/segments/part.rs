@@ -100,6 +100,14 @@ impl Part {
         &self.keys
     }
 
+    /// Positions of all of its columns in the file.
+    pub fn columns(&self) -> Vec<usize> {
+        let columns: Vec<usize> =
+            self.keys.iter().copied().chain([self.rows]).chain(self.filter).collect();
+        debug_assert!(columns.len() > self.keys.len(), "a part without row numbers");
+        columns
+    }
+
     /// Position of the filter in the file.
     pub fn filter(&self) -> Option<usize> {
         self.filter

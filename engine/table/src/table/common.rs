@@ -1,5 +1,6 @@
 //! What all versions of a table have in common, until it is emptied.
 
+use crate::table::gate::Gate;
 use crate::table::journal::Journals;
 use crate::table::reservations::Reservations;
 use nacre_types::{Error, Result, TableSchema, Timestamp};
@@ -15,6 +16,8 @@ pub(super) struct Common {
     pub journals: Arc<Journals>,
     /// Keys that transactions have reserved.
     pub reservations: Arc<Reservations>,
+    /// Passed by each commit that changes the table.
+    pub gate: Arc<Gate>,
     numbers: Mutex<Numbers>,
 }
 

@@ -4,6 +4,7 @@
 pub(crate) mod agenda;
 pub(crate) mod common;
 pub(crate) mod counter;
+pub(crate) mod gate;
 mod in_memory;
 pub(crate) mod journal;
 mod lifetime;

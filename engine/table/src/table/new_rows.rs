@@ -129,7 +129,7 @@ impl Table {
     }
 
     /// Checks a batch to be written: types, nulls, limits, and the table's checks.
-    pub(crate) fn check_batch(&self, rows: &Batch) -> Result<()> {
+    pub fn check_batch(&self, rows: &Batch) -> Result<()> {
         let schema = self.schema();
         self.layout().check_batch(rows)?;
         self.layout().rules().check(schema, rows)?;

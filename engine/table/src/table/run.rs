@@ -15,7 +15,7 @@ use crate::table::statistics::RunSummary;
 use crate::visits;
 use nacre_segment::{OrderBounds, Segment};
 use nacre_types::hash::Map;
-use nacre_types::{Result, Timestamp, invariant, limits};
+use nacre_types::{Column, Result, Timestamp, invariant, limits};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -184,18 +184,18 @@ impl Run {
         &self.states
     }
 
-    /// Statistics of the column with this id, gathered once. Fails only if bytes are absent.
-    pub fn summary(&self, column: u32) -> Result<Arc<RunSummary>> {
+    /// Statistics of a column, gathered once. Fails only if bytes are absent.
+    pub fn summary(&self, column: &Column) -> Result<Arc<RunSummary>> {
         visits::add();
         let known = self.summaries.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known.get(&column) {
+        if let Some(known) = known.get(&column.id) {
             return Ok(known.clone());
         }
         drop(known);
         debug_assert!(!self.is_dropped, "statistics of dropped segments are asked for");
         let made = Arc::new(RunSummary::of(&self.states, column)?);
         let mut known = self.summaries.write().unwrap_or_else(PoisonError::into_inner);
-        known.insert(column, made.clone());
+        known.insert(column.id, made.clone());
         Ok(made)
     }
 

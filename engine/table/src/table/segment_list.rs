@@ -18,12 +18,16 @@ use crate::segments::state::{DeletedRows, SegmentState};
 use crate::table::run::Run;
 use crate::table::segment_count::SegmentCount;
 use crate::visits;
+use nacre_host::fetched::Misses;
 use nacre_types::hash::{Map, Set, hash_bytes};
-use nacre_types::{Result, Timestamp, Value, invariant};
+use nacre_types::{Error, Result, Timestamp, Value, invariant};
 use std::collections::BTreeMap;
 use std::ops::{Index as At, Range};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// Most segments of a partition, those included that only snapshots see.
+pub(crate) const MAX_SEGMENTS: usize = if cfg!(test) { 3_000 } else { NOWHERE as usize - 1 };
 
 /// Segments by run. A segment's *place* is its position in the sequence of all runs.
 #[derive(Clone, Default)]
@@ -87,6 +91,17 @@ impl SegmentList {
         self.runs.is_empty()
     }
 
+    /// Fails with a `limit` if no more than `MAX_SEGMENTS` segments could be listed after these many
+    /// others are added.
+    pub(crate) fn check_room(&self, added: usize) -> Result<()> {
+        debug_assert!(self.len() <= MAX_SEGMENTS, "a list of {} segments", self.len());
+        if added <= MAX_SEGMENTS - self.len() {
+            return Ok(());
+        }
+        Err(Error::limit(format!("more than {MAX_SEGMENTS} segments of a partition"))
+            .with_hint("merge them with OPTIMIZE TABLE … FULL, and end old transactions"))
+    }
+
     /// How many segments and blocks a snapshot sees. Visits runs, not segments.
     pub(crate) fn count_at(&self, at: Timestamp) -> SegmentCount {
         let mut count = SegmentCount::default();
@@ -144,6 +159,20 @@ impl SegmentList {
             "another segment is in the place of segment {id}"
         );
         found
+    }
+
+    /// The places of the segments of the table that another list of the partition does not have. Visits
+    /// the runs that it has not either.
+    pub(crate) fn places_beside(&self, other: &SegmentList) -> Vec<usize> {
+        debug_assert!(
+            self.starts.len() == self.runs.len(),
+            "a run whose segments have no places is compared"
+        );
+        let is_same = |run: &Arc<Run>| other.runs.iter().any(|known| Arc::ptr_eq(known, run));
+        let runs = self.starts.iter().zip(&self.runs).skip(self.dropped);
+        let changed = runs.filter(|(_, run)| !is_same(run));
+        let places = changed.flat_map(|(start, run)| *start..start + run.states().len());
+        places.filter(|at| other.place(self[*at].id()).is_none()).collect()
     }
 
     /// Adds a segment as a run of its own.
@@ -313,7 +342,7 @@ impl SegmentList {
             self.starts.push(next);
             next += run.states().len();
         }
-        invariant!(next < NOWHERE as usize, "a partition has {next} segments");
+        invariant!(next <= MAX_SEGMENTS, "a partition has {next} segments");
         debug_assert!(
             self.runs.iter().all(|run| !run.states().is_empty()),
             "a run without segments is listed"
@@ -382,7 +411,7 @@ impl SegmentList {
     /// Visits the places, and positions in them, that hash tables have for a key.
     fn in_tables(&self, keys: KeySet, key: &[u8], found: &mut dyn FnMut(usize, u32)) -> Result<()> {
         let hash = hash_bytes(key);
-        self.tables_of(keys).try_for_each(|table| {
+        Misses::each(self.tables_of(keys), |table| {
             table.find(hash, |segment, position| {
                 let id = table.segments().get(segment);
                 if let Some(place) = id.and_then(|id| self.place(*id)) {

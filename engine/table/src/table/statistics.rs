@@ -1,11 +1,18 @@
-//! Column statistics available without reading all values: bounds and null counts from segment
-//! footers, and estimated distinct counts. Rows in memory and deleted rows are ignored, because
-//! only the planner uses the result and tolerates errors.
+//! Column statistics available without reading all values: bounds and null counts from the
+//! descriptions of segments, and distinct counts estimated from some segments, however many there are.
+//! Rows in memory and deleted rows are ignored, because only the planner uses the result and tolerates
+//! errors.
 
+use crate::layout::bounds::{bounds_of, values_of};
 use crate::segments::distinct::width;
 use crate::segments::state::SegmentState;
-use nacre_types::{Result, Value, key};
+use nacre_host::fetched::Misses;
+use nacre_host::waits;
+use nacre_types::{Column, Result, Value, key};
 use std::sync::Arc;
+
+/// Segments of a run from which distinct values are estimated: each costs its footer, and often a block.
+const SAMPLED_SEGMENTS: usize = 8;
 
 /// Statistics of one column.
 #[derive(Clone, Debug)]
@@ -28,7 +35,7 @@ pub(crate) struct RunSummary {
     /// Whether some segment has the column.
     is_known: bool,
     bounds: Option<(Value, Value)>,
-    /// Distinct values of each segment together, and of the one with the most.
+    /// Distinct values of each segment together, scaled to all segments, and of the one with the most.
     distinct_sum: f64,
     distinct_most: f64,
     /// Whether some segment's distinct values are a sample only.
@@ -36,36 +43,86 @@ pub(crate) struct RunSummary {
 }
 
 impl RunSummary {
-    /// Summarises the column with this id over these segments. Fails only if bytes are absent:
-    /// damage is reported by the statement that reads the rows.
-    pub fn of(states: &[Arc<SegmentState>], id: u32) -> Result<RunSummary> {
+    /// Summarises a column over these segments. Fails only if bytes are absent: damage is reported by
+    /// the statement that reads the rows.
+    pub fn of(states: &[Arc<SegmentState>], column: &Column) -> Result<RunSummary> {
         let mut all = RunSummary::default();
-        for state in states.iter().filter(|s| s.is_current() && s.segment.rows() > 0) {
-            let segment = &state.segment;
-            all.rows += segment.rows() as u64;
-            let Some(at) = segment.column_index(id) else { continue };
-            all.is_known = true;
-            let Some(columns) = unless_damaged(segment.columns())? else { continue };
-            let meta = &columns[at];
-            all.nulls += meta.null_count;
-            debug_assert!(
-                all.nulls <= all.rows,
-                "{} nulls in {} rows of column {id}",
-                all.nulls,
-                all.rows
-            );
-            if !meta.min.is_null() {
-                all.widen((meta.min.clone(), meta.max.clone()));
-            }
-            let Some(sample) = unless_damaged(state.distinct(at, meta))? else {
-                all.is_sampled = true;
-                continue;
-            };
-            all.distinct_sum += sample.distinct;
-            all.distinct_most = all.distinct_most.max(sample.distinct);
-            all.is_sampled |= !sample.complete;
-        }
+        waits::read_together(|| {
+            all = RunSummary::default();
+            all.add_segments(states, column)
+        })?;
         Ok(all)
+    }
+
+    fn add_segments(&mut self, states: &[Arc<SegmentState>], column: &Column) -> Result<()> {
+        let mut misses = Misses::default();
+        let mut with_column: Vec<(&SegmentState, usize)> = Vec::new();
+        for state in states.iter().filter(|s| s.is_current() && s.segment.rows() > 0) {
+            self.rows += state.segment.rows() as u64;
+            let Some(at) = state.segment.column_index(column.id) else { continue };
+            with_column.push((state, at));
+            if !misses.is_full() {
+                misses.note(self.add_bounds(state, at, column))?;
+            }
+        }
+        misses.end()?;
+        self.is_known = !with_column.is_empty();
+        self.estimate_distinct(&with_column)
+    }
+
+    /// Adds the bounds and nulls of a segment.
+    fn add_bounds(&mut self, state: &SegmentState, at: usize, column: &Column) -> Result<()> {
+        let segment = &state.segment;
+        let known = segment.known().bounds_of(column.id);
+        let of_footer = match known {
+            Some(_) => None,
+            None => unless_damaged(segment.columns())?.and_then(|columns| bounds_of(&columns[at])),
+        };
+        let Some(bounds) = known.or(of_footer.as_ref()) else { return Ok(()) };
+        self.nulls += u64::from(bounds.nulls);
+        debug_assert!(
+            self.nulls <= self.rows,
+            "{} nulls in {} rows of column {}",
+            self.nulls,
+            self.rows,
+            column.id
+        );
+        if let Some(bounds) = unless_damaged(values_of(bounds, column.data_type))?.flatten() {
+            self.widen(bounds);
+        }
+        Ok(())
+    }
+
+    /// Estimates distinct values from some of the segments that have the column, spread evenly.
+    fn estimate_distinct(&mut self, states: &[(&SegmentState, usize)]) -> Result<()> {
+        debug_assert!(self.distinct_sum == 0.0, "distinct values are estimated twice");
+        let every = states.len().div_ceil(SAMPLED_SEGMENTS).max(1);
+        let (mut sampled, mut rows) = (0, 0);
+        Misses::each(states.iter().step_by(every), |(state, at)| {
+            sampled += state.segment.rows();
+            let columns = unless_damaged(state.segment.columns())?;
+            let meta = columns.as_ref().map(|columns| &columns[*at]);
+            let sample = meta.map(|meta| unless_damaged(state.distinct(*at, meta)));
+            let Some(sample) = sample.transpose()?.flatten() else {
+                self.is_sampled = true;
+                return Ok(());
+            };
+            self.distinct_sum += sample.distinct;
+            self.distinct_most = self.distinct_most.max(sample.distinct);
+            self.is_sampled |= !sample.complete;
+            Ok(())
+        })?;
+        states.iter().for_each(|(state, _)| rows += state.segment.rows());
+        if every > 1 {
+            self.distinct_sum *= rows as f64 / sampled as f64;
+        }
+        debug_assert!(
+            self.distinct_most <= self.distinct_sum,
+            "one segment has {} distinct values, all have {}",
+            self.distinct_most,
+            self.distinct_sum
+        );
+        Ok(())
     }
 
     /// Adds the segments of another run.

@@ -13,6 +13,7 @@ use crate::layout::table_layout::TableLayout;
 use crate::record::Place;
 use crate::segments::state::{FOREVER, SegmentState};
 use crate::table::common::Common;
+use crate::table::gate::Gate;
 use crate::table::journal::Journals;
 use crate::table::lifetime::Lifetime;
 use crate::table::partition::Partition;
@@ -321,6 +322,11 @@ impl Table {
         &self.common.reservations
     }
 
+    /// The gate that each commit which changes the table passes.
+    pub(crate) fn gate(&self) -> &Arc<Gate> {
+        &self.common.gate
+    }
+
     /// The schema.
     pub fn schema(&self) -> &Arc<TableSchema> {
         self.layout.schema()
@@ -481,7 +487,7 @@ impl Table {
         let mut all = RunSummary::default();
         for partition in self.partitions() {
             for run in partition.segments().runs() {
-                all.add(&*run.summary(column.id)?);
+                all.add(&*run.summary(column)?);
             }
         }
         Ok(all.summary())

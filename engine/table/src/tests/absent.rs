@@ -98,6 +98,7 @@ fn loaded(
         _ => row(id, "old", id * 3),
     });
     load.append(&batch(&rows.collect::<Vec<_>>())).unwrap();
+    while load.write(true).unwrap() {}
     if let Some(files) = files {
         files.deny(100, 50);
     }
@@ -111,7 +112,7 @@ fn loaded(
             transaction.commit().unwrap();
         }
         // Its own files, too.
-        if let (Some(files), true) = (files, load.can_continue()) {
+        if let Some(files) = files {
             files.upload();
         }
         match load.step() {
@@ -119,7 +120,6 @@ fn loaded(
             Ok(LoadStep::More) => {}
             Ok(LoadStep::Blocked(_)) => panic!("no lock is held"),
             Err(error) => {
-                assert!(load.can_continue(), "{error}");
                 stops += 1;
                 let files = files.unwrap();
                 fetched.resolve_now(error, files, &Fixed::default()).unwrap();
@@ -183,6 +183,7 @@ fn reads_of_a_load(absent: u64) -> (usize, usize) {
     let mut load = store.bulk_load(&table, OnDuplicate::Replace);
     let rows: Vec<_> = (0..8_000).map(|id| row(id, "old", id * 3)).collect();
     load.append(&batch(&rows)).unwrap();
+    while load.write(true).unwrap() {}
     files.deny(absent, 0);
     let (mut fetched, mut stops) = (Fetched::default(), 0);
     loop {

@@ -6,6 +6,8 @@ use crate::maintenance::merge::Merge;
 use crate::maintenance::merge_plan::Slice;
 use crate::maintenance::snapshot::SnapshotWrite;
 use crate::maintenance::{collect, part_build};
+use crate::segments::files::NewFiles;
+use crate::segments::names::FileKind;
 use crate::table::partition::Partition;
 use crate::table::run::Run;
 use crate::{Segment, SegmentState, Store, Table};
@@ -42,7 +44,10 @@ pub(crate) fn write_segment(
     table: &Table,
     builder: SegmentBuilder,
 ) -> Result<Arc<Segment>> {
-    store.context().files().write_segment(builder, table.id())
+    let (files, mut new) = (store.context().files(), NewFiles::default());
+    new.begin(files, builder, FileKind::Segment, table.id())?;
+    while new.step(files)? {}
+    Ok(new.take_complete().remove(0))
 }
 
 /// Removes what no snapshot needs.

@@ -3,10 +3,10 @@
 
 use crate::tests::access::write_snapshot;
 use crate::tests::{batch, options, row, scan, schema};
-use crate::{Store, StoreOptions, Table};
+use crate::{KeyRange, Store, StoreOptions, Table};
 use nacre_host::memory::MemoryStore;
 use nacre_host::{LocalFile, LocalStore, ReadRange};
-use nacre_types::{ErrorKind, Result, Value};
+use nacre_types::{ErrorKind, IndexKind, IndexSchema, Result, Value};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -103,6 +103,43 @@ fn opening_five_hundred_segments_opens_no_file_of_them() {
         insert(&store, &table, 10_000..10_100);
         assert_eq!(noting.opened(), Vec::<String>::new());
         assert_eq!(store.check().unwrap(), Vec::<String>::new());
+    }
+}
+
+/// The description of a file has the bounds of its columns, so a key that is in one segment is found
+/// without opening the others, and plans open some segments only, however many there are.
+#[test]
+fn a_plan_and_a_read_by_an_index_open_few_files() {
+    let files = Arc::new(MemoryStore::new());
+    let store = Store::open(nacre_testing::host(files.clone()), small()).unwrap();
+    let mut shape = schema("t", true);
+    let id = shape.take_index_id();
+    shape.indexes.push(IndexSchema {
+        id,
+        name: "by_n".into(),
+        columns: vec![3],
+        unique: false,
+        kind: IndexKind::BTree,
+    });
+    let table = store.create_table(shape).unwrap();
+    insert(&store, &table, 0..4_000);
+    write_snapshot(&store).unwrap();
+    drop((table, store));
+
+    let noting = Noting::new(&files);
+    let store = Store::open(nacre_testing::host(noting.clone()), small()).unwrap();
+    let table = store.table("t").unwrap();
+    assert_eq!(table.segments().len(), 200);
+    let summary = table.column_summary(2).unwrap().unwrap();
+    assert_eq!((&summary.min, &summary.max), (&Value::Int(0), &Value::Int(3_999)));
+    assert_eq!((summary.nulls, summary.distinct), (0.0, 4_000.0));
+    assert_eq!(noting.opened().len(), 8);
+    for n in [0, 1_234, 2_507, 3_999, 9_000] {
+        let view = store.begin().unwrap().view(&table);
+        let probe = view.probe_index(id, &KeyRange::equal(vec![Value::Int(n)])).unwrap();
+        let rows: usize = probe.runs.iter().map(|run| run.len()).sum();
+        assert_eq!(rows, usize::from(n < 4_000), "{n}");
+        assert!(noting.opened().len() <= 1, "{n}");
     }
 }
 

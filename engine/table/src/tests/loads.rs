@@ -2,8 +2,8 @@
 //! which segments get key filters.
 
 use crate::layout::columns::KEY_FILTER_COLUMN;
-use crate::load::common_keys::{each_common, is_few, overlap};
-use crate::load::same_keys::{KeyPlace, each_repeated};
+use crate::load::common_keys::{CommonKeys, is_few, overlap};
+use crate::load::same_keys::{KeyPlace, Repeated};
 use crate::tests::access::write_segment;
 use crate::tests::{column, host, options};
 use crate::*;
@@ -127,12 +127,13 @@ fn keys_in_common_are_those_of_both_sets() {
             tables[1].layout().sorted_keys(&new).unwrap(),
         );
         let mut found = Vec::new();
-        each_common(&old, &new, &mut |at, place| {
+        let mut common = CommonKeys::new(&old, &new).unwrap();
+        let mut meet = |at, place| {
             assert_eq!(old.at(at)?, new.at(place)?);
             found.push(new.at(place)?);
             Ok(())
-        })
-        .unwrap();
+        };
+        while common.step(&old, &new, 1 + round * 97, &mut meet).unwrap() {}
         let mut expected: Vec<Vec<Value>> =
             sets[0].intersection(&sets[1]).map(|n| key_of(kind, *n)).collect();
         let encoded = |key: &Vec<Value>| tables[0].layout().encode_key(key).unwrap();
@@ -173,14 +174,15 @@ fn keys_with_nulls_are_in_common_with_none_and_others_as_often_as_they_are_there
         let old = make(&format!("old{rows}"), &|id| some(id, id / 3), rows);
         let new = make(&format!("new{rows}"), &|id| some(id, id * 2), 1_000);
         let mut found: BTreeMap<i64, usize> = BTreeMap::new();
-        each_common(&old.sorted_keys(), &new.sorted_keys(), &mut |at, place| {
+        let mut common = CommonKeys::new(&old.sorted_keys(), &new.sorted_keys()).unwrap();
+        let mut meet = |at, place| {
             let (key, other) = (old.sorted_keys().at(at)?, new.sorted_keys().at(place)?);
             assert_eq!(key, other);
             let Value::Int(n) = key[0] else { panic!("{key:?}") };
             *found.entry(n).or_default() += 1;
             Ok(())
-        })
-        .unwrap();
+        };
+        while common.step(&old.sorted_keys(), &new.sorted_keys(), 10, &mut meet).unwrap() {}
         let mut expected: BTreeMap<i64, usize> = BTreeMap::new();
         for id in (0..rows).filter(|id| id % 5 != 0) {
             let n = id / 3;
@@ -223,7 +225,7 @@ fn one_walk_finds_the_keys_that_several_files_have() {
             .map(|(segment, table)| table.layout().sorted_keys(segment).unwrap())
             .collect();
         let mut found = Vec::new();
-        each_repeated(&keys, &mut |places: &[KeyPlace]| {
+        let mut found_one = |places: &[KeyPlace]| {
             let encoded = |place: &KeyPlace| {
                 tables[0].layout().encode_key(&keys[place.file].at(place.position).unwrap())
             };
@@ -231,8 +233,9 @@ fn one_walk_finds_the_keys_that_several_files_have() {
             assert!(places.iter().all(|place| encoded(place).unwrap() == key));
             found.push((key, places.iter().map(|place| place.file).collect::<Vec<_>>()));
             Ok(())
-        })
-        .unwrap();
+        };
+        let mut walk = Repeated::new(&keys);
+        while walk.step(&keys, 1 + round, &mut found_one).unwrap() {}
         repeated += found.len();
         assert!(found == expected.into_iter().collect::<Vec<_>>(), "{kind:?}, round {round}");
     }
@@ -392,10 +395,10 @@ fn rows_too_long_to_change_are_refused() {
     let long = Value::Text("x".repeat(limits::MAX_VALUE_BYTES));
     let column = Arc::new(Vector::constant(DataType::TEXT, &long, 2));
     let two = Batch::new(vec![column.clone(), column.clone()], 2);
-    assert!(crate::load::bulk_load::check_row_lengths(&two).is_ok());
+    assert!(crate::layout::constraints::check_row_lengths(&two).is_ok());
     let three = Batch::new(vec![column.clone(), column.clone(), column], 2);
     assert_eq!(
-        crate::load::bulk_load::check_row_lengths(&three).unwrap_err().kind(),
+        crate::layout::constraints::check_row_lengths(&three).unwrap_err().kind(),
         ErrorKind::Limit
     );
 }

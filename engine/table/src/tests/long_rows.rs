@@ -16,7 +16,7 @@ fn a_key_longer_than_keys_may_be_is_not_there() {
         assert_eq!(t.get(&table, &long[..2], &[2]).unwrap(), None);
         assert_eq!(t.locate(&table, &long[..2]).unwrap(), None);
         assert!(t.view(&table).probe_key(&long[..2]).unwrap().is_empty());
-        assert_eq!(t.delete_conflicting(&table, &long).unwrap(), 0);
+        assert_eq!(t.conflicting(&table, &long).unwrap(), []);
         assert_eq!(t.insert_row(&table, &long).unwrap_err().kind(), ErrorKind::Limit);
         let at = locate(&t, &table, 1);
         assert_eq!(t.update_row(&table, &at, &row(1, "a", 1)).map(|()| 1).unwrap(), 1);

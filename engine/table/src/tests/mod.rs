@@ -11,6 +11,7 @@ mod failed_work;
 mod flushes;
 mod follow;
 mod forged;
+mod gates;
 mod half_done;
 mod indexes;
 #[cfg(feature = "loom")]

@@ -380,31 +380,30 @@ pub(super) fn delete(core: &mut Core, table: &Arc<Table>, locators: &[RowLocator
     Ok(locators.len() as u64)
 }
 
-/// Deletes the visible rows that have the same primary key, or one of the same unique values, as a
-/// row to be written. Returns how many there were.
-pub(super) fn delete_conflicting(
-    core: &mut Core,
-    table: &Arc<Table>,
-    row: &[Value],
-) -> Result<u64> {
+/// The visible rows that have the same primary key, or one of the same unique values, as a row to be
+/// written, each once.
+pub(super) fn conflicting(core: &Core, table: &Table, row: &[Value]) -> Result<Vec<RowLocator>> {
     debug_assert!(
         row.len() == table.schema().columns.len(),
         "a row of {} values is to be written",
         row.len()
     );
-    let mut deleted = 0;
-    if let Some(columns) = table.key_columns()
-        && let Some((locator, _)) = locate(core, table, &key_of(columns, row))?
-    {
-        deleted += delete(core, table, &[locator])?;
+    let mut found: Vec<RowLocator> = Vec::new();
+    if let Some(columns) = table.key_columns() {
+        let key = key_of(columns, row);
+        let encoded = table.layout().encode_wanted_key(&key)?;
+        let same = core.find(table, &key, &encoded)?;
+        found.extend(same.map(|(partition, same)| RowLocator::of(partition, &same)));
     }
     for index in table.unique_indexes() {
         let values = table.layout().key_values(index.columns(), row)?;
-        if let Some((locator, _)) = unique::locate(core, table, index.id(), &values)? {
-            deleted += delete(core, table, &[locator])?;
+        if let Some((locator, _)) = unique::locate(core, table, index.id(), &values)?
+            && !found.contains(&locator)
+        {
+            found.push(locator);
         }
     }
-    Ok(deleted)
+    Ok(found)
 }
 
 /// Locks rows until the transaction ends, without changing them. Moves rows in segments as for an

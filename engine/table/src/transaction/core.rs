@@ -1,7 +1,8 @@
 //! A transaction's snapshot, write set and commit, on which the write statements are built.
 
 use crate::catalog::tables;
-use crate::catalog::verify::{self, VerifiedRows};
+use crate::catalog::to_verify::{ToVerify, VerifiedRows};
+use crate::catalog::verify;
 use crate::commit::commits::Commits;
 use crate::commit::snapshots::SnapshotGuard;
 use crate::read::point::{self, Found};
@@ -9,6 +10,7 @@ use crate::read::reader::Reader;
 use crate::record;
 use crate::segments::state::SegmentState;
 use crate::table::agenda::Work;
+use crate::table::gate::Gates;
 use crate::table::partition::Partition;
 use crate::table::segment_list::SegmentList;
 use crate::table::version::Table;
@@ -29,16 +31,20 @@ pub(super) struct Core {
     writes: WriteSet,
     /// Those of its session.
     temporary: Arc<TemporaryTables>,
+    /// Of the tables that it writes to and alters, if it has verified them for its commit.
+    gates: Option<Gates>,
 }
 
 impl Core {
     /// Begins at the newest visible commit.
     pub fn begin(manager: &Arc<TransactionManager>) -> Core {
+        walked::walk(Path::Begin);
         Core {
             guard: manager.commits().snapshots().take(),
             writes: WriteSet::new(manager.new_owner()),
             manager: manager.clone(),
             temporary: Arc::default(),
+            gates: None,
         }
     }
 
@@ -49,6 +55,7 @@ impl Core {
             guard: self.guard.clone(),
             writes: WriteSet::new(self.manager.new_owner()),
             temporary: self.temporary.clone(),
+            gates: None,
         }
     }
 
@@ -118,7 +125,7 @@ impl Core {
         );
         let partition = table.partition_of(encoded);
         let found =
-            self.read(table, |reader| point::find(table, partition, key, encoded, reader))?;
+            self.read(table, |reader| point::find(table, partition, key, encoded, &[], reader))?;
         Ok(found.map(|found| (partition, found)))
     }
 
@@ -170,13 +177,17 @@ impl Core {
         let manager = self.manager.clone();
         let commits = manager.commits();
         commits.check_writable()?;
+        let changes_catalog = !self.writes.catalog().is_own();
         let committed = {
+            let _gates = match self.gates.take() {
+                Some(gates) => gates,
+                None => self.verified_gates()?,
+            };
             let mut turn = commits.lock();
             // Checked again: a commit after closing the database would not be synced.
             commits.check_open()?;
             let catalog = manager.catalog();
             self.writes.check_tables(|table| catalog.table_by_id(table).ok())?;
-            let changes_catalog = !self.writes.catalog().is_own();
             if changes_catalog {
                 self.announce_catalog(payload.len(), turn.next())?;
             }
@@ -230,13 +241,41 @@ impl Core {
         nacre_log::check_length(record_bytes)?;
         self.commits().log().check_usable()?;
         catalog.read(|contents| self.writes.catalog().check(contents))?;
-        for (found, left, verified) in self.writes.catalog().to_verify() {
-            if found.changed() != verified && !plant::is(Bug::DdlUnverified) {
-                self.verify_rows(found, left, View::Newest)?;
-            }
-        }
         catalog.announce(commit);
         Ok(())
+    }
+
+    /// Passes the gates of the tables that it has written to, and closes those of tables whose last
+    /// change must satisfy what the transaction makes of them. To be held until the commit is stamped.
+    fn take_gates(&self) -> Gates {
+        let asked = self.writes.catalog().to_verify();
+        let asked = asked.filter(|(found, left, _)| verify::asks_more(left, found));
+        let closed: Vec<_> = asked.map(|(found, ..)| found.gate()).collect();
+        debug_assert!(
+            closed.is_empty() || !self.writes.catalog().is_own(),
+            "a transaction that changes no table verifies one"
+        );
+        Gates::take(self.writes.tables().map(|table| table.gate()), &closed)
+    }
+
+    /// Takes the gates, and verifies what others have committed to altered tables since they were
+    /// verified.
+    fn verified_gates(&self) -> Result<Gates> {
+        let gates = self.take_gates();
+        for (found, left, verified) in self.behind() {
+            self.verify_rows(found, left, View::Newest, verified)?;
+        }
+        Ok(gates)
+    }
+
+    /// Tables as they were found, and as they are left, that others have changed since they were verified.
+    fn behind(&self) -> impl Iterator<Item = (&Table, &Table, Timestamp)> {
+        let all = self.writes.catalog().to_verify();
+        // A table that is no longer this one is a conflict of the commit.
+        let behind = all.filter(|(found, _, at)| found.changed() > *at && found.is_newest());
+        behind
+            .filter(|_| !plant::is(Bug::DdlUnverified))
+            .map(|(found, left, at)| (&**found, &**left, at))
     }
 
     /// Changes the catalog. Must be called under the commit lock, once the record is in the log.
@@ -255,52 +294,52 @@ impl Core {
     /// them to new indexes. Returns the commit up to which those of others satisfy it: what is
     /// committed until this transaction is must be verified then.
     pub fn verify(&self, old: &Table, new: &Table) -> Result<Timestamp> {
-        let changed = tables::settled_change(self.manager.catalog(), old);
-        self.verify_rows(old, new, View::Newest)?;
+        let settled = self.commits().settled();
+        self.verify_rows(old, new, View::Newest, 0)?;
         // The newest rows may be others than those that this transaction sees, or have become so meanwhile.
         if tables::settled_change(self.manager.catalog(), old) > self.at() {
-            self.verify_rows(old, new, View::Own)?;
+            self.verify_rows(old, new, View::Own, 0)?;
         }
-        if new.indexes().iter().any(|index| !old.has_index(index.id())) {
+        if verify::adds_index(new, old) {
             new.consider(Work::IndexParts);
             new.recount_all();
         }
-        Ok(changed)
+        Ok(settled)
     }
 
-    /// Verifies the tables that others have changed since they were verified. Without the commit lock, so that
-    /// a commit has little left to verify, and hardly any bytes to wait for.
+    /// Verifies the tables that others have changed since they were verified: first without their
+    /// gates, so that little is left, and hardly any bytes to wait for, while the gates are closed.
+    /// They stay so until the commit.
     pub fn verify_changed(&mut self) -> Result<()> {
         let mut verified = Vec::new();
-        for (found, left, before) in self.writes.catalog().to_verify() {
-            let changed = tables::settled_change(self.manager.catalog(), found);
-            // A table that is no longer this one is a conflict of the commit.
-            if changed != before && found.is_newest() && !plant::is(Bug::DdlUnverified) {
-                self.verify_rows(found, left, View::Newest)?;
-                verified.push((left.id(), changed));
-            }
+        for (found, left, before) in self.behind() {
+            let settled = self.commits().settled();
+            self.verify_rows(found, left, View::Newest, before)?;
+            verified.push((left.id(), settled));
         }
-        for (table, changed) in verified {
-            self.writes.note_verified(table, changed);
+        for (table, settled) in verified {
+            self.writes.note_verified(table, settled);
+        }
+        if !self.writes.catalog().is_own() {
+            self.gates = Some(self.verified_gates()?);
         }
         Ok(())
     }
 
-    fn verify_rows(&self, old: &Table, new: &Table, view: View) -> Result<()> {
+    /// Verifies the rows committed after a commit, all of them after commit 0.
+    fn verify_rows(&self, old: &Table, new: &Table, view: View, since: Timestamp) -> Result<()> {
         debug_assert!(
             new.shares_partitions(old),
             "rows of table {} are verified in another",
             old.schema().name
         );
         let rows = SeenRows { core: self, table: new, view };
-        if verify::is_stricter(new.schema(), old.schema()) {
-            verify::all_rows(new, &rows)?;
+        let memory = self.manager.environment().statement_memory();
+        let to_verify = ToVerify { rows: &rows, since, memory };
+        if verify::adds_index(new, old) {
+            new.enter_rows(&|node| to_verify.has_node(node).then(|| rows.row(node)).flatten())?;
         }
-        if new.indexes().iter().any(|index| !old.has_index(index.id())) {
-            new.enter_rows(&|node| rows.row(node))?;
-            verify::new_indexes(new, old, &rows)?;
-        }
-        Ok(())
+        verify::verify(new, old, to_verify).map(drop)
     }
 }
 

@@ -226,6 +226,8 @@ pub(super) fn alter(
     );
     core.manager().catalog().compile_rules(&new);
     let verified = core.verify(table, &new)?;
+    // Others may have changed it meanwhile, or emptied it, so that none of its rows was there to verify.
+    check_changeable(core, table)?;
     let change = CatalogChange::AlterTable { old: table.clone(), new: new.clone(), verified };
     core.writes_mut().change_catalog(change);
     Ok(new)

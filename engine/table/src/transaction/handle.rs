@@ -20,8 +20,7 @@ use crate::transaction::{changes, ddl, keyed, rekey, unique};
 use nacre_column::Batch;
 use nacre_rowstore::{Blocker, Owner};
 use nacre_types::{
-    Error, IndexId, IndexSchema, Result, TableId, TableSchema, Timestamp, Value, ViewSchema,
-    invariant,
+    IndexId, IndexSchema, Result, TableId, TableSchema, Timestamp, Value, ViewSchema, invariant,
 };
 use roaring::RoaringBitmap;
 use std::sync::Arc;
@@ -76,14 +75,6 @@ impl Transaction {
     /// Whether it has changed or locked anything.
     pub fn has_writes(&self) -> bool {
         !self.0.writes().is_empty()
-    }
-
-    /// Makes a lock that a load of this transaction's rows met one that the transaction met. Returns
-    /// the error for it.
-    pub fn blocked_by(&mut self, table: &Table, holder: Blocker) -> Error {
-        let name = &table.schema().name;
-        let message = format!("a row of table {name} is locked by another transaction");
-        self.0.writes_mut().blocked_by(holder, message)
     }
 
     /// Takes the holder of the row lock on which the last write failed with
@@ -219,6 +210,12 @@ impl Transaction {
         unique::locate(&self.0, table, index, values)
     }
 
+    /// The visible rows that have the same primary key, or one of the same unique values, as a row to
+    /// be written, each once.
+    pub fn conflicting(&self, table: &Arc<Table>, row: &[Value]) -> Result<Vec<RowLocator>> {
+        changes::conflicting(&self.0, table, row)
+    }
+
     /// The visible rows with some values; `None` if there are too many.
     pub fn equal(&self, table: &Arc<Table>, equal: &Equal<'_>) -> Result<Option<Vec<FoundRows>>> {
         self.0.read(table, |reader| equal::find(table, equal, reader))
@@ -332,12 +329,6 @@ impl Transaction {
         rows
     }
 
-    /// Deletes the visible rows that have the same primary key, or one of the same unique values,
-    /// as a row to be written. Returns how many there were.
-    pub fn delete_conflicting(&mut self, table: &Arc<Table>, row: &[Value]) -> Result<u64> {
-        changes::delete_conflicting(&mut self.0, table, row)
-    }
-
     /// Locks rows until the transaction ends, without changing them.
     pub fn lock(&mut self, table: &Arc<Table>, locators: &[RowLocator]) -> Result<()> {
         changes::lock(&mut self.0, table, locators)
@@ -378,7 +369,8 @@ impl Transaction {
     }
 
     /// Verifies the rows that others have committed to tables that this transaction has altered, so that its
-    /// commit need not. To be called before it where bytes may be absent: a commit cannot wait for them.
+    /// commit need not. To be called right before it where bytes may be absent, for which a commit
+    /// cannot wait: once it succeeds, others that change these tables wait for the commit.
     ///
     /// Errors: `constraint`; those of absent bytes.
     pub fn verify_changed(&mut self) -> Result<()> {

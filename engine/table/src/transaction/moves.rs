@@ -166,6 +166,8 @@ impl Moves {
     pub fn commit(&self, asked: Move) -> Result<bool> {
         debug_assert!(!asked.is_empty(), "a move of no rows");
         let asked = Arc::new(asked);
+        // Held for each move in the queue, whichever thread commits it.
+        let _passing = asked.table.gate().pass();
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(asked.clone());
         let mut turn = self.commits.lock();
         // The previous lock holder may have committed it.

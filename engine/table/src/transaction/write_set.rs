@@ -36,7 +36,7 @@ enum Step {
     /// Rows of one segment that are deleted together.
     Claim(ClaimedRows),
     /// New segments with rows in place of claimed ones.
-    Update(BulkUpdate),
+    Update(Box<BulkUpdate>),
     /// Rows of such a segment that are replaced or deleted together.
     Hide { table: Arc<Table>, segment: u64, rows: RoaringBitmap },
     /// The last change of the catalog.
@@ -301,7 +301,7 @@ impl WriteSet {
             "an update changes keys that it has not reserved"
         );
         self.own.add(update.own_segments());
-        self.undo.push(Step::Update(update));
+        self.undo.push(Step::Update(Box::new(update)));
     }
 
     /// Hides rows of a segment that this transaction has written.
@@ -443,16 +443,18 @@ impl WriteSet {
 
     /// Whether something is changed that no record has, because its table is temporary.
     pub fn has_temporary(&self) -> bool {
-        let changes = !self.catalog.is_empty() && self.catalog.changes_temporary();
-        changes
+        self.catalog.changes_temporary()
             || self.written().any(|undo| undo.table.is_temporary() && undo.node.pending().is_some())
     }
 
     /// Whether rows are deleted together.
     pub fn has_claims(&self) -> bool {
-        let is_any = self.claimed().next().is_some();
-        debug_assert!(!is_any || !self.is_empty(), "an empty write set deletes rows together");
-        is_any
+        self.claimed().next().is_some()
+    }
+
+    /// The tables that rows were written to, in any version, some of them several times.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.undo.iter().filter_map(Step::table)
     }
 
     /// Appends how far the counters have come of tables that rows were written to.
@@ -479,7 +481,7 @@ impl WriteSet {
     /// The updates of many rows.
     fn updates(&self) -> impl Iterator<Item = &BulkUpdate> {
         self.undo.iter().filter_map(|step| match step {
-            Step::Update(update) => Some(update),
+            Step::Update(update) => Some(&**update),
             _ => None,
         })
     }
@@ -492,9 +494,10 @@ impl WriteSet {
         })
     }
 
-    /// Fails if a table was dropped, altered or truncated since it was written to. Adds the rows to
-    /// indexes that were created since. Must be called under the commit lock.
+    /// Fails if a table was dropped, altered or truncated since it was written to, or has no room for
+    /// new segments. Adds the rows to indexes that were created since. Must be called under the commit lock.
     pub fn check_tables(&self, newest: impl Fn(TableId) -> Option<Arc<Table>>) -> Result<()> {
+        self.updates().try_for_each(BulkUpdate::check_room)?;
         // All tables before any row: what is undone leaves the version it was written to, no later one.
         let mut entered = Vec::new();
         for step in &self.undo {

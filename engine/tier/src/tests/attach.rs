@@ -1,10 +1,10 @@
 //! Opening from the blobs, on an empty disk or the one of before; writers that take over from each other.
 
-use super::world::{Faulty, Small, host_of, local_names, options, wait};
+use super::world::{Faulty, Hands, Small, host_of, local_names, options, wait};
 use crate::{MANIFEST, Tier, TierOptions, describe};
 use core::time::Duration;
 use nacre_host::memory::MemoryStore;
-use nacre_host::{ErrorKind, LocalStore, Reason, Uploads};
+use nacre_host::{ErrorKind, Host, LocalStore, Reason, Uploads};
 use std::sync::Arc;
 
 fn local() -> Arc<MemoryStore> {
@@ -153,10 +153,10 @@ fn readers_see_the_newest_upload_and_change_nothing() {
 
 #[test]
 fn blobs_that_nothing_names_are_removed_after_their_time() {
-    let blobs = Faulty::new();
-    let files = local();
+    let (blobs, files, clock) = (Faulty::new(), local(), Arc::new(Hands::default()));
+    let host = || Host { clock: clock.clone(), ..host_of(files.clone()) };
     let keep = TierOptions { retention: Duration::MAX, ..options() };
-    let mut small = Small::open(&files, &blobs, keep).unwrap();
+    let mut small = Small::open_at(host(), &blobs, keep).unwrap();
     for number in 1..=6 {
         small.add(number).unwrap();
         small.upload();
@@ -169,11 +169,12 @@ fn blobs_that_nothing_names_are_removed_after_their_time() {
     let all = blobs.blobs.names().len();
     drop(small);
     // Their time is over at once.
-    let forget = TierOptions { retention: Duration::ZERO, ..options() };
-    let mut small = Small::open(&files, &blobs, forget.clone()).unwrap();
+    let now = Duration::ZERO;
+    let forget = TierOptions { retention: now, history: now, ..options() };
+    let mut small = Small::open_at(host(), &blobs, forget.clone()).unwrap();
     small.upload();
+    clock.pass(Duration::from_secs(60));
     small.add(7).unwrap();
-    small.upload();
     small.upload();
     let names = describe(&blobs.blobs.get(MANIFEST).unwrap()).unwrap();
     let left = blobs.blobs.names().len();

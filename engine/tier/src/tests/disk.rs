@@ -4,7 +4,7 @@ use super::world::{
     Fault, Faulty, Small, bytes_of, local_bytes, local_names, name_of, options, wait,
 };
 use crate::TierOptions;
-use crate::fetch::AT_ONCE;
+use crate::at_once::AT_ONCE;
 use nacre_host::fetched::Fetched;
 use nacre_host::memory::MemoryStore;
 use nacre_host::{ErrorKind, LocalStore, Missing, ReadRange, Reason, Rest, Uploads};
@@ -105,7 +105,7 @@ fn absent_bytes_are_named_and_kept_while_a_guard_lives() {
     };
     let error = read(1_000).unwrap_err();
     assert_eq!(error.reason(), Some(Reason::NotResident));
-    assert_eq!(format!("{:?}", error.missing().unwrap().ranges), "[512..1536]");
+    assert_eq!(format!("{:?}", error.missing().unwrap()[0].ranges), "[512..1536]");
     let mut fetched = Fetched::default();
     let calls = blobs.calls();
     wait(fetched.resolve(error, &*small.tier)).unwrap();

@@ -1,11 +1,12 @@
 //! Stores that only read, and follow their writers.
 
-use super::world::{Fault, Faulty, Small, bytes_of, host_of, name_of, options, poll_some, wait};
+use super::world::{
+    Fault, Faulty, Small, bytes_of, host_of, name_of, options, poll_some, read_whole, wait,
+};
 use crate::{MANIFEST, Tier, TierOptions};
 use core::time::Duration;
-use nacre_host::fetched::Fetched;
 use nacre_host::memory::MemoryStore;
-use nacre_host::{ErrorKind, LocalStore, ReadRange, Reason, Result, Uploads, WriteIf};
+use nacre_host::{ErrorKind, LocalStore, Reason, Result, Uploads, WriteIf};
 use nacre_log::LogReader;
 use std::sync::Arc;
 
@@ -73,15 +74,7 @@ impl Follower {
     }
 
     fn read(&self, number: u64) -> Result<Vec<u8>> {
-        let file = self.tier.open(&name_of(number))?;
-        let mut bytes = vec![0; file.len()? as usize];
-        let mut fetched = Fetched::default();
-        loop {
-            match file.read(&mut [ReadRange { offset: 0, buffer: &mut bytes }]) {
-                Err(error) => wait(fetched.resolve(error, &*self.tier))?,
-                Ok(()) => return Ok(bytes),
-            }
-        }
+        read_whole(&self.tier, number)
     }
 }
 

@@ -1,7 +1,11 @@
 //! Tests with a real log over the tiers, and files in memory.
 
+mod ahead;
 mod attach;
+mod branch;
 mod disk;
 mod faults;
 mod follow;
+mod history;
+mod lease;
 mod world;

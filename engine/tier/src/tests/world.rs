@@ -6,10 +6,10 @@ use core::time::Duration;
 use nacre_host::fetched::Fetched;
 use nacre_host::memory::MemoryStore;
 use nacre_host::{
-    Answer, BlobInfo, BlobStore, Entropy, Error, ErrorKind, Host, LocalFile, LocalStore, ReadRange,
-    Rest, Result, Tag, Uploads, WriteIf,
+    Answer, BlobInfo, BlobStore, Clock, Entropy, Error, ErrorKind, Host, LocalFile, LocalStore,
+    ReadRange, Rest, Result, Tag, Uploads, WriteIf,
 };
-use nacre_log::{Log, LogOptions};
+use nacre_log::{Log, LogOptions, LogReader};
 use nacre_testing::{Fixed, MemoryBlobs, host};
 use std::cell::RefCell;
 use std::future::Future;
@@ -33,6 +33,47 @@ impl Entropy for Counting {
 /// A host on these files.
 pub fn host_of(local: Arc<MemoryStore>) -> Host {
     Host { entropy: Arc::new(Counting), ..host(local) }
+}
+
+/// A clock that a test sets, in microseconds; a sleep ends at once, and takes its time.
+#[derive(Default)]
+pub struct Hands(AtomicU64);
+
+impl Hands {
+    pub fn pass(&self, time: Duration) {
+        self.0.fetch_add(time.as_micros() as u64 + 1, Ordering::Relaxed);
+    }
+}
+
+impl Clock for Hands {
+    fn monotonic_ns(&self) -> u64 {
+        self.0.load(Ordering::Relaxed) * 1_000
+    }
+    fn wall_us(&self) -> i64 {
+        1_700_000_000_000_000 + self.0.load(Ordering::Relaxed) as i64
+    }
+    fn sleep_until(&self, ns: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        self.0.fetch_max(ns / 1_000 + 1, Ordering::Relaxed);
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// A host with an empty disk and this clock.
+pub fn host_at(clock: &Arc<Hands>) -> Host {
+    Host { clock: clock.clone(), ..host_of(Arc::new(MemoryStore::new())) }
+}
+
+/// Reads a file of a store whole, with what it must fetch.
+pub fn read_whole(tier: &Tier, number: u64) -> Result<Vec<u8>> {
+    let file = tier.open(&name_of(number))?;
+    let mut bytes = vec![0; file.len()? as usize];
+    let mut fetched = Fetched::default();
+    loop {
+        match file.read(&mut [ReadRange { offset: 0, buffer: &mut bytes }]) {
+            Err(error) => wait(fetched.resolve(error, tier))?,
+            Ok(()) => return Ok(bytes),
+        }
+    }
 }
 
 /// Runs a future by asking again and again.
@@ -61,6 +102,10 @@ pub struct Faulty {
     pub blobs: Arc<MemoryBlobs>,
     calls: AtomicU64,
     fault: Mutex<Option<(Range<u64>, Fault)>>,
+    /// Other stores, by their URLs.
+    others: Mutex<Vec<(&'static str, Arc<Faulty>)>>,
+    /// What begins so cannot be written.
+    refused: Mutex<Option<&'static str>>,
 }
 
 impl Faulty {
@@ -69,6 +114,8 @@ impl Faulty {
             blobs: MemoryBlobs::new(Arc::new(Fixed::default())),
             calls: AtomicU64::new(0),
             fault: Mutex::default(),
+            others: Mutex::default(),
+            refused: Mutex::default(),
         })
     }
 
@@ -76,6 +123,16 @@ impl Faulty {
     pub fn fail(&self, after: u64, count: u64, fault: Fault) {
         let from = self.calls.load(Ordering::Relaxed) + after;
         *self.fault.lock().unwrap() = Some((from..from.saturating_add(count), fault));
+    }
+
+    /// Lets another store be reached by a URL.
+    pub fn reach(&self, url: &'static str, other: &Arc<Faulty>) {
+        self.others.lock().unwrap().push((url, other.clone()));
+    }
+
+    /// Lets nothing be written whose name begins so.
+    pub fn refuse(&self, start: &'static str) {
+        *self.refused.lock().unwrap() = Some(start);
     }
 
     pub fn calls(&self) -> u64 {
@@ -106,6 +163,10 @@ impl BlobStore for Faulty {
         self.call(self.blobs.read_all(name))
     }
     fn write<'a>(&'a self, name: &'a str, bytes: Arc<[u8]>, when: WriteIf) -> Answer<'a, Tag> {
+        let refused = *self.refused.lock().unwrap();
+        if refused.is_some_and(|start| name.starts_with(start)) {
+            return self.call(Box::pin(async { Err(Error::io("no right to write")) }));
+        }
         self.call(self.blobs.write(name, bytes, when))
     }
     fn list<'a>(&'a self, prefix: &'a str) -> Answer<'a, Vec<BlobInfo>> {
@@ -113,6 +174,12 @@ impl BlobStore for Faulty {
     }
     fn remove<'a>(&'a self, name: &'a str) -> Answer<'a, ()> {
         self.call(self.blobs.remove(name))
+    }
+    fn elsewhere(&self, url: &str) -> Result<Arc<dyn BlobStore>> {
+        let others = self.others.lock().unwrap();
+        let other = others.iter().find(|(known, _)| *known == url);
+        let other = other.ok_or_else(|| Error::unsupported(url))?;
+        Ok(other.1.clone())
     }
 }
 
@@ -123,6 +190,7 @@ pub fn options() -> TierOptions {
         block_bytes: 512,
         patience: Duration::from_secs(30),
         retention: Duration::from_secs(3600),
+        history: Duration::from_secs(3600),
         ..TierOptions::default()
     }
 }
@@ -151,8 +219,27 @@ impl Small {
         blobs: &Arc<Faulty>,
         options: TierOptions,
     ) -> Result<Small> {
-        let host = host_of(local.clone());
+        Small::open_at(host_of(local.clone()), blobs, options)
+    }
+
+    /// Opens it on a host.
+    pub fn open_at(host: Host, blobs: &Arc<Faulty>, options: TierOptions) -> Result<Small> {
         Small::over(wait(Tier::open(&host, blobs.clone(), options))?, &host)
+    }
+
+    /// Opens one that is only read, with the records of its log.
+    pub fn records_of(tier: &Arc<Tier>) -> Result<Vec<String>> {
+        let records = RefCell::new(Vec::new());
+        let lines = |payload: &[u8]| {
+            let text = String::from_utf8(payload.to_vec()).unwrap();
+            records.borrow_mut().extend(text.lines().map(String::from));
+            Ok(())
+        };
+        let mut reader = LogReader::beside(tier.clone(), &mut |payload| lines(payload))?;
+        while let Some((_, payload)) = reader.next()? {
+            lines(payload)?;
+        }
+        Ok(records.into_inner())
     }
 
     fn over(tier: Arc<Tier>, host: &Host) -> Result<Small> {
@@ -238,15 +325,7 @@ impl Small {
 
     /// Reads a file whole, with what it must fetch.
     pub fn read(&self, number: u64) -> Result<Vec<u8>> {
-        let file = self.tier.open(&name_of(number))?;
-        let mut bytes = vec![0; file.len()? as usize];
-        let mut fetched = Fetched::default();
-        loop {
-            match file.read(&mut [ReadRange { offset: 0, buffer: &mut bytes }]) {
-                Err(error) => wait(fetched.resolve(error, &*self.tier))?,
-                Ok(()) => return Ok(bytes),
-            }
-        }
+        read_whole(&self.tier, number)
     }
 
     /// Compares it with the records that it must have.

@@ -57,8 +57,9 @@ pub fn judge_create_as(op: &Op, base: &State, base_index: u64, model: &mut Model
     Verdict { answer: Some(answer), errors, ..becomes(name, Some(table)) }
 }
 
-/// Judges a change of a table or view in an open transaction, which sees it at once.
-pub fn judge_within(op: &Op, name: &str, txn: &Txn, model: &mut Model) -> Verdict {
+/// Judges a change of a table or view in an open transaction, which sees it at once. `base` was
+/// committed when it began.
+pub fn judge_within(op: &Op, name: &str, txn: &Txn, base: &State, model: &mut Model) -> Verdict {
     let mut verdict = match op {
         Op::CreateAs { table: name, from, rows, if_missing } => {
             judge_create_as_within(name, from, rows, *if_missing, txn, model)
@@ -73,17 +74,26 @@ pub fn judge_within(op: &Op, name: &str, txn: &Txn, model: &mut Model) -> Verdic
     if known.since == UNCOMMITTED {
         return verdict;
     }
+    // Rows of others are verified, too, but not for the last time, and while others change them.
+    let unique = matches!(op, Op::CreateIndex { index, .. } if index.unique);
+    let mut breaks = |state: &State| {
+        let is_verified = unique && known.touch != Touch::Emptied && verdict.answer.is_some();
+        if is_verified && leaves_broken(&judge_change(op, &state.after(&txn.effect()))) {
+            verdict.errors.push(ErrorKind::Constraint);
+        }
+    };
+    breaks(base);
     let newest = model.latest.by_id(known.id);
     if newest.is_none_or(|newest| newest.since != known.since) {
         // Another session may have changed it while the statement ran.
         verdict.errors.push(ErrorKind::Conflict);
         return verdict;
     }
-    // Rows of others are verified, too, but not for the last time.
-    let unique = matches!(op, Op::CreateIndex { index, .. } if index.unique);
-    if unique && known.touch != Touch::Emptied && verdict.answer.is_some() {
-        let both = judge_change(op, &model.latest.after(&txn.effect()));
-        verdict.errors.extend(leaves_broken(&both).then_some(ErrorKind::Constraint));
+    breaks(&model.latest);
+    // Rows that seemed to have one key may have been changed when it was looked for again.
+    let rows = |state: &State| state.by_id(known.id).map(|table| table.rows.clone());
+    if unique && rows(base) != rows(&model.latest) {
+        verdict.errors.push(ErrorKind::Conflict);
     }
     verdict
 }

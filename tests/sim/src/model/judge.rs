@@ -293,11 +293,16 @@ pub fn judge_bulk(
 }
 
 /// Judges an [`Op::Fill`] that publishes now.
-pub fn judge_fill(model: &mut Model, name: &str, rows: i64) -> Verdict {
+pub fn judge_fill(model: &mut Model, name: &str, policy: OnDuplicate, rows: i64) -> Verdict {
     let Some(table) = model.latest.tables.get(name) else {
         return Verdict::fails(&[ErrorKind::NotFound]);
     };
     let place = (table.id, table.since);
     let rows: Vec<Row> = filled(rows).map(|row| table.shape.row(row.k, &row)).collect();
-    judge_bulk(model, place, OnDuplicate::Error, &rows.iter().collect::<Vec<_>>())
+    let mut verdict = judge_bulk(model, place, policy, &rows.iter().collect::<Vec<_>>());
+    // A statement counts rows that give way to later ones.
+    if policy == OnDuplicate::Replace && matches!(verdict.answer, Some(Answer::Affected(_))) {
+        verdict.answer = Some(Answer::Affected(rows.len() as u64));
+    }
+    verdict
 }

@@ -83,7 +83,7 @@ pub enum Op {
     /// Loads rows directly into segments.
     Bulk { table: &'static str, policy: OnDuplicate, batches: Vec<Vec<Row>> },
     /// Inserts this many rows by one `INSERT … SELECT`, which writes segments.
-    Fill { table: &'static str, rows: i64 },
+    Fill { table: &'static str, policy: OnDuplicate, rows: i64 },
     /// `CREATE TABLE`, with or without a primary key, with indexes, and with other keys, which do
     /// not affect results.
     Create {
@@ -309,11 +309,16 @@ impl Op {
                 format!("update {table} set k = k + {by}{}", rows.sql())
             }
             Op::Delete { table, rows } => format!("delete from {table}{}", rows.sql()),
-            Op::Fill { table, rows } => {
+            Op::Fill { table, policy, rows } => {
+                let verb = match policy {
+                    OnDuplicate::Error => "insert",
+                    OnDuplicate::Skip => "insert ignore",
+                    OnDuplicate::Replace => "replace",
+                };
                 let digits: Vec<String> = (0..FILL_SIDE).map(|n| format!("({n})")).collect();
                 let digits = digits.join(", ");
                 format!(
-                    "insert into {table} (k, v, s) select a.n * {FILL_SIDE} + b.n, (a.n * {FILL_SIDE} + b.n) % 1000, \
+                    "{verb} into {table} (k, v, s) select a.n * {FILL_SIDE} + b.n, (a.n * {FILL_SIDE} + b.n) % 1000, \
                      'fill' from (values {digits}) a (n), (values {digits}) b (n) where a.n * {FILL_SIDE} + b.n < {rows}"
                 )
             }

@@ -218,14 +218,18 @@ impl Maker {
     }
 
     /// Creates a unique index over conforming rows, most of them in segments, while other sessions
-    /// write.
+    /// write, again and again. There are enough that what they write often has the value of one.
     fn constrain(&mut self, ops: &mut Vec<Op>) {
         let (table, index) = (UNIQUE, INDEXES[5]);
-        let rows: Vec<Row> = (0..5).map(|k| Row { v: k, ..self.row(k) }).collect();
+        let rows: Vec<Row> = (0..30).map(|k| Row { v: k - 15, ..self.row(k) }).collect();
         ops.push(Op::DropIndex { table, name: index.name, alter: false, if_there: true });
         ops.push(Op::Delete { table, rows: Where::All });
         ops.push(Op::Upsert { table, rows, how: Upsert::Replace });
         ops.push(Op::Optimize { table, full: false });
+        for _ in 0..5 {
+            ops.push(Op::CreateIndex { table, index, alter: false, if_missing: false });
+            ops.push(Op::DropIndex { table, name: index.name, alter: false, if_there: true });
+        }
         ops.push(Op::CreateIndex { table, index, alter: false, if_missing: false });
     }
 
@@ -267,14 +271,20 @@ impl Maker {
             INDEXES[..1].iter().copied().filter(|_| self.random.percent(50)).collect();
         let mut ops = vec![
             Op::Create { table, keyed, keys, indexes, documents: false, if_missing: true },
-            Op::Fill { table, rows: 65_536 + self.random.between(0, 2_000) },
+            Op::Fill {
+                table,
+                policy: OnDuplicate::Error,
+                rows: 65_536 + self.random.between(0, 2_000),
+            },
             Op::Audit { table, rows: Where::All },
             Op::Select { table, rows: Where::V(self.random.between(0, 999)) },
         ];
+        let policy =
+            *self.random.pick(&[OnDuplicate::Error, OnDuplicate::Skip, OnDuplicate::Replace]);
         let more = [
             Op::CreateIndex { table, index: INDEXES[2], alter: false, if_missing: false },
             Op::CreateIndex { table, index: INDEXES[5], alter: false, if_missing: false },
-            Op::Fill { table, rows: 65_600 },
+            Op::Fill { table, policy, rows: 65_600 },
             Op::Delete { table, rows: Where::V(3) },
             Op::Maintain { steps: 20 },
             Op::Select { table, rows: Where::Both("fill".into(), 12) },

@@ -175,6 +175,9 @@ pub fn plan(seed: u64) -> Plan {
     if seed.is_multiple_of(BIG_EVERY) {
         options.segment_rows = 10_000;
         options.flush_bytes = options.flush_bytes.max(8_000);
+        // Thousands of segments, and room for few of their footers, would take half an hour.
+        options.segment_bytes = options.segment_bytes.max(50_000);
+        options.metadata_bytes = options.metadata_bytes.max(300_000);
         let script = Script { role: "filler", ops: maker.fill(), prepares: false };
         phases[0].scripts.truncate(2);
         phases[0].scripts.push(script);

@@ -10,7 +10,7 @@ use nacre_testing::{MemoryBlobs, Random};
 use nacredb::host::{Answer, BlobInfo, BlobStore, Clock, Tag, WriteIf};
 use nacredb::{Error, ErrorKind, Result};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
 
 /// A blob store that fails.
@@ -18,6 +18,8 @@ pub struct SimBlobs {
     /// What is stored.
     pub stored: Arc<MemoryBlobs>,
     state: Mutex<State>,
+    /// Another store that this one reaches.
+    other: Mutex<Option<(&'static str, Weak<SimBlobs>)>>,
 }
 
 struct State {
@@ -72,7 +74,14 @@ impl SimBlobs {
             late: Vec::new(),
             faults: 0,
         };
-        Arc::new(SimBlobs { stored: MemoryBlobs::new(clock), state: Mutex::new(state) })
+        let (stored, state) = (MemoryBlobs::new(clock), Mutex::new(state));
+        Arc::new(SimBlobs { stored, state, other: Mutex::default() })
+    }
+
+    /// Lets another store be reached by a URL.
+    pub fn reach(&self, url: &'static str, other: &Arc<SimBlobs>) {
+        let mut reached = self.other.lock().unwrap_or_else(PoisonError::into_inner);
+        *reached = Some((url, Arc::downgrade(other)));
     }
 
     /// The store is away for this many calls.
@@ -179,6 +188,15 @@ async fn yields(mut polls: u64) {
 }
 
 impl BlobStore for SimBlobs {
+    fn elsewhere(&self, url: &str) -> Result<Arc<dyn BlobStore>> {
+        let other = self.other.lock().unwrap_or_else(PoisonError::into_inner);
+        let other = other.as_ref().filter(|(known, _)| *known == url);
+        match other.and_then(|(_, other)| other.upgrade()) {
+            Some(other) => Ok(other),
+            None => Err(Error::unsupported(format!("a blob store at {url}"))),
+        }
+    }
+
     fn read<'a>(&'a self, name: &'a str, range: Range<u64>) -> Answer<'a, Vec<u8>> {
         Box::pin(self.reading(self.stored.read(name, range)))
     }

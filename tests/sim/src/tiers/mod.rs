@@ -6,7 +6,10 @@
 //! exactly the commits before it; the position must not be lower than what a writer has been told is uploaded.
 
 pub mod blobs;
+mod branches;
 pub mod machine;
+mod past;
 mod reader;
 pub mod run;
 mod state;
+mod statements;

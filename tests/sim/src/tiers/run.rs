@@ -6,7 +6,7 @@ use crate::disk::{Disk, Ended, Fault, FaultKind};
 use crate::hook;
 use crate::tiers::blobs::SimBlobs;
 use crate::tiers::machine::{Inside, Machine, Threads, drive};
-use crate::tiers::state::{Commit, Reader, State};
+use crate::tiers::state::{Branch, Commit, LEASE, Reader, SMALL_READER, State, text_of};
 use nacre_testing::Random;
 use nacredb::host::{Clock, Host};
 use nacredb::{Blobs, Budget, Database, Error, ErrorKind, Options, TierOptions, Value};
@@ -46,6 +46,16 @@ pub(super) struct Run {
     pub(super) outcome: Outcome,
     /// A database that only reads the blobs and follows the writers.
     pub(super) reader: Option<Reader>,
+    /// How far the log was uploaded, and when it was still no further.
+    pub(super) uploads: Vec<(u64, i64)>,
+    /// A branch of the database.
+    pub(super) branch: Option<Branch>,
+    /// Positions of the log that another process wrote than the one that uploaded it.
+    pub(super) gaps: Vec<(u64, u64)>,
+    /// Whether the reader may find that what it shows is gone.
+    pub(super) may_miss: bool,
+    /// Chooses what readers do, so that older seeds keep their meaning.
+    pub(super) reading: Random,
 }
 
 /// Runs a seed; `tell` requests the story.
@@ -60,11 +70,6 @@ pub fn run(seed: u64, tell: bool) -> Outcome {
     std::mem::take(&mut run.outcome)
 }
 
-/// The text of a row, which makes segments long.
-fn text_of(key: i64, value: i64) -> String {
-    format!("{key}/{value}/").repeat(1 + (key + value).unsigned_abs() as usize % 12)
-}
-
 impl Run {
     fn new(seed: u64, tells: bool) -> Run {
         let mut random = Random::with_purpose(seed, "tiers");
@@ -77,6 +82,10 @@ impl Run {
             block_bytes: *random.pick(&[512, 2_048]),
             retention: Duration::from_secs(60),
             patience: Duration::from_secs(2),
+            lease: LEASE,
+            history: Duration::from_secs(
+                *Random::with_purpose(seed, "history").pick(&[0, 60, 60, 3_600]),
+            ),
             // Drawn separately, so that older seeds keep their meaning.
             holds_commits: Random::with_purpose(seed, "held commits").percent(25),
             ..TierOptions::default()
@@ -107,6 +116,11 @@ impl Run {
             tells,
             outcome: Outcome::default(),
             reader: None,
+            uploads: Vec::new(),
+            gaps: Vec::new(),
+            branch: None,
+            may_miss: false,
+            reading: Random::with_purpose(seed, "leases"),
         }
     }
 
@@ -142,7 +156,11 @@ impl Run {
     }
 
     fn all(&mut self) {
-        let steps = 20 + self.random.below(60);
+        let mut steps = 20 + self.random.below(60);
+        // Long enough for several chunks of the log. Drawn separately, so that older seeds keep their meaning.
+        if Random::with_purpose(self.seed, "length").percent(4) {
+            steps *= 10;
+        }
         self.start();
         for _ in 0..steps {
             if self.outcome.failure.is_some() {
@@ -154,6 +172,10 @@ impl Run {
     }
 
     fn step(&mut self) {
+        self.renew_lease();
+        self.look_back();
+        self.branch_off();
+        self.note_upload();
         match self.random.below(100) {
             0..=39 => self.write(),
             40..=54 => self.maintain(),
@@ -161,7 +183,7 @@ impl Run {
             75..=79 => self.read(),
             80..=83 => {
                 let us = *self.random.pick(&[1_000, 100_000, 2_000_000, 70_000_000]);
-                self.clock.advance_us(us);
+                self.pass(us);
             }
             84 => {
                 let calls = 1 + self.random.below(30);
@@ -203,6 +225,9 @@ impl Run {
             self.compare_local();
         }
         self.uploaded = position;
+        if !is_empty {
+            self.gaps.push((position, u64::MAX));
+        }
     }
 
     /// The states that a database may have whose log ends at a position.
@@ -249,6 +274,8 @@ impl Run {
     /// The rows that a database shows; `None` if the blob store was away, or the machine stopped.
     pub(super) fn contents(&mut self, db: &Database, what: &str) -> Option<State> {
         for attempt in 0..20 {
+            let is_warm = self.warm(db) && what != SMALL_READER;
+            let requests = db.blob_reads().map_or(0, |reads| reads.requests);
             let mut session = db.session();
             let result =
                 drive(&self.clock, session.execute("select k, v, s from t order by k", &[]));
@@ -266,10 +293,25 @@ impl Run {
                         }
                         rows.insert(*key, *value);
                     }
+                    let more = db.blob_reads().map_or(0, |reads| reads.requests) - requests;
+                    if is_warm && more > 0 {
+                        self.fail(format!("{what} is warm, and asks for {more} ranges"));
+                    }
+                    let ahead = db.blob_reads().is_some_and(|reads| reads.bytes_ahead > 0);
+                    self.count("reads ahead", u64::from(ahead));
                     return Some(Some(rows));
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound => return Some(None),
                 Err(error) if error.kind() == ErrorKind::Unavailable && attempt < 19 => {}
+                // Its reader has no lease any more.
+                Err(error)
+                    if error.kind() == ErrorKind::Unavailable
+                        && self.may_miss
+                        && what.starts_with("a reader") =>
+                {
+                    self.count("reads of what is gone", 1);
+                    return None;
+                }
                 Err(error) => {
                     if self.writer.disk.ended().is_none() {
                         self.fail(format!("{what} cannot be read: {error}"));
@@ -281,6 +323,40 @@ impl Run {
         None
     }
 
+    /// Warms the table, sometimes. Returns whether all of it must be on the local disk then, until something else
+    /// is done.
+    fn warm(&mut self, db: &Database) -> bool {
+        // Drawn separately, so that older seeds keep their meaning.
+        let purpose = self.seed ^ (self.commits.len() as u64) << 20 ^ self.clock.monotonic_ns();
+        let mut random = Random::with_purpose(purpose, "warm");
+        if !random.percent(30) {
+            return false;
+        }
+        let how = *random.pick(&["", "", "for column (s)", "for index v", "where k < 20"]);
+        let mut session = db.session();
+        let sql = format!("optimize table t warm blob cache {how}");
+        match drive(&self.clock, session.execute(&sql, &[])) {
+            Ok(result) => {
+                let rows = result.to_rows();
+                let [Value::Int(fetched), Value::Int(local)] = rows[0][..] else {
+                    self.fail(format!("a warm-up returns {rows:?}"));
+                    return false;
+                };
+                self.tell(|| format!("{sql}: {fetched} bytes fetched, {local} local"));
+                self.count("warmed", u64::from(fetched > 0));
+                let limit = self.options.blobs.as_ref().map(|blobs| blobs.options.disk_limit);
+                how.is_empty() && limit == Some(u64::MAX)
+            }
+            Err(error) => {
+                let is_away = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unavailable);
+                if !is_away && self.writer.disk.ended().is_none() {
+                    self.fail(format!("a warm-up fails: {error}"));
+                }
+                false
+            }
+        }
+    }
+
     /// Runs something while uploads go on inside calls of the disk.
     fn inside<T>(&mut self, work: impl FnOnce(&mut Run) -> T) -> T {
         let inside = Inside::new(&self.writer, Random::new(self.random.bits()));
@@ -290,48 +366,11 @@ impl Run {
         done
     }
 
-    /// A statement, and what it makes of the rows.
-    fn statement(&mut self, state: &State) -> (String, State) {
-        let Some(rows) = state else {
-            let sql = "create table t (k bigint primary key, v bigint, s varchar(400), key (v))";
-            return (sql.into(), Some(BTreeMap::new()));
-        };
-        let mut rows = rows.clone();
-        let random = &mut self.random;
-        let key = random.between(0, 60);
-        let sql = match random.below(10) {
-            0..=5 => {
-                let count = *random.pick(&[1, 1, 3, 20]);
-                let mut values = Vec::new();
-                for key in key..key + count {
-                    let value = random.between(0, 1_000);
-                    rows.insert(key, value);
-                    values.push(format!("({key}, {value}, '{}')", text_of(key, value)));
-                }
-                format!("replace into t values {}", values.join(", "))
-            }
-            6 | 7 => {
-                let to = key + random.between(0, 10);
-                rows.retain(|other, _| *other < key || *other > to);
-                format!("delete from t where k between {key} and {to}")
-            }
-            _ => {
-                let value = random.between(0, 1_000);
-                if let Some(old) = rows.get_mut(&key) {
-                    *old = value;
-                }
-                let text = text_of(key, value);
-                format!("update t set v = {value}, s = '{text}' where k = {key}")
-            }
-        };
-        (sql, Some(rows))
-    }
-
     fn latest(&self) -> State {
         self.commits.last().and_then(|commit| commit.state.clone())
     }
 
-    fn write(&mut self) {
+    pub(super) fn write(&mut self) {
         let Some(db) = self.writer.db.clone() else { return };
         if self.random.percent(4) {
             // The machine stops in the middle.
@@ -369,9 +408,12 @@ impl Run {
             }
             Err(error) if error.kind() == ErrorKind::Unavailable => {
                 // It may have waited for its upload in vain.
-                if holds && self.contents(&db, "the writer").is_some_and(|found| found == state) {
+                let found = if holds { self.contents(&db, "the writer") } else { None };
+                if found.is_some_and(|found| found == state) {
                     self.commits.push(Commit { before, after, state });
                     self.count("commits that were not uploaded", 1);
+                } else if holds && self.writer.disk.ended().is_some() {
+                    self.commits.push(Commit { before, after: u64::MAX, state });
                 }
             }
             Err(error) => self.fail(format!("{sql}: {error}")),
@@ -383,7 +425,7 @@ impl Run {
         self.options.blobs.as_ref().is_some_and(|blobs| blobs.options.holds_commits)
     }
 
-    fn maintain(&mut self) {
+    pub(super) fn maintain(&mut self) {
         let Some(db) = self.writer.db.clone() else { return };
         let steps = 1 + self.random.below(40) as usize;
         let clock = self.clock.clone();
@@ -400,7 +442,7 @@ impl Run {
         error.kind() == ErrorKind::Unavailable || self.writer.disk.ended().is_some()
     }
 
-    fn upload(&mut self) {
+    pub(super) fn upload(&mut self) {
         let Some(db) = self.writer.db.clone() else { return };
         for _ in 0..1 + self.random.below(30) {
             let polls = 1 + self.random.below(6);

@@ -14,6 +14,10 @@ pub struct Frame {
     /// The committed state at the start of the frame.
     pub(super) base: State,
     pub(super) base_index: u64,
+    /// How many transactions had begun at its start.
+    pub(super) begins: u64,
+    /// How many have begun since in frames inside it.
+    pub(super) begins_inside: u64,
     pub(super) faults: u64,
     pub(super) log_failures: u64,
     /// The number of commits that the last log sync covers.
@@ -45,8 +49,11 @@ pub struct SessionState {
     pub op: Option<Op>,
     /// How many faults there had been when it began.
     pub faults_before: u64,
-    /// The committed state when it began.
-    pub begun: Option<State>,
+    /// The committed state when it began, and its number of commits.
+    pub begun: Option<(State, u64)>,
+    /// The committed state at the start of the frame in which it last took a snapshot, if that has ended: it
+    /// may give way with its snapshot.
+    pub seen: Option<(State, u64)>,
     /// The table that a bulk load was started on, and its version.
     pub bulk_table: Option<(u64, u64)>,
     /// Whether it is writing segments of a bulk load and holds no lock.
@@ -71,12 +78,24 @@ pub enum Next {
     Failed,
 }
 
+impl Frame {
+    /// Whether its statement has taken a snapshot in it.
+    pub(super) fn has_begun(&self) -> bool {
+        begins() > self.begins + self.begins_inside
+    }
+}
+
+/// How many transactions have begun.
+pub(super) fn begins() -> u64 {
+    walked::counts()[Path::Begin as usize]
+}
+
 /// Whether the call is one of an update of many rows, which writes files before it commits.
 pub(super) fn is_updating() -> bool {
     walked::current() == Some(Path::ManyUpdated)
 }
 
-/// Whether the call is one of the last round of a load, and of its commit.
+/// Whether the call is one of the last round of a load, of its commit, or of one that creates a table.
 pub(super) fn is_publishing() -> bool {
-    walked::current() == Some(Path::LoadEnd)
+    matches!(walked::current(), Some(Path::LoadEnd | Path::Load))
 }

@@ -1,9 +1,8 @@
 //! An open database with its sessions: their current operations, and whether the results are right.
-//!
-//! Sessions are futures. A *frame* is one poll of a session; frames nest, because the disk lets
-//! other sessions run in the middle of a long call. A statement sees the committed state as of the
-//! start of its last frame. If a commit continues with maintenance, it is known to have taken
-//! effect once a file other than the log is accessed.
+//! Sessions are futures. A *frame* is one poll of a session; frames nest, because the disk lets other sessions
+//! run in the middle of a long call. A statement sees the committed state as of the start of the frame in which
+//! it last took a snapshot. If a commit continues with maintenance, it is known to have taken effect once a
+//! file other than the log is accessed.
 
 mod frame;
 mod room;
@@ -16,7 +15,7 @@ use crate::disk::{Call, Class, Disk};
 use crate::model::catalog::{alters, judge_change, judge_create_as, judge_ddl, judge_within};
 use crate::model::judge::{judge, judge_bulk, judge_fill};
 use crate::model::verdict::{Answer, Sight, Verdict};
-use crate::model::{Effect, Model, State, Table, Txn, UNCOMMITTED, Writes, read};
+use crate::model::{Effect, Model, State, Txn, UNCOMMITTED, Writes, read};
 use crate::op::Op;
 use crate::op::row::Row;
 use crate::subject::{effect, is_commit, judge_commit, show, table_of, tables_of, told};
@@ -107,6 +106,8 @@ impl World {
             session,
             base: self.model.latest.clone(),
             base_index: self.model.index,
+            begins: frame::begins(),
+            begins_inside: 0,
             faults: counts.faults,
             log_failures: counts.log_failures,
             synced: None,
@@ -121,6 +122,12 @@ impl World {
     /// Ends the poll.
     pub fn leave(&mut self) {
         let Some(frame) = self.frames.pop() else { return };
+        if let Some(around) = self.frames.last_mut() {
+            around.begins_inside += frame::begins() - frame.begins;
+        }
+        if frame.has_begun() {
+            self.sessions[frame.session].seen = Some((frame.base, frame.base_index));
+        }
         if let Some(index) = frame.synced
             && self.disk.counts().log_failures == frame.log_failures
         {
@@ -166,9 +173,10 @@ impl World {
         let happened = match &op {
             Op::Commit => state.txn.is_some(),
             // Background work after a load syncs the log, too.
-            Op::Bulk { .. } => load_synced && state.txn.is_none(),
+            Op::Bulk { .. } | Op::CreateAs { .. } => load_synced && state.txn.is_none(),
             op if op.is_load() || op.is_ddl() => synced && state.txn.is_none(),
-            op => op.locks_rows() && state.txn.is_none(),
+            // What comes before its snapshot makes room for its rows.
+            op => op.locks_rows() && state.txn.is_none() && self.has_begun(),
         };
         if happened {
             let verdict = self.judge(session, &op);
@@ -202,7 +210,7 @@ impl World {
             // A load deletes the rows that it replaces by a bit each.
             self.model.erase(writes, if op.is_load() { 1 } else { self.bulk_rows });
         }
-        if let (Op::Bulk { .. }, Some((table, _))) = (op, self.sessions[session].bulk_table) {
+        if let Some(table) = self.loads_into(session, op) {
             // A load that adds nothing is a commit too; rows merged with it appear to stem from it.
             self.model.index += u64::from(verdict.writes.is_empty());
             self.model.loaded.insert(table, self.model.index);
@@ -211,8 +219,7 @@ impl World {
 
     /// The model's verdict on an operation that ends, or a commit that takes effect, in this frame.
     fn judge(&mut self, session: usize, op: &Op) -> Verdict {
-        let Some(frame) = self.frames.last() else { return Verdict::done() };
-        let (base, base_index) = (frame.base.clone(), frame.base_index);
+        let Some((base, base_index)) = self.seen() else { return Verdict::done() };
         let state = &self.sessions[session];
         if state.txn.is_some() && !op.fits_transaction()
             || state.txn.is_none() && op.needs_transaction()
@@ -240,10 +247,10 @@ impl World {
                 None => Verdict::fails(&[ErrorKind::NotFound]),
             },
             op if op.is_ddl() && state.txn.is_some() => match (&state.txn, table_of(op)) {
-                (Some(txn), Some(name)) => judge_within(op, name, txn, &mut self.model),
+                (Some(txn), Some(name)) => judge_within(op, name, txn, &base, &mut self.model),
                 _ => Verdict::done(),
             },
-            Op::Fill { table, rows } => judge_fill(&mut self.model, table, *rows),
+            Op::Fill { table, policy, rows } => judge_fill(&mut self.model, table, *policy, *rows),
             Op::CreateAs { .. } => judge_create_as(op, &base, base_index, &mut self.model),
             op if op.is_ddl() => {
                 // Whether there is anything to do is decided at the start; maintenance may follow.
@@ -261,7 +268,7 @@ impl World {
             }
             Op::Optimize { table, .. } => {
                 // It finds its table at the start, and may wait for absent bytes.
-                let base = state.begun.clone().unwrap_or(base);
+                let base = state.begun.clone().map_or(base, |(begun, _)| begun);
                 let there = |state: &State| state.tables.get(table).map(|table| table.id);
                 match (there(&base), there(&self.model.latest)) {
                     (Some(then), Some(now)) if then == now => Verdict::done(),
@@ -283,12 +290,12 @@ impl World {
             }
             Op::Check => Verdict::nothing_found(),
             _ => {
-                // A statement outside a transaction that finds its table dropped meanwhile looks the
-                // name up again.
+                // A statement outside a transaction that finds its table dropped or renamed meanwhile
+                // looks the name up again.
                 let latest = &self.model.latest;
                 let is_gone = |name| {
-                    let table = base.tables.get(name);
-                    table.is_some_and(|table: &Table| latest.by_id(table.id).is_none())
+                    let id = |state: &State| state.tables.get(name).map(|table| table.id);
+                    id(&base).is_some() && id(&base) != id(latest)
                 };
                 let again = state.txn.is_none() && tables_of(op).any(is_gone);
                 let catalog = state.txn.as_ref().map_or(Vec::new(), |txn| txn.catalog.clone());
@@ -312,17 +319,6 @@ impl World {
                 verdict
             }
         }
-    }
-
-    /// Like [`World::judge`], on the state committed when the innermost frame began.
-    fn judge_as_begun(&mut self, session: usize, op: &Op) -> Verdict {
-        let Some(base) = self.frames.last().map(|frame| frame.base.clone()) else {
-            return Verdict::done();
-        };
-        let latest = std::mem::replace(&mut self.model.latest, base);
-        let verdict = self.judge(session, op);
-        self.model.latest = latest;
-        verdict
     }
 
     /// Records the result of an operation and decides how the session continues.
@@ -359,10 +355,13 @@ impl World {
         // An empty load does not show when it read the table: it may have been at the start.
         let loads_nothing = matches!((op, &result), (Op::Bulk { .. }, Ok(Answer::Affected(0))))
             && committed.is_none();
-        if loads_nothing && verdict.answer != Some(Answer::Affected(0)) {
-            verdict = self.judge_as_begun(session, op);
+        // Rows that a statement has locked before it gives way stay locked if their table is altered,
+        // and one that locks none may miss that its table is altered.
+        let is_before = result.is_ok() && verdict.answer.is_none() && op.locks_rows();
+        if loads_nothing && verdict.answer != Some(Answer::Affected(0)) || is_before {
+            verdict = self.judge_before(session, op, &result);
         }
-        if committed.is_none() && self.found_for_a_moment(op, &result) {
+        if committed.is_none() && self.found_for_a_moment(session, op, &result) {
             verdict = Verdict::done();
         }
         if matches!((op, &result), (Op::Open { .. }, Ok(_))) {
@@ -382,18 +381,10 @@ impl World {
         if matches!(op, Op::Commit | Op::Rollback) {
             self.sessions[session].txn = None;
         }
-        self.sessions[session].bulk_table = None;
+        (self.sessions[session].bulk_table, self.sessions[session].begun) = (None, None);
         self.sessions[session].bulk_append = false;
         self.sessions[session].cancel = None;
         outcome
-    }
-
-    /// Whether `CREATE TABLE IF NOT EXISTS … AS` did nothing because the table existed briefly.
-    fn found_for_a_moment(&self, op: &Op, result: &Result<Answer>) -> bool {
-        let (Op::CreateAs { table, if_missing: true, .. }, Ok(Answer::Done)) = (op, result) else {
-            return false;
-        };
-        self.frames.last().is_some_and(|frame| self.model.freed_since(table, frame.base_index))
     }
 
     fn succeeded(
@@ -537,8 +528,7 @@ impl World {
         let known = verdict.errors.contains(&kind) || self.may_refuse(session, op, error);
         let disturbed = kind == ErrorKind::Io && (faults > 0 || ended)
             || kind == ErrorKind::Limit && faults > 0;
-        let open = self.sessions.iter().enumerate().any(|(at, s)| at != session && s.txn.is_some());
-        let others = open || self.committing() || self.publishing(session);
+        let others = self.committing() || self.publishing(session) || self.locking(session);
         let waited = match kind {
             ErrorKind::LockTimeout => (op.locks_rows() || op.is_load()) && others,
             ErrorKind::Deadlock => op.locks_rows() && others && mine,

@@ -2,15 +2,29 @@
 
 use super::frame::Frame;
 use super::{Cancel, SessionState, World};
-use crate::model::verdict::Verdict;
+use crate::model::verdict::{Answer, Verdict};
 use crate::model::{State, Txn};
 use crate::op::Op;
 use crate::op::condition::Where;
 use crate::subject::{is_commit, table_of};
-use nacredb::{Error, ErrorKind};
+use nacredb::{Error, ErrorKind, OnDuplicate, Result};
 use std::sync::atomic::Ordering;
 
 impl World {
+    /// The state that the statement of the innermost frame sees, and its commit.
+    pub(super) fn seen(&self) -> Option<(State, u64)> {
+        let frame = self.frames.last()?;
+        let before = self.sessions[frame.session].seen.as_ref();
+        let of_frame = || (frame.base.clone(), frame.base_index);
+        Some(before.filter(|_| !frame.has_begun()).cloned().unwrap_or_else(of_frame))
+    }
+
+    /// Whether the statement of the innermost frame has taken a snapshot.
+    pub(super) fn has_begun(&self) -> bool {
+        let has_seen = |frame: &Frame| self.sessions[frame.session].seen.is_some();
+        self.frames.last().is_some_and(|frame| frame.has_begun() || has_seen(frame))
+    }
+
     /// Like [`World::judge`], after the commits in outer frames that are about to become durable:
     /// their unique values are free once they are in the log.
     pub(super) fn judge_ahead(&mut self, session: usize, op: &Op) -> Verdict {
@@ -29,6 +43,52 @@ impl World {
         let verdict = self.judge(session, op);
         self.model.latest = latest;
         verdict
+    }
+
+    /// Like [`World::judge`], as if nothing had been committed since the operation took its snapshot,
+    /// if that explains its result, or else since it began.
+    pub(super) fn judge_before(
+        &mut self,
+        session: usize,
+        op: &Op,
+        result: &Result<Answer>,
+    ) -> Verdict {
+        let begun = self.sessions[session].begun.clone();
+        let mut verdict = Verdict::done();
+        for (state, _) in self.seen().into_iter().chain(begun) {
+            let latest = std::mem::replace(&mut self.model.latest, state);
+            verdict = self.judge(session, op);
+            self.model.latest = latest;
+            if verdict.answer.as_ref() == result.as_ref().ok() {
+                break;
+            }
+        }
+        verdict
+    }
+
+    /// The table that an operation loads rows into as a commit of their own.
+    pub(super) fn loads_into(&self, session: usize, op: &Op) -> Option<u64> {
+        match op {
+            Op::Bulk { .. } => self.sessions[session].bulk_table.map(|(table, _)| table),
+            Op::Fill { table, policy: OnDuplicate::Skip | OnDuplicate::Replace, .. } => {
+                self.model.latest.tables.get(*table).map(|table| table.id)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether `CREATE TABLE IF NOT EXISTS … AS` did nothing because the table existed briefly.
+    pub(super) fn found_for_a_moment(
+        &self,
+        session: usize,
+        op: &Op,
+        result: &Result<Answer>,
+    ) -> bool {
+        let (Op::CreateAs { table, if_missing: true, .. }, Ok(Answer::Done)) = (op, result) else {
+            return false;
+        };
+        let begun = self.sessions[session].begun.as_ref();
+        begun.is_some_and(|(_, index)| self.model.freed_since(table, *index))
     }
 
     /// Whether a bulk load in an outer frame is about to become durable.
@@ -62,6 +122,21 @@ impl World {
         })
     }
 
+    /// Whether the operation of a session has begun: it is in an outer frame, or has given way.
+    fn is_running(&self, session: usize) -> bool {
+        let is_there = self.frames.iter().any(|frame| frame.session == session);
+        is_there || self.sessions[session].begun.is_some()
+    }
+
+    /// Whether another session may hold locks of rows: in a transaction, or for a statement.
+    pub(super) fn locking(&self, session: usize) -> bool {
+        let locks = |op: &Op| op.locks_rows();
+        let is_one =
+            |at: usize| self.is_running(at) && self.sessions[at].op.as_ref().is_some_and(locks);
+        let mut others = self.sessions.iter().enumerate().filter(|(at, _)| *at != session);
+        others.any(|(at, state)| state.txn.is_some() || is_one(at))
+    }
+
     /// Whether another session may be about to change rows of the table together, which are not
     /// merged meanwhile.
     pub(super) fn claims(&self, session: usize, op: &Op) -> bool {
@@ -76,8 +151,7 @@ impl World {
         };
         let is_changing = |at: usize| {
             let other = self.sessions[at].op.as_ref().filter(|other| other.changes_rows());
-            let is_running = self.frames.iter().any(|frame| frame.session == at);
-            is_running && other.is_some_and(|other| table_of(other) == table_of(op))
+            self.is_running(at) && other.is_some_and(|other| table_of(other) == table_of(op))
         };
         let mut others = self.sessions.iter().enumerate().filter(|(at, _)| *at != session);
         others.any(|(at, state)| state.txn.as_ref().is_some_and(has_changed) || is_changing(at))

@@ -28,8 +28,8 @@ pub struct Links {
     pub data: Vec<(u32, Range<usize>)>,
     /// What each function refers to.
     functions: Vec<Vec<Node>>,
-    /// What each data symbol refers to.
-    constants: Vec<Vec<Node>>,
+    /// What each data symbol refers to, with the offset of the reference in it.
+    constants: Vec<Vec<(usize, Node)>>,
     /// What bytes that belong to no symbol refer to.
     roots: Vec<Node>,
 }
@@ -164,7 +164,7 @@ impl Links {
         let mut owned = false;
         for (symbol, (of, range)) in self.data.iter().enumerate() {
             if *of == segment && range.contains(&at) {
-                self.constants[symbol].push(to);
+                self.constants[symbol].push((at - range.start, to));
                 owned = true;
             }
         }
@@ -187,6 +187,15 @@ impl Links {
 
     pub fn name(&self, function: u32) -> &str {
         self.names.get(&function).map_or("?", String::as_str)
+    }
+
+    /// The functions that each data symbol has, by their offsets in it.
+    pub fn tables(&self) -> impl Iterator<Item = Vec<(usize, u32)>> + '_ {
+        let function = |(at, to): &(usize, Node)| match to {
+            Node::Function(function) => Some((*at, *function)),
+            _ => None,
+        };
+        self.constants.iter().map(move |constant| constant.iter().filter_map(function).collect())
     }
 
     /// Positions in the module of the bytes of constants that are not reached.
@@ -236,7 +245,7 @@ impl Links {
                 }
                 Node::Data(at) if !reached.data[at] => {
                     reached.data[at] = true;
-                    todo.extend(&self.constants[at]);
+                    todo.extend(self.constants[at].iter().map(|(_, to)| to));
                 }
                 _ => {}
             }

@@ -1,10 +1,13 @@
 //! Takes code out of a linked module that nothing needs, but that the compiler cannot know to be
 //! unneeded: functions that a list names get a body that does nothing, or that calls a smaller
 //! function. What only they reach, through calls, the table or constants, is taken out with them.
+//! `direct` makes calls of a trait's methods direct where it has one implementation.
 
+mod direct;
 mod links;
 
 use crate::parsed::{Parsed, Result};
+use direct::Bodies;
 use links::{Links, Reached};
 use wasm_encoder::{CodeSection, Function, Instruction, MemArg, Module, RawSection};
 use wasmparser::{FuncType, Parser, Payload, ValType};
@@ -106,8 +109,9 @@ pub struct Cut {
     pub data: usize,
 }
 
-/// Takes out what a list names, one function a line: what it does instead, and its name. Lines that
-/// begin with `#` say why.
+/// Takes out what a list names, one function a line: what it does instead, and its name. A line
+/// may also name an implementation of a trait, for [`direct::direct`]. Lines that begin with `#`
+/// say why.
 ///
 /// Every name must be of a function whose type is as expected, so that the list stays true.
 pub fn cut(bytes: &[u8], list: &str) -> Result<Cut> {
@@ -115,7 +119,12 @@ pub fn cut(bytes: &[u8], list: &str) -> Result<Cut> {
     let links = Links::new(bytes, &parsed)?;
     let mut instead: Vec<Option<Instead>> = vec![None; parsed.functions.len()];
     let mut listed = Vec::new();
+    let mut changed = Bodies::new();
     for line in list.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if let Some(line) = line.strip_prefix("direct ") {
+            changed.extend(direct::direct(bytes, &parsed, &links, line)?);
+            continue;
+        }
         let (what, functions) = Instead::read(line, &links, &parsed)?;
         for function in functions {
             let ty = parsed.type_of(function);
@@ -140,7 +149,7 @@ pub fn cut(bytes: &[u8], list: &str) -> Result<Cut> {
     if let Some(function) = listed.iter().find(|function| is_unneeded(**function)) {
         return Err(format!("{} is not reached", links.name(*function)).into());
     }
-    rewrite(bytes, &parsed, &links, &reached, &instead)
+    rewrite(bytes, &parsed, &links, &reached, &instead, &changed)
 }
 
 /// The module without the bodies of functions and the bytes of constants that are not reached.
@@ -150,6 +159,7 @@ fn rewrite(
     links: &Links,
     reached: &Reached,
     instead: &[Option<Instead>],
+    changed: &Bodies,
 ) -> Result<Cut> {
     let (mut functions, mut code_bytes, mut data_bytes) = (0, 0, 0);
     let mut module = Module::new();
@@ -166,7 +176,7 @@ fn rewrite(
                     let new = match instead[function as usize] {
                         Some(what) => what.body(parsed.type_of(function)),
                         None if reached.functions[function as usize] => {
-                            code.raw(old);
+                            code.raw(changed.get(&function).map_or(old, Vec::as_slice));
                             continue;
                         }
                         None => Instead::Never.body(parsed.type_of(function)),

@@ -9,17 +9,20 @@ use wasm_encoder::{
 };
 use wasmparser::RelocationType;
 
-/// The entry calls the printer and refers to a constant, which refers to the function in the table.
+/// The entry calls the printer and the asker, and refers to a constant, which refers to the function
+/// in the table.
 const ENTRY: u32 = 0;
 /// Calls the helper, and refers to a text.
 const PRINTER: u32 = 1;
 const HELPER: u32 = 2;
 const IN_TABLE: u32 = 3;
-const NAMES: [&str; 4] = ["entry", "printer", "helper", "in_table"];
+/// Calls a function that it reads from an address, such as that of the constant.
+const ASKER: u32 = 4;
+const NAMES: [&str; 5] = ["entry", "printer", "helper", "in_table", "b::asker"];
 
 /// Data symbols, which come after the functions: the constant and the text.
-const CONSTANT: u32 = 4;
-const TEXT: u32 = 5;
+const CONSTANT: u32 = 5;
+const TEXT: u32 = 6;
 const BYTES: [u8; 8] = [1, 0, 0, 0, b't', b'e', b'x', b't'];
 const CONSTANT_AT: u32 = 16;
 
@@ -53,6 +56,16 @@ fn body(refers: &[(u8, RelocationType, u32)]) -> (Vec<u8>, Vec<(usize, Relocatio
     (bytes, relocations)
 }
 
+/// Reads a function at the first parameter, and calls it with both.
+fn asker() -> Vec<u8> {
+    let mut bytes = vec![0, 0x20, 0, 0x20, 1, 0x20, 0, LOAD, 2, 0, CALL_INDIRECT];
+    bytes.extend(padded(0));
+    bytes.extend([0, 0x0b]);
+    bytes
+}
+
+const LOAD: u8 = 0x28;
+const CALL_INDIRECT: u8 = 0x11;
 const CALL: u8 = 0x10;
 const CONST: u8 = 0x41;
 
@@ -74,6 +87,11 @@ fn relocations(name: &str, section: u32, entries: &[(usize, RelocationType, u32)
 
 /// The module, with or without what the linker leaves.
 fn module(linked: bool) -> Vec<u8> {
+    named_module(linked, NAMES)
+}
+
+/// The module with other names of functions.
+fn named_module(linked: bool, all: [&str; NAMES.len()]) -> Vec<u8> {
     let mut module = Module::new();
     let mut types = TypeSection::new();
     let number = wasm_encoder::ValType::I32;
@@ -108,10 +126,11 @@ fn module(linked: bool) -> Vec<u8> {
     let called = RelocationType::FunctionIndexLeb;
     let addressed = RelocationType::MemoryAddrSleb;
     let bodies = [
-        body(&[(CALL, called, PRINTER), (CONST, addressed, CONSTANT)]),
+        body(&[(CALL, called, PRINTER), (CALL, called, ASKER), (CONST, addressed, CONSTANT)]),
         body(&[(CALL, called, HELPER), (CONST, addressed, TEXT)]),
         body(&[]),
         body(&[]),
+        (asker(), Vec::new()),
     ];
     let (mut code, mut of_code) = (CodeSection::new(), Vec::new());
     // Positions are those in the section, after the number of functions and the size of each.
@@ -127,14 +146,14 @@ fn module(linked: bool) -> Vec<u8> {
     module.section(&data);
     let mut names = NameSection::new();
     let mut map = NameMap::new();
-    (0..).zip(NAMES).for_each(|(at, name)| map.append(at, name));
+    (0..).zip(all).for_each(|(at, name)| map.append(at, name));
     names.functions(&map);
     module.section(&names);
     if !linked {
         return module.finish();
     }
     let mut symbols = SymbolTable::new();
-    (0..).zip(NAMES).for_each(|(at, name)| {
+    (0..).zip(all).for_each(|(at, name)| {
         symbols.function(0, at, Some(name));
     });
     for (name, offset) in [("constant", 0), ("text", 4)] {
@@ -160,7 +179,7 @@ fn what_only_a_cut_function_reaches_goes_with_it() -> Result<()> {
     let parsed = Parsed::new(&cut.module)?;
     let body = |function: u32| &cut.module[parsed.body(function).range()];
     let before = Parsed::new(&bytes)?;
-    for kept in [ENTRY, IN_TABLE] {
+    for kept in [ENTRY, IN_TABLE, ASKER] {
         assert_eq!(body(kept), &bytes[before.body(kept).range()], "{}", NAMES[kept as usize]);
     }
     assert_eq!(body(PRINTER), [0, CONST, 0, 0x0b], "answers zero");
@@ -199,6 +218,50 @@ fn functions_of_one_name_stand_once() -> Result<()> {
     assert_eq!(kept, [0, CONST, 7, 0x0b]);
     assert_eq!(other, [0, 0x20, 0, 0x20, 1, CALL, HELPER as u8, 0x0b]);
     Ok(())
+}
+
+#[test]
+fn calls_of_the_only_implementation_are_direct() -> Result<()> {
+    let names = ["entry", "printer", "helper", "<a::Only as b::Ask>::answer", "<b::Asker>::asks"];
+    let cut = cut(&named_module(true, names), "direct <a::Only as b::Ask> in b")?;
+    assert_eq!((cut.functions, cut.data), (0, 0));
+    let parsed = Parsed::new(&cut.module)?;
+    let asker = &cut.module[parsed.body(ASKER).range()];
+    let (drop, nop) = (0x1a, 0x01);
+    assert_eq!(asker[..7], [0, 0x20, 0, 0x20, 1, 0x20, 0], "the parameters and the address");
+    assert_eq!(asker[7..10], [drop, CALL, IN_TABLE as u8]);
+    assert!(asker[10..asker.len() - 1].iter().all(|byte| *byte == nop));
+    Ok(())
+}
+
+#[test]
+fn a_trait_without_a_single_implementation_is_an_error() {
+    let error = |method: &str, asker: &str, line: &str| {
+        let bytes = named_module(true, ["entry", "printer", "helper", method, asker]);
+        cut(&bytes, line).err().map(|error| error.to_string())
+    };
+    let (method, line) = ("<a::Only as b::Ask>::answer", "direct <a::Only as b::Ask> in b");
+    assert_eq!(error(method, "b::asker", line), None);
+    assert_eq!(
+        error("<c::Other as b::Ask>::answer", "b::asker", line).as_deref(),
+        Some("<a::Only as b::Ask> is not the only one: there is <c::Other as b::Ask>::answer")
+    );
+    assert_eq!(
+        error("answer", "b::asker", line).as_deref(),
+        Some("no vtable has functions of <a::Only as b::Ask>")
+    );
+    assert_eq!(
+        error(method, "other::asker", line).as_deref(),
+        Some("no function of b calls <a::Only as b::Ask>")
+    );
+    assert_eq!(
+        error(method, "b::asker", "direct <a::Only as b::Ask>").as_deref(),
+        Some("`<a::Only as b::Ask>` is in no crate")
+    );
+    assert_eq!(
+        error(method, "b::asker", "direct only in b").as_deref(),
+        Some("only:: is of no trait")
+    );
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 mod filter;
 mod parts;
+mod plans;
 
 const WIDE: DataType = DataType::Decimal { precision: 38, scale: 3 };
 const TYPES: [DataType; 7] = [

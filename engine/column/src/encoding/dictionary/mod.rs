@@ -9,7 +9,9 @@
 mod build;
 mod order;
 
-pub(crate) use build::{Built, build};
+#[cfg(test)]
+pub(crate) use build::build;
+pub(crate) use build::{Building, Built};
 pub(super) use order::ascends;
 
 use super::bitpacked::{self, BitPacked};

@@ -14,6 +14,8 @@
 pub(crate) mod tokens;
 mod train;
 
+pub(crate) use train::Training;
+
 use super::bitpacked::{self, BitPacked};
 use super::dictionary::ascends;
 use super::plain::Plain;

@@ -6,7 +6,8 @@
 //! for Fast Random Access*, 2025).
 
 use super::tokens::{LONGEST, MAX_TOKENS, TokenSet};
-use crate::{Bitmap, Values};
+use crate::{BlockValues, Values};
+use nacre_types::invariant;
 use std::ops::{Range, RangeInclusive};
 
 /// The sample has this part of the column's bytes, within limits.
@@ -19,6 +20,13 @@ const ROW_BYTES: usize = 2 << 10;
 const PASSES: usize = 256;
 /// Odd, so that the passes begin at every row of [`PASSES`] once.
 const PASS_STEP: usize = 101;
+/// Bytes of a column that are scanned in a step. It takes as long as encoding a block of numbers.
+const SCAN_BYTES: usize = 256 << 10;
+/// Bytes that are learned from in a step, and those that take as long as a block of numbers.
+const LEARN_BYTES: usize = 16 << 10;
+const LEARN_COST_BYTES: usize = 4 << 10;
+/// What a row costs besides its bytes, in bytes.
+const ROW_COST_BYTES: usize = 4;
 /// Entries of the table of pairs.
 const COUNTED: usize = 1 << 16;
 
@@ -64,39 +72,123 @@ impl TokenSet {
     }
 
     /// Trains the tokens of a column of text or binary; `None` if it has no bytes.
-    pub(crate) fn train(blocks: &[(Values, Option<Bitmap>)]) -> Option<TokenSet> {
-        let mut occurs = [false; 256];
-        let mut total = 0;
-        for (values, _) in blocks {
-            let Values::Bytes(column) = values else { return None };
-            column.data.iter().for_each(|byte| occurs[*byte as usize] = true);
-            total += column.data.len();
+    #[cfg(test)]
+    pub(crate) fn train(blocks: &[BlockValues]) -> Option<TokenSet> {
+        let mut training = Training::new();
+        while training.step(blocks).is_some() {}
+        training.finish()
+    }
+}
+
+/// The training of the tokens of a column of text or binary, in steps. Each takes the same blocks.
+pub(crate) struct Training {
+    occurs: Box<[bool; 256]>,
+    /// Bytes scanned.
+    total: usize,
+    /// The next block, and the next byte in it, to be scanned.
+    block: usize,
+    byte: usize,
+    /// Begins once all bytes are scanned.
+    learning: Option<Learning>,
+}
+
+impl Training {
+    pub fn new() -> Training {
+        Training { occurs: Box::new([false; 256]), total: 0, block: 0, byte: 0, learning: None }
+    }
+
+    /// Scans or learns from some bytes; returns what that cost, in blocks of numbers. `None` once
+    /// the tokens are trained.
+    pub fn step(&mut self, blocks: &[BlockValues]) -> Option<usize> {
+        if let Some(learning) = &mut self.learning {
+            return learning.step(blocks);
         }
-        if total == 0 {
+        let Some((values, _)) = blocks.get(self.block) else {
+            self.learning = (self.total > 0).then(|| Learning::new(&self.occurs, self.total));
+            return self.learning.as_ref().map(|_| 1);
+        };
+        let Values::Bytes(column) = values else { return None };
+        debug_assert!(self.byte <= column.data.len(), "a scan from byte {}", self.byte);
+        let end = column.data.len().min(self.byte + SCAN_BYTES);
+        column.data[self.byte..end].iter().for_each(|byte| self.occurs[*byte as usize] = true);
+        self.total += end - self.byte;
+        self.byte = end;
+        if end == column.data.len() {
+            (self.block, self.byte) = (self.block + 1, 0);
+        }
+        Some(1)
+    }
+
+    /// The tokens, once every step is done; `None` if the column has no bytes.
+    pub fn finish(self) -> Option<TokenSet> {
+        let learning = self.learning?;
+        invariant!(learning.is_done(), "training ends in pass {}", learning.pass);
+        Some(learning.tokens.sorted())
+    }
+}
+
+struct Learning {
+    tokens: TokenSet,
+    pairs: Pairs,
+    /// Bytes left to learn from.
+    left: usize,
+    /// How often a pair is seen before it becomes a token.
+    often: u32,
+    pass: usize,
+    /// The next block of the pass.
+    block: usize,
+}
+
+impl Learning {
+    fn new(occurs: &[bool; 256], total: usize) -> Learning {
+        let left = (total / SAMPLE_ONE_IN).clamp(*SAMPLE_BYTES.start(), *SAMPLE_BYTES.end());
+        let often = if left < 512 << 10 { 3 } else { 4 };
+        let (tokens, pairs) = (TokenSet::of_bytes(occurs), Pairs(vec![0; COUNTED]));
+        debug_assert!(tokens.len() > 0, "{total} bytes of which none occurs");
+        Learning { tokens, pairs, left, often, pass: 0, block: 0 }
+    }
+
+    fn is_done(&self) -> bool {
+        self.left == 0 || self.tokens.len() == MAX_TOKENS || self.pass == PASSES
+    }
+
+    fn step(&mut self, blocks: &[BlockValues]) -> Option<usize> {
+        if self.is_done() {
             return None;
         }
-        let mut tokens = TokenSet::of_bytes(&occurs);
-        let mut left = (total / SAMPLE_ONE_IN).clamp(*SAMPLE_BYTES.start(), *SAMPLE_BYTES.end());
-        // How often a pair is seen before it becomes a token.
-        let often = if left < 512 << 10 { 3 } else { 4 };
-        let mut pairs = Pairs(vec![0; COUNTED]);
-        for pass in 0..PASSES {
-            for (values, validity) in blocks {
-                let Values::Bytes(column) = values else { return None };
-                for row in (pass * PASS_STEP % PASSES..column.len()).step_by(PASSES) {
-                    if validity.as_ref().is_some_and(|bits| !bits.get(row)) {
-                        continue;
-                    }
-                    let start = column.offsets[row] as usize;
-                    let end = (column.offsets[row + 1] as usize).min(start + ROW_BYTES);
-                    tokens.learn(&column.data, start..end, &mut pairs, often);
-                    left = left.saturating_sub(end - start);
-                    if left == 0 || tokens.len() == MAX_TOKENS {
-                        return Some(tokens.sorted());
-                    }
+        debug_assert!(self.block <= blocks.len(), "a pass at block {}", self.block);
+        let mut cost = 0;
+        while cost < LEARN_BYTES && !self.is_done() {
+            match blocks.get(self.block) {
+                Some(block) => {
+                    cost += self.sample(block);
+                    self.block += 1;
                 }
+                None => (self.pass, self.block) = (self.pass + 1, 0),
             }
         }
-        Some(tokens.sorted())
+        Some(1 + cost / LEARN_COST_BYTES)
+    }
+
+    /// Learns from the rows of a block that the pass samples; returns what that cost, in bytes.
+    fn sample(&mut self, (values, validity): &BlockValues) -> usize {
+        let Values::Bytes(column) = values else { return 0 };
+        let mut cost = 0;
+        for row in (self.pass * PASS_STEP % PASSES..column.len()).step_by(PASSES) {
+            cost += ROW_COST_BYTES;
+            if validity.as_ref().is_some_and(|bits| !bits.get(row)) {
+                continue;
+            }
+            let start = column.offsets[row] as usize;
+            let end = (column.offsets[row + 1] as usize).min(start + ROW_BYTES);
+            self.tokens.learn(&column.data, start..end, &mut self.pairs, self.often);
+            self.left = self.left.saturating_sub(end - start);
+            cost += end - start;
+            if self.is_done() {
+                break;
+            }
+        }
+        debug_assert!(cost <= 2 * PASSES * ROW_BYTES, "{cost} bytes of a block in one pass");
+        cost
     }
 }

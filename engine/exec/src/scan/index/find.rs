@@ -9,7 +9,7 @@ use crate::join_filter::RuntimeFilters;
 use crate::scan::source::PathsInMemory;
 use crate::scan::spec::ScanSpec;
 use nacre_sql::{ScanStrategy, index_access};
-use nacre_table::TableView;
+use nacre_table::{Misses, TableView};
 use nacre_types::Result;
 use nacre_types::hash::Set;
 
@@ -64,12 +64,13 @@ fn look_up(
     hits.note(spec.schema, &mut names);
     names.into_iter().for_each(|name| context.statistics.note_index(name));
     let mut segments = Vec::new();
-    for place in few {
+    Misses::each(few, |place| {
         let rows = hits.rows(place)?;
         if !rows.is_empty() {
             segments.push((view.segment(place), rows));
         }
-    }
+        Ok(())
+    })?;
     let scanned: Vec<_> = many.into_iter().map(|place| view.segment(place)).collect();
     context.statistics.segments_skipped.add(all - segments.len() - scanned.len());
     context.statistics.segments_read.add(segments.len());

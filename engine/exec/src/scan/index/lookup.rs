@@ -6,7 +6,7 @@ use crate::scan::filter::clauses::same_family;
 use crate::scan::filter::prune::constant;
 use nacre_sql::expr::Expr;
 use nacre_sql::{IndexAccess, IndexKeys, ScanStrategy};
-use nacre_table::{IndexProbe, KeyRange, TableView};
+use nacre_table::{IndexProbe, KeyRange, Misses, TableView};
 use nacre_types::hash::Set;
 use nacre_types::{Result, TableSchema, Value, key};
 use std::ops::Bound;
@@ -119,13 +119,18 @@ impl<'a, 'c> Lookup<'a, 'c> {
         }
         let mut probes: Vec<IndexProbe> = Vec::with_capacity(ranges.len());
         let mut rows = 0;
+        let mut misses = Misses::default();
         for range in ranges {
+            if misses.is_full() {
+                break;
+            }
             let probe = match id {
-                Some(id) => self.view.probe_index(id, &range)?,
+                Some(id) => self.view.probe_index(id, &range),
                 // No row has a null in its primary key.
                 None if range.prefix.iter().any(Value::is_null) => continue,
-                None => self.view.probe_key(&range.prefix)?,
+                None => self.view.probe_key(&range.prefix),
             };
+            let Some(probe) = misses.note(probe)? else { continue };
             self.context.statistics.index_probes.add(1);
             self.context.statistics.tables_probed.add(probe.tables_probed);
             rows += probe.len();
@@ -134,6 +139,7 @@ impl<'a, 'c> Lookup<'a, 'c> {
             }
             probes.push(probe);
         }
+        misses.end()?;
         Ok(Some(Hits::one(index, probes)))
     }
 

@@ -103,6 +103,15 @@ impl StoredColumns {
         })
     }
 
+    /// The zone of a column in a whole segment, without its footer; `None` if that may say more.
+    pub fn described_zone(&self, view: &SegmentView, column: usize) -> Result<Option<Zone>> {
+        let at = self.projection.get(column);
+        let Some(stored) = at.and_then(|at| view.columns.get(*at).copied().flatten()) else {
+            return Ok(None);
+        };
+        view.described_zone(stored, self.data_type(column))
+    }
+
     /// The zone of a column in some blocks; `None` if nothing is known.
     pub fn zone(&self, view: &SegmentView, column: usize, span: Span) -> Result<Option<Zone>> {
         let value = match (self.stored(view, column)?, self.path(column)) {
@@ -322,6 +331,17 @@ impl StoredColumns {
         columns: impl Iterator<Item = usize>,
         block: usize,
     ) -> Result<()> {
+        let stored = self.blocks(view, columns, block)?;
+        if stored.len() > 1 { view.segment.load(&stored) } else { Ok(()) }
+    }
+
+    /// The blocks of a segment that hold the same block of some columns, as (column of the file, block).
+    pub fn blocks(
+        &self,
+        view: &SegmentView,
+        columns: impl Iterator<Item = usize>,
+        block: usize,
+    ) -> Result<Vec<(usize, usize)>> {
         let mut stored: Vec<(usize, usize)> = Vec::new();
         for column in columns {
             match self.stored(view, column)? {
@@ -334,7 +354,7 @@ impl StoredColumns {
         }
         stored.sort_unstable();
         stored.dedup();
-        if stored.len() > 1 { view.segment.load(&stored) } else { Ok(()) }
+        Ok(stored)
     }
 
     /// A placeholder for a column that no expression reads.

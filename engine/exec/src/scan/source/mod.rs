@@ -25,9 +25,11 @@ use crate::context::Context;
 use crate::expr::{self, ActiveRows};
 use crate::join_filter::RuntimeFilters;
 use nacre_column::{Batch, Vector};
-use nacre_table::{MemoryScan, PathRows, RowLocator, Segment, SegmentView, Span, TableView};
+use nacre_table::{
+    MemoryScan, Misses, PathRows, RowLocator, Segment, SegmentView, Span, TableView,
+};
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Result, Value, limits};
+use nacre_types::{Error, Result, Value, limits};
 use std::sync::Arc;
 use unread::Unread;
 use watch::Watch;
@@ -41,6 +43,9 @@ pub(in crate::scan) enum Locators {
     Make,
     Leave,
 }
+
+/// How many segments are planned at once to be read ahead.
+const FURTHER: usize = 8;
 
 /// The order in which blocks, and ranges inside a block, are read. Rows inside a batch ascend
 /// always.
@@ -59,6 +64,8 @@ struct Current {
     at: usize,
     end: usize,
     watch: Watch,
+    /// Whether a row of the block has passed, once it is read.
+    has_passed: Option<bool>,
 }
 
 /// The rows of a scan.
@@ -117,7 +124,7 @@ impl RowSource {
             Morsel::Blocks { view, blocks, learned } => {
                 let blocks = blocks.iter().rev().copied().collect();
                 let watch = Watch::new(learned.clone());
-                source.current = Some(Current { view: view.clone(), blocks, at: 0, end: 0, watch });
+                source.current = Some(Current::new(view.clone(), blocks, watch));
             }
             Morsel::Memory(view) => {
                 source.memory = Some(view.memory(&source.in_memory.read, false));
@@ -258,16 +265,20 @@ impl RowSource {
         let mut morsels = Vec::new();
         let Some(mut unread) = self.unread.take() else { return Ok(morsels) };
         while let Some(segment) = unread.peek(self.reader.columns(), &self.prune, context)? {
-            let current = self.open(&segment, context)?;
+            let current = self.open(&segment, context);
+            let current = current.map_err(|error| self.with_next(error, &unread))?;
             unread.advance();
             let Some(mut current) = current else { continue };
             current.blocks.reverse();
+            self.learned.upcoming.add(&segment, &current.blocks);
             morsels.extend(current.blocks.chunks(at_once).map(|blocks| Morsel::Blocks {
                 view: segment.clone(),
                 blocks: blocks.to_vec(),
                 learned: self.learned.clone(),
             }));
         }
+        // The threads would wait for them one by one.
+        Misses::each(&self.found, |(view, rows)| self.reader.check_rows_there(view, rows))?;
         let few = rows.div_ceil(PICKED_ROWS).max(1);
         for (view, found) in self.found.into_iter().rev() {
             let cut = found.chunks(few);
@@ -288,9 +299,19 @@ impl RowSource {
         self.look_up(context)?;
         loop {
             context.give_way()?;
+            if self.current.is_some() && self.learned.upcoming.is_short() {
+                self.plan_further();
+            }
             if let Some(current) = &mut self.current {
                 let (reader, rows) = (&self.reader, self.vector_rows);
                 let read = current.read_range(reader, rows, self.direction, context);
+                // The first rows may be enough.
+                if rows == limits::VECTOR_ROWS
+                    && let Err(error) = &read
+                    && error.missing().is_some()
+                {
+                    self.learned.upcoming.note_miss();
+                }
                 if plant::is(Bug::LostResidency) && read.is_err() {
                     self.current = None;
                     return read;
@@ -320,6 +341,25 @@ impl RowSource {
         }
     }
 
+    /// Plans what is read ahead of the segments after this one, as far as their footers are there.
+    fn plan_further(&mut self) {
+        for _ in 0..FURTHER {
+            let Some(view) = self.unread.as_mut().and_then(Unread::peek_further) else { break };
+            match self.choose(&view, &|| ()) {
+                Ok(mut blocks) => {
+                    if self.direction == Direction::LastToFirst {
+                        blocks.reverse();
+                    }
+                    self.learned.upcoming.add_unknown(&view, &blocks);
+                }
+                Err(error) if error.missing().is_some() => break,
+                // Whatever is wrong is found when the segment is read.
+                Err(_) => {}
+            }
+            self.unread.iter_mut().for_each(Unread::advance_further);
+        }
+    }
+
     /// Opens the next segment, or counts its rows. Returns `false` if there is none.
     fn open_next(&mut self, context: &Context<'_>) -> Result<bool> {
         let next = match &mut self.unread {
@@ -334,7 +374,14 @@ impl RowSource {
             self.counted = rows.saturating_sub(deleted);
             context.statistics.segments_read.add(1);
         } else {
-            self.current = context.counted(|context| self.open(&view, context))?;
+            let opened = context.counted(|context| self.open(&view, context));
+            self.current = opened.map_err(|error| match &self.unread {
+                // The first rows may be enough.
+                Some(unread) if self.vector_rows == limits::VECTOR_ROWS => {
+                    self.with_next(error, unread)
+                }
+                _ => error,
+            })?;
             if let Some(current) = &mut self.current
                 && self.direction == Direction::LastToFirst
             {
@@ -360,20 +407,13 @@ impl RowSource {
 
     /// Chooses the blocks of a segment to read; `None` if there are none.
     fn open(&self, view: &SegmentView, context: &Context<'_>) -> Result<Option<Current>> {
-        let (segment, columns) = (&*view.segment, self.reader.columns());
+        let segment = &*view.segment;
         if plant::is(Bug::LostOpen) && segment.ensure_opened().is_err() {
             return Ok(None);
         }
         let total = segment.blocks();
         let statistics = context.statistics;
-        let may_match = |span| {
-            statistics.zones_tested.add(1);
-            self.prune.may_match(segment.rows_of(span), &|column| columns.zone(view, column, span))
-        };
-        let mut blocks = match self.prune.is_open() {
-            true => (0..total).collect(),
-            false => matching_blocks(segment, may_match)?,
-        };
+        let mut blocks = self.choose(view, &|| statistics.zones_tested.add(1))?;
         statistics.blocks_skipped.add(total - blocks.len());
         if blocks.is_empty() {
             statistics.segments_skipped.add(1);
@@ -383,16 +423,41 @@ impl RowSource {
         self.learned.expect(blocks.len());
         blocks.reverse();
         let (view, watch) = (view.clone(), Watch::new(self.learned.clone()));
-        Ok(Some(Current { view, blocks, at: 0, end: 0, watch }))
+        Ok(Some(Current::new(view, blocks, watch)))
+    }
+
+    /// The blocks of a segment that may match, ascending. Calls `note_test` for each test of a zone.
+    fn choose(&self, view: &SegmentView, note_test: &dyn Fn()) -> Result<Vec<usize>> {
+        let (segment, columns) = (&*view.segment, self.reader.columns());
+        if !self.prune.is_open() && !segment.is_opened() {
+            let described = |column| columns.described_zone(view, column);
+            if !self.prune.may_match(segment.rows(), &described)? {
+                return Ok(Vec::new());
+            }
+        }
+        let may_match = |span| {
+            note_test();
+            self.prune.may_match(segment.rows_of(span), &|column| columns.zone(view, column, span))
+        };
+        match self.prune.is_open() {
+            true => Ok((0..segment.blocks()).collect()),
+            false => matching_blocks(segment, may_match),
+        }
+    }
+
+    /// Adds the absent footers of the next segments to what was missed of one.
+    fn with_next(&self, error: Error, unread: &Unread) -> Error {
+        unread.with_next(error, &|view| self.choose(view, &|| ()))
     }
 
     /// The next of the rows that indexes found in segments.
     fn next_found(&mut self, context: &Context<'_>) -> Result<Option<(Batch, Origin)>> {
-        while let Some((view, rows)) = self.found.last_mut() {
+        while let Some(((view, rows), others)) = self.found.split_last_mut() {
             context.give_way()?;
             let now = rows.len().min(limits::VECTOR_ROWS);
             let (reader, wanted) = (&self.reader, rows[..now].to_vec());
-            let found = context.counted(|context| reader.read_found(view, wanted, context))?;
+            let found = context.counted(|context| reader.read_found(view, wanted, context));
+            let found = found.map_err(|error| reader.with_others(error, others))?;
             context.statistics.rows_read.add(now);
             rows.drain(..now);
             if rows.is_empty() {
@@ -433,6 +498,11 @@ impl RowSource {
 }
 
 impl Current {
+    /// A segment of which these blocks are read, the last one first.
+    fn new(view: SegmentView, blocks: Vec<usize>, watch: Watch) -> Current {
+        Current { view, blocks, at: 0, end: 0, watch, has_passed: None }
+    }
+
     fn is_at_end(&self) -> bool {
         self.at >= self.end && self.blocks.is_empty()
     }
@@ -448,6 +518,15 @@ impl Current {
     ) -> Result<Option<(Batch, Origin)>> {
         if self.at >= self.end {
             let Some(&block) = self.blocks.last() else { return Ok(None) };
+            if self.watch.upcoming().is_active() {
+                let passed = self.has_passed.take();
+                self.watch.upcoming().begin(
+                    &self.view,
+                    &self.blocks,
+                    passed,
+                    &|view, block, pass| reader.blocks(view, block, pass),
+                );
+            }
             if !reader.may_match(&self.view, block)? {
                 self.blocks.pop();
                 context.statistics.blocks_skipped.add(1);
@@ -468,6 +547,8 @@ impl Current {
         };
         let watch = &mut self.watch;
         let read = context.counted(|context| reader.read(&self.view, range, watch, context))?;
+        let passed = self.has_passed.unwrap_or(false);
+        self.has_passed = Some(passed || read.is_some());
         match direction {
             Direction::FirstToLast => self.at += len,
             Direction::LastToFirst => self.end -= len,

@@ -17,10 +17,13 @@ use crate::scan::filter::clauses::{Clauses, ordered};
 use crate::scan::spec::ScanSpec;
 use nacre_column::{Batch, Bitmap, Selection, Vector};
 use nacre_sql::expr::Expr;
-use nacre_table::{RoaringBitmap, SegmentView, Span};
-use nacre_types::Result;
+use nacre_table::{Misses, RoaringBitmap, SegmentView, Span};
+use nacre_types::{Error, Result, limits};
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Number of segments whose absent bytes are fetched at once.
+const SEGMENTS: usize = 64;
 
 /// Reads rows of segments that pass the filters of a scan.
 pub(in crate::scan) struct SegmentReader {
@@ -102,10 +105,32 @@ impl SegmentReader {
 
     /// Loads the columns of a block that will certainly be decoded into the cache, in one read.
     pub(in crate::scan) fn prefetch(&self, view: &SegmentView, block: usize) -> Result<()> {
-        let reads_all =
-            self.filters.is_empty() && !self.runtime.0.iter().any(|(_, filter)| filter.is_bound());
-        let surely = |column: &usize| self.filtered[*column] || (reads_all && self.needed[*column]);
-        self.columns.prefetch(view, (0..self.columns.len()).filter(surely), block)
+        self.columns.prefetch(view, self.wanted(self.reads_all()), block)
+    }
+
+    /// Whether every row of a block is read that is not deleted.
+    fn reads_all(&self) -> bool {
+        self.filters.is_empty() && !self.runtime.0.iter().any(|(_, filter)| filter.is_bound())
+    }
+
+    /// The columns that are read of a block, also those that are read if rows pass.
+    fn wanted(&self, rows_pass: bool) -> impl Iterator<Item = usize> {
+        (0..self.columns.len())
+            .filter(move |column| self.filtered[*column] || (rows_pass && self.needed[*column]))
+    }
+
+    /// The blocks of the file that a block of the scan takes, as (column, block), if its zones allow a row that
+    /// passes the filters of joins above.
+    pub(super) fn blocks(
+        &self,
+        view: &SegmentView,
+        block: usize,
+        rows_pass: bool,
+    ) -> Result<Vec<(usize, usize)>> {
+        match self.may_match(view, block)? {
+            true => self.columns.blocks(view, self.wanted(rows_pass || self.reads_all()), block),
+            false => Ok(Vec::new()),
+        }
     }
 
     /// Decides how the ranges of the next block are filtered.
@@ -262,11 +287,12 @@ impl SegmentReader {
         context: &Context<'_>,
     ) -> Result<Option<(Batch, Origin)>> {
         let mut columns: Decoded = vec![None; self.columns.len()];
-        for (column, slot) in columns.iter_mut().enumerate() {
+        Misses::each(columns.iter_mut().enumerate(), |(column, slot)| {
             if self.filtered[column] {
                 *slot = Some(self.columns.take(view, column, &rows, context)?);
             }
-        }
+            Ok(())
+        })?;
         let (batch, all) = (batch_of(&columns, rows.len()), ActiveRows::all(rows.len()));
         let passed = expr::filter_rows(&self.filters, &batch, all, context)?;
         let passed = self.apply_runtime_to_found(view, &rows, passed, &columns, context)?;
@@ -277,14 +303,41 @@ impl SegmentReader {
             rows = passed.iter().map(|at| rows[*at as usize]).collect();
             keep(&mut columns, &passed);
         }
-        let columns = (columns.into_iter().enumerate())
-            .map(|(column, have)| match have {
-                Some(vector) => Ok(vector),
-                None if !self.needed[column] => Ok(self.columns.stand_in(column, rows.len())),
-                None => self.columns.take(view, column, &rows, context),
-            })
-            .collect::<Result<Vec<_>>>()?;
-        Ok(Some(segment_rows(view, columns, rows)))
+        let mut vectors = Vec::with_capacity(columns.len());
+        Misses::each(columns.into_iter().enumerate(), |(column, have)| {
+            vectors.push(match have {
+                Some(vector) => vector,
+                None if !self.needed[column] => self.columns.stand_in(column, rows.len()),
+                None => self.columns.take(view, column, &rows, context)?,
+            });
+            Ok(())
+        })?;
+        Ok(Some(segment_rows(view, vectors, rows)))
+    }
+
+    /// Fails with the absent bytes of the blocks that have rows of a segment, and are not cached.
+    pub(super) fn check_rows_there(&self, view: &SegmentView, rows: &[u32]) -> Result<()> {
+        debug_assert!(rows.is_sorted(), "rows of a segment ascend");
+        let mut blocks: Vec<usize> =
+            rows.iter().map(|row| *row as usize / limits::BLOCK_ROWS).collect();
+        blocks.dedup();
+        let mut stored = Vec::new();
+        for block in blocks {
+            stored.extend(self.blocks(view, block, true)?);
+        }
+        view.segment.check_there(&stored)
+    }
+
+    /// Adds to what was missed of a segment what rows that indexes found miss in others, the last of which is read
+    /// next.
+    #[cold]
+    pub(super) fn with_others(&self, error: Error, others: &[(SegmentView, Vec<u32>)]) -> Error {
+        if error.missing().is_none() {
+            return error;
+        }
+        let others = others.iter().rev().take(SEGMENTS);
+        let absent = others.filter_map(|(view, rows)| self.check_rows_there(view, rows).err());
+        absent.fold(error, |all, error| all.and_missing(&error))
     }
 
     /// The `passed` rows that may have a partner in the joins above.

@@ -5,8 +5,9 @@ use super::columns::StoredColumns;
 use crate::context::Context;
 use crate::scan::filter::order_range::order_range;
 use crate::scan::filter::prune::Prune;
-use nacre_table::{KeyRange, SegmentView, SegmentWalk, TableView};
-use nacre_types::Result;
+use nacre_table::{KeyRange, Misses, SegmentView, SegmentWalk, TableView};
+use nacre_types::invariant::broken;
+use nacre_types::{Error, Result};
 
 /// Segments of a view, in scan order.
 pub(super) struct Unread {
@@ -18,12 +19,32 @@ pub(super) struct Unread {
     chosen: Option<std::vec::IntoIter<SegmentView>>,
     /// Whether the last segment comes first.
     is_backwards: bool,
+    /// How many segments have been the next one.
+    met: usize,
+    /// What is left of the segments for a look at those after the next one.
+    further: Option<Further>,
+}
+
+/// The segments after the next one that were not looked at yet.
+struct Further {
+    walk: SegmentWalk,
+    chosen: Option<std::vec::IntoIter<SegmentView>>,
+    met: usize,
+    next: Option<SegmentView>,
 }
 
 impl Unread {
     /// All segments of a view.
     pub fn new(view: TableView) -> Unread {
-        Unread { view, walk: None, next: None, chosen: None, is_backwards: false }
+        Unread {
+            view,
+            walk: None,
+            next: None,
+            chosen: None,
+            is_backwards: false,
+            met: 0,
+            further: None,
+        }
     }
 
     /// Some segments of a view, in scan order.
@@ -58,6 +79,7 @@ impl Unread {
             debug_assert!(!self.is_backwards, "chosen segments are in scan order");
             if self.next.is_none() {
                 self.next = chosen.next();
+                self.met += 1;
             }
             return Ok(self.next.clone());
         }
@@ -69,6 +91,7 @@ impl Unread {
                 true => self.view.last_segment(walk),
                 false => self.view.next_segment(walk),
             });
+            self.met += 1;
         }
         Ok(self.next.clone())
     }
@@ -77,6 +100,66 @@ impl Unread {
     pub fn advance(&mut self) {
         debug_assert!(self.next.is_some(), "a walk moves past a segment that it did not return");
         self.next = None;
+    }
+
+    /// A segment after the next one, which stays until [`Unread::advance_further`].
+    pub fn peek_further(&mut self) -> Option<SegmentView> {
+        let Unread { view, walk, chosen, is_backwards, met, .. } = self;
+        // Those that the scan has met meanwhile are no longer further.
+        self.further.take_if(|further| further.met + usize::from(further.next.is_none()) <= *met);
+        let further = self.further.get_or_insert_with(|| Further {
+            walk: walk.clone().unwrap_or_default(),
+            chosen: chosen.clone(),
+            met: *met,
+            next: None,
+        });
+        if further.next.is_none() {
+            further.met += 1;
+            further.next = match (&mut further.chosen, *is_backwards) {
+                (Some(chosen), _) => chosen.next(),
+                (None, true) => view.last_segment(&mut further.walk),
+                (None, false) => view.next_segment(&mut further.walk),
+            };
+        }
+        further.next.clone()
+    }
+
+    /// Adds what `choose` misses of the segments after the next one, so that they are not waited for one by one.
+    /// What fails otherwise is found when the segment is read.
+    #[cold]
+    pub fn with_next(
+        &self,
+        error: Error,
+        choose: &dyn Fn(&SegmentView) -> Result<Vec<usize>>,
+    ) -> Error {
+        let mut misses = Misses::default();
+        let mut note = |error| misses.note::<()>(Err(error)).map(|_| misses.is_full());
+        // Any other error than a miss is the only one.
+        if let Err(error) = note(error) {
+            return error;
+        }
+        let mut walk = self.walk.clone().unwrap_or_default();
+        let mut chosen = self.chosen.clone();
+        while let Some(view) = match (&mut chosen, self.is_backwards) {
+            (Some(chosen), _) => chosen.next(),
+            (None, true) => self.view.last_segment(&mut walk),
+            (None, false) => self.view.next_segment(&mut walk),
+        } {
+            if let Err(error) = choose(&view)
+                && note(error).unwrap_or(false)
+            {
+                break;
+            }
+        }
+        match misses.end() {
+            Err(error) => error,
+            Ok(()) => broken(format_args!("a miss is lost")),
+        }
+    }
+
+    /// Moves past the segment that was looked at.
+    pub fn advance_further(&mut self) {
+        self.further.iter_mut().for_each(|further| further.next = None);
     }
 
     /// The segments that may have rows, by sorted run, for a scan in the order of the runs.

@@ -3,6 +3,7 @@
 use crate::scan::filter::adaptive::decision::{Deciding, Decision, Trial};
 use crate::scan::filter::adaptive::estimates::Observations;
 use crate::scan::filter::adaptive::learned::Learned;
+use crate::scan::upcoming::Upcoming;
 use std::sync::Arc;
 
 /// The block that is read: how its ranges are filtered, and what they have shown.
@@ -24,6 +25,11 @@ impl Watch {
         let seen = self.decision.is_some().then_some(&self.seen);
         self.decision = Some(self.learned.next(segment, deciding, seen));
         self.seen = Observations::none(deciding.clauses.leaves.len(), deciding.needed.len());
+    }
+
+    /// What is read ahead.
+    pub(super) fn upcoming(&self) -> &Upcoming {
+        &self.learned.upcoming
     }
 
     /// What evaluates the clauses; `None` if there are none.

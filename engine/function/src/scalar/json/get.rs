@@ -19,7 +19,7 @@ use crate::vector::map::{map_bytes, map_values};
 use crate::vector::validity::{valid, validity};
 use crate::vector::view::Texts;
 use nacre_column::{Values, Vector};
-use nacre_types::{DataType, Result, Value};
+use nacre_types::{DataType, Result, Value, parse_float};
 
 const JSON: DataType = DataType::Json;
 const TEXT: DataType = DataType::TEXT;
@@ -147,8 +147,8 @@ fn number(value: &str, to: DataType) -> Value {
     match to {
         _ if !is_number => Value::Null,
         DataType::Int64 => value.parse().map_or(Value::Null, Value::Int),
-        _ => match value.parse::<f64>() {
-            Ok(number) if number.is_finite() => Value::Float(number),
+        _ => match parse_float(value) {
+            Some(number) if number.is_finite() => Value::Float(number),
             _ => Value::Null,
         },
     }

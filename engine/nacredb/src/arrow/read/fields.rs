@@ -1,8 +1,9 @@
 //! The columns of a stream, and those of the table that they are.
 
+use super::flat::Table;
 use super::form::{Form, INT32, form_of, int};
 use super::values::{Body, coded};
-use arrow_ipc::{DictionaryBatch, Endianness, RecordBatch, Schema};
+use arrow_ipc::{DictionaryBatch, DictionaryEncoding, Endianness, Field, Schema};
 use nacre_column::{Batch, Vector};
 use nacre_types::{Error, Result, TableSchema, invariant};
 use std::sync::Arc;
@@ -27,13 +28,14 @@ struct Coding {
 pub(super) struct Fields(Vec<StreamField>);
 
 /// Finds the table's columns of a stream.
-pub(super) fn fields_of(schema: Schema<'_>, table: &TableSchema) -> Result<Fields> {
-    if schema.endianness() != Endianness::Little {
+pub(super) fn fields_of(schema: Table<'_>, table: &TableSchema) -> Result<Fields> {
+    let endianness = schema.integer(Schema::VT_ENDIANNESS, 2, 0)?;
+    if endianness != i64::from(Endianness::Little.0) {
         return Err(Error::unsupported("a big-endian Arrow stream"));
     }
     let mut fields: Vec<StreamField> = Vec::new();
-    for field in schema.fields().into_iter().flatten() {
-        let name = field.name().unwrap_or_default();
+    for field in schema.tables(Schema::VT_FIELDS)? {
+        let name = field.text(Field::VT_NAME)?.unwrap_or_default();
         let column = table.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name));
         let column = column.ok_or_else(|| {
             Error::not_found(format!("table {} has no column `{name}`", table.name))
@@ -44,11 +46,13 @@ pub(super) fn fields_of(schema: Schema<'_>, table: &TableSchema) -> Result<Field
         }
         let located = |error: Error| error.context(format!("column {name}"));
         let form = form_of(field).map_err(located)?;
-        let coding = match field.dictionary() {
+        let coding = match field.table(Field::VT_DICTIONARY)? {
             None => None,
             Some(dictionary) => {
-                let index = dictionary.indexType().map_or(Ok(INT32), int).map_err(located)?;
-                Some(Coding { id: dictionary.id(), index, entries: None })
+                let index = dictionary.table(DictionaryEncoding::VT_INDEXTYPE)?;
+                let index = index.map_or(Ok(INT32), int).map_err(located)?;
+                let id = dictionary.integer(DictionaryEncoding::VT_ID, 8, 0)?;
+                Some(Coding { id, index, entries: None })
             }
         };
         fields.push(StreamField { column, form, coding });
@@ -58,7 +62,7 @@ pub(super) fn fields_of(schema: Schema<'_>, table: &TableSchema) -> Result<Field
 
 impl Fields {
     /// The rows of a record batch.
-    pub fn batch(&self, batch: RecordBatch<'_>, body: &[u8], table: &TableSchema) -> Result<Batch> {
+    pub fn batch(&self, batch: Table<'_>, body: &[u8], table: &TableSchema) -> Result<Batch> {
         let mut body = Body::new(batch, body)?;
         let rows = body.rows();
         let mut columns: Vec<Option<Arc<Vector>>> = vec![None; table.columns.len()];
@@ -84,17 +88,19 @@ impl Fields {
     /// Keeps a dictionary for the record batches that follow.
     pub fn keep_dictionary(
         &mut self,
-        dictionary: DictionaryBatch<'_>,
+        dictionary: Table<'_>,
         body: &[u8],
         table: &TableSchema,
     ) -> Result<()> {
-        let data =
-            dictionary.data().ok_or_else(|| Error::corrupt("an Arrow dictionary without data"))?;
+        let data = dictionary.table(DictionaryBatch::VT_DATA)?;
+        let data = data.ok_or_else(|| Error::corrupt("an Arrow dictionary without data"))?;
+        let id = dictionary.integer(DictionaryBatch::VT_ID, 8, 0)?;
+        let is_delta = dictionary.bool(DictionaryBatch::VT_ISDELTA)?;
         for field in &mut self.0 {
-            let Some(coding) = field.coding.as_mut().filter(|of| of.id == dictionary.id()) else {
+            let Some(coding) = field.coding.as_mut().filter(|of| of.id == id) else {
                 continue;
             };
-            if dictionary.isDelta() && coding.entries.is_some() {
+            if is_delta && coding.entries.is_some() {
                 return Err(Error::unsupported("an Arrow dictionary in several parts"));
             }
             let column = &table.columns[field.column];

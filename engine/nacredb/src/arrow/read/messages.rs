@@ -1,7 +1,7 @@
 //! Cuts a stream of bytes into messages: a length, metadata, a body.
 
-use arrow_buffer::Buffer;
-use arrow_ipc::root_as_message;
+use super::flat::Table;
+use arrow_ipc::{Message as Layout, MessageHeader};
 use nacre_types::{Error, Result};
 
 /// First bytes of a message, before its length. Streams of before 2019 lack them.
@@ -22,9 +22,17 @@ pub(super) struct Messages {
 
 /// A complete message.
 pub(super) struct Message {
-    /// Empty at the end of a stream. Aligned as its checks require.
-    metadata: Buffer,
+    /// Empty at the end of a stream.
+    metadata: Vec<u8>,
     body: Vec<u8>,
+}
+
+/// What a message is, with the table that describes its body.
+pub(super) enum Header<'a> {
+    Schema(Table<'a>),
+    RecordBatch(Table<'a>),
+    DictionaryBatch(Table<'a>),
+    Other,
 }
 
 impl Messages {
@@ -58,10 +66,9 @@ impl Messages {
             return Err(Error::corrupt("bytes that are no Arrow IPC stream"));
         }
         let Some(metadata) = bytes.get(start..start + length) else { return Ok(None) };
-        let metadata = Buffer::from(metadata);
         let body_bytes = match length {
             0 => 0,
-            _ => root(&metadata)?.bodyLength(),
+            _ => Table::root(metadata)?.integer(Layout::VT_BODYLENGTH, 8, 0)?,
         };
         let body_bytes = usize::try_from(body_bytes).ok().filter(|bytes| *bytes <= MAX_BODY);
         let body_bytes = body_bytes.ok_or_else(|| {
@@ -69,7 +76,7 @@ impl Messages {
         })?;
         let end = start + length + body_bytes;
         let Some(body) = bytes.get(start + length..end) else { return Ok(None) };
-        let message = Message { metadata, body: body.to_vec() };
+        let message = Message { metadata: metadata.to_vec(), body: body.to_vec() };
         self.at += end;
         self.has_begun = true;
         Ok(Some(message))
@@ -82,19 +89,25 @@ impl Message {
         self.metadata.is_empty()
     }
 
-    /// The metadata; `None` at the end of a stream.
-    pub fn header(&self) -> Result<Option<arrow_ipc::Message<'_>>> {
-        if self.is_end() { Ok(None) } else { root(&self.metadata).map(Some) }
+    /// What the message is; `None` at the end of a stream.
+    pub fn header(&self) -> Result<Option<Header<'_>>> {
+        if self.is_end() {
+            return Ok(None);
+        }
+        let root = Table::root(&self.metadata)?;
+        let kind = MessageHeader(root.integer(Layout::VT_HEADER_TYPE, 1, 0)? as u8);
+        let Some(table) = root.table(Layout::VT_HEADER)? else { return Ok(Some(Header::Other)) };
+        Ok(Some(match kind {
+            MessageHeader::Schema => Header::Schema(table),
+            MessageHeader::RecordBatch => Header::RecordBatch(table),
+            MessageHeader::DictionaryBatch => Header::DictionaryBatch(table),
+            _ => Header::Other,
+        }))
     }
 
     pub fn body(&self) -> &[u8] {
         &self.body
     }
-}
-
-fn root(metadata: &Buffer) -> Result<arrow_ipc::Message<'_>> {
-    root_as_message(metadata)
-        .map_err(|error| Error::corrupt(format!("metadata of an Arrow message: {error}")))
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {

@@ -7,6 +7,7 @@
 //! Source: Apache Arrow, *Columnar Format*, the section on interprocess communication.
 
 mod fields;
+mod flat;
 mod form;
 mod messages;
 #[cfg(test)]
@@ -14,7 +15,7 @@ mod tests;
 mod values;
 
 use fields::{Fields, fields_of};
-use messages::{Message, Messages};
+use messages::{Header, Message, Messages};
 use nacre_column::Batch;
 use nacre_types::{Error, Result, TableSchema};
 use std::sync::Arc;
@@ -97,22 +98,22 @@ impl ArrowStreamReader {
         if message.is_end() && self.fields.take().is_some() {
             return Ok(None);
         }
-        if let Some(schema) = header.as_ref().and_then(|header| header.header_as_schema()) {
+        if let Some(Header::Schema(schema)) = header {
             self.fields = Some(fields_of(schema, &self.table)?);
             return Ok(None);
         }
         let Some(fields) = &mut self.fields else {
             return Err(Error::corrupt("the Arrow stream does not begin with a schema"));
         };
-        if let Some(batch) = header.as_ref().and_then(|header| header.header_as_record_batch()) {
-            return fields.batch(batch, message.body(), &self.table).map(Some);
-        }
-        match header.as_ref().and_then(|header| header.header_as_dictionary_batch()) {
-            Some(dictionary) => {
+        match header {
+            Some(Header::RecordBatch(batch)) => {
+                fields.batch(batch, message.body(), &self.table).map(Some)
+            }
+            Some(Header::DictionaryBatch(dictionary)) => {
                 fields.keep_dictionary(dictionary, message.body(), &self.table)?;
                 Ok(None)
             }
-            None => Err(Error::unsupported("a tensor in an Arrow stream")),
+            _ => Err(Error::unsupported("a tensor in an Arrow stream")),
         }
     }
 }

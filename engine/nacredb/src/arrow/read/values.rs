@@ -1,5 +1,6 @@
 //! The values of a message's body as vectors. Every length and offset is checked against the body.
 
+use super::flat::Table;
 use super::form::Form;
 use crate::arrow::import::{bytes, coded_texts, scaled, texts};
 use arrow_ipc::RecordBatch;
@@ -20,19 +21,16 @@ pub(super) struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    pub fn new(batch: RecordBatch<'_>, bytes: &'a [u8]) -> Result<Body<'a>> {
-        if batch.compression().is_some() {
+    pub fn new(batch: Table<'_>, bytes: &'a [u8]) -> Result<Body<'a>> {
+        if batch.table(RecordBatch::VT_COMPRESSION)?.is_some() {
             return Err(Error::unsupported("a compressed Arrow stream"));
         }
-        let rows = usize::try_from(batch.length()).ok().filter(|rows| *rows <= MAX_ROWS);
+        let rows = batch.integer(RecordBatch::VT_LENGTH, 8, 0)?;
+        let rows = usize::try_from(rows).ok().filter(|rows| *rows <= MAX_ROWS);
         let rows = rows
             .ok_or_else(|| Error::limit(format!("an Arrow batch of more than {MAX_ROWS} rows")))?;
-        let nodes: Vec<(i64, i64)> = (batch.nodes().into_iter().flatten())
-            .map(|node| (node.length(), node.null_count()))
-            .collect();
-        let buffers: Vec<(i64, i64)> = (batch.buffers().into_iter().flatten())
-            .map(|buffer| (buffer.offset(), buffer.length()))
-            .collect();
+        let nodes = batch.pairs(RecordBatch::VT_NODES)?;
+        let buffers = batch.pairs(RecordBatch::VT_BUFFERS)?;
         Ok(Body { rows, bytes, nodes: nodes.into_iter(), buffers: buffers.into_iter() })
     }
 

@@ -14,7 +14,7 @@ const COUNT: DataType = DataType::Int64;
 
 type Columns = &'static [(&'static str, DataType)];
 /// Tables and the columns that follow `table_catalog`, `table_schema` and `table_name`, which all
-/// tables except `schemata` and `memory` have.
+/// tables except `schemata`, `memory` and `cache` have.
 const TABLES: &[(&str, Columns)] = &[
     ("tables", &[("table_type", TEXT)]),
     (
@@ -56,6 +56,7 @@ const TABLES: &[(&str, Columns)] = &[
     ),
     ("schemata", &[]),
     ("memory", &[]),
+    ("cache", &[]),
 ];
 
 fn count(v: usize) -> Value {
@@ -81,6 +82,9 @@ impl Binder<'_> {
         }
         if *known == "memory" {
             return Ok(self.memory());
+        }
+        if *known == "cache" {
+            return Ok(self.cache());
         }
         let mut all = vec![("table_catalog", TEXT), ("table_schema", TEXT), ("table_name", TEXT)];
         all.extend_from_slice(columns);
@@ -179,6 +183,27 @@ impl Binder<'_> {
             vec![text(part.part), bytes(part.bytes), part.limit_bytes.map_or(Value::Null, bytes)]
         });
         rows(&[("part", TEXT), ("bytes", COUNT), ("limit_bytes", COUNT)], parts.collect())
+    }
+
+    /// What of each column and index is on the local disk, and in memory.
+    pub(crate) fn cache(&self) -> Plan {
+        let bytes = |bytes: u64| Value::Int(i64::try_from(bytes).unwrap_or(i64::MAX));
+        let name = |name: Option<String>| name.map_or(Value::Null, Value::Text);
+        let parts = self.catalog.cache().into_iter().map(|part| {
+            debug_assert!(part.local_bytes <= part.bytes, "more is local than there is: {part:?}");
+            let counts = [part.bytes, part.local_bytes, part.memory_bytes].map(bytes);
+            let names = [Value::Text(part.table), name(part.column), name(part.index)];
+            names.into_iter().chain(counts).collect()
+        });
+        let columns = [
+            ("table_name", TEXT),
+            ("column_name", TEXT),
+            ("index_name", TEXT),
+            ("bytes", COUNT),
+            ("local_bytes", COUNT),
+            ("memory_bytes", COUNT),
+        ];
+        rows(&columns, parts.collect())
     }
 
     pub(crate) fn sorted_tables(&self) -> Vec<std::sync::Arc<nacre_types::TableSchema>> {

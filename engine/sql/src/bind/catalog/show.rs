@@ -144,6 +144,7 @@ impl<'a> Binder<'a> {
                 ];
                 Ok(Statement::query(rows(&columns, list)))
             }
+            (["cache"], _) => Ok(Statement::query(self.cache())),
             _ => Err(unsupported("SHOW of a variable")),
         }
     }

@@ -80,6 +80,9 @@ impl<'a> Binder<'a> {
                     )),
                 }
             }
+            S::OptimizeTable { name, on_cluster, predicate, zorder: Some(columns), .. } => {
+                self.warm_up(name, on_cluster.as_ref(), columns, predicate.as_ref())
+            }
             S::OptimizeTable { name, include_final, .. } => {
                 let (table, full) = (self.table(name)?, *include_final);
                 Ok(CatalogStatement::Optimize { table, full }.into())

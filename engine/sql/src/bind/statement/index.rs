@@ -221,7 +221,11 @@ pub(crate) fn drop_index(schema: &mut TableSchema, name: &ast::Ident) -> Result<
     Ok(())
 }
 
-fn no_index<'n>(name: &str, names: impl Iterator<Item = &'n str>, at: Option<Position>) -> Error {
+pub(super) fn no_index<'n>(
+    name: &str,
+    names: impl Iterator<Item = &'n str>,
+    at: Option<Position>,
+) -> Error {
     let error =
         Error::not_found(format!("index {name} does not exist")).with_sqlstate("42704").at(at);
     with_suggestion(error, name, names)

@@ -16,3 +16,4 @@ pub(super) mod storage_keys;
 mod table_clauses;
 pub(super) mod upsert;
 pub(super) mod view;
+mod warm_up;

@@ -5,4 +5,5 @@ pub mod json_rows;
 pub mod limit_by;
 pub mod series;
 pub mod set_operation;
+pub mod warm_up;
 pub mod window;

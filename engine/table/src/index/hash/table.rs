@@ -16,6 +16,7 @@
 
 use crate::layout::columns::{HASH_COLUMN, PLACE_COLUMN};
 use crate::record::{KeySet, NewTable};
+use nacre_host::fetched::Misses;
 use nacre_segment::{ColumnMeta, ColumnSpec, Segment, SegmentBuilder};
 use nacre_types::{DataType, Error, Result, Value, invariant};
 use std::sync::{Arc, OnceLock};
@@ -96,12 +97,13 @@ impl HashTable {
             return Ok(lasts);
         }
         let mut lasts = Vec::with_capacity(self.files.len());
-        for file in &self.files {
+        Misses::each(&self.files, |file| {
             let columns = file.columns()?;
             check_types(file.name(), &columns)?;
             // A file without rows has no hashes.
             lasts.push(if let Value::Int(last) = columns[HASH].max { last } else { i64::MIN });
-        }
+            Ok(())
+        })?;
         debug_assert!(lasts.len() == self.files.len(), "{} files end", lasts.len());
         Ok(self.lasts.get_or_init(|| lasts))
     }

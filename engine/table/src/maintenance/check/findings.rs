@@ -36,11 +36,9 @@ impl Findings {
     /// Verifies a file; returns whether it is damaged. Fails with everything that was absent.
     pub fn verify(&mut self, place: &str, file: &Segment) -> Result<bool> {
         let problems = file.verify();
-        let mut missing = problems.iter().filter_map(Error::missing);
+        let mut missing = problems.iter().filter(|problem| problem.missing().is_some());
         if let Some(first) = missing.next() {
-            let mut all = first.clone();
-            missing.for_each(|more| all.extend(more));
-            return Err(Error::not_resident(all));
+            return Err(missing.fold(first.clone(), Error::and_missing));
         }
         problems.iter().for_each(|problem| self.add(format!("{place}: {}", problem.message())));
         Ok(!problems.is_empty())

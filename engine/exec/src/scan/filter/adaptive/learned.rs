@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::context::statistics::Describe;
 use crate::scan::filter::clauses::{Clause, Clauses, Test};
 use crate::scan::spec::ScanSpec;
+use crate::scan::upcoming::Upcoming;
 use nacre_column::{Bitmap, Values};
 use nacre_sql::{ScanStrategy, path_text};
 use std::fmt::Write;
@@ -51,6 +52,8 @@ pub(crate) struct Learned {
     /// Names of the output columns.
     names: Vec<String>,
     state: Mutex<State>,
+    /// What is read ahead of absent bytes.
+    pub(in crate::scan) upcoming: Upcoming,
 }
 
 #[derive(Debug, Default)]
@@ -113,6 +116,7 @@ impl Learned {
             strategy: context.scan_strategy,
             names: names.unwrap_or_default(),
             state: Mutex::default(),
+            upcoming: Upcoming::default(),
         });
         if is_profiled {
             context.statistics.describe(learned.clone());

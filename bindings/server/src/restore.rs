@@ -1,0 +1,31 @@
+//! `nacre restore` writes a state of the past of a database in blobs to a folder.
+
+use crate::args::RestoreArgs;
+use crate::database;
+use crate::failure::Outcome;
+use crate::terminal::{counted, grouped};
+use nacre_native::block_on;
+use nacredb::{Database, Error, Options};
+use std::io::Write;
+
+/// Runs `restore`.
+pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> Outcome {
+    let blobs = database::blobs_at(&args.blobs)?;
+    let Some(folder) = nacre_native::folder_of(&args.folder)? else {
+        let message = format!("{} is not a folder, which a database is restored to", args.folder);
+        return Err(Error::unsupported(message).into());
+    };
+    if nacre_native::has_database(&folder)? {
+        return Err(Error::already_exists(format!("{} has a database", args.folder))
+            .with_hint("restore to an empty folder")
+            .into());
+    }
+    let host = nacre_native::open_url(&args.folder)?;
+    let position = block_on(blobs.restore(&host, args.to))?;
+    // Removes the files that the state does not name, and shows that it is one.
+    let database = block_on(Database::open(host, Options::default()))?;
+    let tables = counted(database.inspect()?.len() as u64, "table");
+    block_on(database.close())?;
+    writeln!(out, "{tables} up to log position {}", grouped(position))?;
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! The removal of blobs that nothing needs any more.
+//!
+//! A manifest lets blobs go that were dropped long enough ago: its horizon passes them. Only then the writer looks
+//! for holds, and removes what none of them needs. What looks at a manifest meanwhile sees the horizon, and does not
+//! count on such blobs; what has written its hold before is seen.
+//!
+//! A failure delays removals only, never an upload.
+
+use crate::collecting::Collecting;
+use crate::hold::{BRANCHES, LEASES, Lease, Reference, hold_name};
+use crate::manifest::{Dropped, Manifest, Origin};
+use crate::options::IS_WHOLE;
+use crate::origins;
+use crate::shared::{Shared, State};
+use nacre_host::Answer;
+use nacre_types::hash::Set;
+use nacre_types::plant::{self, Bug};
+use nacre_types::{ErrorKind, Result, invariant};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Least time between two looks for holds, in nanoseconds.
+const LOOK_EVERY_NS: u64 = 10_000_000_000;
+/// How far clocks may be apart: a lease counts for this much longer, in microseconds. S3 refuses requests of
+/// clocks that are further away.
+pub(crate) const SKEW_US: i64 = 15 * 60 * 1_000_000;
+
+/// A piece of the work.
+pub(crate) enum Work {
+    /// Looks for holds.
+    Look,
+    /// Removes a blob.
+    Remove(Arc<str>),
+    /// Lets an origin of this branch keep nothing for it any more.
+    Release(Origin),
+}
+
+/// What is held.
+#[derive(Default)]
+struct Holds {
+    /// The lowest position of a lease.
+    oldest: Option<u64>,
+    /// The blobs of branches.
+    names: BTreeSet<String>,
+}
+
+/// The time up to which a manifest that is written now lets dropped blobs go.
+pub(crate) fn horizon_us(shared: &Shared, before: &Manifest, now_us: i64) -> i64 {
+    let keep_us = i64::try_from(shared.options.kept().as_micros()).unwrap_or(i64::MAX);
+    before.horizon_us.max(now_us.saturating_sub(keep_us))
+}
+
+/// What is to be done next, if anything is due.
+pub(crate) fn next(shared: &Shared, state: &State) -> Option<Work> {
+    let Collecting { targets, held, next_ns, .. } = &state.collecting;
+    if shared.clock.monotonic_ns() < *next_ns && targets.is_empty() {
+        return None;
+    }
+    if let Some(name) = targets.last() {
+        return Some(Work::Remove(name.clone()));
+    }
+    let unused = origins::unused(&state.remote);
+    if let Some(origin) = unused.into_iter().find(|origin| !state.collecting.is_released(origin)) {
+        return Some(Work::Release(origin));
+    }
+    let is_due = over(state).any(|dropped| !held.contains(&dropped.name));
+    // What was held before may be free now.
+    let is_late = || !held.is_empty() && over(state).next().is_some();
+    (is_due || is_late()).then_some(Work::Look)
+}
+
+/// Blobs that the newest manifest lets go, and that are still there.
+fn over(state: &State) -> impl Iterator<Item = &Dropped> {
+    let remote = &state.remote;
+    let is_left = |dropped: &&Dropped| !state.collected.contains(&dropped.name);
+    remote.dropped.iter().filter(|dropped| remote.is_over(dropped)).filter(is_left)
+}
+
+/// Does a piece of the work. A failure is not that of an upload: it is tried again later.
+pub(crate) async fn run(shared: &Shared, work: Work) {
+    let done = match work {
+        Work::Look => look(shared).await,
+        Work::Remove(name) => remove(shared, name).await,
+        Work::Release(origin) => {
+            // Boxed, so that WebAssembly does not have what it never runs.
+            let released: Answer<'_, ()> = match IS_WHOLE {
+                true => Box::pin(release(shared, origin)),
+                false => Box::pin(async { Ok(()) }),
+            };
+            released.await
+        }
+    };
+    if done.is_err() {
+        let mut state = shared.state();
+        // A hold that was made since is not known.
+        state.collecting.targets.clear();
+        state.collecting.next_ns = shared.clock.monotonic_ns().saturating_add(LOOK_EVERY_NS);
+    }
+}
+
+async fn remove(shared: &Shared, name: Arc<str>) -> Result<()> {
+    shared.blobs.remove(&name).await?;
+    let mut state = shared.state();
+    state.collecting.targets.retain(|target| *target != name);
+    state.collected.insert(name);
+    Ok(())
+}
+
+/// Removes the reference that an origin has to this branch. The next manifest does not name the origin.
+async fn release(shared: &Shared, origin: Origin) -> Result<()> {
+    let branch = shared.state().remote.branch;
+    let blobs = shared.blobs.elsewhere(&origin.url)?;
+    blobs.remove(&hold_name(BRANCHES, branch)).await?;
+    shared.state().collecting.released.push(origin.up_to);
+    Ok(())
+}
+
+async fn look(shared: &Shared) -> Result<()> {
+    let free_at_begin: Set<Arc<str>> =
+        over(&shared.state()).map(|dropped| dropped.name.clone()).collect();
+    let holds = match plant::is(Bug::GcRace) {
+        true => Holds::default(),
+        false => holds(shared).await?,
+    };
+    let mut state = shared.state();
+    let is_held = |dropped: &Dropped| {
+        holds.oldest.is_some_and(|position| position <= dropped.position)
+            || holds.names.contains(&*dropped.name)
+    };
+    let (mut targets, mut held) = (Vec::new(), Set::default());
+    for dropped in over(&state).filter(|dropped| free_at_begin.contains(&dropped.name)) {
+        invariant!(
+            dropped.since_us <= state.remote.horizon_us,
+            "{} is removed before its time",
+            dropped.name
+        );
+        match is_held(dropped) {
+            true => drop(held.insert(dropped.name.clone())),
+            false => targets.push(dropped.name.clone()),
+        }
+    }
+    let next_ns = shared.clock.monotonic_ns().saturating_add(LOOK_EVERY_NS);
+    let released = std::mem::take(&mut state.collecting.released);
+    state.collecting = Collecting { targets, held, next_ns, released };
+    Ok(())
+}
+
+/// Reads all holds. Leases that ended long ago are removed.
+async fn holds(shared: &Shared) -> Result<Holds> {
+    let mut holds = Holds::default();
+    for info in shared.blobs.list(LEASES).await? {
+        let Some(bytes) = read(shared, &info.name).await? else { continue };
+        let lease = Lease::decode(&bytes, &info.name)?;
+        if lease.expires_us.saturating_add(SKEW_US) < shared.clock.wall_us() {
+            shared.blobs.remove(&info.name).await?;
+            continue;
+        }
+        let oldest = holds.oldest.unwrap_or(lease.position);
+        holds.oldest = Some(oldest.min(lease.position));
+    }
+    for info in shared.blobs.list(BRANCHES).await? {
+        let Some(bytes) = read(shared, &info.name).await? else { continue };
+        holds.names.append(&mut Reference::decode(&bytes, &info.name)?.names);
+    }
+    Ok(holds)
+}
+
+/// A blob, unless it was removed meanwhile.
+async fn read(shared: &Shared, name: &str) -> Result<Option<Vec<u8>>> {
+    match shared.blobs.read_all(name).await {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Ok((bytes, _)) => Ok(Some(bytes)),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,25 @@
+//! What is known of blobs that are to be removed. `collect` removes them.
+
+use crate::manifest::Origin;
+use nacre_types::hash::Set;
+use std::sync::Arc;
+
+/// What is known of blobs to be removed.
+#[derive(Default)]
+pub(crate) struct Collecting {
+    /// Blobs that nothing holds.
+    pub targets: Vec<Arc<str>>,
+    /// Blobs that the last look has found held.
+    pub held: Set<Arc<str>>,
+    /// No look is due before.
+    pub next_ns: u64,
+    /// The origins of this branch, by their greatest writer, that keep nothing for it any more.
+    pub released: Vec<u64>,
+}
+
+impl Collecting {
+    /// Whether an origin keeps nothing for this branch any more.
+    pub fn is_released(&self, origin: &Origin) -> bool {
+        self.released.contains(&origin.up_to)
+    }
+}
