@@ -7,6 +7,7 @@ use crate::terminal::{counted, grouped};
 use nacre_native::block_on;
 use nacredb::{Database, Error, Options};
 use std::io::Write;
+use std::path::Path;
 
 /// Runs `restore`.
 pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> Outcome {
@@ -20,12 +21,29 @@ pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> Outcome {
             .with_hint("restore to an empty folder")
             .into());
     }
+    let is_new = !folder.exists();
     let host = nacre_native::open_url(&args.folder)?;
-    let position = block_on(blobs.restore(&host, args.to))?;
+    let position = match block_on(blobs.restore(&host, args.to)) {
+        Ok(position) => position,
+        Err(error) => {
+            drop(host);
+            if is_new && is_bare(&folder) {
+                let _ = std::fs::remove_dir_all(&folder);
+            }
+            return Err(error.into());
+        }
+    };
     // Removes the files that the state does not name, and shows that it is one.
     let database = block_on(Database::open(host, Options::default()))?;
     let tables = counted(database.inspect()?.len() as u64, "table");
     block_on(database.close())?;
     writeln!(out, "{tables} up to log position {}", grouped(position))?;
     Ok(())
+}
+
+/// Whether a folder has nothing but its lock: after a failure halfway its files show what there is.
+fn is_bare(folder: &Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|mut entries| {
+        entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == "LOCK"))
+    })
 }

@@ -81,6 +81,7 @@ fn a_state_of_the_past_is_read_and_restored() {
     assert!(code == 1 && error.contains("empty folder"), "{error}");
     let (code, _, error) = folder.nacre(&["restore", &blobs, "--to", "1970-01-01", "old"]);
     assert!(code == 1 && error.contains("not kept"), "{error}");
+    assert!(!folder.0.join("old").exists(), "nothing is left of what failed");
     let (code, _, _) = folder.nacre(&["restore", &blobs, "--to", "yesterday", "old"]);
     assert_eq!(code, 2);
 }
