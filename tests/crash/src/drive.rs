@@ -1,13 +1,13 @@
 //! Starts writers, kills them, and verifies the folder after each kill.
 
 use crate::many::LARGE;
-use crate::model::Model;
-use crate::verify::{Promises, verify};
+use crate::verify::{Findings, Promises, verify};
+use crate::writer::{Acknowledges, options};
 use nacre_testing::Random;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Settings of a run.
 pub struct Settings {
@@ -21,6 +21,8 @@ pub struct Settings {
     pub seed: u64,
     /// Whether commits are acknowledged before they are durable.
     pub relaxed: bool,
+    /// Where the disk is lost: whether commits are acknowledged when they are uploaded.
+    pub held: bool,
     /// In simulated power cuts: syncs of files with this name prefix do nothing.
     pub lie: Option<String>,
     /// Parent of the folders. A folder with findings is kept.
@@ -35,6 +37,7 @@ impl Default for Settings {
             threads: 4,
             seed: u64::from(std::process::id()),
             relaxed: false,
+            held: false,
             lie: None,
             folder: std::env::temp_dir(),
         }
@@ -49,10 +52,7 @@ pub fn drive(settings: &Settings) -> Result<bool, String> {
     while runs < settings.times && sound {
         let folder = settings.folder.join(format!("nacre-crash-{}-{runs}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
-        let mut promises = Promises {
-            ready: false,
-            models: (0..settings.threads as i64).map(|n| Model::new(n, LARGE)).collect(),
-        };
+        let mut promises = Promises::new(settings.threads, LARGE);
         for _ in 0..settings.kills_per_folder.min(settings.times - runs) {
             // Occasionally during recovery, usually during work.
             let after_ms =
@@ -96,46 +96,74 @@ fn run_once(
     after_ms: u64,
     promises: &mut Promises,
     close: bool,
-) -> Result<crate::verify::Findings, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let mut child = Command::new(program)
-        .arg("writer")
-        .arg(folder)
-        .arg(settings.threads.to_string())
-        .args(settings.relaxed.then_some("relaxed"))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| format!("cannot start a writer: {error}"))?;
-    let lines = kill_after(&mut child, Duration::from_millis(after_ms))?;
-    for line in &lines {
-        if line == "ready" {
-            promises.ready = true;
-            continue;
+) -> Result<Findings, String> {
+    let acknowledges = if settings.relaxed { Acknowledges::Early } else { Acknowledges::Local };
+    let mut child = start_writer(folder, settings.threads, acknowledges, None)?;
+    for said in kill_after(&mut child, Duration::from_millis(after_ms))? {
+        match said.what {
+            Said::Ready => promises.ready = true,
+            Said::Committed { thread, seq, .. } => promises.committed(thread, seq)?,
+            Said::Uploaded(_) => {}
         }
-        let mut words = line.split(' ').skip(1).map(|word| word.parse::<i64>().ok());
-        let (Some(Some(thread)), Some(Some(seq))) = (words.next(), words.next()) else {
-            return Err(format!("the writer said {line:?}"));
-        };
-        let Some(model) = promises.models.get_mut(thread as usize) else {
-            return Err(format!("the writer spoke of thread {thread}"));
-        };
-        if model.seq != seq {
-            return Err(format!(
-                "thread {thread} committed transaction {seq}; it had to be {}",
-                model.seq
-            ));
-        }
-        let step = model.next_step();
-        model.apply(&step);
     }
     nacre_native::open_folder(folder)
-        .and_then(|host| verify(host, promises, close))
+        .and_then(|host| verify(host, options(), promises, close))
         .map_err(|error| format!("verifying: {error}"))
 }
 
-/// Lets the writer run for a while, kills it, and returns everything it had printed by then.
-fn kill_after(child: &mut Child, time: Duration) -> Result<Vec<String>, String> {
+/// Starts a process that writes, with blobs in a folder if one is given.
+pub fn start_writer(
+    folder: &Path,
+    threads: u64,
+    acknowledges: Acknowledges,
+    blobs: Option<&Path>,
+) -> Result<Child, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    Command::new(program)
+        .arg("writer")
+        .arg(folder)
+        .args([&threads.to_string(), acknowledges.word()])
+        .args(blobs)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("cannot start a writer: {error}"))
+}
+
+/// What a writer says.
+pub enum Said {
+    /// The tables and accounts exist.
+    Ready,
+    /// A commit was acknowledged; the position of the log after it.
+    Committed { thread: usize, seq: i64, position: u64 },
+    /// Everything up to a position of the log is uploaded.
+    Uploaded(u64),
+}
+
+/// Something said, and when.
+pub struct Line {
+    pub what: Said,
+    pub at: Instant,
+}
+
+impl Said {
+    fn of(line: &str) -> Option<Said> {
+        let words: Vec<&str> = line.split(' ').collect();
+        Some(match words[..] {
+            ["ready"] => Said::Ready,
+            ["committed", thread, seq, position] => Said::Committed {
+                thread: thread.parse().ok()?,
+                seq: seq.parse().ok()?,
+                position: position.parse().ok()?,
+            },
+            ["uploaded", position] => Said::Uploaded(position.parse().ok()?),
+            _ => return None,
+        })
+    }
+}
+
+/// Lets the writer run for a while, kills it, and returns everything it had said by then.
+pub fn kill_after(child: &mut Child, time: Duration) -> Result<Vec<Line>, String> {
     let output = child.stdout.take().ok_or("the writer has no output")?;
     let reader = std::thread::spawn(move || {
         let mut output = BufReader::new(output);
@@ -143,10 +171,11 @@ fn kill_after(child: &mut Child, time: Duration) -> Result<Vec<String>, String> 
         let mut line = String::new();
         // A line cut off by the kill need not count as committed.
         while output.read_line(&mut line).is_ok_and(|count| count > 0) && line.ends_with('\n') {
-            lines.push(line.trim_end().to_string());
+            let what = Said::of(line.trim_end()).ok_or(format!("the writer said {line:?}"))?;
+            lines.push(Line { what, at: Instant::now() });
             line.clear();
         }
-        lines
+        Ok(lines)
     });
     std::thread::sleep(time);
     let early = child.try_wait().map_err(|error| error.to_string())?;
@@ -156,6 +185,6 @@ fn kill_after(child: &mut Child, time: Duration) -> Result<Vec<String>, String> 
     let lines = reader.join().map_err(|_| "the reader of the writer's output panicked")?;
     match early {
         Some(status) => Err(format!("the writer ended by itself: {status}")),
-        None => Ok(lines),
+        None => lines,
     }
 }

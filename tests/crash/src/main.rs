@@ -11,10 +11,14 @@
 //! syncs of some files do nothing. Both must be reported as lost commits, which shows that the
 //! check works.
 //!
+//! `nacre-crash disk --times N` removes the folder after each kill: the database is opened from its blobs.
+//! What the writer had called uploaded must be there; with `--held 1` everything that was acknowledged.
+//!
 //! Killing a process does not lose what it has passed to the operating system. `nacre-crash power
 //! --times N` simulates what does: power cuts of a store whose unsynced writes survive partially
 //! and in any order (`power`).
 
+mod disk;
 mod drive;
 mod many;
 mod model;
@@ -24,9 +28,11 @@ mod writer;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use writer::Acknowledges;
 
-const USAGE: &str = "usage: nacre-crash writer DIR [THREADS [relaxed]]
-       nacre-crash drive [--times N] [--kills-per-folder N] [--threads N] [--seed N] [--folder DIR] [--relaxed 1]
+const USAGE: &str = "usage: nacre-crash writer DIR THREADS local|early|uploaded [BLOBS]
+       nacre-crash [drive] [--times N] [--kills-per-folder N] [--threads N] [--seed N] [--folder DIR] [--relaxed 1]
+       nacre-crash disk [--times N] [--kills-per-folder N] [--threads N] [--seed N] [--folder DIR] [--held 1]
        nacre-crash power [--times N] [--kills-per-folder N] [--threads N] [--seed N] [--lie PREFIX]";
 
 fn main() -> ExitCode {
@@ -41,20 +47,20 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Vec<String>) -> Result<bool, String> {
-    let mut arguments = arguments.into_iter();
-    match arguments.next().as_deref() {
+    // Options alone are those of `drive`.
+    let first = arguments.first().filter(|word| !word.starts_with("--")).cloned();
+    let mut arguments = arguments.into_iter().skip(usize::from(first.is_some()));
+    match Some(first.as_deref().unwrap_or("drive")) {
         Some("writer") => {
             let folder = PathBuf::from(arguments.next().ok_or(USAGE)?);
-            let threads = match arguments.next() {
-                Some(n) => n.parse().map_err(|_| USAGE)?,
-                None => drive::Settings::default().threads,
-            };
-            let relaxed = arguments.next().as_deref() == Some("relaxed");
-            writer::write(&folder, threads, relaxed)
+            let threads = arguments.next().and_then(|n| n.parse().ok()).ok_or(USAGE)?;
+            let acknowledges = arguments.next().and_then(|word| Acknowledges::of(&word));
+            let blobs = arguments.next().map(PathBuf::from);
+            writer::write(&folder, threads, acknowledges.ok_or(USAGE)?, blobs.as_deref())
                 .map(|()| true)
                 .map_err(|error| format!("writer: {error}"))
         }
-        Some(command @ ("drive" | "power")) => {
+        Some(command @ ("disk" | "drive" | "power")) => {
             let mut settings = drive::Settings::default();
             while let Some(name) = arguments.next() {
                 let value = arguments.next().ok_or(USAGE)?;
@@ -67,12 +73,17 @@ fn run(arguments: Vec<String>) -> Result<bool, String> {
                     "--threads" => settings.threads = number()?.max(1),
                     "--seed" => settings.seed = number()?,
                     "--relaxed" => settings.relaxed = number()? != 0,
+                    "--held" => settings.held = number()? != 0,
                     "--lie" => settings.lie = Some(value),
                     "--folder" => settings.folder = PathBuf::from(value),
                     _ => return Err(format!("unknown option {name}\n{USAGE}")),
                 }
             }
-            if command == "drive" { drive::drive(&settings) } else { power::power(&settings) }
+            match command {
+                "disk" => disk::disk(&settings),
+                "drive" => drive::drive(&settings),
+                _ => power::power(&settings),
+            }
         }
         _ => Err(USAGE.to_string()),
     }

@@ -5,7 +5,6 @@
 
 use crate::drive::Settings;
 use crate::many::SMALL;
-use crate::model::Model;
 use crate::verify::{Promises, verify};
 use crate::writer::{commit, options, prepare};
 use nacre_native::{block_on, memory_host};
@@ -30,10 +29,7 @@ pub fn power(settings: &Settings) -> std::result::Result<bool, String> {
         story += 1;
         let mut random = Random::new(seed);
         let mut files: Arc<dyn LocalStore> = Arc::new(MemoryStore::new());
-        let mut promises = Promises {
-            ready: false,
-            models: (0..settings.threads as i64).map(|n| Model::new(n, SMALL)).collect(),
-        };
+        let mut promises = Promises::new(settings.threads, SMALL);
         for cut in 0..settings.kills_per_folder {
             runs += 1;
             let findings =
@@ -105,7 +101,7 @@ fn cut_once(
         *files = after_cut(&faults, random);
     }
     let faults = FaultStore::with_files_of(files.as_ref());
-    let findings = verify(host_of(&faults), promises, random.below(2) == 0)?;
+    let findings = verify(host_of(&faults), options(), promises, random.below(2) == 0)?;
     // What recovery has shown must also survive an immediate second cut.
     *files = after_cut(&faults, random);
     Ok(findings)

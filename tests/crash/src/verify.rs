@@ -2,9 +2,8 @@
 
 use crate::many::marked;
 use crate::model::{ACCOUNTS, BALANCE, Item, Model, Transfer, text};
-use crate::writer::options;
 use nacre_native::block_on;
-use nacredb::{Database, ErrorKind, Host, Result, Session, Value};
+use nacredb::{Database, ErrorKind, Host, Options, Result, Session, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
@@ -14,6 +13,34 @@ pub struct Promises {
     pub ready: bool,
     /// For each thread, everything known to be committed.
     pub models: Vec<Model>,
+    /// For each thread, how many more of its transactions may be there: the one that was in progress,
+    /// and those that were committed but need not have survived.
+    pub further: Vec<i64>,
+}
+
+impl Promises {
+    /// Nothing is known yet.
+    pub fn new(threads: u64, large: i64) -> Promises {
+        Promises {
+            ready: false,
+            models: (0..threads as i64).map(|n| Model::new(n, large)).collect(),
+            further: vec![1; threads as usize],
+        }
+    }
+
+    /// A thread has committed its next transaction, which must have this number.
+    pub fn committed(&mut self, thread: usize, seq: i64) -> std::result::Result<(), String> {
+        let model = self.models.get_mut(thread).ok_or(format!("there is no thread {thread}"))?;
+        if model.seq != seq {
+            let next = model.seq;
+            return Err(format!(
+                "thread {thread} committed transaction {seq}; it had to be {next}"
+            ));
+        }
+        let step = model.next_step();
+        model.apply(&step);
+        Ok(())
+    }
 }
 
 /// The findings for a folder.
@@ -86,8 +113,13 @@ struct Found {
 
 /// Opens the database, compares it with what is known, and updates what is known from its contents.
 /// Closes the database if `close` is set, otherwise just drops it.
-pub fn verify(host: Host, promises: &mut Promises, close: bool) -> Result<Findings> {
-    let db = block_on(Database::open(host, options()))?;
+pub fn verify(
+    host: Host,
+    options: Options,
+    promises: &mut Promises,
+    close: bool,
+) -> Result<Findings> {
+    let db = block_on(Database::open(host, options))?;
     let mut findings = Findings::default();
     for complaint in db.check()? {
         findings.say(format!("check: {complaint}"));
@@ -98,8 +130,8 @@ pub fn verify(host: Host, promises: &mut Promises, close: bool) -> Result<Findin
         other => other?,
     };
 
-    for model in &mut promises.models {
-        advance(model, &found, &mut findings);
+    for (model, further) in promises.models.iter_mut().zip(&promises.further) {
+        advance(model, *further, &found, &mut findings);
     }
     compare(&found, promises, &mut findings);
     point_reads(&mut session, promises, &mut findings)?;
@@ -110,8 +142,8 @@ pub fn verify(host: Host, promises: &mut Promises, close: bool) -> Result<Findin
     Ok(findings)
 }
 
-/// Determines which transactions of a thread exist: all that are known, and at most the next one.
-fn advance(model: &mut Model, found: &Found, findings: &mut Findings) {
+/// Determines which transactions of a thread exist: all that are known, and at most `further` next ones.
+fn advance(model: &mut Model, further: i64, found: &Found, findings: &mut Findings) {
     let thread = model.thread;
     let journal =
         found.journal.range((thread, i64::MIN)..=(thread, i64::MAX)).map(|((_, seq), _)| *seq);
@@ -124,15 +156,18 @@ fn advance(model: &mut Model, found: &Found, findings: &mut Findings) {
     for seq in (0..model.seq).filter(|seq| !present.contains(seq)) {
         findings.lost(format!("thread {thread}: transaction {seq} was committed and is not there"));
     }
-    for seq in present.range(model.seq + 1..) {
-        findings.phantom(format!(
-            "thread {thread}: transaction {seq} is there, of which only {} can be",
-            model.seq
-        ));
+    let end = model.seq + further;
+    for seq in present.range(end..) {
+        findings.phantom(format!("thread {thread}: transaction {seq} is there, of {end} at most"));
     }
-    if present.contains(&model.seq) {
+    while model.seq < end && present.contains(&model.seq) {
         let step = model.next_step();
         model.apply(&step);
+    }
+    // Those of a thread are committed one after another.
+    for seq in present.range(model.seq..end) {
+        findings
+            .lost(format!("thread {thread}: transaction {} is not there, but {seq} is", model.seq));
     }
 }
 

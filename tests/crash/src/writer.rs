@@ -2,15 +2,19 @@
 
 use crate::many::LARGE;
 use crate::model::{ACCOUNTS, BALANCE, Model, Operation, Step, TABLES, text};
+use nacre_blobs::FolderBlobs;
 use nacre_native::{block_on, open_folder};
 use nacredb::{
-    Batch, Budget, DataType, Database, Durability, Error, ErrorKind, OnDuplicate, Options, Result,
-    Session, Value, Vector,
+    Batch, Blobs, Budget, DataType, Database, Durability, Error, ErrorKind, OnDuplicate, Options,
+    Result, Session, Value, Vector,
 };
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// How long a commit may wait for its upload, where there are blobs.
+const LAG: Duration = Duration::from_millis(200);
 
 /// Settings that cause frequent flushes, snapshots and full log chunks.
 pub fn options() -> Options {
@@ -24,11 +28,58 @@ pub fn options() -> Options {
     }
 }
 
+/// When a commit is acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Acknowledges {
+    /// When it is in the local log.
+    Local,
+    /// Before it is durable anywhere.
+    Early,
+    /// When it is in the blob store.
+    Uploaded,
+}
+
+impl Acknowledges {
+    /// The word on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Acknowledges::Local => "local",
+            Acknowledges::Early => "early",
+            Acknowledges::Uploaded => "uploaded",
+        }
+    }
+
+    /// What a word means.
+    pub fn of(word: &str) -> Option<Acknowledges> {
+        let all = [Acknowledges::Local, Acknowledges::Early, Acknowledges::Uploaded];
+        all.into_iter().find(|one| one.word() == word)
+    }
+}
+
+/// The options with blobs in a folder.
+pub fn with_blobs(folder: &Path, acknowledges: Acknowledges) -> Result<Options> {
+    let mut blobs = Blobs::new(Arc::new(FolderBlobs::open(folder)?));
+    blobs.options.lag = LAG;
+    blobs.options.holds_commits = acknowledges == Acknowledges::Uploaded;
+    Ok(Options { blobs: Some(blobs), ..options() })
+}
+
 /// Writes until killed. Returns only with an error.
-pub fn write(folder: &Path, threads: u64, relaxed: bool) -> Result<()> {
-    let durability =
-        if relaxed { Durability::Relaxed { interval_ms: 3_600_000 } } else { Durability::Strict };
-    let db = block_on(Database::open(open_folder(folder)?, Options { durability, ..options() }))?;
+pub fn write(
+    folder: &Path,
+    threads: u64,
+    acknowledges: Acknowledges,
+    blobs: Option<&Path>,
+) -> Result<()> {
+    let durability = match acknowledges {
+        Acknowledges::Early => Durability::Relaxed { interval_ms: 3_600_000 },
+        _ => Durability::Strict,
+    };
+    let options = match blobs {
+        Some(blobs) => with_blobs(blobs, acknowledges)?,
+        None => options(),
+    };
+    let db = block_on(Database::open(open_folder(folder)?, Options { durability, ..options }))?;
     prepare(&mut db.session())?;
     say("ready");
     let failed = std::sync::Mutex::new(None);
@@ -43,10 +94,11 @@ pub fn write(folder: &Path, threads: u64, relaxed: bool) -> Result<()> {
         };
         let db = &db;
         for thread in 0..threads {
-            scope.spawn(move || run(&|| commit_forever(db.session(), thread as i64)));
+            scope.spawn(move || run(&|| commit_forever(db, thread as i64)));
         }
         scope.spawn(move || run(&|| read_forever(db.session())));
         scope.spawn(move || run(&|| keep_house_forever(db)));
+        scope.spawn(move || tell_uploads_forever(db));
     });
     match failed.into_inner() {
         Ok(Some(error)) => Err(error),
@@ -75,7 +127,8 @@ fn say(line: &str) {
     }
 }
 
-fn commit_forever(mut session: Session, thread: i64) -> Result<()> {
+fn commit_forever(db: &Database, thread: i64) -> Result<()> {
+    let mut session = db.session();
     let mut model = recall(&mut session, thread)?;
     loop {
         let step = model.next_step();
@@ -94,8 +147,20 @@ fn commit_forever(mut session: Session, thread: i64) -> Result<()> {
                 }
             }
         }
-        say(&format!("committed {thread} {}", model.seq));
+        // The position is behind the commit, so that its upload is that of the commit.
+        say(&format!("committed {thread} {} {}", model.seq, db.log_position()));
         model.apply(&step);
+    }
+}
+
+/// Tells up to which position of the log everything is uploaded, when that changes.
+fn tell_uploads_forever(db: &Database) {
+    let mut last = None;
+    while let Some(position) = db.uploaded_position() {
+        if last.replace(position) != Some(position) {
+            say(&format!("uploaded {position}"));
+        }
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

@@ -40,6 +40,26 @@ fn a_loss_is_noticed() {
 }
 
 #[test]
+fn what_was_uploaded_survives_the_disk() {
+    for held in ["0", "1"] {
+        let (output, text) = nacre_crash("disk", &["--times", "4", "--held", held]);
+        assert!(output.status.success(), "{text}");
+        assert!(text.contains("disk: runs=4 lost=0 phantom=0"), "{text}");
+    }
+}
+
+#[test]
+fn a_commit_that_goes_with_the_disk_is_noticed() {
+    let folder = std::env::temp_dir().join(format!("nacre-crash-held-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let options = ["--times", "8", "--held", "1", "--relaxed", "1", "--folder"];
+    let (output, text) = nacre_crash("disk", &[&options[..], &[folder.to_str().unwrap()]].concat());
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("was committed and is not there"), "{text}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn nothing_acknowledged_is_lost_by_power_cuts() {
     let (output, text) = power(&["--times", "40", "--kills-per-folder", "8", "--seed", "1"]);
     assert!(output.status.success(), "{text}");
