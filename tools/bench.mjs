@@ -28,11 +28,12 @@ const MICRO = [
   'steps',
   'take',
 ];
-/** Workloads that run in Chromium or in Cloudflare's runtime. */
+/** Workloads that run in Chromium, in Cloudflare's runtime, or beside an S3 server. */
 const ELSEWHERE = {
   browser: './bench-browser.mjs',
   'browser-idle': './bench-browser-idle.mjs',
   edge: './bench-edge.mjs',
+  tier: './bench-tier.mjs',
 };
 const WITH_DUCKDB = [
   'bulk-insert',

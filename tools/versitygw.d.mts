@@ -3,6 +3,8 @@
 /** A running S3 server. */
 export interface Gateway {
   endpoint: string;
+  /** Has a folder for each bucket. */
+  folder: string;
   credentials: { accessKeyId: string; secretAccessKey: string };
   stop(): Promise<void>;
 }

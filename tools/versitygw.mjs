@@ -40,7 +40,7 @@ async function program() {
 
 /**
  * Starts a server with an empty bucket, which `origin` may use from a page. Answers `null` where it cannot
- * be had. `stop` ends it.
+ * be had. `stop` ends it; `folder` has a folder for each bucket.
  */
 export async function startGateway({ bucket = 'bucket', origin = '*' } = {}) {
   const { file, reason } = await program();
@@ -81,6 +81,7 @@ export async function startGateway({ bucket = 'bucket', origin = '*' } = {}) {
   }
   return {
     endpoint,
+    folder: scratch,
     credentials: { accessKeyId: 'tester', secretAccessKey: 'not-a-secret' },
     async stop() {
       const ended = once(child, 'exit');

@@ -28,6 +28,7 @@ mod pin;
 mod point_select;
 mod secondary_select;
 mod ssb;
+mod tier;
 mod tpch;
 mod tpch_data;
 mod update_in_segment;
@@ -45,7 +46,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// A workload: its name and its function.
 type Workload = (&'static str, fn(&Options) -> Outcome<()>);
 
-const WORKLOADS: [Workload; 20] = [
+const WORKLOADS: [Workload; 21] = [
     ("adaptive", adaptive::run),
     ("bulk-insert", bulk_insert::run),
     ("commit", commit::run),
@@ -62,6 +63,7 @@ const WORKLOADS: [Workload; 20] = [
     ("point-select", point_select::run),
     ("secondary-select", secondary_select::run),
     ("ssb", ssb::run),
+    ("tier", tier::run),
     ("tpch", tpch::run),
     ("update-in-segment", update_in_segment::run),
     ("upsert", upsert::run),

@@ -1,0 +1,70 @@
+/**
+ * A slow link, for benches: a TCP proxy on this machine with a round trip and a rate, which all
+ * connections share. A new connection costs a round trip before its first byte.
+ */
+
+import { once } from 'node:events';
+import * as net from 'node:net';
+
+/** Bytes under way for each connection and direction, after which its source waits. */
+const WINDOW = 1 << 20;
+
+/** Forwards to the server at `to`, a URL. `stop` ends it. */
+export async function startLink({ to, roundTripMs, bitsPerSecond }) {
+  const { hostname, port } = new URL(to);
+  const bytesPerMs = bitsPerSecond / 8_000;
+  // Each direction has the whole rate, as a cable has.
+  const directions = { up: { free: 0 }, down: { free: 0 } };
+  const sockets = new Set();
+  const server = net.createServer((client) => {
+    const upstream = net.connect(Number(port), hostname);
+    const opened = performance.now() + roundTripMs;
+    pump(client, upstream, directions.up, opened);
+    pump(upstream, client, directions.down, opened);
+    for (const [socket, other] of [
+      [client, upstream],
+      [upstream, client],
+    ]) {
+      sockets.add(socket);
+      socket.setNoDelay(true);
+      socket.on('error', () => other.destroy());
+      socket.on('close', () => sockets.delete(socket));
+    }
+  });
+
+  /** Sends on what comes from a socket, when the link has carried it. */
+  function pump(from, into, direction, opened) {
+    let underWay = 0;
+    from.on('data', (data) => {
+      const now = performance.now();
+      direction.free = Math.max(direction.free, now) + data.length / bytesPerMs;
+      const arrives = Math.max(direction.free, opened) + roundTripMs / 2;
+      underWay += data.length;
+      if (underWay >= WINDOW) {
+        from.pause();
+      }
+      setTimeout(() => {
+        underWay -= data.length;
+        into.write(data);
+        if (from.isPaused() && underWay < WINDOW) {
+          from.resume();
+        }
+      }, arrives - now);
+    });
+    from.on('end', () => {
+      const left = Math.max(direction.free, opened) + roundTripMs / 2 - performance.now();
+      setTimeout(() => into.end(), Math.max(0, left) + 1);
+    });
+  }
+
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    endpoint: `http://127.0.0.1:${server.address().port}`,
+    async stop() {
+      server.close();
+      sockets.forEach((socket) => socket.destroy());
+      await new Promise((resolve) => setTimeout(resolve, 0));
+    },
+  };
+}
