@@ -82,7 +82,8 @@ impl Blobs {
     }
 
     /// Writes the state of the database at a point in time, or the newest one, to the store of a host, which must
-    /// be empty. It is an ordinary database then, without blobs. Returns its position in the log.
+    /// be empty. It is an ordinary database then, without blobs. Returns its position in the log. States begin
+    /// with the first upload.
     ///
     /// Errors: `not_found` if the blobs do not have that state, any more or yet; `already_exists` if the store is
     /// not empty; `unavailable`, `io`, `corrupt`. Nothing that was written stays then.
@@ -98,6 +99,7 @@ impl Blobs {
     /// let options = Options { blobs: Some(blobs.clone()), ..Options::default() };
     /// let db = Database::open(memory_host(), options).await?;
     /// db.session().execute("create table t (id bigint primary key)", &[]).await?;
+    /// db.upload().await?;
     /// let before = db.log_position();
     /// db.session().execute("drop table t", &[]).await?;
     /// db.close().await?;
