@@ -4,33 +4,15 @@
  * Parquet for the peer, DataFusion, and runs the workload in `bench/compare/src/tier.rs`.
  */
 
-import * as fs from 'node:fs';
 import * as path from 'node:path';
-import { Failure, probe, root, run, target } from './lib.mjs';
+import { python } from './bench-python.mjs';
+import { Failure, root, run } from './lib.mjs';
 import { startLink } from './link.mjs';
 import { startGateway } from './versitygw.mjs';
 
-const PACKAGES = ['datafusion==55.0.0', 'tpchgen-cli==4.0.0'];
 const BUCKET = 'bench';
 /** Customers of TPC-H at scale 1. */
 const CUSTOMERS = 150_000;
-
-/** Programs of Python packages, which are installed once into the target folder. */
-async function python() {
-  const folder = path.join(target, 'bench', 'python');
-  const file = path.join(folder, 'bin', 'python3');
-  const stamp = path.join(folder, PACKAGES.join('-'));
-  if (!fs.existsSync(stamp)) {
-    if (probe('python3', ['--version']) === null) {
-      throw new Failure('the peer needs Python 3');
-    }
-    console.log('installing DataFusion and the generator of its rows');
-    await run('python3', ['-m', 'venv', '--clear', folder], { quiet: true });
-    await run(file, ['-m', 'pip', 'install', '-q', ...PACKAGES], { quiet: true });
-    fs.writeFileSync(stamp, '');
-  }
-  return { file, tpchgen: path.join(folder, 'bin', 'tpchgen-cli') };
-}
 
 export async function bench(args) {
   const at = args.indexOf('--rows');
@@ -49,8 +31,8 @@ export async function bench(args) {
     // The server's bucket is a folder.
     const parquet = path.join(gateway.folder, BUCKET, 'parquet');
     const scale = String(rows / CUSTOMERS);
-    const generated = ['--tables', 'customer', '--format', 'parquet', '--output-dir', parquet];
-    await run(tpchgen, ['--scale-factor', scale, ...generated], { quiet: true });
+    const generated = ['--tables', 'customer', '-c', 'ZSTD(1)', '--output-dir', parquet];
+    await run(tpchgen, ['parquet', '--scale-factor', scale, ...generated], { quiet: true });
     const env = {
       AWS_ACCESS_KEY_ID: gateway.credentials.accessKeyId,
       AWS_SECRET_ACCESS_KEY: gateway.credentials.secretAccessKey,

@@ -9,13 +9,20 @@ import * as net from 'node:net';
 /** Bytes under way for each connection and direction, after which its source waits. */
 const WINDOW = 1 << 20;
 
-/** Forwards to the server at `to`, a URL. `stop` ends it. */
+/** How a request begins, where it begins a packet. */
+const REQUEST = /^(GET|HEAD|PUT|POST|DELETE|OPTIONS) /;
+
+/**
+ * Forwards to the server at `to`, a URL. `counted` has the requests and the bytes of their answers,
+ * `stop` ends it.
+ */
 export async function startLink({ to, roundTripMs, bitsPerSecond }) {
   const { hostname, port } = new URL(to);
   const bytesPerMs = bitsPerSecond / 8_000;
   // Each direction has the whole rate, as a cable has.
   const directions = { up: { free: 0 }, down: { free: 0 } };
   const sockets = new Set();
+  const counted = { requests: 0, bytes: 0 };
   const server = net.createServer((client) => {
     const upstream = net.connect(Number(port), hostname);
     const opened = performance.now() + roundTripMs;
@@ -37,6 +44,11 @@ export async function startLink({ to, roundTripMs, bitsPerSecond }) {
     let underWay = 0;
     from.on('data', (data) => {
       const now = performance.now();
+      if (direction === directions.down) {
+        counted.bytes += data.length;
+      } else if (REQUEST.test(data.subarray(0, 8).toString('latin1'))) {
+        counted.requests += 1;
+      }
       direction.free = Math.max(direction.free, now) + data.length / bytesPerMs;
       const arrives = Math.max(direction.free, opened) + roundTripMs / 2;
       underWay += data.length;
@@ -61,6 +73,7 @@ export async function startLink({ to, roundTripMs, bitsPerSecond }) {
   await once(server, 'listening');
   return {
     endpoint: `http://127.0.0.1:${server.address().port}`,
+    counted: () => ({ ...counted }),
     async stop() {
       server.close();
       sockets.forEach((socket) => socket.destroy());

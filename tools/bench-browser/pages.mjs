@@ -1,5 +1,5 @@
 /**
- * The pages of `npm run bench -- browser`: bundles `bench/web` as an application would, puts the files
+ * The pages of `npm run bench -- browser` and `tier-browser`: bundles `bench/web` as an application would, puts the files
  * that the systems load beside it, and serves all of it on this machine.
  */
 
@@ -19,6 +19,7 @@ const PAGES = {
   'start-pglite': 'start/pglite.ts',
   page: './page.ts',
   threads: './threads.ts',
+  tier: './tier.ts',
 };
 const WORKERS = {
   'empty-worker': 'workers/empty-worker.ts',
@@ -31,7 +32,7 @@ const WORKERS = {
 
 /** What the systems fetch at run time, by package. */
 const FILES = {
-  nacredb: ['worker.js', 'nacre_bg.wasm', 'nacre_more.wasm'],
+  nacredb: ['worker.js', 'blobs.js', 'nacre_bg.wasm', 'nacre_more.wasm'],
   '@sqlite.org/sqlite-wasm': ['sqlite3.wasm'],
   '@duckdb/duckdb-wasm': ['duckdb-eh.wasm', 'duckdb-browser-eh.worker.js'],
   '@electric-sql/pglite': ['pglite.wasm', 'pglite.data', 'initdb.wasm'],

@@ -39,6 +39,10 @@ const CACHED: usize = 20;
 const CLIENTS: usize = 4;
 
 pub fn run(options: &Options) -> Outcome<()> {
+    let scale = options.get("scale", 0.0)?;
+    if scale > 0.0 {
+        return write_tpch(scale);
+    }
     let rows: u64 = options.get("rows", 15_000_000)?;
     let rounds = options.get("rounds", 3)?;
     let seconds = options.get("seconds", 3)?;
@@ -151,6 +155,24 @@ fn open(path: &Path, server: &str, prefix: &str) -> Outcome<Database> {
         path,
         nacredb::Options { blobs: Some(blobs), ..nacredb::Options::default() },
     )
+}
+
+/// Uploads orders and line items of TPC-H, for the workload `tier-browser`.
+fn write_tpch(scale: f64) -> Outcome<()> {
+    let folder = Folder::new("tier-tpch")?;
+    let db = open(&folder.join("writer"), "NACRE_BENCH_DIRECT", "tpch")?;
+    let mut session = db.session();
+    for name in ["orders", "lineitem"] {
+        let table = tpch_data::table(name, scale)?;
+        block_on(session.execute(table.ddl, &[]))?;
+        let mut appender = block_on(session.appender(name, OnDuplicate::Error))?;
+        let types = appender.schema().types();
+        tpch_data::each_batch(table, &types, |batch| Ok(appender.append(batch)?))?;
+        block_on(appender.finish())?;
+        block_on(session.execute(&format!("optimize table {name} full"), &[]))?;
+    }
+    drop(session);
+    close(db)
 }
 
 /// Loads the rows, and uploads them. Returns the bytes of the folder.
@@ -351,7 +373,8 @@ impl Peer {
         if self.from.read_line(&mut answer)? == 0 {
             return Err("the peer has ended".into());
         }
-        let (ms, rows) = answer.trim().split_once('\t').ok_or("the peer answers otherwise")?;
+        let (ms, rows) =
+            answer.trim_end_matches('\n').split_once('\t').ok_or("the peer answers otherwise")?;
         let rows = rows.split('\x1e').filter(|row| !row.is_empty());
         let rows = rows.map(|row| row.split('\x1f').map(str::to_string).collect()).collect();
         Ok((rows, ms.parse()?))

@@ -3,7 +3,7 @@
  * thread. Loads columns as an Arrow stream, which is its fastest way.
  */
 
-import { AsyncDuckDB, DuckDBAccessMode, VoidLogger } from '@duckdb/duckdb-wasm';
+import { AsyncDuckDB, DuckDBAccessMode, DuckDBDataProtocol, VoidLogger } from '@duckdb/duckdb-wasm';
 import type { AsyncDuckDBConnection } from '@duckdb/duckdb-wasm';
 import { tableFromArrays, tableToIPC, Utf8, vectorFromArray } from 'apache-arrow';
 
@@ -18,7 +18,7 @@ const DATE = 8;
 type Result = Awaited<ReturnType<AsyncDuckDBConnection['query']>>;
 
 /** Starts the engine and opens the database, with a worker of its own script or a given one. */
-export async function openDuckdb(worker = './duckdb-worker.js'): Promise<System> {
+export async function openDuckdb(worker = './duckdb-worker.js'): Promise<Duckdb> {
   const db = new AsyncDuckDB(new VoidLogger(), new Worker(new URL(worker, import.meta.url)));
   await db.instantiate(new URL('./duckdb-eh.wasm', import.meta.url).href);
   await db.open({
@@ -27,6 +27,15 @@ export async function openDuckdb(worker = './duckdb-worker.js'): Promise<System>
     query: { castBigIntToDouble: true, castDecimalToDouble: true },
   });
   return new Duckdb(db, await db.connect());
+}
+
+/** Opens a file of DuckDB's at a URL, of which it fetches what it reads. */
+export async function openDuckdbAt(url: string): Promise<System> {
+  const system = await openDuckdb();
+  await system.db.registerFileURL('remote.duckdb', url, DuckDBDataProtocol.HTTP, false);
+  await system.exec("attach 'remote.duckdb' as remote (read_only)");
+  await system.exec('use remote');
+  return system;
 }
 
 class Duckdb implements System {

@@ -1,6 +1,6 @@
 /** Nacre with its default settings: `connect` in the page. Loads columns with `insertRows`. */
 
-import { connect, type Database, type QueryResult } from 'nacredb';
+import { connect, type ConnectOptions, type Database, type QueryResult } from 'nacredb';
 
 import type { TableDefinition } from '../../../web/src/load/tables';
 import { toColumns } from '../lines';
@@ -10,11 +10,12 @@ import type { Columns, Parameter, Statement, System, Value } from '../system';
 const PIECE_ROWS = 100_000;
 
 /** Opens the database, which is created if it is not there. */
-export async function openNacre(): Promise<System> {
+export async function openNacre(options: ConnectOptions = {}): Promise<System> {
   const db = await connect('opfs://bench', {
     types: { bigint: 'number', decimal: 'number', date: 'string' },
     workerUrl: new URL('./nacre-worker.js', import.meta.url),
     preload: true,
+    ...options,
   });
   return new Nacre(db);
 }

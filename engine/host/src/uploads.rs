@@ -88,3 +88,15 @@ pub enum LeaseState {
     /// The blob store refuses it, as without the right to write. The writer keeps blobs for the retention.
     Refused,
 }
+
+impl LeaseState {
+    /// Its name in `SHOW LAG`.
+    pub fn name(self) -> &'static str {
+        match self {
+            LeaseState::None => "none",
+            LeaseState::Held => "held",
+            LeaseState::Lost => "lost",
+            LeaseState::Refused => "refused",
+        }
+    }
+}

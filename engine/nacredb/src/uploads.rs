@@ -3,12 +3,7 @@
 use crate::database::Database;
 use core::time::Duration;
 use nacre_host::{BlobReads, Lag, Rest};
-use nacre_types::{Error, ErrorKind, Result};
-
-/// The first pause between two looks for a position, in nanoseconds.
-const FIRST_LOOK_NS: u64 = 20_000_000;
-/// The longest one.
-const LONGEST_LOOK_NS: u64 = 500_000_000;
+use nacre_types::Result;
 
 impl Database {
     /// Position of the log up to which everything is in the blob store: what the loss of the local disk leaves.
@@ -82,27 +77,7 @@ impl Database {
     /// # }).unwrap();
     /// ```
     pub async fn wait_for(&self, position: u64, timeout: Duration) -> Result<()> {
-        let clock = &self.engine().host().clock;
-        let until_ns = clock.monotonic_ns().saturating_add(timeout.as_nanos() as u64);
-        let mut pause_ns = FIRST_LOOK_NS;
-        loop {
-            let away = match self.refresh_async().await {
-                Err(error) if error.kind() == ErrorKind::Unavailable => Some(error),
-                refreshed => refreshed.map(|_| None)?,
-            };
-            let reached = self.log_position();
-            if reached >= position {
-                return Ok(());
-            }
-            let next_ns = clock.monotonic_ns().saturating_add(pause_ns);
-            if next_ns > until_ns {
-                let message = format!("position {position} is not reached yet, {reached} is");
-                let late = || Error::new(ErrorKind::Unavailable, message);
-                return Err(away.unwrap_or_else(late));
-            }
-            clock.sleep_until(next_ns).await;
-            pause_ns = (2 * pause_ns).min(LONGEST_LOOK_NS);
-        }
+        self.engine().wait_for(position, timeout, &|| false).await
     }
 
     /// What was read of files whose bytes were not on the local disk, since the database was opened: requests,

@@ -1,14 +1,16 @@
 //! The catalog that a session sees.
 
+use nacre_host::{Lag, Uploads};
 use nacre_sql::{Catalog, ColumnStatistics, CreatedFunctions};
 use nacre_table::{Store, Table, TemporaryTables, Transaction};
-use nacre_types::{CachePart, MemoryPart, Result, TableSchema, Timestamp, ViewSchema};
+use nacre_types::{CachePart, MemoryPart, Result, TableSchema, Timestamp, Value, ViewSchema};
 use std::sync::Arc;
 
 /// The catalog at a timestamp, with what the session's open transaction has changed.
 #[derive(Clone, Copy)]
 pub(crate) struct StoreCatalog<'a> {
     store: &'a Store,
+    uploads: Option<&'a dyn Uploads>,
     at: Timestamp,
     /// The open transaction, if it has changed the catalog.
     own: Option<&'a Transaction>,
@@ -21,12 +23,14 @@ impl<'a> StoreCatalog<'a> {
     /// The catalog of the open transaction, otherwise that of the next one.
     pub fn new(
         store: &'a Store,
+        uploads: Option<&'a dyn Uploads>,
         open: Option<&'a Transaction>,
         temporary: &'a TemporaryTables,
     ) -> StoreCatalog<'a> {
         let temporary = Some(temporary).filter(|tables| !tables.is_empty());
         StoreCatalog {
             store,
+            uploads,
             at: open.map_or_else(|| store.visible(), Transaction::snapshot),
             own: open.filter(|open| temporary.is_some() || open.changes_catalog()),
             temporary: temporary.filter(|_| open.is_none()),
@@ -134,6 +138,19 @@ impl Catalog for StoreCatalog<'_> {
         let tables = self.table_names().into_iter().filter_map(|name| self.table(&name));
         let tables = tables.filter_map(|schema| self.table_by_id(&schema));
         tables.flat_map(|table| table.cache().unwrap_or_default()).collect()
+    }
+
+    fn lag(&self) -> [Value; 5] {
+        let count = |n: u128| Value::Int(i64::try_from(n).unwrap_or(i64::MAX));
+        let lag = self.uploads.map(Uploads::lag);
+        let of = |value: &dyn Fn(Lag) -> Value| lag.map_or(Value::Null, value);
+        [
+            count(self.store.log_position().into()),
+            of(&|lag| count(lag.position.into())),
+            of(&|lag| Value::Timestamp(lag.written_us)),
+            of(&|lag| count(lag.since_looked.as_millis())),
+            of(&|lag| Value::Text(lag.lease.name().into())),
+        ]
     }
 
     fn row_count(&self, table: &TableSchema) -> u64 {

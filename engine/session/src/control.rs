@@ -35,6 +35,13 @@ pub(crate) async fn run(
             return Err(Error::unsupported("EXECUTE in a prepared statement is not supported"));
         }
         ControlStatement::Deallocate(name) => settings.named().remove(name.as_deref())?,
+        ControlStatement::WaitFor { .. } if transaction.get_mut().is_some() => {
+            return Err(Error::unsupported("WAIT FOR POSITION in a transaction is not supported")
+                .with_hint("what a transaction sees does not change: wait before it begins"));
+        }
+        ControlStatement::WaitFor { position, timeout } => {
+            engine.wait_for(*position, *timeout, &|| settings.is_cancelled()).await?;
+        }
         ControlStatement::Nothing => {}
     }
     Ok(StatementResult::new(ResultKind::Control))

@@ -44,6 +44,7 @@ mod timed;
 mod transaction;
 mod transactional;
 mod upload_task;
+mod wait_for;
 
 pub use connection::Connection;
 pub use engine::{ConnectionDefaults, Engine, open_store};

@@ -72,7 +72,8 @@ impl OpenTransaction {
     /// The catalog to bind statements against: that of the open transaction, otherwise that of the
     /// next one.
     pub fn catalog<'a>(&'a self, engine: &'a Engine) -> StoreCatalog<'a> {
-        StoreCatalog::new(engine.store(), self.transaction.as_ref(), &self.temporary)
+        let uploads = engine.uploads().map(|uploads| &**uploads);
+        StoreCatalog::new(engine.store(), uploads, self.transaction.as_ref(), &self.temporary)
     }
 
     /// Begins a transaction that sees the connection's temporary tables, and is none that is open.

@@ -197,3 +197,66 @@ fn while_the_blob_store_is_away_a_reader_shows_what_it_showed() {
     assert!(reader.refresh().unwrap());
     assert_eq!(shown(&reader, "select * from t order by id"), ["1", "2"]);
 }
+
+#[test]
+fn a_statement_waits_for_a_position() {
+    let world = world(1 << 20);
+    world.write("create table t (id int primary key)");
+    world.upload();
+    let reader = world.reader();
+    let position = |db: &Database| shown(db, "select log_position from information_schema.lag");
+    let before = position(&reader);
+    assert_eq!(before, position(&world.writer));
+    world.write("insert into t values (1)");
+    let after = position(&world.writer).concat();
+    assert_ne!(vec![after.clone()], before, "a commit grows the log");
+    assert_eq!(position(&reader), before, "it is not uploaded");
+
+    let mut session = reader.session();
+    let wait = format!("wait for position {after} timeout 0");
+    let late = run(&mut session, &wait).unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::Unavailable);
+    assert!(late.message().contains(&after), "{late}");
+    world.upload();
+    run(&mut session, "begin").unwrap();
+    assert_eq!(kind(&mut session, &wait), Some(ErrorKind::Unsupported));
+    run(&mut session, "rollback").unwrap();
+    run(&mut session, &wait).unwrap();
+    assert_eq!(rows(&mut session, "select * from t").unwrap(), ["1"]);
+    let columns = "log_position - uploaded_position, uploaded_at is null, known_ms < 60000";
+    let lag = format!("select {columns} from information_schema.lag");
+    assert_eq!(shown(&reader, &lag), ["0|false|true"]);
+    assert_eq!(shown(&reader, "show lag").len(), 1);
+}
+
+#[test]
+fn waiting_for_a_position_can_be_cancelled_and_is_checked() {
+    let db = block_on(Database::open(memory_host(), Options::default())).unwrap();
+    let mut session = db.session();
+    run(&mut session, "create table t (id int primary key)").unwrap();
+    let here = shown(&db, "select log_position from information_schema.lag").concat();
+    run(&mut session, &format!("wait for position {here}")).unwrap();
+    assert_eq!(
+        shown(&db, "select uploaded_position, lease from information_schema.lag"),
+        ["NULL|NULL"]
+    );
+    let cancel = session.cancel_flag();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(50));
+            cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        let far = format!("wait for position {here}0 timeout 600");
+        assert_eq!(kind(&mut session, &far), Some(ErrorKind::Cancelled));
+    });
+    for (sql, expected) in [
+        ("wait for position -1", ErrorKind::Type),
+        ("wait for position 'x'", ErrorKind::Type),
+        ("wait for position 1 timeout 1.5", ErrorKind::Type),
+        ("wait for position id", ErrorKind::NotFound),
+        ("wait for", ErrorKind::Syntax),
+        ("wait for position", ErrorKind::Syntax),
+    ] {
+        assert_eq!(kind(&mut session, sql), Some(expected), "{sql}");
+    }
+}

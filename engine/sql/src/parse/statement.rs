@@ -9,8 +9,8 @@ use super::merge::merge;
 use super::refusal::{Parse, Refusal, is_word, keyword, upper};
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
-    Delete, DescribeAlias, Ident, ObjectName, ObjectNamePart, ObjectType, Query, Set, SetExpr,
-    Statement, With,
+    Delete, DescribeAlias, Expr, Ident, ObjectName, ObjectNamePart, ObjectType, Query, Set,
+    SetExpr, Statement, WaitForStatement, WaitForType, With,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -141,6 +141,7 @@ pub(super) fn statement(parser: &mut Parser) -> Parse<Statement> {
         other if FOREIGN_STATEMENTS.contains(&other) => Err(Refusal::Unsupported(upper(&first))),
         // No keyword any more (`free_names`).
         _ if is_word(&first.token, "merge") => merge(parser),
+        _ if is_word(&first.token, "wait") => Ok(wait_for(parser)?),
         _ if first.token == Token::LParen => query(parser),
         _ => Ok(parser.expected("an SQL statement", first)?),
     }
@@ -442,6 +443,20 @@ fn deleted_from(parser: &mut Parser) -> Option<Result<Statement, ParserError>> {
         Statement::Delete(delete) => Statement::Delete(Delete { tables: vec![table], ..delete }),
         other => other,
     }))
+}
+
+/// Parses `WAIT FOR POSITION n [TIMEOUT seconds]`, whose first word was taken. The syntax tree has both as a tuple.
+fn wait_for(parser: &mut Parser) -> Result<Statement, ParserError> {
+    parser.expect_keyword_is(Keyword::FOR)?;
+    if !take_word(parser, "position") {
+        return parser.expected("POSITION after WAIT FOR", parser.peek_token());
+    }
+    let mut values = vec![parser.parse_expr()?];
+    if take_word(parser, "timeout") {
+        values.push(parser.parse_expr()?);
+    }
+    let (wait_type, expr) = (WaitForType::Delay, Expr::Tuple(values));
+    Ok(Statement::WaitFor(WaitForStatement { wait_type, expr }))
 }
 
 /// Parses `OPTIMIZE TABLE t [FULL | FLUSH | WARM BLOB CACHE …]`. The syntax tree represents `FULL` as `FINAL`, and

@@ -43,6 +43,10 @@ pub trait Catalog {
     fn cache(&self) -> Vec<CachePart> {
         Vec::new()
     }
+    /// How far the database and its newest upload are in the log, for `information_schema.lag`.
+    fn lag(&self) -> [Value; 5] {
+        [const { Value::Null }; 5]
+    }
     /// Estimated number of rows of a table, for join order and build sides.
     fn row_count(&self, table: &TableSchema) -> u64;
     /// Statistics of the column at a position, for join order and build sides.

@@ -1,6 +1,7 @@
 //! Statements that begin or end transactions or set session options. They neither read nor write
 //! rows.
 
+use core::time::Duration;
 use nacre_types::Value;
 
 /// A session option and its value.
@@ -85,6 +86,13 @@ pub enum ControlStatement {
     },
     /// `DEALLOCATE name`; all names if it is `None`.
     Deallocate(Option<String>),
+    /// `WAIT FOR POSITION`.
+    WaitFor {
+        /// The position of the log.
+        position: u64,
+        /// How long to wait for it.
+        timeout: Duration,
+    },
     /// A statement without effect, such as `DROP INDEX IF EXISTS` of an index that does not exist.
     Nothing,
 }
@@ -112,6 +120,9 @@ impl ControlStatement {
             ControlStatement::Execute { name, .. } => format!("Execute {name}"),
             ControlStatement::Deallocate(Some(name)) => format!("Deallocate {name}"),
             ControlStatement::Deallocate(None) => "Deallocate all".into(),
+            ControlStatement::WaitFor { position, timeout } => {
+                format!("WaitFor position {position}, {} s", timeout.as_secs())
+            }
             ControlStatement::Nothing => "Nothing".into(),
         }
     }

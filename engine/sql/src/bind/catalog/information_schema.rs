@@ -14,7 +14,7 @@ const COUNT: DataType = DataType::Int64;
 
 type Columns = &'static [(&'static str, DataType)];
 /// Tables and the columns that follow `table_catalog`, `table_schema` and `table_name`, which all
-/// tables except `schemata`, `memory` and `cache` have.
+/// tables except `schemata`, `memory`, `cache` and `lag` have.
 const TABLES: &[(&str, Columns)] = &[
     ("tables", &[("table_type", TEXT)]),
     (
@@ -57,6 +57,7 @@ const TABLES: &[(&str, Columns)] = &[
     ("schemata", &[]),
     ("memory", &[]),
     ("cache", &[]),
+    ("lag", &[]),
 ];
 
 fn count(v: usize) -> Value {
@@ -85,6 +86,9 @@ impl Binder<'_> {
         }
         if *known == "cache" {
             return Ok(self.cache());
+        }
+        if *known == "lag" {
+            return Ok(self.lag());
         }
         let mut all = vec![("table_catalog", TEXT), ("table_schema", TEXT), ("table_name", TEXT)];
         all.extend_from_slice(columns);
@@ -204,6 +208,18 @@ impl Binder<'_> {
             ("memory_bytes", COUNT),
         ];
         rows(&columns, parts.collect())
+    }
+
+    /// How far what is shown, and the newest upload, are in the log.
+    pub(crate) fn lag(&self) -> Plan {
+        let columns = [
+            ("log_position", COUNT),
+            ("uploaded_position", COUNT),
+            ("uploaded_at", DataType::Timestamp),
+            ("known_ms", COUNT),
+            ("lease", TEXT),
+        ];
+        rows(&columns, vec![self.catalog.lag().to_vec()])
     }
 
     pub(crate) fn sorted_tables(&self) -> Vec<std::sync::Arc<nacre_types::TableSchema>> {

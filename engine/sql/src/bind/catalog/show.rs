@@ -145,6 +145,7 @@ impl<'a> Binder<'a> {
                 Ok(Statement::query(rows(&columns, list)))
             }
             (["cache"], _) => Ok(Statement::query(self.cache())),
+            (["lag"], _) => Ok(Statement::query(self.lag())),
             _ => Err(unsupported("SHOW of a variable")),
         }
     }

@@ -99,6 +99,9 @@ impl<'a> Binder<'a> {
             S::ShowViews { show_options, .. } => self.show_views(show_options),
             S::ShowDatabases { .. } | S::ShowSchemas { .. } => self.show_schemas(),
             S::ShowFunctions { filter } => self.show_functions(filter.as_ref()),
+            S::WaitFor(ast::WaitForStatement { expr: ast::Expr::Tuple(values), .. }) => {
+                self.wait_for(values)
+            }
             S::ShowVariable { variable } => self.show_words(variable),
             _ => Err(unsupported(statement_name(statement))),
         }

@@ -16,4 +16,5 @@ pub(super) mod storage_keys;
 mod table_clauses;
 pub(super) mod upsert;
 pub(super) mod view;
+mod wait_for;
 mod warm_up;

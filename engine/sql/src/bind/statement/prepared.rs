@@ -31,16 +31,18 @@ impl<'a> Binder<'a> {
     ) -> Result<Statement> {
         let Some(name) = name else { return Err(unsupported("this form of EXECUTE")) };
         let name = table_name(name)?.0.to_ascii_lowercase();
-        let arguments = arguments.iter().map(|ast| self.argument(ast)).collect::<Result<_>>()?;
+        let arguments =
+            arguments.iter().map(|ast| self.argument(ast, "EXECUTE")).collect::<Result<_>>()?;
         Ok(ControlStatement::Execute { name, arguments }.into())
     }
 
-    fn argument(&mut self, ast: &'a ast::Expr) -> Result<Value> {
+    /// Binds a constant of a statement.
+    pub(super) fn argument(&mut self, ast: &'a ast::Expr, of: &'static str) -> Result<Value> {
         let scope = Scope::default();
-        let expr = self.expr(ast, &mut Env::new(&scope, "EXECUTE"))?;
+        let expr = self.expr(ast, &mut Env::new(&scope, of))?;
         let to = expr.data_type;
         let not_constant =
-            || unsupported("an argument of EXECUTE that is not a constant").at(place(ast));
+            || unsupported(&format!("an argument of {of} that is not a constant")).at(place(ast));
         match expr.kind {
             ExprKind::Literal(value) => Ok(value),
             ExprKind::Cast(inner) => match inner.kind {
