@@ -41,32 +41,52 @@ export async function startLink({ to, roundTripMs, bitsPerSecond }) {
 
   /** Sends on what comes from a socket, when the link has carried it. */
   function pump(from, into, direction, opened) {
-    let underWay = 0;
-    from.on('data', (data) => {
+    const underWay = [];
+    let bytes = 0;
+    let timer;
+    const deliver = () => {
+      timer = undefined;
       const now = performance.now();
+      while (underWay.length > 0 && underWay[0].arrives <= now) {
+        const { data } = underWay.shift();
+        if (data === null) {
+          into.end();
+          return;
+        }
+        bytes -= data.length;
+        into.write(data);
+      }
+      if (from.isPaused() && bytes < WINDOW) {
+        from.resume();
+      }
+      wait();
+    };
+    // One timer for what arrives first: several could end in another order.
+    const wait = () => {
+      if (timer === undefined && underWay.length > 0) {
+        timer = setTimeout(deliver, Math.max(0, underWay[0].arrives - performance.now()));
+      }
+    };
+    const send = (data) => {
+      direction.free =
+        Math.max(direction.free, performance.now()) + (data?.length ?? 0) / bytesPerMs;
+      const arrives = Math.max(direction.free, opened) + roundTripMs / 2;
+      underWay.push({ data, arrives });
+      wait();
+    };
+    from.on('data', (data) => {
       if (direction === directions.down) {
         counted.bytes += data.length;
       } else if (REQUEST.test(data.subarray(0, 8).toString('latin1'))) {
         counted.requests += 1;
       }
-      direction.free = Math.max(direction.free, now) + data.length / bytesPerMs;
-      const arrives = Math.max(direction.free, opened) + roundTripMs / 2;
-      underWay += data.length;
-      if (underWay >= WINDOW) {
+      bytes += data.length;
+      if (bytes >= WINDOW) {
         from.pause();
       }
-      setTimeout(() => {
-        underWay -= data.length;
-        into.write(data);
-        if (from.isPaused() && underWay < WINDOW) {
-          from.resume();
-        }
-      }, arrives - now);
+      send(data);
     });
-    from.on('end', () => {
-      const left = Math.max(direction.free, opened) + roundTripMs / 2 - performance.now();
-      setTimeout(() => into.end(), Math.max(0, left) + 1);
-    });
+    from.on('end', () => send(null));
   }
 
   server.listen(0, '127.0.0.1');

@@ -1,0 +1,61 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import * as path from 'node:path';
+import { chromium, type Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { launchOptions } from '../../tools/chromium.mjs';
+import { startS3 } from '../../tools/s3.mjs';
+import { cargoBinary, emptyFolder, run } from '../testing.js';
+
+const URL_OF_BLOBS = 's3://bucket/weather';
+let server: ChildProcess;
+let page: string;
+let browser: Browser;
+let s3: Awaited<ReturnType<typeof startS3>>;
+
+beforeAll(async () => {
+  server = spawn(process.execPath, [path.join(import.meta.dirname, 'server.mjs'), '0'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [line] = (await once(server.stdout!, 'data')) as [Buffer];
+  // Whoever is not the writer may read only.
+  s3 = await startS3({
+    refuse: (method, key) => (method === 'GET' || key === 'writer' ? null : 'AccessDenied'),
+  });
+  page = `${line.toString().trim()}?url=${URL_OF_BLOBS}&endpoint=${s3.endpoint}`;
+  browser = await chromium.launch(launchOptions());
+});
+
+afterAll(async () => {
+  await browser?.close();
+  server?.kill();
+  await s3?.stop();
+});
+
+test('the page shows what the command writes', async () => {
+  const nacre = await cargoBinary('nacre');
+  const folder = path.join(emptyFolder(), 'weather');
+  const env = {
+    AWS_ENDPOINT: s3.endpoint,
+    AWS_ALLOW_HTTP: 'true',
+    AWS_ACCESS_KEY_ID: 'writer',
+    AWS_SECRET_ACCESS_KEY: 'not-a-secret',
+  };
+  const write = (sql: string) => run(nacre, ['sql', folder, '--blobs', URL_OF_BLOBS, sql], env);
+  await write(`create table measurement (
+    station varchar(20), at timestamp, degrees double, primary key (station, at))`);
+  await write("insert into measurement values ('reef', '2026-01-01 10:00', 17.5)");
+
+  const shown = await browser.newPage();
+  await shown.goto(page);
+  await shown.getByText('reef: 1, at most 17.5').waitFor();
+  await write(`insert into measurement values
+    ('cape', '2026-01-01 10:10', 12.5), ('reef', '2026-01-01 10:10', 18.25)`);
+  await shown.getByText('cape: 1, at most 12.5').waitFor();
+  await shown.getByText('reef: 2, at most 18.3').waitFor();
+  await shown.fill('[name=station]', 'reef');
+  await shown.click('form button');
+  await shown.getByText('reef: 18.25 degrees').waitFor();
+  expect(s3.requests.filter((request) => request.startsWith('PUT'))).not.toEqual([]);
+  await shown.close();
+}, 120_000);
