@@ -40,7 +40,7 @@ pub(crate) fn begin(
     let mut blocks = shared.blocks();
     let size = blocks.block_bytes();
     let within = |range: &Range<u64>| blocks_of(&(range.start..range.end.min(blob.len)), size);
-    let wanted = merged(ranges.iter().map(within));
+    let wanted = merged(ranges.iter().map(within), 0);
     let mut plan = |held: &mut Pins, end: u64| {
         let count = held.slots.len() as u64;
         if count > 0 {
@@ -48,6 +48,7 @@ pub(crate) fn begin(
             planned.push(Arc::new(Flight {
                 file: entry.id,
                 range: run.start * size..(run.end * size).min(blob.len),
+                len: blob.len,
                 blocks: run,
                 blob: blob_name(blob.writer, &entry.name),
                 pins: std::mem::replace(held, pins(shared, true)),
@@ -195,6 +196,6 @@ impl Flight {
             let by = size.min(bytes.len() / 2);
             bytes.rotate_left(by);
         }
-        shared.fill(&self.pins.slots, &bytes)
+        shared.fill(&self.pins.slots, (self.range.start, self.len), &bytes)
     }
 }

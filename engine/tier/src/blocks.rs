@@ -1,4 +1,6 @@
-//! The blocks of files whose bytes are not local: one file of slots, and which block each slot has.
+//! The blocks of files whose bytes are not local: one file of slots, and which block each slot has. A block has
+//! eight sectors, which come by themselves: what reads a few bytes fetches few, and what is kept in memory of a
+//! block is small beside it.
 //!
 //! Eviction is that of 2Q (Johnson and Shasha, *2Q: A Low Overhead High Performance Buffer Management
 //! Replacement Algorithm*, VLDB 1994): a block that is fetched for the first time waits in a queue, and leaves
@@ -27,12 +29,36 @@ const AHEAD_SHARE: usize = 4;
 /// A block: the id of its file, and its number there.
 pub(crate) type Key = (u64, u64);
 
+/// Sectors of a block.
+pub(crate) const SECTORS: u64 = 8;
+
+/// Some sectors of a block, a bit for each.
+pub(crate) type Sectors = u8;
+
+/// All sectors of a block.
+const ALL: Sectors = Sectors::MAX;
+
+/// The sectors of a block from one up to another.
+pub(crate) fn sectors(from: u64, to: u64) -> Sectors {
+    debug_assert!(from < to && to <= SECTORS, "a block has no sectors {from} to {to}");
+    ((1_u16 << to) - (1 << from)) as Sectors
+}
+
+/// The blocks of a run of a file's sectors, and the sectors of each.
+pub(crate) fn by_block(run: Range<u64>) -> impl Iterator<Item = (u64, Sectors)> {
+    blocks_of(&run, SECTORS).map(move |block| {
+        let first = block * SECTORS;
+        let (from, to) = (run.start.max(first), run.end.min(first + SECTORS));
+        (block, sectors(from - first, to - first))
+    })
+}
+
 struct Slot {
     key: Key,
     /// Guards and reads that hold it.
     pins: usize,
-    /// Whether its bytes are in the file of slots.
-    is_filled: bool,
+    /// The sectors whose bytes are in the file of slots.
+    filled: Sectors,
     /// Whether it is kept by recency.
     is_hot: bool,
     /// Its place in the order of its queue.
@@ -61,7 +87,7 @@ pub(crate) struct Blocks {
 impl Blocks {
     pub fn new(block_bytes: u64) -> Blocks {
         Blocks {
-            block_bytes,
+            block_bytes: block_bytes / SECTORS * SECTORS,
             file: None,
             slots: Vec::new(),
             free: Vec::new(),
@@ -80,6 +106,11 @@ impl Blocks {
         self.block_bytes
     }
 
+    /// Bytes of a sector.
+    pub fn sector_bytes(&self) -> u64 {
+        self.block_bytes / SECTORS
+    }
+
     /// Bytes of the file of slots.
     pub fn bytes(&self) -> u64 {
         self.slots.len() as u64 * self.block_bytes
@@ -88,7 +119,7 @@ impl Blocks {
     /// How many blocks are there.
     #[cfg(test)]
     pub fn filled(&self) -> usize {
-        self.slots.iter().flatten().filter(|slot| slot.is_filled).count()
+        self.slots.iter().flatten().filter(|slot| slot.filled == ALL).count()
     }
 
     /// The file of slots, if it was needed already.
@@ -101,32 +132,35 @@ impl Blocks {
         self.file.get_or_insert(file).clone()
     }
 
-    /// Pins a block whose bytes are there, and returns its slot.
-    pub fn pin(&mut self, key: Key) -> Option<usize> {
+    /// Pins a block of which some sectors are there, and returns its slot.
+    pub fn pin(&mut self, key: Key, sectors: Sectors) -> Option<usize> {
         let at = *self.index.get(&key)?;
-        let slot = self.slots[at].as_mut().filter(|slot| slot.is_filled)?;
-        slot.pins += 1;
-        let order = slot.order;
-        if slot.is_hot {
-            self.again.remove(&order)
-        } else {
-            self.once.remove(&order)
-        };
-        Some(at)
+        (self.lacks(key, sectors) == 0).then(|| self.pin_slot(at))
     }
 
-    /// Takes a slot for a block whose bytes are not there, and pins it; if another fetch is reading the block,
-    /// its slot, into which both write the same bytes. Evicts others to stay within a number of slots, if it
-    /// can. `None` if the bytes are there.
-    pub fn reserve(&mut self, key: Key, most: usize) -> Option<usize> {
-        if let Some(at) = self.index.get(&key).copied() {
-            let slot = self.slots[at].as_mut().filter(|slot| !slot.is_filled)?;
+    fn pin_slot(&mut self, at: usize) -> usize {
+        if let Some(slot) = self.slots[at].as_mut() {
             slot.pins += 1;
-            return Some(at);
+            let order = slot.order;
+            if slot.is_hot {
+                self.again.remove(&order)
+            } else {
+                self.once.remove(&order)
+            };
+        }
+        at
+    }
+
+    /// Takes a slot for a block of which some sectors are not there, and pins it; the block's own, if it has one:
+    /// fetches of the same sector write the same bytes. Evicts others to stay within a number of slots, if it
+    /// can. `None` if the sectors are there.
+    pub fn reserve(&mut self, key: Key, sectors: Sectors, most: usize) -> Option<usize> {
+        if let Some(at) = self.index.get(&key).copied() {
+            return (self.lacks(key, sectors) != 0).then(|| self.pin_slot(at));
         }
         let is_hot = self.left_index.remove(&key);
         while self.slots.len() - self.free.len() >= most.max(1) && self.evict_one() {}
-        let slot = Slot { key, pins: 1, is_filled: false, is_hot, order: 0 };
+        let slot = Slot { key, pins: 1, filled: 0, is_hot, order: 0 };
         let at = match self.free.pop() {
             Some(at) => at,
             None => {
@@ -140,15 +174,18 @@ impl Blocks {
         Some(at)
     }
 
-    /// Whether the bytes of a block are there.
-    pub fn is_there(&self, key: Key) -> bool {
-        let slot = self.index.get(&key).and_then(|at| self.slots[*at].as_ref());
-        slot.is_some_and(|slot| slot.is_filled)
+    fn slot(&self, key: Key) -> Option<&Slot> {
+        self.slots[*self.index.get(&key)?].as_ref()
     }
 
-    /// Whether a block is there, or on its way.
+    /// Those of some sectors of a block that are not there.
+    pub fn lacks(&self, key: Key, sectors: Sectors) -> Sectors {
+        sectors & !self.slot(key).map_or(0, |slot| slot.filled)
+    }
+
+    /// Whether a block is there with all sectors, or may be on its way.
     pub fn has(&self, key: Key) -> bool {
-        self.index.contains_key(&key)
+        self.slot(key).is_some_and(|slot| slot.filled == ALL || slot.pins > 0)
     }
 
     /// Like [`Blocks::reserve`], for a block that nothing needs yet. `None` if it would have to displace one that
@@ -161,7 +198,7 @@ impl Blocks {
             return None;
         }
         self.ahead += 1;
-        self.reserve(key, most)
+        self.reserve(key, ALL, most)
     }
 
     /// Notes that a number of slots no longer belong to requests that read ahead.
@@ -170,12 +207,12 @@ impl Blocks {
         self.ahead -= slots;
     }
 
-    /// Notes that the bytes of a slot are there.
-    pub fn fill(&mut self, at: usize) {
+    /// Notes that the bytes of some sectors of a slot are there.
+    pub fn fill(&mut self, at: usize, sectors: Sectors) {
         let slot = self.slots[at].as_mut();
         invariant!(slot.is_some(), "slot {at} is filled and has no block");
         if let Some(slot) = slot {
-            slot.is_filled = true;
+            slot.filled |= sectors;
         }
     }
 
@@ -187,7 +224,7 @@ impl Blocks {
         if slot.pins > 0 {
             return;
         }
-        if !slot.is_filled {
+        if slot.filled == 0 {
             self.release(at);
             return;
         }
@@ -212,7 +249,7 @@ impl Blocks {
             match self.slots[at].as_mut() {
                 // Becomes free with its last pin; nothing finds it any more.
                 Some(slot) if slot.pins > 0 => {
-                    slot.is_filled = false;
+                    slot.filled = 0;
                     self.index.remove(&slot.key);
                 }
                 _ => self.release(at),
@@ -288,14 +325,14 @@ pub(crate) fn blocks_of(range: &Range<u64>, block_bytes: u64) -> Range<u64> {
     range.start / block_bytes..range.end.div_ceil(block_bytes)
 }
 
-/// Ranges in order, those that touch as one.
-pub(crate) fn merged(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+/// Ranges in order, those that are not more than `gap` apart as one.
+pub(crate) fn merged(ranges: impl Iterator<Item = Range<u64>>, gap: u64) -> Vec<Range<u64>> {
     let mut sorted: Vec<Range<u64>> = ranges.filter(|range| !range.is_empty()).collect();
     sorted.sort_unstable_by_key(|range| range.start);
     let mut merged: Vec<Range<u64>> = Vec::new();
     for range in sorted {
         match merged.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            Some(last) if range.start <= last.end + gap => last.end = last.end.max(range.end),
             _ => merged.push(range),
         }
     }
@@ -311,12 +348,12 @@ mod tests {
     use super::*;
 
     fn read(blocks: &mut Blocks, key: Key, most: usize) -> bool {
-        if let Some(at) = blocks.pin(key) {
+        if let Some(at) = blocks.pin(key, ALL) {
             blocks.unpin(at);
             return true;
         }
-        let at = blocks.reserve(key, most).unwrap();
-        blocks.fill(at);
+        let at = blocks.reserve(key, ALL, most).unwrap();
+        blocks.fill(at, ALL);
         blocks.unpin(at);
         false
     }
@@ -344,39 +381,62 @@ mod tests {
     #[test]
     fn pinned_blocks_stay_and_may_exceed_the_limit() {
         let mut blocks = Blocks::new(512);
-        let held: Vec<usize> = (0..9).map(|block| blocks.reserve((1, block), 4).unwrap()).collect();
-        held.iter().for_each(|at| blocks.fill(*at));
+        let held: Vec<usize> =
+            (0..9).map(|block| blocks.reserve((1, block), ALL, 4).unwrap()).collect();
+        held.iter().for_each(|at| blocks.fill(*at, ALL));
         assert_eq!(blocks.bytes(), 9 * 512);
-        assert!(blocks.pin((1, 8)).is_some());
+        assert!(blocks.pin((1, 8), ALL).is_some());
         held.iter().for_each(|at| blocks.unpin(*at));
         blocks.shrink(4).unwrap();
         assert_eq!(blocks.bytes(), 9 * 512, "the last slot is pinned");
         blocks.unpin(held[8]);
         blocks.shrink(4).unwrap();
         assert_eq!(blocks.bytes(), 4 * 512);
-        assert!(blocks.pin((1, 8)).is_none() && blocks.pin((1, 0)).is_some());
+        assert!(blocks.pin((1, 8), ALL).is_none() && blocks.pin((1, 0), ALL).is_some());
     }
 
     #[test]
     fn blocks_of_a_file_that_is_gone_are_forgotten() {
         let mut blocks = Blocks::new(512);
         assert!(!read(&mut blocks, (1, 0), 4) && read(&mut blocks, (1, 0), 4));
-        let at = blocks.pin((1, 0)).unwrap();
+        let at = blocks.pin((1, 0), ALL).unwrap();
         blocks.forget(1);
-        assert!(blocks.pin((1, 0)).is_none());
+        assert!(blocks.pin((1, 0), ALL).is_none());
         assert!(!read(&mut blocks, (1, 0), 4), "it has another slot");
         blocks.unpin(at);
         assert_eq!(blocks.filled(), 1);
         // A fetch that failed.
-        let at = blocks.reserve((1, 7), 4).unwrap();
-        assert!(blocks.pin((1, 7)).is_none());
-        assert_eq!(blocks.reserve((1, 7), 4), Some(at), "two fetches share a slot");
+        let at = blocks.reserve((1, 7), ALL, 4).unwrap();
+        assert!(blocks.pin((1, 7), ALL).is_none());
+        assert_eq!(blocks.reserve((1, 7), ALL, 4), Some(at), "two fetches share a slot");
         blocks.unpin(at);
-        blocks.fill(at);
+        blocks.fill(at, ALL);
         blocks.unpin(at);
         assert!(read(&mut blocks, (1, 7), 4));
-        let at = blocks.reserve((1, 8), 4).unwrap();
+        let at = blocks.reserve((1, 8), ALL, 4).unwrap();
         blocks.unpin(at);
         assert!(!read(&mut blocks, (1, 8), 4));
+    }
+    #[test]
+    fn sectors_of_a_block_come_by_themselves() {
+        let mut blocks = Blocks::new(512);
+        assert_eq!(blocks.sector_bytes(), 64);
+        assert_eq!(by_block(6..17).collect::<Vec<_>>(), [(0, 0b1100_0000), (1, ALL), (2, 1)]);
+        let at = blocks.reserve((1, 0), 0b11, 4).unwrap();
+        blocks.fill(at, 0b11);
+        blocks.unpin(at);
+        assert_eq!(blocks.lacks((1, 0), 0b110), 0b100);
+        assert!(blocks.pin((1, 0), 0b110).is_none());
+        assert!(blocks.reserve((1, 0), 0b10, 4).is_none(), "it is there");
+        assert!(!blocks.has((1, 0)), "reading ahead may bring the rest");
+        assert_eq!(blocks.reserve((1, 0), 0b110, 4), Some(at), "a block has one slot");
+        assert!(blocks.has((1, 0)), "it may be on its way");
+        // A fetch that failed leaves what was there.
+        blocks.unpin(at);
+        assert_eq!(blocks.pin((1, 0), 0b11), Some(at));
+        blocks.fill(at, ALL);
+        blocks.unpin(at);
+        assert!(blocks.has((1, 0)));
+        assert_eq!(blocks.bytes(), 512);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::ahead;
 use crate::at_once::{AT_ONCE, at_once};
-use crate::blocks::{blocks_of, merged};
+use crate::blocks::{SECTORS, Sectors, blocks_of, by_block, merged, sectors};
 use crate::entry::Entry;
 use crate::evict;
 use crate::lease;
@@ -17,6 +17,9 @@ use std::sync::atomic::Ordering;
 
 /// Most bytes of one request.
 const REQUEST_BYTES: u64 = 4 << 20;
+
+/// Sectors between two runs that one request fetches along: they take less time than another request.
+const GAP: u64 = 2;
 
 /// Reads ranges of a file from its blocks.
 ///
@@ -57,11 +60,14 @@ pub(crate) fn read(
 /// The parts of ranges of a file that no block has.
 pub(crate) fn absent(shared: &Shared, entry: &Entry, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     let blocks = shared.blocks();
-    let size = blocks.block_bytes();
+    let size = blocks.sector_bytes();
+    let is_absent = |number: &u64| {
+        let at = number % SECTORS;
+        blocks.lacks((entry.id, number / SECTORS), sectors(at, at + 1)) != 0
+    };
     let mut absent: Vec<Range<u64>> = Vec::new();
     for range in ranges.iter().filter(|range| !range.is_empty()) {
-        for number in blocks_of(range, size).filter(|number| !blocks.is_there((entry.id, *number)))
-        {
+        for number in blocks_of(range, size).filter(is_absent) {
             let part = range.start.max(number * size)..range.end.min((number + 1) * size);
             match absent.last_mut() {
                 Some(last) if last.end == part.start => last.end = part.end,
@@ -94,25 +100,33 @@ fn hold(
 ) -> Result<(Held, Arc<dyn LocalFile>, u64)> {
     let mut pins = pins(shared, false);
     let mut blocks = shared.blocks();
-    let size = blocks.block_bytes();
-    let mut numbers: Vec<u64> = Vec::new();
+    let (size, sector) = (blocks.block_bytes(), blocks.sector_bytes());
+    let mut needed: Vec<(u64, Sectors)> = Vec::new();
     for range in ranges.iter().filter(|range| !range.buffer.is_empty()) {
-        numbers.extend(blocks_of(&(range.offset..range.offset + range.buffer.len() as u64), size));
+        let bytes = range.offset..range.offset + range.buffer.len() as u64;
+        needed.extend(by_block(blocks_of(&bytes, sector)));
     }
-    numbers.sort_unstable();
-    numbers.dedup();
-    let mut held = Vec::with_capacity(numbers.len());
+    needed.sort_unstable();
+    needed.dedup_by(|next, last| {
+        last.1 |= if next.0 == last.0 { next.1 } else { 0 };
+        next.0 == last.0
+    });
+    let mut held = Vec::with_capacity(needed.len());
     let mut absent: Vec<Range<u64>> = Vec::new();
-    for number in numbers {
-        if let Some(at) = blocks.pin((entry.id, number)) {
+    for (number, wanted) in needed {
+        if let Some(at) = blocks.pin((entry.id, number), wanted) {
             pins.slots.push(at);
             held.push((number, at));
             continue;
         }
-        let bytes = number * size..((number + 1) * size).min(len);
-        match absent.last_mut() {
-            Some(last) if last.end == bytes.start => last.end = bytes.end,
-            _ => absent.push(bytes),
+        let lacks = blocks.lacks((entry.id, number), wanted);
+        for at in (0..SECTORS).filter(|at| lacks & sectors(*at, at + 1) != 0) {
+            let start = number * size + at * sector;
+            let end = (start + sector).min(len);
+            match absent.last_mut() {
+                Some(last) if last.end == start => last.end = end,
+                _ => absent.push(start..end),
+            }
         }
     }
     // Before the pins are given back, which takes the lock.
@@ -123,12 +137,12 @@ fn hold(
     Ok((Held { blocks: held, _pins: pins }, shared.block_file()?, size))
 }
 
-/// Blocks of one file that a request may get at once.
+/// Sectors of one file that a request may get at once.
 struct Part {
     entry: Arc<Entry>,
     blob: String,
     len: u64,
-    blocks: Range<u64>,
+    run: Range<u64>,
 }
 
 /// Fetches ranges of files, several at a time, and keeps them until the result is dropped.
@@ -140,17 +154,16 @@ pub(crate) async fn fetch(shared: Arc<Shared>, missing: &[Missing]) -> Result<Re
         // It may have become absent only after the read, never the other way round.
         let blob = entry.meta().blob;
         let Some(blob) = blob.filter(|_| !entry.meta().is_here) else { continue };
-        let size = shared.blocks().block_bytes();
+        let size = shared.blocks().sector_bytes();
         let most = (REQUEST_BYTES / size).max(1);
-        for blocks in merged(
-            ranges.iter().map(|range| blocks_of(&(range.start..range.end.min(blob.len)), size)),
-        ) {
-            let mut from = blocks.start;
-            while from < blocks.end {
-                let blocks = from..blocks.end.min(from + most);
-                from = blocks.end;
+        let within = |range: &Range<u64>| blocks_of(&(range.start..range.end.min(blob.len)), size);
+        for run in merged(ranges.iter().map(within), GAP) {
+            let mut from = run.start;
+            while from < run.end {
+                let run = from..run.end.min(from + most);
+                from = run.end;
                 let (entry, blob_name) = (entry.clone(), blob_name(blob.writer, file));
-                parts.push(Part { entry, blob: blob_name, len: blob.len, blocks });
+                parts.push(Part { entry, blob: blob_name, len: blob.len, run });
             }
         }
     }
@@ -159,21 +172,23 @@ pub(crate) async fn fetch(shared: Arc<Shared>, missing: &[Missing]) -> Result<Re
     Ok(Resident::new(fetched))
 }
 
-/// Fetches the absent blocks of a part, and pins all.
+/// Fetches the absent sectors of a part, and pins the blocks of all.
 async fn fetch_part(shared: &Arc<Shared>, part: Part) -> Result<Pins> {
-    let Part { entry, blob, len, mut blocks } = part;
+    let Part { entry, blob, len, mut run } = part;
     let mut held = pins(shared, false);
-    while blocks.start < blocks.end {
+    while run.start < run.end {
         ahead::advance(shared);
-        let free = match ahead::flying(shared, entry.id, &blocks) {
+        let blocks = blocks_of(&run, SECTORS);
+        let end = match ahead::flying(shared, entry.id, &blocks) {
             // It is there then, unless the request failed.
             Ok(flight) => {
                 flight.landed(shared).await;
-                blocks.start..blocks.start + 1
+                blocks.start + 1
             }
-            Err(end) => blocks.start..end,
+            Err(end) => end,
         };
-        blocks.start += fetch_run(shared, &mut held, (&entry, &blob, len), &free).await?;
+        let free = run.start..run.end.min(end * SECTORS);
+        run.start += fetch_run(shared, &mut held, (&entry, &blob, len), &free).await?;
     }
     Ok(held)
 }
@@ -187,8 +202,8 @@ pub(crate) fn gone(shared: &Shared, error: Error) -> Error {
     }
 }
 
-/// Pins the first blocks of `wanted`: one that is there, or a run of absent ones, which it fetches. Returns how
-/// many they are.
+/// Pins the blocks of the first sectors of `wanted`: of a block that has them, or of a run of blocks that lack
+/// them, which it fetches. Returns how many sectors they are.
 async fn fetch_run(
     shared: &Arc<Shared>,
     held: &mut Pins,
@@ -197,22 +212,22 @@ async fn fetch_run(
 ) -> Result<u64> {
     let most = evict::make_room(shared);
     let mut pins = pins(shared, false);
-    let size = {
+    let (size, count) = {
         let mut blocks = shared.blocks();
-        if let Some(at) = blocks.pin((entry.id, wanted.start)) {
-            held.slots.push(at);
-            return Ok(1);
-        }
-        let size = blocks.block_bytes();
-        for number in wanted.clone() {
-            match blocks.reserve((entry.id, number), most) {
-                Some(at) => pins.slots.push(at),
-                None => break,
+        let mut count = 0;
+        for (number, sectors) in by_block(wanted.clone()) {
+            if count == 0
+                && let Some(at) = blocks.pin((entry.id, number), sectors)
+            {
+                held.slots.push(at);
+                return Ok(u64::from(sectors.count_ones()));
             }
+            let Some(at) = blocks.reserve((entry.id, number), sectors, most) else { break };
+            pins.slots.push(at);
+            count += u64::from(sectors.count_ones());
         }
-        size
+        (blocks.sector_bytes(), count)
     };
-    let count = pins.slots.len() as u64;
     let range = wanted.start * size..((wanted.start + count) * size).min(len);
     let (clock, entropy) = (&*shared.clock, &*shared.entropy);
     let patience_ns = shared.options.patience.as_nanos() as u64;
@@ -226,7 +241,7 @@ async fn fetch_run(
         return Err(Error::corrupt(format!("{name}: {} bytes for {range:?}", bytes.len())));
     }
     shared.count_bytes(bytes.len(), false);
-    shared.fill(&pins.slots, &bytes)?;
+    shared.fill(&pins.slots, (range.start, len), &bytes)?;
     held.slots.append(&mut pins.slots);
     Ok(count)
 }

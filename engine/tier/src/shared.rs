@@ -4,7 +4,7 @@
 //! Locks are taken in the order state, entry, blocks. None is held during a call of the host's files that
 //! takes time, nor while a blob store is asked.
 
-use crate::blocks::{BLOCKS, Blocks};
+use crate::blocks::{BLOCKS, Blocks, SECTORS, sectors};
 use crate::capture::{Capture, NAMING_SYNCS};
 use crate::collecting::Collecting;
 use crate::entry::{Entry, Kind, Meta};
@@ -181,14 +181,28 @@ impl Shared {
         Ok(self.blocks().set_file(file))
     }
 
-    /// Writes the bytes of a run of blocks to their slots, which a pin holds.
-    pub fn fill(&self, slots: &[usize], bytes: &[u8]) -> Result<()> {
-        let (file, size) = (self.block_file()?, self.blocks().block_bytes());
-        debug_assert!(slots.len() == bytes.len().div_ceil(size as usize), "a slot for each block");
-        for (at, bytes) in slots.iter().zip(bytes.chunks(size as usize)) {
-            file.write(*at as u64 * size, bytes)?;
-            self.blocks().fill(*at);
+    /// Writes the bytes of whole sectors to the slots of their blocks, which a pin holds: from an offset of a file
+    /// on, which has a length.
+    pub fn fill(&self, slots: &[usize], (from, len): (u64, u64), bytes: &[u8]) -> Result<()> {
+        let file = self.block_file()?;
+        let (size, sector) = {
+            let blocks = self.blocks();
+            (blocks.block_bytes(), blocks.sector_bytes())
+        };
+        debug_assert!(from % sector == 0, "{from} is in the middle of a sector");
+        let (mut at, mut left) = (from, bytes);
+        for slot in slots {
+            let skip = at % size;
+            let (part, others) = left.split_at(left.len().min((size - skip) as usize));
+            file.write(*slot as u64 * size + skip, part)?;
+            let end = skip + part.len() as u64;
+            at += part.len() as u64;
+            left = others;
+            // What would follow the end of the file is there, too.
+            let end = if at == len { SECTORS } else { end / sector };
+            self.blocks().fill(*slot, sectors(skip / sector, end));
         }
+        debug_assert!(left.is_empty(), "{} bytes have no slot", left.len());
         Ok(())
     }
 
@@ -306,8 +320,9 @@ pub(crate) struct Flight {
     pub file: u64,
     pub blocks: Range<u64>,
     pub blob: String,
-    /// Bytes of the blob.
+    /// Bytes of the blob, and how many it has.
     pub range: Range<u64>,
+    pub len: u64,
     /// One for each block.
     pub pins: Pins,
     pub stage: Mutex<Stage>,

@@ -57,6 +57,17 @@ fn a_scan_reads_ahead_and_a_point_read_does_not() {
 }
 
 #[test]
+fn threads_that_group_rows_read_ahead() {
+    let far = upload(1 << 20, fill).unwrap();
+    let db = cold(&far, 1 << 20).unwrap();
+    let mut session = db.session();
+    run(&mut session, "set threads = 2").unwrap();
+    let groups = "select n % 25 as g, count(*), avg(id) from t group by n % 25 order by g";
+    let scan = blob_reads(&db, || assert_eq!(rows(&mut session, groups).unwrap().len(), 25));
+    assert!(scan.waits <= 8 && scan.bytes_ahead > 0, "{scan:?}");
+}
+
+#[test]
 fn the_footers_of_many_segments_are_fetched_at_once() {
     let far = upload(4_096, fill).unwrap();
     let db = cold(&far, 4_096).unwrap();

@@ -105,7 +105,7 @@ fn absent_bytes_are_named_and_kept_while_a_guard_lives() {
     };
     let error = read(1_000).unwrap_err();
     assert_eq!(error.reason(), Some(Reason::NotResident));
-    assert_eq!(format!("{:?}", error.missing().unwrap()[0].ranges), "[512..1536]");
+    assert_eq!(format!("{:?}", error.missing().unwrap()[0].ranges), "[960..1088]");
     let mut fetched = Fetched::default();
     let calls = blobs.calls();
     wait(fetched.resolve(error, &*small.tier)).unwrap();
