@@ -212,7 +212,18 @@ impl Line {
                 stored.extend(of_block);
             }
         }
-        let Ok(Some((bytes, guard))) = self.view.segment.read_ahead(&stored) else { return 0 };
+        let (bytes, guard) = match self.view.segment.read_ahead(&stored) {
+            Ok(Some(asked)) => asked,
+            // There is no room, or nothing to ask for.
+            Ok(None) => return 0,
+            // It is not known yet where the blocks are: the read that comes next fetches that.
+            Err(_) => {
+                for (block, is_asked) in &mut self.blocks[from..] {
+                    *is_asked &= !blocks.contains(block);
+                }
+                return 0;
+            }
+        };
         let each = bytes / blocks.len().max(1) as u64;
         let asked = each * blocks.len() as u64;
         self.chunks.push(Chunk { left: blocks, bytes: each, _guard: Box::new(guard) });
