@@ -25,7 +25,8 @@ pub struct TierOptions {
     /// Bytes that may wait for their upload, beyond which statements that write wait for the lock timeout, and
     /// then fail with `unavailable`; 4 GB by default.
     pub unsent_limit: u64,
-    /// Bytes that are fetched and evicted together; 32 KB by default.
+    /// Bytes that are evicted together; 32 KB by default. They are fetched together, too, or in eighths where a read
+    /// needs bytes of more than three such blocks.
     pub block_bytes: u64,
     /// Time for which blobs are kept that no manifest names any more, for those that read an older one without a
     /// lease; one day by default.
