@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 /// Most bytes of one request.
 const REQUEST_BYTES: u64 = 4 << 20;
 
-/// Blocks that are fetched whole, if a fetch needs no more of them: what is beside the bytes is often needed next.
+/// Blocks of a file that are fetched whole, if no more are needed: what is beside the bytes is often needed next.
 const WHOLE: u64 = 3;
 
 /// Sectors between two runs that one request fetches along: they take less time than another request.
@@ -151,24 +151,30 @@ struct Part {
 /// Fetches ranges of files, several at a time, and keeps them until the result is dropped.
 pub(crate) async fn fetch(shared: Arc<Shared>, missing: &[Missing]) -> Result<Resident> {
     let mut parts = Vec::new();
-    let unit = match blocks_needed(missing, shared.blocks().block_bytes()) <= WHOLE {
-        true => SECTORS,
-        false => 1,
-    };
     for Missing { file, ranges } in missing {
         let entry = shared.state().files.get(file).cloned();
         let Some(entry) = entry else { continue };
         // It may have become absent only after the read, never the other way round.
         let blob = entry.meta().blob;
         let Some(blob) = blob.filter(|_| !entry.meta().is_here) else { continue };
-        let size = shared.blocks().sector_bytes();
-        let most = (REQUEST_BYTES / size).max(1);
-        let end = blob.len.div_ceil(size);
-        let within = |range: &Range<u64>| {
-            let units = blocks_of(&(range.start..range.end.min(blob.len)), size * unit);
-            units.start * unit..(units.end * unit).min(end)
+        let (size, sector) = {
+            let blocks = shared.blocks();
+            (blocks.block_bytes(), blocks.sector_bytes())
         };
-        for run in merged(ranges.iter().map(within), GAP) {
+        let most = (REQUEST_BYTES / sector).max(1);
+        let within = |unit| {
+            let ranges = ranges.iter().map(move |range| range.start..range.end.min(blob.len));
+            ranges.map(move |range| blocks_of(&range, unit))
+        };
+        let mut runs = merged(within(size), 0);
+        if runs.iter().map(|run| run.end - run.start).sum::<u64>() > WHOLE {
+            runs = merged(within(sector), GAP);
+        } else {
+            let end = blob.len.div_ceil(sector);
+            runs.iter_mut()
+                .for_each(|run| *run = run.start * SECTORS..(run.end * SECTORS).min(end));
+        }
+        for run in runs {
             let mut from = run.start;
             while from < run.end {
                 let run = from..run.end.min(from + most);
@@ -181,15 +187,6 @@ pub(crate) async fn fetch(shared: Arc<Shared>, missing: &[Missing]) -> Result<Re
     shared.reads.waits.fetch_add(u64::from(!parts.is_empty()), Ordering::Relaxed);
     let fetched = at_once(parts.into_iter().map(|part| fetch_part(&shared, part)), AT_ONCE).await?;
     Ok(Resident::new(fetched))
-}
-
-/// How many blocks have bytes that are missing.
-fn blocks_needed(missing: &[Missing], block_bytes: u64) -> u64 {
-    let of_file = |ranges: &[Range<u64>]| {
-        let blocks = merged(ranges.iter().map(|range| blocks_of(range, block_bytes)), 0);
-        blocks.iter().map(|run| run.end - run.start).sum::<u64>()
-    };
-    missing.iter().map(|missing| of_file(&missing.ranges)).sum()
 }
 
 /// Fetches the absent sectors of a part, and pins the blocks of all.
