@@ -142,13 +142,15 @@ impl Upcoming {
         state.outstanding -= line.begin(block).min(state.outstanding);
         if state.outstanding <= window / 2 {
             let from = line.blocks.iter().position(|(known, _)| *known == block).unwrap_or(0);
-            state.outstanding += line.ask(from, window - state.outstanding, blocks_of, rows_pass);
-            for at in own + 1..state.lines.len() {
-                if state.outstanding >= window || !state.lines[at - 1].is_asked() {
+            let mut asked = line.ask(from, window - state.outstanding, blocks_of, rows_pass);
+            for at in own + 1..=state.lines.len() {
+                state.outstanding += asked.unwrap_or(0);
+                let is_before_room_ends = asked.is_none() || state.lines[at - 1].is_asked();
+                if at == state.lines.len() || state.outstanding >= window || !is_before_room_ends {
                     break;
                 }
                 let room = window - state.outstanding;
-                state.outstanding += state.lines[at].ask(0, room, blocks_of, rows_pass);
+                asked = state.lines[at].ask(0, room, blocks_of, rows_pass);
             }
         }
         // Those that were read.
@@ -195,8 +197,15 @@ impl Line {
         bytes
     }
 
-    /// Asks for blocks from a place on, about as many bytes as there is room for. Returns their bytes.
-    fn ask(&mut self, from: usize, room: u64, blocks_of: BlocksOf<'_>, rows_pass: bool) -> u64 {
+    /// Asks for blocks from a place on, about as many bytes as there is room for. Returns their bytes; `None` if it
+    /// is not known yet where they are: the read that comes next fetches that.
+    fn ask(
+        &mut self,
+        from: usize,
+        room: u64,
+        blocks_of: BlocksOf<'_>,
+        rows_pass: bool,
+    ) -> Option<u64> {
         let (mut stored, mut blocks, mut bytes) = (Vec::new(), Vec::new(), 0);
         for (block, is_asked) in self.blocks[from..].iter_mut().filter(|(_, is_asked)| !is_asked) {
             if bytes >= room {
@@ -215,19 +224,18 @@ impl Line {
         let (bytes, guard) = match self.view.segment.read_ahead(&stored) {
             Ok(Some(asked)) => asked,
             // There is no room, or nothing to ask for.
-            Ok(None) => return 0,
-            // It is not known yet where the blocks are: the read that comes next fetches that.
+            Ok(None) => return Some(0),
             Err(_) => {
                 for (block, is_asked) in &mut self.blocks[from..] {
                     *is_asked &= !blocks.contains(block);
                 }
-                return 0;
+                return None;
             }
         };
         let each = bytes / blocks.len().max(1) as u64;
         let asked = each * blocks.len() as u64;
         self.chunks.push(Chunk { left: blocks, bytes: each, _guard: Box::new(guard) });
-        asked
+        Some(asked)
     }
 }
 
