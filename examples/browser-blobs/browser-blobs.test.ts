@@ -18,7 +18,7 @@ beforeAll(async () => {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const [line] = (await once(server.stdout!, 'data')) as [Buffer];
-  // Whoever is not the writer may read only.
+  // Requests without the writer's key may read, and nothing else.
   s3 = await startS3({
     refuse: (method, key) => (method === 'GET' || key === 'writer' ? null : 'AccessDenied'),
   });
