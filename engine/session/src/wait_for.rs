@@ -27,7 +27,8 @@ impl Engine {
         timeout: Duration,
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<()> {
-        let until_ns = self.now_ns().saturating_add(timeout.as_nanos() as u64);
+        let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        let until_ns = self.now_ns().saturating_add(timeout_ns);
         let mut pause_ns = FIRST_LOOK_NS;
         loop {
             let away = match self.refresh_async().await {

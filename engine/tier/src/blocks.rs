@@ -1,6 +1,5 @@
 //! The blocks of files whose bytes are not local: one file of slots, and which block each slot has. A block has
-//! eight sectors, which come by themselves: what reads a few bytes fetches few, and what is kept in memory of a
-//! block is small beside it.
+//! eight sectors, which may be fetched one by one: a read of few bytes then fetches few.
 //!
 //! Eviction is that of 2Q (Johnson and Shasha, *2Q: A Low Overhead High Performance Buffer Management
 //! Replacement Algorithm*, VLDB 1994): a block that is fetched for the first time waits in a queue, and leaves
