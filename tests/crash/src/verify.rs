@@ -126,7 +126,13 @@ pub fn verify(
     }
     let mut session = db.session();
     let found = match read(&mut session, &mut findings) {
-        Err(error) if error.kind() == ErrorKind::NotFound && !promises.ready => Found::default(),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            if promises.ready {
+                findings.lost(format!("a table was committed and is not there: {error}"));
+                return Ok(findings);
+            }
+            Found::default()
+        }
         other => other?,
     };
 

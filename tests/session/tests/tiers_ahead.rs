@@ -91,13 +91,15 @@ fn the_footers_of_many_segments_are_fetched_at_once() {
     });
     let db = cold(&far, 4_096).unwrap();
     let mut session = db.session();
+    // Two threads would wait for the same requests.
+    run(&mut session, "set threads = 1").unwrap();
     let all = blob_reads(&db, || {
         let found = rows(&mut session, "select count(*), sum(id) from t where s <> ''").unwrap();
         assert_eq!(found, [format!("{ROWS}|{}", ROWS * (ROWS - 1) / 2)]);
     });
     // One by one, each of 30 segments would be waited for.
     assert!(found.waits <= 3, "{found:?}");
-    assert!(all.waits <= 12 && all.bytes_ahead > 0, "{all:?}");
+    assert!(all.waits <= 10 && all.bytes_ahead > 0, "{all:?}");
 }
 
 #[test]

@@ -142,16 +142,7 @@ impl Upcoming {
         state.outstanding -= line.begin(block).min(state.outstanding);
         if state.outstanding <= window / 2 {
             let from = line.blocks.iter().position(|(known, _)| *known == block).unwrap_or(0);
-            let mut asked = line.ask(from, window - state.outstanding, blocks_of, rows_pass);
-            for at in own + 1..=state.lines.len() {
-                state.outstanding += asked.unwrap_or(0);
-                let is_before_room_ends = asked.is_none() || state.lines[at - 1].is_asked();
-                if at == state.lines.len() || state.outstanding >= window || !is_before_room_ends {
-                    break;
-                }
-                let room = window - state.outstanding;
-                asked = state.lines[at].ask(0, room, blocks_of, rows_pass);
-            }
+            state.ask((own, from), window, blocks_of, rows_pass);
         }
         // Those that were read.
         let has_more = |line: &Line| {
@@ -163,6 +154,25 @@ impl Upcoming {
             at == own + 1 || has_more(line)
         });
         debug_assert!(window <= MOST_BYTES, "{window} bytes are read ahead");
+    }
+}
+
+impl State {
+    /// Asks for blocks, from one of a line on, until a number of bytes is outstanding.
+    fn ask(
+        &mut self,
+        (own, first): (usize, usize),
+        window: u64,
+        blocks_of: BlocksOf<'_>,
+        rows_pass: bool,
+    ) {
+        for (at, line) in self.lines.iter_mut().enumerate().skip(own) {
+            if self.outstanding >= window {
+                break;
+            }
+            let from = if at == own { first } else { 0 };
+            self.outstanding += line.ask(from, window - self.outstanding, blocks_of, rows_pass);
+        }
     }
 }
 
@@ -197,15 +207,9 @@ impl Line {
         bytes
     }
 
-    /// Asks for blocks from a place on, about as many bytes as there is room for. Returns their bytes; `None` if it
+    /// Asks for blocks from a place on, about as many bytes as there is room for. Returns their bytes; none if it
     /// is not known yet where they are: the read that comes next fetches that.
-    fn ask(
-        &mut self,
-        from: usize,
-        room: u64,
-        blocks_of: BlocksOf<'_>,
-        rows_pass: bool,
-    ) -> Option<u64> {
+    fn ask(&mut self, from: usize, room: u64, blocks_of: BlocksOf<'_>, rows_pass: bool) -> u64 {
         let (mut stored, mut blocks, mut bytes) = (Vec::new(), Vec::new(), 0);
         for (block, is_asked) in self.blocks[from..].iter_mut().filter(|(_, is_asked)| !is_asked) {
             if bytes >= room {
@@ -221,21 +225,24 @@ impl Line {
                 stored.extend(of_block);
             }
         }
+        if blocks.is_empty() {
+            return 0;
+        }
         let (bytes, guard) = match self.view.segment.read_ahead(&stored) {
             Ok(Some(asked)) => asked,
             // There is no room, or nothing to ask for.
-            Ok(None) => return Some(0),
+            Ok(None) => return 0,
             Err(_) => {
                 for (block, is_asked) in &mut self.blocks[from..] {
                     *is_asked &= !blocks.contains(block);
                 }
-                return None;
+                return 0;
             }
         };
-        let each = bytes / blocks.len().max(1) as u64;
+        let each = bytes / blocks.len() as u64;
         let asked = each * blocks.len() as u64;
         self.chunks.push(Chunk { left: blocks, bytes: each, _guard: Box::new(guard) });
-        Some(asked)
+        asked
     }
 }
 

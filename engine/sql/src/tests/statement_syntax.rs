@@ -7,7 +7,7 @@ const FAMILIES: [(&str, &str); 4] = [
     ("ControlStatement", include_str!("../statement/control.rs")),
 ];
 
-const BINDERS: [&str; 13] = [
+const BINDERS: [&str; 14] = [
     include_str!("../bind/query/lock.rs"),
     include_str!("../bind/statement/alter_table.rs"),
     include_str!("../bind/statement/change.rs"),
@@ -20,6 +20,7 @@ const BINDERS: [&str; 13] = [
     include_str!("../bind/statement/set_option.rs"),
     include_str!("../bind/statement/upsert.rs"),
     include_str!("../bind/statement/view.rs"),
+    include_str!("../bind/statement/wait_for.rs"),
     include_str!("../statement/bound.rs"),
 ];
 
