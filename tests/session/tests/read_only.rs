@@ -57,6 +57,32 @@ fn a_reader_sees_what_was_committed_when_it_was_refreshed() {
     assert_eq!(reader.check().unwrap(), Vec::<String>::new());
 }
 
+/// A transaction keeps what was deleted; a later read by key finds what was loaded in its place.
+#[test]
+fn a_reader_finds_rows_by_key_that_were_loaded_over_deleted_ones() {
+    let place = Folder::new("loaded");
+    let db = folder(place.path()).unwrap();
+    let mut writer = db.session();
+    run(&mut writer, "create table t (id int primary key, n int)").unwrap();
+    run(&mut writer, "insert into t values (1, 1), (2, 2)").unwrap();
+    let reader = beside(place.path()).unwrap();
+    let mut old = reader.session();
+    run(&mut old, "begin").unwrap();
+    assert_eq!(rows(&mut old, "select n from t where id = 1").unwrap(), ["1"]);
+    run(&mut writer, "delete from t where id = 2").unwrap();
+    reader.refresh().unwrap();
+    let load = "replace into t select i, 7 from generate_series(1, 100000) s (i)";
+    run(&mut writer, load).unwrap();
+    reader.refresh().unwrap();
+    let mut new = reader.session();
+    for id in [1, 2, 3] {
+        let row = rows(&mut new, &format!("select n from t where id = {id}")).unwrap();
+        assert_eq!(row, ["7"], "row {id}");
+    }
+    assert_eq!(rows(&mut old, "select n from t where id = 1").unwrap(), ["1"]);
+    assert_eq!(rows(&mut old, "select count(*), sum(n) from t").unwrap(), ["2|3"]);
+}
+
 #[test]
 fn a_reader_writes_nothing() {
     let place = Folder::new("readonly");

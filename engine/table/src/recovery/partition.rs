@@ -133,10 +133,12 @@ impl ReplayedPartition<'_> {
         Ok(())
     }
 
+    /// Removes a row in memory. Its copies in segments were deleted when it moved there, so nothing has to hide
+    /// them; and a tombstone, which the writer does not keep as long, would hide a row that is loaded later.
     pub fn remove(&mut self, key: &[u8], commit: Timestamp) -> Result<()> {
         if let Some(node) = self.partition.rowstore().get(key) {
             is_later(&node, commit)?;
-            node.push_version(Version { commit, content: commit, change: Change::Delete });
+            node.push_version(Version { commit, content: commit, change: Change::Flushed });
             debug_assert!(
                 node.newest().is_some_and(|newest| newest.commit == commit),
                 "a replayed deletion is not the newest"

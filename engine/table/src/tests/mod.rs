@@ -185,6 +185,12 @@ fn agree(reader: &Transaction, table: &Arc<Table>, model: &Model, seed: u64, ste
         differs.is_none() && seen.len() == expected.len(),
         "seed {seed} step {step}: {differs:?}"
     );
+    // A scan and a read by key look in different places first.
+    for ((id, tag), n) in model.iter().skip(step % 7).step_by(1 + model.len() / 20) {
+        let key = [Value::Int(*id), Value::Text(tag.clone())];
+        let found = reader.get(table, &key, &[0, 1, 2]).unwrap();
+        assert_eq!(found, Some(row(*id, tag, *n)), "seed {seed} step {step}: {key:?}");
+    }
 }
 
 /// Runs one seed: random transactions on one table compared with a map, with occasional flushes,
