@@ -15,7 +15,7 @@ pub use blobs::{Answer, BlobInfo, BlobStore, Tag, WriteIf, check_blob_name, is_b
 use core::time::Duration;
 /// The error types of every interface, re-exported so that an implementation needs no other crate.
 pub use nacre_types::{Error, ErrorKind, Missing, Reason, Result};
-pub use residency::{Fetch, Resident};
+pub use residency::{Ahead, Fetch, Resident};
 use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
@@ -142,11 +142,10 @@ pub trait LocalFile: Send + Sync {
     /// are not there is [`Error::not_resident`] with all of them, and nothing is read.
     fn read(&self, ranges: &mut [ReadRange<'_>]) -> Result<()>;
     /// Notes that ranges will probably be read soon, so that the store begins to fetch those that are not
-    /// there. Never waits; what cannot be fetched is missed by the read. What it has begun is given up when the
-    /// guard is dropped. `None` if there is nothing to fetch, or no room for it.
-    fn read_ahead(&self, ranges: &[Range<u64>]) -> Option<Resident> {
+    /// there. Never waits; what cannot be fetched is missed by the read.
+    fn read_ahead(&self, ranges: &[Range<u64>]) -> Ahead {
         let _ = ranges;
-        None
+        Ahead::Nothing
     }
     /// The parts of ranges that are not there, in their order. Must be fast.
     fn absent(&self, ranges: &[Range<u64>]) -> Vec<Range<u64>> {

@@ -11,6 +11,16 @@ pub struct Resident {
     _guard: Box<dyn Any + Send>,
 }
 
+/// What a store does about ranges that will be read.
+pub enum Ahead {
+    /// All are there, or on their way.
+    Nothing,
+    /// It has no room for them now.
+    NoRoom,
+    /// It has begun to fetch them, which it gives up when the guard is dropped.
+    Fetching(Resident),
+}
+
 /// A fetch that may have to wait.
 pub type Fetch<'a> = Pin<Box<dyn Future<Output = Result<Resident>> + Send + 'a>>;
 

@@ -244,6 +244,8 @@ impl Database {
             (host.store, uploads) = (attached.0, Some(attached.1));
         } else if options.as_of.is_some() {
             return Err(Error::unsupported("a state of the past of a database without blobs"));
+        } else {
+            nacre_tier::check_filled(&*host.store)?;
         }
         let shares = StoreOptions::with_memory(options.memory_bytes);
         let or_share = |bytes, share| if bytes == Options::SHARE { share } else { bytes };

@@ -70,6 +70,7 @@ pub use load::loaded::OnDuplicate;
 pub use maintenance::check::run::Check;
 pub use maintenance::merge_all::{MergeAll, MergeStep};
 pub use maintenance::pressure::{Admission, Asking};
+pub use nacre_host::Ahead;
 pub use nacre_host::fetched::{Fetched, Misses};
 pub use nacre_rowstore::{Blocker, Owner, Waiting};
 pub use nacre_segment::{

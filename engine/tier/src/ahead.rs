@@ -15,7 +15,7 @@ use crate::entry::Entry;
 use crate::evict;
 use crate::manifest::blob_name;
 use crate::shared::{Flight, Pins, Shared, Signal, Stage, locked, pins};
-use nacre_host::{Resident, Result};
+use nacre_host::{Ahead, Resident, Result};
 use nacre_types::plant::{self, Bug};
 use std::future::poll_fn;
 use std::ops::Range;
@@ -26,14 +26,9 @@ use std::task::{Context, Poll, Wake, Waker};
 /// Most bytes of a request.
 const REQUEST_BYTES: u64 = 4 << 20;
 
-/// Plans requests for the absent blocks of ranges of a file, and begins as many as may be in progress. `None` if
-/// there is nothing to ask for, or no room.
-pub(crate) fn begin(
-    shared: &Arc<Shared>,
-    entry: &Entry,
-    ranges: &[Range<u64>],
-) -> Option<Resident> {
-    let blob = entry.meta().blob?;
+/// Plans requests for the absent blocks of ranges of a file, and begins as many as may be in progress.
+pub(crate) fn begin(shared: &Arc<Shared>, entry: &Entry, ranges: &[Range<u64>]) -> Ahead {
+    let Some(blob) = entry.meta().blob else { return Ahead::Nothing };
     let most = evict::most_slots(shared);
     let mut planned: Vec<Arc<Flight>> = Vec::new();
     let mut held = pins(shared, true);
@@ -82,11 +77,11 @@ pub(crate) fn begin(
     drop(blocks);
     debug_assert!(held.slots.is_empty(), "blocks are taken and no request is planned");
     if planned.is_empty() {
-        return None;
+        return if is_full { Ahead::NoRoom } else { Ahead::Nothing };
     }
     locked(&shared.flights).extend(planned.iter().map(Arc::downgrade));
     advance(shared);
-    Some(Resident::new(planned))
+    Ahead::Fetching(Resident::new(planned))
 }
 
 /// Takes answers that have come, and begins the next requests.

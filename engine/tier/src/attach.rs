@@ -47,7 +47,7 @@ pub(crate) async fn as_writer(
     let token = host.entropy.next_u64() | 1;
     let patience_ns = options.patience.as_nanos() as u64;
     let until_ns = host.clock.monotonic_ns().saturating_add(patience_ns);
-    let mut claim = Claim::default();
+    let (mut claim, mut is_filling) = (Claim::default(), false);
     let (remote, tag) = loop {
         let before = attach.newest().await?;
         // A write that seemed to fail has taken effect since.
@@ -56,11 +56,13 @@ pub(crate) async fn as_writer(
         {
             break (manifest.clone(), tag.clone());
         }
-        let (known, is_filling) = claimed(&*host.store, before.as_ref().map(|found| &found.0))?;
+        let (known, fills) = claimed(&*host.store, before.as_ref().map(|found| &found.0))?;
+        is_filling = fills;
         let number = before.as_ref().map_or(1, |(manifest, _)| manifest.writer + 1);
         let folder = if known.folder == 0 { token } else { known.folder };
         let attempted = known.attempted.max(number);
-        let next = Claim { folder, attempted, is_filling, ..known };
+        // Nothing counts that is in a folder which is being filled: not before the number is taken.
+        let next = Claim { folder, attempted, is_filling: false, ..known };
         claim = known.replace(&*host.store, next)?;
         match attach.take_number(before, token, folder).await {
             Ok(Some(taken)) => break taken,
@@ -76,7 +78,8 @@ pub(crate) async fn as_writer(
     };
     let blobs = origins::store_of(&blobs, &remote.origins)?;
     let attach = Attach::new(host, &blobs, &options);
-    if claim.is_filling {
+    if is_filling {
+        claim = claim.replace(&*host.store, Claim { is_filling, ..claim })?;
         attach.fill(&remote).await?;
     }
     let next = Claim { confirmed: remote.writer, is_filling: false, ..claim };
@@ -89,7 +92,7 @@ pub(crate) async fn as_writer(
     let store = &*host.store;
     // Recovery says what is wrong with a log that cannot be read.
     let goes_on = || nacre_log::goes_on_after(store, position).unwrap_or(true);
-    let is_longer = !claim.is_filling && goes_on();
+    let is_longer = !is_filling && goes_on();
     shared.state().is_resumed = is_longer;
     Ok(shared)
 }
@@ -143,6 +146,20 @@ pub(crate) fn cut_log(store: &dyn LocalStore, past: &Past) -> Result<u64> {
     match end >= snapshot {
         true => Ok(end),
         false => Err(Error::corrupt(format!("the log ends at {end}, before a snapshot"))),
+    }
+}
+
+/// Checks that a folder which is opened without blobs is not one that was being filled from them.
+///
+/// # Errors
+/// `in_use` if it is, with what to do.
+pub fn check_filled(store: &dyn LocalStore) -> Result<()> {
+    match Claim::read(store)? {
+        Some(claim) if claim.is_filling => {
+            Err(Error::in_use("the folder was being filled from blobs, and that did not end")
+                .with_hint("open it with its blobs"))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -244,7 +261,8 @@ impl<'a> Attach<'a> {
             token,
             folder,
             sequence: before.sequence + 1,
-            written_us: self.clock.wall_us(),
+            // Times do not go back, though clocks may, and are apart.
+            written_us: self.clock.wall_us().max(before.written_us),
             ..before
         };
         let written = self.blobs.write(MANIFEST, next.encode().into(), when).await;

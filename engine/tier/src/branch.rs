@@ -10,6 +10,7 @@ use crate::hold::{BRANCHES, Reference, hold_name};
 use crate::manifest::{Chunk, MANIFEST, Manifest, Mark, Origin, Piece, piece_name};
 use crate::options::TierOptions;
 use crate::origins::{is_of, store_of};
+use crate::retry::is_transient;
 use nacre_host::memory::MemoryStore;
 use nacre_host::{BlobStore, ErrorKind, Host, LocalStore, ReadRange, WriteIf};
 use nacre_types::checksum::checksum;
@@ -54,10 +55,21 @@ pub async fn branch(
     origins.push(Origin { up_to: parent.writer, url: from.url.into() });
     let branch = entropy.next_u64() | 1;
     let made = Making { from, to, parent: &parent, origins: &origins, branch };
-    let done = made.make(&attach, past).await;
-    if done.is_err() {
-        made.forget().await.ok();
-    }
+    let prepared = made.prepare(&attach, past).await;
+    let (is_over, done) = match prepared {
+        Ok(next) => {
+            let written = made.write(&next).await;
+            // Without an answer it may take effect late, and the branch needs what its origins keep.
+            let may_come = written.as_ref().is_err_and(is_transient);
+            (!may_come, written.map(|()| next.position))
+        }
+        Err(error) => (true, Err(error)),
+    };
+    match done {
+        Ok(_) => made.forget_others().await.ok(),
+        Err(_) if is_over => made.forget().await.ok(),
+        Err(_) => None,
+    };
     done
 }
 
@@ -120,7 +132,8 @@ impl Making<'_> {
         }
     }
 
-    async fn make(&self, attach: &Attach<'_>, past: Past) -> Result<u64> {
+    /// Writes everything but the manifest, which it returns.
+    async fn prepare(&self, attach: &Attach<'_>, past: Past) -> Result<Manifest> {
         let all = past.manifest.names();
         for at in 0..self.origins.len() {
             let names = all.iter().filter(|name| is_of(self.origins, at, name)).cloned().collect();
@@ -137,7 +150,7 @@ impl Making<'_> {
         let writer = self.parent.writer + 1;
         let (chunks, position) = self.cut(attach, &past, writer).await?;
         let now_us = attach.clock.wall_us();
-        let next = Manifest {
+        Ok(Manifest {
             writer,
             token: attach.entropy.next_u64() | 1,
             folder: 0,
@@ -150,7 +163,11 @@ impl Making<'_> {
             origins: self.origins.to_vec(),
             branch: self.branch,
             ..past.manifest
-        };
+        })
+    }
+
+    /// Writes the manifest of the branch.
+    async fn write(&self, next: &Manifest) -> Result<()> {
         let written = self.to.blobs.write(MANIFEST, next.encode().into(), WriteIf::Absent).await;
         if let Err(error) = written {
             // The answer may have been lost.
@@ -162,7 +179,7 @@ impl Making<'_> {
                 Err(_) => return Err(error),
             }
         }
-        Ok(position)
+        Ok(())
     }
 
     /// Checks that an origin keeps what it has a reference to since.
@@ -210,9 +227,23 @@ impl Making<'_> {
         Ok((chunks, end))
     }
 
+    /// Removes references of attempts to make a branch in this place that came to nothing: it has a manifest now.
+    async fn forget_others(&self) -> Result<()> {
+        for at in 0..self.origins.len() {
+            let origin = self.origin(at)?;
+            for info in origin.list(BRANCHES).await? {
+                let (bytes, _) = origin.read_all(&info.name).await?;
+                let other = Reference::decode(&bytes, &info.name)?;
+                if other.url == self.to.url && other.branch != self.branch {
+                    origin.remove(&info.name).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Removes the references of a branch that was not made.
     async fn forget(&self) -> Result<()> {
-        // It may have been made after all, by a write that takes effect late.
         if is_there(&*self.to.blobs).await? {
             return Ok(());
         }

@@ -11,6 +11,7 @@ use crate::hold::{BRANCHES, LEASES, Lease, Reference, hold_name};
 use crate::manifest::{Dropped, Manifest, Origin};
 use crate::options::IS_WHOLE;
 use crate::origins;
+use crate::retry::is_transient;
 use crate::shared::{Shared, State};
 use nacre_host::Answer;
 use nacre_types::hash::Set;
@@ -52,15 +53,18 @@ pub(crate) fn horizon_us(shared: &Shared, before: &Manifest, now_us: i64) -> i64
 
 /// What is to be done next, if anything is due.
 pub(crate) fn next(shared: &Shared, state: &State) -> Option<Work> {
-    let Collecting { targets, held, next_ns, .. } = &state.collecting;
-    if shared.clock.monotonic_ns() < *next_ns && targets.is_empty() {
-        return None;
-    }
+    let Collecting { targets, held, next_ns, release_ns, .. } = &state.collecting;
+    let now_ns = shared.clock.monotonic_ns();
     if let Some(name) = targets.last() {
         return Some(Work::Remove(name.clone()));
     }
+    if now_ns < *next_ns {
+        return None;
+    }
     let unused = origins::unused(&state.remote);
-    if let Some(origin) = unused.into_iter().find(|origin| !state.collecting.is_released(origin)) {
+    if let Some(origin) = unused.into_iter().find(|origin| !state.collecting.is_released(origin))
+        && now_ns >= *release_ns
+    {
         return Some(Work::Release(origin));
     }
     let is_due = over(state).any(|dropped| !held.contains(&dropped.name));
@@ -78,32 +82,41 @@ fn over(state: &State) -> impl Iterator<Item = &Dropped> {
 
 /// Does a piece of the work. A failure is not that of an upload: it is tried again later.
 pub(crate) async fn run(shared: &Shared, work: Work) {
-    let done = match work {
-        Work::Look => look(shared).await,
-        Work::Remove(name) => remove(shared, name).await,
+    let later_ns = || shared.clock.monotonic_ns().saturating_add(LOOK_EVERY_NS);
+    match work {
+        Work::Look => {
+            if look(shared).await.is_err() {
+                shared.state().collecting.next_ns = later_ns();
+            }
+        }
+        Work::Remove(name) => {
+            let removed = shared.blobs.remove(&name).await;
+            let mut state = shared.state();
+            match removed {
+                Err(error) if is_transient(&error) => {
+                    state.collecting.targets.clear();
+                    state.collecting.next_ns = later_ns();
+                }
+                // One that cannot be removed is met again by the next look.
+                removed => {
+                    state.collecting.targets.retain(|target| *target != name);
+                    if removed.is_ok() {
+                        state.collected.insert(name);
+                    }
+                }
+            }
+        }
         Work::Release(origin) => {
             // Boxed, so that WebAssembly does not have what it never runs.
             let released: Answer<'_, ()> = match IS_WHOLE {
                 true => Box::pin(release(shared, origin)),
                 false => Box::pin(async { Ok(()) }),
             };
-            released.await
+            if released.await.is_err() {
+                shared.state().collecting.release_ns = later_ns();
+            }
         }
-    };
-    if done.is_err() {
-        let mut state = shared.state();
-        // A hold that was made since is not known.
-        state.collecting.targets.clear();
-        state.collecting.next_ns = shared.clock.monotonic_ns().saturating_add(LOOK_EVERY_NS);
     }
-}
-
-async fn remove(shared: &Shared, name: Arc<str>) -> Result<()> {
-    shared.blobs.remove(&name).await?;
-    let mut state = shared.state();
-    state.collecting.targets.retain(|target| *target != name);
-    state.collected.insert(name);
-    Ok(())
 }
 
 /// Removes the reference that an origin has to this branch. The next manifest does not name the origin.
@@ -140,8 +153,8 @@ async fn look(shared: &Shared) -> Result<()> {
         }
     }
     let next_ns = shared.clock.monotonic_ns().saturating_add(LOOK_EVERY_NS);
-    let released = std::mem::take(&mut state.collecting.released);
-    state.collecting = Collecting { targets, held, next_ns, released };
+    let Collecting { released, release_ns, .. } = std::mem::take(&mut state.collecting);
+    state.collecting = Collecting { targets, held, next_ns, release_ns, released };
     Ok(())
 }
 

@@ -13,6 +13,8 @@ pub(crate) struct Collecting {
     pub held: Set<Arc<str>>,
     /// No look is due before.
     pub next_ns: u64,
+    /// No origin is asked to keep nothing more before: one has refused.
+    pub release_ns: u64,
     /// The origins of this branch, by their greatest writer, that keep nothing for it any more.
     pub released: Vec<u64>,
 }

@@ -153,7 +153,13 @@ pub(crate) async fn fetch(shared: Arc<Shared>, missing: &[Missing]) -> Result<Re
     let mut parts = Vec::new();
     for Missing { file, ranges } in missing {
         let entry = shared.state().files.get(file).cloned();
-        let Some(entry) = entry else { continue };
+        let Some(entry) = entry else {
+            // Forgotten, as no manifest keeps it that a reader could know; of a writer, it is read no more.
+            match shared.is_read_only() {
+                true => return Err(gone(&shared, Error::not_found(&**file))),
+                false => continue,
+            }
+        };
         // It may have become absent only after the read, never the other way round.
         let blob = entry.meta().blob;
         let Some(blob) = blob.filter(|_| !entry.meta().is_here) else { continue };

@@ -5,7 +5,7 @@ use crate::ahead;
 use crate::entry::{Entry, Handle, Kind, Meta};
 use crate::fetch;
 use crate::shared::Shared;
-use nacre_host::{LocalFile, ReadRange, Resident, Result};
+use nacre_host::{Ahead, LocalFile, ReadRange, Result};
 use nacre_types::{Error, invariant};
 use std::ops::Range;
 use std::sync::Arc;
@@ -94,9 +94,9 @@ impl LocalFile for TierFile {
         fetch::read(&self.shared, &self.entry, ranges)
     }
 
-    fn read_ahead(&self, ranges: &[Range<u64>]) -> Option<Resident> {
+    fn read_ahead(&self, ranges: &[Range<u64>]) -> Ahead {
         let is_here = self.handle.file().is_some();
-        if is_here { None } else { ahead::begin(&self.shared, &self.entry, ranges) }
+        if is_here { Ahead::Nothing } else { ahead::begin(&self.shared, &self.entry, ranges) }
     }
 
     fn absent(&self, ranges: &[Range<u64>]) -> Vec<Range<u64>> {

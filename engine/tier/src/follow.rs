@@ -64,7 +64,7 @@ pub(crate) fn lag(shared: &Shared) -> Lag {
         position: state.remote.position,
         written_us: state.remote.written_us,
         since_looked: Duration::from_nanos(now_ns.saturating_sub(looked_ns)),
-        lease: state.leasing.state(now_ns),
+        lease: state.leasing.state(&*shared.clock),
     }
 }
 
@@ -91,7 +91,7 @@ fn know_files(shared: &Shared, next: &Manifest) {
         }
     }
     let retention_us = i64::try_from(shared.options.retention.as_micros()).unwrap_or(i64::MAX);
-    let is_held = state.leasing.state(shared.clock.monotonic_ns()) == LeaseState::Held;
+    let is_held = state.leasing.state(&*shared.clock) == LeaseState::Held;
     let needs = state.leasing.needs.unwrap_or(u64::MAX);
     let is_unnamed =
         |name: &&Arc<str>| Kind::of(name) == Kind::Data && !next.files.contains_key(&***name);
@@ -198,8 +198,7 @@ fn accept(shared: &Shared, next: Manifest, tag: Tag) {
     state.looked_ns = shared.clock.monotonic_ns();
     (state.remote, state.tag) = (next, Some(tag));
     // What it shows now is there.
-    let now_ns = state.looked_ns;
-    state.leasing.hurry(now_ns);
+    state.leasing.hurry(&*shared.clock);
     drop(state);
     shared.call_soon();
 }

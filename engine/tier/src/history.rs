@@ -56,7 +56,8 @@ pub(crate) fn marks(before: &Manifest, snapshot: u64, next: Mark) -> Vec<Mark> {
         marks.pop();
     }
     if marks.last().is_none_or(|last| last.position < next.position) {
-        marks.push(next);
+        let at_us = marks.last().map_or(next.at_us, |last| last.at_us.max(next.at_us));
+        marks.push(Mark { at_us, ..next });
     }
     let old = marks.iter().rposition(|mark| mark.position <= snapshot).unwrap_or(0);
     marks.drain(..old);

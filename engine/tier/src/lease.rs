@@ -73,7 +73,7 @@ async fn renew(shared: &Arc<Shared>, began_ns: u64) -> Result<()> {
         let mut state = shared.state();
         let position = state.leasing.needs.unwrap_or(state.remote.position);
         let database = state.remote.database;
-        let is_held = state.leasing.state(began_ns) == LeaseState::Held;
+        let is_held = state.leasing.state(&*shared.clock) == LeaseState::Held;
         let leasing = &mut state.leasing;
         if !is_held && leasing.until_ns.take().is_some() {
             // The writer may be removing it.
@@ -110,12 +110,14 @@ async fn renew(shared: &Arc<Shared>, began_ns: u64) -> Result<()> {
     let was_held = {
         let mut state = shared.state();
         state.leasing.tag = Some(tag);
-        state.leasing.state(shared.clock.monotonic_ns()) == LeaseState::Held
+        state.leasing.state(&*shared.clock) == LeaseState::Held
     };
     if !was_held {
         verify(shared).await?;
     }
-    shared.state().leasing.until_ns = Some(began_ns.saturating_add(lease_ns));
+    let leasing = &mut shared.state().leasing;
+    leasing.until_ns = Some(began_ns.saturating_add(lease_ns));
+    leasing.until_us = lease.expires_us;
     Ok(())
 }
 
@@ -179,8 +181,7 @@ pub(crate) async fn release(shared: &Shared) -> Result<()> {
 
 /// The error of a blob that a reader misses.
 pub(crate) fn gone(shared: &Shared, error: &Error) -> Error {
-    let now_ns = shared.clock.monotonic_ns();
-    match shared.state().leasing.state(now_ns) {
+    match shared.state().leasing.state(&*shared.clock) {
         LeaseState::Held => {
             Error::corrupt(format!("a blob is missing that is held: {}", error.message()))
         }

@@ -1,6 +1,6 @@
 //! What is known of the lease of a database that only reads. `lease` renews it.
 
-use nacre_host::{LeaseState, Tag};
+use nacre_host::{Clock, LeaseState, Tag};
 
 /// The lease of a reader.
 #[derive(Default)]
@@ -12,6 +12,8 @@ pub(crate) struct Leasing {
     pub renewals: u64,
     /// Until when it holds, once it does.
     pub until_ns: Option<u64>,
+    /// The same by the wall clock, which goes on while the machine sleeps.
+    pub until_us: i64,
     /// When the next call is due.
     pub next_ns: u64,
     pub failures: u32,
@@ -26,10 +28,12 @@ pub(crate) struct Leasing {
 }
 
 impl Leasing {
-    /// How it is at a time.
-    pub fn state(&self, now_ns: u64) -> LeaseState {
+    /// How it is now.
+    pub fn state(&self, clock: &dyn Clock) -> LeaseState {
+        let is_early =
+            |until_ns| clock.monotonic_ns() < until_ns && clock.wall_us() < self.until_us;
         match self.until_ns {
-            Some(until_ns) if now_ns < until_ns => LeaseState::Held,
+            Some(until_ns) if is_early(until_ns) => LeaseState::Held,
             _ if self.is_refused => LeaseState::Refused,
             _ if self.is_lost || self.until_ns.is_some() => LeaseState::Lost,
             _ => LeaseState::None,
@@ -37,8 +41,8 @@ impl Leasing {
     }
 
     /// Lets the next call come at once, unless it is held.
-    pub fn hurry(&mut self, now_ns: u64) {
-        if self.state(now_ns) != LeaseState::Held && !self.is_refused {
+    pub fn hurry(&mut self, clock: &dyn Clock) {
+        if self.state(clock) != LeaseState::Held && !self.is_refused {
             self.next_ns = 0;
         }
     }

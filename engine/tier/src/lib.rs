@@ -49,6 +49,7 @@ mod store;
 mod tests;
 mod upload;
 
+pub use attach::check_filled;
 pub use branch::{Place, branch, drop_branch};
 pub use history::AsOf;
 pub use manifest::{MANIFEST, describe};

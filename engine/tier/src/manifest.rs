@@ -332,6 +332,8 @@ fn read_history(reader: &mut Reader<'_>, manifest: &mut Manifest) -> Result<()> 
     manifest.floor = reader.varint()?;
     for _ in 0..reader.count(reader.remaining())? {
         let (position, at_us) = (reader.varint()?, reader.u64()? as i64);
+        // Writers whose clocks were apart have written times that go back.
+        let at_us = manifest.marks.last().map_or(at_us, |last| last.at_us.max(at_us));
         manifest.marks.push(Mark { position, at_us });
     }
     manifest.branch = reader.u64()?;
@@ -339,7 +341,7 @@ fn read_history(reader: &mut Reader<'_>, manifest: &mut Manifest) -> Result<()> 
         let (up_to, url) = (reader.varint()?, reader.text()?.into());
         manifest.origins.push(Origin { up_to, url });
     }
-    let ascend = manifest.marks.is_sorted_by(|a, b| a.position <= b.position && a.at_us <= b.at_us)
+    let ascend = manifest.marks.is_sorted_by_key(|mark| mark.position)
         && manifest.origins.is_sorted_by(|a, b| a.up_to < b.up_to);
     if ascend { Ok(()) } else { Err(reader.corrupt("marks or origins do not ascend")) }
 }
@@ -415,6 +417,20 @@ mod tests {
         assert!(names.contains("00000001/snap-0000000000000fa0"), "{names:?}");
         assert_eq!(names.len(), 5);
         assert_eq!(describe(&manifest.encode()).unwrap().len(), 6);
+    }
+
+    #[test]
+    fn times_of_clocks_that_were_apart_are_read_as_ascending() {
+        let mut manifest = manifest();
+        let mark = |position, at_us| Mark { position, at_us };
+        let (second, third) = (0x1122_3344_5566, 0x1122_3344_5577);
+        manifest.marks = vec![mark(1, 50), mark(2, second), mark(3, third)];
+        let mut bytes = manifest.encode();
+        bytes.truncate(bytes.len() - 8);
+        let place = bytes.windows(8).position(|bytes| *bytes == second.to_le_bytes()).unwrap();
+        bytes[place..place + 8].copy_from_slice(&20_i64.to_le_bytes());
+        let read = Manifest::decode(&summed(bytes)).unwrap();
+        assert_eq!(read.marks, [mark(1, 50), mark(2, 50), mark(3, third)]);
     }
 
     fn number(low: u8) -> [u8; 8] {

@@ -69,6 +69,8 @@ pub(crate) struct State {
     pub files: BTreeMap<Arc<str>, Arc<Entry>>,
     /// Removed by the engine; their local bytes are still to be removed.
     pub leaving: Vec<Arc<Entry>>,
+    /// When that is tried again, if it has failed.
+    pub leave_ns: u64,
     /// The newest manifest that is known to be in the blob store.
     pub remote: Manifest,
     /// Its tag; `None` if there is none.

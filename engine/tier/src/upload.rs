@@ -18,6 +18,7 @@ use crate::shared::{Shared, State};
 use core::time::Duration;
 use nacre_host::{Answer, Rest, Tag, WriteIf};
 use nacre_types::checksum::checksum;
+use nacre_types::hash::Set;
 use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, ErrorKind, Reason, Result, invariant};
 use std::collections::BTreeMap;
@@ -26,6 +27,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Rest of a caller that meets another one's step, in nanoseconds.
 const BUSY_NS: u64 = 1_000_000;
+
+/// Time until the disk is asked again to remove files that it has refused to, in nanoseconds.
+const LEAVE_AGAIN_NS: u64 = 1_000_000_000;
 
 /// What a step does.
 enum Job {
@@ -136,9 +140,15 @@ fn next_job(shared: &Shared) -> std::result::Result<Job, Rest> {
     if now_ns < state.retry_ns {
         return Err(Rest::For(Duration::from_nanos(state.retry_ns - now_ns)));
     }
-    let leaving = leaving(&mut state, shared.keeps_history());
-    if !leaving.is_empty() {
-        return Ok(Job::Leave(leaving));
+    let leave_in_ns = match state.leaving.is_empty() {
+        true => 0,
+        false => state.leave_ns.saturating_sub(now_ns),
+    };
+    if leave_in_ns == 0 {
+        let leaving = leaving(&mut state, shared.keeps_history());
+        if !leaving.is_empty() {
+            return Ok(Job::Leave(leaving));
+        }
     }
     if state.capture.is_none() {
         let lag_ns = shared.options.lag.as_nanos() as u64;
@@ -165,8 +175,10 @@ fn next_job(shared: &Shared) -> std::result::Result<Job, Rest> {
         } else if let Some(work) = collect::next(shared, &state) {
             return Ok(Job::Collect(work));
         } else {
-            return Err(match due_ns {
-                Some(due_ns) => Rest::For(Duration::from_nanos(due_ns - now_ns)),
+            let leave_in_ns = (leave_in_ns > 0).then_some(leave_in_ns);
+            let due_in_ns = due_ns.map(|due_ns| due_ns - now_ns);
+            return Err(match due_in_ns.into_iter().chain(leave_in_ns).min() {
+                Some(rest_ns) => Rest::For(Duration::from_nanos(rest_ns)),
                 None => Rest::UntilWoken,
             });
         }
@@ -236,13 +248,18 @@ fn leaving(state: &mut State, keeps_history: bool) -> Vec<Arc<Entry>> {
 async fn run(shared: &Shared, job: Job) -> Result<()> {
     match job {
         Job::Leave(entries) => {
+            let now_ns = shared.clock.monotonic_ns();
             for entry in entries {
-                match entry.leave(&*shared.local) {
-                    Ok(true) => {}
-                    Err(error) if error.kind() == ErrorKind::NotFound => {}
-                    // Tried again with the next step.
-                    Ok(false) | Err(_) => shared.state().leaving.push(entry),
-                }
+                let rest_ns = match entry.leave(&*shared.local) {
+                    Ok(true) => continue,
+                    Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                    Ok(false) => BUSY_NS,
+                    // The disk refuses it. Uploads go on meanwhile.
+                    Err(_) => LEAVE_AGAIN_NS,
+                };
+                let mut state = shared.state();
+                state.leaving.push(entry);
+                state.leave_ns = state.leave_ns.max(now_ns.saturating_add(rest_ns));
             }
             Ok(())
         }
@@ -470,6 +487,9 @@ fn manifest_of(shared: &Shared, state: &State, capture: &Capture, database: u64)
         let file = before.file_of(&name);
         Dropped { name: name.into(), since_us, position, file }
     }));
+    // A manifest that was given up may have taken effect, and names some of them already.
+    let mut known = Set::default();
+    next.dropped.retain(|dropped| known.insert(dropped.name.clone()));
     next
 }
 

@@ -6,7 +6,7 @@
 //! which the scan will read them, each once. How many requests are in progress is for the store to decide, and
 //! how much room there is.
 
-use nacre_table::SegmentView;
+use nacre_table::{Ahead, SegmentView};
 use nacre_types::Result;
 use std::any::Any;
 use std::collections::VecDeque;
@@ -50,6 +50,16 @@ struct Line {
     /// In the order of reading, and whether they were asked for or have begun.
     blocks: Vec<(usize, bool)>,
     chunks: Vec<Chunk>,
+}
+
+/// What asking for blocks of a segment has come to.
+enum Asked {
+    /// So many bytes are on their way.
+    Bytes(u64),
+    /// It is not known yet where the blocks are: the read that comes next fetches that.
+    Unknown,
+    /// The store takes no more.
+    NoRoom,
 }
 
 /// Blocks that were asked for together.
@@ -144,6 +154,9 @@ impl Upcoming {
             let from = line.blocks.iter().position(|(known, _)| *known == block).unwrap_or(0);
             state.ask((own, from), window, blocks_of, rows_pass);
         }
+        // Threads do not begin blocks in their order.
+        let begun = state.lines[own].blocks.iter_mut().find(|(known, _)| *known == block);
+        begun.into_iter().for_each(|(_, has_begun)| *has_begun = true);
         // Those that were read.
         let has_more = |line: &Line| {
             !line.is_asked() || line.chunks.iter().any(|chunk| !chunk.left.is_empty())
@@ -171,7 +184,11 @@ impl State {
                 break;
             }
             let from = if at == own { first } else { 0 };
-            self.outstanding += line.ask(from, window - self.outstanding, blocks_of, rows_pass);
+            match line.ask(from, window - self.outstanding, blocks_of, rows_pass) {
+                Asked::Bytes(bytes) => self.outstanding += bytes,
+                Asked::Unknown => {}
+                Asked::NoRoom => break,
+            }
         }
     }
 }
@@ -207,17 +224,23 @@ impl Line {
         bytes
     }
 
-    /// Asks for blocks from a place on, about as many bytes as there is room for. Returns their bytes; none if it
-    /// is not known yet where they are: the read that comes next fetches that.
-    fn ask(&mut self, from: usize, room: u64, blocks_of: BlocksOf<'_>, rows_pass: bool) -> u64 {
+    /// Asks for blocks from a place on, about as many bytes as there is room for.
+    fn ask(&mut self, from: usize, room: u64, blocks_of: BlocksOf<'_>, rows_pass: bool) -> Asked {
         let (mut stored, mut blocks, mut bytes) = (Vec::new(), Vec::new(), 0);
+        let mut is_known = true;
         for (block, is_asked) in self.blocks[from..].iter_mut().filter(|(_, is_asked)| !is_asked) {
             if bytes >= room {
                 break;
             }
+            let of_block = match blocks_of(&self.view, *block, rows_pass) {
+                Err(error) if error.missing().is_some() => {
+                    is_known = false;
+                    break;
+                }
+                // Whatever is wrong is found when the block is read.
+                other => other.unwrap_or_default(),
+            };
             *is_asked = true;
-            // Whatever is wrong is found when the block is read.
-            let Ok(of_block) = blocks_of(&self.view, *block, rows_pass) else { continue };
             bytes +=
                 of_block.iter().map(|(column, _)| block_bytes(&self.view, *column)).sum::<u64>();
             if !of_block.is_empty() {
@@ -225,24 +248,25 @@ impl Line {
                 stored.extend(of_block);
             }
         }
+        let nothing = if is_known { Asked::Bytes(0) } else { Asked::Unknown };
         if blocks.is_empty() {
-            return 0;
+            return nothing;
         }
-        let (bytes, guard) = match self.view.segment.read_ahead(&stored) {
-            Ok(Some(asked)) => asked,
-            // There is no room, or nothing to ask for.
-            Ok(None) => return 0,
-            Err(_) => {
-                for (block, is_asked) in &mut self.blocks[from..] {
-                    *is_asked &= !blocks.contains(block);
-                }
-                return 0;
+        let refused = match self.view.segment.read_ahead(&stored) {
+            Ok((bytes, Ahead::Fetching(guard))) => {
+                let each = bytes / blocks.len() as u64;
+                let asked = each * blocks.len() as u64;
+                self.chunks.push(Chunk { left: blocks, bytes: each, _guard: Box::new(guard) });
+                return Asked::Bytes(asked);
             }
+            Ok((_, Ahead::Nothing)) => return nothing,
+            Ok((_, Ahead::NoRoom)) => Asked::NoRoom,
+            Err(_) => Asked::Unknown,
         };
-        let each = bytes / blocks.len() as u64;
-        let asked = each * blocks.len() as u64;
-        self.chunks.push(Chunk { left: blocks, bytes: each, _guard: Box::new(guard) });
-        asked
+        for (block, is_asked) in &mut self.blocks[from..] {
+            *is_asked &= !blocks.contains(block);
+        }
+        refused
     }
 }
 

@@ -12,7 +12,7 @@ use crate::identity::{Identity, Known};
 use nacre_column::Scalar;
 use nacre_column::kernel::{self, Pattern, Predicate};
 use nacre_column::{Bitmap, Values, Vector};
-use nacre_host::{LocalFile, ReadRange, Resident, waits};
+use nacre_host::{Ahead, LocalFile, ReadRange, waits};
 use nacre_types::checksum::checksum;
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, Value};
@@ -421,9 +421,8 @@ impl Opened {
         Ok(())
     }
 
-    /// Lets the store fetch blocks that a scan will read, if they are absent and not cached. Returns their bytes,
-    /// and what keeps the fetch going.
-    pub fn read_ahead(&self, column_blocks: &[(usize, usize)]) -> Option<(u64, Resident)> {
+    /// Lets the store fetch blocks that a scan will read, if they are absent and not cached. Returns their bytes.
+    pub fn read_ahead(&self, column_blocks: &[(usize, usize)]) -> (u64, Ahead) {
         let places = self.uncached(self.places(column_blocks));
         let ranges = places.iter().map(|place| place.offset..place.offset + place.length as u64);
         let ranges: Vec<_> = ranges.collect();
@@ -431,8 +430,8 @@ impl Opened {
             ranges.iter().all(|range| range.end <= self.bytes),
             "ranges to read ahead are in the file"
         );
-        let guard = self.file.read_ahead(&ranges)?;
-        Some((ranges.iter().map(|range| range.end - range.start).sum(), guard))
+        let bytes = ranges.iter().map(|range| range.end - range.start).sum();
+        (bytes, self.file.read_ahead(&ranges))
     }
 
     pub(crate) fn block_address(&self, column: usize, block: usize) -> BlockAddress {

@@ -11,7 +11,7 @@ use crate::footer::{block_count, block_rows};
 use crate::identity::{ColumnBounds, Identity, Known, OrderBounds};
 use nacre_column::kernel::{Pattern, Predicate};
 use nacre_column::{Bitmap, Scalar, Vector};
-use nacre_host::{LocalFile, LocalStore, Resident};
+use nacre_host::{Ahead, LocalFile, LocalStore};
 use nacre_types::limits::MAX_SEGMENT_ROWS;
 use nacre_types::{Error, ErrorKind, Result, Value};
 use std::ops::Deref;
@@ -424,8 +424,8 @@ impl Segment {
     }
 
     /// Lets the store fetch blocks, given as (column, block), that a scan will read, where they are absent. Does
-    /// not wait. Returns their bytes, and what keeps the fetch going; `None` if nothing is fetched.
-    pub fn read_ahead(&self, column_blocks: &[(usize, usize)]) -> Result<Option<(u64, Resident)>> {
+    /// not wait. Returns their bytes.
+    pub fn read_ahead(&self, column_blocks: &[(usize, usize)]) -> Result<(u64, Ahead)> {
         debug_assert!(
             column_blocks.iter().all(|(column, _)| self.has_columns(&[*column])),
             "blocks {column_blocks:?} of {}",

@@ -4,7 +4,7 @@ use super::world::{Fault, Faulty, Small, bytes_of, local_bytes, name_of, options
 use crate::TierOptions;
 use crate::at_once::AT_ONCE;
 use nacre_host::memory::MemoryStore;
-use nacre_host::{LocalFile, LocalStore, Missing, Uploads};
+use nacre_host::{Ahead, LocalFile, LocalStore, Missing, Uploads};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -39,10 +39,7 @@ fn what_was_read_ahead_is_there_without_a_wait() {
     assert_eq!(small.read(100).unwrap(), bytes_of(100));
     let after = small.tier.reads();
     assert_eq!((after.requests, after.waits, after.hits), (1, 0, 2));
-    assert!(
-        file.read_ahead(std::slice::from_ref(&(0..13_000))).is_none(),
-        "there is nothing to fetch"
-    );
+    assert!(matches!(file.read_ahead(std::slice::from_ref(&(0..13_000))), Ahead::Nothing));
 }
 
 #[test]
@@ -94,7 +91,7 @@ fn a_quarter_of_the_room_is_for_reading_ahead() {
     let held: Vec<_> =
         (0..4).map(|part| file.read_ahead(std::slice::from_ref(&(part * 3_000..13_000)))).collect();
     assert_eq!(small.tier.reads().bytes_ahead, 5 * 512, "of the first call");
-    assert!(held[1..].iter().all(Option::is_none));
+    assert!(held[1..].iter().all(|ahead| matches!(ahead, Ahead::NoRoom)));
     assert_eq!(small.read(100).unwrap(), bytes_of(100), "there is room for what is needed");
     drop(held);
     assert_eq!(small.tier.0.blocks().reserve_ahead((0, 0), 3), None, "a quarter of 3 blocks");

@@ -1,11 +1,15 @@
 //! Opening from the blobs, on an empty disk or the one of before; writers that take over from each other.
 
-use super::world::{Faulty, Hands, Small, host_of, local_names, options, wait};
-use crate::{MANIFEST, Tier, TierOptions, describe};
+use super::world::{
+    Fault, Faulty, Hands, Small, host_at, host_of, local_names, name_of, options, poll_some, wait,
+};
+use crate::{MANIFEST, Tier, TierOptions, check_filled, describe};
 use core::time::Duration;
 use nacre_host::memory::MemoryStore;
 use nacre_host::{ErrorKind, Host, LocalStore, Reason, Uploads};
+use nacre_testing::{Call, Watched};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn local() -> Arc<MemoryStore> {
     Arc::new(MemoryStore::new())
@@ -182,4 +186,89 @@ fn blobs_that_nothing_names_are_removed_after_their_time() {
     assert!(left <= names.len() + 3, "{left} blobs, {} are named", names.len());
     assert_eq!(local_names(&files, "seg-").len(), 3);
     Small::open(&local(), &blobs, forget).unwrap().check(&small.records);
+}
+
+/// Each machine's clock is an hour behind that of the one before.
+#[test]
+fn writers_whose_clocks_are_apart_take_over_from_each_other() {
+    let (blobs, mut records) = (Faulty::new(), Vec::new());
+    for machine in 0..4 {
+        let clock = Arc::new(Hands::default());
+        clock.pass(Duration::from_secs(3_600 * (4 - machine)));
+        let mut small = Small::open_at(host_at(&clock), &blobs, options()).unwrap();
+        small.check(&records);
+        for number in 1..=3 {
+            clock.pass(Duration::from_secs(2));
+            small.add(10 * machine + number).unwrap();
+            small.upload();
+        }
+        records.clone_from(&small.records);
+    }
+}
+
+/// The number is not given, so nothing is downloaded: what the folder gets meanwhile is its own.
+#[test]
+fn a_folder_that_got_no_number_is_not_emptied() {
+    let blobs = Faulty::new();
+    let mut first = Small::open(&local(), &blobs, options()).unwrap();
+    first.add(1).unwrap();
+    first.upload();
+    let folder = local();
+    blobs.refuse(MANIFEST);
+    let error = Small::open(&folder, &blobs, options()).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    check_filled(&*folder).unwrap();
+    // A database without blobs.
+    folder.create(&nacre_host::numbered_file_name("seg-", 7)).unwrap();
+    blobs.allow();
+    let error = Small::open(&folder, &blobs, options()).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert_eq!(local_names(&folder, "seg-").len(), 1);
+}
+
+#[test]
+fn a_folder_that_was_being_filled_is_not_opened_without_its_blobs() {
+    let (blobs, folder) = (Faulty::new(), local());
+    let mut first = Small::open(&local(), &blobs, options()).unwrap();
+    first.add(1).unwrap();
+    first.upload();
+    // The manifest is read and replaced.
+    blobs.fail(2, u64::MAX, Fault::Stuck);
+    let host = host_of(folder.clone());
+    assert!(poll_some(Box::pin(Tier::open(&host, blobs.clone(), options())), 9).is_none());
+    let error = check_filled(&*folder).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InUse, "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("blobs")), "{error}");
+    blobs.fail(0, 0, Fault::Stuck);
+    Small::open(&folder, &blobs, options()).unwrap().check(&first.records);
+    check_filled(&*folder).unwrap();
+}
+
+#[test]
+fn uploads_go_on_while_the_disk_refuses_to_remove_files() {
+    let (files, blobs, clock) = (local(), Faulty::new(), Arc::new(Hands::default()));
+    let refuses = Arc::new(AtomicBool::new(false));
+    let is_refused = refuses.clone();
+    let store = Watched::new(files.clone(), move |_, call| {
+        match call == Call::Remove && is_refused.load(Ordering::Relaxed) {
+            true => Err(nacre_host::Error::io("the disk is read-only")),
+            false => Ok(()),
+        }
+    });
+    let host = Host { store, clock: clock.clone(), ..host_of(files.clone()) };
+    let mut small = Small::open_at(host, &blobs, options()).unwrap();
+    // From here on the history is kept, so a file is uploaded before it is removed.
+    small.upload();
+    small.add(1).unwrap();
+    refuses.store(true, Ordering::Relaxed);
+    small.drop(1).unwrap();
+    small.add(2).unwrap();
+    let steps = small.upload();
+    assert!(steps < 20, "{steps} steps");
+    assert_eq!(small.tier.position(), small.log.position());
+    wait(small.tier.finish()).unwrap();
+    refuses.store(false, Ordering::Relaxed);
+    clock.pass(Duration::from_secs(2));
+    small.upload();
+    assert!(!local_names(&files, "seg-").contains(&name_of(1)), "{:?}", files.list());
 }

@@ -255,6 +255,25 @@ fn a_branch_that_is_not_made_leaves_nothing() {
                     world.open("b").check(&[super::world::name_of(1)]);
                 }
             }
+            assert_eq!(references(world.blobs("a")), 1, "{fault:?} after {after} in {url}");
         }
     }
+}
+
+/// The manifest of a branch is written after its making has given up: the origin has kept what it needs.
+#[test]
+fn a_branch_that_comes_late_has_what_it_needs() {
+    let world = World::new();
+    let mut small = world.open("a");
+    small.add(1).unwrap();
+    small.upload();
+    world.blobs("b").delay();
+    let error = world.branch("a", "b", None).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(world.blobs("b").blobs.get(MANIFEST).is_none());
+    world.blobs("b").take_effect();
+    small.drop(1).unwrap();
+    small.snapshot().unwrap();
+    world.collect(&mut small, 10);
+    world.open("b").check(&[super::world::name_of(1)]);
 }

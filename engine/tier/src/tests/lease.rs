@@ -177,3 +177,19 @@ fn failures_of_the_blob_store_lose_no_lease() {
         }
     }
 }
+
+/// The monotonic clock of the machine stands still while it sleeps; the writer's goes on.
+#[test]
+fn a_machine_that_has_slept_has_lost_its_lease() {
+    let (clock, _blobs, mut small, reader) = world();
+    assert_eq!(renew(&clock, &reader), LeaseState::Held);
+    small.drop(1).unwrap();
+    small.upload();
+    clock.sleep(2 * HOUR);
+    go_on(&mut small, 20);
+    clock.pass(MINUTE / 4);
+    go_on(&mut small, 21);
+    assert_eq!(reader.lag().lease, LeaseState::Lost);
+    let error = read_whole(&reader, 1).unwrap_err();
+    assert_eq!(error.reason(), Some(Reason::LeaseLost), "{error}");
+}

@@ -37,23 +37,33 @@ pub fn host_of(local: Arc<MemoryStore>) -> Host {
 
 /// A clock that a test sets, in microseconds; a sleep ends at once, and takes its time.
 #[derive(Default)]
-pub struct Hands(AtomicU64);
+pub struct Hands {
+    us: AtomicU64,
+    /// While the machine slept, which only the wall clock counts.
+    slept_us: AtomicU64,
+}
 
 impl Hands {
     pub fn pass(&self, time: Duration) {
-        self.0.fetch_add(time.as_micros() as u64 + 1, Ordering::Relaxed);
+        self.us.fetch_add(time.as_micros() as u64 + 1, Ordering::Relaxed);
+    }
+
+    /// Lets the machine sleep.
+    pub fn sleep(&self, time: Duration) {
+        self.slept_us.fetch_add(time.as_micros() as u64, Ordering::Relaxed);
     }
 }
 
 impl Clock for Hands {
     fn monotonic_ns(&self) -> u64 {
-        self.0.load(Ordering::Relaxed) * 1_000
+        self.us.load(Ordering::Relaxed) * 1_000
     }
     fn wall_us(&self) -> i64 {
-        1_700_000_000_000_000 + self.0.load(Ordering::Relaxed) as i64
+        let us = self.us.load(Ordering::Relaxed) + self.slept_us.load(Ordering::Relaxed);
+        1_700_000_000_000_000 + us as i64
     }
     fn sleep_until(&self, ns: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        self.0.fetch_max(ns / 1_000 + 1, Ordering::Relaxed);
+        self.us.fetch_max(ns / 1_000 + 1, Ordering::Relaxed);
         Box::pin(std::future::ready(()))
     }
 }
@@ -97,6 +107,9 @@ pub enum Fault {
     Stuck,
 }
 
+/// The name and the bytes of a write that takes effect later.
+type LateWrite = (String, Arc<[u8]>);
+
 /// Blobs in memory; the calls from a number on fail, for some time.
 pub struct Faulty {
     pub blobs: Arc<MemoryBlobs>,
@@ -106,6 +119,8 @@ pub struct Faulty {
     others: Mutex<Vec<(&'static str, Arc<Faulty>)>>,
     /// What begins so cannot be written.
     refused: Mutex<Option<&'static str>>,
+    /// Writes that take effect later, if they are delayed.
+    late: Mutex<Option<Vec<LateWrite>>>,
 }
 
 impl Faulty {
@@ -116,6 +131,7 @@ impl Faulty {
             fault: Mutex::default(),
             others: Mutex::default(),
             refused: Mutex::default(),
+            late: Mutex::default(),
         })
     }
 
@@ -133,6 +149,23 @@ impl Faulty {
     /// Lets nothing be written whose name begins so.
     pub fn refuse(&self, start: &'static str) {
         *self.refused.lock().unwrap() = Some(start);
+    }
+
+    /// Lets everything be written again.
+    pub fn allow(&self) {
+        *self.refused.lock().unwrap() = None;
+    }
+
+    /// Lets writes fail as if the blob store was away, and take effect when [`Faulty::take_effect`] is called.
+    pub fn delay(&self) {
+        *self.late.lock().unwrap() = Some(Vec::new());
+    }
+
+    /// Ends the delay.
+    pub fn take_effect(&self) {
+        for (name, bytes) in self.late.lock().unwrap().take().unwrap() {
+            wait(self.blobs.write(&name, bytes, WriteIf::Any)).unwrap();
+        }
     }
 
     pub fn calls(&self) -> u64 {
@@ -166,6 +199,11 @@ impl BlobStore for Faulty {
         let refused = *self.refused.lock().unwrap();
         if refused.is_some_and(|start| name.starts_with(start)) {
             return self.call(Box::pin(async { Err(Error::io("no right to write")) }));
+        }
+        if let Some(late) = &mut *self.late.lock().unwrap() {
+            late.push((name.to_string(), bytes));
+            let away = Error::new(ErrorKind::Unavailable, "the blob store is away");
+            return self.call(Box::pin(std::future::ready(Err(away))));
         }
         self.call(self.blobs.write(name, bytes, when))
     }
