@@ -4,7 +4,7 @@
 use crate::engine::Engine;
 use nacre_column::Batch;
 use nacre_table::{BulkLoad, Table};
-use nacre_types::{ColumnRule, Error, Result, TableSchema};
+use nacre_types::{ColumnRule, Error, Result, TableSchema, Value, key};
 use std::sync::Arc;
 
 /// The schema of rows to load into a table. Defaults that are expressions are values, those of now;
@@ -40,7 +40,7 @@ pub fn load_rows(load: &mut BulkLoad, rows: &Batch) -> Result<()> {
     {
         let differs = |row: &usize| {
             !given.columns[at].is_null(*row)
-                && given.columns[at].value(*row) != whole.columns[at].value(*row)
+                && !is_same(&given.columns[at].value(*row), &whole.columns[at].value(*row))
         };
         if let Some(row) = (0..given.rows).find(differs) {
             let (name, value) = (&column.name, whole.columns[at].value(row));
@@ -52,4 +52,12 @@ pub fn load_rows(load: &mut BulkLoad, rows: &Batch) -> Result<()> {
         }
     }
     load.append(&whole)
+}
+
+/// Whether two values of a column are the same: a NaN is itself.
+fn is_same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Float(a), Value::Float(b)) => key::order_f64(*a) == key::order_f64(*b),
+        _ => a == b,
+    }
 }

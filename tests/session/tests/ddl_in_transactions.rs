@@ -300,3 +300,22 @@ fn what_came_and_went_in_a_transaction_takes_no_name_from_others() {
     assert_eq!(rows(&mut s, "select * from v").unwrap(), ["2"]);
     check(&db);
 }
+
+/// What the transaction has changed cannot be committed, so it writes no rows that its keys are not compared with.
+#[test]
+fn rows_of_a_table_that_another_has_changed_since_are_not_written() {
+    for change in ["drop table t", "truncate table t", "alter table t add column c int"] {
+        let db = memory().unwrap();
+        let (mut s, mut other) = (db.session(), db.session());
+        run(&mut s, "create table t (id int primary key, n int); insert into t values (1, 1)")
+            .unwrap();
+        run(&mut s, "optimize table t flush; begin; alter table t add index (n)").unwrap();
+        run(&mut s, "insert into t values (2, 2)").unwrap();
+        run(&mut other, change).unwrap();
+        for write in ["insert into t values (1, 5)", "update t set n = 3", "delete from t"] {
+            assert_eq!(kind(&mut s, write), Some(ErrorKind::Conflict), "{change}: {write}");
+        }
+        run(&mut s, "rollback").unwrap();
+        check(&db);
+    }
+}

@@ -108,8 +108,7 @@ pub(super) async fn beside(
         execution.steps(|| load.write(false)).await?;
         load.append(batch)?;
     }
-    execution.steps(|| load.write(true)).await?;
-    load::add(transaction, load, OnDuplicate::Error).await
+    load::add(transaction, load, OnDuplicate::Error, execution).await
 }
 
 /// Inserts rows under locks.

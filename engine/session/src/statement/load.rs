@@ -113,7 +113,7 @@ impl Load {
                     let table = load.table().schema().clone();
                     delete(transaction, &table, &replaced, execution).await?;
                 }
-                add(transaction, load, on_duplicate).await?
+                add(transaction, load, on_duplicate, execution).await?
             }
         };
         invariant!(written <= rows, "{written} of {rows} rows are loaded");
@@ -124,10 +124,12 @@ impl Load {
 /// Adds rows to a transaction, which has deleted those that they replace. Returns their number.
 pub(super) async fn add(
     transaction: &mut Transaction,
-    load: Box<BulkLoad>,
+    mut load: Box<BulkLoad>,
     on_duplicate: OnDuplicate,
+    execution: &Execution<'_>,
 ) -> Result<u64> {
     let table = load.table().clone();
+    execution.steps(|| load.complete()).await?;
     let mut update = load.into_update()?;
     if update.rows() == 0 {
         return Ok(0);

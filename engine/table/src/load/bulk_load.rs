@@ -54,6 +54,8 @@ pub struct BulkLoad {
     fetched: Fetched,
     /// Set once all files are complete.
     publication: Option<Publication>,
+    /// Whether all files are complete, and no two of their rows have one key.
+    is_complete: bool,
 }
 
 /// What a step of a load's end has come to.
@@ -91,6 +93,7 @@ impl BulkLoad {
             ownership: Ownership::Load,
             fetched: Fetched::default(),
             publication: None,
+            is_complete: false,
         }
     }
 
@@ -245,26 +248,35 @@ impl BulkLoad {
         Ok(self.resolving.take().map(|one| one.finish(table, self.on_duplicate, files)))
     }
 
-    /// Ends the load as a part of a transaction: the update adds its rows, without those that give way
-    /// to others of the load. The caller has left out or deletes the rows that the table has in the way.
-    /// `constraint` if two rows have the same key and none may be skipped or replaced.
-    pub fn into_update(mut self) -> Result<BulkUpdate> {
+    /// Does a part of what [`BulkLoad::into_update`] needs. Returns whether there is more. `constraint` if two
+    /// rows have the same key and none may be skipped or replaced.
+    pub fn complete(&mut self) -> Result<bool> {
         self.check_usable()?;
-        invariant!(!self.creates, "the rows of a new table belong to a transaction");
-        invariant!(self.publication.is_none(), "a load that is ending belongs to a transaction");
-        while self.write(true)? {}
-        let loader = self.loader.clone();
+        if self.is_complete {
+            return Ok(false);
+        }
+        if self.write(true)? {
+            return Ok(true);
+        }
         let _within = walked::within(Path::Load);
-        let contested = loop {
-            if let Some(contested) = self.resolve_rounds()? {
-                break contested;
-            }
-        };
+        let Some(contested) = self.resolve_rounds()? else { return Ok(true) };
         for (at, file) in self.files.iter_mut().enumerate() {
             if let Some(rejected) = contested.rejected(at) {
                 file.rejected |= rejected;
             }
         }
+        self.is_complete = true;
+        Ok(false)
+    }
+
+    /// Ends the load as a part of a transaction: the update adds its rows, without those that give way
+    /// to others of the load. The caller has left out or deletes the rows that the table has in the way.
+    /// Errors are those of [`BulkLoad::complete`].
+    pub fn into_update(mut self) -> Result<BulkUpdate> {
+        invariant!(!self.creates, "the rows of a new table belong to a transaction");
+        invariant!(self.publication.is_none(), "a load that is ending belongs to a transaction");
+        while self.complete()? {}
+        let loader = self.loader.clone();
         Ok(BulkUpdate::of_files(&loader, &self.table, std::mem::take(&mut self.files)))
     }
 

@@ -34,7 +34,7 @@ use nacre_column::{Batch, Vector};
 use nacre_rowstore::{Blocker, Owner};
 use nacre_segment::Segment;
 use nacre_types::walked::{self, Path};
-use nacre_types::{DataType, Result, Timestamp, Value, invariant};
+use nacre_types::{DataType, Error, ErrorKind, Result, Timestamp, Value, invariant};
 use roaring::RoaringBitmap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,6 +65,10 @@ pub struct BulkUpdate {
     /// Finds the old rows of the transaction's own segments.
     own: Vec<Arc<SegmentState>>,
 }
+
+/// The segments with which the keys of new rows were compared.
+#[derive(Default)]
+pub(crate) struct Compared(Option<Met>);
 
 impl BulkUpdate {
     /// Starts an update of a table, with the segments that its transaction has added before.
@@ -286,7 +290,13 @@ impl BulkUpdate {
             let some = Target { loader, table }.at_once();
             let resolving = resolving.get_or_insert_with(|| Resolving::new(table, 0..files.len()));
             let one = (&**table, OnDuplicate::Error);
-            if resolving.step(one, files, Among::Rounds, some)? {
+            let is_more = resolving.step(one, files, Among::Rounds, some);
+            // Another transaction may have dropped the index.
+            let has_twice = |error: &Error| error.kind() == ErrorKind::Constraint;
+            if is_more.as_ref().is_err_and(has_twice) {
+                table.check_writes()?;
+            }
+            if is_more? {
                 return Ok(true);
             }
         }
@@ -327,7 +337,7 @@ impl BulkUpdate {
 
     /// Takes the new content of a row out of the files: the old row has moved to memory since the
     /// statement read it, so that is where it is replaced.
-    pub(crate) fn take_out(&mut self, locator: &RowLocator) -> Result<Vec<Value>> {
+    pub(crate) fn take_out(&mut self, locator: &RowLocator) -> Result<(LoadedRow, Vec<Value>)> {
         let (place, row) = (place_of(locator), row_of(locator));
         invariant!(place.is_some(), "a row in memory is taken out of an update of segments");
         let ((partition, segment), row) = place.zip(row).unwrap_or_default();
@@ -338,7 +348,8 @@ impl BulkUpdate {
             None => None,
         };
         invariant!(found.is_some(), "row {row} of segment {segment} has no new content");
-        self.take(found.unwrap_or(LoadedRow { file: 0, row: 0 }))
+        let found = found.unwrap_or(LoadedRow { file: 0, row: 0 });
+        Ok((found, self.take(found)?))
     }
 
     /// Takes a row out of the files.
@@ -351,6 +362,14 @@ impl BulkUpdate {
         let values = self.table.layout().segment_row(&self.files[file].segment, row, &all)?;
         self.files[file].rejected.insert(row);
         Ok(values)
+    }
+
+    /// Puts rows back that were taken out of the files.
+    pub(crate) fn put_back(&mut self, rows: &[LoadedRow]) {
+        for LoadedRow { file, row } in rows {
+            let was_taken = self.files[*file].rejected.remove(*row);
+            debug_assert!(was_taken, "row {row} of file {file} is put back, and was not taken out");
+        }
     }
 
     /// Puts all rows back that were taken out of the files.
@@ -381,7 +400,13 @@ impl BulkUpdate {
 
     /// Compares the keys of the new rows with those of segments, by partition. `constraint` if a row
     /// has one that is not leaving.
-    pub(crate) fn compare(&self, lists: &[Arc<SegmentList>], leaving: &Leaving<'_>) -> Result<()> {
+    /// Looks only at segments with which `compared` was not called before.
+    pub(crate) fn compare(
+        &self,
+        compared: &mut Compared,
+        lists: &[Arc<SegmentList>],
+        leaving: &Leaving<'_>,
+    ) -> Result<()> {
         debug_assert!(self.has_reserved(), "keys are compared that another transaction may assign");
         let Some(staged) = &self.staged else { return Ok(()) };
         let load = Load {
@@ -391,7 +416,7 @@ impl BulkUpdate {
             files: &self.files,
             leaving: Some(leaving),
         };
-        let mut met = Met::new(&self.table, self.files.len());
+        let met = compared.0.get_or_insert_with(|| Met::new(&self.table, self.files.len()));
         while met.catch_up(load, staged, lists, usize::MAX)? {}
         Ok(())
     }

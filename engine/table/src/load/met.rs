@@ -19,6 +19,9 @@ use roaring::RoaringBitmap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Keys of one comparison that a thread looks at before the load can be cancelled.
+const KEYS_OF_A_THREAD: usize = 1 << 18;
+
 /// The rows in the table's segments whose keys a load has.
 pub(super) struct Met {
     sets: Vec<MetSet>,
@@ -100,8 +103,14 @@ impl Met {
         !self.sets.is_empty() && (self.has_dropped() || has_new())
     }
 
+    /// How many rows were deleted of the segments that have keys of the load since these were looked at.
+    pub fn deleted_since(&self) -> u64 {
+        let olds = self.sets.iter().flat_map(|set| set.olds.values());
+        olds.map(|old| old.state.deleted_rows().saturating_sub(old.deleted)).sum()
+    }
+
     /// Follows what has changed in the segments of the table: compares new ones, and forgets rows that are
-    /// gone. A host with threads does so at once, another one looks at about `some` keys. Returns whether
+    /// gone. A host with one thread looks at about `some` keys, each of several threads at more. Returns whether
     /// there are more; then, and after a read of absent bytes, it must be called again with the same lists.
     pub fn catch_up(
         &mut self,
@@ -194,11 +203,16 @@ impl Met {
         }
         let has_failed = AtomicBool::new(false);
         let failed: Vec<Mutex<Option<Error>>> = begun.iter().map(|_| Mutex::default()).collect();
+        let most = some.max(KEYS_OF_A_THREAD);
         environment.run(begun.len(), &|at| {
-            while !begun[at].is_done() && !has_failed.load(Ordering::Relaxed) {
-                if let Err(error) = begun[at].step(load, staged, usize::MAX) {
-                    has_failed.store(true, Ordering::Relaxed);
-                    *failed[at].lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            let mut left = most;
+            while left > 0 && !begun[at].is_done() && !has_failed.load(Ordering::Relaxed) {
+                match begun[at].step(load, staged, left) {
+                    Ok(looked_at) => left -= looked_at,
+                    Err(error) => {
+                        has_failed.store(true, Ordering::Relaxed);
+                        *failed[at].lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    }
                 }
             }
         });
@@ -208,7 +222,7 @@ impl Met {
         // Absent bytes are fetched only if nothing else is wrong.
         match errors.min_by_key(|error| error.missing().is_some()) {
             Some(error) => Err(error),
-            None => Ok(false),
+            None => Ok(begun.iter().any(|one| !one.is_done())),
         }
     }
 

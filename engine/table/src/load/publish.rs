@@ -213,7 +213,13 @@ impl Publication {
     fn is_near(&self, load: Load<'_>) -> bool {
         let (noted, rest) = (self.journal.len(), load.loader.options().load_rest);
         let is_little = noted.is_some_and(|locks| locks <= rest) && self.watch.carried() <= rest;
+        // Rows of the load that gave way to them may appear after all.
+        let deleted = match load.on_duplicate {
+            OnDuplicate::Skip => self.met.deleted_since(),
+            _ => 0,
+        };
         (is_little || !has_keys(load.table))
+            && deleted <= rest as u64
             && !self.met.is_behind(&self.staged, &lists(load.table))
     }
 
@@ -287,9 +293,10 @@ impl Publication {
             table.set_cleared(commit);
         }
         let oldest = loader.commits().snapshots().oldest();
+        // Before the rows: who finds one gone looks at what has changed.
+        table.set_changed(commit);
         outcome.apply(commit, oldest, &states);
         outcome.note_work(table);
-        table.set_changed(commit);
         drop(turn);
         loader.commits().settle_strictly(committed)?;
         Ok(Round::Done(outcome.live_rows(files)))

@@ -87,12 +87,12 @@ impl Watch {
         &self.owner
     }
 
-    /// The number of rows that must be looked at again because others have locked them, or because
-    /// that has failed.
+    /// The number of rows and values that must be locked, or looked at again because others have locked them or
+    /// because that has failed.
     pub fn carried(&self) -> usize {
         match self.must_scan {
             true => usize::MAX,
-            false => self.carried.len() + self.noticed.len(),
+            false => self.carried.len() + self.noticed.len() + self.wanted.len(),
         }
     }
 
@@ -187,8 +187,8 @@ impl Watch {
         let table = self.table.clone();
         let place = (partition, node.key().clone());
         match self.rows.get(&place) {
-            Some(known) if known.node.is_some() => return Ok(()),
-            Some(known) if known.same.is_empty() => {}
+            // Locked before its values were known, if it was on its way to memory.
+            Some(known) if known.node.is_some() || known.same.is_empty() => {}
             Some(_) => self.wanted.push(Wanted::Row(partition, place.1.clone())),
             None => {
                 let same = staged.with_key(&table, partition, node.key())?;

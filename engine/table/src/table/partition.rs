@@ -275,6 +275,11 @@ impl Partition {
         self.segments().segment(id).cloned()
     }
 
+    /// Whether this state of a segment is in its list. That of a commit that failed is not.
+    pub(crate) fn lists(&self, state: &Arc<SegmentState>) -> bool {
+        self.segments().segment(state.id()).is_some_and(|listed| Arc::ptr_eq(listed, state))
+    }
+
     /// Whether the rowstore, with `entries` bytes of index entries, exceeds the limit. After a
     /// flush that could not empty it, also requires that the size has doubled or that snapshots or
     /// locks that prevented the flush have ended.

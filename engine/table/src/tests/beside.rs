@@ -12,8 +12,8 @@ use nacre_types::{
     DataType, Error, ErrorKind, IndexKind, IndexSchema, KeyColumns, Result, ShardKey, TableSchema,
     Value,
 };
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// The primary key, if there is one; a unique value; and a number.
 type Row = (i64, Option<i64>, i64);
@@ -468,4 +468,85 @@ fn a_key_is_skipped_as_long_as_any_segment_has_it() {
     let keys: Vec<i64> =
         rows_of(&store.begin().unwrap().view(&table)).iter().map(|r| r.0).collect();
     assert_eq!(keys, (0..9).collect::<Vec<_>>());
+}
+
+/// What lets go of a row before one of the reads of a load.
+type Release = Box<dyn FnOnce() -> Result<()> + Send>;
+
+/// The key of a row in a segment is locked when a load meets it. Before any later read of the load, it is free, and
+/// the row has moved to memory: its unique value then is no other row's.
+#[test]
+fn a_row_that_moves_while_a_load_meets_it_keeps_its_unique_value() {
+    let mut interrupted = 0;
+    for insert_at in 0..20 {
+        interrupted += (0..).take_while(|reads| release_after(insert_at, *reads)).count();
+    }
+    assert!(interrupted > 600, "{interrupted} reads");
+}
+
+/// Runs a load that waits for a locked key, which is free after so many of its reads. Another row is inserted before
+/// one of its steps. Returns whether there are so many reads until it waits.
+fn release_after(insert_at: usize, reads: usize) -> bool {
+    let shape = Shape { keyed: true, unique: true, sorted: false, partitions: 1 };
+    let (old, new, other) = ((1, Some(7), 0), (1, Some(7), 2), (5, Some(55), 0));
+    let due: Arc<Mutex<Option<(usize, Release)>>> = Arc::default();
+    let (files, known) = (Arc::new(MemoryStore::new()), due.clone());
+    let watched = Watched::new(files.clone(), move |name, call| {
+        let is_read = matches!(call, Call::Read { .. }) && name.starts_with("seg-");
+        let due = if is_read { known.lock().unwrap().take() } else { None };
+        match due {
+            Some((0, release)) => release()?,
+            Some((left, release)) => *known.lock().unwrap() = Some((left - 1, release)),
+            None => {}
+        }
+        Ok(())
+    });
+    let options = StoreOptions { cache_bytes: 0, ..options() };
+    let store = Store::open(Host { store: watched, ..host(&files) }, options).unwrap();
+    let table = store.create_table(shape.schema()).unwrap();
+    let load = |policy, rows: &[Row]| {
+        let mut load = store.bulk_load(&table, policy);
+        let rows: Vec<Vec<Value>> = rows.iter().map(values).collect();
+        load.append(&Batch::from_rows(&table.schema().types(), &rows)).unwrap();
+        load
+    };
+    load(OnDuplicate::Error, &[old]).finish().unwrap();
+    // Refused, but its key stays locked.
+    let mut holder = store.begin().unwrap();
+    holder.insert_row(&table, &values(&old)).unwrap_err();
+    let release = {
+        let (store, table) = (store.clone(), table.clone());
+        move || {
+            drop(holder);
+            let mut update = store.begin()?;
+            let (locator, _) = update.locate(&table, &[Value::Int(1)])?.unwrap();
+            update.update_row(&table, &locator, &values(&new))?;
+            update.commit().map(drop)
+        }
+    };
+    let mut skipping =
+        load(OnDuplicate::Skip, &[(1, Some(100), 1), (2, Some(7), 1), (5, Some(55), 1)]);
+    *due.lock().unwrap() = Some((reads, Box::new(release)));
+    let (mut was_late, mut step) = (false, 0);
+    let loaded = loop {
+        if step == insert_at {
+            // With a key and a value that the load has, and locks, too.
+            let mut writer = store.begin().unwrap();
+            writer.insert_row(&table, &values(&other)).unwrap();
+            writer.commit().unwrap();
+        }
+        step += 1;
+        match skipping.step().unwrap() {
+            LoadStep::More => {}
+            LoadStep::Blocked(_) => {
+                let (_, release) = due.lock().unwrap().take().unwrap();
+                was_late = true;
+                release().unwrap();
+            }
+            LoadStep::Done(loaded) => break loaded,
+        }
+    };
+    let found = rows_of(&store.begin().unwrap().view(&table));
+    assert_eq!((loaded, &found[..]), (0, &[new, other][..]), "after {reads} reads");
+    !was_late
 }

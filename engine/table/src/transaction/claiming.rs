@@ -48,18 +48,24 @@ pub(super) fn replace(core: &mut Core, update: &mut BulkUpdate, place: (u32, u64
         // Their new rows need not be where the old ones are.
         return changes::delete(core, &table, &moved).map(|_| ());
     }
-    for locator in moved {
-        let values = update.take_out(&locator)?;
-        changes::update_row(core, &table, &locator, &values)?;
+    let mut taken = Vec::new();
+    let replaced = moved.iter().try_for_each(|locator| {
+        let (row, values) = update.take_out(locator)?;
+        taken.push(row);
+        changes::update_row(core, &table, locator, &values)
+    });
+    if replaced.is_err() {
+        // They may be in a segment when this is called again.
+        update.put_back(&taken);
     }
-    Ok(())
+    replaced
 }
 
 /// Claims rows of a segment, wherever merges have moved them, and hides them. Returns those that
 /// have left the segments.
 fn claim_all(core: &mut Core, table: &Arc<Table>, seen: SeenRows<'_>) -> Result<Vec<RowLocator>> {
     let _within = walked::within(Path::ManyDeleted);
-    table.check_writes()?;
+    core.check_writes(table)?;
     debug_assert!(!seen.rows.is_empty(), "no row of segment {} is claimed", seen.segment);
     if core.own_segment(seen.segment).is_some() {
         core.writes_mut().hide(table, seen.segment, seen.rows.clone());

@@ -48,6 +48,16 @@ impl Core {
         }
     }
 
+    /// Fails with a `conflict` if the transaction cannot write rows of a table: another one has replaced this
+    /// version, or the version from which this transaction has made its own.
+    pub fn check_writes(&self, table: &Table) -> Result<()> {
+        table.check_writes()?;
+        match self.writes.catalog().found(table.id()) {
+            Some(found) => found.check_newest(),
+            None => Ok(()),
+        }
+    }
+
     /// Begins a second transaction on the same snapshot, which it also keeps alive.
     pub fn reader(&self) -> Core {
         Core {

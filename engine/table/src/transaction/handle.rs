@@ -281,7 +281,7 @@ impl Transaction {
         keys: &[RowKey],
         decide: impl FnOnce(&Transaction, &[Option<Vec<Value>>]) -> Result<Vec<Option<Vec<Value>>>>,
     ) -> Result<()> {
-        table.check_writes()?;
+        self.0.check_writes(table)?;
         debug_assert!(table.key_columns().is_some(), "table {} has no key", table.schema().name);
         let locked = keyed::lock(&mut self.0, table, keys);
         let decided = locked.olds().and_then(|olds| decide(self, olds));

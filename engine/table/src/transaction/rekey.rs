@@ -5,7 +5,7 @@
 //! those of a bulk load are. Each row in memory is looked up among the new ones.
 
 use crate::index::definition::Index;
-use crate::load::bulk_update::BulkUpdate;
+use crate::load::bulk_update::{BulkUpdate, Compared};
 use crate::load::staged::LoadedRow;
 use crate::segments::state::SegmentState;
 use crate::table::partition::Partition;
@@ -18,18 +18,24 @@ use nacre_types::walked::{self, Path};
 use nacre_types::{Error, ErrorKind, Result, invariant, key, limits};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Rounds after which one is done while the table's gate is closed.
+const MAX_ROUNDS: usize = 16;
+
 /// Checks and reserves the new keys of an update. A row whose key has a deleted row in memory is
 /// written there instead. If another transaction is in the way, the caller rolls back to its
 /// savepoint and waits. May be called again after that.
 pub(super) fn reserve(core: &mut Core, update: &mut BulkUpdate) -> Result<()> {
     let _within = walked::within(Path::ManyRekeyed);
     let table = update.table().clone();
-    table.check_writes()?;
+    core.check_writes(&table)?;
     debug_assert!(update.rekeys(), "keys are reserved for an update that changes none");
     update.take_all_back();
     let reserved = update.reserve(core.writes().owner());
     reserved.map_err(|holder| blocked_by(core, &table, holder))?;
-    loop {
+    let mut compared = Compared::default();
+    for round in 0.. {
+        // What is in memory is looked at in each round, so others might overtake it for ever.
+        let _closed = (round >= MAX_ROUNDS).then(|| table.gate().close());
         let lists = {
             // A commit in progress lists its segments under the lock, so these are committed.
             let _turn = core.commits().lock();
@@ -37,7 +43,7 @@ pub(super) fn reserve(core: &mut Core, update: &mut BulkUpdate) -> Result<()> {
         };
         // Segments first: a row that moves to memory meanwhile is found in one of them. One that is
         // flushed meanwhile changes the lists.
-        check_segments(core, update, &lists)?;
+        check_segments(core, update, &mut compared, &lists)?;
         check_memory(core, update)?;
         if lists.iter().zip(self::lists(core, &table)).all(|(a, b)| Arc::ptr_eq(a, &b)) {
             break;
@@ -64,7 +70,12 @@ fn blocked_by(core: &mut Core, table: &Table, holder: Blocker) -> Error {
     core.writes_mut().blocked_by(holder, message)
 }
 
-fn check_segments(core: &mut Core, update: &BulkUpdate, lists: &[Arc<SegmentList>]) -> Result<()> {
+fn check_segments(
+    core: &mut Core,
+    update: &BulkUpdate,
+    compared: &mut Compared,
+    lists: &[Arc<SegmentList>],
+) -> Result<()> {
     let table = update.table();
     let (owner, hidden) = (core.writes().owner(), core.writes().hidden());
     let met: Mutex<Option<Blocker>> = Mutex::default();
@@ -79,10 +90,10 @@ fn check_segments(core: &mut Core, update: &BulkUpdate, lists: &[Arc<SegmentList
         *met.lock().unwrap_or_else(PoisonError::into_inner) = Some(blocker);
         Err(Error::new(ErrorKind::LockTimeout, "a row is locked by another transaction"))
     };
-    let compared = update.compare(lists, &leaving);
+    let outcome = update.compare(compared, lists, &leaving);
     match met.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(blocker) => Err(blocked_by(core, &table.clone(), blocker)),
-        None => compared,
+        None => outcome,
     }
 }
 

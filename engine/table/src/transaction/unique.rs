@@ -289,15 +289,15 @@ fn meet_in_segment(
         if let Some(holder) = state.claims().blocker(&owner, row) {
             return Err(blocked_by(core, wanted, holder));
         }
+        // The commit that listed it may fail, or exclude the row; another one has its number then.
+        if !partition.lists(state) {
+            return Ok(());
+        }
         if settled {
             return Err(duplicate(wanted));
         }
-        // The commit that listed it may fail, or exclude the row.
         core.commits().settled();
         settled = true;
-        if !partition.segments().iter().any(|listed| Arc::ptr_eq(listed, state)) {
-            return Ok(());
-        }
     }
 }
 
