@@ -3,6 +3,9 @@
 use crate::engine::Engine;
 use core::time::Duration;
 use nacre_types::{Error, ErrorKind, Result};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
 
 /// The first pause between two looks, in nanoseconds.
 const FIRST_LOOK_NS: u64 = 20_000_000;
@@ -31,20 +34,21 @@ impl Engine {
         let until_ns = self.now_ns().saturating_add(timeout_ns);
         let mut pause_ns = FIRST_LOOK_NS;
         loop {
-            let away = match self.refresh_async().await {
+            let is_last = self.now_ns() >= until_ns;
+            let away = match self.refresh_until(until_ns, is_cancelled).await {
                 Err(error) if error.kind() == ErrorKind::Unavailable => Some(error),
-                refreshed => refreshed.map(|_| None)?,
+                refreshed => refreshed.map(|()| None)?,
             };
             let reached = self.store().log_position();
             if reached >= position {
                 return Ok(());
             }
-            let next_ns = self.now_ns().saturating_add(pause_ns);
-            if next_ns > until_ns {
+            if is_last {
                 let message = format!("position {position} is not reached yet, {reached} is");
                 let late = || Error::new(ErrorKind::Unavailable, message);
                 return Err(away.unwrap_or_else(late));
             }
+            let next_ns = self.now_ns().saturating_add(pause_ns).min(until_ns);
             while self.now_ns() < next_ns {
                 if is_cancelled() {
                     return Err(Error::cancelled());
@@ -53,6 +57,32 @@ impl Engine {
                 self.host().clock.sleep_until(look_ns).await;
             }
             pause_ns = (2 * pause_ns).min(LONGEST_LOOK_NS);
+        }
+    }
+
+    /// Refreshes, and gives that up at a time, but not at once, or when cancelled.
+    async fn refresh_until(
+        &self,
+        until_ns: u64,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<()> {
+        let until_ns = until_ns.max(self.now_ns().saturating_add(LONGEST_LOOK_NS));
+        let mut refresh = pin!(self.refresh_async());
+        loop {
+            let look_ns = self.now_ns().saturating_add(CANCEL_NS).min(until_ns);
+            let mut pause = self.host().clock.sleep_until(look_ns);
+            let refreshed = poll_fn(|context| match refresh.as_mut().poll(context) {
+                Poll::Ready(refreshed) => Poll::Ready(Some(refreshed)),
+                Poll::Pending => pause.as_mut().poll(context).map(|()| None),
+            });
+            match refreshed.await {
+                Some(refreshed) => return refreshed.map(drop),
+                None if is_cancelled() => return Err(Error::cancelled()),
+                None if self.now_ns() >= until_ns => {
+                    return Err(Error::new(ErrorKind::Unavailable, "the blobs do not answer"));
+                }
+                None => {}
+            }
         }
     }
 }
