@@ -3,7 +3,8 @@
 import { createHash } from 'node:crypto';
 import * as path from 'node:path';
 import { AwsClient } from 'aws4fetch';
-import { type Browser, type Page, chromium } from 'playwright-core';
+import type * as nacredb from 'nacredb';
+import { type Browser, type BrowserContext, type Page, chromium } from 'playwright-core';
 import { rolldown } from 'rolldown';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { launchOptions } from '../../tools/chromium.mjs';
@@ -17,6 +18,8 @@ type Blobs = typeof contract & typeof store;
 declare global {
   interface Window {
     blobs: Blobs;
+    nacredb: typeof nacredb;
+    db: nacredb.Database;
   }
 }
 
@@ -139,4 +142,53 @@ test('a page keeps the contract, and asks permission for changes only', async (c
   );
   await devtools.detach();
   expect(new Set(asked)).toEqual(new Set(['PUT', 'DELETE']));
+});
+
+test('a database of a page is opened from the server by another page', async (context) => {
+  if (gateway === null) {
+    return context.skip();
+  }
+  await allow(new URL(server.url).origin);
+  const { endpoint, credentials } = gateway;
+  const writer = await browser.newContext();
+  const reader = await browser.newContext();
+  const opened = async (machine: BrowserContext, url: string) => {
+    const tab = await machine.newPage();
+    await tab.goto(server.url);
+    await tab.waitForFunction(() => window.nacredb !== undefined);
+    const place = url.startsWith('s3:') ? {} : { url: 's3://bucket/shop' };
+    await tab.evaluate(
+      async ([url, blobs]) => {
+        window.db = await window.nacredb.connect(url, { blobs });
+      },
+      [url, { ...place, endpoint, credentials }] as const,
+    );
+    return tab;
+  };
+  try {
+    const first = await opened(writer, 'opfs://shop');
+    await first.evaluate(async () => {
+      await window.db.exec('create table item (id bigint primary key, name text)');
+      const id = Array.from({ length: 5_000 }, (_, at) => at);
+      await window.db.insertRows('item', { id, name: id.map((id) => `item ${id}`) });
+      await window.db.exec('optimize table item flush');
+      await window.db.upload();
+    });
+    const second = await opened(reader, 's3://bucket/shop');
+    const name = (tab: Page) =>
+      tab.evaluate(async () => {
+        const { rows } = await window.db.query('select name from item where id = 4321');
+        return (rows[0] as { name: string }).name;
+      });
+    expect(await name(second)).toBe('item 4321');
+    await first.evaluate(async () => {
+      await window.db.query("update item set name = 'new' where id = 4321");
+      await window.db.upload();
+    });
+    expect(await name(second)).toBe('item 4321');
+    expect(await second.evaluate(() => window.db.refresh())).toBe(true);
+    expect(await name(second)).toBe('new');
+  } finally {
+    await Promise.all([writer.close(), reader.close()]);
+  }
 });

@@ -164,6 +164,53 @@ test('the page is asked for credentials, and again when they expire', async () =
   expect(await page.evaluate(() => window.asked)).toBe(2);
 });
 
+test('credentials that expire within a query are asked for again', async () => {
+  const first = await machine();
+  await open(first, 'opfs://shop', { blobLag: 0 });
+  await fill(first, 40_000);
+  const reader = await machine();
+  let [valid, answers] = ['1', 0];
+  s3.state.refuse = (_, __, token) => (token === valid ? null : 'ExpiredToken');
+  await reader.evaluate(
+    async ([endpoint, key, diskLimit]) => {
+      window.asked = 0;
+      const credentials = async () => ({ ...key, sessionToken: `${++window.asked}` });
+      const options = { diskLimit, cacheBytes: 100_000, blobs: { endpoint, credentials } };
+      window.db = await window.nacredb.connect('s3://bucket/shop', options);
+    },
+    [s3.endpoint, KEY, LIMIT] as const,
+  );
+  expect(await reader.evaluate(() => window.asked)).toBe(1);
+  // The second answer to the query is the last one for the first token.
+  s3.state.refuse = (_, __, token) => {
+    answers += 1;
+    valid = answers > 2 ? '2' : '1';
+    return token === valid ? null : 'ExpiredToken';
+  };
+  expect(await numbers(reader, SUMS)).toEqual([40_000, 40_000, (40_000 * 39_999) / 2]);
+  expect(answers).toBeGreaterThan(4);
+  expect(await reader.evaluate(() => window.asked)).toBe(2);
+});
+
+test('a query waits for blobs that are away for a while, and a commit does not', async () => {
+  const first = await machine();
+  await open(first, 'opfs://shop', { blobLag: 0 });
+  await fill(first, 40_000);
+  const reader = await machine();
+  await open(reader, 's3://bucket/shop', { diskLimit: LIMIT, cacheBytes: 100_000 });
+  s3.state.isAway = true;
+  const asked = s3.requests.length;
+  const sums = numbers(reader, SUMS);
+  await expect.poll(() => s3.requests.length).toBeGreaterThan(asked + 1);
+  await first.evaluate(() => window.db.query("insert into item values (-1, 'x')"));
+  expect(await numbers(first, 'select count(*) as n from item')).toEqual([40_001]);
+  s3.state.isAway = false;
+  expect(await sums).toEqual([40_000, 40_000, (40_000 * 39_999) / 2]);
+  await first.evaluate(() => window.db.upload());
+  await reader.evaluate(() => window.db.refresh());
+  expect(await numbers(reader, 'select count(*) as n from item')).toEqual([40_001]);
+});
+
 test('without CORS rules the error says what they must allow', async () => {
   await s3.stop();
   s3 = await startS3({ origin: null });
