@@ -332,6 +332,19 @@ test('a page from a file has memory only, and is told what else it needs', async
   ]);
 });
 
+test('a worker of another origin is refused, with what to do', async () => {
+  const answers = await page.evaluate(() => {
+    const refused = ({ kind, message }: nacredb.NacreError): string => `${kind}: ${message}`;
+    const options = { workerUrl: 'https://elsewhere.test/worker.js' };
+    const opened = ['memory://', 'opfs://failures'].map((url) =>
+      window.nacredb.connect(url, options).then(() => 'opened', refused),
+    );
+    return Promise.all(opened);
+  });
+  const told = expect.stringMatching(/^io: the worker cannot be started: .*the page's own origin/);
+  expect(answers).toEqual([told, told]);
+});
+
 test('the quota is exceeded in a commit', async () => {
   const cdp = await context.newCDPSession(page);
   const origin = new URL(server.url).origin;

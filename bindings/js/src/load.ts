@@ -51,6 +51,8 @@ export async function load(
   aborting.check('the call was cancelled before it started');
   const number = ++lastLoad;
   let last = transport.call('load', MAIN_SESSION, number, table, onDuplicate);
+  // The first row may be long in coming.
+  last.catch(() => {});
   let done = 0;
   const take: Take = async (method, size, ...piece) => {
     await aborting.or(last);
@@ -63,7 +65,8 @@ export async function load(
     last.catch(() => {});
   };
   try {
-    await send(take);
+    // Where the rows come from may stall.
+    await aborting.or(send(take));
     await aborting.or(last);
     aborting.check();
   } catch (error) {

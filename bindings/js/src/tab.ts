@@ -179,7 +179,7 @@ export class Tab implements Transport, Leadership {
         return;
       }
       candidacy.isOver = true;
-      if (candidacy.isElected || (error as Error).name === 'AbortError') {
+      if ((error as Error).name === 'AbortError') {
         // Another tab has taken the lock, perhaps before this one knew that it had it.
         this.#again();
       } else {

@@ -109,6 +109,24 @@ describe.each(places)('insertRows into $name', (place) => {
     expect(await db.insertRows('t', many, { signal })).toBe(ROWS);
   });
 
+  test('is told of what is wrong while its rows are long in coming', async () => {
+    const db = await withNames(place, 'a');
+    async function* slow(): AsyncGenerator<object> {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      yield row(1);
+    }
+    // A rejection that nobody handles would fail this test.
+    await expectKind(db.insertRows('nowhere', slow()), 'not_found');
+    async function* stalled(): AsyncGenerator<object> {
+      await new Promise(() => {});
+    }
+    const stopped = new AbortController();
+    const inserted = db.insertRows('t', stalled(), { signal: stopped.signal });
+    setTimeout(() => stopped.abort(), 50);
+    await expectKind(inserted, 'cancelled');
+    expect((await db.query('select * from t')).rowCount).toBe(1);
+  });
+
   test('waits for earlier calls and lets others run', async () => {
     const db = await connected(await place.fresh());
     const created = db.exec('create table t (id bigint primary key, name text)');

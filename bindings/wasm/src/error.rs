@@ -2,7 +2,7 @@
 //! `ErrorData` in `worker/shared/errors.ts`.
 
 use js_sys::{Object, Reflect};
-use nacredb::{Error, ErrorKind};
+use nacredb::{Error, ErrorKind, Reason};
 use wasm_bindgen::JsValue;
 
 /// Converts an engine error to a plain object to throw.
@@ -20,6 +20,9 @@ pub fn to_js(error: Error) -> JsValue {
         let _ = Reflect::set(&position, &"line".into(), &at.line.into());
         let _ = Reflect::set(&position, &"column".into(), &at.column.into());
         set("position", position.into());
+    }
+    if error.reason() == Some(Reason::NotUploaded) {
+        set("mayHaveRun", true.into());
     }
     for (key, value) in [("hint", error.hint()), ("table", error.table()), ("key", error.key())] {
         if let Some(value) = value {

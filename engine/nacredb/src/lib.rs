@@ -53,8 +53,8 @@ pub use nacre_types::plant;
 pub use nacre_types::walked;
 pub use nacre_types::{
     Column, ColumnRule, DataType, Error, ErrorKind, Interval, KeyColumns, MemoryPart, PhysicalType,
-    Position, Result, TableId, TableSchema, Value, decimal, format_float32, hash, json, limits,
-    temporal,
+    Position, Reason, Result, TableId, TableSchema, Value, decimal, format_float32, hash, json,
+    limits, temporal,
 };
 pub use prepared::Prepared;
 pub use report::{ColumnReport, PathReport, SegmentColumnReport, SegmentReport, TableReport};

@@ -154,7 +154,9 @@ impl Engine {
                 self.store.sync_log()?;
                 let reached = uploads.reach(self.store.log_position()).await;
                 reached.map_err(|error| match error.kind() {
-                    ErrorKind::Unavailable => error.with_hint(HELD),
+                    ErrorKind::Unavailable => {
+                        error.with_hint(HELD).with_reason(nacre_types::Reason::NotUploaded)
+                    }
                     _ => error,
                 })
             }

@@ -145,6 +145,8 @@ pub enum Reason {
     /// Too many rows of a load share unique keys for it to choose among them. One by one they can be
     /// written.
     SharedKeys,
+    /// A commit is done, and waits for its upload.
+    NotUploaded,
     /// A statement's time slice is over. The call that failed goes on when it is called again.
     TimeSliceOver,
 }
