@@ -6,6 +6,7 @@ use crate::temporary::{TemporaryFile, TemporaryFiles};
 use nacre_host::fetched::Fetched;
 use nacre_host::{Host, waits};
 use nacre_segment::BlockCache;
+use nacre_types::limits::HAS_THREADS;
 use nacre_types::{Error, Result};
 use std::sync::Arc;
 
@@ -51,7 +52,7 @@ impl Environment {
 
     /// Number of tasks the host runs concurrently.
     pub fn width(&self) -> usize {
-        self.host.parallelism.width()
+        if HAS_THREADS { self.host.parallelism.width() } else { 1 }
     }
 
     /// Longest time that a statement computes before it must give way; `None` where it need not. A

@@ -33,3 +33,6 @@ pub const MAX_INDEX_ID: u32 = (1 << 26) - 2;
 pub const MAX_CHANGED_KEYS: usize = 1 << 20;
 /// Maximum number of levels of objects and arrays in a JSON value.
 pub const MAX_JSON_DEPTH: usize = 10_000;
+
+/// Whether a host may run several tasks at once. None does in WebAssembly, whose module leaves out what that takes.
+pub const HAS_THREADS: bool = cfg!(not(target_family = "wasm"));

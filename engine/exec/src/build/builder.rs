@@ -28,6 +28,7 @@ use nacre_sql::{index_order, key_order};
 use nacre_types::Result;
 use nacre_types::hash::Map;
 use nacre_types::invariant::broken;
+use nacre_types::limits::HAS_THREADS;
 use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -47,7 +48,8 @@ impl Builder {
     pub fn build(&mut self, plan: &Plan, site: Site<'_>) -> Result<Box<dyn Operator>> {
         let context = &site.context.of_node(plan);
         let site = Site { context, ..site };
-        if site.part.is_none()
+        if HAS_THREADS
+            && site.part.is_none()
             && let Some(operator) = self.parallel(plan, site)?
         {
             return Ok(operator);
