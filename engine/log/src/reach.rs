@@ -75,7 +75,10 @@ impl ReachFile {
     fn see(&mut self, slot: u64, header: &FileHeader) {
         let found = Reach { chunk: header.payload_bytes, position: header.lsn };
         let is_possible = found.chunk <= found.position;
-        if is_possible && self.newest.is_none_or(|newest| newest.position < found.position) {
+        // A chunk may begin where the one before ends, with nothing promised of it yet.
+        let is_newer =
+            |newest: Reach| (newest.position, newest.chunk) < (found.position, found.chunk);
+        if is_possible && self.newest.is_none_or(is_newer) {
             self.newest = Some(found);
             self.database_id = Some(header.database_id);
             self.slot = (slot + 1) % SLOTS;

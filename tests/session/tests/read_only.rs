@@ -83,6 +83,24 @@ fn a_reader_finds_rows_by_key_that_were_loaded_over_deleted_ones() {
     assert_eq!(rows(&mut old, "select count(*), sum(n) from t").unwrap(), ["2|3"]);
 }
 
+/// The end of a log that was closed is a mark, which is no commit.
+#[test]
+fn a_reader_reaches_the_end_of_a_log_that_was_closed() {
+    let place = Folder::new("closed");
+    let db = folder(place.path()).unwrap();
+    run(&mut db.session(), "create table t (id int primary key)").unwrap();
+    let reader = beside(place.path()).unwrap();
+    block_on(db.close()).unwrap();
+    drop(db);
+    let db = folder(place.path()).unwrap();
+    reader.refresh().unwrap();
+    assert_eq!(reader.log_position(), db.log_position());
+    run(&mut db.session(), "insert into t values (1)").unwrap();
+    reader.refresh().unwrap();
+    assert_eq!(rows(&mut reader.session(), "select * from t").unwrap(), ["1"]);
+    assert_eq!(reader.log_position(), db.log_position());
+}
+
 #[test]
 fn a_reader_writes_nothing() {
     let place = Folder::new("readonly");

@@ -404,6 +404,8 @@ impl Catalog {
         );
         let mut turn = self.commits.lock();
         let commit = turn.next();
+        // What it has verified may have taken long.
+        self.commits.check_open()?;
         self.commits.log().check_usable()?;
         debug_assert!(
             commit > self.commits.snapshots().visible(),

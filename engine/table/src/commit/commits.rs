@@ -215,7 +215,8 @@ impl Commits {
         match self.durability {
             Durability::Strict => self.log.sync(committed.lsn)?,
             Durability::Relaxed { .. } if self.sync_is_due() => self.sync_log()?,
-            Durability::Relaxed { .. } => {}
+            // What will never be durable is not acknowledged.
+            Durability::Relaxed { .. } => self.log.check_usable()?,
         }
         invariant!(
             self.durability != Durability::Strict || self.log.durable() >= committed.lsn,

@@ -129,6 +129,8 @@ impl State {
             let at = replay.next().commit;
             debug_assert!(at >= visible, "the log ends at commit {at}, before {visible}");
             if at == visible {
+                // There may be marks, which are no commits.
+                context.commits().log().follow_to(self.reader.position());
                 return Ok(());
             }
             match open_files(replay, context.files(), context.options(), at) {
