@@ -92,7 +92,7 @@ fn filled(row: &RowCall<'_>, next: Next) -> Result<Value> {
         let Some(value) = row.args.get(named.map_or(at, |n| n.saturating_add(1))) else {
             return Err(row.error("fewer arguments than placeholders", "22023"));
         };
-        check_length(out.len() + spec.width)?;
+        check_length(out.len().saturating_add(spec.width))?;
         out += &spec.padded(value)?;
         check_length(out.len())?;
     }

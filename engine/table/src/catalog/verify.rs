@@ -15,13 +15,17 @@ use roaring::RoaringBitmap;
 use std::sync::Arc;
 
 /// Whether rows that satisfy `old` may not satisfy `new`: there is another check, a column takes no
-/// nulls any more, or a new index computes a column that may fail.
+/// nulls any more, or is new and has nulls in rows that are older, or a new index computes a column that
+/// may fail.
 fn is_stricter(new: &TableSchema, old: &TableSchema) -> bool {
     let is_new = |check: &CheckConstraint| !old.checks.contains(check);
-    let takes_null = |id| old.columns.iter().any(|c| c.id == id && c.nullable);
+    let may_be_null = |column: &Column| match old.columns.iter().find(|c| c.id == column.id) {
+        Some(before) => before.nullable,
+        None => column.must_be_given(),
+    };
     let is_known = |id| old.computed.iter().any(|c| c.id == id);
     new.checks.iter().any(is_new)
-        || new.columns.iter().any(|c| !c.nullable && takes_null(c.id))
+        || new.columns.iter().any(|c| !c.nullable && may_be_null(c))
         || new.computed.iter().any(|c| c.may_fail() && !is_known(c.id))
 }
 

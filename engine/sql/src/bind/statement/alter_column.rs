@@ -17,9 +17,16 @@ impl<'a> Binder<'a> {
         schema: &mut TableSchema,
         name: &ast::Ident,
         change: &'a Change,
+        old: &TableSchema,
     ) -> Result<()> {
         let column = find(schema, name)?;
         let at = position(name.span.start);
+        let is_new = old.column_position(schema.columns[column].id).is_none();
+        // Older rows have the default of ADD COLUMN, which is computed once all changes are known.
+        if is_new && matches!(change, Change::SetDefault { .. } | Change::DropDefault) {
+            let what = "ALTER COLUMN … DEFAULT of a column that the same statement adds";
+            return Err(unsupported(what).with_hint("use two statements").at(at));
+        }
         match change {
             Change::SetNotNull => schema.columns[column].nullable = false,
             Change::DropNotNull => {

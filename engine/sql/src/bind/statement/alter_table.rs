@@ -88,7 +88,7 @@ impl<'a> Binder<'a> {
                     declared.check(check, None, None)?;
                 }
                 Operation::AlterColumn { column_name, op } => {
-                    self.alter_column(&mut changed, column_name, op)?
+                    self.alter_column(&mut changed, column_name, op, &table)?
                 }
                 Operation::AutoIncrement { value, .. } => set_counter(&mut changed, value)?,
                 other => {

@@ -332,7 +332,14 @@ impl<'a> Binder<'a> {
             let (name, at) = table_name(name)?;
             let mut having = tables.iter().filter(|table| table.index_by_name(&name).is_some());
             match (having.next(), having.next()) {
-                (Some(table), None) => indexes.push((table.clone(), name)),
+                (Some(table), None) => {
+                    let is_same = |(other, known): &(_, String)| {
+                        std::sync::Arc::ptr_eq(other, table) && known.eq_ignore_ascii_case(&name)
+                    };
+                    if !indexes.iter().any(is_same) {
+                        indexes.push((table.clone(), name));
+                    }
+                }
                 (Some(a), Some(b)) => {
                     let message =
                         format!("tables {} and {} both have an index {name}", a.name, b.name);
