@@ -115,7 +115,7 @@ describe.each(places)('insertRows into $name', (place) => {
       await new Promise((resolve) => setTimeout(resolve, 50));
       yield row(1);
     }
-    // A rejection that nobody handles would fail this test.
+    // An unhandled rejection would fail this test.
     await expectKind(db.insertRows('nowhere', slow()), 'not_found');
     async function* stalled(): AsyncGenerator<object> {
       await new Promise(() => {});

@@ -54,7 +54,7 @@ struct Line {
 
 /// What asking for blocks of a segment has come to.
 enum Asked {
-    /// So many bytes are on their way.
+    /// Bytes of blocks that are on their way.
     Bytes(u64),
     /// It is not known yet where the blocks are: the read that comes next fetches that.
     Unknown,

@@ -259,6 +259,7 @@ impl BulkLoad {
             return Ok(true);
         }
         let _within = walked::within(Path::Load);
+        debug_assert!(self.publication.is_none(), "a load that is ending is completed");
         let Some(contested) = self.resolve_rounds()? else { return Ok(true) };
         for (at, file) in self.files.iter_mut().enumerate() {
             if let Some(rejected) = contested.rejected(at) {

@@ -106,7 +106,16 @@ impl Met {
     /// How many rows were deleted of the segments that have keys of the load since these were looked at.
     pub fn deleted_since(&self) -> u64 {
         let olds = self.sets.iter().flat_map(|set| set.olds.values());
-        olds.map(|old| old.state.deleted_rows().saturating_sub(old.deleted)).sum()
+        let since = |old: &OldRows| {
+            let deleted = old.state.deleted_rows();
+            debug_assert!(
+                deleted >= old.deleted,
+                "{deleted} of {} deletions are left",
+                old.deleted
+            );
+            deleted.saturating_sub(old.deleted)
+        };
+        olds.map(since).sum()
     }
 
     /// Follows what has changed in the segments of the table: compares new ones, and forgets rows that are

@@ -277,7 +277,13 @@ impl Partition {
 
     /// Whether this state of a segment is in its list. That of a commit that failed is not.
     pub(crate) fn lists(&self, state: &Arc<SegmentState>) -> bool {
-        self.segments().segment(state.id()).is_some_and(|listed| Arc::ptr_eq(listed, state))
+        let listed = self.segments().segment(state.id()).cloned();
+        debug_assert!(
+            listed.as_ref().is_none_or(|listed| listed.segment.rows() == state.segment.rows()),
+            "segment {} is another one",
+            state.id()
+        );
+        listed.is_some_and(|listed| Arc::ptr_eq(&listed, state))
     }
 
     /// Whether the rowstore, with `entries` bytes of index entries, exceeds the limit. After a

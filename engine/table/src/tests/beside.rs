@@ -484,8 +484,8 @@ fn a_row_that_moves_while_a_load_meets_it_keeps_its_unique_value() {
     assert!(interrupted > 600, "{interrupted} reads");
 }
 
-/// Runs a load that waits for a locked key, which is free after so many of its reads. Another row is inserted before
-/// one of its steps. Returns whether there are so many reads until it waits.
+/// Runs a load that waits for a locked key, which is free after a number of its reads. Another row is inserted
+/// before one of its steps. Returns whether the load reads as often until it waits.
 fn release_after(insert_at: usize, reads: usize) -> bool {
     let shape = Shape { keyed: true, unique: true, sorted: false, partitions: 1 };
     let (old, new, other) = ((1, Some(7), 0), (1, Some(7), 2), (5, Some(55), 0));
