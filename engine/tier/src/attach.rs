@@ -61,7 +61,7 @@ pub(crate) async fn as_writer(
         let number = before.as_ref().map_or(1, |(manifest, _)| manifest.writer + 1);
         let folder = if known.folder == 0 { token } else { known.folder };
         let attempted = known.attempted.max(number);
-        // Nothing counts that is in a folder which is being filled: not before the number is taken.
+        // A folder that is being filled is emptied later, so that is noted only once the number is taken.
         let next = Claim { folder, attempted, is_filling: false, ..known };
         claim = known.replace(&*host.store, next)?;
         match attach.take_number(before, token, folder).await {

@@ -55,22 +55,21 @@ pub async fn branch(
     origins.push(Origin { up_to: parent.writer, url: from.url.into() });
     let branch = entropy.next_u64() | 1;
     let made = Making { from, to, parent: &parent, origins: &origins, branch };
-    let prepared = made.prepare(&attach, past).await;
-    let (is_over, done) = match prepared {
-        Ok(next) => {
-            let written = made.write(&next).await;
-            // Without an answer it may take effect late, and the branch needs what its origins keep.
-            let may_come = written.as_ref().is_err_and(is_transient);
-            (!may_come, written.map(|()| next.position))
+    let next = match made.prepare(&attach, past).await {
+        Ok(next) => next,
+        Err(error) => {
+            made.forget().await.ok();
+            return Err(error);
         }
-        Err(error) => (true, Err(error)),
     };
-    match done {
-        Ok(_) => made.forget_others().await.ok(),
-        Err(_) if is_over => made.forget().await.ok(),
-        Err(_) => None,
-    };
-    done
+    match made.write(&next).await {
+        // Without an answer it may take effect late, and the branch needs what its origins keep.
+        Err(error) if !is_transient(&error) => {
+            made.forget().await.ok();
+            Err(error)
+        }
+        written => written.map(|()| next.position),
+    }
 }
 
 /// Removes a branch, and what its origins have kept for it. Nothing may have it open.
@@ -227,23 +226,9 @@ impl Making<'_> {
         Ok((chunks, end))
     }
 
-    /// Removes references of attempts to make a branch in this place that came to nothing: it has a manifest now.
-    async fn forget_others(&self) -> Result<()> {
-        for at in 0..self.origins.len() {
-            let origin = self.origin(at)?;
-            for info in origin.list(BRANCHES).await? {
-                let (bytes, _) = origin.read_all(&info.name).await?;
-                let other = Reference::decode(&bytes, &info.name)?;
-                if other.url == self.to.url && other.branch != self.branch {
-                    origin.remove(&info.name).await?;
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Removes the references of a branch that was not made.
     async fn forget(&self) -> Result<()> {
+        // It may have been made after all, if an answer was lost.
         if is_there(&*self.to.blobs).await? {
             return Ok(());
         }

@@ -154,7 +154,7 @@ pub(crate) async fn fetch(shared: Arc<Shared>, missing: &[Missing]) -> Result<Re
     for Missing { file, ranges } in missing {
         let entry = shared.state().files.get(file).cloned();
         let Some(entry) = entry else {
-            // Forgotten, as no manifest keeps it that a reader could know; of a writer, it is read no more.
+            // A reader forgets what its manifest has not named for long; a writer has removed the file.
             match shared.is_read_only() {
                 true => return Err(gone(&shared, Error::not_found(&**file))),
                 false => continue,
