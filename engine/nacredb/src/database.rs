@@ -215,7 +215,8 @@ impl Database {
     /// Opens the database in the host's store, creating it if the store is empty.
     ///
     /// Errors: `corrupt` with the file and position of damage, `unsupported` for a newer format,
-    /// `io`; `not_found` if [`Options::as_of`] names a state that is not kept.
+    /// `io`; `not_found` if [`Options::as_of`] names a state that is not kept; `in_use` without blobs, if filling
+    /// the store from its blobs did not end.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};

@@ -11,7 +11,7 @@ use nacre_host::{Background, Fetch, Host, Resident, Rest, Uploads};
 use nacre_sql::{Created, CreatedFunctions};
 use nacre_table::{Fetched, Store, StoreOptions};
 use nacre_types::plant::{self, Bug};
-use nacre_types::{Error, ErrorKind, Result, Timestamp};
+use nacre_types::{Error, ErrorKind, Reason, Result, Timestamp};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -155,7 +155,7 @@ impl Engine {
                 let reached = uploads.reach(self.store.log_position()).await;
                 reached.map_err(|error| match error.kind() {
                     ErrorKind::Unavailable => {
-                        error.with_hint(HELD).with_reason(nacre_types::Reason::NotUploaded)
+                        error.with_hint(HELD).with_reason(Reason::NotUploaded)
                     }
                     _ => error,
                 })

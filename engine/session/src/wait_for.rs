@@ -60,7 +60,7 @@ impl Engine {
         }
     }
 
-    /// Refreshes, and gives that up at a time, but not at once, or when cancelled.
+    /// Refreshes. Gives up at a time, though not within the longest pause, and when cancelled.
     async fn refresh_until(
         &self,
         until_ns: u64,

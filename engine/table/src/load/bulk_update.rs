@@ -400,7 +400,7 @@ impl BulkUpdate {
 
     /// Compares the keys of the new rows with those of segments, by partition. `constraint` if a row
     /// has one that is not leaving.
-    /// Looks only at segments with which `compared` was not called before.
+    /// Segments that were compared before are left out.
     pub(crate) fn compare(
         &self,
         compared: &mut Compared,

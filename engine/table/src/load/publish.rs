@@ -214,12 +214,12 @@ impl Publication {
         let (noted, rest) = (self.journal.len(), load.loader.options().load_rest);
         let is_little = noted.is_some_and(|locks| locks <= rest) && self.watch.carried() <= rest;
         // Rows of the load that gave way to them may appear after all.
-        let deleted = match load.on_duplicate {
+        let deleted = || match load.on_duplicate {
             OnDuplicate::Skip => self.met.deleted_since(),
             _ => 0,
         };
         (is_little || !has_keys(load.table))
-            && deleted <= rest as u64
+            && deleted() <= rest as u64
             && !self.met.is_behind(&self.staged, &lists(load.table))
     }
 
@@ -293,7 +293,7 @@ impl Publication {
             table.set_cleared(commit);
         }
         let oldest = loader.commits().snapshots().oldest();
-        // Before the rows: who finds one gone looks at what has changed.
+        // Before the rows: a transaction that finds one gone looks whether the table has changed.
         table.set_changed(commit);
         outcome.apply(commit, oldest, &states);
         outcome.note_work(table);

@@ -18,6 +18,7 @@ use nacre_types::{
     Column, ColumnRule, DataType, Error, IndexKind, IndexSchema, Position, Result, TableSchema,
 };
 use sqlparser::ast::{self, IndexOption, IndexType};
+use std::sync::Arc;
 
 /// An index as written; resolved when all columns of the table are known.
 pub(crate) struct Wanted<'a> {
@@ -334,7 +335,7 @@ impl<'a> Binder<'a> {
             match (having.next(), having.next()) {
                 (Some(table), None) => {
                     let is_same = |(other, known): &(_, String)| {
-                        std::sync::Arc::ptr_eq(other, table) && known.eq_ignore_ascii_case(&name)
+                        Arc::ptr_eq(other, table) && known.eq_ignore_ascii_case(&name)
                     };
                     if !indexes.iter().any(is_same) {
                         indexes.push((table.clone(), name));
