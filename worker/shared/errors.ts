@@ -100,7 +100,8 @@ export class NacreError extends Error {
   readonly key: string | undefined;
   /**
    * Whether the statement may have been done although it failed: the tab that had the database open
-   * went away before it answered. Running it again is safe only if doing it twice is.
+   * went away before it answered, or with `durability: 'blob'` a commit was done and not uploaded in
+   * time. Running it again is safe only if doing it twice is.
    */
   readonly mayHaveRun: boolean;
 
