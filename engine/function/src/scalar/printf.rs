@@ -103,14 +103,15 @@ fn bad(what: &str) -> Error {
     Error::type_error(format!("{what} in a format")).with_sqlstate("22023")
 }
 
+/// A number, the same on every host: where one is too large for a `usize`, its checks refuse it.
 fn number(rest: &mut Peekable<Chars<'_>>) -> Result<Option<usize>> {
-    let mut found: Option<usize> = None;
+    let mut found: Option<u64> = None;
     while let Some(digit) = rest.peek().and_then(|c| c.to_digit(10)) {
-        let longer = found.unwrap_or(0).checked_mul(10).map(|n| n.saturating_add(digit as usize));
+        let longer = found.unwrap_or(0).checked_mul(10).map(|n| n.saturating_add(digit.into()));
         found = Some(longer.ok_or_else(|| bad("too large a number"))?);
         rest.next();
     }
-    Ok(found)
+    Ok(found.map(|number| usize::try_from(number).unwrap_or(usize::MAX)))
 }
 
 /// Reads `[width][.precision][kind]`.
