@@ -4,14 +4,24 @@
 use crate::background::Inline;
 use crate::disk::{Beside, Call, Class, Disk};
 use crate::hook::Hook;
+use crate::model::verdict::Answer;
 use crate::now::now;
-use nacredb::{Database, Error, ErrorKind, Host, Options};
+use nacredb::{Database, Error, ErrorKind, Host, Options, QueryResult, Session};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// Long calls of the disk between two refreshes.
 const EVERY: u64 = 23;
+
+/// Refreshes that a transaction of the follower stays open for.
+const OPEN_FOR: u64 = 8;
+
+/// A transaction that stays open across refreshes, and the tables that it saw at first.
+struct Reader {
+    session: Session,
+    tables: Vec<(String, QueryResult)>,
+}
 
 /// A reader beside the writer.
 pub struct Follower {
@@ -22,6 +32,7 @@ pub struct Follower {
     calls: Cell<u64>,
     /// Refreshes that went on from the one before.
     refreshed: Cell<u64>,
+    reader: RefCell<Option<Reader>>,
 }
 
 impl Follower {
@@ -36,6 +47,7 @@ impl Follower {
             failure: RefCell::default(),
             calls: Cell::new(0),
             refreshed: Cell::new(0),
+            reader: RefCell::default(),
         })
     }
 
@@ -50,6 +62,7 @@ impl Follower {
             // The part of the log that comes next was removed.
             None => now(Database::open(self.host.clone(), self.options.clone())),
             Some(Err(error)) if error.kind() == ErrorKind::NotFound => {
+                *self.reader.borrow_mut() = None;
                 now(Database::open(self.host.clone(), self.options.clone()))
             }
             Some(followed) => {
@@ -57,11 +70,75 @@ impl Follower {
                 followed
             }
         };
-        match &refreshed {
+        let read = refreshed.and_then(|database| {
+            if self.refreshed.get().is_multiple_of(OPEN_FOR) {
+                self.read_again()?;
+                *self.reader.borrow_mut() = Reader::begin(&database);
+            }
+            Ok(database)
+        });
+        match &read {
             Ok(database) => *self.database.borrow_mut() = Some(database.clone()),
             Err(error) => *self.failure.borrow_mut() = Some(error.clone()),
         }
-        refreshed
+        read
+    }
+
+    /// Verifies that the transaction which is open still sees what it saw at first.
+    pub fn read_again(&self) -> Result<(), Error> {
+        match &mut *self.reader.borrow_mut() {
+            Some(reader) => reader.read_again(),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Reader {
+    /// Begins a transaction and reads all tables. `None` if the writer has removed what it reads.
+    fn begin(database: &Database) -> Option<Reader> {
+        let mut session = database.session();
+        now(session.execute("begin", &[])).ok()?;
+        let names = now(session.execute("show tables", &[])).ok()?;
+        let names = names.to_rows().into_iter().flatten().map(|name| name.to_string());
+        let scan = |name: String| {
+            let rows = now(session.execute(&format!("select * from {name}"), &[])).ok()?;
+            Some((name, rows))
+        };
+        let tables = names.map(scan).collect::<Option<Vec<_>>>()?;
+        Some(Reader { session, tables })
+    }
+
+    /// Reads all tables again, and some of their rows by key.
+    fn read_again(&mut self) -> Result<(), Error> {
+        let Reader { session, tables } = self;
+        for (name, seen) in tables {
+            let all = format!("select * from {name}");
+            agrees(session, &all, Answer::of(seen))?;
+            let Some(key) = seen.columns.iter().position(|field| field.name == "k") else {
+                continue;
+            };
+            let rows = seen.to_rows();
+            for row in rows.iter().step_by((rows.len() / 4).max(1)) {
+                let alike = rows.iter().filter(|other| other[key] == row[key]);
+                let mut alike: Vec<Vec<String>> =
+                    alike.map(|row| row.iter().map(ToString::to_string).collect()).collect();
+                alike.sort();
+                agrees(session, &format!("{all} where k = {}", row[key]), Answer::Rows(alike))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An error if a transaction sees something else than it did, unless it cannot read any more.
+fn agrees(session: &mut Session, sql: &str, seen: Answer) -> Result<(), Error> {
+    match now(session.execute(sql, &[])).map(|result| Answer::of(&result)) {
+        Ok(found) if found != seen => {
+            Err(Error::corrupt(format!("{sql}: {found:?}, and before it was {seen:?}")))
+        }
+        // The writer removes files without asking its readers.
+        Err(error) if !matches!(error.kind(), ErrorKind::Io | ErrorKind::NotFound) => Err(error),
+        _ => Ok(()),
     }
 }
 

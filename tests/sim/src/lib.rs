@@ -11,6 +11,7 @@ pub mod coverage;
 pub mod disk;
 pub mod fault;
 pub mod follower;
+pub mod found;
 pub mod hook;
 pub mod isolation;
 pub mod model;
