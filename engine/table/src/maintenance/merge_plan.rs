@@ -63,29 +63,18 @@ impl Goals {
     ) -> Option<Slice> {
         let goals = self.0.entry(place).or_default();
         goals.retain_mut(|goal| goal.is_left(list));
-        let is_source = |run: &Run| {
-            let number = run.place().number;
-            goals
-                .iter()
-                .any(|goal| goal.sources.contains(&number) || goal.waiting.contains(&number))
-        };
-        for run in runs.iter().filter(|run| !is_source(run)) {
-            let mut dead = run.states().iter().enumerate();
-            if let Some((_, dead)) =
-                dead.find(|(at, state)| state.is_mostly_deleted() && run.is_apart(*at))
-            {
-                return Some(Slice::rewrite(run, dead.id()));
-            }
+        if let Some((run, dead)) = mostly_deleted(goals, runs) {
+            return Some(Slice::rewrite(run, dead));
         }
-        let is_free = |run: &Run| {
-            !is_source(run) && !goals.iter().any(|goal| goal.output == Some(run.place().number))
-        };
-        let free: Vec<&Arc<Run>> = runs.iter().filter(|run| is_free(run)).collect();
+        // Those whose rows a transaction has claimed wait for it, which may take long. Others do not.
+        let is_ready = |goal: &&Goal| goal.is_unclaimed(list);
+        let free = free(goals, runs);
         // Merges of low levels are short, and keep the number of runs small.
-        if let Some(goal) = new_goal(&free, goals.iter().map(|goal| goal.level).min(), options) {
+        let level = goals.iter().filter(is_ready).map(|goal| goal.level).min();
+        if let Some(goal) = new_goal(&free, level, options) {
             goals.push(goal);
         }
-        let goal = goals.iter().min_by_key(|goal| (goal.is_full, goal.level))?;
+        let goal = goals.iter().filter(is_ready).min_by_key(|goal| (goal.is_full, goal.level))?;
         invariant!(
             goal.output.is_none_or(|output| !goal.sources.contains(&output)),
             "a merge reads run {:?}, which it writes",
@@ -115,22 +104,19 @@ impl Goals {
         options: &StoreOptions,
     ) -> bool {
         let goals = self.0.get(&place).map_or(&[][..], Vec::as_slice);
-        let left = |goal: &Goal| {
-            let sources =
-                || goal.sources.iter().chain(&goal.waiting).filter_map(|run| list.run(*run));
-            sources().next().is_some() && !sources().any(|run| run.has_claims())
+        let is_left = |goal: &Goal| {
+            let mut sources = goal.sources.iter().chain(&goal.waiting);
+            sources.any(|run| list.run(*run).is_some())
         };
-        if !goals.is_empty() {
-            return goals.iter().all(left);
+        if goals.iter().any(|goal| is_left(goal) && goal.is_unclaimed(list)) {
+            return true;
         }
         debug_assert!(
             runs.iter().all(|run| list.run(run.place().number).is_some()),
             "a run that is not listed could be merged"
         );
-        let is_dead =
-            |(run, at): (&Run, usize)| run.states()[at].is_mostly_deleted() && run.is_apart(at);
-        runs.iter().any(|run| (0..run.states().len()).any(|at| is_dead((run, at))))
-            || new_goal(&runs.iter().collect::<Vec<_>>(), None, options).is_some()
+        mostly_deleted(goals, runs).is_some()
+            || new_goal(&free(goals, runs), None, options).is_some()
     }
 
     /// Plans to merge these runs of a partition into one, unless that is done.
@@ -179,6 +165,23 @@ impl Goals {
     }
 }
 
+/// A segment that is mostly deleted, and its run, which no merge reads.
+fn mostly_deleted<'a>(goals: &[Goal], runs: &'a [Arc<Run>]) -> Option<(&'a Arc<Run>, u64)> {
+    runs.iter().filter(|run| !goals.iter().any(|goal| goal.reads(run))).find_map(|run| {
+        let mut dead = run.states().iter().enumerate();
+        let (_, dead) = dead.find(|(at, state)| state.is_mostly_deleted() && run.is_apart(*at))?;
+        Some((run, dead.id()))
+    })
+}
+
+/// The runs that no merge reads or writes.
+fn free<'a>(goals: &[Goal], runs: &'a [Arc<Run>]) -> Vec<&'a Arc<Run>> {
+    let is_used = |run: &Run| {
+        goals.iter().any(|goal| goal.reads(run) || goal.output == Some(run.place().number))
+    };
+    runs.iter().filter(|run| !is_used(run)).collect()
+}
+
 /// A merge of the lowest level that has enough runs, if it is below `level`.
 fn new_goal(runs: &[&Arc<Run>], level: Option<u8>, options: &StoreOptions) -> Option<Goal> {
     let enough = options.merge_from.max(2);
@@ -216,6 +219,23 @@ fn is_compact(run: &Run, options: &StoreOptions) -> bool {
 }
 
 impl Goal {
+    /// Whether the merge reads a run, now or later.
+    fn reads(&self, run: &Run) -> bool {
+        let number = run.place().number;
+        self.sources.contains(&number) || self.waiting.contains(&number)
+    }
+
+    /// Whether no transaction has claimed rows of what it reads next.
+    fn is_unclaimed(&self, list: &SegmentList) -> bool {
+        let mut sources = self.sources.iter().filter_map(|run| list.run(*run)).peekable();
+        if sources.peek().is_some() {
+            return !sources.any(|run| run.has_claims());
+        }
+        // Those that wait are merged with the run that it has written.
+        let mut next = self.waiting.iter().chain(&self.output).filter_map(|run| list.run(*run));
+        !next.any(|run| run.has_claims())
+    }
+
     /// Whether there is something left to merge.
     fn is_left(&mut self, list: &SegmentList) -> bool {
         let is_there = |run: &u64| list.run(*run).is_some();

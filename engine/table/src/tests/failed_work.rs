@@ -144,3 +144,34 @@ fn deletes_of_claimed_rows_are_folded_when_a_snapshot_ends() {
     assert!(!state.has_deltas());
     is_clean(&store);
 }
+
+/// A merge whose rows a transaction has claimed waits for it; merges of other runs do not.
+#[test]
+fn merges_go_on_beside_claimed_rows() {
+    let store = Store::open(
+        nacre_testing::host(Arc::new(MemoryStore::new())),
+        StoreOptions { partitions: 1, merge_from: 4, ..options() },
+    )
+    .unwrap();
+    let table = store.create_table(schema("t", true)).unwrap();
+    let add = |runs: std::ops::Range<i64>| {
+        for first in runs {
+            fill(&store, &table, first);
+            store.flush(&table).unwrap();
+        }
+    };
+    add(0..4);
+    assert!(store.maintain().unwrap(), "the first step of a merge");
+    let claimed = table.segments()[0].id();
+    let mut deleting = store.begin().unwrap();
+    let rows = (0..10).collect();
+    assert_eq!(deleting.delete_together(&table, 0, claimed, &rows).unwrap(), 10);
+    add(4..8);
+    while store.maintain().unwrap() {}
+    assert_eq!(current(&table), 4 + 1);
+    is_clean(&store);
+    deleting.rollback();
+    while store.maintain().unwrap() {}
+    assert_eq!(current(&table), 1 + 1);
+    is_clean(&store);
+}
