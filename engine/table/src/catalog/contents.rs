@@ -2,6 +2,7 @@
 //! snapshots still see of those that were dropped or replaced.
 
 use crate::layout::rules::CompileRules;
+use crate::record::Place;
 use crate::segments::state::FOREVER;
 use crate::table::agenda::Agenda;
 use crate::table::version::Table;
@@ -92,6 +93,14 @@ impl Contents {
             "the id {id} stands for a table of another id"
         );
         found
+    }
+
+    /// The newest version of the table at a place, and the number of its partition; `None` if it is
+    /// gone.
+    pub fn at_place(&self, place: Place) -> Option<(Arc<Table>, u32)> {
+        let table = self.table_by_id(place.table)?;
+        let is_there = (place.partition as usize) < table.partitions().len();
+        is_there.then(|| (table.clone(), place.partition))
     }
 
     /// All tables, and those that were dropped and that a snapshot may see.

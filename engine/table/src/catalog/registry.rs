@@ -86,21 +86,28 @@ impl Catalog {
     /// The newest version of the table at a place, and the number of its partition; `None` if it is
     /// gone.
     pub fn at_place(&self, place: Place) -> Option<(Arc<Table>, u32)> {
-        let table = self.read(|contents| contents.table_by_id(place.table).cloned())?;
-        let is_there = (place.partition as usize) < table.partitions().len();
-        is_there.then_some((table, place.partition))
+        self.read(|contents| contents.at_place(place))
     }
 
-    /// Partitions that may need work of a kind, by table id.
-    pub fn with_work(&self, work: Work) -> Vec<(Arc<Table>, u32)> {
-        let known = |place: Place| {
-            let found = self.at_place(place);
-            if found.is_none() {
+    /// Takes work of a kind off the agenda, by partition and as far as the caller asks, because it
+    /// looks for that work now.
+    pub fn take_works(&self, work: Work) -> impl Iterator<Item = (Arc<Table>, u32)> {
+        self.agenda.places(work).into_iter().filter_map(move |place| self.take_work(work, place))
+    }
+
+    /// Takes work of a kind off the agenda. Returns the newest version of its table and the number
+    /// of the partition; `None` if it needs none, or the table is gone.
+    pub fn take_work(&self, work: Work, place: Place) -> Option<(Arc<Table>, u32)> {
+        // In one look at the contents: a version, or rows, that come after it note their work again.
+        self.read(|contents| {
+            let found = contents.at_place(place);
+            let Some((table, number)) = &found else {
                 self.agenda.remove(work, place);
-            }
-            found
-        };
-        self.agenda.places(work).into_iter().filter_map(known).collect()
+                return None;
+            };
+            debug_assert!(table.is_newest(), "work of {place:?} is taken for an old version");
+            if table.partition(*number).take_need(work) { found } else { None }
+        })
     }
 
     /// Reads the contents. `look` must not commit anything.

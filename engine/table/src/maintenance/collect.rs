@@ -27,11 +27,8 @@ pub(crate) fn collect(context: &TaskContext) -> Result<bool> {
         );
         removed?;
     }
-    for (table, number) in context.catalog().with_work(Work::Deltas) {
+    for (table, number) in context.catalog().take_works(Work::Deltas) {
         let partition = table.partition(number);
-        if !partition.take_need(Work::Deltas) {
-            continue;
-        }
         let mut is_left = false;
         for state in partition.segments().iter() {
             is_left |= state.fold(oldest);

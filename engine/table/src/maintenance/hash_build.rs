@@ -67,15 +67,13 @@ enum Source {
     Tables(Vec<TableReader>),
 }
 
-/// Starts the next hash table task of a partition. After an error, its work is not on the agenda.
+/// Starts the next hash table task of a partition. The caller has taken this work off the agenda,
+/// and there it is not after an error.
 pub(crate) fn start(
     context: &TaskContext,
     table: &Arc<Table>,
     partition: &Partition,
 ) -> Result<Option<HashBuild>> {
-    if !partition.take_need(Work::HashTables) {
-        return Ok(None);
-    }
     let list = partition.segments();
     let sets = table.indexes().iter().map(|index| KeySet::Index(index.id()));
     for keys in std::iter::once(KeySet::Primary).chain(sets) {

@@ -51,14 +51,15 @@ impl PartId {
     }
 }
 
-/// Starts building the next missing part of an index in a partition, except those in `failed`.
+/// Starts building the next missing part of an index in a partition, except those in `failed`. The
+/// caller has taken this work off the agenda.
 pub(crate) fn start(
     context: &TaskContext,
     table: &Arc<Table>,
     partition: &Partition,
     failed: &Set<PartId>,
 ) -> Option<PartBuild> {
-    if !partition.take_need(Work::IndexParts) || table.indexes().is_empty() {
+    if table.indexes().is_empty() {
         return None;
     }
     let visible = context.snapshots().visible();

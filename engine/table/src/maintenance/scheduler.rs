@@ -281,14 +281,14 @@ impl Scheduler {
             tasks.merge = self.find_merge(tasks);
         }
         if tasks.merge.is_none() && tasks.part.is_none() {
-            let due = self.context.catalog().with_work(Work::IndexParts);
-            tasks.part = due.iter().find_map(|(table, number)| {
-                let partition = table.partition(*number);
-                part_build::start(&self.context, table, partition, tasks.failed.parts())
+            let mut due = self.context.catalog().take_works(Work::IndexParts);
+            tasks.part = due.find_map(|(table, number)| {
+                let partition = table.partition(number);
+                part_build::start(&self.context, &table, partition, tasks.failed.parts())
             });
         }
         if tasks.merge.is_none() && tasks.part.is_none() && tasks.hash.is_none() {
-            for (table, number) in self.context.catalog().with_work(Work::HashTables) {
+            for (table, number) in self.context.catalog().take_works(Work::HashTables) {
                 let partition = table.partition(number);
                 tasks.hash = match hash_build::start(&self.context, &table, partition) {
                     Err(error) if error.missing().is_some() => {
@@ -311,11 +311,8 @@ impl Scheduler {
     }
 
     fn find_merge(&self, tasks: &mut Tasks) -> Option<Merge> {
-        for (table, number) in self.context.catalog().with_work(Work::Merge) {
+        for (table, number) in self.context.catalog().take_works(Work::Merge) {
             let partition = table.partition(number);
-            if !partition.take_need(Work::Merge) {
-                continue;
-            }
             if let Some(merge) = self.next_slice(tasks, &table, partition) {
                 return Some(merge);
             }
@@ -409,9 +406,7 @@ impl Scheduler {
     }
 
     fn fail_hash_table(&self, tasks: &mut Tasks, place: Place) {
-        if let Some((table, number)) = self.context.catalog().at_place(place) {
-            table.partition(number).take_need(Work::HashTables);
-        }
+        self.context.catalog().take_work(Work::HashTables, place);
         tasks.failed.add(Work::HashTables, place);
         debug_assert!(tasks.hash.is_none(), "a hash table is built after its build has failed");
     }
