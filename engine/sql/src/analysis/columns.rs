@@ -102,11 +102,15 @@ pub(crate) fn all(mut list: Vec<Expr>) -> Expr {
     }
 }
 
-/// Replaces references to the frame's row by `by` of the argument.
-pub(crate) fn replace_outer(expr: &mut Expr, frame: u32, by: &dyn Fn(usize) -> Option<Expr>) {
+/// Replaces references to the frame's row by `by` of the argument and the reference's type.
+pub(crate) fn replace_outer(
+    expr: &mut Expr,
+    frame: u32,
+    by: &dyn Fn(usize, DataType) -> Option<Expr>,
+) {
     match &expr.kind {
         ExprKind::Outer { frame: f, index } if *f == frame => {
-            if let Some(new) = by(*index) {
+            if let Some(new) = by(*index, expr.data_type) {
                 *expr = new;
             }
         }

@@ -23,13 +23,17 @@ pub(crate) fn is_null(expr: Expr, negated: bool) -> Expr {
     Expr { kind: ExprKind::IsNull { arg: Box::new(expr), negated }, data_type: DataType::Boolean }
 }
 
+/// `CAST(expr AS TEXT)`.
+pub(crate) fn text_of(expr: Expr) -> Expr {
+    Expr { kind: ExprKind::Cast(Box::new(expr)), data_type: DataType::TEXT }
+}
+
 /// Appends conditions for equality that treats nulls as equal, built from plain equalities so that
 /// they can become hash join keys.
 pub(crate) fn same(left: Expr, right: Expr, nullable: bool, out: &mut Vec<Expr>) {
     // Equal intervals may differ in their fields; their texts do not.
     if left.data_type == DataType::Interval {
-        let text = |e: Expr| Expr { kind: ExprKind::Cast(Box::new(e)), data_type: DataType::TEXT };
-        return same(text(left), text(right), nullable, out);
+        return same(text_of(left), text_of(right), nullable, out);
     }
     if !nullable {
         out.push(compare(BinaryOp::Equal, left, right));

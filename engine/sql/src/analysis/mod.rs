@@ -4,6 +4,7 @@
 pub(crate) mod columns;
 pub(crate) mod conditions;
 mod domain;
+pub(crate) mod equal_values;
 pub(crate) mod equality;
 pub(crate) mod json_path;
 pub(crate) mod may_fail;

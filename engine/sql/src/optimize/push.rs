@@ -5,6 +5,7 @@ use super::estimate::Estimates;
 use super::{join, sides};
 use crate::analysis::columns::{all, conjuncts, only, shift_columns, substitute};
 use crate::analysis::conditions::{filter, key, key_pairs};
+use crate::analysis::equal_values::tells_equals_apart;
 use crate::analysis::may_fail::expr_may_fail;
 use crate::analysis::size::grows;
 use crate::expr::{BinaryOp, Expr, ExprKind};
@@ -47,8 +48,10 @@ pub(crate) fn push(plan: Plan, mut conditions: Vec<Expr>, estimates: &Estimates<
         }
         Plan::Aggregate { input, groups, aggregates, fields } => {
             // An aggregate without groups returns a row even for empty input, so nothing may be
-            // filtered below it.
-            let below = |c: &Expr| !groups.is_empty() && only(c, &|at| at < groups.len());
+            // filtered below it. A condition must drop whole groups.
+            let below = |c: &Expr| {
+                !groups.is_empty() && only(c, &|at| at < groups.len()) && !tells_equals_apart(c)
+            };
             let (down, mut keep): (Vec<_>, Vec<_>) = conditions.into_iter().partition(below);
             let (down, mut large) = through(down, &groups);
             keep.append(&mut large);

@@ -10,7 +10,8 @@ use super::unnester::Unnester;
 use crate::analysis::columns::replace_outer;
 use crate::analysis::columns::{all, only, shift_columns};
 use crate::analysis::conditions::{filter, key};
-use crate::analysis::equality::{compare, is_null, or_else, same};
+use crate::analysis::equal_values::tells_arguments_apart;
+use crate::analysis::equality::{compare, is_null, or_else, same, text_of};
 use crate::analysis::may_fail::expr_may_fail;
 use crate::analysis::nullable::nullable;
 use crate::analysis::subqueries::{correlated, used_args};
@@ -64,7 +65,7 @@ impl Unnester<'_> {
         };
         let over_both = |e: Expr| {
             let mut e = shifted(e);
-            replace_outer(&mut e, frame, &|index| args.get(index).cloned());
+            replace_outer(&mut e, frame, &|index, _| args.get(index).cloned());
             e
         };
         let mut conditions: Vec<Expr> = hoisted.conditions.into_iter().map(over_both).collect();
@@ -82,7 +83,13 @@ impl Unnester<'_> {
         }
         let mut used = Vec::new();
         used_args(&hoisted.plan, frame, &mut used);
-        let keys: Vec<Expr> = used.iter().filter_map(|index| args.get(*index).cloned()).collect();
+        // A domain holds equal values once.
+        let key = |index: &usize| {
+            let arg = args.get(*index)?.clone();
+            let apart = tells_arguments_apart(&hoisted.plan, frame, *index);
+            Some(if apart { text_of(arg) } else { arg })
+        };
+        let keys: Vec<Expr> = used.iter().filter_map(key).collect();
         let is_null = |at: usize| fields.get(at).is_none_or(|f| f.nullable);
         let key_fields: Vec<Field> = keys
             .iter()

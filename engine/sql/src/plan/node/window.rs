@@ -1,6 +1,7 @@
 //! Window functions.
 
 use crate::analysis::columns::{columns, mark, moved, only};
+use crate::analysis::equal_values::tells_equals_apart;
 use crate::explain::text::{expr_text, field_name, joined, key_text, window_text};
 use crate::expr::{Expr, ExprKind};
 use crate::plan::tree::{ColumnMap, Domain, Field, Plan, PlanNode, Pruning, SortKey};
@@ -102,7 +103,7 @@ impl PlanNode for Window {
         let (below, above) = conditions.into_iter().partition(|c| {
             let mut any = false;
             columns(c, &mut |_| any = true);
-            any && only(c, &is_partition)
+            any && only(c, &is_partition) && !tells_equals_apart(c)
         });
         push(&mut self.input, below);
         above

@@ -49,7 +49,7 @@ impl Binder<'_> {
         }
         let Some(frame) = self.frames.get_mut(at) else { return Ok(None) };
         for expr in exprs {
-            replace_outer(expr, frame.id, &|index| {
+            replace_outer(expr, frame.id, &|index, _| {
                 frame.args.get(index).map(|(arg, _)| arg.clone())
             });
         }
