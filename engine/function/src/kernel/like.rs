@@ -148,6 +148,19 @@ fn match_at_end(run: &[Part], text: &[u8], from: usize) -> bool {
     }
 }
 
+/// Whether a pattern ends in its escape character, which is an error; `escape` is a backslash if
+/// `None`.
+pub fn ends_in_escape(pattern: &str, escape: Option<char>) -> bool {
+    let escape = escape.unwrap_or('\\');
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        if c == escape && chars.next().is_none() {
+            return true;
+        }
+    }
+    false
+}
+
 /// `LIKE` over vectors; `fold` ignores ASCII case; `escape` is a backslash if `None`.
 pub fn like(
     arg: &Vector,

@@ -4,7 +4,8 @@
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use nacre_function::decimal_type::decimal_shape;
 use nacre_function::entry::definition::Errors;
-use nacre_types::DataType;
+use nacre_function::kernel::like::ends_in_escape;
+use nacre_types::{DataType, Value};
 
 /// Whether an expression may raise an error, depending on its columns' values.
 pub fn expr_may_fail(expr: &Expr) -> bool {
@@ -12,7 +13,10 @@ pub fn expr_may_fail(expr: &Expr) -> bool {
         ExprKind::Cast(arg) => !widens(arg.data_type, expr.data_type),
         ExprKind::Negate(_) | ExprKind::Subquery(_) => true,
         ExprKind::Binary { op, .. } => !op.is_comparison() && *op != BinaryOp::Concat,
-        ExprKind::Like { pattern, .. } => !matches!(pattern.kind, ExprKind::Literal(_)),
+        ExprKind::Like { pattern, escape, .. } => match &pattern.kind {
+            ExprKind::Literal(Value::Text(pattern)) => ends_in_escape(pattern, *escape),
+            kind => !matches!(kind, ExprKind::Literal(_)),
+        },
         ExprKind::Function { function, .. } => function.errors() == Errors::Possible,
         _ => false,
     };
