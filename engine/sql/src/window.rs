@@ -88,6 +88,17 @@ impl Default for WindowFrame {
     }
 }
 
+impl WindowFrame {
+    /// Calls `f` on the expression of each bound, mutably.
+    pub(crate) fn for_each_expr_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
+        for bound in [&mut self.start, &mut self.end] {
+            if let FrameBound::Preceding(e) | FrameBound::Following(e) = bound {
+                f(e);
+            }
+        }
+    }
+}
+
 impl Windowed {
     /// Returns the name of the function or aggregate.
     pub fn name(&self) -> &str {
@@ -118,10 +129,6 @@ impl WindowCall {
         if let Windowed::Aggregate(aggregate) = &mut self.function {
             aggregate.exprs_mut().for_each(&mut *f);
         }
-        for bound in [&mut self.frame.start, &mut self.frame.end] {
-            if let FrameBound::Preceding(e) | FrameBound::Following(e) = bound {
-                f(e);
-            }
-        }
+        self.frame.for_each_expr_mut(f);
     }
 }

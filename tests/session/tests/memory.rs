@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use nacre_session_tests::{Folder, folder, kind, memory, rows, run};
-use nacredb::{ErrorKind, Session};
+use nacredb::{ErrorKind, Session, Value};
 use std::path::Path;
 
 fn fill(session: &mut Session) {
@@ -56,6 +56,29 @@ fn what_cannot_be_held_is_spilled() {
     assert_eq!(kind(&mut session, "select * from t order by b"), Some(ErrorKind::Limit));
     assert_eq!(temporary(place.path()), 0);
     assert_eq!(rows(&mut session, "select count(*) from t").unwrap(), ["20000"]);
+}
+
+/// A row keeps the value of a volatile key when it is spilled.
+#[test]
+fn spilled_rows_keep_their_volatile_keys() {
+    let place = Folder::new("spill-volatile");
+    let db = folder(place.path()).unwrap();
+    let mut session = db.session();
+    fill(&mut session);
+    run(&mut session, "set memory_limit = '200KB'").unwrap();
+    let mut spilled = |sql: &str| {
+        let result = run(&mut session, sql).unwrap();
+        assert!(result.statistics.bytes_spilled > 0, "{sql}");
+        result.to_rows()
+    };
+    let groups = "select floor(random() * 15000) as k, count(*) as n from t group by k";
+    let twice = format!("select k from ({groups}) as g group by k having count(*) > 1");
+    assert_eq!(spilled(&twice), Vec::<Vec<Value>>::new(), "a group is returned once");
+    let first = "select row_number() over (partition by floor(random() * 100) order by id) as r, b \
+                 from t qualify r = 1";
+    assert!(spilled(first).len() <= 100, "a partition has one first row");
+    let sample = "select count(*) from t tablesample (12000 rows)";
+    assert_eq!(spilled(sample), [[Value::Int(12_000)]]);
 }
 
 /// The first rows in index order are held until there are enough; if they are too wide, they are

@@ -7,6 +7,7 @@
 use crate::bind::binder::Binder;
 use crate::bind::environment::{Env, GroupingCall};
 use crate::bind::names::{place, unsupported};
+use crate::bind::query::volatile_keys;
 use crate::bind::scope::Scope;
 use crate::explain::expr_text;
 use crate::expr::{Aggregate, Expr, ExprKind, Placeholder};
@@ -239,9 +240,10 @@ impl<'a> Binder<'a> {
         groupings: &[GroupingCall],
         fields: Vec<Field>,
     ) -> Result<Plan> {
-        let Groups { exprs: groups, sets } = groups;
+        let Groups { exprs: mut groups, sets } = groups;
         let asked = groupings.iter().map(|call| call.positions(&groups));
         let asked = asked.collect::<Result<Vec<_>>>()?;
+        let plan = volatile_keys::compute(plan, &mut groups);
         if let ([set], true) = (sets.as_slice(), groupings.is_empty())
             && set.len() == groups.len()
         {

@@ -10,4 +10,5 @@ pub(super) mod sample;
 pub(super) mod select;
 pub(super) mod set_operation;
 pub(super) mod table_function;
+pub(super) mod volatile_keys;
 pub(super) mod wildcard;

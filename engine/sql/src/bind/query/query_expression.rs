@@ -6,6 +6,7 @@ use crate::bind::environment::Env;
 use crate::bind::environment::{Cte, Itself};
 use crate::bind::expression::cast::cast;
 use crate::bind::names::{place, unsupported};
+use crate::bind::query::volatile_keys;
 use crate::bind::scope::Scope;
 use crate::expr::{Expr, ExprKind};
 use crate::parse::position;
@@ -203,7 +204,7 @@ impl<'a> Binder<'a> {
             };
             keys.push(sort_key(expr, item)?);
         }
-        Ok(Plan::Sort { input: Box::new(plan), keys, limit: None })
+        Ok(volatile_keys::sorted(plan, keys))
     }
 
     pub(crate) fn limit(&mut self, plan: Plan, query: &'a ast::Query) -> Result<Plan> {

@@ -4,6 +4,7 @@ use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
 use crate::bind::expression::cast::cast;
 use crate::bind::names::{place, unsupported};
+use crate::bind::query::volatile_keys;
 use crate::bind::scope::Scope;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::{Plan, SortKey};
@@ -38,8 +39,8 @@ impl<'a> Binder<'a> {
         if quantity.unit == Some(TableSampleUnit::Rows) {
             let limit = self.row_count(&quantity.value, "TABLESAMPLE")?;
             let keys = vec![SortKey { expr: chance, descending: false, nulls_first: true }];
-            let sorted = Plan::Sort { input: Box::new(input), keys, limit: None };
-            return Ok(Plan::Limit { input: Box::new(sorted), offset: None, limit });
+            let input = Box::new(volatile_keys::sorted(input, keys));
+            return Ok(Plan::Limit { input, offset: None, limit });
         }
         let at = place(&quantity.value);
         let scope = Scope::default();

@@ -10,6 +10,7 @@ use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
 use crate::bind::names::{place, unsupported};
 use crate::bind::query::query_expression::sort_key;
+use crate::bind::query::volatile_keys;
 use crate::bind::scope::{ROW_NUMBER, Scope, ScopeColumn};
 use crate::bind::statement::assignment::table_fields;
 use crate::expr::Expr;
@@ -126,7 +127,7 @@ impl<'a> Binder<'a> {
         let limit = limit.map(|e| self.row_count(e, "LIMIT")).transpose()?.flatten();
         let rows = match keys.is_empty() {
             true => rows,
-            false => Plan::Sort { input: Box::new(rows), keys, limit: None },
+            false => volatile_keys::sorted(rows, keys),
         };
         Ok(match limit {
             None => rows,

@@ -9,6 +9,7 @@ use crate::bind::expression::operator::aggregates_not_allowed;
 use crate::bind::names::{place, unsupported};
 use crate::bind::placeholder::{has_window, resolve};
 use crate::bind::query::query_expression::sort_key;
+use crate::bind::query::volatile_keys;
 use crate::expr::{BinaryOp, Expr, ExprKind, Placeholder};
 use crate::parse::position;
 use crate::plan::node;
@@ -347,11 +348,12 @@ pub(crate) fn build(mut plan: Plan, windows: Vec<Window>) -> (Plan, Vec<usize>) 
     let mut columns = vec![0; windows.len()];
     let mut left: Vec<(usize, Window)> = windows.into_iter().enumerate().collect();
     while let Some((_, first)) = left.first() {
-        let (partition, order) = (first.partition.clone(), first.order.clone());
+        let (mut partition, mut order) = (first.partition.clone(), first.order.clone());
         let (now, later) =
             left.into_iter().partition(|(_, w)| w.partition == partition && w.order == order);
         left = later;
-        let now: Vec<(usize, Window)> = now;
+        let mut now: Vec<(usize, Window)> = now;
+        plan = computed_keys(plan, &mut partition, &mut order, &mut now);
         let mut fields = plan.fields();
         let mut calls = Vec::new();
         for (at, window) in now {
@@ -368,6 +370,33 @@ pub(crate) fn build(mut plan: Plan, windows: Vec<Window>) -> (Plan, Vec<usize>) 
         plan = Plan::Node(Box::new(window));
     }
     (plan, columns)
+}
+
+/// Computes the volatile keys of windows with one partitioning and order. A bound of `RANGE` reads
+/// the same value as the key that it is derived from.
+fn computed_keys(
+    plan: Plan,
+    partition: &mut [Expr],
+    order: &mut [SortKey],
+    windows: &mut [(usize, Window)],
+) -> Plan {
+    let written: Vec<Expr> = order.iter().map(|key| key.expr.clone()).collect();
+    let keys = partition.iter_mut().chain(order.iter_mut().map(|key| &mut key.expr));
+    let plan = volatile_keys::compute(plan, keys);
+    for (old, new) in written.iter().zip(&*order).filter(|(old, new)| **old != new.expr) {
+        for (_, window) in &mut *windows {
+            window.call.frame.for_each_expr_mut(&mut |bound| replace(bound, old, &new.expr));
+        }
+    }
+    plan
+}
+
+/// Replaces an expression wherever it occurs in another.
+fn replace(expr: &mut Expr, old: &Expr, new: &Expr) {
+    match expr == old {
+        true => expr.clone_from(new),
+        false => expr.for_each_child_mut(&mut |child| replace(child, old, new)),
+    }
 }
 
 /// Replaces each window function by its column, as returned by [`build`].
