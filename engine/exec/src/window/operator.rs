@@ -291,7 +291,7 @@ impl Run<'_> {
         for partition in &self.places.partitions {
             let mut dense = 0;
             for row in partition.clone() {
-                self.check_cancelled(row)?;
+                self.context.check_cancelled()?;
                 let peers = &self.places.peers[row];
                 dense += i64::from(peers.start == row);
                 let value = (function.value)(&WindowRow {
@@ -462,7 +462,7 @@ impl Run<'_> {
             for row in
                 (0..partition.len()).map(|at| partition.start + in_order(partition.len(), at))
             {
-                self.check_cancelled(row)?;
+                self.context.check_cancelled()?;
                 let frame = self.frame(&bounds, partition, row);
                 let known = frame == held || (frame.is_empty() && held.is_empty());
                 if let (true, Some(value)) = (known, &value) {

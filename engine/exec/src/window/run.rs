@@ -5,7 +5,7 @@ use crate::expr::{self, ActiveRows};
 use nacre_column::{Batch, Vector, VectorBuilder};
 use nacre_sql::Expr;
 use nacre_sql::plan::{SortKey, WindowCall};
-use nacre_types::{Error, Reason, Result, limits};
+use nacre_types::{Error, Reason, Result};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -26,15 +26,6 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Checks for cancellation once per vector of rows.
-    pub fn check_cancelled(&self, row: usize) -> Result<()> {
-        if row.is_multiple_of(limits::VECTOR_ROWS) {
-            self.context.check_cancelled()
-        } else {
-            Ok(())
-        }
-    }
-
     pub fn eval(&self, e: &Expr) -> Result<Arc<Vector>> {
         expr::evaluate_shared(e, self.batch, self.context)
     }
@@ -44,7 +35,7 @@ impl Run<'_> {
         let evaluator = expr::Evaluator::new(self.batch, self.context);
         let mut out = VectorBuilder::new(e.data_type);
         for row in 0..self.batch.rows as u32 {
-            self.check_cancelled(row as usize)?;
+            self.context.check_cancelled()?;
             match evaluator.eval(e, ActiveRows::all(self.batch.rows).narrowed(&[row])) {
                 Err(error) if is_beyond(&error) => out.push_null(),
                 value => out.push(&value?.value(row as usize)),

@@ -95,23 +95,28 @@ fn texts_of_results_are_held() {
 #[test]
 fn calls_over_many_rows_can_be_cancelled() {
     let fixture = Fixture::new();
-    let asked = |calls: usize| {
+    let asked = |call: &WindowCall, calls: usize| {
         let rows = (0..9000).map(|n| vec![int(n), text("x")]).collect();
-        let call = WindowCall {
-            function: Windowed::Function(window_function("row_number")),
-            args: Vec::new(),
-            frame: WindowFrame::default(),
-            data_type: I64,
-        };
         let asked = AtomicUsize::new(0);
         let count = || asked.fetch_add(1, Ordering::Relaxed) == usize::MAX;
         let mut context = fixture.context();
         context.cancelled = &count;
-        run(&mut *build(&window(rows, vec![call; calls]), &context).unwrap(), &context).unwrap();
+        let calls = vec![call.clone(); calls];
+        run(&mut *build(&window(rows, calls), &context).unwrap(), &context).unwrap();
         asked.load(Ordering::Relaxed)
     };
-    // Each additional call checks for cancellation when it begins and at every 2,048th row.
-    assert_eq!(asked(3), asked(1) + 2 * (1 + 5));
+    let number = WindowCall {
+        function: Windowed::Function(window_function("row_number")),
+        args: Vec::new(),
+        frame: WindowFrame::default(),
+        data_type: I64,
+    };
+    let sliding = rows_frame(FrameBound::Preceding(lit(int(3), I64)), FrameBound::CurrentRow);
+    // Each additional call checks for cancellation when it begins and at every row, which may read
+    // its whole partition.
+    for call in [number, over(&COUNT, 0, I64, sliding)] {
+        assert_eq!(asked(&call, 3), asked(&call, 1) + 2 * (1 + 9000));
+    }
 }
 
 #[test]
