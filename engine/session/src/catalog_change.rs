@@ -10,30 +10,40 @@ use nacre_sql::CatalogStatement;
 use nacre_table::{MergeStep, Store, Table};
 use nacre_types::{ColumnRule, Error, ErrorKind, Result, TableSchema};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Time between two looks at another `OPTIMIZE … FULL` that must end first, in nanoseconds.
 const BUSY_NS: u64 = 1_000_000;
 
-/// Runs the statement, retrying if it runs out of files.
+/// Runs the statement, retrying if it runs out of files. `cancel` ends an `OPTIMIZE … FULL`.
 pub(crate) fn run<'a>(
     statement: &'a CatalogStatement,
     engine: &'a Engine,
+    cancel: &'a AtomicBool,
 ) -> Boxed<'a, StatementResult> {
-    Box::pin(retried(statement, engine))
+    Box::pin(retried(statement, engine, cancel))
 }
 
-async fn retried(statement: &CatalogStatement, engine: &Engine) -> Result<StatementResult> {
+async fn retried(
+    statement: &CatalogStatement,
+    engine: &Engine,
+    cancel: &AtomicBool,
+) -> Result<StatementResult> {
     let mut shortages = Shortages::default();
     loop {
         engine.prepare_files().await?;
-        match run_once(statement, engine).await {
+        match run_once(statement, engine, cancel).await {
             Err(error) if shortages.should_retry(&error, engine) => {}
             other => return other,
         }
     }
 }
 
-async fn run_once(statement: &CatalogStatement, engine: &Engine) -> Result<StatementResult> {
+async fn run_once(
+    statement: &CatalogStatement,
+    engine: &Engine,
+    cancel: &AtomicBool,
+) -> Result<StatementResult> {
     let store = engine.store();
     store.check_writable()?;
     match statement {
@@ -85,7 +95,7 @@ async fn run_once(statement: &CatalogStatement, engine: &Engine) -> Result<State
             changed_and_maintained(engine);
         }
         CatalogStatement::Optimize { table, full } => {
-            optimize(&store.table_by_id(table.id)?, *full, engine).await?;
+            optimize(&store.table_by_id(table.id)?, *full, engine, cancel).await?;
             return Ok(StatementResult::new(ResultKind::Control));
         }
     }
@@ -93,20 +103,27 @@ async fn run_once(statement: &CatalogStatement, engine: &Engine) -> Result<State
 }
 
 /// Flushes a table, or merges all of it, step by step: other work of the thread goes on in between
-/// where statements give way.
-async fn optimize(table: &Arc<Table>, is_full: bool, engine: &Engine) -> Result<()> {
+/// where statements give way. What was merged before a cancellation stays.
+async fn optimize(
+    table: &Arc<Table>,
+    is_full: bool,
+    engine: &Engine,
+    cancel: &AtomicBool,
+) -> Result<()> {
     let (store, clock) = (engine.store(), &engine.host().clock);
     if !is_full {
         return store.flush(table);
     }
+    let is_cancelled = || cancel.load(Ordering::Relaxed);
     let slices = TimeSlices::new(store.environment());
     let mut merge = store.begin_merge_all(table);
     loop {
         match engine.maintained(|| store.merge_all_step(&mut merge)).await? {
             MergeStep::Done => return Ok(()),
+            _ if is_cancelled() => return Err(Error::cancelled()),
             MergeStep::Busy => clock.sleep_until(engine.now_ns().saturating_add(BUSY_NS)).await,
             MergeStep::More if slices.has_ended(store.environment()) => {
-                slices.give_way(store.environment(), &|| false).await?;
+                slices.give_way(store.environment(), &is_cancelled).await?;
             }
             MergeStep::More => {}
         }

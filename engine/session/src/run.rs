@@ -40,7 +40,7 @@ pub(crate) async fn run(
                 }
                 (_, Some(open)) => catalog_in_transaction::run(statement, engine, open),
                 (CatalogStatement::Optimize { .. }, None) => {
-                    catalog_change::run(statement, engine).await
+                    catalog_change::run(statement, engine, settings.cancel_flag()).await
                 }
                 (_, None) if may_be_temporary => {
                     transaction.begin(engine)?;
@@ -57,7 +57,8 @@ pub(crate) async fn run(
                     }
                 }
                 (_, None) => {
-                    let result = catalog_change::run(statement, engine).await?;
+                    let result =
+                        catalog_change::run(statement, engine, settings.cancel_flag()).await?;
                     engine.acknowledge().await?;
                     Ok(result)
                 }
