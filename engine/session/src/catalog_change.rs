@@ -73,15 +73,11 @@ async fn run_once(
             changed_and_maintained(engine);
         }
         CatalogStatement::DropIndex { indexes } => {
-            for (at, (table, name)) in indexes.iter().enumerate() {
-                // Dropping a table's first index changes the table for its other indexes too.
-                let seen = indexes[..at].iter().any(|(other, _)| other.id == table.id);
-                let target =
-                    if seen { store.table_by_id(table.id)? } else { bound_table(store, table)? };
-                store.drop_index(&target, name)?;
-                engine.catalog_changed();
-            }
-            engine.start_maintenance();
+            let bound = |(table, name): &(Arc<TableSchema>, String)| {
+                Ok((bound_table(store, table)?, name.clone()))
+            };
+            store.drop_indexes(&indexes.iter().map(bound).collect::<Result<Vec<_>>>()?)?;
+            changed_and_maintained(engine);
         }
         CatalogStatement::Truncate { tables } => {
             let mut targets: Vec<Arc<Table>> = Vec::new();
@@ -174,14 +170,13 @@ fn created(created: Result<()>, if_not_exists: bool, engine: &Engine) -> Result<
 
 fn drop_views(names: &[String], if_exists: bool, engine: &Engine) -> Result<()> {
     let store = engine.store();
-    let missing = names.iter().find(|name| store.view(name).is_none());
-    if let (Some(name), false) = (missing, if_exists) {
+    let (known, missing): (Vec<String>, Vec<String>) =
+        names.iter().cloned().partition(|name| store.view(name).is_some());
+    if let (Some(name), false) = (missing.first(), if_exists) {
         return Err(no_view(name, store.table(name).is_some()));
     }
-    for name in names.iter().filter(|name| store.view(name).is_some()) {
-        store.drop_view(name)?;
-    }
-    if missing.is_some() {
+    store.drop_views(&known)?;
+    if !missing.is_empty() {
         store.settle_catalog()?;
     }
     engine.catalog_changed();

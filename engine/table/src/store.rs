@@ -345,6 +345,12 @@ impl Store {
         indexes::remove(&self.catalog, table, name)
     }
 
+    /// Drops indexes by name, each once, or none of them. `conflict` if one of their tables was
+    /// changed since.
+    pub fn drop_indexes(&self, indexes: &[(Arc<Table>, String)]) -> Result<()> {
+        indexes::remove_all(&self.catalog, indexes)
+    }
+
     /// All views, by name.
     pub fn views(&self) -> Vec<Arc<ViewSchema>> {
         self.catalog.views()
@@ -370,9 +376,9 @@ impl Store {
         views::create(&self.catalog, view, replace)
     }
 
-    /// Drops a view.
-    pub fn drop_view(&self, name: &str) -> Result<()> {
-        views::remove(&self.catalog, name)
+    /// Drops several views, or none of them. Duplicates are ignored.
+    pub fn drop_views(&self, names: &[String]) -> Result<()> {
+        views::remove_all(&self.catalog, names)
     }
 
     /// Starts a bulk load into a table.

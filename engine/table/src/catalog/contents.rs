@@ -323,15 +323,20 @@ impl Contents {
             .with_sqlstate("42P07"))
     }
 
-    /// Removes a view that this commit drops. Older snapshots still see it.
-    pub fn remove_view(&mut self, name: &str, commit: Timestamp) -> Result<()> {
-        match self.views.remove(&name.to_ascii_lowercase()) {
-            Some(entry) => {
-                self.keep_view(entry, commit);
-                Ok(())
-            }
+    /// Fails if there is no view of this name.
+    pub fn check_view(&self, name: &str) -> Result<()> {
+        match self.view(name) {
+            Some(_) => Ok(()),
             None => Err(Error::not_found(format!("no view `{name}`")).with_sqlstate("42P01")),
         }
+    }
+
+    /// Removes a view that this commit drops. Older snapshots still see it.
+    pub fn remove_view(&mut self, name: &str, commit: Timestamp) -> Result<()> {
+        self.check_view(name)?;
+        let removed = self.views.remove(&name.to_ascii_lowercase());
+        removed.into_iter().for_each(|entry| self.keep_view(entry, commit));
+        Ok(())
     }
 
     fn keep_view(&mut self, entry: ViewEntry, until: Timestamp) {

@@ -7,7 +7,7 @@
 //! enters its rows then, so the index never misses a row.
 
 use crate::catalog::registry::Catalog;
-use crate::catalog::tables;
+use crate::catalog::tables::{self, Altered};
 use crate::table::version::Table;
 use nacre_types::{Error, IndexSchema, Result, TableSchema, invariant};
 use std::sync::Arc;
@@ -30,16 +30,35 @@ pub(crate) fn create(
 /// Drops an index by name and returns the version of the table without it. `conflict` if the table
 /// was changed since.
 pub(crate) fn remove(catalog: &Catalog, table: &Arc<Table>, name: &str) -> Result<Arc<Table>> {
+    tables::alter(catalog, table, without(table.schema(), name)?)
+}
+
+/// Drops indexes by name, each once, or none of them. `conflict` if one of their tables was changed
+/// since.
+pub(crate) fn remove_all(catalog: &Catalog, indexes: &[(Arc<Table>, String)]) -> Result<()> {
     catalog.commits().check_writable()?;
-    let mut changed: TableSchema = (**table.schema()).clone();
-    let Some(id) = changed.index_by_name(name).map(|index| index.id) else {
-        return Err(Error::not_found(format!("index {name} of table {}", changed.name))
+    let mut changes: Vec<(&Arc<Table>, TableSchema)> = Vec::new();
+    for (table, name) in indexes {
+        match changes.iter_mut().find(|(known, _)| known.id() == table.id()) {
+            Some((_, changed)) => *changed = without(changed, name)?,
+            None => changes.push((table, without(table.schema(), name)?)),
+        }
+    }
+    let altered = changes.into_iter().map(|(table, changed)| Altered::new(table, changed));
+    tables::alter_all(catalog, &altered.collect::<Result<Vec<_>>>()?)
+}
+
+/// The schema without an index.
+pub(crate) fn without(schema: &TableSchema, name: &str) -> Result<TableSchema> {
+    let Some(id) = schema.index_by_name(name).map(|index| index.id) else {
+        return Err(Error::not_found(format!("index {name} of table {}", schema.name))
             .with_sqlstate("42704"));
     };
+    let mut changed = schema.clone();
     changed.indexes.retain(|index| index.id != id);
     debug_assert!(
-        changed.indexes.len() + 1 == table.schema().indexes.len(),
+        changed.indexes.len() + 1 == schema.indexes.len(),
         "index {name} is not the only one with id {id}"
     );
-    tables::alter(catalog, table, changed)
+    Ok(changed)
 }

@@ -12,6 +12,7 @@ use crate::index::hash::table::HashTable;
 use crate::record::{self, KeySet};
 use crate::segments::garbage::Garbage;
 use crate::table::agenda::Work;
+use crate::table::gate::Gates;
 use crate::table::version::Table;
 use nacre_rowstore::Node;
 use nacre_types::plant::{self, Bug};
@@ -113,41 +114,74 @@ pub(crate) fn truncate(catalog: &Catalog, tables: &[Arc<Table>]) -> Result<()> {
     })
 }
 
+/// A table, and the version that takes its place.
+pub(crate) struct Altered {
+    old: Arc<Table>,
+    pub new: Arc<Table>,
+}
+
+impl Altered {
+    /// The version of a table with a schema that is derived from the table's.
+    pub fn new(old: &Arc<Table>, changed: TableSchema) -> Result<Altered> {
+        let changed = completed(changed, old)?;
+        let new = Arc::new(Table::altered(old, changed, old.since()));
+        Ok(Altered { old: old.clone(), new })
+    }
+}
+
 /// Changes a table's schema, given one derived from its newest schema: renamed, added, dropped or
 /// reordered columns. `conflict` if the table was changed since.
-///
-/// What all rows must satisfy is verified beside writers first. The rows that were committed meanwhile
-/// are verified while the table's gate is closed, and never under the commit lock.
 pub(crate) fn alter(
     catalog: &Catalog,
     table: &Arc<Table>,
     changed: TableSchema,
 ) -> Result<Arc<Table>> {
     catalog.commits().check_writable()?;
-    let changed = completed(changed, table)?;
+    let altered = Altered::new(table, changed)?;
+    alter_all(catalog, std::slice::from_ref(&altered))?;
+    Ok(altered.new)
+}
+
+/// Changes the schemas of tables in one commit. Each table comes once. `conflict` if one was changed
+/// since.
+///
+/// What all rows must satisfy is verified beside writers first. The rows that were committed meanwhile
+/// are verified while the gates of their tables are closed, and never under the commit lock.
+pub(crate) fn alter_all(catalog: &Catalog, altered: &[Altered]) -> Result<()> {
     let mut payload = record::begin(0);
-    record::alter_table(&mut payload, &changed)?;
-    let version = Arc::new(Table::altered(table, changed, table.since()));
-    let mut closed = None;
-    if verify::asks_more(&version, table) {
-        version.layout().rules().compile_with(catalog.compiler());
-        let verified = verify_beside(catalog, table, &version)?;
-        closed = Some(table.gate().close());
-        verify_rest(catalog, table, &version, verified)?;
+    altered.iter().try_for_each(|a| record::alter_table(&mut payload, a.new.schema()))?;
+    let asking = || altered.iter().filter(|a| verify::asks_more(&a.new, &a.old));
+    let mut verified = Vec::new();
+    for Altered { old, new } in asking() {
+        new.layout().rules().compile_with(catalog.compiler());
+        verified.push(verify_beside(catalog, old, new)?);
     }
-    let prepare = |_| table.check_newest();
+    let gates: Vec<_> = asking().map(|a| a.old.gate()).collect();
+    let _closed = Gates::take(std::iter::empty(), &gates);
+    for (Altered { old, new }, verified) in asking().zip(verified) {
+        verify_rest(catalog, old, new, verified)?;
+    }
+    let prepare = |_| altered.iter().try_for_each(|a| a.old.check_newest());
     catalog.commit_prepared(payload, prepare, |contents, commit, ()| {
-        version.begin_at(commit);
-        contents.replace(table, &version)?;
-        version.replace(table, commit);
-        discard_indexes(catalog.garbage(), table, &version, commit);
-        if verify::adds_index(&version, table) {
-            version.consider(Work::IndexParts);
-        }
-        Ok(())
-    })?;
-    drop(closed);
-    Ok(version)
+        altered.iter().try_for_each(|a| install(catalog, contents, a, commit))
+    })
+}
+
+/// Puts a new version of a table in the place of the old one.
+fn install(
+    catalog: &Catalog,
+    contents: &mut Contents,
+    Altered { old, new }: &Altered,
+    commit: Timestamp,
+) -> Result<()> {
+    new.begin_at(commit);
+    contents.replace(old, new)?;
+    new.replace(old, commit);
+    discard_indexes(catalog.garbage(), old, new, commit);
+    if verify::adds_index(new, old) {
+        new.consider(Work::IndexParts);
+    }
+    Ok(())
 }
 
 /// Verifies the rows of a table for a new version of it, beside writers. Returns the commit up to

@@ -15,10 +15,19 @@ pub(crate) fn create(catalog: &Catalog, view: ViewSchema, replace: bool) -> Resu
     catalog.commit(payload, |contents, commit| contents.add_view(Arc::new(view), replace, commit))
 }
 
-/// Drops a view by name.
-pub(crate) fn remove(catalog: &Catalog, name: &str) -> Result<()> {
+/// Drops views by name, or none of them. Duplicates are ignored.
+pub(crate) fn remove_all(catalog: &Catalog, names: &[String]) -> Result<()> {
     catalog.commits().check_writable()?;
+    let mut names: Vec<String> = names.iter().map(|name| name.to_ascii_lowercase()).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.is_empty() {
+        return Ok(());
+    }
     let mut payload = record::begin(0);
-    record::drop_view(&mut payload, name);
-    catalog.commit(payload, |contents, commit| contents.remove_view(name, commit))
+    names.iter().for_each(|name| record::drop_view(&mut payload, name));
+    catalog.commit(payload, |contents, commit| {
+        names.iter().try_for_each(|name| contents.check_view(name))?;
+        names.iter().try_for_each(|name| contents.remove_view(name, commit))
+    })
 }

@@ -7,7 +7,7 @@ use crate::{Durability, OnDuplicate, Store, StoreOptions, Table, Transaction};
 use nacre_host::memory::MemoryStore;
 use nacre_host::{Host, LocalStore, ReadRange};
 use nacre_testing::{Call, Watched};
-use nacre_types::{Error, ErrorKind, Result};
+use nacre_types::{Error, ErrorKind, Result, ViewSchema};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -380,4 +380,21 @@ fn several_tables_are_dropped_by_one_commit() {
     let third = store.create_table(schema("v", false)).unwrap();
     assert_eq!(store.drop_tables(&[third, table]).unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(store.tables().len(), 1);
+}
+
+#[test]
+fn several_views_are_dropped_by_one_commit() {
+    let (store, ..) = refusing(options());
+    for name in ["v", "w"] {
+        let columns = vec!["id".into()];
+        let view = ViewSchema { name: name.into(), columns, statement: "select 1".into() };
+        store.create_view(view, false).unwrap();
+    }
+    let missing = store.drop_views(&["v".into(), "x".into()]);
+    assert_eq!(missing.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(store.views().len(), 2);
+    let before = store.visible();
+    store.drop_views(&["v".into(), "w".into(), "V".into()]).unwrap();
+    assert_eq!(store.visible(), before + 1);
+    assert!(store.views().is_empty());
 }

@@ -118,7 +118,7 @@ fn a_follower_sees_changes_of_the_catalog() {
     rename(&a, "c");
     rename(&b, "a");
     rename(&a, "b");
-    store.drop_view("v").unwrap();
+    store.drop_views(&["v".into()]).unwrap();
     let temporary = store.create_table(schema("v", true)).unwrap();
     store.drop_table(&temporary).unwrap();
     store.create_view(view("V", "select 2"), false).unwrap();

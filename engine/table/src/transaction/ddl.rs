@@ -1,5 +1,6 @@
 //! Changes of the catalog by a transaction, which others see once it has committed.
 
+use crate::catalog::indexes::without;
 use crate::catalog::tables::completed;
 use crate::table::version::Table;
 use crate::transaction::catalog_changes::{CatalogChange, Named};
@@ -248,15 +249,5 @@ pub(super) fn create_index(
 
 /// Drops an index of a table.
 pub(super) fn drop_index(core: &mut Core, table: &Arc<Table>, name: &str) -> Result<Arc<Table>> {
-    let mut changed: TableSchema = (**table.schema()).clone();
-    let Some(id) = changed.index_by_name(name).map(|index| index.id) else {
-        return Err(Error::not_found(format!("index {name} of table {}", changed.name))
-            .with_sqlstate("42704"));
-    };
-    changed.indexes.retain(|index| index.id != id);
-    debug_assert!(
-        changed.indexes.len() + 1 == table.schema().indexes.len(),
-        "index {name} is not the only one with id {id}"
-    );
-    alter(core, table, changed)
+    alter(core, table, without(table.schema(), name)?)
 }

@@ -386,5 +386,47 @@ fn an_index_made_on_a_full_table_finds_what_was_there() {
     assert!(ids[1] > 5, "{ids:?}");
 }
 
+#[test]
+fn several_indexes_are_dropped_by_one_commit() {
+    let mut shape = schema(true);
+    shape.indexes.clear();
+    let (files, store, table) = open(shape);
+    insert(&store, &(0..100).map(|i| item(i, i, "a", i % 10)).collect::<Vec<_>>()).unwrap();
+    let mut shape = schema(true);
+    shape.name = "other".into();
+    shape.indexes.retain(|index| index.name == "u");
+    let other = store.create_table(shape).unwrap();
+    let table = store.create_index(&table, index("by_n", &[4], false)).unwrap();
+    let table = store.create_index(&table, index("tag_n", &[3, 4], false)).unwrap();
+    let table = store.create_index(&table, index("u", &[2], true)).unwrap();
+    let named = |table: &Arc<Table>, name: &str| (table.clone(), name.to_string());
+    // The second one is unknown, so the first is not dropped either.
+    let missing = store.drop_indexes(&[named(&table, "by_n"), named(&other, "nothing")]);
+    assert_eq!(missing.unwrap_err().kind(), ErrorKind::NotFound);
+    assert!(store.table("t").unwrap().schema().index_by_name("by_n").is_some());
+    let before = store.visible();
+    let gone = [named(&other, "u"), named(&table, "by_n"), named(&table, "u")];
+    store.drop_indexes(&gone).unwrap();
+    assert_eq!(store.visible(), before + 1);
+    // They are of versions that others have replaced.
+    assert_eq!(store.drop_indexes(&gone).unwrap_err().kind(), ErrorKind::Conflict);
+    // Column 4 leads no declared index any more, so it has a companion.
+    let table = store.table("t").unwrap();
+    let companion = table.schema().indexes.iter().find(|index| index.columns == [4]).unwrap();
+    let expected: Vec<i64> = (0..100).filter(|i| i % 10 == 3).collect();
+    let t = store.begin().unwrap();
+    assert_eq!(ids(&find(&t, &table, &companion.name, &by_n(3))), expected);
+    insert(&store, &[item(9_000, 17, "x", 1)]).unwrap();
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+    drop((t, gone, table, other, store));
+    let store = Store::open(host(&files), options()).unwrap();
+    let names = |table: &str| -> Vec<String> {
+        let table = store.table(table).unwrap();
+        table.schema().declared_indexes().map(|index| index.name.clone()).collect()
+    };
+    assert_eq!(names("t"), ["tag_n"]);
+    assert!(names("other").is_empty());
+}
+
 /// The expected contents by id.
 pub(super) type Model = BTreeMap<i64, Item>;
