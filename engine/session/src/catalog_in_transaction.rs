@@ -94,12 +94,16 @@ fn drop_tables(names: &[String], if_exists: bool, transaction: &mut Transaction)
 }
 
 fn drop_views(names: &[String], if_exists: bool, transaction: &mut Transaction) -> Result<()> {
+    // Named twice, a view is dropped once.
+    let mut views = Vec::new();
     for name in names {
         match transaction.view_named(name) {
-            Some(_) => transaction.drop_view(name)?,
+            Some(view) => views.push(view),
             None if if_exists => {}
             None => return Err(no_view(name, transaction.table(name).is_some())),
         }
     }
-    Ok(())
+    views.sort_by(|a, b| a.name.cmp(&b.name));
+    views.dedup_by(|a, b| a.name == b.name);
+    views.iter().try_for_each(|view| transaction.drop_view(&view.name))
 }
