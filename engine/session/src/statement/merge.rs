@@ -60,9 +60,10 @@ pub(super) async fn run(
     let target = transaction.table_of(table)?;
     let matched = Matched::new(table, &target, &batches, actions)?;
     let new = matched.inserted(&context, returned.as_deref_mut())?;
-    let mut update = match assigned.is_empty() {
-        true => None,
-        false => Some(Update::new(transaction, table, assigned.clone(), execution)?),
+    // It may assign nothing: `SET` of a generated column to `DEFAULT`.
+    let mut update = match actions.contains(&MergeAction::Update) {
+        true => Some(Update::new(transaction, table, assigned.clone(), execution)?),
+        false => None,
     };
     let mut gone = TargetRows::default();
     let mut start = 0;
@@ -78,8 +79,10 @@ pub(super) async fn run(
                     let locators = places.collect();
                     update.add(transaction, LocatedRows { rows: now, locators }).await?;
                 }
-                _ if action == MergeAction::Update => {}
-                _ => gone.add(places, &context)?,
+                _ => {
+                    invariant!(action == MergeAction::Delete, "a row is updated by no clause");
+                    gone.add(places, &context)?;
+                }
             }
         }
         start += rows.rows;
