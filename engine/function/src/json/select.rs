@@ -113,8 +113,9 @@ fn elements<'a>(
 
 /// The position of an index in an array of some length; beyond its end if the index is.
 pub(super) fn at(index: i64, len: usize) -> Option<usize> {
-    match usize::try_from(index) {
-        Ok(at) => Some(at),
+    match u64::try_from(index) {
+        // What a `usize` of 32 bits cannot hold is beyond the end too.
+        Ok(at) => Some(usize::try_from(at).unwrap_or(usize::MAX)),
         Err(_) => len.checked_sub(usize::try_from(index.unsigned_abs()).ok()?),
     }
 }
