@@ -443,15 +443,15 @@ fn pad(row: &TextRow<'_>, out: &mut Vec<u8>, side: Side) -> Result<()> {
         out.extend_from_slice(unit.slice(value, 0, n));
         return Ok(());
     }
-    let missing = n - length;
-    // A character has at most four bytes.
-    check_length(value.len().saturating_add(missing.saturating_mul(4)))?;
+    let (missing, width) = (n - length, unit.count(fill).max(1));
+    let (times, rest) = (missing / width, unit.slice(fill, 0, missing % width));
+    let filled = fill.len().saturating_mul(times).saturating_add(rest.len());
+    check_length(value.len().saturating_add(filled))?;
     if side == Side::End {
         out.extend_from_slice(value);
     }
-    let width = unit.count(fill).max(1);
-    (0..missing / width).for_each(|_| out.extend_from_slice(fill));
-    out.extend_from_slice(unit.slice(fill, 0, missing % width));
+    (0..times).for_each(|_| out.extend_from_slice(fill));
+    out.extend_from_slice(rest);
     if side == Side::Start {
         out.extend_from_slice(value);
     }
