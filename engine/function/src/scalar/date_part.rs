@@ -18,7 +18,9 @@ use crate::vector::map::{map_integers, map_values};
 use crate::vector::room::Room;
 use crate::vector::view::Texts;
 use nacre_column::Vector;
-use nacre_types::temporal::{MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_days, days_from_civil};
+use nacre_types::temporal::{
+    MICROS_PER_DAY, MICROS_PER_SECOND, MIN_DATE, civil_from_days, days_from_civil,
+};
 use nacre_types::{DataType, Error, Result, Value, decimal};
 
 const INT: DataType = DataType::Int64;
@@ -355,7 +357,13 @@ fn truncate(part: DatePart, arg: &Vector, call: &Call<'_>) -> Result<Vector> {
     }
     let Some(micros) = micros_of(arg) else { return Err(wrong("DATE_TRUNC", arg.data_type())) };
     let truncated = map_values(&[arg], DataType::Timestamp, rows, Room::of_vector(), &mut |i| {
-        Ok(Value::Timestamp(truncated_micros(part, micros(i))))
+        match truncated_micros(part, micros(i)) {
+            // The first week of the calendar begins before it.
+            start if start < i64::from(MIN_DATE) * MICROS_PER_DAY => {
+                Err(Error::out_of_range(format!("{} out of range", call.function.name())))
+            }
+            start => Ok(Value::Timestamp(start)),
+        }
     })?;
     cast_vector(&truncated, data_type, rows)
 }
