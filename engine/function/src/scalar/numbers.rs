@@ -168,11 +168,7 @@ pub(crate) static FUNCTIONS: &[&ScalarFunction] = &[
                 let what = "needs at least one bucket between two different bounds";
                 return Err(row.error(what, "2201G"));
             }
-            int(match (x - low) / (high - low) {
-                share if share < 0.0 => 0,
-                share if share >= 1.0 => count.saturating_add(1),
-                share => (share * count as f64) as i64 + 1,
-            })
+            int(bucket(x, low, high, count))
         }),
     ),
 ];
@@ -237,6 +233,23 @@ fn logarithm(binding: &mut dyn Binding, base: Operand, x: Operand) -> Result<Ope
     let x = binding.call(&LN, vec![x], DOUBLE);
     let base = binding.call(&LN, vec![base], DOUBLE);
     binding.binary(BinaryOp::Divide, x, base)
+}
+
+/// The bucket of `x` among `count`: 0 before the first, `count + 1` after the last.
+fn bucket(x: f64, low: f64, high: f64, count: i64) -> i64 {
+    let width = high - low;
+    let share = (x - low) / width;
+    if share < 0.0 {
+        return 0;
+    }
+    if share >= 1.0 {
+        return count.saturating_add(1);
+    }
+    let before = (share * count as f64).floor();
+    // Rounding may put a value that equals the upper bound of a bucket before it.
+    let next = low + width * (before + 1.0) / count as f64;
+    let has_passed = if width > 0.0 { x >= next } else { x <= next };
+    (before as i64 + 1 + i64::from(has_passed)).min(count)
 }
 
 /// Applies a function of one double.

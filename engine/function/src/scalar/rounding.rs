@@ -236,17 +236,18 @@ fn round_double(v: f64, places: i32, rounding: Rounding) -> f64 {
     if places == 0 {
         return if cut { v.trunc() } else { v.round() };
     }
-    // Rounds by the decimal digits as displayed, so that 2.675 rounds as written and not as its
-    // nearest double.
-    let factor = 10f64.powi(places.abs());
-    if !cut && places > 0 {
-        return match u8::try_from(places).ok().and_then(|scale| exact::from_f64(v, scale.min(38))) {
-            Some(unscaled) if places <= 38 => exact::to_f64(unscaled, places as u8),
+    if places > 0 {
+        // By the decimal digits as displayed, so that 2.675 rounds as written and not as its nearest
+        // double.
+        let digits = if cut { exact::cut_f64 } else { exact::from_f64 };
+        let scale = places as u8;
+        return match digits(v, scale.min(38)) {
+            Some(unscaled) if scale <= 38 => exact::to_f64(unscaled, scale),
             _ => v,
         };
     }
-    let scaled = if places > 0 { v * factor } else { v / factor };
-    let whole = if cut { scaled.trunc() } else { scaled.round() };
-    let result = if places > 0 { whole / factor } else { whole * factor };
+    let factor = 10f64.powi(-places);
+    let scaled = v / factor;
+    let result = factor * if cut { scaled.trunc() } else { scaled.round() };
     if result.is_finite() { result } else { v }
 }

@@ -110,6 +110,16 @@ pub fn to_f64(unscaled: i128, scale: u8) -> f64 {
 /// Converts a double to a decimal of this scale, rounded half away from zero; `None` if out of
 /// range.
 pub fn from_f64(value: f64, scale: u8) -> Option<i128> {
+    shifted(value, scale, divide_rounded)
+}
+
+/// Like [`from_f64`], but rounds towards zero.
+pub fn cut_f64(value: f64, scale: u8) -> Option<i128> {
+    shifted(value, scale, |unscaled, power| unscaled / power)
+}
+
+/// The digits of a double as an integer of this scale. `divide` drops those that it does not have.
+fn shifted(value: f64, scale: u8, divide: fn(i128, i128) -> i128) -> Option<i128> {
     if !value.is_finite() {
         return None;
     }
@@ -122,7 +132,7 @@ pub fn from_f64(value: f64, scale: u8) -> Option<i128> {
     match (power, shift >= 0) {
         (Some(power), true) => unscaled.checked_mul(*power).filter(|v| digits_fit(*v)),
         (None, true) => (unscaled == 0).then_some(0),
-        (Some(power), false) => Some(divide_rounded(unscaled, *power)),
+        (Some(power), false) => Some(divide(unscaled, *power)),
         (None, false) => Some(0),
     }
 }
@@ -156,6 +166,7 @@ mod tests {
         assert_eq!(from_f64(9e37, 0), Some(90_000_000_000_000_000_000_000_000_000_000_000_000));
         assert_eq!(from_f64(1e38, 0), None);
         assert_eq!(from_f64(123.456, 1), Some(1235));
+        assert_eq!((cut_f64(123.456, 2), cut_f64(-0.29, 1)), (Some(12345), Some(-2)));
         assert_eq!(digits(0), 0);
         assert_eq!(digits(i128::MAX), 39);
     }
