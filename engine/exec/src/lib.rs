@@ -43,6 +43,6 @@ pub use context::supplied::SuppliedRows;
 pub use context::threads::Threads;
 pub use context::time_slice::TimeSlice;
 pub use context::{Context, tables_of};
-pub use expr::{cast_value, evaluate, evaluate_alone, evaluate_constant, filter};
+pub use expr::{cast_value, cast_value_of, evaluate, evaluate_alone, evaluate_constant, filter};
 pub use memory::{Memory, Reservation};
 pub use operator::protocol::{LocatedColumns, LocatingOperator, Operator};

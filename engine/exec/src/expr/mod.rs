@@ -15,7 +15,7 @@ mod tests;
 mod tests_functions;
 
 pub use filter::filter;
-pub use nacre_function::kernel::cast::cast_value;
+pub use nacre_function::kernel::cast::{cast_value, cast_value_of};
 
 pub(crate) use filter::{filter_rows, true_rows, truths};
 pub(crate) use nacre_function::kernel::cast::cast_vector;

@@ -19,6 +19,19 @@ use nacre_types::{
     DataType, Error, PhysicalType, Result, Value, decimal, format_float32, json, key,
 };
 
+/// Like [`cast_value`], for a value of a type that it does not show: a `FLOAT` is held as a double,
+/// and its shortest text is that of the 32-bit number.
+pub fn cast_value_of(from: DataType, value: &Value, to: DataType) -> Result<Value> {
+    match (value, to) {
+        (Value::Float(v), DataType::Text { .. } | DataType::Json)
+            if from == DataType::Float32 && v.is_finite() =>
+        {
+            cast_value(&Value::Text(format_float32(*v as f32)), to)
+        }
+        _ => cast_value(value, to),
+    }
+}
+
 /// Converts a value to a type; null stays null. Errors: `22003` if the value is out of range,
 /// `22001` if it is too long, `22P02` if text does not parse as the type, `42846` without a
 /// conversion.
@@ -182,16 +195,10 @@ pub fn cast_vector(arg: &Vector, to: DataType, rows: ActiveRows<'_>) -> Result<V
     map_values(&[arg], to, rows, Room::of_vector(), &mut |i| {
         let value = arg.value(i);
         match (&value, to) {
-            // A `FLOAT` is held as a double: its shortest text is that of the 32-bit number.
-            (Value::Float(v), DataType::Text { .. } | DataType::Json)
-                if from == DataType::Float32 && v.is_finite() =>
-            {
-                cast_value(&Value::Text(format_float32(*v as f32)), to)
-            }
             (Value::Text(text), DataType::Json) => {
                 json::normal(text).map(|text| Value::Json(text.into_owned()))
             }
-            _ => cast_value(&value, to),
+            _ => cast_value_of(from, &value, to),
         }
     })
 }

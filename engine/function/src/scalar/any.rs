@@ -3,13 +3,13 @@
 use crate::entry::coerce::is_null;
 use crate::entry::definition::Arity;
 use crate::entry::definition::Call;
-use crate::entry::definition::Kernel::{FirstNonNull, Values, Vectors};
+use crate::entry::definition::Kernel::{FirstNonNull, Vectors};
 use crate::entry::definition::Typing::{Declared, Rule};
 use crate::entry::definition::{Binding, Operand};
 use crate::entry::definition::{Expression, Nulls, ScalarFunction};
 use crate::entry::doc::Doc;
 use crate::entry::scalar::{expression, function, takes};
-use crate::kernel::cast::cast_value;
+use crate::kernel::cast::cast_value_of;
 use crate::kernel::order::compare_values;
 use crate::operator::BinaryOp;
 use crate::vector::map::map_values;
@@ -100,8 +100,14 @@ pub static TRY_CAST: ScalarFunction = function(
     &["try_cast"],
     Doc::new("", "", "", ""),
     Declared(takes(&[]), DataType::Null),
-    // For any error, the result is null.
-    Values(|row| Ok(cast_value(row.value(0), row.data_type).unwrap_or(Value::Null))),
+    Vectors(|call| {
+        let [arg] = call.exactly()?;
+        map_values(&[arg], call.data_type, call.rows, call.room(), &mut |i| {
+            // For any error, the result is null.
+            let cast = cast_value_of(arg.data_type(), &arg.value(i), call.data_type);
+            Ok(cast.unwrap_or(Value::Null))
+        })
+    }),
 )
 .nulls(Nulls::Partial);
 

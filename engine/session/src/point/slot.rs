@@ -2,17 +2,24 @@
 
 use crate::execution::Execution;
 use nacre_column::{Batch, Vector};
-use nacre_exec::{cast_value, evaluate};
+use nacre_exec::{cast_value_of, evaluate};
 use nacre_sql::expr::{Expr, ExprKind};
 use nacre_table::Transaction;
-use nacre_types::{Error, Result, TableSchema, Value};
+use nacre_types::{DataType, Error, Result, TableSchema, Value};
 use std::sync::Arc;
 
 /// A value that depends on parameters only.
 pub(super) enum Slot {
     Parameter(usize),
     Literal(Value),
-    Cast(Box<Expr>, Box<Slot>),
+    Cast(Box<Cast>),
+}
+
+/// A slot of one type that is cast to another.
+pub(super) struct Cast {
+    slot: Slot,
+    from: DataType,
+    to: DataType,
 }
 
 /// The new value of a column.
@@ -34,14 +41,16 @@ impl Slot {
         match &expr.kind {
             ExprKind::Parameter(at) => Some(Slot::Parameter(*at)),
             ExprKind::Literal(value) => Some(Slot::Literal(value.clone())),
-            ExprKind::Cast(inner) => Some(match Slot::of(inner)? {
-                // A failing cast must fail when the statement runs.
-                Slot::Literal(value) => match cast_value(&value, expr.data_type) {
-                    Ok(cast) => Slot::Literal(cast),
-                    Err(_) => Slot::Cast(Box::new(expr.clone()), Box::new(Slot::Literal(value))),
-                },
-                inner => Slot::Cast(Box::new(expr.clone()), Box::new(inner)),
-            }),
+            ExprKind::Cast(inner) => {
+                let (slot, from, to) = (Slot::of(inner)?, inner.data_type, expr.data_type);
+                let is_constant = matches!(slot, Slot::Literal(_));
+                let cast = Cast { slot, from, to };
+                Some(match cast.value(&[]) {
+                    Ok(value) if is_constant => Slot::Literal(value),
+                    // A failing cast must fail when the statement runs.
+                    _ => Slot::Cast(Box::new(cast)),
+                })
+            }
             _ => None,
         }
     }
@@ -54,8 +63,14 @@ impl Slot {
                 None => Err(Error::type_error(format!("parameter {} was not given", at + 1))),
             },
             Slot::Literal(value) => Ok(value.clone()),
-            Slot::Cast(expr, inner) => cast_value(&inner.value(parameters)?, expr.data_type),
+            Slot::Cast(cast) => cast.value(parameters),
         }
+    }
+}
+
+impl Cast {
+    fn value(&self, parameters: &[Value]) -> Result<Value> {
+        cast_value_of(self.from, &self.slot.value(parameters)?, self.to)
     }
 }
 

@@ -2,7 +2,9 @@
 //! may be out of range is left to run time; text that does not parse as its type is an error here.
 
 use crate::expr::BinaryOp;
-use nacre_types::{DataType, Error, Result, Value, decimal, interval, json, parse_float, temporal};
+use nacre_types::{
+    DataType, Error, Result, Value, decimal, format_float32, interval, json, parse_float, temporal,
+};
 use std::borrow::Cow;
 
 /// Parses a number: an integer or an exact decimal, or a double if it has an exponent.
@@ -160,8 +162,8 @@ pub(crate) fn cast(value: &Value, to: DataType) -> Result<Option<Value>> {
     })
 }
 
-/// Casts a value with the semantics of run time; `None` if the value does not fit.
-pub(crate) fn cast_fully(value: &Value, to: DataType) -> Result<Option<Value>> {
+/// Casts a value of a type with the semantics of run time; `None` if the value does not fit.
+pub(crate) fn cast_fully(from: DataType, value: &Value, to: DataType) -> Result<Option<Value>> {
     use DataType as T;
     if let Some(value) = cast(value, to)? {
         return Ok(Some(value));
@@ -179,6 +181,9 @@ pub(crate) fn cast_fully(value: &Value, to: DataType) -> Result<Option<Value>> {
             Err(_) => None,
         },
         (Value::Text(_), _) => None,
+        (Value::Float(v), T::Text { .. }) if from == T::Float32 => {
+            cast(&Value::Text(format_float32(*v as f32)), to)?
+        }
         (_, T::Text { .. }) => cast(&Value::Text(value.to_string()), to)?,
         (Value::Boolean(v), t) if t.is_numeric() => cast(&Value::Int(*v as i64), to)?,
         (Value::Float(v), T::Boolean) => Some(Value::Boolean(*v != 0.0)),

@@ -312,7 +312,8 @@ impl<'a> Binder<'a> {
             ExprKind::Literal(value) => Some(value),
             ExprKind::Cast(inner) => match inner.kind {
                 ExprKind::Literal(value) => {
-                    let cast = literal::cast_fully(&value, to).map_err(|e| e.at(place(ast)))?;
+                    let cast = literal::cast_fully(inner.data_type, &value, to);
+                    let cast = cast.map_err(|e| e.at(place(ast)))?;
                     let error = || Error::out_of_range(format!("DEFAULT does not fit {to}"));
                     Some(cast.ok_or_else(|| error().at(place(ast)))?)
                 }
