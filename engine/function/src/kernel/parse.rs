@@ -2,8 +2,9 @@
 
 use super::decimals::fit;
 use super::double::finite;
-use nacre_types::temporal::{self, MICROS_PER_DAY};
-use nacre_types::{DataType, Error, Result, Value, decimal, interval, json, key, parse_float};
+use nacre_types::{
+    DataType, Error, Result, Value, decimal, interval, json, key, parse_float, temporal,
+};
 
 /// The error for text that is not a value of the type (`22P02`).
 #[cold]
@@ -41,21 +42,8 @@ pub fn parse(text: &str, to: DataType) -> Result<Value> {
             }
             key::from_integer(to, fit(trimmed.parse().ok(), to)?)
         }
-        T::Date => {
-            let date = temporal::parse_date(trimmed);
-            let date = date.or_else(|| {
-                temporal::parse_timestamp(trimmed)
-                    .map(|micros| micros.div_euclid(MICROS_PER_DAY) as i32)
-            });
-            Value::Date(date.ok_or_else(bad)?)
-        }
-        T::Time => {
-            let time = temporal::parse_time(trimmed);
-            let time = time.or_else(|| {
-                temporal::parse_timestamp(trimmed).map(|m| m.rem_euclid(MICROS_PER_DAY))
-            });
-            Value::Time(time.ok_or_else(bad)?)
-        }
+        T::Date => Value::Date(temporal::parse_date_of(trimmed).ok_or_else(bad)?),
+        T::Time => Value::Time(temporal::parse_time_of(trimmed).ok_or_else(bad)?),
         T::Timestamp => Value::Timestamp(temporal::parse_timestamp(trimmed).ok_or_else(bad)?),
         T::Interval => Value::Interval(interval::parse(trimmed).ok_or_else(bad)?),
         T::Json => Value::Json(json::normal(text)?.into_owned()),

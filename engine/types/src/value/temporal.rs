@@ -118,6 +118,16 @@ pub fn parse_timestamp(text: &str) -> Option<i64> {
     Some(parse_date(date)? as i64 * MICROS_PER_DAY + time)
 }
 
+/// Parses a date, or a timestamp, of which the date counts.
+pub fn parse_date_of(text: &str) -> Option<i32> {
+    parse_timestamp(text).map(|micros| micros.div_euclid(MICROS_PER_DAY) as i32)
+}
+
+/// Parses a time, or a timestamp, of which the time counts.
+pub fn parse_time_of(text: &str) -> Option<i64> {
+    parse_time(text).or_else(|| parse_timestamp(text).map(|m| m.rem_euclid(MICROS_PER_DAY)))
+}
+
 /// Adds months to a date and clamps the day to the last of the month; `None` if the result is
 /// outside the calendar.
 pub fn add_months(days: i32, months: i32) -> Option<i32> {
@@ -145,6 +155,12 @@ mod tests {
         assert_eq!(parse_date("2024-02-29").map(format_date).as_deref(), Some("2024-02-29"));
         assert_eq!(parse_timestamp("1970-01-01T00:00:01.5Z"), Some(1_500_000));
         assert_eq!(parse_time("24:00"), None);
+        assert_eq!(parse_date_of("1970-01-02 03:04:05"), Some(1));
+        assert_eq!(
+            (parse_date_of("1970-01-02"), parse_date_of("1970-01-02 24:00")),
+            (Some(1), None)
+        );
+        assert_eq!(parse_time_of("1970-01-02T00:00:01"), Some(1_000_000));
         assert_eq!(
             add_months(days_from_civil(2024, 1, 31), 1).map(format_date).as_deref(),
             Some("2024-02-29")

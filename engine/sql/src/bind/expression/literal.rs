@@ -112,8 +112,8 @@ pub(crate) fn cast(value: &Value, to: DataType) -> Result<Option<Value>> {
                 }
                 Some(Value::Float(v))
             }
-            T::Date => Some(Value::Date(temporal::parse_date(text).ok_or_else(bad)?)),
-            T::Time => Some(Value::Time(temporal::parse_time(text).ok_or_else(bad)?)),
+            T::Date => Some(Value::Date(temporal::parse_date_of(text).ok_or_else(bad)?)),
+            T::Time => Some(Value::Time(temporal::parse_time_of(text).ok_or_else(bad)?)),
             T::Timestamp => {
                 Some(Value::Timestamp(temporal::parse_timestamp(text).ok_or_else(bad)?))
             }

@@ -7,7 +7,7 @@ use crate::bind::expression::types::{arithmetic, common, meets};
 use crate::bind::given::Given;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use nacre_function::scalar::json::change::JSON_REMOVE;
-use nacre_types::{DataType, Error, Result, Value};
+use nacre_types::{DataType, Error, Result, Value, temporal};
 use std::cmp::Ordering;
 
 fn boolean(value: bool) -> Expr {
@@ -422,11 +422,17 @@ fn holds(op: BinaryOp, order: Ordering) -> bool {
 }
 
 /// Converts a text literal next to a `DECIMAL` to the exact number it spells, which may have more
-/// decimal places.
+/// decimal places, and one next to a `DATE` to the timestamp it spells if that has a time of day.
 fn spelled(expr: Expr, other: DataType) -> Result<Expr> {
     let Some(Value::Text(text)) = literal_value(&expr) else { return Ok(expr) };
     if matches!(other, DataType::Binary { .. }) {
         return Ok(Expr::literal(Value::Binary(text.as_bytes().to_vec()), DataType::BLOB));
+    }
+    if other == DataType::Date
+        && let Some(micros) = temporal::parse_timestamp(text)
+        && micros.rem_euclid(temporal::MICROS_PER_DAY) != 0
+    {
+        return Ok(Expr::literal(Value::Timestamp(micros), DataType::Timestamp));
     }
     // Text with a fraction must not compare equal to the integer it would be rounded to.
     let fraction = other.is_integer() && text.contains(['.', 'e', 'E']);
