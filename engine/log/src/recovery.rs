@@ -10,7 +10,8 @@
 //! snapshot follows it.
 //!
 //! If the caller accepts a loss, damage at the end of the log is cut like a torn tail, and the reach
-//! is lowered to what is left. Damage before the last chunk stays `corrupt`.
+//! is lowered to what is left. A log that ends before its newest snapshot goes on at the snapshot.
+//! Damage before the last chunk stays `corrupt`.
 //!
 //! The cut is a truncation, synced before anything is appended, so that the bytes behind it can
 //! never be read as a record again. Recovery writes nothing before it has read and verified
@@ -128,8 +129,9 @@ pub(crate) fn recover(
 
     let (newest, damaged) = newest_snapshot(store, &snapshot_files)?;
     let from = newest.as_ref().map_or(0, |(header, _)| header.lsn);
-    if let Some((header, _)) = &newest {
+    if let Some((header, payload)) = &newest {
         check_reach_is_of(&reach, header.database_id)?;
+        on_snapshot(payload)?;
     }
     if let Some(Reach { chunk, position }) = known.reach
         && chunks.last().is_none_or(|last| *last < chunk)
@@ -141,7 +143,7 @@ pub(crate) fn recover(
         known.reach = None;
         // The snapshot stands for the chunks that are left.
         if newest.is_some() && (chunk <= from || chunks.is_empty()) {
-            return start_after_snapshot(store, newest, &names, reach, known, on_snapshot);
+            return start_after_snapshot(store, newest, &names, reach, known);
         }
     }
     let Some(first) = chunks.iter().rposition(|start| *start <= from) else {
@@ -149,10 +151,15 @@ pub(crate) fn recover(
             Some(start) => format!("the log from position {from} to {start} is missing"),
             None => format!("the log from position {from} on is missing"),
         };
-        return Err(match damaged {
+        let error = match damaged {
             Some(error) => error.context(missing),
             None => Error::corrupt(missing),
-        });
+        };
+        if newest.is_none() || !chunks.is_empty() {
+            return Err(error);
+        }
+        known.lose(error)?;
+        return start_after_snapshot(store, newest, &names, reach, known);
     };
     let unneeded: Vec<Lsn> = chunks.drain(..first).collect();
 
@@ -164,9 +171,6 @@ pub(crate) fn recover(
             snapshots.discard(FileKind::Snapshot.name(*at));
         }
     }
-    if let Some((_, payload)) = &newest {
-        on_snapshot(payload)?;
-    }
 
     let mut tail = None;
     let mut at = from;
@@ -177,6 +181,13 @@ pub(crate) fn recover(
         let new_id = reach.database_id().unwrap_or(options.database_id);
         let id = *database_id.get_or_insert(new_id);
         check_reach_is_of(&reach, id)?;
+        if let Some(error) = chunk.ends_before(at)? {
+            if chunk.next.is_some() {
+                return Err(error);
+            }
+            known.lose(error)?;
+            return start_after_snapshot(store, newest, &names, reach, known);
+        }
         let replay = chunk.replay(id, at.max(start), &mut known, on_record)?;
         debug_assert!(replay.end >= at.max(start), "replay went back");
         at = replay.end;
@@ -225,21 +236,20 @@ fn check_reach_is_of(reach: &ReachFile, database_id: u64) -> Result<()> {
     }
 }
 
-/// Starts a new chunk at the position of the newest snapshot, if the loss of everything after it is
-/// accepted.
+/// Starts a new chunk at the position of the newest snapshot, which the caller has loaded. The loss of
+/// everything after it is accepted.
 fn start_after_snapshot(
     store: &dyn LocalStore,
     newest: Option<Loaded>,
     names: &[String],
     mut reach: ReachFile,
     known: Known,
-    on_snapshot: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<Recovered> {
     let Some((header, payload)) = newest else {
         return Err(Error::corrupt("the log has no snapshot to start from"));
     };
     let (id, at) = (header.database_id, header.lsn);
-    on_snapshot(&payload)?;
+    debug_assert!(!known.losses.is_empty(), "the log after the snapshot at {at} is not lost");
     // All other files are about to be removed, so it must be certain to be durable.
     snapshot::write_again(store, &header, &payload)?;
     let mut snapshots = Snapshots::new(Some(at));
@@ -351,6 +361,16 @@ impl Chunk {
         ))
     }
 
+    /// The error of a chunk that ends before the snapshot at position `at`, if it does.
+    fn ends_before(&self, at: Lsn) -> Result<Option<Error>> {
+        if at <= self.start {
+            return Ok(None);
+        }
+        let is_cut = self.headless || self.offset(at) > self.file.len()?;
+        let error = || self.corrupt(at, "the log ends early, before the position of the snapshot");
+        Ok(is_cut.then(error))
+    }
+
     /// Replays the records from position `from`, up to the end of the chunk or of the log.
     fn replay(
         &self,
@@ -362,23 +382,17 @@ impl Chunk {
         debug_assert!(from >= self.start, "records from {from} on of {}", self.name);
         let mut replay = Replay { end: from, proved: known.durable(), ends_in_mark: false };
         if self.headless {
-            // Records represented by a snapshot once followed the header.
-            if from < known.snapshot || from > self.start {
-                return Err(self.corrupt(from, "the log ends early"));
-            }
             let needs_header = |r: Reach| r.chunk >= self.start || r.position > self.start;
-            if known.reach.is_some_and(needs_header) {
+            // Records represented by a snapshot once followed the header.
+            if from < known.snapshot {
+                known.lose(self.corrupt(from, "the log ends early"))?;
+            } else if known.reach.is_some_and(needs_header) {
                 let error = self.corrupt(from, "the log ends early: it reached further");
                 known.lose(error)?;
             }
             return Ok(replay);
         }
         let mut reader = WindowReader::new(self.file.as_ref())?;
-        if self.offset(from) > reader.len() {
-            return Err(
-                self.corrupt(from, "the log ends early, before the position of the snapshot")
-            );
-        }
         loop {
             let lsn = replay.end;
             if self.next == Some(lsn) {

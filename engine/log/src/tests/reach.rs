@@ -122,6 +122,45 @@ fn a_missing_chunk_after_a_snapshot_leaves_the_snapshot() {
     }
 }
 
+/// The newest chunk has records before the snapshot and after it.
+#[test]
+fn a_log_that_ends_before_its_snapshot_leaves_the_snapshot() {
+    let (store, _) = chunked();
+    let (log, _) = open_with(&store, 60, 1).unwrap();
+    let at = log.position();
+    log.write_snapshot(at, b"seven").unwrap();
+    commit(&log, b"eight");
+    drop(log);
+    let newest = files(store.as_ref(), "log-").pop().unwrap();
+    let start = FileKind::Chunk.parse(&newest).unwrap();
+    assert!(start < at, "the snapshot stands for records of the chunk");
+    let bytes = bytes_of(store.as_ref(), &newest);
+    let before = FILE_HEADER_BYTES + (at - start) as usize;
+    // `None` is a chunk that was deleted.
+    for cut in (0..before).map(Some).chain([None]) {
+        for has_reach in [true, false] {
+            let damaged = copy(store.as_ref());
+            damaged.remove(&newest).unwrap();
+            cut.iter().for_each(|cut| put(damaged.as_ref(), &newest, &bytes[..*cut]));
+            if !has_reach {
+                damaged.remove(REACH).unwrap();
+            }
+            expect_error(open(&damaged), ErrorKind::Corrupt, &[]);
+            let (log, replayed) = accept(&damaged).unwrap();
+            let seven = Replayed { snapshot: Some(b"seven".to_vec()), records: Vec::new() };
+            assert_eq!(replayed, seven, "cut at {cut:?}");
+            assert_eq!((log.position(), log.losses().len()), (at, 1), "cut at {cut:?}");
+            assert_eq!(files(damaged.as_ref(), "log-"), [FileKind::Chunk.name(at)]);
+            let end = commit(&log, b"next");
+            log.close().unwrap();
+            drop(log);
+            let (log, replayed) = accept(&damaged).unwrap();
+            assert_eq!(replayed.records, [(end, b"next".to_vec())], "cut at {cut:?}");
+            assert!(log.losses().is_empty());
+        }
+    }
+}
+
 #[test]
 fn a_log_without_its_reach_opens() {
     let (store, records) = chunked();
