@@ -28,8 +28,7 @@ pub struct LogReader {
     store: Arc<dyn LocalStore>,
     /// The log, in the instance that writes it.
     log: Option<Arc<Log>>,
-    /// `None` until the first chunk is open.
-    database_id: Option<u64>,
+    database_id: u64,
     position: Lsn,
     /// The log is damaged if it ends before this position.
     reach: Lsn,
@@ -45,17 +44,17 @@ struct Chunk {
     start: Lsn,
     name: String,
     file: Arc<dyn LocalFile>,
+    database_id: u64,
 }
 
 impl LogReader {
     /// Reads a log that this instance writes, from a position on that is the end of a record or
     /// zero. Records that are not durable yet are not read.
     pub fn of(log: &Arc<Log>, position: Lsn) -> LogReader {
-        let database_id = Some(log.database_id());
         LogReader {
             store: log.store().clone(),
             log: Some(log.clone()),
-            database_id,
+            database_id: log.database_id(),
             position,
             reach: 0,
             chunk: None,
@@ -68,8 +67,8 @@ impl LogReader {
     /// newest snapshot to `snapshot`, if there is one, and reads from its position on.
     ///
     /// # Errors
-    /// `not_found` if there is no log; `corrupt` if a file is damaged or missing; the errors of the
-    /// host's files and of the callback.
+    /// `not_found` if there is no log, or only one that has no header yet; `corrupt` if a file is
+    /// damaged or missing; the errors of the host's files and of the callback.
     pub fn beside(
         store: Arc<dyn LocalStore>,
         snapshot: &mut dyn FnMut(&[u8]) -> Result<()>,
@@ -119,23 +118,28 @@ impl LogReader {
             }
         }
         let (header, payload) = newest.unzip();
-        let database_id = header.as_ref().map(|header| header.database_id);
-        let mut reader = LogReader {
+        let position = header.as_ref().map_or(0, |header| header.lsn);
+        let Some(place) = locate(store.as_ref(), position)? else {
+            return Err(Error::corrupt(format!("the log from position {position} on is missing")));
+        };
+        let chunk = Chunk::open(store.as_ref(), &place, position)?;
+        let known = header.map(|header| header.database_id).or(reach.database_id());
+        let Some(database_id) = known.or(chunk.as_ref().map(|chunk| chunk.database_id)) else {
+            // Without an identity, the reader could not tell this database from another one.
+            return Err(Error::not_found("no database: the log has no header yet"));
+        };
+        if let Some(chunk) = &chunk {
+            chunk.check_is_of(database_id)?;
+        }
+        let reader = LogReader {
             store: store.clone(),
             log: None,
-            database_id: database_id.or(reach.database_id()),
-            position: header.map_or(0, |header| header.lsn),
+            database_id,
+            position,
             reach: reach.newest().map_or(0, |reach| reach.position),
-            chunk: None,
+            chunk,
             window: Vec::new(),
             window_at: 0,
-        };
-        match reader.locate()? {
-            Some(place) => reader.enter(&place)?,
-            None => {
-                let at = reader.position;
-                return Err(Error::corrupt(format!("the log from position {at} on is missing")));
-            }
         };
         Ok((reader, payload))
     }
@@ -153,7 +157,7 @@ impl LogReader {
             snapshot(payload)
         })?;
         match () {
-            () if self.database_id.is_some() && reader.database_id != self.database_id => {
+            () if reader.database_id != self.database_id => {
                 Err(Error::corrupt("the log is that of another database now"))
             }
             () if !is_loaded => Err(gone(self.position)),
@@ -166,8 +170,8 @@ impl LogReader {
         self.position
     }
 
-    /// Identity of the database; `None` beside a writer that has just created the log.
-    pub fn database_id(&self) -> Option<u64> {
+    /// Identity of the database.
+    pub fn database_id(&self) -> u64 {
         self.database_id
     }
 
@@ -235,7 +239,10 @@ impl LogReader {
 
     /// Reads the record at the position into the window; `None` if there is no valid one.
     fn read(&mut self) -> Result<Option<RecordHeader>> {
-        let Some(id) = self.database_id.filter(|_| self.chunk.is_some()) else { return Ok(None) };
+        if self.chunk.is_none() {
+            return Ok(None);
+        }
+        let id = self.database_id;
         let (lsn, offset) = (self.position, self.offset(self.position));
         for is_fresh in [false, true] {
             // What was read before may have been written since.
@@ -269,7 +276,8 @@ impl LogReader {
                 if left < count as u64 {
                     return Ok(None);
                 }
-                self.window.resize(left.min(WINDOW_BYTES.max(count as u64)) as usize, 0);
+                let size = left.min(WINDOW_BYTES.max(count as u64)) as usize;
+                self.window.resize(size, 0);
                 self.window_at = offset;
                 let range = ReadRange { offset, buffer: &mut self.window };
                 match chunk.file.read(&mut [range]) {
@@ -287,19 +295,12 @@ impl LogReader {
         Ok(self.window.get(skip..skip + count))
     }
 
-    /// The chunk that should have the record at the position: the last one that starts there or
-    /// before.
+    /// The chunk that should have the record at the position.
     fn locate(&self) -> Result<Option<Place>> {
-        if let Some(log) = &self.log {
-            return Ok(log.place_of(self.position));
+        match &self.log {
+            Some(log) => Ok(log.place_of(self.position)),
+            None => locate(self.store.as_ref(), self.position),
         }
-        let names = self.store.list()?;
-        let starts = || names.iter().filter_map(|name| FileKind::Chunk.parse(name));
-        let Some(start) = starts().filter(|start| *start <= self.position).max() else {
-            return Ok(None);
-        };
-        let is_last = starts().all(|other| other <= start);
-        Ok(Some(Place { start, is_last, file: None }))
     }
 
     /// Goes on in another chunk, after the open one has no further record. Returns `false` if the
@@ -322,16 +323,38 @@ impl LogReader {
         self.enter(&place)
     }
 
-    /// Opens a chunk. Returns `false` if it has no valid header yet.
+    /// Goes on in a chunk. Returns `false` if it has no valid header yet.
     fn enter(&mut self, place: &Place) -> Result<bool> {
-        debug_assert!(place.start <= self.position, "records before {} are left out", place.start);
+        let Some(chunk) = Chunk::open(self.store.as_ref(), place, self.position)? else {
+            return Ok(false);
+        };
+        chunk.check_is_of(self.database_id)?;
+        self.chunk = Some(chunk);
+        self.window.clear();
+        Ok(true)
+    }
+}
+
+/// The chunk that should have the record at a position: the last one that starts there or before.
+fn locate(store: &dyn LocalStore, position: Lsn) -> Result<Option<Place>> {
+    let names = store.list()?;
+    let starts = || names.iter().filter_map(|name| FileKind::Chunk.parse(name));
+    let Some(start) = starts().filter(|start| *start <= position).max() else {
+        return Ok(None);
+    };
+    let is_last = starts().all(|other| other <= start);
+    Ok(Some(Place { start, is_last, file: None }))
+}
+
+impl Chunk {
+    /// Opens the chunk with the record at a position; `None` if it has no valid header yet.
+    fn open(store: &dyn LocalStore, place: &Place, position: Lsn) -> Result<Option<Chunk>> {
+        debug_assert!(place.start <= position, "records before {} are left out", place.start);
         let name = FileKind::Chunk.name(place.start);
         let file = match &place.file {
             Some(file) => file.clone(),
-            None => match self.store.open(&name) {
-                Err(error) if error.kind() == ErrorKind::NotFound => {
-                    return Err(gone(self.position));
-                }
+            None => match store.open(&name) {
+                Err(error) if error.kind() == ErrorKind::NotFound => return Err(gone(position)),
                 opened => opened.map_err(|e| e.context(&name))?,
             },
         };
@@ -343,17 +366,19 @@ impl LogReader {
         }
         let header = match FileHeader::decode(FileKind::Chunk, &head, &name) {
             // It is being created.
-            Err(error) if error.kind() == ErrorKind::Corrupt && place.is_last => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::Corrupt && place.is_last => return Ok(None),
             header => header?,
         };
-        if self.database_id.is_some_and(|id| id != header.database_id) {
-            return Err(Error::corrupt(format!(
-                "{name}: belongs to another database, by its header at byte 0"
-            )));
+        Ok(Some(Chunk { start: place.start, name, file, database_id: header.database_id }))
+    }
+
+    fn check_is_of(&self, database_id: u64) -> Result<()> {
+        match self.database_id == database_id {
+            true => Ok(()),
+            false => Err(Error::corrupt(format!(
+                "{}: belongs to another database, by its header at byte 0",
+                self.name
+            ))),
         }
-        self.database_id = Some(header.database_id);
-        self.chunk = Some(Chunk { start: place.start, name, file });
-        self.window.clear();
-        Ok(true)
     }
 }

@@ -125,6 +125,37 @@ fn a_reader_beside_the_writer_needs_a_log() {
 }
 
 #[test]
+fn a_reader_beside_the_writer_needs_a_header() {
+    for bytes in [0, 1, FILE_HEADER_BYTES] {
+        let store = memory();
+        put(&*store, &FileKind::Chunk.name(0), &vec![0; bytes]);
+        let error = beside(&store).map(|_| ()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        let (log, _) = open_with(&store, CHUNK_BYTES, 7).unwrap();
+        assert_eq!(log.database_id(), 7);
+        let (reader, _) = beside(&store).unwrap();
+        assert_eq!(reader.database_id(), 7);
+    }
+}
+
+#[test]
+fn a_reader_notices_another_database_in_the_place_of_its_own() {
+    let (store, log) = chunked();
+    let (reader, _) = beside(&store).unwrap();
+    drop(log);
+    for name in store.list().unwrap() {
+        store.remove(&name).unwrap();
+    }
+    let (log, _) = open_with(&store, CHUNK_BYTES, 2).unwrap();
+    let at = commit(&log, &[1; 100]);
+    commit(&log, &[2; 100]);
+    log.write_snapshot(at, b"of another").unwrap();
+    let error = reader.again(&mut |_| Ok(())).map(|_| ()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(error.message().contains("another database"), "{error}");
+}
+
+#[test]
 fn a_reader_beside_the_writer_keeps_what_it_has_open() {
     let (store, log) = chunked();
     let records: Vec<_> = (0..9u8).map(|i| (commit(&log, &[i; 25]), vec![i; 25])).collect();

@@ -85,8 +85,7 @@ fn try_beside(host: &Host, options: &StoreOptions) -> Result<Recovered> {
     let mut replay = Replay::new();
     let mut reader = LogReader::beside(store.clone(), &mut |payload| replay.load(payload))?;
     read_on(&mut reader, &mut replay)?;
-    let database_id = reader.database_id().unwrap_or(0);
-    let log = Arc::new(Log::read_only(store.clone(), database_id, reader.position()));
+    let log = Arc::new(Log::read_only(store.clone(), reader.database_id(), reader.position()));
     let mut files = segment_files(store, &log, options, &replay);
     let opened = loop {
         match open_files(&replay, &files, options, 0) {
