@@ -189,6 +189,7 @@ impl LogReader {
         loop {
             let durable = self.log.as_ref().map(|log| log.durable());
             if durable.is_some_and(|durable| durable == self.position) {
+                shrink(&mut self.window, 0);
                 return Ok(None);
             }
             if durable.is_some_and(|durable| durable < self.position) {
@@ -212,7 +213,7 @@ impl LogReader {
                 return self.end().map(|()| None);
             }
             // The chunk may have been filled between the read and the look for the next one.
-            self.window.clear();
+            shrink(&mut self.window, 0);
             if self.read()?.is_none() && !self.follow(place)? {
                 return self.end().map(|()| None);
             }
@@ -247,7 +248,7 @@ impl LogReader {
         for is_fresh in [false, true] {
             // What was read before may have been written since.
             if is_fresh {
-                self.window.clear();
+                shrink(&mut self.window, 0);
             }
             let head = self.bytes(offset, RECORD_HEADER_BYTES)?.and_then(<[u8]>::first_chunk);
             let Some(header) = head.and_then(|h| RecordHeader::decode(h, lsn, id)) else {
@@ -277,13 +278,14 @@ impl LogReader {
                     return Ok(None);
                 }
                 let size = left.min(WINDOW_BYTES.max(count as u64)) as usize;
+                shrink(&mut self.window, size);
                 self.window.resize(size, 0);
                 self.window_at = offset;
                 let range = ReadRange { offset, buffer: &mut self.window };
                 match chunk.file.read(&mut [range]) {
                     // The writer has started again and cut what it had reserved.
                     Err(error) if error.kind() == ErrorKind::Corrupt => {
-                        self.window.clear();
+                        shrink(&mut self.window, 0);
                         return Ok(None);
                     }
                     read => read.map_err(|e| e.context(&chunk.name))?,
@@ -330,9 +332,15 @@ impl LogReader {
         };
         chunk.check_is_of(self.database_id)?;
         self.chunk = Some(chunk);
-        self.window.clear();
+        shrink(&mut self.window, 0);
         Ok(true)
     }
+}
+
+/// Cuts the window to a size, and frees the memory that only a longer record needed.
+fn shrink(window: &mut Vec<u8>, size: usize) {
+    window.truncate(size);
+    window.shrink_to(WINDOW_BYTES as usize);
 }
 
 /// The chunk that should have the record at a position: the last one that starts there or before.
@@ -379,6 +387,35 @@ impl Chunk {
                 "{}: belongs to another database, by its header at byte 0",
                 self.name
             ))),
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(feature = "loom"))]
+mod tests {
+    use super::*;
+    use crate::LogOptions;
+    use nacre_host::memory::MemoryStore;
+
+    #[test]
+    fn a_long_record_leaves_a_reader_no_more_memory_than_a_short_one() {
+        let options = LogOptions { database_id: 7, ..LogOptions::default() };
+        let store = Arc::new(MemoryStore::new());
+        let log = Log::open(store, options, &mut |_| Ok(()), &mut |_, _| Ok(())).unwrap();
+        let log = Arc::new(log);
+        let mut reader = LogReader::of(&log, 0);
+        for after in [None, Some(b"short")] {
+            log.append(&[1; 10_000]).unwrap();
+            if let Some(after) = after {
+                log.append(after).unwrap();
+            }
+            log.sync(log.position()).unwrap();
+            assert_eq!(reader.next().unwrap().unwrap().1.len(), 10_000);
+            assert!(reader.window.capacity() >= 10_000, "the record is in the window");
+            assert_eq!(reader.next().unwrap().is_some(), after.is_some());
+            let held = reader.window.capacity();
+            assert!(held as u64 <= WINDOW_BYTES, "{held} bytes are held");
         }
     }
 }
