@@ -39,6 +39,11 @@ impl Indexes {
         self.0.iter().map(|index| index.entries(partition)).map(Entries::bytes).sum()
     }
 
+    /// Bytes of the unique values that open transactions have claimed.
+    pub fn claim_bytes(&self) -> usize {
+        self.0.iter().map(|index| index.claims().bytes()).sum()
+    }
+
     /// Adds the entries of a row about to be written. The caller holds the row's lock.
     pub fn enter(
         &self,

@@ -435,13 +435,15 @@ impl Table {
         self.partitions.iter().map(Partition::row_count_estimate).sum()
     }
 
-    /// Number of nodes and bytes of all rowstores, including index entries.
+    /// Number of nodes and bytes of all rowstores, including index entries, and the unique values
+    /// that open transactions have claimed.
     pub fn rowstore_size(&self) -> (usize, usize) {
         let sizes = self.partitions.iter().map(|partition| {
             let (nodes, bytes) = partition.rowstore_size();
             (nodes, bytes + self.indexes.entry_bytes(partition.number()))
         });
-        sizes.fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1))
+        let claims = (0, self.indexes.claim_bytes());
+        sizes.fold(claims, |sum, size| (sum.0 + size.0, sum.1 + size.1))
     }
 
     /// Whether the rowstore of a partition exceeds its share of `flush_bytes` and a flush may free

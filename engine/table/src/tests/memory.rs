@@ -4,7 +4,7 @@
 use crate::tests::{batch, host, options, row, scan, schema};
 use crate::{Admission, Asking, OnDuplicate, Store, StoreOptions, Table, Transaction};
 use nacre_host::memory::MemoryStore;
-use nacre_types::{Error, ErrorKind, Result, Value};
+use nacre_types::{Error, ErrorKind, IndexKind, IndexSchema, Result, Value};
 use std::sync::Arc;
 
 fn created(store: &Arc<Store>) -> Arc<Table> {
@@ -225,4 +225,22 @@ fn metadata_over_its_share_is_evicted() {
     let table = store.table("t").unwrap();
     assert_eq!(count_rows(&store, &table), count);
     assert!(held(&store) > limit as u64 / 2);
+}
+
+#[test]
+fn claimed_values_are_counted_until_the_transaction_ends() {
+    let store = Store::open(host(&Arc::new(MemoryStore::new())), options()).unwrap();
+    let table = created(&store);
+    let columns = vec![table.schema().columns[1].id];
+    let kind = IndexKind::BTree;
+    let unique = IndexSchema { id: 0, name: "u".into(), columns, unique: true, kind };
+    let table = store.create_index(&table, unique).unwrap();
+    let mut t = store.begin().unwrap();
+    for id in 0..50 {
+        t.insert_row(&table, &row(id, &format!("{id:0500}"), id)).unwrap();
+    }
+    let open = part(&store, "rowstore").0;
+    t.commit().unwrap();
+    let committed = part(&store, "rowstore").0;
+    assert!(open > committed + 50 * 500, "{open} bytes, then {committed}");
 }
