@@ -1,9 +1,11 @@
 //! The findings of a check, and what it remembers of keys. A step that met absent bytes is taken
 //! back from both.
 
+use crate::statement_memory::StatementMemory;
 use nacre_segment::Segment;
 use nacre_types::hash::Set;
 use nacre_types::{Error, Result};
+use std::sync::Arc;
 
 /// Maximum number of listed findings.
 const MAX_FINDINGS: usize = 100;
@@ -61,17 +63,33 @@ impl Findings {
     }
 }
 
-/// Fingerprints of keys, or of unique values, each of which may occur once.
-#[derive(Default)]
+/// A hash of a key, or of a unique value.
+type Fingerprint = (u64, u64);
+
+/// Fingerprints of keys, or of unique values, each of which may occur once. Counted in the memory of
+/// statements after each step.
 pub(super) struct Seen {
-    all: Set<(u64, u64)>,
+    all: Set<Fingerprint>,
     /// Those of the step in progress.
-    new: Vec<(u64, u64)>,
+    new: Vec<Fingerprint>,
+    memory: Arc<StatementMemory>,
+    /// Bytes taken from the memory.
+    taken: usize,
 }
 
 impl Seen {
+    /// None yet.
+    pub fn new(memory: Arc<StatementMemory>) -> Seen {
+        Seen { all: Set::default(), new: Vec::new(), memory, taken: 0 }
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        *self = Seen::new(self.memory.clone());
+    }
+
     /// Adds one; returns whether it is there for the first time.
-    pub fn insert(&mut self, fingerprint: (u64, u64)) -> bool {
+    pub fn insert(&mut self, fingerprint: Fingerprint) -> bool {
         debug_assert!(self.new.len() <= self.all.len(), "new keys are not among all");
         let is_new = self.all.insert(fingerprint);
         if is_new {
@@ -81,8 +99,22 @@ impl Seen {
     }
 
     /// Keeps what the step has added.
-    pub fn keep(&mut self) {
+    ///
+    /// # Errors
+    /// `limit` if the memory of statements has no room for it.
+    pub fn keep(&mut self) -> Result<()> {
         self.new.clear();
+        let bytes = (self.all.capacity() + self.new.capacity()) * size_of::<Fingerprint>();
+        let more = bytes.saturating_sub(self.taken);
+        if !self.memory.take(more) {
+            let limit = self.memory.limit_bytes();
+            let message = format!(
+                "a check that remembers {bytes} bytes of keys exceeds the {limit} bytes that statements share"
+            );
+            return Err(Error::limit(message).with_hint("open the database with more memory"));
+        }
+        self.taken += more;
+        Ok(())
     }
 
     /// Forgets what the step has added.
@@ -91,5 +123,11 @@ impl Seen {
             let was_there = self.all.remove(&fingerprint);
             debug_assert!(was_there, "a key that a step has added is not there");
         }
+    }
+}
+
+impl Drop for Seen {
+    fn drop(&mut self) {
+        self.memory.give_back(self.taken);
     }
 }
