@@ -12,7 +12,9 @@ use crate::options::{IS_WHOLE, TierOptions};
 use crate::origins;
 use crate::retry::{backoff_ns, is_transient, retried};
 use crate::shared::{Beginning, Shared, State};
-use nacre_host::{Answer, BlobStore, Clock, Entropy, ErrorKind, Host, LocalStore, Tag, WriteIf};
+use nacre_host::{
+    Answer, BlobStore, Clock, Entropy, ErrorKind, Host, LocalStore, ReadRange, Tag, WriteIf,
+};
 use nacre_types::checksum::Checksum;
 use nacre_types::{Error, Result};
 use std::ops::Range;
@@ -185,13 +187,33 @@ fn claimed(store: &dyn LocalStore, remote: Option<&Manifest>) -> Result<(Claim, 
         ))),
         None => Ok((claim, false)),
         Some(manifest) if !has_log => Ok((claim, manifest.has_state())),
-        Some(manifest) if claim.has(manifest.folder, manifest.writer) => Ok((claim, false)),
-        Some(_) if known.is_none() => Err(Error::already_exists(
-            "the blobs hold a database already, and the folder holds another one",
-        )
-        .with_hint("use an empty folder, or an empty place for the blobs")),
-        Some(_) => Err(Error::fenced()),
+        Some(manifest) => {
+            let is_claimed = claim.has(manifest.folder, manifest.writer);
+            match is_claimed && is_log_of(store, &names, manifest)? {
+                true => Ok((claim, false)),
+                false if is_claimed || known.is_none() => Err(Error::already_exists(
+                    "the blobs hold a database already, and the folder holds another one",
+                )
+                .with_hint("use an empty folder, or an empty place for the blobs")),
+                false => Err(Error::fenced()),
+            }
+        }
     }
+}
+
+/// Whether the log of a folder is that of a manifest's database. A folder that took a number and was not filled may
+/// have got another one since, without blobs. Recovery reports a log that cannot be read.
+fn is_log_of(store: &dyn LocalStore, names: &[String], remote: &Manifest) -> Result<bool> {
+    let first = names.iter().filter_map(|name| nacre_log::chunk_of(name)).min();
+    let Some(name) = first.filter(|_| remote.has_state()).map(nacre_log::chunk_name) else {
+        return Ok(true);
+    };
+    let (file, mut head) = (store.open(&name)?, vec![0; nacre_log::HEADER_BYTES as usize]);
+    if file.len()? < nacre_log::HEADER_BYTES {
+        return Ok(true);
+    }
+    file.read(&mut [ReadRange { offset: 0, buffer: &mut head }])?;
+    Ok(nacre_log::database_of(&head, &name).map_or(true, |database| database == remote.database))
 }
 
 impl<'a> Attach<'a> {

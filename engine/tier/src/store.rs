@@ -29,8 +29,9 @@ impl Tier {
     ///
     /// # Errors
     /// `in_use` with [`Reason::Fenced`](nacre_types::Reason::Fenced) if another writer has had the blobs since
-    /// this store was attached to them; `corrupt` if the blobs hold another database, or nothing although the
-    /// store was attached before; `unavailable`; `unsupported` for a newer format; those of both stores.
+    /// this store was attached to them; `already_exists` if the store holds another database than the blobs;
+    /// `corrupt` if the blobs hold nothing although the store was attached before; `unavailable`; `unsupported` for
+    /// a newer format; those of both stores.
     pub async fn open(
         host: &Host,
         blobs: Arc<dyn BlobStore>,

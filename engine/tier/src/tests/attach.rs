@@ -7,6 +7,7 @@ use crate::{MANIFEST, Tier, TierOptions, check_filled, describe};
 use core::time::Duration;
 use nacre_host::memory::MemoryStore;
 use nacre_host::{ErrorKind, Host, LocalStore, Reason, Uploads};
+use nacre_log::{Log, LogOptions};
 use nacre_testing::{Call, Watched};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -224,6 +225,31 @@ fn a_folder_that_got_no_number_is_not_emptied() {
     let error = Small::open(&folder, &blobs, options()).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
     assert_eq!(local_names(&folder, "seg-").len(), 1);
+}
+
+/// The folder has the number of the manifest, and nothing of its database: the answer was lost.
+#[test]
+fn a_folder_that_got_another_database_does_not_go_on_with_the_blobs() {
+    let (blobs, folder, clock) = (Faulty::new(), local(), Arc::new(Hands::default()));
+    let mut first = Small::open(&local(), &blobs, options()).unwrap();
+    first.add(1).unwrap();
+    first.upload();
+    // The manifest is read and replaced.
+    blobs.fail(1, u64::MAX, Fault::Lost);
+    let host = Host { clock, ..host_of(folder.clone()) };
+    let error = Small::open_at(host, &blobs, options()).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    blobs.fail(0, 0, Fault::Lost);
+    check_filled(&*folder).unwrap();
+    // A database without blobs, whose log is longer.
+    let log_options = LogOptions { database_id: 9, ..LogOptions::default() };
+    let log = Log::open(folder.clone(), log_options, &mut |_| Ok(()), &mut |_, _| Ok(())).unwrap();
+    log.append(&[b'x'; 10_000]).unwrap();
+    log.sync(log.position()).unwrap();
+    drop(log);
+    let error = Small::open(&folder, &blobs, options()).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
+    Small::open(&local(), &blobs, options()).unwrap().check(&first.records);
 }
 
 #[test]
