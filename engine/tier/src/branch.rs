@@ -228,9 +228,11 @@ impl Making<'_> {
 
     /// Removes the references of a branch that was not made.
     async fn forget(&self) -> Result<()> {
-        // It may have been made after all, if an answer was lost.
-        if is_there(&*self.to.blobs).await? {
-            return Ok(());
+        match self.to.blobs.read_all(MANIFEST).await {
+            // It may have been made after all, if an answer was lost.
+            Ok((bytes, _)) if Manifest::decode(&bytes)?.branch == self.branch => return Ok(()),
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
         }
         for at in 0..self.origins.len() {
             self.origin(at)?.remove(&hold_name(BRANCHES, self.branch)).await?;

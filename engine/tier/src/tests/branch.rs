@@ -280,3 +280,20 @@ fn a_branch_that_comes_late_has_what_it_needs() {
     world.collect(&mut small, 10);
     world.open("b").check(&[super::world::name_of(1)]);
 }
+
+/// Another call makes a branch in the same place first.
+#[test]
+fn a_branch_that_comes_second_leaves_no_reference() {
+    let world = Arc::new(World::new());
+    let mut small = world.open("a");
+    small.add(1).unwrap();
+    small.upload();
+    let other = world.clone();
+    world.blobs("a").before_write("branches/", move || {
+        other.branch("a", "b", None).unwrap();
+    });
+    let error = world.branch("a", "b", None).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
+    assert_eq!(references(world.blobs("a")), 1);
+    world.open("b").check(&small.records);
+}

@@ -110,6 +110,9 @@ pub enum Fault {
 /// The name and the bytes of a write that takes effect later.
 type LateWrite = (String, Arc<[u8]>);
 
+/// The start of a name, and what happens before it is written.
+type Before = (&'static str, Box<dyn FnOnce() + Send>);
+
 /// Blobs in memory; the calls from a number on fail, for some time.
 pub struct Faulty {
     pub blobs: Arc<MemoryBlobs>,
@@ -121,6 +124,8 @@ pub struct Faulty {
     refused: Mutex<Option<&'static str>>,
     /// Writes that take effect later, if they are delayed.
     late: Mutex<Option<Vec<LateWrite>>>,
+    /// What happens before the next write of a name that begins so.
+    before: Mutex<Option<Before>>,
 }
 
 impl Faulty {
@@ -132,6 +137,7 @@ impl Faulty {
             others: Mutex::default(),
             refused: Mutex::default(),
             late: Mutex::default(),
+            before: Mutex::default(),
         })
     }
 
@@ -168,6 +174,11 @@ impl Faulty {
         }
     }
 
+    /// Does something before the next write of a name that begins so.
+    pub fn before_write(&self, start: &'static str, act: impl FnOnce() + Send + 'static) {
+        *self.before.lock().unwrap() = Some((start, Box::new(act)));
+    }
+
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
@@ -196,6 +207,10 @@ impl BlobStore for Faulty {
         self.call(self.blobs.read_all(name))
     }
     fn write<'a>(&'a self, name: &'a str, bytes: Arc<[u8]>, when: WriteIf) -> Answer<'a, Tag> {
+        let before = self.before.lock().unwrap().take_if(|(start, _)| name.starts_with(*start));
+        if let Some((_, act)) = before {
+            act();
+        }
         let refused = *self.refused.lock().unwrap();
         if refused.is_some_and(|start| name.starts_with(start)) {
             return self.call(Box::pin(async { Err(Error::io("no right to write")) }));
