@@ -257,6 +257,7 @@ impl Contents {
         );
         table.layout().rules().compile_with(self.compile);
         table.enlist(&self.agenda);
+        table.take_places();
     }
 
     /// Removes a table that was dropped. Older snapshots still see it.

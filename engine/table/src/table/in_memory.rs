@@ -17,6 +17,11 @@ impl Table {
         }
     }
 
+    /// Notes which of its partitions have rows, from when it is in the catalog.
+    pub(crate) fn take_places(&self) {
+        self.partitions().iter().for_each(Partition::take_place);
+    }
+
     /// Counts the rowstores of its partitions no more.
     pub(crate) fn leave_agenda(&self) {
         debug_assert!(!self.partitions().is_empty(), "a table without partitions leaves");

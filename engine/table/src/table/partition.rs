@@ -57,6 +57,9 @@ pub struct Partition {
     agenda: OnceLock<(Arc<Agenda>, Place)>,
     /// Bytes of its rowstore that the agenda counts.
     counted: Mutex<usize>,
+    /// Whether its table is in the catalog, or was. Before, another partition may have its place: a
+    /// transaction that empties a table shares the place with the old rows until it commits.
+    is_listed: AtomicBool,
     /// Whether its table was dropped or emptied.
     is_gone: AtomicBool,
 }
@@ -78,6 +81,7 @@ impl Partition {
             work: [const { AtomicBool::new(true) }; WORKS],
             agenda: OnceLock::new(),
             counted: Mutex::new(0),
+            is_listed: AtomicBool::new(false),
             is_gone: AtomicBool::new(false),
         }
     }
@@ -196,10 +200,15 @@ impl Partition {
             }
         }
         self.recount(entries);
-        // Before its table was in the catalog, it may have been taken for one that is gone.
-        if self.counted() > 0 {
-            agenda.set_filled(place, true);
-        }
+    }
+
+    /// Notes whether it has rows from now on: its table is in the catalog, so its place is no other
+    /// partition's.
+    pub(crate) fn take_place(&self) {
+        let Some((agenda, place)) = self.agenda.get() else { return };
+        let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_listed.store(true, Ordering::SeqCst);
+        agenda.set_filled(*place, *counted > 0);
     }
 
     /// Counts its rowstore no more, because its table was dropped or emptied.
@@ -231,8 +240,10 @@ impl Partition {
             let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
             let now = count();
             agenda.count(*counted, now);
-            // A partition that took the place of this one may have rows.
-            if (*counted == 0) != (now == 0) && !self.is_gone.load(Ordering::SeqCst) {
+            // Otherwise another partition that has its place may have rows.
+            let has_place =
+                self.is_listed.load(Ordering::SeqCst) && !self.is_gone.load(Ordering::SeqCst);
+            if (*counted == 0) != (now == 0) && has_place {
                 agenda.set_filled(*place, now > 0);
             }
             *counted = now;

@@ -193,6 +193,28 @@ fn rows_that_were_moved_to_memory_are_flushed_without_another_commit() {
     assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len(), 3_000);
 }
 
+/// A transaction that empties a table has new partitions in the places of those with the rows.
+#[test]
+fn rows_of_a_table_are_flushed_after_emptying_it_was_undone() {
+    let (store, table) = small();
+    let mut t = store.begin().unwrap();
+    let count = fill(&store, &mut t, &table, 0, 500_000);
+    t.commit().unwrap();
+    let mut emptying = store.begin().unwrap();
+    emptying.truncate(&table).unwrap();
+    let emptied = emptying.table("t").unwrap();
+    let savepoint = emptying.savepoint();
+    emptying.insert(&emptied, &batch(&[row(0, "another row", 0)])).unwrap();
+    emptying.count_writes();
+    emptying.rollback_to(savepoint);
+    emptying.rollback();
+    assert!(matches!(admit(&store).unwrap(), Admission::Full(_)), "a flush can make room");
+    maintain(&store);
+    assert_eq!(admit(&store).unwrap(), Admission::Granted);
+    assert!(part(&store, "rowstore").0 < 200_000);
+    assert_eq!(scan(&store.begin().unwrap().view(&table)).unwrap().len() as i64, count);
+}
+
 #[test]
 fn metadata_over_its_share_is_evicted() {
     let files = Arc::new(MemoryStore::new());
