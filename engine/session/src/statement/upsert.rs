@@ -205,8 +205,6 @@ fn by_primary_key(
                         .zip(&*news)
                         .filter_map(|(old, new)| Some((old.as_ref()?, new)))
                         .collect();
-                    // Those that are inserted are checked then.
-                    taken.iter().try_for_each(|(_, new)| table.check_row(new))?;
                     let mut changed = changed(
                         transaction,
                         table,
