@@ -198,22 +198,16 @@ export function abandon(why: string): void {
   releases.clear();
 }
 
-/** Ends a call that waits with an error, which undoes it. A call that has ended stays as it is. */
-export type GiveUp = (error: NacreError) => void;
-
-/**
- * The answer of an engine call: its result, or the promise of it if the call has to wait. `onWait`
- * gets what gives such a call up; not to be called while the engine runs.
- */
-export function answerOf<T>(answer: unknown, onWait?: (giveUp: GiveUp) => void): T | Promise<T> {
-  return answer instanceof Pending ? promiseOf<T>(answer, onWait) : (answer as T);
+/** The answer of an engine call: its result, or the promise of it if the call has to wait. */
+export function answerOf<T>(answer: unknown): T | Promise<T> {
+  return answer instanceof Pending ? promiseOf<T>(answer) : (answer as T);
 }
 
 /**
  * Polls a call that waits until it ends. All polling is done here, so that a trap fails every
  * waiting call.
  */
-function promiseOf<T>(pending: Pending, onWait?: (giveUp: GiveUp) => void): Promise<T> {
+function promiseOf<T>(pending: Pending): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     let queued = false;
@@ -258,12 +252,6 @@ function promiseOf<T>(pending: Pending, onWait?: (giveUp: GiveUp) => void): Prom
       }
     };
     waiting.add(stop);
-    onWait?.((error) => {
-      if (waiting.has(stop)) {
-        stop(error);
-        pending.free();
-      }
-    });
     step();
   });
 }

@@ -3,7 +3,7 @@
  * together at the end. A load ends with its first failure, or when the client ends it.
  */
 
-import { answerOf, currentInstance, isSound, type GiveUp, type Load } from './engine.js';
+import { answerOf, currentInstance, isSound, type Load } from './engine.js';
 import { nacreError } from './errors.js';
 import type { Awaitable } from './protocol.js';
 
@@ -11,8 +11,6 @@ import type { Awaitable } from './protocol.js';
 export class Loads {
   /** Null until a load's turn in its session has come. */
   readonly #open = new Map<number, Load | null>();
-  /** What gives up the end of a load that waits. */
-  readonly #ending = new Map<number, GiveUp>();
   readonly #instance = currentInstance();
 
   /**
@@ -51,19 +49,18 @@ export class Loads {
       return rows;
     };
     return this.#guard(id, () => {
-      const finish = this.#load(id).finish();
-      const answer = answerOf<[number]>(finish, (giveUp) => this.#ending.set(id, giveUp));
+      const answer = answerOf<[number]>(this.#load(id).finish());
       return answer instanceof Promise ? answer.then(done) : done(answer);
     });
   }
 
   /**
-   * Ends a load, which then loads nothing unless it has finished; if its rows are being published,
-   * that is given up. Ending it twice does nothing.
+   * Ends a load, which then loads nothing unless its rows are published: `finish` answers which.
+   * Ending it twice does nothing.
    */
   drop(id: number): void {
     if (isSound(this.#instance)) {
-      this.#ending.get(id)?.(nacreError('cancelled', 'the load was cancelled'));
+      this.#open.get(id)?.cancel();
     }
     this.#free(id);
   }
@@ -84,7 +81,6 @@ export class Loads {
       this.#open.get(id)?.free();
     }
     this.#open.delete(id);
-    this.#ending.delete(id);
   }
 
   #load(id: number): Load {

@@ -78,7 +78,7 @@ export async function load(
   return finish(transport, number, aborting);
 }
 
-/** Publishes all rows. If the signal aborts before they are, nothing is inserted. */
+/** Publishes all rows. If the signal aborts before, nothing is inserted; later it has no effect. */
 async function finish(
   transport: Client['transport'],
   number: number,

@@ -350,6 +350,33 @@ test('an application signs its requests itself', async () => {
   expect(await items(await connected('memory://', options))).toBe(10);
 });
 
+test('a load that is aborted once its rows are published does not deny them', async () => {
+  const given = {
+    blobs: blobs({ retryForMs: 200 }),
+    durability: 'blob',
+    blobPatience: 1_000,
+  } as const;
+  const db = await connected(emptyFolder(), given);
+  await db.exec('create table item (id bigint primary key, name text)');
+  s3.state.isAway = true;
+  const late = new AbortController();
+  const failing = db.insertRows('item', [{ id: 1, name: 'one' }], late);
+  failing.catch(() => {});
+  await until(async () => (await items(db)) === 1);
+  late.abort();
+  await expectKind(failing, 'unavailable', { mayHaveRun: true });
+  s3.state.isAway = false;
+  await db.upload();
+
+  // Where the upload is in time, the load has succeeded.
+  s3.state.delayMs = 200;
+  const slow = new AbortController();
+  const loaded = db.insertRows('item', [{ id: 2, name: 'two' }], slow);
+  await until(async () => (await items(db)) === 2);
+  slow.abort();
+  expect(await loaded).toBe(1);
+});
+
 test('while the blobs are away what is local goes on', { timeout: 60_000 }, async () => {
   const options = { blobs: blobs({ retryForMs: 200 }), blobLag: 0 };
   const db = await connected(emptyFolder(), options);

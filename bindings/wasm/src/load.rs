@@ -8,6 +8,8 @@ use nacredb::arrow::ArrowStreamReader;
 use nacredb::{Appender, Batch, Error, OnDuplicate, Result, Value, batch_from_values};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -17,7 +19,10 @@ const BYTES_AT_ONCE: usize = 512 << 10;
 
 /// Rows on their way into a table.
 #[wasm_bindgen]
-pub struct Load(Rc<RefCell<Option<State>>>);
+pub struct Load {
+    slot: Rc<RefCell<Option<State>>>,
+    cancel: Arc<AtomicBool>,
+}
 
 struct State {
     appender: Appender,
@@ -39,7 +44,8 @@ pub fn on_duplicate(name: &str) -> Result<OnDuplicate> {
 
 impl Load {
     pub(crate) fn new(appender: Appender) -> Load {
-        Load(Rc::new(RefCell::new(Some(State { appender, reader: None }))))
+        let cancel = appender.cancel_flag();
+        Load { slot: Rc::new(RefCell::new(Some(State { appender, reader: None }))), cancel }
     }
 
     /// Takes the load out of its cell during an operation, so that nothing is borrowed while it
@@ -48,7 +54,7 @@ impl Load {
         &self,
         work: impl AsyncFnOnce(&mut State) -> Result<()> + 'static,
     ) -> Result<JsValue, JsValue> {
-        let slot = self.0.clone();
+        let slot = self.slot.clone();
         let taken = slot.borrow_mut().take();
         let mut state = taken.ok_or_else(|| to_js(ended()))?;
         answer(async move {
@@ -115,7 +121,7 @@ impl Load {
     /// Makes all rows visible and durable, or none. Returns their number, in an array because a
     /// number stands for a wait, or a `Pending` for it.
     pub fn finish(&self) -> Result<JsValue, JsValue> {
-        let taken = self.0.borrow_mut().take();
+        let taken = self.slot.borrow_mut().take();
         let State { appender, reader } = taken.ok_or_else(|| to_js(ended()))?;
         answer(async move {
             if let Some(reader) = reader {
@@ -124,5 +130,10 @@ impl Load {
             let rows = appender.finish().await.map_err(to_js)?;
             Ok(Array::of1(&JsValue::from_f64(rows as f64)).into())
         })
+    }
+
+    /// Cancels the end of the load, unless its rows are published.
+    pub fn cancel(&self) {
+        self.cancel.store(true, Ordering::Relaxed);
     }
 }

@@ -6,6 +6,7 @@ use nacre_column::Batch;
 use nacre_table::{BulkLoad, OnDuplicate};
 use nacre_types::{Error, Result, TableSchema};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// A bulk load: rows are written directly into sorted segments and become visible together at
 /// [`Appender::finish`]. Dropping it instead leaves the table unchanged.
@@ -31,6 +32,7 @@ pub struct Appender {
     database: Database,
     load: BulkLoad,
     schema: Arc<TableSchema>,
+    cancel: Arc<AtomicBool>,
 }
 
 impl Session {
@@ -64,7 +66,7 @@ impl Session {
             .ok_or_else(|| Error::not_found(format!("table {table}")).with_sqlstate("42P01"))?;
         let schema = nacre_session::load_schema(&target, database.engine())?;
         let load = store.bulk_load(&target, on_duplicate);
-        Ok(Appender { database, load, schema })
+        Ok(Appender { database, load, schema, cancel: Arc::default() })
     }
 }
 
@@ -147,12 +149,35 @@ impl Appender {
         nacre_session::write_load(self.database.engine(), &mut self.load).await
     }
 
+    /// A flag that cancels [`Appender::finish`] when set, from any thread. Once the rows are visible, it has no
+    /// effect.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, ErrorKind, OnDuplicate, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// use std::sync::atomic::Ordering;
+    ///
+    /// session.execute("create table items (id bigint primary key, name text)", &[]).await?;
+    /// let appender = session.appender("items", OnDuplicate::Error).await?;
+    /// appender.cancel_flag().store(true, Ordering::Relaxed);
+    /// assert_eq!(appender.finish().await.unwrap_err().kind(), ErrorKind::Cancelled);
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn cancel_flag(&self) -> Arc<AtomicBool> {
+        self.cancel.clone()
+    }
+
     /// Makes all rows visible and durable, or none. Returns the number of rows inserted or
     /// replaced.
     ///
     /// Errors: `constraint` for a duplicate key under [`OnDuplicate::Error`]; `conflict` if the
     /// table was altered; `lock_timeout` if a transaction keeps a row locked that has a key of the
-    /// load; `io`.
+    /// load; `cancelled`; `io`. Where commits wait for uploads, `unavailable` if that takes too long: the rows
+    /// are visible then.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -170,7 +195,7 @@ impl Appender {
     pub async fn finish(self) -> Result<u64> {
         let engine = self.database.engine();
         engine.prepare_files().await?;
-        let rows = nacre_session::finish_load(engine, self.load).await?;
+        let rows = nacre_session::finish_load(engine, self.load, self.cancel).await?;
         engine.housekeeping();
         engine.acknowledge().await?;
         Ok(rows)

@@ -10,6 +10,8 @@ use crate::time_slices::TimeSlices;
 use nacre_table::{Blocker, BulkLoad, Fetched, LoadStep};
 use nacre_types::{Error, ErrorKind, Result, invariant};
 use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::task::Poll;
 
 /// Deadlocks after which a load gives up.
@@ -18,11 +20,11 @@ const DEADLOCKS: u32 = 8;
 /// Publishes all rows of a load, or none. Returns how many rows the table gained or replaced.
 ///
 /// Errors: those of the load; `lock_timeout` if a row that has a key of the load stays locked;
-/// `deadlock`.
-pub fn finish_load(engine: &Engine, load: BulkLoad) -> Boxed<'_, u64> {
+/// `deadlock`; `cancelled` if `cancel` is set before the rows are published.
+pub fn finish_load(engine: &Engine, load: BulkLoad, cancel: Arc<AtomicBool>) -> Boxed<'_, u64> {
     Box::pin(async move {
         let table = load.table().schema().id;
-        let settings = Settings::new(engine);
+        let settings = Settings::cancelled_by(cancel, engine);
         let slices = TimeSlices::new(engine.store().environment());
         let means = LoadMeans { engine, settings: &settings, slices: &slices, slot: None };
         let rows = means.finish(Box::new(load)).await?;

@@ -33,6 +33,11 @@ impl Settings {
         }
     }
 
+    /// The defaults, for a statement that a flag of the caller cancels.
+    pub fn cancelled_by(cancel: Arc<AtomicBool>, engine: &Engine) -> Settings {
+        Settings { cancel, ..Settings::new(engine) }
+    }
+
     pub fn threads(&self) -> Threads {
         self.threads
     }
