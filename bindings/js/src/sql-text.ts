@@ -31,7 +31,7 @@ export function isRead(text: string): boolean {
 export function leavesTransactionOpen(text: string): boolean | null {
   const found = [
     ...wordsOf(text).matchAll(
-      /\b(begin|start\s+transaction|commit|rollback(?!\s+(work\s+)?to\b))\b/gi,
+      /(?:^|;)\s*(begin|start|commit|end|abort|rollback(?!\s+((work|transaction)\s+)?to\b))\b/gi,
     ),
   ];
   const last = found.at(-1)?.[1];

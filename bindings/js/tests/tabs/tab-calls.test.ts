@@ -208,8 +208,14 @@ test('what SQL text says', () => {
   expect(isRead('with a as (select 1) insert into t select * from a')).toBe(false);
   expect(leavesTransactionOpen('begin; insert into t values (1)')).toBe(true);
   expect(leavesTransactionOpen('START  TRANSACTION')).toBe(true);
+  expect(leavesTransactionOpen('/* first */ -- second\n Begin Work')).toBe(true);
   expect(leavesTransactionOpen('insert into t values (1); commit')).toBe(false);
+  expect(leavesTransactionOpen('begin; insert into t values (1); END')).toBe(false);
+  expect(leavesTransactionOpen('-- all of it\nabort work')).toBe(false);
   expect(leavesTransactionOpen('rollback to savepoint a')).toBeNull();
+  expect(leavesTransactionOpen('rollback transaction to a')).toBeNull();
+  expect(leavesTransactionOpen('select case when a then b end from t')).toBeNull();
+  expect(leavesTransactionOpen('select commit from t')).toBeNull();
   expect(leavesTransactionOpen('select 1')).toBeNull();
   expect(
     leavesTransactionOpen('insert into t values (\'begin\', "commit") -- rollback'),
