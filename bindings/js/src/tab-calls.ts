@@ -71,6 +71,8 @@ export class TabCalls {
   #link: MessageTransport | null = null;
   /** Whether the leader is probably gone: it may still answer, but gets no calls. */
   #isHeld = false;
+  /** Whether the tab's functions are being created at the leader: it gets no calls until then. */
+  #isMaking = false;
   #ended: NacreError | null = null;
   readonly #calls = new Set<TabCall>();
   readonly #statements = new Map<number, Known>();
@@ -113,19 +115,23 @@ export class TabCalls {
       call.reject(refusal);
       return;
     }
-    const isUp = this.#link !== null && !this.#isHeld;
-    if (ENDING.has(call.method) && (!isUp || this.#withdraw(call))) {
+    if (ENDING.has(call.method) && (!this.#isUp || this.#withdraw(call))) {
       this.#withdraw(call);
       call.resolve(null as never);
       return;
     }
     this.#begin(call);
     this.#calls.add(call);
-    if (isUp) {
+    if (this.#isUp) {
       this.#send(call);
     } else {
       this.#wait();
     }
+  }
+
+  /** Whether there is a leader that gets calls. */
+  get #isUp(): boolean {
+    return this.#link !== null && !this.#isHeld && !this.#isMaking;
   }
 
   /** Whether there are calls that a leader should answer soon. */
@@ -146,16 +152,30 @@ export class TabCalls {
     for (const statement of this.#settings.values()) {
       link.call('execute', MAIN_SESSION, statement, undefined).catch(() => {});
     }
-    if (this.#functions.size === 0) {
-      [...this.#calls].forEach((call) => this.#send(call));
-      return;
-    }
     // Their modules load in their own time, and any call may need them.
-    this.hold();
     const made = [...this.#functions.values()].map((args) =>
       link.call('createFunction', ...args).catch(() => {}),
     );
-    void Promise.all(made).then(() => this.#link === link && this.goOn());
+    this.#isMaking = made.length > 0;
+    if (!this.#isMaking) {
+      this.#sendWaiting();
+      return;
+    }
+    if (this.#calls.size > 0) {
+      this.#wait();
+    }
+    void Promise.all(made).then(() => {
+      if (this.#link === link) {
+        this.#isMaking = false;
+        this.#sendWaiting();
+      }
+    });
+  }
+
+  #sendWaiting(): void {
+    if (this.#isUp) {
+      [...this.#calls].filter(({ link }) => link === null).forEach((call) => this.#send(call));
+    }
   }
 
   /** Sends nothing more to a leader that is probably gone. */
@@ -168,9 +188,9 @@ export class TabCalls {
 
   /** The leader is there after all. */
   goOn(): void {
-    if (this.#isHeld && this.#link !== null) {
+    if (this.#isHeld) {
       this.#isHeld = false;
-      [...this.#calls].filter(({ link }) => link === null).forEach((call) => this.#send(call));
+      this.#sendWaiting();
     }
   }
 
@@ -510,14 +530,17 @@ export class TabCalls {
     this.#wanted();
     this.#timer ??= this.#timers.setTimeout(() => {
       this.#timer = null;
-      if (this.#link !== null && !this.#isHeld) {
+      if (this.#isUp) {
         return;
       }
-      this.lose();
-      this.failWaiting(
-        nacreError('unavailable', `no tab that answers has ${this.#url} open: try again`),
-        WAIT_MS / 2,
-      );
+      const isThere = this.#link !== null && !this.#isHeld;
+      if (!isThere) {
+        this.lose();
+      }
+      const why = isThere
+        ? 'the modules of functions are still loading'
+        : `no tab that answers has ${this.#url} open`;
+      this.failWaiting(nacreError('unavailable', `${why}: try again`), WAIT_MS / 2);
       if (this.#calls.size > 0) {
         this.#wait();
       }

@@ -201,6 +201,27 @@ test('a leader that is held gets no calls until it is there after all', async ()
   expect(await first.heard()).toEqual(['flush']);
 });
 
+test('the slow module of a function holds calls up, and costs no leader', async () => {
+  const { calls, wait, first, second } = begun();
+  calls.adopt(first.transport);
+  const definition = { name: 'slow', module: 'https://example.com/slow.js' };
+  void calls.call('createFunction', definition as never);
+  await first.answer('createFunction', null);
+  calls.adopt(second.transport);
+  const early = calls.call('execute', 0, 'select slow(1)', undefined);
+  // A sign of life of the leader says nothing of the function.
+  calls.goOn();
+  expect(await second.heard()).toEqual(['createFunction']);
+  wait(WAIT_MS);
+  await expectKind(early, 'unavailable', {
+    mayHaveRun: false,
+    message: expect.stringContaining('modules'),
+  });
+  void calls.call('execute', 0, 'select slow(2)', undefined);
+  await second.answer('createFunction', null);
+  expect(await second.heard()).toEqual(['execute select slow(2)']);
+});
+
 test('what SQL text says', () => {
   expect(isRead(' select 1;')).toBe(true);
   expect(isRead('select 1; delete from t')).toBe(false);
