@@ -2,8 +2,9 @@
  * The leader's worker: serves the links of other tabs beside its own page. Each link has a
  * connection of its own, which closes when the link's lock is free: the tab has gone.
  *
- * When the page closes the database, the statements of all tabs finish, and later calls are answered
- * with `MOVED`: they were not run, and their tabs send them to the next leader.
+ * When the page closes the database, the statements of all tabs finish, or are cancelled by their tabs.
+ * Other later calls are answered with `MOVED`: they were not run, and their tabs send them to the next
+ * leader.
  */
 
 import { nacreError, toErrorData, type ErrorData } from './errors.js';
@@ -18,6 +19,7 @@ import {
 } from './protocol.js';
 import { serve, type ServerPort } from './server.js';
 import {
+  ENDING,
   linkName,
   sharedName,
   TABS_VERSION,
@@ -154,7 +156,7 @@ export class Leading implements Service<ConnectionMethod> {
     method: M,
     args: Arguments<M>,
   ): Awaitable<Answer<M>> {
-    if (this.#isOver) {
+    if (this.#isOver && !ENDING.has(method)) {
       throw MOVED;
     }
     const answer = connection.call(method, args);
@@ -206,7 +208,8 @@ export class Leading implements Service<ConnectionMethod> {
     } finally {
       // After the replies of what was running, which leave at the end of this task.
       await new Promise<void>(nextTask);
-      links.forEach(({ channel }) => channel.postMessage({ ended: true } satisfies Greeting));
+      // A link that has been dropped meanwhile has no channel any more.
+      this.#links.forEach(({ channel }) => channel.postMessage({ ended: true } satisfies Greeting));
       this.#common.close();
     }
   }

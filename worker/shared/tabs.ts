@@ -12,6 +12,7 @@
  */
 
 import type { ErrorData } from './errors.js';
+import type { ConnectionMethod } from './protocol.js';
 import type { Durability } from './wire.js';
 
 /** Raised with every change after which tabs of two versions could misunderstand each other. */
@@ -58,6 +59,18 @@ export type Greeting =
   | { refused: ErrorData }
   /** The leader has closed: whatever it has not answered was not run. */
   | { ended: true };
+
+/**
+ * Calls that are about another one, and have nothing to do where that is gone. A leader that closes
+ * still takes them.
+ */
+export const ENDING: ReadonlySet<ConnectionMethod> = new Set([
+  'cancel',
+  'progress',
+  'endStream',
+  'dropLoad',
+  'endLive',
+]);
 
 /** A `BroadcastChannel`. */
 export interface Channel {

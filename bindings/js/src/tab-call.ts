@@ -17,14 +17,6 @@ export interface TabCall {
   since: number;
 }
 
-/** Calls that are about another one, and have nothing to do where that is gone. */
-export const ENDING: ReadonlySet<ConnectionMethod> = new Set([
-  'cancel',
-  'progress',
-  'endStream',
-  'dropLoad',
-  'endLive',
-]);
 /** Calls that may have a ticket. */
 export const CANCELLABLE: ReadonlySet<ConnectionMethod> = new Set(['execute', 'arrow', 'run']);
 /** Calls that may run twice. */

@@ -17,13 +17,13 @@ import {
   type Arguments,
   type ConnectionMethod,
 } from '../../../worker/shared/protocol.js';
+import { ENDING } from '../../../worker/shared/tabs.js';
 import type { WireField, WireParameters, WireResult } from '../../../worker/shared/wire.js';
 import type { MessageTransport } from './message-transport.js';
 import { isOfSession, isRead, leavesTransactionOpen, settingsOf } from './sql-text.js';
 import {
   begunBy,
   CANCELLABLE,
-  ENDING,
   isInMain,
   lostNames,
   lostTransaction,
@@ -115,16 +115,18 @@ export class TabCalls {
       call.reject(refusal);
       return;
     }
-    if (ENDING.has(call.method) && (!this.#isUp || this.#withdraw(call))) {
-      this.#withdraw(call);
+    const isEnding = ENDING.has(call.method);
+    if (isEnding && (this.#withdraw(call) || this.#link === null)) {
       call.resolve(null as never);
       return;
     }
     this.#begin(call);
     this.#calls.add(call);
-    if (this.#isUp) {
+    // What a leader that is held runs can be ended.
+    if (this.#isUp || isEnding) {
       this.#send(call);
-    } else {
+    }
+    if (!this.#isUp) {
       this.#wait();
     }
   }

@@ -201,6 +201,23 @@ test('a leader that is held gets no calls until it is there after all', async ()
   expect(await first.heard()).toEqual(['flush']);
 });
 
+test('what runs at a leader that closes, or is held, can be cancelled', async () => {
+  const { calls, first } = begun();
+  calls.adopt(first.transport);
+  const running = calls.call('execute', 0, 'delete from t', undefined, 9);
+  const refused = calls.call('execute', 0, 'delete from u', undefined, 10);
+  await first.heard();
+  const [, { id }] = first.calls as [Call, Call];
+  first.port.onmessage!({ data: [{ id, moved: true }] } as MessageEvent<Reply[]>);
+  await first.heard();
+  await calls.call('cancel', 10);
+  await expectKind(refused, 'cancelled');
+  void calls.call('cancel', 9);
+  expect(await first.heard()).toContain('cancel');
+  await first.fail('execute', 'cancelled');
+  await expectKind(running, 'type');
+});
+
 test('the slow module of a function holds calls up, and costs no leader', async () => {
   const { calls, wait, first, second } = begun();
   calls.adopt(first.transport);

@@ -325,8 +325,11 @@ class SimulatedChannel implements Channel {
 
   postMessage(message: unknown): void {
     const world = this.#world;
-    if (!this.#context.isAlive || !this.#named.has(this)) {
+    if (!this.#context.isAlive) {
       return;
+    }
+    if (!this.#named.has(this)) {
+      throw new DOMException('the channel is closed', 'InvalidStateError');
     }
     const data: unknown = structuredClone(message);
     for (const other of this.#named) {
