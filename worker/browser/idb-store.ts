@@ -29,10 +29,10 @@ export class IdbStore implements OwnedStore {
   /** Stored files that were removed since. */
   #removed: IdbFile[] = [];
   #nextId = 1;
-  /** Settles when the transaction under way has ended, and what waits for it has been stored. */
+  /** Settles when the transaction under way has ended. */
   #storing: Promise<void> | null = null;
-  /** Whether there was a sync since the transaction under way began. */
-  #isWanted = false;
+  /** Settles when the next one has ended, which stores what was synced since that one began. */
+  #next: Promise<void> | null = null;
   #failure: NacreError | null = null;
   #closed = false;
 
@@ -126,24 +126,24 @@ export class IdbStore implements OwnedStore {
   sync(id: number): void {
     this.#mustBeSound();
     this.#file(id);
-    this.#isWanted = true;
-    if (this.#storing === null) {
+    if (this.#next === null) {
       // After the task, so that several syncs of one statement take one transaction.
-      const storing = Promise.resolve().then(() => this.#storeAll());
+      this.#next = (this.#storing ?? Promise.resolve()).then(() => this.#store());
       // Reported to the calls that wait, and to all later ones.
-      storing.catch(() => {});
-      this.#storing = storing;
+      this.#next.catch(() => {});
     }
   }
 
   settled(): Promise<void> | null {
-    return this.#failure === null ? this.#storing : Promise.reject(this.#failure);
+    // Later syncs take a later transaction, which it does not wait for.
+    return this.#failure === null ? (this.#next ?? this.#storing) : Promise.reject(this.#failure);
   }
 
-  async #storeAll(): Promise<void> {
+  async #store(): Promise<void> {
+    this.#storing = this.#next;
+    this.#next = null;
     try {
-      while (this.#isWanted && !this.#closed) {
-        this.#isWanted = false;
+      if (!this.#closed) {
         const changed = [...this.#byId.values()].filter((file) => !TEMPORARY.test(file.name));
         const removed = this.#removed;
         this.#removed = [];
@@ -153,7 +153,6 @@ export class IdbStore implements OwnedStore {
       this.#failure = failureOf(error, this.#url());
       throw this.#failure;
     } finally {
-      // With the last look at what is wanted: the next sync begins anew.
       this.#storing = null;
     }
   }
@@ -180,7 +179,7 @@ export class IdbStore implements OwnedStore {
     if (this.#closed) {
       return;
     }
-    const ended = this.#storing ?? Promise.resolve();
+    const ended = this.#next ?? this.#storing ?? Promise.resolve();
     this.#closed = true;
     this.#byName.clear();
     this.#byId.clear();
