@@ -458,8 +458,9 @@ impl Database {
     /// Reads and verifies everything: checksums, zone maps, order, delete bitmaps, uniqueness.
     /// Returns one sentence per problem.
     ///
-    /// Errors: `closed`; `limit` if the keys of a table, of which it remembers about 30 bytes each, exceed the
-    /// memory of statements; `io`, also if bytes must be fetched and the host's threads cannot wait, where
+    /// It remembers about 30 bytes of each key of a table, beyond the memory budget.
+    ///
+    /// Errors: `closed`; `io`, also if bytes must be fetched and the host's threads cannot wait, where
     /// [`Database::check_async`] does.
     ///
     /// ```

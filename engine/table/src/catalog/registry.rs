@@ -64,7 +64,7 @@ impl Catalog {
     }
 
     /// The memory that verifying rows takes its share of.
-    pub fn statement_memory(&self) -> &Arc<StatementMemory> {
+    pub fn statement_memory(&self) -> &StatementMemory {
         self.environment.statement_memory()
     }
 

@@ -1,7 +1,7 @@
 //! The shares of a memory budget: writes are slowed down, then refused, and go on after a flush;
 //! metadata over its share makes room, and is read again.
 
-use crate::tests::{batch, host, open_with, options, row, scan, schema};
+use crate::tests::{batch, host, options, row, scan, schema};
 use crate::{Admission, Asking, OnDuplicate, Store, StoreOptions, Table, Transaction};
 use nacre_host::memory::MemoryStore;
 use nacre_types::{Error, ErrorKind, IndexKind, IndexSchema, Result, Value};
@@ -265,23 +265,4 @@ fn claimed_values_are_counted_until_the_transaction_ends() {
     t.commit().unwrap();
     let committed = part(&store, "rowstore").0;
     assert!(open > committed + 50 * 500, "{open} bytes, then {committed}");
-}
-
-#[test]
-fn a_check_counts_the_keys_that_it_remembers() {
-    let (_, store, _) = open_with(&[row(1, "a", 1), row(2, "b", 2)]);
-    let memory = store.environment().statement_memory().clone();
-    let left = memory.left_bytes();
-    assert!(memory.take(left));
-    let error = store.check().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
-    memory.give_back(left);
-    let mut check = store.begin_check();
-    let mut most = 0;
-    while store.check_step(&mut check).unwrap() {
-        most = most.max(memory.memory_bytes());
-    }
-    assert!(most > 0, "keys take memory");
-    assert_eq!(memory.memory_bytes(), 0, "and give it back");
-    assert_eq!(store.end_check(check), Vec::<String>::new());
 }

@@ -1,11 +1,9 @@
 //! The findings of a check, and what it remembers of keys. A step that met absent bytes is taken
 //! back from both.
 
-use crate::statement_memory::StatementMemory;
 use nacre_segment::Segment;
 use nacre_types::hash::Set;
 use nacre_types::{Error, Result};
-use std::sync::Arc;
 
 /// Maximum number of listed findings.
 const MAX_FINDINGS: usize = 100;
@@ -63,33 +61,17 @@ impl Findings {
     }
 }
 
-/// A hash of a key, or of a unique value.
-type Fingerprint = (u64, u64);
-
-/// Fingerprints of keys, or of unique values, each of which may occur once. Counted in the memory of
-/// statements after each step.
+/// Fingerprints of keys, or of unique values, each of which may occur once.
+#[derive(Default)]
 pub(super) struct Seen {
-    all: Set<Fingerprint>,
+    all: Set<(u64, u64)>,
     /// Those of the step in progress.
-    new: Vec<Fingerprint>,
-    memory: Arc<StatementMemory>,
-    /// Bytes taken from the memory.
-    taken: usize,
+    new: Vec<(u64, u64)>,
 }
 
 impl Seen {
-    /// None yet.
-    pub fn new(memory: Arc<StatementMemory>) -> Seen {
-        Seen { all: Set::default(), new: Vec::new(), memory, taken: 0 }
-    }
-
-    /// Forgets all.
-    pub fn clear(&mut self) {
-        *self = Seen::new(self.memory.clone());
-    }
-
     /// Adds one; returns whether it is there for the first time.
-    pub fn insert(&mut self, fingerprint: Fingerprint) -> bool {
+    pub fn insert(&mut self, fingerprint: (u64, u64)) -> bool {
         debug_assert!(self.new.len() <= self.all.len(), "new keys are not among all");
         let is_new = self.all.insert(fingerprint);
         if is_new {
@@ -99,22 +81,8 @@ impl Seen {
     }
 
     /// Keeps what the step has added.
-    ///
-    /// # Errors
-    /// `limit` if the memory of statements has no room for it.
-    pub fn keep(&mut self) -> Result<()> {
+    pub fn keep(&mut self) {
         self.new.clear();
-        let bytes = (self.all.capacity() + self.new.capacity()) * size_of::<Fingerprint>();
-        let more = bytes.saturating_sub(self.taken);
-        if !self.memory.take(more) {
-            let limit = self.memory.limit_bytes();
-            let message = format!(
-                "a check that remembers {bytes} bytes of keys exceeds the {limit} bytes that statements share"
-            );
-            return Err(Error::limit(message).with_hint("open the database with more memory"));
-        }
-        self.taken += more;
-        Ok(())
     }
 
     /// Forgets what the step has added.
@@ -123,11 +91,5 @@ impl Seen {
             let was_there = self.all.remove(&fingerprint);
             debug_assert!(was_there, "a key that a step has added is not there");
         }
-    }
-}
-
-impl Drop for Seen {
-    fn drop(&mut self) {
-        self.memory.give_back(self.taken);
     }
 }

@@ -9,7 +9,6 @@ use crate::maintenance::check::rows;
 use crate::maintenance::check::runs::CheckedRun;
 use crate::maintenance::context::TaskContext;
 use crate::segments::state::SegmentState;
-use crate::statement_memory::StatementMemory;
 use crate::table::run::Run;
 use crate::table::segment_list::SegmentList;
 use crate::table::version::Table;
@@ -61,17 +60,13 @@ impl Check {
         }
     }
 
-    /// Checks the next part; returns whether there was one. Can be called again after an error of
-    /// absent bytes.
-    ///
-    /// # Errors
-    /// `limit` if the memory of statements has no room for the keys of a table.
+    /// Checks the next part; returns whether there was one. Can be called again after an error,
+    /// which is one of absent bytes.
     pub(crate) fn step(&mut self, context: &TaskContext) -> Result<bool> {
         let (at, findings) = (self.guard.at(), &mut self.findings);
         let Some(table) = &mut self.table else {
             let next = self.tables.pop_front();
-            let memory = context.catalog().statement_memory();
-            self.table = next.map(|table| CheckedTable::new(table, at, memory.clone()));
+            self.table = next.map(|table| CheckedTable::new(table, at));
             return Ok(self.table.is_some());
         };
         let Some(mut part) = table.parts.pop_front() else {
@@ -81,7 +76,7 @@ impl Check {
         let known = findings.len();
         let step = table.step(&mut part, at, findings, context);
         match step {
-            Ok(_) => table.seen.keep()?,
+            Ok(_) => table.seen.keep(),
             Err(_) => {
                 table.seen.undo();
                 findings.truncate(known);
@@ -101,7 +96,7 @@ impl Check {
 }
 
 impl CheckedTable {
-    fn new(table: Arc<Table>, at: Timestamp, memory: Arc<StatementMemory>) -> CheckedTable {
+    fn new(table: Arc<Table>, at: Timestamp) -> CheckedTable {
         let mut parts = VecDeque::new();
         let lists: Vec<Arc<SegmentList>> =
             table.partitions().iter().map(|partition| partition.segments()).collect();
@@ -133,7 +128,7 @@ impl CheckedTable {
             "a partition of table {} is not checked",
             table.schema().name
         );
-        CheckedTable { table, parts, seen: Seen::new(memory) }
+        CheckedTable { table, parts, seen: Seen::default() }
     }
 
     /// Checks a part, or some of it; returns whether there is more of it.
@@ -153,7 +148,7 @@ impl CheckedTable {
                 rows::check_rowstore(table, table.partition(*number), at, seen, findings);
             }
             CheckedPart::Run(run, checked) => return checked.step((table, run), at, findings),
-            CheckedPart::Index => seen.clear(),
+            CheckedPart::Index => *seen = Seen::default(),
             CheckedPart::Entries(index, state, checked) => {
                 let index = &table.indexes()[*index];
                 return checked.step((table, index), state, at, seen, findings);
