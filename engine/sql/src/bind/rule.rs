@@ -15,12 +15,12 @@ use crate::bind::scope::Scope;
 use crate::bind::statement::assignment::table_fields;
 use crate::expr::{Expr, ExprKind};
 use crate::parse::Parsed;
+use crate::parse::tokens::tokens;
 use crate::plan::Catalog;
 use nacre_function::entry::definition::Volatility;
 use nacre_types::{Column, ColumnRule, Error, Result, TableSchema, Value};
 use sqlparser::ast;
-use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, Word};
+use sqlparser::tokenizer::Token;
 use std::sync::Arc;
 
 /// The bound rules of a table.
@@ -297,21 +297,28 @@ pub(crate) fn rules_reading(schema: &TableSchema, column: usize) -> Result<Optio
 }
 
 /// A text of a rule with another name of a column, or of the table where a point follows it.
-fn renamed(text: &str, (from, to): (&str, &str), is_table: bool) -> Result<String> {
-    let mut tokens = crate::parse::tokens(text)?;
-    for at in 0..tokens.len() {
-        let after = tokens.get(at + 1).cloned();
-        let is_before_point = after == Some(Token::Period);
-        let is_call = after == Some(Token::LParen);
-        if let Token::Word(word) = &mut tokens[at]
-            && word.value.eq_ignore_ascii_case(from)
-            && is_before_point == is_table
-            && !is_call
-        {
-            *word = Word { value: to.into(), quote_style: Some('"'), keyword: Keyword::NoKeyword };
+/// `is_same` tells whether a text has the meaning of this one.
+fn renamed(
+    text: &str,
+    (from, to): (&str, &str),
+    is_table: bool,
+    is_same: &dyn Fn(&str) -> bool,
+) -> Result<String> {
+    let tokens = tokens(text)?;
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let mut new = text.to_string();
+    for (at, (token, place)) in tokens.iter().enumerate().rev() {
+        let after = tokens.get(at + 1).map(|(token, _)| token);
+        let is_word = matches!(token, Token::Word(w) if w.value.eq_ignore_ascii_case(from))
+            && (after == Some(&Token::Period)) == is_table
+            && after != Some(&Token::LParen);
+        // A word of the syntax, such as the END of a CASE, loses its meaning in quotes.
+        let (head, tail) = (&text[..place.start], &text[place.end..]);
+        if is_word && is_same(&[head, &quoted(from), tail].concat()) {
+            new.replace_range(place.clone(), &quoted(to));
         }
     }
-    Ok(tokens.iter().map(ToString::to_string).collect())
+    Ok(new)
 }
 
 /// Changes a name in the texts of rules: that of a column, or of the table before a point.
@@ -323,8 +330,10 @@ pub(crate) fn rename_in_rules(
     is_table: bool,
 ) -> Result<()> {
     let new_text = |text: &str, kind: Kind<'_>, after: &TableSchema| {
-        let new = renamed(text, (from, to), is_table)?;
-        match of_text(&new, after, kind)? == of_text(text, before, kind)? {
+        let bound = of_text(text, before, kind)?;
+        let is_same = |text: &str| of_text(text, before, kind).is_ok_and(|again| again == bound);
+        let new = renamed(text, (from, to), is_table, &is_same)?;
+        match of_text(&new, after, kind)? == bound {
             true => Ok(new),
             false => Err(unsupported("this change of a name that is used by a CHECK or a column")),
         }

@@ -13,6 +13,7 @@ pub(crate) mod operator_words;
 mod refusal;
 pub(crate) mod spelling;
 mod statement;
+pub(crate) mod tokens;
 
 use dialect::{NacreDialect, free_names};
 use literal_rows::{Cut, LiteralRows};
@@ -308,11 +309,6 @@ fn tokenize<'a>(sql: &'a str, cuts: &[Cut]) -> Result<(Vec<TokenWithSpan>, Lines
     }
     tokens.retain(|t| !matches!(t.token, Token::Whitespace(_)));
     Ok((tokens, Lines { sql, location: Location::new(1, 1), offset: 0, known: known.into_iter() }))
-}
-
-/// The tokens of a text, with those between words.
-pub(crate) fn tokens(text: &str) -> Result<Vec<Token>> {
-    Tokenizer::new(&NacreDialect, text).tokenize().map_err(|e| Error::syntax(e.message))
 }
 
 /// Converts a parser location to a position; the parser uses line 0 for an unknown location.
