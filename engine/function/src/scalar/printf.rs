@@ -57,10 +57,21 @@ fn any_arguments(
     for operand in arguments.operands {
         typed.push(match typed.is_empty() {
             true => coerce::text(binding, operand)?,
-            false => binding.settle(operand, DataType::TEXT),
+            false => shown_as(binding, operand)?,
         });
     }
     Ok(binding.call(function, typed, DataType::TEXT))
+}
+
+/// An argument of the type in which it is shown. A `FLOAT` is shown as the double with its digits, and
+/// not as the one that holds it.
+fn shown_as(binding: &mut dyn Binding, operand: Operand) -> Result<Operand> {
+    let operand = binding.settle(operand, DataType::TEXT);
+    if binding.data_type(&operand) != DataType::Float32 {
+        return Ok(operand);
+    }
+    let digits = binding.cast(operand, DataType::TEXT)?;
+    binding.cast(digits, DataType::Float64)
 }
 
 /// How one argument is shown.
