@@ -25,7 +25,13 @@ const engine = vi.hoisted(() => {
   const noted = (name: string) => (): void => void calls.push(name);
   const session = {
     execute: (sql: string): unknown => void calls.push(sql),
-    prepare: () => ({ fields: () => [], parameters: () => [], free: noted('free a statement') }),
+    prepare: () => ({
+      fields: () => [],
+      parameters: () => [],
+      tables: () => Uint32Array.of(1),
+      free: noted('free a statement'),
+    }),
+    run: (): unknown => undefined,
     stream: noted('stream'),
     inTransaction: () => true,
     cancel: noted('cancel'),
@@ -34,6 +40,7 @@ const engine = vi.hoisted(() => {
   const database = {
     session: () => session,
     maintain: () => false,
+    newestChange: () => 1,
     flush: noted('flush'),
     close: noted('close'),
     free: noted('free'),
@@ -150,6 +157,23 @@ test('a trap in one waiting call fails all waiting calls, and lets close finish'
   second.goOn(trap);
   await vi.advanceTimersByTimeAsync(20_000);
   expect(engine.calls).toEqual(['begin']);
+});
+
+test('a trap fails a live query that waits for changes', async () => {
+  const { call, execute, waits } = await opened();
+  vi.spyOn(engine.session, 'run').mockImplementation(() => ({ columns: [] }));
+  await call('live', 3, 'select 1', undefined);
+  const next = call('nextLive', 3);
+  const settled: string[] = [];
+  void call('stopped').then(() => settled.push('stopped'));
+  next.catch(() => settled.push('nextLive'));
+  const expected = expect(next).rejects.toMatchObject(closed);
+  const pending = waits();
+  execute(MAIN_SESSION, 'first').catch(() => {});
+  pending.goOn(trap);
+  await expected;
+  // A tab that shares the database gives this leader up before it hears of the failure.
+  expect(settled).toEqual(['stopped', 'nextLive']);
 });
 
 test('a trap releases the files', async () => {

@@ -139,6 +139,11 @@ export class LiveQueries {
     await Promise.all(running);
   }
 
+  /** The engine has stopped: fails the calls that wait for changes. */
+  stopped(): void {
+    this.#open.forEach(({ waiting }) => waiting?.run());
+  }
+
   /** Looks for changes once the task that may have made them has ended. */
   afterCall(): void {
     if (this.#open.size > 0 && !this.#scheduled) {
@@ -162,10 +167,10 @@ export class LiveQueries {
 
   #run(id: number, live: LiveQuery): Awaitable<WireResult> {
     const { source } = live;
+    mustBeSound(this.#instance);
     if (live.running !== null) {
       throw nacreError('closed', 'the live query runs already');
     }
-    mustBeSound(this.#instance);
     const done = (result: WireResult): WireResult => {
       live.running = null;
       if (this.#open.get(id) !== live) {

@@ -58,6 +58,7 @@ export class Opened {
     this.stopped = new Promise((resolve) => (stop = resolve));
     this.#forgetTrap = afterTrap(() => {
       stop();
+      this.#live.forEach((live) => live.stopped());
       store?.close();
     });
   }
