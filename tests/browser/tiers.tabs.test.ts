@@ -217,8 +217,8 @@ test('without CORS rules the error says what they must allow', async () => {
   const page = await machine();
   const error = await page.evaluate(
     async ([endpoint, credentials]) => {
-      const blobs = { endpoint, credentials, retryForMs: 0 };
-      return window.nacredb.connect('s3://bucket/shop', { blobs }).then(
+      const options = { blobs: { endpoint, credentials, retryForMs: 0 }, blobPatience: 0 };
+      return window.nacredb.connect('s3://bucket/shop', options).then(
         () => null,
         ({ kind, hint }: nacredb.NacreError) => ({ kind, hint }),
       );

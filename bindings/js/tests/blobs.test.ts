@@ -354,7 +354,7 @@ test('a load that is aborted once its rows are published does not deny them', as
   const given = {
     blobs: blobs({ retryForMs: 200 }),
     durability: 'blob',
-    blobPatience: 1_000,
+    blobPatience: 2_000,
   } as const;
   const db = await connected(emptyFolder(), given);
   await db.exec('create table item (id bigint primary key, name text)');
@@ -369,7 +369,7 @@ test('a load that is aborted once its rows are published does not deny them', as
   await db.upload();
 
   // Where the upload is in time, the load has succeeded.
-  s3.state.delayMs = 200;
+  s3.state.delayMs = 100;
   const slow = new AbortController();
   const loaded = db.insertRows('item', [{ id: 2, name: 'two' }], slow);
   await until(async () => (await items(db)) === 2);
@@ -394,6 +394,14 @@ test('while the blobs are away what is local goes on', { timeout: 60_000 }, asyn
     return uploaded === position;
   });
   await db.close();
+});
+
+test('without retries and patience, opening fails at once while the blobs are away', async () => {
+  s3.state.isAway = true;
+  const began = performance.now();
+  const options = { blobs: blobs({ retryForMs: 0 }), blobPatience: 0 };
+  await expectKind(connect('memory://', options), 'unavailable');
+  expect(performance.now() - began).toBeLessThan(5_000);
 });
 
 test('options that are none are refused, and nothing is opened', async () => {

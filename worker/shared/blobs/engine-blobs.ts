@@ -8,11 +8,6 @@ import type { BlobInfo, BlobStore } from './blob-store.js';
 import type { Ask, BlobCredentials, BlobOptions, WireBlobs } from './options.js';
 import { openBlobs } from './s3-store.js';
 
-/**
- * How long the store repeats a call that failed in a way that may pass. The engine has a patience of its
- * own, and calls again.
- */
-const RETRY_FOR_MS = 5_000;
 /** How long the application may take to answer a question. */
 const ANSWER_MS = 30_000;
 
@@ -70,7 +65,6 @@ export function openForEngine(wire: WireBlobs, ask: Ask): EngineBlobs {
   check(wire);
   const { url, credentials, presign, ...rest } = wire;
   const options: BlobOptions = {
-    retryForMs: RETRY_FOR_MS,
     ...rest,
     credentials:
       credentials === 'asked'

@@ -46,7 +46,10 @@ export interface BlobOptions {
   presign?: ((request: BlobRequest) => string | Promise<string>) | undefined;
   /** How long a request may stand still, in milliseconds; 15,000 by default. */
   idleTimeoutMs?: number | undefined;
-  /** How long a call is repeated that failed in a way that may pass, in milliseconds; 20,000 by default. */
+  /**
+   * How long a call is repeated that failed in a way that may pass, in milliseconds; 5,000 by default. What
+   * waits for it calls again until `blobPatience` is over: to fail at once, set both to 0.
+   */
   retryForMs?: number | undefined;
 }
 

@@ -29,7 +29,7 @@ import type { BlobOptions, BlobRequest } from './options.js';
 import { Signing, sha256 } from './signing.js';
 
 const IDLE_TIMEOUT_MS = 15_000;
-const RETRY_FOR_MS = 20_000;
+const RETRY_FOR_MS = 5_000;
 /** An upload may take so much longer than other requests, because `fetch` does not tell how it gets on. */
 const SLOWEST_UPLOAD_BYTES_PER_MS = 16;
 /** The header with the random number of a write. */
