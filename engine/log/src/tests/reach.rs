@@ -215,3 +215,29 @@ fn damage_before_the_last_chunk_stays_corrupt() {
     put(store.as_ref(), &chunks[1], &bytes);
     expect_error(accept(&store), ErrorKind::Corrupt, &[&chunks[1]]);
 }
+
+/// Both slots promise the end of a closed log; one of them was written after a chunk began there.
+#[test]
+fn of_two_promises_of_one_position_the_later_chunk_counts() {
+    const SLOT: usize = 4096;
+    let (store, records) = chunked();
+    let (log, _) = open_with(&store, 60, 1).unwrap();
+    log.close().unwrap();
+    let next = FileKind::Chunk.name(log.position());
+    drop(log);
+    put(store.as_ref(), &next, b"");
+    assert_eq!(open_with(&store, 60, 1).unwrap().1.records, records);
+    let promises = bytes_of(store.as_ref(), REACH);
+    let mut swapped = promises.clone();
+    swapped[..FILE_HEADER_BYTES].copy_from_slice(&promises[SLOT..SLOT + FILE_HEADER_BYTES]);
+    swapped[SLOT..SLOT + FILE_HEADER_BYTES].copy_from_slice(&promises[..FILE_HEADER_BYTES]);
+    let position = |slot: &[u8]| u64::from_le_bytes(slot[24..32].try_into().unwrap());
+    assert_eq!(position(&promises), position(&promises[SLOT..]), "they promise one position");
+    for promises in [promises, swapped] {
+        let damaged = copy(store.as_ref());
+        put(damaged.as_ref(), REACH, &promises);
+        assert_eq!(open(&damaged).unwrap().1.records, records);
+        damaged.remove(&next).unwrap();
+        expect_error(open(&damaged), ErrorKind::Corrupt, &[&next, "is missing"]);
+    }
+}
