@@ -173,6 +173,22 @@ fn what_a_load_skips_its_rows_for_is_durable() {
     assert!(load.finish().is_err());
 }
 
+/// No sync is due, so the commits do not meet the failure by themselves.
+#[test]
+fn a_relaxed_commit_after_the_log_has_failed_is_refused() {
+    let durability = Durability::Relaxed { interval_ms: 1_000_000 };
+    let (store, table, refuse, _) = refusing(StoreOptions { durability, ..options() });
+    insert(&store, &table, 1).unwrap().commit().unwrap();
+    let open = insert(&store, &table, 2).unwrap();
+    refuse.store(true, Ordering::Relaxed);
+    assert_eq!(store.context().commits().sync_log().unwrap_err().kind(), ErrorKind::Io);
+    refuse.store(false, Ordering::Relaxed);
+    assert_eq!(open.commit().unwrap_err().kind(), ErrorKind::Io);
+    let late = insert(&store, &table, 3).and_then(|t| t.commit());
+    assert_eq!(late.unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(sorted(scan(&store.begin().unwrap().view(&table)).unwrap()), [row(1, "a", 1)]);
+}
+
 /// Background work that rests until a sync is due would otherwise never rest again.
 #[test]
 fn after_a_failed_sync_no_other_is_due() {

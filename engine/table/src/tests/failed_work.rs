@@ -1,10 +1,12 @@
 //! Background work that fails is retried after other work has been done, and the agenda is checked.
 
+use crate::tests::access::collect_garbage;
 use crate::tests::{batch, merges::current, options, row, schema};
 use crate::{Store, StoreOptions, Table};
 use nacre_host::memory::MemoryStore;
 use nacre_host::{LocalFile, LocalStore};
-use nacre_types::{Error, Result};
+use nacre_testing::FaultStore;
+use nacre_types::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -173,5 +175,31 @@ fn merges_go_on_beside_claimed_rows() {
     deleting.rollback();
     while store.maintain().unwrap() {}
     assert_eq!(current(&table), 1 + 1);
+    is_clean(&store);
+}
+
+#[test]
+fn a_file_that_cannot_be_removed_holds_up_no_other() {
+    let faults = FaultStore::default();
+    let open = || {
+        let options = StoreOptions { partitions: 1, merge_from: 99, ..options() };
+        Store::open(nacre_testing::host(Arc::new(faults.clone())), options).unwrap()
+    };
+    let segments = || faults.list().unwrap().iter().filter(|name| name.starts_with("seg-")).count();
+    let store = open();
+    let table = store.create_table(schema("t", true)).unwrap();
+    for first in 0..3 {
+        fill(&store, &table, first);
+        store.flush(&table).unwrap();
+    }
+    store.drop_table(&table).unwrap();
+    assert_eq!(segments(), 3);
+    faults.fail_next("remove");
+    assert_eq!(collect_garbage(&store).unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(segments(), 1, "the first one is refused");
+    assert!(!collect_garbage(&store).unwrap(), "it is given up");
+    drop((table, store));
+    let store = open();
+    assert_eq!(segments(), 0, "the next start finds it");
     is_clean(&store);
 }
