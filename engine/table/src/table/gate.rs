@@ -70,6 +70,12 @@ impl Gate {
         }
     }
 
+    /// Whether commits wait for it.
+    #[cfg(test)]
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
+    }
+
     /// Closes the gate, and waits until no commit is passing. The caller must not hold the commit
     /// lock, nor this gate.
     pub fn close(self: &Arc<Self>) -> Closed {

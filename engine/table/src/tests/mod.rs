@@ -4,6 +4,7 @@
 mod absent;
 mod access;
 mod beside;
+mod bulk_updates;
 mod cache;
 mod costs;
 mod failed_syncs;
