@@ -36,6 +36,37 @@ fn data_is_there_after_reopening() {
 }
 
 #[test]
+fn a_closed_database_refuses_changes_of_the_catalog() {
+    let db = memory().unwrap();
+    let (mut s, mut open) = (db.session(), db.session());
+    run(
+        &mut s,
+        "create table t (id int primary key, n int, key k (n)); create view v as select n from t",
+    )
+    .unwrap();
+    run(&mut open, "begin; insert into t values (1, 1)").unwrap();
+    nacre_native::block_on(db.close()).unwrap();
+    let create = "create table u (id int primary key)";
+    for sql in [
+        create,
+        "create table if not exists t (id int)",
+        "create or replace table t (id int)",
+        "create table u as select n from t",
+        "create index i on t (id, n)",
+        "create view w as select id from t",
+        "alter table t add column c int",
+        "drop index k on t",
+        "drop view v",
+        "drop table t",
+        "drop table if exists t",
+        "truncate table t",
+    ] {
+        assert_eq!(kind(&mut s, sql), Some(ErrorKind::Closed), "{sql}");
+    }
+    assert_eq!(kind(&mut open, create), Some(ErrorKind::Closed));
+}
+
+#[test]
 fn a_folder_has_one_user() {
     let place = Folder::new("lock");
     let db = folder(place.path()).unwrap();

@@ -4,10 +4,10 @@
 
 use nacre_native::{NativeClock, block_on, memory_host};
 use nacre_session_tests::{kind, rows, run};
-use nacre_testing::{FaultBlobs, MemoryBlobs};
+use nacre_testing::{BlobChances, FaultBlobs, MemoryBlobs};
 use nacredb::{Blobs, Database, ErrorKind, Options, TierOptions};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 struct World {
     blobs: Arc<FaultBlobs>,
@@ -227,6 +227,28 @@ fn a_statement_waits_for_a_position() {
     let lag = format!("select {columns} from information_schema.lag");
     assert_eq!(shown(&reader, &lag), ["0|false|true"]);
     assert_eq!(shown(&reader, "show lag").len(), 1);
+}
+
+#[test]
+fn waiting_for_a_position_ends_although_the_blob_store_is_stuck() {
+    let world = world(1 << 20);
+    world.write("create table t (id int primary key)");
+    world.upload();
+    let reader = world.reader();
+    world.write("insert into t values (1)");
+    let after = shown(&world.writer, "select log_position from information_schema.lag").concat();
+    // A call takes up to an hour, and fails before that only if its caller gives up.
+    world.blobs.set(BlobChances { delay_ns: 3_600_000_000_000, ..BlobChances::default() });
+    let mut session = reader.session();
+    let begun = Instant::now();
+    let late = run(&mut session, &format!("wait for position {after} timeout 1")).unwrap_err();
+    let took = begun.elapsed();
+    assert_eq!(late.kind(), ErrorKind::Unavailable, "{late}");
+    assert!((1..20).contains(&took.as_secs()), "it took {took:?}");
+    world.blobs.set(BlobChances::default());
+    world.upload();
+    run(&mut session, &format!("wait for position {after} timeout 60")).unwrap();
+    assert_eq!(rows(&mut session, "select * from t").unwrap(), ["1"]);
 }
 
 #[test]
