@@ -180,6 +180,41 @@ fn an_origin_keeps_what_its_branch_needs_until_that_needs_it_no_more() {
     world.open("b").check(&other.records);
 }
 
+/// The origin is away when its branch needs nothing of it any more.
+#[test]
+fn an_origin_that_refuses_its_release_holds_up_no_removal() {
+    let world = World::new();
+    let mut small = world.open("a");
+    small.add(1).unwrap();
+    small.upload();
+    world.branch("a", "b", None).unwrap();
+    let mut other = world.open("b");
+    other.drop(1).unwrap();
+    for number in 40..60 {
+        // The chunk of the log ends that it has in common.
+        other.add(number).unwrap();
+    }
+    other.snapshot().unwrap();
+    other.upload();
+    other.drop(40).unwrap();
+    other.upload();
+    let is_there = |number: u64| {
+        let names = world.blobs("b").blobs.names();
+        names.iter().any(|name| name.ends_with(&super::world::name_of(number)))
+    };
+    assert!(is_there(40), "its history needs it");
+    let calls = world.blobs("a").calls();
+    world.blobs("a").fail(0, u64::MAX, Fault::Refused);
+    world.collect(&mut other, 20);
+    assert!(world.blobs("a").calls() > calls, "a release is tried");
+    assert_eq!(references(world.blobs("a")), 1);
+    assert!(!is_there(40), "its own blobs go all the same");
+    world.blobs("a").fail(0, 0, Fault::Refused);
+    world.collect(&mut other, 30);
+    assert_eq!(references(world.blobs("a")), 0);
+    world.open("b").check(&other.records);
+}
+
 #[test]
 fn a_branch_of_a_branch_needs_both() {
     let world = World::new();
