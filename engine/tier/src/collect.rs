@@ -53,7 +53,7 @@ pub(crate) fn horizon_us(shared: &Shared, before: &Manifest, now_us: i64) -> i64
 
 /// What is to be done next, if anything is due.
 pub(crate) fn next(shared: &Shared, state: &State) -> Option<Work> {
-    let Collecting { targets, held, next_ns, release_ns, .. } = &state.collecting;
+    let Collecting { targets, held, next_ns, release_ns, refused, .. } = &state.collecting;
     let now_ns = shared.clock.monotonic_ns();
     if let Some(name) = targets.last() {
         return Some(Work::Remove(name.clone()));
@@ -61,11 +61,14 @@ pub(crate) fn next(shared: &Shared, state: &State) -> Option<Work> {
     if now_ns < *next_ns {
         return None;
     }
-    let unused = origins::unused(&state.remote);
-    if let Some(origin) = unused.into_iter().find(|origin| !state.collecting.is_released(origin))
+    let mut unused = origins::unused(&state.remote);
+    unused.retain(|origin| !state.collecting.is_released(origin));
+    // Otherwise one that always refuses would keep the others from their turn.
+    let after = unused.iter().find(|origin| Some(origin.up_to) > *refused);
+    if let Some(origin) = after.or(unused.first())
         && now_ns >= *release_ns
     {
-        return Some(Work::Release(origin));
+        return Some(Work::Release(origin.clone()));
     }
     let is_due = over(state).any(|dropped| !held.contains(&dropped.name));
     // What was held before may be free now.
@@ -107,13 +110,16 @@ pub(crate) async fn run(shared: &Shared, work: Work) {
             }
         }
         Work::Release(origin) => {
+            let up_to = origin.up_to;
             // Boxed, so that WebAssembly does not have what it never runs.
             let released: Answer<'_, ()> = match IS_WHOLE {
                 true => Box::pin(release(shared, origin)),
                 false => Box::pin(async { Ok(()) }),
             };
             if released.await.is_err() {
-                shared.state().collecting.release_ns = later_ns();
+                let mut state = shared.state();
+                state.collecting.release_ns = later_ns();
+                state.collecting.refused = Some(up_to);
             }
         }
     }
@@ -153,8 +159,8 @@ async fn look(shared: &Shared) -> Result<()> {
         }
     }
     let next_ns = shared.clock.monotonic_ns().saturating_add(LOOK_EVERY_NS);
-    let Collecting { released, release_ns, .. } = std::mem::take(&mut state.collecting);
-    state.collecting = Collecting { targets, held, next_ns, release_ns, released };
+    let before = std::mem::take(&mut state.collecting);
+    state.collecting = Collecting { targets, held, next_ns, ..before };
     Ok(())
 }
 

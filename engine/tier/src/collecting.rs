@@ -15,6 +15,8 @@ pub(crate) struct Collecting {
     pub next_ns: u64,
     /// No origin is asked to keep nothing more before: one has refused.
     pub release_ns: u64,
+    /// The origin that has refused last, by its greatest writer: the next one has its turn.
+    pub refused: Option<u64>,
     /// The origins of this branch, by their greatest writer, that keep nothing for it any more.
     pub released: Vec<u64>,
 }

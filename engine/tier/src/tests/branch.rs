@@ -256,6 +256,38 @@ fn a_branch_of_a_branch_needs_both() {
 }
 
 #[test]
+fn an_origin_that_always_refuses_its_release_holds_up_no_other() {
+    let world = World::new();
+    let mut small = world.open("a");
+    small.add(1).unwrap();
+    small.upload();
+    world.branch("a", "b", None).unwrap();
+    let mut middle = world.open("b");
+    middle.add(2).unwrap();
+    middle.upload();
+    world.branch("b", "c", None).unwrap();
+    let mut last = world.open("c");
+    last.drop(1).unwrap();
+    last.drop(2).unwrap();
+    for number in 40..60 {
+        // The chunk of the log ends that it has in common.
+        last.add(number).unwrap();
+    }
+    last.snapshot().unwrap();
+    last.upload();
+    let both = || (references(world.blobs("a")), references(world.blobs("b")));
+    assert_eq!(both(), (2, 1));
+    world.blobs("a").fail(0, u64::MAX, Fault::Refused);
+    world.collect(&mut last, 20);
+    world.collect(&mut last, 23);
+    assert_eq!(both(), (2, 0));
+    world.blobs("a").fail(0, 0, Fault::Refused);
+    world.collect(&mut last, 26);
+    assert_eq!(both(), (1, 0), "the other one is that of the branch between them");
+    world.open("c").check(&last.records);
+}
+
+#[test]
 fn a_place_with_a_database_is_not_branched_to() {
     let world = World::new();
     let mut small = world.open("a");
