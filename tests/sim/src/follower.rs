@@ -6,6 +6,7 @@ use crate::disk::{Beside, Call, Class, Disk};
 use crate::hook::Hook;
 use crate::model::verdict::Answer;
 use crate::now::now;
+use crate::world::elsewhere;
 use nacredb::{Database, Error, ErrorKind, Host, Options, QueryResult, Session};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -156,7 +157,7 @@ impl Hook for Followed {
         self.follower.calls.set(calls);
         if calls.is_multiple_of(EVERY) {
             // A failure is kept for the end of the stage.
-            self.follower.refresh().ok();
+            elsewhere(|| self.follower.refresh().ok());
         }
         self.inner.before(call, class);
     }

@@ -17,7 +17,7 @@ use crate::plan::{ACCOUNTS, BALANCE, End, Phase, Plan, Script, Setup};
 use crate::scheduler::Scheduler;
 use crate::session::drive;
 use crate::subject::short;
-use crate::world::World;
+use crate::world::{self, World};
 use nacre_testing::Absent;
 use nacre_testing::Random;
 use nacredb::{Budget, Database, Durability, Error, ErrorKind, Host, OnDuplicate, Value};
@@ -67,6 +67,7 @@ struct Run<'a> {
 /// Runs a plan; `tell` requests the story.
 pub fn run(plan: &Plan, tell: bool) -> Outcome {
     nacredb::walked::reset();
+    world::reset();
     let clock = Arc::new(SimClock::default());
     let disk = Disk::new(plan.seed, clock.clone());
     let strict = plan.options.durability == Durability::Strict;

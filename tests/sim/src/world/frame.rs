@@ -4,6 +4,7 @@ use crate::model::verdict::{Answer, Verdict};
 use crate::model::{State, Txn};
 use crate::op::Op;
 use nacredb::walked::{self, Path};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -85,9 +86,27 @@ impl Frame {
     }
 }
 
-/// How many transactions have begun.
+/// How many transactions of sessions have begun.
 pub(super) fn begins() -> u64 {
-    walked::counts()[Path::Begin as usize]
+    walked::counts()[Path::Begin as usize] - ELSEWHERE.get()
+}
+
+thread_local! {
+    /// How many transactions have begun that are not those of sessions.
+    static ELSEWHERE: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Counts from the start again. The paths walked are counted again too.
+pub fn reset() {
+    ELSEWHERE.set(0);
+}
+
+/// Runs what begins transactions that are not those of sessions, inside a session's call.
+pub fn elsewhere<T>(run: impl FnOnce() -> T) -> T {
+    let before = begins();
+    let done = run();
+    ELSEWHERE.set(ELSEWHERE.get() + begins() - before);
+    done
 }
 
 /// Whether the call is one of an update of many rows, which writes files before it commits.

@@ -8,7 +8,7 @@ mod frame;
 mod room;
 mod surroundings;
 
-pub use frame::{Cancel, Frame, Next, SessionState};
+pub use frame::{Cancel, Frame, Next, SessionState, elsewhere, reset};
 
 use crate::coverage::Coverage;
 use crate::disk::{Call, Class, Disk};
