@@ -15,9 +15,9 @@ pub struct Resident {
 pub enum Ahead {
     /// All are there, or on their way.
     Nothing,
-    /// It has no room for all of them now, and fetches none.
+    /// It has no room for them now.
     NoRoom,
-    /// It has begun to fetch all that are absent, which it gives up when the guard is dropped.
+    /// It has begun to fetch them, which it gives up when the guard is dropped.
     Fetching(Resident),
 }
 

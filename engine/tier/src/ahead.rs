@@ -26,9 +26,7 @@ use std::task::{Context, Poll, Wake, Waker};
 /// Most bytes of a request.
 const REQUEST_BYTES: u64 = 4 << 20;
 
-/// Plans requests for the absent blocks of ranges of a file, and begins as many as may be in progress. Plans none
-/// if there is no room for all: columns follow each other in a file, so its first bytes are of no use to a scan
-/// without the last ones.
+/// Plans requests for the absent blocks of ranges of a file, and begins as many as may be in progress.
 pub(crate) fn begin(shared: &Arc<Shared>, entry: &Entry, ranges: &[Range<u64>]) -> Ahead {
     let Some(blob) = entry.meta().blob else { return Ahead::Nothing };
     let most = evict::most_slots(shared);
@@ -38,10 +36,6 @@ pub(crate) fn begin(shared: &Arc<Shared>, entry: &Entry, ranges: &[Range<u64>]) 
     let size = blocks.block_bytes();
     let within = |range: &Range<u64>| blocks_of(&(range.start..range.end.min(blob.len)), size);
     let wanted = merged(ranges.iter().map(within), 0);
-    let numbers = wanted.iter().flat_map(Range::clone);
-    if numbers.filter(|number| !blocks.has((entry.id, *number))).count() > blocks.room_ahead(most) {
-        return Ahead::NoRoom;
-    }
     let mut plan = |held: &mut Pins, end: u64| {
         let count = held.slots.len() as u64;
         if count > 0 {
@@ -58,27 +52,32 @@ pub(crate) fn begin(shared: &Arc<Shared>, entry: &Entry, ranges: &[Range<u64>]) 
             }));
         }
     };
+    let mut is_full = false;
     for run in wanted {
         for number in run.clone() {
             if blocks.has((entry.id, number)) {
                 plan(&mut held, number);
                 continue;
             }
-            // What is planned gives its slots back.
             let Some(at) = blocks.reserve_ahead((entry.id, number), most) else {
-                return Ahead::NoRoom;
+                plan(&mut held, number);
+                is_full = true;
+                break;
             };
             held.slots.push(at);
             if held.slots.len() as u64 * size >= REQUEST_BYTES {
                 plan(&mut held, number + 1);
             }
         }
+        if is_full {
+            break;
+        }
         plan(&mut held, run.end);
     }
     drop(blocks);
     debug_assert!(held.slots.is_empty(), "blocks are taken and no request is planned");
     if planned.is_empty() {
-        return Ahead::Nothing;
+        return if is_full { Ahead::NoRoom } else { Ahead::Nothing };
     }
     locked(&shared.flights).extend(planned.iter().map(Arc::downgrade));
     advance(shared);

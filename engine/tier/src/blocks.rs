@@ -200,21 +200,6 @@ impl Blocks {
         self.reserve(key, ALL, most)
     }
 
-    /// The most blocks that [`Blocks::reserve_ahead`] takes now.
-    pub fn room_ahead(&self, most: usize) -> usize {
-        let used = self.slots.len() - self.free.len();
-        let leaving = match self.again.is_empty() {
-            true => self.once.len(),
-            false => self.once.len().saturating_sub(self.slots.len() / QUEUE_SHARE),
-        };
-        match used > most {
-            true => 0,
-            false => (most / AHEAD_SHARE)
-                .saturating_sub(self.ahead)
-                .min((most - used).saturating_add(leaving)),
-        }
-    }
-
     /// Notes that a number of slots no longer belong to requests that read ahead.
     pub fn end_ahead(&mut self, slots: usize) {
         invariant!(slots <= self.ahead, "{slots} slots of {} are given back", self.ahead);

@@ -3,9 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use nacre_native::{block_on, memory_host};
-use nacre_session_tests::{blob_reads, cold, far_options, rows, run, upload};
-use nacredb::{Database, Options, Result, Session};
+use nacre_session_tests::{blob_reads, cold, rows, run, upload};
+use nacredb::{Result, Session};
 
 /// Rows of the table: 30 blocks of 4,096.
 const ROWS: u64 = 120_000;
@@ -55,33 +54,6 @@ fn a_scan_reads_ahead_and_a_point_read_does_not() {
     assert!(far.most_at_once() > 1, "requests are in progress beside each other");
     let again = blob_reads(&db, &mut query);
     assert_eq!((again.requests, again.waits), (0, 0), "{again:?}");
-}
-
-/// What is read ahead holds a quarter of the disk that blocks may take: here less than the scan asks for at once.
-#[test]
-fn a_scan_reads_ahead_in_little_room() {
-    let large = |session: &mut Session| {
-        run(session, "create table t (id bigint primary key, n bigint, s text)")?;
-        let rows = "insert into t select i, (i * 7919) % 1000003, concat('text ', i * 31337, ' of ', i) \
-                    from generate_series(1, 400000) s (i)";
-        run(session, rows)?;
-        run(session, "optimize table t full").map(drop)
-    };
-    let far = upload(1 << 20, large).unwrap();
-    let mut options = Options { read_only: true, ..far_options(&far, 1 << 20) };
-    let blobs = options.blobs.as_mut().unwrap();
-    blobs.options.disk_limit = 2 << 20;
-    blobs.options.block_bytes = 4 << 10;
-    let db = block_on(Database::open(memory_host(), options)).unwrap();
-    let mut session = db.session();
-    run(&mut session, "set threads = 1").unwrap();
-    let scan = blob_reads(&db, || {
-        let sum = "select count(*), sum(id), count(n), sum(length(s)) from t";
-        let found = rows(&mut session, sum).unwrap();
-        assert!(found[0].starts_with("400000|80000200000|400000|"), "{found:?}");
-    });
-    // It has 98 blocks, and would wait for most of them.
-    assert!(scan.waits <= 50 && scan.bytes_ahead * 2 > scan.bytes, "{scan:?}");
 }
 
 /// The places of the blocks of a large segment are not in its footer: they are absent, too, when the scan begins.

@@ -42,8 +42,6 @@ struct State {
     /// Blocks that have begun, and those of which rows have passed.
     begun: usize,
     passed: usize,
-    /// About as many bytes as the store has room for, if it has refused some.
-    room: Option<u64>,
 }
 
 /// The blocks of a segment that a scan reads.
@@ -60,8 +58,8 @@ enum Asked {
     Bytes(u64),
     /// It is not known yet where the blocks are: the read that comes next fetches that.
     Unknown,
-    /// Bytes of the first blocks, which are on their way. The store has no room for the others.
-    NoRoom(u64),
+    /// The store takes no more.
+    NoRoom,
 }
 
 /// Blocks that were asked for together.
@@ -137,9 +135,9 @@ impl Upcoming {
         blocks_of: BlocksOf<'_>,
     ) {
         let Some(block) = blocks.last().copied() else { return };
+        let window = self.window();
         let mut state = self.state();
         let state = &mut *state;
-        let window = self.window().min(state.room.unwrap_or(u64::MAX));
         state.begun += usize::from(has_passed.is_some());
         state.passed += usize::from(has_passed == Some(true));
         let rows_pass = state.passed * 2 >= state.begun;
@@ -187,22 +185,9 @@ impl State {
             }
             let from = if at == own { first } else { 0 };
             match line.ask(from, window - self.outstanding, blocks_of, rows_pass) {
-                Asked::Bytes(bytes) => {
-                    self.outstanding += bytes;
-                    // There may be more room by now.
-                    if bytes > 0 {
-                        self.room =
-                            self.room.map(|room| room * 2).filter(|room| *room < MOST_BYTES);
-                    }
-                }
+                Asked::Bytes(bytes) => self.outstanding += bytes,
                 Asked::Unknown => {}
-                Asked::NoRoom(bytes) => {
-                    self.outstanding += bytes;
-                    if bytes > 0 || self.room.is_none() {
-                        self.room = Some(self.outstanding.max(FIRST_BYTES));
-                    }
-                    break;
-                }
+                Asked::NoRoom => break,
             }
         }
     }
@@ -241,7 +226,6 @@ impl Line {
 
     /// Asks for blocks from a place on, about as many bytes as there is room for.
     fn ask(&mut self, from: usize, room: u64, blocks_of: BlocksOf<'_>, rows_pass: bool) -> Asked {
-        // Each block with the number of stored ones up to its last.
         let (mut stored, mut blocks, mut bytes) = (Vec::new(), Vec::new(), 0);
         let mut is_known = true;
         for (block, is_asked) in self.blocks[from..].iter_mut().filter(|(_, is_asked)| !is_asked) {
@@ -260,45 +244,29 @@ impl Line {
             bytes +=
                 of_block.iter().map(|(column, _)| block_bytes(&self.view, *column)).sum::<u64>();
             if !of_block.is_empty() {
+                blocks.push(*block);
                 stored.extend(of_block);
-                blocks.push((*block, stored.len()));
             }
         }
-        let outcome = self.request(&blocks, &stored);
-        let taken = outcome.as_ref().map_or(0, |(_, taken)| *taken);
-        let refused = &blocks[taken..];
-        for (block, is_asked) in &mut self.blocks[from..] {
-            *is_asked &= !refused.iter().any(|(other, _)| other == block);
+        let nothing = if is_known { Asked::Bytes(0) } else { Asked::Unknown };
+        if blocks.is_empty() {
+            return nothing;
         }
-        match outcome {
+        let refused = match self.view.segment.read_ahead(&stored) {
+            Ok((bytes, Ahead::Fetching(guard))) => {
+                let each = bytes / blocks.len() as u64;
+                let asked = each * blocks.len() as u64;
+                self.chunks.push(Chunk { left: blocks, bytes: each, _guard: Box::new(guard) });
+                return Asked::Bytes(asked);
+            }
+            Ok((_, Ahead::Nothing)) => return nothing,
+            Ok((_, Ahead::NoRoom)) => Asked::NoRoom,
             Err(_) => Asked::Unknown,
-            Ok((bytes, _)) if !refused.is_empty() => Asked::NoRoom(bytes),
-            Ok((0, _)) if !is_known => Asked::Unknown,
-            Ok((bytes, _)) => Asked::Bytes(bytes),
+        };
+        for (block, is_asked) in &mut self.blocks[from..] {
+            *is_asked &= !blocks.contains(block);
         }
-    }
-
-    /// Lets the store fetch blocks, or as many of the first ones as it has room for. Returns the bytes that are on
-    /// their way, and the number of blocks that were not refused.
-    fn request(
-        &mut self,
-        blocks: &[(usize, usize)],
-        stored: &[(usize, usize)],
-    ) -> Result<(u64, usize)> {
-        let mut count = blocks.len();
-        while let Some((_, end)) = blocks[..count].last() {
-            match self.view.segment.read_ahead(&stored[..*end])? {
-                (bytes, Ahead::Fetching(guard)) => {
-                    let each = bytes / count as u64;
-                    let left = blocks[..count].iter().map(|(block, _)| *block).collect();
-                    self.chunks.push(Chunk { left, bytes: each, _guard: Box::new(guard) });
-                    return Ok((each * count as u64, count));
-                }
-                (_, Ahead::Nothing) => return Ok((0, count)),
-                (_, Ahead::NoRoom) => count -= count.div_ceil(4),
-            }
-        }
-        Ok((0, 0))
+        refused
     }
 }
 
