@@ -2,7 +2,7 @@
  * A file of an OPFS store as the engine knows it, and whether it needs a handle.
  */
 
-import { nacreError, type NacreError } from '../shared/errors.js';
+import { NacreError } from '../shared/errors.js';
 import { ColdFile } from './opfs-cold.js';
 import type { SyncAccessHandle } from './opfs-handles.js';
 
@@ -60,10 +60,11 @@ export function sizeOf(place: SyncAccessHandle | ColdFile): number {
 
 /** The error of a write that the browser did not do, or not completely. */
 export function noStorageLeft(name: string, database: string): NacreError {
-  return nacreError(
-    'limit',
-    `no storage left for ${name} in opfs://${database}: the quota of this origin or the disk is full; free some, then connect again`,
-  );
+  return new NacreError({
+    kind: 'limit',
+    sqlstate: '53100',
+    message: `no storage left for ${name} in opfs://${database}: the quota of this origin or the disk is full; free some, then connect again`,
+  });
 }
 
 /** Waits for all of them even if one fails: `close` can close only handles that are open. */

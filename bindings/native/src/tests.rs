@@ -8,7 +8,7 @@ use crate::{
 use nacre_contract_tests::{
     check_clock, check_entropy, check_local_store, check_local_store_reopen, check_parallelism,
 };
-use nacre_host::{ErrorKind, LocalStore, Parallelism};
+use nacre_host::{ErrorKind, LocalStore, Parallelism, Reason};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -249,6 +249,7 @@ fn a_full_device_says_so() {
     }
     let error = store.open("full").unwrap().write(0, b"x").unwrap_err();
     assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Io, "53100"));
+    assert_eq!(error.reason(), Some(Reason::NoSpace));
     assert!(error.message().starts_with("no space left on"), "{error}");
 }
 

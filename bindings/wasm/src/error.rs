@@ -41,7 +41,10 @@ pub fn from_js(thrown: JsValue, doing: &str) -> Error {
         .or_else(|| thrown.as_string())
         .unwrap_or_else(|| "unknown failure".to_string());
     if let Some(kind) = text("kind").and_then(|name| ErrorKind::from_name(&name)) {
-        let error = Error::new(kind, message);
+        let error = match text("sqlstate").as_deref() {
+            Some(NO_SPACE) => no_space(Error::new(kind, message)),
+            _ => Error::new(kind, message),
+        };
         return match text("hint") {
             Some(hint) => error.with_hint(hint),
             None => error,
@@ -49,10 +52,17 @@ pub fn from_js(thrown: JsValue, doing: &str) -> Error {
     }
     let (name, code) = (text("name").unwrap_or_default(), text("code").unwrap_or_default());
     if name == "QuotaExceededError" || code == "ENOSPC" || code == "EDQUOT" {
-        return Error::limit(format!("{doing}: no storage left: {message}"));
+        return no_space(Error::limit(format!("{doing}: no storage left: {message}")));
     }
     if name == "NotFoundError" || code == "ENOENT" {
         return Error::not_found(format!("{doing}: {message}"));
     }
     Error::io(format!("{doing}: {message}"))
+}
+
+/// SQLSTATE of a full disk.
+const NO_SPACE: &str = "53100";
+
+fn no_space(error: Error) -> Error {
+    error.with_sqlstate(NO_SPACE).with_reason(Reason::NoSpace)
 }

@@ -81,6 +81,8 @@ pub(crate) struct Blocks {
     next_order: u64,
     /// How many slots requests have that read ahead.
     ahead: usize,
+    /// How many slots the disk has had space for.
+    most: usize,
 }
 
 impl Blocks {
@@ -97,7 +99,26 @@ impl Blocks {
             left_index: Set::default(),
             next_order: 0,
             ahead: 0,
+            most: usize::MAX,
         }
+    }
+
+    /// How many slots the disk has space for, as far as is known.
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
+    /// How many slots have a block.
+    pub fn taken(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Notes, for as long as the store is open, that the disk has no space for more slots than are taken. Returns
+    /// `false` if that was known.
+    pub fn note_full(&mut self) -> bool {
+        let is_news = self.taken() < self.most;
+        self.most = self.most.min(self.taken());
+        is_news
     }
 
     /// Bytes of a block.
@@ -158,7 +179,7 @@ impl Blocks {
             return (self.lacks(key, sectors) != 0).then(|| self.pin_slot(at));
         }
         let is_hot = self.left_index.remove(&key);
-        while self.slots.len() - self.free.len() >= most.max(1) && self.evict_one() {}
+        while self.taken() >= most.max(1) && self.evict_one() {}
         let slot = Slot { key, pins: 1, filled: 0, is_hot, order: 0 };
         let at = match self.free.pop() {
             Some(at) => at,
@@ -191,7 +212,7 @@ impl Blocks {
     /// is kept by recency, or if too many slots are for such blocks.
     pub fn reserve_ahead(&mut self, key: Key, most: usize) -> Option<usize> {
         debug_assert!(!self.has(key), "block {key:?} is read ahead although it is there");
-        let used = self.slots.len() - self.free.len();
+        let used = self.taken();
         let has_room = used < most || !self.once.is_empty() && self.evicts_once();
         if self.ahead >= most / AHEAD_SHARE || used > most || !has_room {
             return None;

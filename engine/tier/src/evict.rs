@@ -13,11 +13,14 @@ use std::sync::atomic::Ordering;
 /// The part of the limit that is left to blocks in any case: one in this many.
 const BLOCKS_SHARE: u64 = 8;
 
+/// Bytes that leave together when the disk is full, if there are so many.
+const SPACE_BYTES: u64 = 16 << 20;
+
 /// Makes room for a block to be fetched. Returns how many slots blocks may take.
 pub(crate) fn make_room(shared: &Shared) -> usize {
     let limit = shared.options.disk_limit;
     if limit == u64::MAX {
-        return usize::MAX;
+        return shared.blocks().most();
     }
     let slots = {
         let blocks = shared.blocks();
@@ -38,7 +41,8 @@ pub(crate) fn make_room(shared: &Shared) -> usize {
 pub(crate) fn most_slots(shared: &Shared) -> usize {
     let limit = shared.options.disk_limit;
     let bytes = limit.saturating_sub(local_bytes(&shared.state())).max(limit / BLOCKS_SHARE);
-    usize::try_from(bytes / shared.blocks().block_bytes()).unwrap_or(usize::MAX)
+    let blocks = shared.blocks();
+    usize::try_from(bytes / blocks.block_bytes()).unwrap_or(usize::MAX).min(blocks.most())
 }
 
 /// Lets files and blocks leave until the local disk is within its limit. What cannot leave yet stays. Returns
@@ -48,27 +52,48 @@ pub(crate) fn evict(shared: &Shared) -> bool {
     if limit == u64::MAX {
         return true;
     }
+    let is_within = evict_files(shared, limit - limit / BLOCKS_SHARE);
+    let most = most_slots(shared);
+    // A file that cannot be cut is reused as it is.
+    shared.blocks().shrink(most).ok();
+    is_within
+}
+
+/// Lets files leave, and then blocks, because the disk is full before its limit is reached. Returns whether any
+/// has left.
+pub(crate) fn make_space(shared: &Shared) -> bool {
+    let before = local_bytes(&shared.state());
+    evict_files(shared, before.saturating_sub(SPACE_BYTES));
+    let files = before.saturating_sub(local_bytes(&shared.state()));
+    let mut blocks = shared.blocks();
+    let before = blocks.taken();
+    let keep = blocks.bytes().saturating_sub(SPACE_BYTES.saturating_sub(files));
+    let most = keep / blocks.block_bytes();
+    // A file that cannot be cut is reused as it is.
+    blocks.shrink(most as usize).ok();
+    files > 0 || blocks.taken() < before
+}
+
+/// Lets files leave, those that were not read for longest first, until this many bytes are left. Returns `false`
+/// if more are left since one was being read.
+fn evict_files(shared: &Shared, most: u64) -> bool {
     let (mut stays, mut is_read) = (Vec::new(), false);
     loop {
         let coldest = {
             let state = shared.state();
-            if local_bytes(&state) <= limit - limit / BLOCKS_SHARE {
-                break;
+            if local_bytes(&state) <= most {
+                return true;
             }
             let may = |entry: &&Arc<Entry>| !stays.contains(&entry.id);
             can_leave(&state).filter(may).min_by_key(used).cloned()
         };
-        let Some(entry) = coldest else { break };
+        let Some(entry) = coldest else { return !is_read };
         let left = entry.leave(&*shared.local);
         is_read |= matches!(left, Ok(false));
         if !matches!(left, Ok(true)) {
             stays.push(entry.id);
         }
     }
-    let most = most_slots(shared);
-    // A file that cannot be cut is reused as it is.
-    shared.blocks().shrink(most).ok();
-    !is_read || local_bytes(&shared.state()) <= limit - limit / BLOCKS_SHARE
 }
 
 fn used(entry: &&Arc<Entry>) -> u64 {

@@ -10,7 +10,7 @@ use crate::manifest::blob_name;
 use crate::retry::retried;
 use crate::shared::{Pins, Shared, pins};
 use nacre_host::{LocalFile, Missing, ReadRange, Resident, Result};
-use nacre_types::{Error, ErrorKind};
+use nacre_types::{Error, ErrorKind, Reason};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -226,7 +226,7 @@ pub(crate) fn gone(shared: &Shared, error: Error) -> Error {
 }
 
 /// Pins the blocks of the first sectors of `wanted`: of a block that has them, or of a run of blocks that lack
-/// them, which it fetches. Returns how many sectors they are.
+/// them, which it fetches. Returns how many sectors they are; 0 if the disk was full and has space now.
 async fn fetch_run(
     shared: &Arc<Shared>,
     held: &mut Pins,
@@ -264,7 +264,15 @@ async fn fetch_run(
         return Err(Error::corrupt(format!("{name}: {} bytes for {range:?}", bytes.len())));
     }
     shared.count_bytes(bytes.len(), false);
-    shared.fill(&pins.slots, (range.start, len), &bytes)?;
+    match shared.fill(&pins.slots, (range.start, len), &bytes) {
+        Err(error) if error.reason() == Some(Reason::NoSpace) => {
+            // Its own slots have no space. It is asked for again, in place of blocks that leave.
+            drop(pins);
+            let has_space = shared.blocks().note_full() || evict::make_space(shared);
+            return if has_space { Ok(0) } else { Err(error) };
+        }
+        filled => filled?,
+    }
     held.slots.append(&mut pins.slots);
     Ok(count)
 }

@@ -105,13 +105,15 @@ impl LocalFile for TierFile {
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.written_here()?.write(offset, bytes)?;
+        let file = self.written_here()?;
+        self.shared.with_space(|| file.write(offset, bytes))?;
         self.note_written(offset, bytes);
         Ok(())
     }
 
     fn truncate(&self, len: u64) -> Result<()> {
-        self.written_here()?.truncate(len)?;
+        let file = self.written_here()?;
+        self.shared.with_space(|| file.truncate(len))?;
         let mut meta = self.entry.meta();
         (meta.written, meta.synced) = (len, meta.synced.min(len));
         meta.is_dirty = true;
@@ -127,6 +129,7 @@ impl LocalFile for TierFile {
 
     fn write_synced(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let file = self.written_here()?;
+        // Not again if the disk is full: after a sync that failed, earlier writes may be lost.
         file.write_synced(offset, bytes)?;
         self.note_written(offset, bytes);
         let written = self.entry.meta().written;

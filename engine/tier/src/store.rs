@@ -98,7 +98,7 @@ impl LocalStore for Tier {
         if shared.state().files.contains_key(name) {
             return Err(Error::already_exists(format!("file {name} already exists")));
         }
-        let file = shared.local.create(name)?;
+        let file = shared.with_space(|| shared.local.create(name))?;
         let meta = Meta { is_here: true, is_dirty: true, ..Meta::default() };
         let entry = shared.state().add(name, meta);
         if entry.kind == Kind::Local {

@@ -127,6 +127,8 @@ pub enum Reason {
     OutOfRange,
     /// A store can hold no further file for now.
     NoFile,
+    /// The disk, or the quota of the origin, is full. A write that failed so was not done, or in part.
+    NoSpace,
     /// A name is unknown but close to a known one, which the message suggests.
     Misspelled,
     /// A position is not, or no longer, in the log: its reader must start again from a snapshot.

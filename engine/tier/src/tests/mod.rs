@@ -8,4 +8,5 @@ mod faults;
 mod follow;
 mod history;
 mod lease;
+mod space;
 mod world;
