@@ -7,7 +7,7 @@ use crate::hook::Hook;
 use crate::model::verdict::Answer;
 use crate::now::now;
 use crate::world::elsewhere;
-use nacredb::{Database, Error, ErrorKind, Host, Options, QueryResult, Session};
+use nacredb::{Database, Error, ErrorKind, Host, Options, QueryResult, Session, Value};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,6 +17,9 @@ const EVERY: u64 = 23;
 
 /// Refreshes that a transaction of the follower stays open for.
 const OPEN_FOR: u64 = 8;
+
+/// Most rows of a table that such a transaction reads: it is read often.
+const MOST_ROWS: i64 = 1_000;
 
 /// A transaction that stays open across refreshes, and the tables that it saw at first.
 struct Reader {
@@ -95,17 +98,21 @@ impl Follower {
 }
 
 impl Reader {
-    /// Begins a transaction and reads all tables. `None` if the writer has removed what it reads.
+    /// Begins a transaction and reads all tables but large ones. `None` if the writer has removed what it reads.
     fn begin(database: &Database) -> Option<Reader> {
         let mut session = database.session();
         now(session.execute("begin", &[])).ok()?;
         let names = now(session.execute("show tables", &[])).ok()?;
         let names = names.to_rows().into_iter().flatten().map(|name| name.to_string());
-        let scan = |name: String| {
-            let rows = now(session.execute(&format!("select * from {name}"), &[])).ok()?;
-            Some((name, rows))
-        };
-        let tables = names.map(scan).collect::<Option<Vec<_>>>()?;
+        let mut tables = Vec::new();
+        for name in names {
+            let count = format!("select count(*) from {name}");
+            let count = now(session.execute(&count, &[])).ok()?.to_rows();
+            if matches!(count[0][0], Value::Int(rows) if rows <= MOST_ROWS) {
+                let rows = now(session.execute(&format!("select * from {name}"), &[])).ok()?;
+                tables.push((name, rows));
+            }
+        }
         Some(Reader { session, tables })
     }
 
