@@ -366,6 +366,11 @@ impl Chunk {
         if at <= self.start {
             return Ok(None);
         }
+        debug_assert!(
+            self.next.is_none_or(|next| at < next),
+            "position {at} is in a chunk after {}",
+            self.name
+        );
         let is_cut = self.headless || self.offset(at) > self.file.len()?;
         let error = || self.corrupt(at, "the log ends early, before the position of the snapshot");
         Ok(is_cut.then(error))

@@ -351,6 +351,10 @@ fn locate(store: &dyn LocalStore, position: Lsn) -> Result<Option<Place>> {
         return Ok(None);
     };
     let is_last = starts().all(|other| other <= start);
+    debug_assert!(
+        starts().all(|other| other <= start || other > position),
+        "a later chunk has position {position}"
+    );
     Ok(Some(Place { start, is_last, file: None }))
 }
 

@@ -7,13 +7,14 @@
 use crate::entry::{Entry, Kind};
 use crate::shared::{Shared, State};
 use nacre_types::plant::{self, Bug};
+use nacre_types::{Reason, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The part of the limit that is left to blocks in any case: one in this many.
 const BLOCKS_SHARE: u64 = 8;
 
-/// Bytes that leave together when the disk is full, if there are so many.
+/// Bytes that leave together when the disk is full, or all if there are less.
 const SPACE_BYTES: u64 = 16 << 20;
 
 /// Makes room for a block to be fetched. Returns how many slots blocks may take.
@@ -57,6 +58,14 @@ pub(crate) fn evict(shared: &Shared) -> bool {
     // A file that cannot be cut is reused as it is.
     shared.blocks().shrink(most).ok();
     is_within
+}
+
+/// Changes local files. If the disk is full, what can be fetched again leaves, and the change is tried again.
+pub(crate) fn with_space<T>(shared: &Shared, change: impl Fn() -> Result<T>) -> Result<T> {
+    match change() {
+        Err(error) if error.reason() == Some(Reason::NoSpace) && make_space(shared) => change(),
+        done => done,
+    }
 }
 
 /// Lets files leave, and then blocks, because the disk is full before its limit is reached. Returns whether any

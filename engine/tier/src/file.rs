@@ -3,6 +3,7 @@
 
 use crate::ahead;
 use crate::entry::{Entry, Handle, Kind, Meta};
+use crate::evict::with_space;
 use crate::fetch;
 use crate::shared::Shared;
 use nacre_host::{Ahead, LocalFile, ReadRange, Result};
@@ -106,14 +107,14 @@ impl LocalFile for TierFile {
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let file = self.written_here()?;
-        self.shared.with_space(|| file.write(offset, bytes))?;
+        with_space(&self.shared, || file.write(offset, bytes))?;
         self.note_written(offset, bytes);
         Ok(())
     }
 
     fn truncate(&self, len: u64) -> Result<()> {
         let file = self.written_here()?;
-        self.shared.with_space(|| file.truncate(len))?;
+        with_space(&self.shared, || file.truncate(len))?;
         let mut meta = self.entry.meta();
         (meta.written, meta.synced) = (len, meta.synced.min(len));
         meta.is_dirty = true;

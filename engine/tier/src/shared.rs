@@ -8,7 +8,6 @@ use crate::blocks::{BLOCKS, Blocks, SECTORS, sectors};
 use crate::capture::{Capture, NAMING_SYNCS};
 use crate::collecting::Collecting;
 use crate::entry::{Entry, Kind, Meta};
-use crate::evict;
 use crate::leasing::Leasing;
 use crate::manifest::Manifest;
 use crate::options::{IS_WHOLE, TierOptions};
@@ -16,7 +15,7 @@ use nacre_host::{
     Answer, BlobReads, BlobStore, Clock, Entropy, LocalFile, LocalStore, ReadRange, Tag,
 };
 use nacre_types::hash::Set;
-use nacre_types::{Error, ErrorKind, Reason, Result};
+use nacre_types::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -168,16 +167,6 @@ impl Shared {
 
     pub fn blocks(&self) -> MutexGuard<'_, Blocks> {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Changes local files. If the disk is full, what can be fetched again leaves, and the change is tried again.
-    pub fn with_space<T>(&self, change: impl Fn() -> Result<T>) -> Result<T> {
-        match change() {
-            Err(error) if error.reason() == Some(Reason::NoSpace) && evict::make_space(self) => {
-                change()
-            }
-            done => done,
-        }
     }
 
     /// The file of slots, created when it is first needed.

@@ -2,6 +2,7 @@
 
 use crate::attach;
 use crate::entry::{Kind, Meta};
+use crate::evict::with_space;
 use crate::fetch;
 use crate::file::TierFile;
 use crate::follow;
@@ -98,7 +99,7 @@ impl LocalStore for Tier {
         if shared.state().files.contains_key(name) {
             return Err(Error::already_exists(format!("file {name} already exists")));
         }
-        let file = shared.with_space(|| shared.local.create(name))?;
+        let file = with_space(shared, || shared.local.create(name))?;
         let meta = Meta { is_here: true, is_dirty: true, ..Meta::default() };
         let entry = shared.state().add(name, meta);
         if entry.kind == Kind::Local {

@@ -18,6 +18,9 @@ const EVERY: u64 = 23;
 /// Refreshes that a transaction of the follower stays open for.
 const OPEN_FOR: u64 = 8;
 
+/// Such transactions of a phase. The last one stays open until its end.
+const READERS: u64 = 24;
+
 /// Most rows of a table that such a transaction reads: it is read often.
 const MOST_ROWS: i64 = 1_000;
 
@@ -75,7 +78,8 @@ impl Follower {
             }
         };
         let read = refreshed.and_then(|database| {
-            if self.refreshed.get().is_multiple_of(OPEN_FOR) {
+            let refreshed = self.refreshed.get();
+            if refreshed.is_multiple_of(OPEN_FOR) && refreshed < READERS * OPEN_FOR {
                 self.read_again()?;
                 *self.reader.borrow_mut() = Reader::begin(&database);
             }

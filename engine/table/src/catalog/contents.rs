@@ -99,6 +99,7 @@ impl Contents {
     /// gone.
     pub fn at_place(&self, place: Place) -> Option<(Arc<Table>, u32)> {
         let table = self.table_by_id(place.table)?;
+        debug_assert!(table.is_newest(), "an old version of table {} is listed", place.table);
         let is_there = (place.partition as usize) < table.partitions().len();
         is_there.then(|| (table.clone(), place.partition))
     }

@@ -44,6 +44,10 @@ pub(crate) fn remove_all(catalog: &Catalog, indexes: &[(Arc<Table>, String)]) ->
             None => changes.push((table, without(table.schema(), name)?)),
         }
     }
+    debug_assert!(
+        changes.iter().all(|(table, changed)| changed.indexes.len() < table.indexes().len()),
+        "a table is changed and loses no index"
+    );
     let altered = changes.into_iter().map(|(table, changed)| Altered::new(table, changed));
     tables::alter_all(catalog, &altered.collect::<Result<Vec<_>>>()?)
 }

@@ -15,6 +15,7 @@ use crate::table::agenda::Work;
 use crate::table::gate::Gates;
 use crate::table::version::Table;
 use nacre_rowstore::Node;
+use nacre_types::hash::Set;
 use nacre_types::plant::{self, Bug};
 use nacre_types::{Error, IndexId, Result, TableSchema, Timestamp};
 use std::sync::Arc;
@@ -125,6 +126,7 @@ impl Altered {
     pub fn new(old: &Arc<Table>, changed: TableSchema) -> Result<Altered> {
         let changed = completed(changed, old)?;
         let new = Arc::new(Table::altered(old, changed, old.since()));
+        debug_assert!(new.shares_partitions(old), "table {} loses its rows", old.id());
         Ok(Altered { old: old.clone(), new })
     }
 }
@@ -148,6 +150,10 @@ pub(crate) fn alter(
 /// What all rows must satisfy is verified beside writers first. The rows that were committed meanwhile
 /// are verified while the gates of their tables are closed, and never under the commit lock.
 pub(crate) fn alter_all(catalog: &Catalog, altered: &[Altered]) -> Result<()> {
+    debug_assert!(
+        altered.iter().map(|a| a.old.id()).collect::<Set<_>>().len() == altered.len(),
+        "a table is altered twice by one commit"
+    );
     let mut payload = record::begin(0);
     altered.iter().try_for_each(|a| record::alter_table(&mut payload, a.new.schema()))?;
     let asking = || altered.iter().filter(|a| verify::asks_more(&a.new, &a.old));

@@ -24,6 +24,7 @@ pub(crate) fn remove_all(catalog: &Catalog, names: &[String]) -> Result<()> {
     if names.is_empty() {
         return Ok(());
     }
+    debug_assert!(names.is_sorted(), "views are dropped out of order");
     let mut payload = record::begin(0);
     names.iter().for_each(|name| record::drop_view(&mut payload, name));
     catalog.commit(payload, |contents, commit| {

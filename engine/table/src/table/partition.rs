@@ -207,6 +207,11 @@ impl Partition {
     pub(crate) fn take_place(&self) {
         let Some((agenda, place)) = self.agenda.get() else { return };
         let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        debug_assert!(
+            !self.is_gone.load(Ordering::SeqCst),
+            "partition {} takes a place after it has left",
+            self.number
+        );
         self.is_listed.store(true, Ordering::SeqCst);
         agenda.set_filled(*place, *counted > 0);
     }

@@ -104,7 +104,7 @@ fn overtaken() -> (Arc<Store>, Arc<Mutex<Option<Overtake>>>) {
 /// Each look at the keys of segments meets a new segment, until commits wait.
 #[test]
 fn new_keys_are_reserved_although_a_writer_overtakes_each_look() {
-    /// After so many, the writer gives up: nothing has stopped it.
+    /// Looks after which the writer gives up: nothing has stopped it.
     const MOST: usize = 200;
     let (store, overtake) = overtaken();
     let rows: Vec<_> = (0..1_000).map(|id| row(id * 4, "a", id)).collect();
