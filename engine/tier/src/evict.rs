@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 /// The part of the limit that is left to blocks in any case: one in this many.
 const BLOCKS_SHARE: u64 = 8;
 
-/// Bytes that leave together when the disk is full, or all if there are less.
+/// Bytes that leave together when the disk is full.
 const SPACE_BYTES: u64 = 16 << 20;
 
 /// Makes room for a block to be fetched. Returns how many slots blocks may take.
