@@ -3,13 +3,19 @@
 //! Each writer is a client in a closed loop: one durable single-row statement after the other, in
 //! turn an update of a random row that lives in a segment and an insert of a new one. The load adds
 //! rows with keys of its own, in random order within each batch. Both loads start from a table of
-//! the same size; rounds of the two cases alternate.
+//! the same size; rounds of the cases alternate.
+//!
+//! In a third case nobody writes to the table, and a thread appends a few bytes to a file of its own and
+//! syncs it, in a loop: the longest of these says how much of the longest commit is the drive's.
 
 use crate::measure::{Folder, Outcome, check, median, open};
 use crate::options::Options;
 use nacre_native::block_on;
 use nacre_testing::Random;
 use nacredb::{Batch, Database, OnDuplicate, Value, VectorBuilder};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -32,29 +38,43 @@ pub fn run(options: &Options) -> Outcome<()> {
     let rounds: usize = options.get("rounds", 3)?;
     println!("{rows} rows loaded into {there}; {writers} writers; {rounds} rounds");
     println!(
-        "{:>5} {:>8} {:>8} {:>10} {:>12}",
-        "round", "alone_s", "beside_s", "commits/s", "longest_ms"
+        "{:>5} {:>8} {:>8} {:>10} {:>12} {:>8}",
+        "round", "alone_s", "beside_s", "commits/s", "longest_ms", "sync_ms"
     );
-    let (mut ratios, mut longest) = (Vec::new(), Vec::new());
+    let (mut ratios, mut longest, mut syncs) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..rounds {
-        let alone = case(rows, there, 0)?;
-        let beside = case(rows, there, writers)?;
+        let alone = case(rows, there, Beside::Nothing)?;
+        let beside = case(rows, there, Beside::Writers(writers))?;
+        let synced = case(rows, there, Beside::Syncs)?;
         println!(
-            "{round:>5} {:>8.2} {:>8.2} {:>10.0} {:>12.1}",
+            "{round:>5} {:>8.2} {:>8.2} {:>10.0} {:>12.1} {:>8.1}",
             alone.seconds,
             beside.seconds,
             beside.commits as f64 / beside.seconds,
-            beside.longest_ms
+            beside.longest_ms,
+            synced.longest_ms
         );
         ratios.push(beside.seconds / alone.seconds);
         longest.push(beside.longest_ms);
+        syncs.push(synced.longest_ms);
     }
     println!(
-        "load-beside: ratio={:.2} longest_commit_ms={:.1}",
+        "load-beside: ratio={:.2} longest_commit_ms={:.1} longest_sync_ms={:.1}",
         median(&mut ratios),
-        median(&mut longest)
+        median(&mut longest),
+        median(&mut syncs)
     );
     Ok(())
+}
+
+/// What runs beside a load.
+#[derive(Clone, Copy)]
+enum Beside {
+    Nothing,
+    /// So many clients that write to its table.
+    Writers(u64),
+    /// A thread that appends to a file of its own and syncs it.
+    Syncs,
 }
 
 /// Measurements of one load.
@@ -62,11 +82,11 @@ struct Loaded {
     seconds: f64,
     /// Commits of the writers during it.
     commits: u64,
-    /// The longest statement of a writer during it.
+    /// The longest statement of a writer during it, or the longest sync.
     longest_ms: f64,
 }
 
-fn case(rows: i64, there: i64, writers: u64) -> Outcome<Loaded> {
+fn case(rows: i64, there: i64, beside: Beside) -> Outcome<Loaded> {
     let folder = Folder::new("load-beside")?;
     let db = open(&folder.join("nacre"), nacredb::Options::default())?;
     block_on(db.session().execute(CREATE, &[]))?;
@@ -77,11 +97,17 @@ fn case(rows: i64, there: i64, writers: u64) -> Outcome<Loaded> {
         (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
     let seconds = std::thread::scope(|scope| {
         let (db, stop, commits, longest_us) = (&db, &stop, &commits, &longest_us);
-        let threads: Vec<_> = (0..writers)
-            .map(|writer| {
+        let mut threads = Vec::new();
+        match beside {
+            Beside::Nothing => {}
+            Beside::Writers(writers) => threads.extend((0..writers).map(|writer| {
                 scope.spawn(move || write(db, (writer, there), stop, (commits, longest_us)))
-            })
-            .collect();
+            })),
+            Beside::Syncs => {
+                let path = folder.join("syncs");
+                threads.push(scope.spawn(move || sync(&path, stop, longest_us)));
+            }
+        }
         let started = Instant::now();
         let loaded = load(db, rows, &|n| n * 2 + 1);
         let seconds = started.elapsed().as_secs_f64();
@@ -124,6 +150,18 @@ fn write(
         longest_us.fetch_max(longest.as_micros() as u64, Ordering::Relaxed);
         commits.fetch_add(2, Ordering::Relaxed);
         next += 1;
+    }
+    Ok(())
+}
+
+/// Appends to a file and syncs it until the load has ended.
+fn sync(path: &Path, stop: &AtomicBool, longest_us: &AtomicU64) -> Outcome<()> {
+    let mut file = File::create(path)?;
+    while !stop.load(Ordering::Relaxed) {
+        let started = Instant::now();
+        file.write_all(&[1; 200])?;
+        file.sync_data()?;
+        longest_us.fetch_max(started.elapsed().as_micros() as u64, Ordering::Relaxed);
     }
     Ok(())
 }
