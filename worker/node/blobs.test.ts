@@ -118,6 +118,15 @@ test('a real server keeps the contract', { timeout: 120_000 }, async (context) =
   await checkBlobStore(() => open(endpoint));
 });
 
+test('blobs that are encrypted keep the contract', { timeout: 120_000 }, async (context) => {
+  if (gateway === null) {
+    return context.skip();
+  }
+  const { endpoint } = gateway;
+  const encryptionKey = crypto.getRandomValues(new Uint8Array(32));
+  await checkBlobStore(() => open(endpoint, { encryptionKey }));
+});
+
 test(
   'a real server behind a bad network keeps the contract',
   { timeout: 240_000 },

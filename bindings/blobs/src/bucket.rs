@@ -4,7 +4,7 @@ use crate::attempts::Attempts;
 use crate::credentials::Refreshing;
 use crate::failure::{Call, Failure, Verb};
 use crate::seen::{Seen, watched};
-use nacre_host::{BlobStore, Result, Tag};
+use nacre_host::Tag;
 use object_store::ObjectStore;
 use object_store::list::PaginatedListStore;
 use object_store::path::Path;
@@ -35,11 +35,7 @@ pub(crate) struct Bucket {
     pub(crate) prefix: String,
     pub(crate) retry_for: Duration,
     pub(crate) refreshing: Option<Arc<Refreshing>>,
-    /// Opens another place with the same options.
-    pub(crate) elsewhere: Elsewhere,
 }
-
-pub(crate) type Elsewhere = Box<dyn Fn(&str) -> Result<Arc<dyn BlobStore>> + Send + Sync>;
 
 impl Bucket {
     pub(crate) fn call<'a>(&'a self, verb: Verb, name: &'a str) -> Call<'a> {

@@ -8,7 +8,9 @@
 //! `.new` holds the files of writes that have not finished. Those of processes that ended are removed when
 //! they are a day old.
 
+use crate::read::Reach;
 use crate::runtime::blocking;
+use crate::store::Source;
 use nacre_host::{
     Answer, BlobInfo, BlobStore, Error, Result, Tag, WriteIf, check_blob_name, is_blob_name,
 };
@@ -75,19 +77,20 @@ impl FolderBlobs {
         Ok(file)
     }
 
-    fn read_range(&self, name: &str, range: Range<u64>) -> Result<Vec<u8>> {
+    fn read_range(&self, name: &str, range: Range<u64>, reach: Reach) -> Result<Vec<u8>> {
         let path = self.path(name)?;
         let mut file = open(&path)?;
         let failed = |error| io_error(error, &path, "read");
         let len = file.metadata().map_err(failed)?.len();
-        if range.end > len {
+        if range.end > len && (reach == Reach::Within || range.start >= len) {
             return Err(Error::corrupt(format!(
                 "cannot read {}: the blob ends at byte {len}, before byte {}",
                 path.display(),
                 range.end
             )));
         }
-        let mut bytes = vec![0; range.end.saturating_sub(range.start) as usize];
+        let end = range.end.min(len);
+        let mut bytes = vec![0; end.saturating_sub(range.start) as usize];
         file.seek(SeekFrom::Start(range.start)).map_err(failed)?;
         file.read_exact(&mut bytes).map_err(failed)?;
         Ok(bytes)
@@ -269,7 +272,7 @@ impl BlobStore for FolderBlobs {
 
     fn read<'a>(&'a self, name: &'a str, range: Range<u64>) -> Answer<'a, Vec<u8>> {
         let (store, name) = (self.clone(), name.to_string());
-        blocking(move || store.read_range(&name, range))
+        blocking(move || store.read_range(&name, range, Reach::Within))
     }
 
     fn read_all<'a>(&'a self, name: &'a str) -> Answer<'a, (Vec<u8>, Tag)> {
@@ -290,5 +293,12 @@ impl BlobStore for FolderBlobs {
     fn remove<'a>(&'a self, name: &'a str) -> Answer<'a, ()> {
         let (store, name) = (self.clone(), name.to_string());
         blocking(move || store.remove_file(&name))
+    }
+}
+
+impl Source for FolderBlobs {
+    fn read_to<'a>(&'a self, name: &'a str, range: Range<u64>) -> Answer<'a, Vec<u8>> {
+        let (store, name) = (self.clone(), name.to_string());
+        blocking(move || store.read_range(&name, range, Reach::Beyond))
     }
 }

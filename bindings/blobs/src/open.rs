@@ -7,6 +7,7 @@ use crate::folder::FolderBlobs;
 use crate::options::{BlobOptions, Encryption};
 use crate::remote::Remote;
 use crate::seen;
+use crate::store::{Source, Store};
 use hyper::Uri;
 use hyper::header::{HeaderName, HeaderValue};
 use nacre_host::{BlobStore, Error, Result, is_blob_name};
@@ -38,9 +39,18 @@ pub fn open_blobs(url: &str, options: &BlobOptions) -> Result<Arc<dyn BlobStore>
         return Err(Error::unsupported(format!("{url:?} is not the URL of a blob store"))
             .with_hint("write s3://bucket/prefix, gs://…, az://… or file:///folder"));
     };
-    if scheme == "file" {
-        return Ok(Arc::new(FolderBlobs::at_url(url)?));
-    }
+    let source: Box<dyn Source> = match scheme {
+        "file" => Box::new(FolderBlobs::at_url(url)?),
+        _ => Box::new(remote(url, scheme, rest, options)?),
+    };
+    let key = options.encryption_key.clone();
+    let options = options.clone();
+    let elsewhere = Box::new(move |url: &str| open_blobs(url, &options));
+    Ok(Arc::new(Store { source, key, elsewhere }))
+}
+
+/// A store over the network.
+fn remote(url: &str, scheme: &str, rest: &str, options: &BlobOptions) -> Result<Remote> {
     if !matches!(scheme, "s3" | "gs" | "az") {
         return Err(Error::unsupported(format!(
             "{scheme}:// is not a blob store that is supported"
@@ -68,7 +78,7 @@ pub fn open_blobs(url: &str, options: &BlobOptions) -> Result<Arc<dyn BlobStore>
     if authority.is_empty() {
         return Err(Error::io(format!("the endpoint {endpoint} has no host")));
     }
-    Ok(Arc::new(Remote(Arc::new(Bucket {
+    Ok(Remote(Arc::new(Bucket {
         store,
         tags,
         place: url.trim_end_matches('/').to_string(),
@@ -76,11 +86,7 @@ pub fn open_blobs(url: &str, options: &BlobOptions) -> Result<Arc<dyn BlobStore>
         prefix: at.prefix,
         retry_for: options.retry_for,
         refreshing: setting.refreshing,
-        elsewhere: {
-            let options = options.clone();
-            Box::new(move |url| open_blobs(url, &options))
-        },
-    }))))
+    })))
 }
 
 /// What follows the scheme.

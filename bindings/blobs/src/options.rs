@@ -1,6 +1,7 @@
 //! What an application says about its blob store, beside the URL.
 
 use crate::credentials::Credentials;
+use crate::seal::EncryptionKey;
 use std::time::Duration;
 
 /// Options of [`open_blobs`](crate::open_blobs).
@@ -35,6 +36,8 @@ pub struct BlobOptions {
     pub headers: Vec<(String, String)>,
     /// How the server encrypts what is written.
     pub encryption: Encryption,
+    /// With this key, blobs are encrypted before they leave the process, and the server never has it.
+    pub encryption_key: Option<EncryptionKey>,
     /// What requests are signed with.
     pub credentials: Credentials,
     /// Certificates in PEM of authorities that are trusted beside those of the system.
@@ -57,6 +60,7 @@ impl Default for BlobOptions {
             account: None,
             headers: Vec::new(),
             encryption: Encryption::Default,
+            encryption_key: None,
             credentials: Credentials::Environment,
             authorities: None,
             connect_timeout: Duration::from_secs(5),

@@ -8,7 +8,21 @@ use object_store::list::PaginatedListOptions;
 use object_store::{GetOptions, GetRange, GetResult};
 use std::ops::Range;
 
-async fn read_once(bucket: &Bucket, name: &str, range: Range<u64>) -> Result<Vec<u8>, Failure> {
+/// Whether a range may go beyond the end of its blob.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// It is `corrupt` if it does.
+    Within,
+    /// What there is of it is read.
+    Beyond,
+}
+
+async fn read_once(
+    bucket: &Bucket,
+    name: &str,
+    range: Range<u64>,
+    reach: Reach,
+) -> Result<Vec<u8>, Failure> {
     let call = bucket.call(Verb::Read, name);
     let past_end = |at| {
         let text = format!("the blob ends at byte {at}, before byte {}", range.end);
@@ -19,15 +33,15 @@ async fn read_once(bucket: &Bucket, name: &str, range: Range<u64>) -> Result<Vec
     let path = bucket.path(name);
     let read = async {
         let got = bucket.store.get_opts(&path, options).await?;
-        match got.range == range {
-            // `object_store` has checked that it is as much of the range as there is.
-            true => Ok(Ok(collect(got).await?)),
+        // `object_store` has checked that it is as much of the range as there is.
+        match got.range == range || reach == Reach::Beyond {
+            true => Ok(Ok((got.range.end, collect(got).await?))),
             false => Ok(Err(got.range.end)),
         }
     };
-    let (bytes, _) = bucket.request(call, read).await?;
-    let bytes = bytes.map_err(past_end)?;
-    let wanted = range.end - range.start;
+    let (read, _) = bucket.request(call, read).await?;
+    let (end, bytes) = read.map_err(past_end)?;
+    let wanted = end - range.start;
     match bytes.len() as u64 == wanted {
         true => Ok(bytes),
         false => {
@@ -37,14 +51,20 @@ async fn read_once(bucket: &Bucket, name: &str, range: Range<u64>) -> Result<Vec
     }
 }
 
-pub(crate) async fn read(bucket: &Bucket, name: &str, range: Range<u64>) -> Result<Vec<u8>> {
+/// Reads a range of a blob.
+pub(crate) async fn read(
+    bucket: &Bucket,
+    name: &str,
+    range: Range<u64>,
+    reach: Reach,
+) -> Result<Vec<u8>> {
     check_blob_name(name)?;
     if range.is_empty() {
         return Ok(Vec::new());
     }
     let mut attempts = bucket.attempts();
     loop {
-        match read_once(bucket, name, range.clone()).await {
+        match read_once(bucket, name, range.clone(), reach).await {
             Ok(bytes) => return Ok(bytes),
             Err(failure) => attempts.after(failure).await?,
         }

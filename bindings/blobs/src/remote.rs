@@ -1,9 +1,11 @@
 //! A blob store over the network: answers that are worked out on the threads of the runtime.
 
 use crate::bucket::Bucket;
+use crate::read::{self, Reach};
 use crate::runtime::answer;
-use crate::{read, write};
-use nacre_host::{Answer, BlobInfo, BlobStore, Result, Tag, WriteIf};
+use crate::store::Source;
+use crate::write;
+use nacre_host::{Answer, BlobInfo, BlobStore, Tag, WriteIf};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,13 +14,9 @@ use std::sync::Arc;
 pub(crate) struct Remote(pub(crate) Arc<Bucket>);
 
 impl BlobStore for Remote {
-    fn elsewhere(&self, url: &str) -> Result<Arc<dyn BlobStore>> {
-        (self.0.elsewhere)(url)
-    }
-
     fn read<'a>(&'a self, name: &'a str, range: Range<u64>) -> Answer<'a, Vec<u8>> {
         let (bucket, name) = (self.0.clone(), name.to_string());
-        answer(async move { read::read(&bucket, &name, range).await })
+        answer(async move { read::read(&bucket, &name, range, Reach::Within).await })
     }
 
     fn read_all<'a>(&'a self, name: &'a str) -> Answer<'a, (Vec<u8>, Tag)> {
@@ -39,5 +37,12 @@ impl BlobStore for Remote {
     fn remove<'a>(&'a self, name: &'a str) -> Answer<'a, ()> {
         let (bucket, name) = (self.0.clone(), name.to_string());
         answer(async move { write::remove(&bucket, &name).await })
+    }
+}
+
+impl Source for Remote {
+    fn read_to<'a>(&'a self, name: &'a str, range: Range<u64>) -> Answer<'a, Vec<u8>> {
+        let (bucket, name) = (self.0.clone(), name.to_string());
+        answer(async move { read::read(&bucket, &name, range, Reach::Beyond).await })
     }
 }

@@ -162,6 +162,50 @@ test.for(['the stand-in', 'a real server'])(
   },
 );
 
+test('with a key of the application, the blob store has nothing that can be read', async () => {
+  const encryptionKey = crypto.getRandomValues(new Uint8Array(32));
+  const folder = emptyFolder();
+  const first = await connect(folder, { blobs: blobs({ encryptionKey }), blobLag: 0 });
+  await first.exec('create table secret (id bigint primary key, name text)');
+  const id = Array.from({ length: 20_000 }, (_, at) => at);
+  await first.insertRows('secret', { id, name: id.map((id) => `a word that counts ${id}`) });
+  await first.exec('optimize table secret flush');
+  await first.query("insert into secret values (-1, 'the last word')");
+  await first.close();
+  expect(s3.objects.size).toBeGreaterThan(2);
+  for (const { bytes } of s3.objects.values()) {
+    expect(Buffer.from(bytes).toString('latin1')).not.toMatch(/secret|word|counts/);
+  }
+
+  const found = 'select name from secret where id in (-1, 777) order by id';
+  const rows = [{ name: 'the last word' }, { name: 'a word that counts 777' }];
+  const second = await connected('memory://', { blobs: blobs({ encryptionKey }) });
+  expect((await second.query(found)).rows).toEqual(rows);
+  // A key that scripts of the page cannot read.
+  const key = await crypto.subtle.importKey('raw', encryptionKey, 'HKDF', false, ['deriveBits']);
+  const { endpoint } = s3;
+  const reader = await connected('s3://bucket/shop', {
+    blobs: { endpoint, credentials: KEY, encryptionKey: key },
+  });
+  expect((await reader.query(found)).rows).toEqual(rows);
+
+  const other = crypto.getRandomValues(new Uint8Array(32));
+  for (const [encryptionKey, why] of [
+    [undefined, 'is encrypted'],
+    [other, 'another key'],
+  ] as const) {
+    const given = { blobs: blobs({ encryptionKey }) };
+    await expect(connected('memory://', given)).rejects.toMatchObject({
+      kind: 'io',
+      message: expect.stringContaining(why),
+    });
+  }
+  await expectKind(
+    connected('memory://', { blobs: blobs({ encryptionKey: new Uint8Array(31) }) }),
+    'type',
+  );
+});
+
 test('commits are uploaded by themselves, soon', async () => {
   const db = await connected(emptyFolder(), { blobs: blobs(), blobLag: 20 });
   await db.exec('create table item (id bigint primary key, name text)');

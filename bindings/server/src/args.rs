@@ -87,6 +87,9 @@ pub struct DatabaseOptions {
     /// Blob store that keeps the database beyond this disk: s3://bucket/prefix, gs://…, az://… or file:///folder
     #[arg(long, value_name = "URL")]
     pub blobs: Option<String>,
+    /// With --blobs: file with the key that the blobs are encrypted with, as 64 hexadecimal digits
+    #[arg(long, value_name = "FILE", requires = "blobs")]
+    pub blob_key: Option<PathBuf>,
     /// With --blobs: bytes of segments on this disk, beyond which they are read from the blob store
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "blobs")]
     pub disk_limit: Option<usize>,
@@ -329,6 +332,9 @@ pub struct RestoreArgs {
     /// Log position or time (2026-01-31 12:00:00, UTC) of the state to restore; by default the newest
     #[arg(long, value_name = "WHEN", value_parser = as_of)]
     pub to: Option<AsOf>,
+    /// File with the key of encrypted blobs, as 64 hexadecimal digits
+    #[arg(long, value_name = "FILE")]
+    pub blob_key: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
@@ -342,6 +348,9 @@ pub struct BranchArgs {
     /// Removes the branch at URL instead
     #[arg(long, conflicts_with = "to")]
     pub drop: bool,
+    /// File with the key of encrypted blobs, as 64 hexadecimal digits; a branch has that of its origin
+    #[arg(long, value_name = "FILE")]
+    pub blob_key: Option<PathBuf>,
 }
 
 #[cfg(test)]

@@ -11,16 +11,17 @@ use std::io::Write;
 /// Runs `branch`.
 pub fn run(args: &BranchArgs, out: &mut dyn Write) -> Outcome {
     let host = memory_host();
+    let blobs_at = |url: &str| database::blobs_at(url, args.blob_key.as_deref());
     match (args.drop, &args.to) {
         (true, None) => {
-            let blobs = database::blobs_at(&args.url)?;
+            let blobs = blobs_at(&args.url)?;
             block_on(blobs.drop_branch(&args.url))?;
             writeln!(out, "dropped {}", args.url)?;
             Ok(())
         }
         (false, Some(to)) => {
             let (url, at) = parts(&args.url);
-            let (from, blobs) = (database::blobs_at(url)?, database::blobs_at(to)?);
+            let (from, blobs) = (blobs_at(url)?, blobs_at(to)?);
             let position = block_on(from.branch(&host, url, (&blobs, to), at))?;
             writeln!(out, "{to} begins at log position {}", grouped(position))?;
             Ok(())

@@ -3,11 +3,12 @@
 use crate::args::DatabaseOptions;
 use crate::failure::{Failure, Outcome};
 use arrow_array::RecordBatch;
-use nacre_blobs::{BlobOptions, open_blobs};
+use nacre_blobs::{BlobOptions, EncryptionKey, open_blobs};
 use nacre_native::block_on;
 use nacredb::{Batch, Blobs, Budget, Database, Error, Options, QueryResult, Rows, Session};
 use nacredb::{TierOptions, Value};
 use std::ops::Deref;
+use std::path::Path;
 use std::time::Duration;
 
 /// What to do when a URL names no database.
@@ -64,7 +65,7 @@ pub fn options_of(options: &DatabaseOptions) -> Outcome<Options> {
     let memory_bytes = options.memory.unwrap_or(default.memory_bytes);
     let blobs = match &options.blobs {
         Some(url) => {
-            let blobs = blobs_at(url)?;
+            let blobs = blobs_at(url, options.blob_key.as_deref())?;
             let tiers = blobs.options.clone();
             let disk_limit = options.disk_limit.map_or(tiers.disk_limit, |bytes| bytes as u64);
             let holds_commits = options.hold_commits;
@@ -75,10 +76,18 @@ pub fn options_of(options: &DatabaseOptions) -> Outcome<Options> {
     Ok(Options { memory_bytes, blobs, as_of: options.as_of, ..default })
 }
 
-/// The blobs at a URL.
-pub fn blobs_at(url: &str) -> Outcome<Blobs> {
-    let client = BlobOptions { retry_for: RETRY_FOR, ..BlobOptions::default() };
+/// The blobs at a URL, encrypted with the key in a file, if there is one.
+pub fn blobs_at(url: &str, key: Option<&Path>) -> Outcome<Blobs> {
+    let encryption_key = key.map(key_in).transpose()?;
+    let client = BlobOptions { retry_for: RETRY_FOR, encryption_key, ..BlobOptions::default() };
     Ok(Blobs::new(open_blobs(url, &client)?))
+}
+
+fn key_in(file: &Path) -> Outcome<EncryptionKey> {
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Error::io(format!("cannot read the key in {}: {error}", file.display()))
+    })?;
+    Ok(EncryptionKey::from_hex(&text)?)
 }
 
 /// Opens the database at a URL with some options.

@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Runs `restore`.
 pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> Outcome {
-    let blobs = database::blobs_at(&args.blobs)?;
+    let blobs = database::blobs_at(&args.blobs, args.blob_key.as_deref())?;
     let Some(folder) = nacre_native::folder_of(&args.folder)? else {
         let message = format!("{} is not a folder, which a database is restored to", args.folder);
         return Err(Error::unsupported(message).into());

@@ -101,6 +101,7 @@ const CHECKS: Record<keyof WireBlobs, [(value: unknown) => boolean, string]> = {
   pathStyle: [(value) => typeof value === 'boolean', 'true or false'],
   headers: [areTexts, 'an object of texts'],
   encryption: [isEncryption, "'managed' or { kms: key }"],
+  encryptionKey: [isKey, '32 bytes, or a CryptoKey for HKDF that derives bits'],
   credentials: [areCredentials, 'an object with accessKeyId and secretAccessKey, or a function'],
   presign: [(value) => value === 'asked', 'a function'],
   idleTimeoutMs: [isTime, 'a number of milliseconds'],
@@ -137,6 +138,12 @@ function areTexts(value: unknown): boolean {
 
 function isEncryption(value: unknown): boolean {
   return value === 'managed' || (isObject(value) && typeof value.kms === 'string');
+}
+
+function isKey(value: unknown): boolean {
+  return value instanceof CryptoKey
+    ? value.algorithm.name === 'HKDF' && value.usages.includes('deriveBits')
+    : value instanceof Uint8Array && value.length === 32;
 }
 
 function areCredentials(value: unknown): boolean {

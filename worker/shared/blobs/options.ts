@@ -38,6 +38,11 @@ export interface BlobOptions {
   /** How the server encrypts what is written, if not as the bucket is set up. */
   encryption?: 'managed' | { readonly kms: string } | undefined;
   /**
+   * A key that only the application has: 32 random bytes, or a `CryptoKey` for HKDF that derives bits. With
+   * it, blobs are encrypted before they are sent, and can only be read with it: if it is lost, so are they.
+   */
+  encryptionKey?: Uint8Array | CryptoKey | undefined;
+  /**
    * Credentials, or a function that returns them. It is asked when they are needed first, a minute before
    * they expire, and when the server refuses them. Without any, requests are not signed.
    */

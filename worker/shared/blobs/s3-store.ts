@@ -15,6 +15,7 @@ import {
   checkBlobName,
   isBlobName,
 } from './blob-store.js';
+import { type SourceStore, encrypted } from './encrypted-store.js';
 import {
   type Call,
   Failure,
@@ -54,9 +55,13 @@ interface Parts {
 /**
  * Opens the blob store that a URL names, `s3://bucket/prefix`. Nothing is read or written yet.
  *
- * Errors: `unsupported` for other URLs; `io` for a malformed one.
+ * Errors: `unsupported` for other URLs, and for a key where nothing can be encrypted; `io` for a malformed URL.
  */
 export function openBlobs(url: string, options: BlobOptions = {}): BlobStore {
+  return encrypted(openSource(url, options), options.encryptionKey);
+}
+
+function openSource(url: string, options: BlobOptions): SourceStore {
   const found = /^([a-z0-9]+):\/\/([^/]*)\/?(.*?)\/*$/i.exec(url);
   const [, scheme = '', bucket = '', prefix = ''] = found ?? [];
   if (scheme !== 's3') {
@@ -70,7 +75,7 @@ export function openBlobs(url: string, options: BlobOptions = {}): BlobStore {
   return new S3Store(bucket, prefix, options);
 }
 
-class S3Store implements BlobStore {
+class S3Store implements SourceStore {
   readonly #place: string;
   /** Before the names of blobs: empty, or with a slash at its end. */
   readonly #prefix: string;
@@ -101,7 +106,22 @@ class S3Store implements BlobStore {
     this.#signing = new Signing(options, region);
   }
 
-  async read(name: string, start: number, end: number, signal?: AbortSignal): Promise<Uint8Array> {
+  read(name: string, start: number, end: number, signal?: AbortSignal): Promise<Uint8Array> {
+    return this.#range(name, start, end, true, signal);
+  }
+
+  readTo(name: string, start: number, end: number, signal?: AbortSignal): Promise<Uint8Array> {
+    return this.#range(name, start, end, false, signal);
+  }
+
+  /** Reads a range, which must not go beyond the end of the blob if `isExact`. */
+  async #range(
+    name: string,
+    start: number,
+    end: number,
+    isExact: boolean,
+    signal: AbortSignal | undefined,
+  ): Promise<Uint8Array> {
     checkBlobName(name);
     if (end <= start) {
       return new Uint8Array();
@@ -120,9 +140,10 @@ class S3Store implements BlobStore {
       // Only where the server's CORS rules show it.
       const range = /^bytes (\d+)-(\d+)\//.exec(got.get('content-range') ?? '');
       const is = range === null ? undefined : [Number(range[1]), Number(range[2]) + 1];
+      const until = isExact ? end : Math.min(end, is?.[1] ?? start + bytes.length);
       if (
-        bytes.length !== end - start ||
-        (is !== undefined && (is[0] !== start || is[1] !== end))
+        bytes.length !== until - start ||
+        (is !== undefined && (is[0] !== start || is[1] !== until))
       ) {
         const what = `the server sent ${bytes.length} bytes (${is?.join(' to ') ?? 'of unknown range'}) of those from ${start} to ${end}`;
         throw new Failure(blobError('corrupt', call, what));

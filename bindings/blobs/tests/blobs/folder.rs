@@ -1,7 +1,7 @@
 //! A folder keeps the contract of blob stores.
 
 use crate::support::{Scratch, wait};
-use nacre_blobs::{BlobOptions, FolderBlobs, open_blobs};
+use nacre_blobs::{BlobOptions, EncryptionKey, FolderBlobs, open_blobs};
 use nacre_contract_tests::{check_blob_store, check_blob_times};
 use nacre_host::{BlobStore, ErrorKind, WriteIf};
 use std::fs;
@@ -24,6 +24,34 @@ fn a_folder_keeps_the_contract() {
     });
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as i64;
     check_blob_times(&blobs(&Scratch::new()), now);
+}
+
+#[test]
+fn an_encrypted_folder_keeps_the_contract() {
+    let scratch = Scratch::new();
+    let number = std::cell::Cell::new(0);
+    let options = |byte: u8| BlobOptions {
+        encryption_key: Some(EncryptionKey::new(&[byte; 32])),
+        ..BlobOptions::default()
+    };
+    check_blob_store(|| {
+        number.set(number.get() + 1);
+        let url = format!("file://{}/{}", scratch.path().display(), number.get());
+        let open = || open_blobs(&url, &options(7)).unwrap();
+        (open(), open())
+    });
+    let url = |name: &str| format!("file://{}/{name}", scratch.path().display());
+    let store = open_blobs(&url("one"), &options(7)).unwrap();
+    wait(store.write("a", b"content"[..].into(), WriteIf::Absent)).unwrap();
+    assert!(!fs::read(scratch.path().join("one/a")).unwrap().ends_with(b"content"));
+    // A branch is read with the key of its origin.
+    let branch = open_blobs(&url("two"), &options(7)).unwrap();
+    let origin = branch.elsewhere(&url("one")).unwrap();
+    assert_eq!(wait(origin.read("a", 1..4)).unwrap(), b"ont");
+    for (options, why) in [(options(8), "another key"), (BlobOptions::default(), "is encrypted")] {
+        let error = wait(open_blobs(&url("one"), &options).unwrap().read_all("a")).unwrap_err();
+        assert!(error.kind() == ErrorKind::Io && error.message().contains(why), "{error}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::support::gateway::{BUCKET, Gateway};
 use crate::support::proxy::{self, Trouble};
 use crate::support::{open, options, wait};
-use nacre_blobs::{BlobOptions, Credential, Credentials};
+use nacre_blobs::{BlobOptions, Credential, Credentials, EncryptionKey};
 use nacre_contract_tests::{check_blob_store, check_blob_times};
 use nacre_host::{BlobStore, ErrorKind, WriteIf};
 use std::cell::Cell;
@@ -18,7 +18,8 @@ fn prefixes(options: &BlobOptions) -> impl Fn() -> (Arc<dyn BlobStore>, Arc<dyn 
     let number = Cell::new(0);
     move || {
         number.set(number.get() + 1);
-        let url = format!("s3://{BUCKET}/contract/{}", number.get());
+        let is_sealed = options.encryption_key.is_some();
+        let url = format!("s3://{BUCKET}/contract/{is_sealed}/{}", number.get());
         (open(&url, options), open(&url, options))
     }
 }
@@ -28,6 +29,8 @@ fn a_real_server_keeps_the_contract() {
     let Some(gateway) = Gateway::start() else { return };
     let options = options(&gateway.endpoint());
     check_blob_store(prefixes(&options));
+    let encryption_key = Some(EncryptionKey::new(&[7; 32]));
+    check_blob_store(prefixes(&BlobOptions { encryption_key, ..options.clone() }));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as i64;
     check_blob_times(&*open(&format!("s3://{BUCKET}"), &options), now);
 }

@@ -107,3 +107,57 @@ fn a_branch_goes_on_beside_its_origin() {
     assert_eq!(folder.nacre(&["branch", "--drop", &other]).0, 0);
     assert_eq!(count(&folder, &["db", "--blobs", &blobs]), "101");
 }
+
+#[test]
+fn encrypted_blobs_need_their_key() {
+    let folder = Folder::new();
+    let blobs = format!("file://{}", folder.0.join("blobs").display());
+    for (file, digit) in [("key", "7a"), ("other", "7b")] {
+        std::fs::write(folder.0.join(file), format!("{}\n", digit.repeat(32))).unwrap();
+    }
+    let sql = |place: &str, key: &[&str], statement: &str| {
+        let given = [&["sql", place, "--blobs", &blobs, "--format", "csv"], key].concat();
+        folder.nacre(&[&given[..], &[statement]].concat())
+    };
+    let key = ["--blob-key", "key"];
+    let filled = "create table t (id bigint primary key, note text);
+        insert into t select n, 'a note that nobody reads' from generate_series(1, 50000) as g(n);
+        optimize table t flush; insert into t values (0, 'the last note')";
+    let (code, _, error) = sql("first", &key, filled);
+    assert_eq!(code, 0, "{error}");
+    let (mut files, mut bytes) = (vec![folder.0.join("blobs")], 0);
+    while let Some(path) = files.pop() {
+        if path.is_dir() {
+            files.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            continue;
+        }
+        let content = std::fs::read(&path).unwrap();
+        bytes += content.len();
+        for word in [&b"nobody reads"[..], b"the last note", b"note"] {
+            let is_there = content.windows(word.len()).any(|part| part == word);
+            assert!(!is_there, "{} is not encrypted", path.display());
+        }
+    }
+    assert!(bytes > 10_000, "{bytes} bytes of blobs");
+    let counted = "select count(*) as n, max(length(note)) as l from t";
+    let (_, out, error) = sql("second", &[&key[..], &["--disk-limit", "100KB"]].concat(), counted);
+    assert_eq!(out, "n,l\n50001,24\n", "{error}");
+    for (key, why) in [
+        (&[][..], "is encrypted"),
+        (&["--blob-key", "other"][..], "encrypted with another key"),
+        (&["--blob-key", "missing"], "cannot read the key"),
+        (&["--blob-key", "blobs/manifest"], "the key"),
+    ] {
+        let (code, _, error) = sql("third", key, counted);
+        assert!(code == 1 && error.contains(why), "{why}: {error}");
+    }
+    // The past, and a branch, have the same key.
+    let (code, _, error) = folder.nacre(&["restore", &blobs, "past", "--blob-key", "key"]);
+    assert_eq!(code, 0, "{error}");
+    assert_eq!(count(&folder, &["past"]), "50001");
+    let branch = format!("file://{}", folder.0.join("branch").display());
+    let (code, _, error) = folder.nacre(&["branch", &blobs, &branch, "--blob-key", "key"]);
+    assert_eq!(code, 0, "{error}");
+    let given = ["memory://", "--blobs", &branch, "--blob-key", "key"];
+    assert_eq!(count(&folder, &given), "50001");
+}
