@@ -75,7 +75,7 @@ export async function runScript(script: string, offset = 0): Promise<void> {
         break;
       }
       const open = followTransaction(text);
-      const changed = (step.answer?.rowsAffected ?? 0) > 0 || firstWord(text) === 'commit';
+      const changed = (step.answer?.rowsAffected ?? 0) > 0 || isCommit(firstWord(text));
       if (changed && !open) commits.value += 1;
       inherited &&= openTransaction.value;
     }
@@ -117,10 +117,12 @@ async function runStatement(text: string, from: number): Promise<Step> {
 function followTransaction(text: string): boolean {
   const word = firstWord(text);
   if (word === 'begin' || word === 'transaction') openTransaction.value = true;
-  else if (word === 'commit' || (word === 'rollback' && !/\bto\b/i.test(text)))
+  else if (isCommit(word) || word === 'abort' || (word === 'rollback' && !/\bto\b/i.test(text)))
     openTransaction.value = false;
   return openTransaction.value;
 }
+
+const isCommit = (word: string | undefined): boolean => word === 'commit' || word === 'end';
 
 const firstWord = (text: string): string | undefined =>
   /^\s*(?:start\s+)?([a-z]+)/i.exec(text)?.[1]?.toLowerCase();
