@@ -209,7 +209,7 @@ mod tests {
     }
 
     fn content(len: usize) -> Vec<u8> {
-        (0..len).map(|i| (i * 31 ^ i >> 8) as u8).collect()
+        (0..len).map(|i| ((i * 31) ^ (i >> 8)) as u8).collect()
     }
 
     #[test]
