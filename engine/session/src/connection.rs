@@ -365,7 +365,11 @@ impl Connection {
                 // The statement was undone, as for a lock. A COMMIT has ended its transaction.
                 Err(error) if error.missing().is_some() && !binding.is_control() => {
                     self.engine.fetch(&mut fetched, error).await?;
-                    continue;
+                    // It will take another snapshot, which may have other views, and no table says so.
+                    let catalog = self.transaction.catalog(&self.engine);
+                    if binding.is_current(parameters, &self.engine, catalog) {
+                        continue;
+                    }
                 }
                 Err(error) if rebindings.should_rebind(&error, &binding, &self.engine) => {}
                 other => return other,

@@ -8,7 +8,9 @@ use nacre_session_tests::{Random, rows};
 use nacre_testing::{Absent, lacking, unblocked, without_background};
 use nacredb::host::{LocalStore, number_of_file};
 use nacredb::{Budget, Database, ErrorKind, OnDuplicate, Options, Session, Value};
+use std::future::Future;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 /// Small segments, hardly any cache, and hash tables as soon as keys overlap.
 fn options() -> Options {
@@ -194,6 +196,64 @@ fn a_large_statement_goes_on_where_it_met_absent_bytes() {
         let sums = rows(&mut session, &format!("select count(*), sum(n) from {name}")).unwrap();
         assert_eq!(sums, ["20000|199990000"]);
     }
+}
+
+/// A point read of a view that is polled so many times before another session drops the view and then empties the
+/// table: the number of rows that it finds, if it still finds the view, and whether it had ended by then.
+fn found_beside_a_drop(polls: usize) -> (Option<usize>, bool) {
+    let (db, files) = open(Some(5));
+    let (mut a, mut b) = (db.session(), db.session());
+    let values: Vec<String> = (0..3_000).map(|id| format!("({id}, 's{id}')")).collect();
+    for sql in [
+        "create table t (id bigint primary key, s varchar(20))",
+        &format!("insert into t values {}", values.join(", ")),
+        "optimize table t flush",
+        "create view v as select * from t",
+        "create table other (id bigint)",
+    ] {
+        block_on(execute(&mut a, sql));
+    }
+    files.as_ref().unwrap().upload();
+    // Everything is absent at first, and nothing is evicted.
+    files.unwrap().deny(100, 0);
+    let mut query = Box::pin(a.execute("select s from v where id = 7", &[]));
+    let mut context = Context::from_waker(Waker::noop());
+    let mut ended = None;
+    for _ in 0..polls {
+        if let Poll::Ready(done) = query.as_mut().poll(&mut context) {
+            ended = Some(done);
+            break;
+        }
+    }
+    let had_ended = ended.is_some();
+    for sql in ["drop view v", "delete from t"] {
+        block_on(execute(&mut b, sql));
+    }
+    let found = match ended.unwrap_or_else(|| block_on(query)) {
+        Ok(found) => Some(found.to_rows().len()),
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+            None
+        }
+    };
+    (found, had_ended)
+}
+
+/// The row went after the view.
+#[test]
+fn a_view_that_is_dropped_while_bytes_are_awaited_is_not_read_with_later_rows() {
+    let mut waits = 0;
+    for polls in 0..200 {
+        let (found, had_ended) = found_beside_a_drop(polls);
+        if had_ended {
+            assert_eq!(found, Some(1));
+            assert!(waits > 1, "the query never waited");
+            return;
+        }
+        waits += 1;
+        assert!(matches!(found, None | Some(1)), "{found:?} rows after {polls} polls");
+    }
+    panic!("the query does not end");
 }
 
 /// Statements of two sessions, `a` and `b`, around a table whose rows are all absent.

@@ -298,6 +298,13 @@ impl World {
                     id(&base).is_some() && id(&base) != id(latest)
                 };
                 let again = state.txn.is_none() && tables_of(op).any(is_gone);
+                // One that reads a view which is dropped or replaced meanwhile may look it up again, too.
+                let is_other = |name: &&str| {
+                    let since = |state: &State| state.views.get(*name).map(|view| view.since);
+                    since(&base).is_some() && since(&base) != since(latest)
+                };
+                let reads_again = state.txn.is_none()
+                    && read::reached(tables_of(op), &base.views).iter().any(is_other);
                 let catalog = state.txn.as_ref().map_or(Vec::new(), |txn| txn.catalog.clone());
                 let (view, snapshot, own) = match &state.txn {
                     Some(txn) => (txn.view.clone(), txn.snapshot, txn.writes.clone()),
@@ -309,7 +316,7 @@ impl World {
                 let model = &mut self.model;
                 let (view, own, catalog) = (&view, &own, &*catalog);
                 let mut verdict = judge(op, &mut Sight { model, view, snapshot, own, catalog });
-                if again && !op.locks_rows() {
+                if again && !op.locks_rows() || reads_again {
                     verdict.errors.push(ErrorKind::NotFound);
                 }
                 // What the transaction has changed of a table cannot be committed any more.
