@@ -41,6 +41,7 @@ export class Workers {
       compatibilityDate: '2026-03-01',
       durableObjects: { TENANT: { className, useSQLite: true } },
       durableObjectsPersist: folder,
+      r2Buckets: ['BUCKET'],
       log: new Log(LogLevel.ERROR),
       // What is killed has nothing more to say.
       handleRuntimeStdio: () => {},

@@ -114,7 +114,13 @@ export default {
       return env.TENANT.get(env.TENANT.idFromName(tenant)).fetch(request);
     }
     try {
-      const db = await connect(JSON.parse(request.headers.get('options') ?? '{}'));
+      const options = JSON.parse(request.headers.get('options') ?? '{}');
+      if (url.pathname === '/bucket') {
+        const { key, ...blobs } = options.blobs;
+        const encryptionKey = key && Uint8Array.from(key);
+        options.blobs = { bucket: env.BUCKET, encryptionKey, ...blobs };
+      }
+      const db = await connect(options);
       try {
         return answer(await run(db, request));
       } finally {

@@ -46,6 +46,40 @@ test('a Worker runs a database in memory', async () => {
   ).toEqual([{ n: '500500' }]);
 });
 
+test.for(['plain', 'sealed'])(
+  'a Worker reads a bucket that is bound to it, and writes one from memory (%s)',
+  async (prefix) => {
+    const key = prefix === 'sealed' ? Array.from({ length: 32 }, (_, i) => i) : undefined;
+    const blobs = { prefix, key };
+    const sent = (statements: [string][], options: object) =>
+      workers.send(null, statements, {
+        at: '/bucket',
+        headers: { options: JSON.stringify({ blobs, ...options }) },
+      });
+    const written = await sent(
+      [
+        ['create table t (id bigint primary key, name text)'],
+        ["insert into t select n, repeat('x', 20) from generate_series(1, 20000) as g(n)"],
+        ['optimize table t flush'],
+      ],
+      {},
+    );
+    expect(written).toMatchObject({ status: 200, body: [{}, {}, {}] });
+    const read = await sent([['select id from t where id = 19999']], { readOnly: true });
+    expect(read.body).toEqual([[{ id: 19_999 }]]);
+    const again = await sent([["insert into t values (0, 'of the next')"]], {});
+    expect(again.status).toBe(200);
+    const count = await sent([['select count(*) as n from t']], { readOnly: true });
+    expect(count.body).toEqual([[{ n: 20_001 }]]);
+    const other = { blobs: { ...blobs, key: Array.from({ length: 32 }, () => 7) } };
+    expect((await sent([], other)).body).toMatchObject({ kind: 'io' });
+    for (const wrong of [{ bucket: {} }, { prefix: 7 }, { key: [1] }, { region: 'x' }]) {
+      const refused = await sent([], { blobs: { ...blobs, ...wrong } });
+      expect(refused.body).toMatchObject({ kind: 'type' });
+    }
+  },
+);
+
 test('a Worker reads a blob store, and writes one from memory', async () => {
   const s3 = await startS3();
   try {

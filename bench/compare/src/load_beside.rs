@@ -5,7 +5,7 @@
 //! rows with keys of its own, in random order within each batch. Both loads start from a table of
 //! the same size; rounds of the cases alternate.
 //!
-//! In a third case nobody writes to the table, and a thread appends a few bytes to a file of its own and
+//! In a third case no session writes to the table, and a thread appends a few bytes to a file of its own and
 //! syncs it, in a loop: the longest of these says how much of the longest commit is the drive's.
 
 use crate::measure::{Folder, Outcome, check, median, open};
@@ -71,7 +71,7 @@ pub fn run(options: &Options) -> Outcome<()> {
 #[derive(Clone, Copy)]
 enum Beside {
     Nothing,
-    /// So many clients that write to its table.
+    /// This number of clients that write to its table.
     Writers(u64),
     /// A thread that appends to a file of its own and syncs it.
     Syncs,

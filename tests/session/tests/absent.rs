@@ -198,7 +198,7 @@ fn a_large_statement_goes_on_where_it_met_absent_bytes() {
     }
 }
 
-/// A point read of a view that is polled so many times before another session drops the view and then empties the
+/// A point read of a view that is polled `polls` times before another session drops the view and then empties the
 /// table: the number of rows that it finds, if it still finds the view, and whether it had ended by then.
 fn found_beside_a_drop(polls: usize) -> (Option<usize>, bool) {
     let (db, files) = open(Some(5));

@@ -4,7 +4,7 @@
  */
 
 import { NacreError, nacreError } from '../errors.js';
-import { Failure } from './failure.js';
+import { type Call, Failure, blobError } from './failure.js';
 
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 5_000;
@@ -56,6 +56,35 @@ export async function repeat<T>(attempts: Attempts, attempt: () => Promise<T>): 
       }
       await attempts.after(thrown);
     }
+  }
+}
+
+/**
+ * Runs attempts of a change, which are told whether an earlier one may have taken effect. Such a change ends as
+ * `unavailable`, whatever its last attempt met.
+ */
+export async function change<T>(
+  attempts: Attempts,
+  call: Call,
+  attempt: (isUncertain: boolean) => Promise<T>,
+): Promise<T> {
+  let isUncertain = false;
+  try {
+    return await repeat(attempts, async () => {
+      try {
+        return await attempt(isUncertain);
+      } catch (thrown) {
+        isUncertain ||= thrown instanceof Failure && thrown.is.uncertain === true;
+        throw thrown;
+      }
+    });
+  } catch (thrown) {
+    const error = thrown as NacreError;
+    if (isUncertain && error.kind !== 'unavailable' && error.kind !== 'cancelled') {
+      const what = `an earlier attempt may have taken effect: ${error.message}`;
+      throw blobError('unavailable', call, what, error.hint, error);
+    }
+    throw error;
   }
 }
 

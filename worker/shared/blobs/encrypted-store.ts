@@ -21,6 +21,16 @@ const NONCE = 12;
 const TAG = 16;
 /** The length of an encrypted block. */
 const SEALED = NONCE + BLOCK + TAG;
+/** What a key must be. */
+export const KEY = '32 bytes, or a CryptoKey for HKDF that derives bits';
+
+/** Whether a value can be the key that blobs are encrypted with. */
+export function isKey(value: unknown): boolean {
+  return value instanceof CryptoKey
+    ? value.algorithm.name === 'HKDF' && value.usages.includes('deriveBits')
+    : value instanceof Uint8Array && value.length === 32;
+}
+
 /** How many keys of blobs are kept. */
 const KEPT_KEYS = 256;
 
@@ -51,7 +61,7 @@ class Keys {
         ? Promise.resolve(key)
         : crypto.subtle.importKey('raw', new Uint8Array(key), 'HKDF', false, ['deriveBits']);
     this.number = this.#derive('nacre key').then((bits) => bits.subarray(0, HEAD - MAGIC.length));
-    // Who asks for it is told.
+    // The calls that ask for it are told.
     this.number.catch(() => undefined);
   }
 

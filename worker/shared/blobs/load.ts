@@ -1,7 +1,8 @@
 /** Loads the script of blob stores, and opens one. */
 
 import { NacreError, toErrorData } from '../errors.js';
-import type { EngineBlobs, openForEngine } from './engine-blobs.js';
+import type { EngineBlobs } from './engine-blobs.js';
+import type { openForEngine } from './open-for-engine.js';
 import type { Ask, WireBlobs } from './options.js';
 
 /** The script of blob stores, `blobs.js`. */

@@ -1,60 +1,13 @@
-/**
- * A blob store as the engine's WebAssembly module calls it (`bindings/wasm/src/blobs.rs`): with names,
- * numbers and bytes. A call is given up by its promise.
- */
+/** Opens the blob store that an application's options name, and checks them. */
 
 import { NacreError, nacreError } from '../errors.js';
-import type { BlobInfo, BlobStore } from './blob-store.js';
+import { EngineBlobs } from './engine-blobs.js';
+import { KEY, isKey } from './encrypted-store.js';
 import type { Ask, BlobCredentials, BlobOptions, WireBlobs } from './options.js';
 import { openBlobs } from './s3-store.js';
 
 /** How long the application may take to answer a question. */
 const ANSWER_MS = 30_000;
-
-/** The calls of one database. */
-export class EngineBlobs {
-  readonly #store: BlobStore;
-  /** What gives up the calls in progress. */
-  readonly #running = new WeakMap<Promise<unknown>, AbortController>();
-
-  constructor(store: BlobStore) {
-    this.#store = store;
-  }
-
-  read(name: string, start: number, end: number): Promise<Uint8Array> {
-    return this.#run((signal) => this.#store.read(name, start, end, signal));
-  }
-
-  readAll(name: string): Promise<{ bytes: Uint8Array; tag: string }> {
-    return this.#run((signal) => this.#store.readAll(name, signal));
-  }
-
-  /** Writes a blob: only if there is none, only if it has the tag, or always. `bytes` are the call's own. */
-  write(name: string, bytes: Uint8Array, isNew: boolean, tag: string | undefined): Promise<string> {
-    const when = tag === undefined ? (isNew ? 'absent' : 'any') : { tag };
-    return this.#run((signal) => this.#store.write(name, bytes, when, signal));
-  }
-
-  list(prefix: string): Promise<BlobInfo[]> {
-    return this.#run((signal) => this.#store.list(prefix, signal));
-  }
-
-  remove(name: string): Promise<void> {
-    return this.#run((signal) => this.#store.remove(name, signal));
-  }
-
-  /** Nothing waits for a call any more. One that has ended stays as it is. */
-  giveUp(call: Promise<unknown>): void {
-    this.#running.get(call)?.abort();
-  }
-
-  #run<T>(begin: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const controller = new AbortController();
-    const call = begin(controller.signal);
-    this.#running.set(call, controller);
-    return call;
-  }
-}
 
 /**
  * Opens the blob store of a database.
@@ -101,7 +54,7 @@ const CHECKS: Record<keyof WireBlobs, [(value: unknown) => boolean, string]> = {
   pathStyle: [(value) => typeof value === 'boolean', 'true or false'],
   headers: [areTexts, 'an object of texts'],
   encryption: [isEncryption, "'managed' or { kms: key }"],
-  encryptionKey: [isKey, '32 bytes, or a CryptoKey for HKDF that derives bits'],
+  encryptionKey: [isKey, KEY],
   credentials: [areCredentials, 'an object with accessKeyId and secretAccessKey, or a function'],
   presign: [(value) => value === 'asked', 'a function'],
   idleTimeoutMs: [isTime, 'a number of milliseconds'],
@@ -138,12 +91,6 @@ function areTexts(value: unknown): boolean {
 
 function isEncryption(value: unknown): boolean {
   return value === 'managed' || (isObject(value) && typeof value.kms === 'string');
-}
-
-function isKey(value: unknown): boolean {
-  return value instanceof CryptoKey
-    ? value.algorithm.name === 'HKDF' && value.usages.includes('deriveBits')
-    : value instanceof Uint8Array && value.length === 32;
 }
 
 function areCredentials(value: unknown): boolean {

@@ -7,7 +7,7 @@
  */
 
 import { NacreError, nacreError, toErrorData } from '../errors.js';
-import { Attempts, cancelled, repeat } from './attempts.js';
+import { Attempts, cancelled, change, repeat } from './attempts.js';
 import {
   type BlobInfo,
   type BlobStore,
@@ -178,7 +178,7 @@ class S3Store implements SourceStore {
     const headers = { ...this.#encryption(), ...conditions(when, number) };
     const parts: Parts = { method: 'PUT', name, headers, body: bytes };
     const written = () => this.#written(name, number, signal);
-    return this.#change(call, signal, async (isUncertain) => {
+    return change(this.#attempts(signal), call, async (isUncertain) => {
       try {
         return tagOf(call, (await this.#send(call, parts, signal)).headers);
       } catch (thrown) {
@@ -227,7 +227,7 @@ class S3Store implements SourceStore {
   async remove(name: string, signal?: AbortSignal): Promise<void> {
     checkBlobName(name);
     const call = this.#call('remove', name);
-    await this.#change(call, signal, async () => {
+    await change(this.#attempts(signal), call, async () => {
       try {
         await this.#send(call, { method: 'DELETE', name }, signal);
       } catch (thrown) {
@@ -256,32 +256,6 @@ class S3Store implements SourceStore {
         return { [header]: 'AES256' };
       default:
         return { [header]: 'aws:kms', [`${header}-aws-kms-key-id`]: encryption.kms };
-    }
-  }
-
-  /** Repeats a change. One that may have taken effect ends as `unavailable`, whatever its last attempt met. */
-  async #change<T>(
-    call: Call,
-    signal: AbortSignal | undefined,
-    attempt: (isUncertain: boolean) => Promise<T>,
-  ): Promise<T> {
-    let isUncertain = false;
-    try {
-      return await repeat(this.#attempts(signal), async () => {
-        try {
-          return await attempt(isUncertain);
-        } catch (thrown) {
-          isUncertain ||= thrown instanceof Failure && thrown.is.uncertain === true;
-          throw thrown;
-        }
-      });
-    } catch (thrown) {
-      const error = thrown as NacreError;
-      if (isUncertain && error.kind !== 'unavailable' && error.kind !== 'cancelled') {
-        const what = `an earlier attempt may have taken effect: ${error.message}`;
-        throw blobError('unavailable', call, what, error.hint, error);
-      }
-      throw error;
     }
   }
 
