@@ -4,6 +4,7 @@ use crate::boxed::Boxed;
 use crate::progress::Reporting;
 use crate::time_slices::{StepEnd, TimeSlices, Waits};
 use nacre_exec::{Context, Memory, Profile, Statistics, Threads};
+use nacre_host::{BlobReads, Uploads};
 use nacre_sql::ScanStrategy;
 use nacre_table::{BulkLoad, Fetched, Store, Table, Transaction};
 use nacre_types::{Error, Result, Value};
@@ -43,6 +44,7 @@ pub(crate) struct Execution<'a> {
     cancelled: &'a (dyn Fn() -> bool + Sync),
     slices: &'a TimeSlices,
     reporting: Option<Reporting<'a>>,
+    uploads: Option<&'a dyn Uploads>,
     threads: Threads,
     scan_strategy: ScanStrategy,
     insert_path: InsertPath,
@@ -65,6 +67,8 @@ pub(crate) struct ExecutionParts<'a> {
     pub slices: &'a TimeSlices,
     /// Where the statement's progress is reported.
     pub reporting: Option<Reporting<'a>>,
+    /// Of a database whose files are blobs.
+    pub uploads: Option<&'a dyn Uploads>,
     pub threads: Threads,
     pub scan_strategy: ScanStrategy,
     /// Ends loads that the statement consists of.
@@ -82,6 +86,7 @@ impl<'a> Execution<'a> {
             cancelled: parts.cancelled,
             slices: parts.slices,
             reporting: parts.reporting,
+            uploads: parts.uploads,
             threads: parts.threads,
             scan_strategy: parts.scan_strategy,
             load_end: parts.load_end.filter(|_| insert_path == InsertPath::Direct),
@@ -107,6 +112,11 @@ impl<'a> Execution<'a> {
     /// The storage, for bulk loads, which no transaction can do.
     pub fn store(&self) -> &'a Store {
         self.store
+    }
+
+    /// What the database has read of blobs; `None` if its files are none.
+    pub fn blob_reads(&self) -> Option<BlobReads> {
+        self.uploads.map(|uploads| uploads.reads())
     }
 
     pub fn parameters(&self) -> &'a [Value] {

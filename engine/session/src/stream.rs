@@ -84,6 +84,8 @@ impl OwnedExecution {
             cancelled,
             slices,
             reporting: None,
+            // A profile is no stream.
+            uploads: None,
             threads: self.threads,
             scan_strategy: self.scan_strategy,
             load_end: None,

@@ -312,6 +312,7 @@ impl<'a> Means<'a> {
                 statement: self.work.statement,
                 store: self.engine.store(),
             }),
+            uploads: self.engine.uploads().map(|uploads| &**uploads),
             threads: self.settings.threads(),
             scan_strategy: self.settings.scan_strategy(),
             load_end,

@@ -74,6 +74,30 @@ fn a_warm_table_is_read_without_requests() {
     assert!(rows(&mut session, other).unwrap().iter().all(|local| local == "0"));
 }
 
+/// The counts of the blobs in the first line of a profile.
+fn profiled(session: &mut Session, statement: &str) -> String {
+    let lines = run(session, &format!("profile {statement}")).unwrap().to_rows();
+    let access = lines[0][3].to_string();
+    assert!(lines[1..].iter().all(|line| !line[3].to_string().contains("blob_")), "{lines:?}");
+    access.split(' ').filter(|word| word.starts_with("blob_")).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_profile_tells_what_came_from_the_blobs() {
+    let db = database();
+    let mut session = db.session();
+    let sum = "select sum(n) from t";
+    let mut access = String::new();
+    let reads = blob_reads(&db, || access = profiled(&mut session, sum));
+    assert!(reads.requests > 0 && reads.waits > 0, "{reads:?}");
+    for (name, count) in
+        [("requests", reads.requests), ("bytes", reads.bytes), ("waits", reads.waits)]
+    {
+        assert!(access.contains(&format!("blob_{name}={count}")), "{access} {reads:?}");
+    }
+    assert_eq!(profiled(&mut session, sum), "");
+}
+
 #[test]
 fn columns_indexes_and_rows_are_warmed_by_themselves() {
     let db = database();

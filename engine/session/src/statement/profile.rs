@@ -5,6 +5,7 @@ use crate::execution::Execution;
 use crate::result::{ResultKind, StatementResult};
 use nacre_column::{Batch, Vector};
 use nacre_exec::{Measured, Profile};
+use nacre_host::BlobReads;
 use nacre_sql::{Field, Output, RowStatement, explain_row_nodes};
 use nacre_table::Store;
 use nacre_types::{Result, Value};
@@ -20,7 +21,7 @@ pub(crate) async fn run(
 ) -> Result<StatementResult> {
     let lines = explain_row_nodes(statement);
     let profile = Profile::of(lines.iter().filter_map(|(_, plan)| *plan));
-    let started_ns = store.now_ns();
+    let (started_ns, reads) = (store.now_ns(), execution.blob_reads());
     let done = run(&execution.measured_by(&profile)).await?;
     let whole = vec![
         Value::Int(done.rows_affected as i64),
@@ -42,6 +43,11 @@ pub(crate) async fn run(
         });
         rows.push(row);
     }
+    if let (Some(before), Some(after)) = (reads, execution.blob_reads())
+        && let Some(first) = rows.first_mut()
+    {
+        note_reads(first, &before, &after);
+    }
     let columns = Output::Profile.fields();
     let vector = |(at, field): (usize, &Field)| {
         let values: Vec<Value> =
@@ -51,6 +57,27 @@ pub(crate) async fn run(
     };
     let batch = Batch::new(columns.iter().enumerate().map(vector).collect(), rows.len());
     Ok(StatementResult { columns, batches: vec![batch], ..StatementResult::new(ResultKind::Query) })
+}
+
+/// Adds what was read of blobs meanwhile to the first line, which covers the statement.
+fn note_reads(first: &mut Vec<Value>, before: &BlobReads, after: &BlobReads) {
+    let counts = [
+        ("blob_requests", after.requests - before.requests),
+        ("blob_bytes", after.bytes - before.bytes),
+        ("blob_waits", after.waits - before.waits),
+        ("blob_hits", after.hits - before.hits),
+    ];
+    let words = counts.iter().filter(|(_, count)| *count > 0);
+    let words: Vec<String> = words.map(|(name, count)| format!("{name}={count}")).collect();
+    if words.is_empty() {
+        return;
+    }
+    // The plan, rows, time, access, filters.
+    first.resize(5, Value::Null);
+    first[3] = Value::Text(match &first[3] {
+        Value::Text(access) => format!("{access} {}", words.join(" ")),
+        _ => words.join(" "),
+    });
 }
 
 /// Rows, time, access and filters of a node; empty if it was merged into another or never ran.
