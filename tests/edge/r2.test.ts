@@ -1,6 +1,6 @@
 /** Blob stores in a bucket of R2, in Cloudflare's runtime. */
 
-import * as path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { Miniflare } from 'miniflare';
 import { expect, test } from 'vitest';
@@ -10,7 +10,7 @@ test.for(['plain', 'sealed'])(
   { timeout: 120_000 },
   async (kind) => {
     const { outputFiles } = await build({
-      entryPoints: [path.join(import.meta.dirname, '../edge/r2-contract.ts')],
+      entryPoints: [fileURLToPath(new URL('./r2-contract.ts', import.meta.url))],
       bundle: true,
       format: 'esm',
       write: false,

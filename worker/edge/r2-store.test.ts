@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type Bucket, openBucket } from './r2-store.js';
 
-interface Object {
+interface Stored {
   key: string;
   size: number;
   etag: string;
@@ -12,7 +12,7 @@ interface Object {
 
 /** A bucket in memory. A plan says which calls end in an error, before they have taken effect or after. */
 class Memory implements Bucket {
-  readonly objects = new Map<string, Object>();
+  readonly objects = new Map<string, Stored>();
   isLate = false;
   plan: (call: string, number: number) => string | undefined = () => undefined;
   #count = 0;
@@ -41,7 +41,7 @@ class Memory implements Bucket {
     key: string,
     value: ArrayBufferView,
     options?: Parameters<Bucket['put']>[2],
-  ): Promise<Object | null> {
+  ): Promise<Stored | null> {
     return this.#call('put', () => {
       const { onlyIf, customMetadata = {} } = options ?? {};
       const present = this.objects.get(key);
@@ -69,7 +69,7 @@ class Memory implements Bucket {
     return this.#call('list', () => {
       const keys = [...this.objects.keys()].filter((key) => key.startsWith(prefix)).sort();
       const left = keys.filter((key) => key > cursor);
-      const objects = left.slice(0, 2).map((key) => this.objects.get(key) as Object);
+      const objects = left.slice(0, 2).map((key) => this.objects.get(key) as Stored);
       const truncated = left.length > 2;
       return { objects, truncated, ...(truncated ? { cursor: objects[1]?.key as string } : {}) };
     });

@@ -8,9 +8,8 @@
 //! `.new` holds the files of writes that have not finished. Those of processes that ended are removed when
 //! they are a day old.
 
-use crate::read::Reach;
 use crate::runtime::blocking;
-use crate::store::Source;
+use crate::store::{Reach, Source};
 use nacre_host::{
     Answer, BlobInfo, BlobStore, Error, Result, Tag, WriteIf, check_blob_name, is_blob_name,
 };

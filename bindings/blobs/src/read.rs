@@ -2,20 +2,12 @@
 
 use crate::bucket::Bucket;
 use crate::failure::{Failure, Verb};
+use crate::store::Reach;
 use futures_util::StreamExt;
 use nacre_host::{BlobInfo, Result, Tag, check_blob_name, is_blob_name};
 use object_store::list::PaginatedListOptions;
 use object_store::{GetOptions, GetRange, GetResult};
 use std::ops::Range;
-
-/// Whether a range may go beyond the end of its blob.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// It is `corrupt` if it does.
-    Within,
-    /// What there is of it is read.
-    Beyond,
-}
 
 async fn read_once(
     bucket: &Bucket,

@@ -1,9 +1,9 @@
 //! A blob store over the network: answers that are worked out on the threads of the runtime.
 
 use crate::bucket::Bucket;
-use crate::read::{self, Reach};
+use crate::read;
 use crate::runtime::answer;
-use crate::store::Source;
+use crate::store::{Reach, Source};
 use crate::write;
 use nacre_host::{Answer, BlobInfo, BlobStore, Tag, WriteIf};
 use std::ops::Range;

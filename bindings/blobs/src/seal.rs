@@ -12,7 +12,7 @@ use std::ops::Range;
 /// An encrypted blob begins with these bytes, and the number of its key.
 const MAGIC: [u8; 8] = *b"NACRESEA";
 const HEAD_BYTES: usize = 16;
-/// Bytes of a block, but the last one: what a cache asks for at least is not much less.
+/// Bytes of a block; the last one may be shorter. The engine's cache asks for 4 KiB at least.
 const BLOCK_BYTES: usize = 8 << 10;
 const TAG_BYTES: usize = 16;
 /// What a block takes beside its content.

@@ -7,6 +7,15 @@ use nacre_host::{Answer, BlobInfo, BlobStore, Error, Result, Tag, WriteIf, check
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Whether a range may go beyond the end of its blob.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// It is `corrupt` if it does.
+    Within,
+    /// What there is of it is read.
+    Beyond,
+}
+
 /// A store whose bytes are somewhere.
 pub(crate) trait Source: BlobStore {
     /// Reads these bytes of a blob, and fewer if it ends before.

@@ -365,7 +365,7 @@ impl Connection {
                 // The statement was undone, as for a lock. A COMMIT has ended its transaction.
                 Err(error) if error.missing().is_some() && !binding.is_control() => {
                     self.engine.fetch(&mut fetched, error).await?;
-                    // It will take another snapshot, which may have other views, and no table says so.
+                    // It takes another snapshot when it runs again. Views may be others by then, which fails nothing.
                     let catalog = self.transaction.catalog(&self.engine);
                     if binding.is_current(parameters, &self.engine, catalog) {
                         continue;

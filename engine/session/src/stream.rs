@@ -84,7 +84,7 @@ impl OwnedExecution {
             cancelled,
             slices,
             reporting: None,
-            // A profile is no stream.
+            // Streams are not profiled.
             uploads: None,
             threads: self.threads,
             scan_strategy: self.scan_strategy,
