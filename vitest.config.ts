@@ -38,6 +38,9 @@ const NOT_IN_BROWSER = [
 /** Writes the examples of the documentation as modules. */
 const GENERATE = ['tests/docs/generate.ts'];
 
+/** Ends a test that hangs; a slow machine should not reach it. */
+const testTimeout = 90_000;
+
 export default defineConfig({
   test: {
     projects: [
@@ -47,7 +50,7 @@ export default defineConfig({
           include: [...EVERYWHERE, ...IN_NODE],
           exclude: NOT_IN_NODE,
           globalSetup: GENERATE,
-          testTimeout: 20_000,
+          testTimeout,
         },
       },
       {
@@ -56,7 +59,7 @@ export default defineConfig({
           include: [...EVERYWHERE, ...IN_BROWSER],
           exclude: NOT_IN_BROWSER,
           globalSetup: GENERATE,
-          testTimeout: 20_000,
+          testTimeout,
           browser: {
             enabled: true,
             headless: true,
@@ -68,7 +71,7 @@ export default defineConfig({
         },
       },
       {
-        test: { name: 'tabs', include: [TABS], testTimeout: 60_000, fileParallelism: false },
+        test: { name: 'tabs', include: [TABS], testTimeout, fileParallelism: false },
       },
       {
         test: {
@@ -76,7 +79,7 @@ export default defineConfig({
           include: [...EVERYWHERE, ...IN_BROWSER],
           exclude: NOT_IN_BROWSER,
           globalSetup: GENERATE,
-          testTimeout: 30_000,
+          testTimeout,
           browser: {
             enabled: true,
             headless: true,
@@ -90,7 +93,7 @@ export default defineConfig({
         test: {
           name: 'tabs-firefox',
           include: [IN_FIREFOX],
-          testTimeout: 60_000,
+          testTimeout,
           hookTimeout: 90_000,
           fileParallelism: false,
         },

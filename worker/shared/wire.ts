@@ -78,8 +78,14 @@ export type WireParameters = readonly unknown[] | Readonly<Record<string, unknow
 /** What a bulk load does with a row whose key is there already. */
 export type OnDuplicate = 'error' | 'skip' | 'replace';
 
-/** The values of a column on their way into a table: as parameters have them, or typed. */
-export type WireValues = readonly unknown[] | ArrayBufferView;
+/** Texts on their way into a table: one after another in UTF-8, and their lengths in bytes, -1 for null. */
+export interface WireTexts {
+  bytes: Uint8Array;
+  lengths: Int32Array;
+}
+
+/** The values of a column on their way into a table: as parameters have them, typed, or packed texts. */
+export type WireValues = readonly unknown[] | ArrayBufferView | WireTexts;
 
 /** How to read the values of a column. `bindings/wasm/src/wire.rs` has the same numbers. */
 export const Code = {

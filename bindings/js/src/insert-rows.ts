@@ -4,6 +4,7 @@ import { nacreError } from '../../../worker/shared/errors.js';
 import type { WireValues } from '../../../worker/shared/wire.js';
 import type { Client } from './client.js';
 import { load, type InsertOptions, type Take } from './load.js';
+import { packTexts } from './pack-texts.js';
 import { copyValue } from '../../../worker/shared/copy-value.js';
 import type { Parameter } from './types.js';
 
@@ -29,8 +30,13 @@ export type Columns<Name extends string = string> = Readonly<
 /** Rows as objects by column name, all at once or one after another. */
 export type Rows<R extends object = object> = Iterable<R> | AsyncIterable<R>;
 
-/** Rows that are sent in one message: few, so that other messages wait for a few milliseconds. */
-const PIECE_ROWS = 2048;
+/** Values that are sent in one message: few, so that other messages wait for a few milliseconds. */
+const PIECE_VALUES = 4096;
+
+/** Rows of one message. */
+function rowsOfPiece(columns: number): number {
+  return Math.max(1, Math.floor(PIECE_VALUES / columns));
+}
 
 /** Inserts rows; answers the number of rows inserted or replaced. */
 export function insertRows(
@@ -72,8 +78,9 @@ async function sendColumns(given: Columns, take: Take): Promise<void> {
       );
     }
   });
-  for (let at = 0; at < count; at += PIECE_ROWS) {
-    const end = Math.min(at + PIECE_ROWS, count);
+  const rows = rowsOfPiece(columns.length);
+  for (let at = 0; at < count; at += rows) {
+    const end = Math.min(at + rows, count);
     const piece = columns.map((column, i) => part(column, at, end, names[i]!));
     await take('loadColumns', end - at, names, piece);
   }
@@ -88,7 +95,8 @@ function part(
   if (ArrayBuffer.isView(column)) {
     return column.slice(start, end);
   }
-  return column.slice(start, end).map((value, i) => copyValue(value, cell(name, start + i)));
+  const values = column.slice(start, end) as readonly Parameter[];
+  return packTexts(values) ?? values.map((value, i) => copyValue(value, cell(name, start + i)));
 }
 
 async function sendRows(rows: Rows, take: Take): Promise<void> {
@@ -137,14 +145,15 @@ class Collected {
     if (unknown !== undefined) {
       throw nacreError('type', `row ${at + 1} has a column ${unknown}, which the first row lacks`);
     }
-    return ++this.#rows === PIECE_ROWS;
+    return ++this.#rows === rowsOfPiece(this.#names.length);
   }
 
   async send(take: Take): Promise<void> {
     if (this.#rows === 0) {
       return;
     }
-    const [rows, columns] = [this.#rows, this.#columns];
+    const rows = this.#rows;
+    const columns = this.#columns.map((values) => packTexts(values) ?? values);
     this.#sent += rows;
     this.#rows = 0;
     this.#columns = this.#names.map(() => []);

@@ -44,6 +44,40 @@ describe.each(places)('insertRows into $name', (place) => {
     expect(found.rows.map((row) => row['name'])).toEqual([null, 'name 0', `name ${ROWS - 1}`]);
   });
 
+  test('keeps every text as it is, and null apart from an empty one', async () => {
+    const db = await withNames(place);
+    const texts = [
+      ...['', 'ascii', null, undefined, '\u{feff}mark', 'é', '漢字', '😀', 'a\0b', '\ue000'],
+      ...['ends with \u{1f600}', '\u{1f600} begins', 'x'.repeat(100_000)],
+    ];
+    const kept = texts.map((text) => text ?? null);
+    const ids = (from: number): number[] => texts.map((_, i) => from + i);
+    await db.insertRows('t', { id: ids(0), name: texts });
+    await db.insertRows(
+      't',
+      texts.map((name, i) => ({ id: 100 + i, name })),
+    );
+    // Only ASCII, and a text that is a number in disguise.
+    await db.insertRows('t', { id: ['200', '201'], name: ['plain', null] });
+    const { rows } = await db.query('select name from t order by id');
+    expect(rows.map((row) => row['name'])).toEqual([...kept, ...kept, 'plain', null]);
+  });
+
+  test('refuses text that is no Unicode', async () => {
+    const db = await withNames(place);
+    // Their halves are in two texts.
+    for (const name of [
+      ['fine', 'a\ud83d'],
+      ['a\ud83d', '\ude00b'],
+    ]) {
+      const inserted = db.insertRows('t', { id: [1, 2], name });
+      await expectKind(inserted, 'type', {
+        message: expect.stringMatching(/^column name, row \d: text with a lone surrogate/),
+      });
+    }
+    expect((await db.query('select * from t')).rows).toEqual([]);
+  });
+
   test('stores values as parameters of an INSERT', async () => {
     const db = await connected(await place.fresh());
     await db.exec(`create table v (id int primary key, b boolean, d decimal(9, 2), x blob, y date,

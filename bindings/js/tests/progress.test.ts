@@ -69,7 +69,7 @@ describe.each(places)('progress in $name', (place) => {
     );
     expect(reports.at(-1)).toBe(1);
     expect(reports.length).toBeGreaterThan(1);
-    expect(reports[0]).toBeCloseTo(2048 / ROWS, 5);
+    expect(reports[0]).toBeCloseTo(4096 / ROWS, 5);
     reports.length = 0;
     await db.insertRows('t', new Set([{ id: ROWS }]), { onProgress });
     expect(reports).toEqual([undefined]);
