@@ -19,8 +19,8 @@ import { Workers } from './workers.mjs';
 const PART = 20_000;
 const ROUNDS = 5;
 const STARTS = 7;
-const NACRE = { worker: 'bench/edge/worker.mjs', className: 'Bench' };
-const EMPTY = { worker: 'bench/edge/empty.mjs', className: 'Bench' };
+const NACRE = { worker: 'bench/edge/worker.mjs', classes: { TENANT: 'Bench' } };
+const EMPTY = { worker: 'bench/edge/empty.mjs', classes: { TENANT: 'Bench' } };
 
 const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1];
 

@@ -5,6 +5,8 @@ import * as path from 'node:path';
 import { root } from './lib.mjs';
 
 const DIST = path.join(root, 'bindings/js/dist');
+/** Classes of `tests/edge`. */
+const CLASSES = { TENANT: 'Tenant', SMALL: 'Small', WAKING: 'Waking', DEAF: 'Deaf' };
 const script = (name, from) => ({
   type: 'ESModule',
   path: name,
@@ -26,8 +28,11 @@ export class Workers {
     this.#pid = pid;
   }
 
-  /** Starts a Worker, by default that of `tests/edge`. Its objects keep their storage in a folder. */
-  static async start(folder, { worker = 'tests/edge/tenant.mjs', className = 'Tenant' } = {}) {
+  /**
+   * Starts a Worker, by default that of `tests/edge`. Its objects, of classes by their names in the
+   * environment, keep their storage in a folder, and so does its bucket.
+   */
+  static async start(folder, { worker = 'tests/edge/tenant.mjs', classes = CLASSES } = {}) {
     const { Miniflare, Log, LogLevel } = await import('miniflare');
     const before = runtimes();
     const runtime = new Miniflare({
@@ -39,9 +44,12 @@ export class Workers {
         engine('nacre_more.wasm'),
       ],
       compatibilityDate: '2026-03-01',
-      durableObjects: { TENANT: { className, useSQLite: true } },
+      durableObjects: Object.fromEntries(
+        Object.entries(classes).map(([name, className]) => [name, { className, useSQLite: true }]),
+      ),
       durableObjectsPersist: folder,
       r2Buckets: ['BUCKET'],
+      r2Persist: path.join(folder, 'r2'),
       log: new Log(LogLevel.ERROR),
       // What is killed has nothing more to say.
       handleRuntimeStdio: () => {},

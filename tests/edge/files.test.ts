@@ -17,7 +17,7 @@ test('random writes agree with copies in memory, also after opening again', asyn
     outfile: worker,
     logLevel: 'error',
   });
-  const workers = await Workers.start(folder, { worker, className: 'Files' });
+  const workers = await Workers.start(folder, { worker, classes: { TENANT: 'Files' } });
   try {
     for (let seed = 1; seed <= 20; seed++) {
       const { status, body } = await workers.send(null, [], { at: `/?seed=${seed}` });

@@ -24,7 +24,7 @@ class Mortal {
   callsLeft = Infinity;
   storage;
 
-  constructor(state) {
+  constructor(state, alarmMs) {
     const { sql } = state.storage;
     const exec = (...args) => {
       if (--this.callsLeft <= 0) {
@@ -33,19 +33,33 @@ class Mortal {
       }
       return sql.exec(...args);
     };
-    this.storage = { sql: { exec } };
+    const setAlarm = () => state.storage.setAlarm(Date.now() + alarmMs);
+    this.storage = { sql: { exec }, setAlarm };
   }
 }
 
 /** A tenant with a database in the object's storage. */
 export class Tenant {
   #state;
+  #options;
+  #leave;
   #opened;
 
-  constructor(state) {
-    this.#state = new Mortal(state);
-    this.#opened = connect({ state: this.#state });
+  constructor(state, _env, options = async () => ({}), alarmMs = 0) {
+    this.#state = new Mortal(state, alarmMs);
+    this.#options = options;
+    this.#leave = () => setTimeout(() => state.abort('it leaves memory'), 50);
+    this.#open();
+  }
+
+  #open() {
+    const opened = async () => connect({ state: this.#state, ...(await this.#options()) });
+    this.#opened = opened();
     this.#opened.catch(() => {});
+  }
+
+  async ring() {
+    await (await this.#opened).alarm();
   }
 
   async fetch(request) {
@@ -72,11 +86,16 @@ export class Tenant {
           return answer('opened twice');
         case '/again':
           await db.close();
-          this.#opened = connect({ state: this.#state });
+          this.#open();
           return answer(await run(await this.#opened, request));
-        case '/blobs':
-          await connect({ state: this.#state, blobs: 's3://bucket/edge' });
-          return answer('a Durable Object with blobs');
+        case '/leave':
+          this.#leave();
+          return answer('it leaves memory');
+        case '/upload':
+          await db.upload();
+          return answer(await db.lag());
+        case '/lag':
+          return answer(await db.lag());
         case '/storage':
           return answer(await db.storage());
         case '/live':
@@ -87,8 +106,7 @@ export class Tenant {
     } catch (error) {
       if (error.kind === 'closed' && this.#opened === opened) {
         // The engine is gone, of which all objects of an isolate have one. The next request opens again.
-        this.#opened = connect({ state: this.#state });
-        this.#opened.catch(() => {});
+        this.#open();
       }
       return failure(error);
     }
@@ -106,12 +124,71 @@ export class Tenant {
   }
 }
 
+/** Tenants with a bucket below their storage, and the prefix that their first request names. */
+class Stored extends Tenant {
+  #named;
+
+  constructor(state, env, options, alarmMs) {
+    let named;
+    const name = new Promise((resolve) => (named = resolve));
+    const prefix = state.storage.get('prefix').then((known) => known ?? name);
+    const blobs = async () => ({ bucket: env.BUCKET, prefix: await prefix });
+    super(
+      state,
+      env,
+      async () => ({ blobs: await blobs(), blobPatience: 2_000, ...options }),
+      alarmMs,
+    );
+    this.#named = async (tenant) => {
+      const [, prefix] = tenant.split('.');
+      await state.storage.put('prefix', prefix);
+      named(prefix);
+    };
+  }
+
+  async fetch(request) {
+    await this.#named(new URL(request.url).searchParams.get('tenant'));
+    return super.fetch(request);
+  }
+}
+
+/** Keeps little of its files. */
+export class Small extends Stored {
+  constructor(state, env) {
+    super(state, env, { diskLimit: 300_000 }, 60_000);
+  }
+
+  async alarm() {
+    await this.ring();
+  }
+}
+
+/** Uploads nothing unless its alarm rings. */
+export class Waking extends Stored {
+  constructor(state, env) {
+    super(state, env, { blobLag: 3_600_000 }, 1_500);
+  }
+
+  async alarm() {
+    await this.ring();
+  }
+}
+
+/** Never answers an alarm. */
+export class Deaf extends Stored {
+  constructor(state, env) {
+    super(state, env, {}, 1_500);
+  }
+}
+
 export default {
   async fetch(request, env) {
     const url = new URL(request.url);
     const tenant = url.searchParams.get('tenant');
     if (tenant !== null) {
-      return env.TENANT.get(env.TENANT.idFromName(tenant)).fetch(request);
+      const [kind] = tenant.split('.');
+      const of = env[kind.toUpperCase()] ?? env.TENANT;
+      return of.get(of.idFromName(tenant)).fetch(request);
     }
     try {
       const options = JSON.parse(request.headers.get('options') ?? '{}');

@@ -104,15 +104,107 @@ test('a Worker reads a blob store, and writes one from memory', async () => {
     expect(read.body).toEqual([[{ id: 19_999 }]]);
     const refused = await sent([['delete from t']], { readOnly: true });
     expect(refused.body).toMatchObject({ kind: 'unsupported' });
-    expect((await workers.send(fresh(), [], { at: '/blobs' })).body).toMatchObject({
-      kind: 'unsupported',
-    });
     const db = await connect('s3://bucket/edge', { blobs });
     expect((await db.query('select count(*) as n from t')).rows).toEqual([{ n: 20_000n }]);
     await db.close();
   } finally {
     await s3.stop();
   }
+});
+
+describe('a Durable Object with a bucket', () => {
+  const note = 'create table note (id bigint primary key, text text)';
+  const many = `insert into note
+    select n, md5(n::text) || md5((n + 1)::text) from generate_series(1, 30000) as g(n)`;
+
+  /** Rows of a prefix of the bucket, as a Worker reads them. */
+  const read = async (prefix: string, sql: string): Promise<unknown> =>
+    (
+      await workers.send(null, [[sql]], {
+        at: '/bucket',
+        headers: { options: JSON.stringify({ blobs: { prefix }, readOnly: true }) },
+      })
+    ).body;
+
+  test('uploads what it commits, for Workers that read it', async () => {
+    const tenant = 'small.read.1';
+    await rows(tenant, [note], ["insert into note values (1, 'first')"]);
+    await workers.send(tenant, [], { at: '/upload' });
+    expect(await read('read', 'select * from note')).toEqual([[{ id: 1, text: 'first' }]]);
+    await rows(tenant, ["insert into note values (2, 'by itself')"]);
+    await vi.waitFor(
+      async () =>
+        expect(await read('read', 'select count(*) as n from note')).toEqual([[{ n: 2 }]]),
+      { timeout: 30_000, interval: 200 },
+    );
+  });
+
+  test('keeps a part of the files, and fetches the others', async () => {
+    const tenant = 'small.cold.1';
+    const stored = async (): Promise<number> =>
+      ((await workers.send(tenant, [], { at: '/storage' })).body as { bytes: number }).bytes;
+    const fill = many.replace('30000', '150000');
+    await rows(tenant, [note], [fill], ['optimize table note flush']);
+    const all = await stored();
+    await workers.send(tenant, [], { at: '/upload' });
+    await vi.waitFor(async () => expect(await stored()).toBeLessThan(all / 3), {
+      timeout: 30_000,
+      interval: 200,
+    });
+    expect(await rows(tenant, ['select count(*) as n, min(text) as least from note'])).toEqual([
+      { n: 150_000, least: expect.stringMatching(/^0000/) },
+    ]);
+    expect(await rows(tenant, ['select id from note where id = 17000'])).toEqual([{ id: 17_000 }]);
+  });
+
+  test('has a successor, whose commits it does not overwrite', async () => {
+    const [first, second] = ['small.moved.1', 'small.moved.2'];
+    await rows(first, [note], ["insert into note values (1, 'of the first')"]);
+    await workers.send(first, [], { at: '/upload' });
+    expect(await rows(second, ['select text from note'])).toEqual([{ text: 'of the first' }]);
+    await rows(second, ["insert into note values (2, 'of the second')"]);
+    await workers.send(second, [], { at: '/upload' });
+    await workers.send(first, [["insert into note values (3, 'lost')"]]);
+    const refused = await workers.send(first, [], { at: '/upload' });
+    expect(refused.body).toMatchObject({ kind: 'in_use' });
+    expect(await read('moved', 'select id from note order by id')).toEqual([
+      [{ id: 1 }, { id: 2 }],
+    ]);
+  });
+
+  test('comes back by its alarm to upload what it has committed', async () => {
+    const tenant = 'waking.alarm.1';
+    await rows(tenant, [note], ["insert into note values (1, 'kept')"]);
+    const before = (await workers.send(tenant, [], { at: '/lag' })).body;
+    expect(before).toMatchObject({ position: expect.any(Number) });
+    const { position, uploaded } = before as { position: number; uploaded: number };
+    expect(uploaded).toBeLessThan(position);
+    // It is not called again.
+    await workers.send(tenant, [], { at: '/leave' });
+    await vi.waitFor(
+      async () =>
+        expect(await read('alarm', 'select text from note')).toEqual([[{ text: 'kept' }]]),
+      { timeout: 60_000, interval: 500 },
+    );
+  });
+
+  test('needs an alarm', async () => {
+    const { body } = await workers.send('deaf.none.1', [[note]]);
+    expect(body).toMatchObject({
+      kind: 'unsupported',
+      message: expect.stringContaining('alarm()'),
+    });
+  });
+
+  test('shares its isolate with others', async () => {
+    const tenants = Array.from({ length: 8 }, (_, n) => `small.many${n}.1`);
+    await Promise.all(tenants.map((tenant) => rows(tenant, [note], [many])));
+    await Promise.all(tenants.map((tenant) => workers.send(tenant, [], { at: '/upload' })));
+    const sums = await Promise.all(
+      tenants.map((_, n) => read(`many${n}`, 'select count(*) as n from note')),
+    );
+    expect(sums).toEqual(tenants.map(() => [[{ n: 30_000 }]]));
+  });
 });
 
 describe('a Durable Object', () => {

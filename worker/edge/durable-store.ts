@@ -11,10 +11,11 @@
 
 import { nacreError } from '../shared/errors.js';
 import type { OwnedStore } from '../shared/local-store.js';
+import type { Alarm, AlarmStorage } from './alarm.js';
 
 /** The part of `DurableObjectState` that a database uses. */
 export interface DurableState {
-  readonly storage: {
+  readonly storage: Partial<AlarmStorage> & {
     readonly sql: {
       exec(query: string, ...bindings: (string | number | ArrayBuffer)[]): Iterable<object>;
     };
@@ -41,13 +42,12 @@ let isCalling = false;
 
 /**
  * Whether the engine was left in the middle of a call: an object that is reset while it calls its storage
- * never comes back, and the next one in its isolate finds the engine as it was.
+ * never comes back, and the next call in its isolate finds the engine as it was. Answers so once.
  */
-export const wasCutOff = (): boolean => isCalling;
-
-/** Forgets the call that was cut off, once its engine is given up. */
-export function forgetCutOff(): void {
+export function wasCutOff(): boolean {
+  const was = isCalling;
   isCalling = false;
+  return was;
 }
 
 /** Storages that have an open database: an isolate has several objects, each with its own. */
@@ -66,11 +66,13 @@ export class DurableStore implements OwnedStore {
   readonly #storage: DurableState['storage'];
   readonly #files = new Map<string, OpenFile>();
   readonly #byId = new Map<number, OpenFile>();
+  readonly #alarm: Alarm | undefined;
   #nextId = 1;
   #closed = false;
 
-  /** Opens the storage of an object. Fails with `in_use` if it has a database open. */
-  constructor({ storage }: DurableState) {
+  /** Opens the storage of an object, which sets an alarm when it is written, if one is given. Fails with `in_use` if it has a database open. */
+  constructor({ storage }: DurableState, alarm?: Alarm) {
+    this.#alarm = alarm;
     if (typeof storage?.sql?.exec !== 'function') {
       throw nacreError(
         'unsupported',
@@ -109,15 +111,15 @@ export class DurableStore implements OwnedStore {
       );
     }
     const file = { id: this.#nextId, name, bounds: [0] };
-    this.#run('insert into nacre_file (id, name) values (?, ?)', file.id, name);
+    this.#change('insert into nacre_file (id, name) values (?, ?)', file.id, name);
     this.#remember(file);
     return file.id;
   }
 
   remove(name: string): void {
     const { id } = this.#named(name);
-    this.#run('delete from nacre_extent where file = ?', id);
-    this.#run('delete from nacre_file where id = ?', id);
+    this.#change('delete from nacre_extent where file = ?', id);
+    this.#change('delete from nacre_file where id = ?', id);
     this.#files.delete(name);
     this.#byId.delete(id);
   }
@@ -166,7 +168,7 @@ export class DurableStore implements OwnedStore {
       const last = file.bounds.length - 2;
       const at = file.bounds[last]!;
       if (at >= len) {
-        this.#run('delete from nacre_extent where file = ? and at = ?', file.id, at);
+        this.#change('delete from nacre_extent where file = ? and at = ?', file.id, at);
         file.bounds.pop();
       } else {
         this.#put(file, at, this.#extent(file, at).slice(0, len - at));
@@ -242,7 +244,7 @@ export class DurableStore implements OwnedStore {
   #put(file: OpenFile, at: number, bytes: Uint8Array): void {
     // A copy: the engine's memory is not to be seen by the storage.
     const copy = bytes.slice().buffer as ArrayBuffer;
-    this.#run(
+    this.#change(
       'insert or replace into nacre_extent (file, at, bytes) values (?, ?, ?)',
       file.id,
       at,
@@ -274,6 +276,11 @@ export class DurableStore implements OwnedStore {
       bounds.push(at + bytes);
     }
     return bounds;
+  }
+
+  #change(sql: string, ...bindings: (string | number | ArrayBuffer)[]): void {
+    this.#alarm?.wrote();
+    this.#run(sql, ...bindings);
   }
 
   #run(sql: string, ...bindings: (string | number | ArrayBuffer)[]): object[] {

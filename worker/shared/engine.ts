@@ -41,6 +41,8 @@ let broken: string | null = null;
 let lastTrap = '';
 /** Fails each call that waits. */
 const waiting = new Set<(error: NacreError) => void>();
+/** Answers why the instance cannot be trusted although it has not trapped; once, and else null. */
+let suspicion: () => string | null = () => null;
 /** Releases what each connection of the instance holds outside it. */
 const releases = new Set<() => void>();
 
@@ -109,6 +111,7 @@ export function loadFromModule(module: WebAssembly.Module, rest: ReadModule): Pr
  */
 export function loadSync(read: ReadModule, rest: ReadModule): void {
   if (ready) {
+    suspect();
     revive();
   } else {
     readMore = rest;
@@ -184,7 +187,7 @@ export function engineError(thrown: unknown): NacreError {
 }
 
 /** Gives up the current instance, whose memory can no longer be trusted. New connections make another. */
-export function abandon(why: string): void {
+function abandon(why: string): void {
   broken ??= why;
   lastTrap = broken;
   waiting.forEach((stop) => stop(brokenError()));
@@ -196,6 +199,18 @@ export function abandon(why: string): void {
     }
   }
   releases.clear();
+}
+
+/** Has `why` asked before each call into the instance. */
+export function watch(why: () => string | null): void {
+  suspicion = why;
+}
+
+function suspect(): void {
+  const why = suspicion();
+  if (why !== null) {
+    abandon(why);
+  }
 }
 
 /** The answer of an engine call: its result, or the promise of it if the call has to wait. */
@@ -221,6 +236,7 @@ function promiseOf<T>(pending: Pending): Promise<T> {
     };
     const step = (): void => {
       queued = false;
+      suspect();
       if (!waiting.has(stop)) {
         return;
       }
@@ -336,6 +352,7 @@ export function afterTrap(release: () => void): () => void {
 
 /** Whether an instance is the current one and has not trapped. */
 export function isSound(of: number): boolean {
+  suspect();
   return broken === null && of === instance;
 }
 

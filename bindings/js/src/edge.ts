@@ -6,36 +6,44 @@
 import first from './nacre_bg.wasm';
 import more from './nacre_more.wasm';
 import { filesOf } from '../../../worker/shared/archive.js';
-import {
-  DurableStore,
-  forgetCutOff,
-  wasCutOff,
-  type DurableState,
-} from '../../../worker/edge/durable-store.js';
+import { Alarm } from '../../../worker/edge/alarm.js';
+import { DurableStore, wasCutOff, type DurableState } from '../../../worker/edge/durable-store.js';
 import { loadBlobs } from '../../../worker/shared/blobs/load.js';
 import { type Bucket, openBucket } from '../../../worker/edge/r2-store.js';
-import { KEY, encrypted, isKey } from '../../../worker/shared/blobs/encrypted-store.js';
+import { type Check, COMMON, checkOptions, isObject } from '../../../worker/shared/blobs/checks.js';
+import { encrypted } from '../../../worker/shared/blobs/encrypted-store.js';
 import { EngineBlobs } from '../../../worker/shared/blobs/engine-blobs.js';
 import { nacreError } from '../../../worker/shared/errors.js';
 import { Connection } from '../../../worker/shared/connection.js';
-import { abandon, loadSync } from '../../../worker/shared/engine.js';
+import { loadSync, watch } from '../../../worker/shared/engine.js';
+import { EdgeDatabase } from './edge-database.js';
 import {
   blobsOption,
   engineOptions,
   importOption,
+  mayHaveBlobs,
   typeOptions,
   type ConnectOptions,
 } from './options.js';
 import type { BlobsOptions } from '../../../worker/shared/blobs/options.js';
 import type { AnySchema } from './schema.js';
-import { ThreadDatabase } from './thread-database.js';
 
 export * from './public.js';
 export type { DurableState } from '../../../worker/edge/durable-store.js';
+export type { AlarmStorage } from '../../../worker/edge/alarm.js';
 export type { Bucket } from '../../../worker/edge/r2-store.js';
+export type { EdgeDatabase } from './edge-database.js';
 
 /** An isolate has 128 MB, of which the engine's code and the application take their share. */
 const MEMORY_BYTES = 64 * 2 ** 20;
+/** The storage of an object has 10 GB, and is paid for. */
+const DISK_BYTES = 2 ** 30;
+/** An object that is opened in `blockConcurrencyWhile` is reset after 30 s. */
+const PATIENCE_MS = 10_000;
+
+watch(() =>
+  wasCutOff() ? 'another object of this isolate was reset in the middle of a call' : null,
+);
 
 /** A blob store in a bucket of R2 that is bound to the Worker. */
 export interface BucketOptions extends Pick<BlobsOptions, 'encryptionKey' | 'retryForMs'> {
@@ -75,6 +83,18 @@ export interface EdgeOptions extends Omit<
    * @default a quarter of `memoryBytes`
    */
   cacheBytes?: number;
+  /**
+   * With `blobs` and `state`, how many bytes of the database's files the object keeps at most. What is
+   * uploaded leaves, and is fetched again when it is read. What is not uploaded yet stays, also beyond the
+   * limit.
+   * @default 1_073_741_824 (1 GiB)
+   */
+  diskLimit?: number;
+  /**
+   * With `blobs`, milliseconds for which a call waits for a blob store that is away, see `ConnectOptions`.
+   * @default 30_000, with `state` 10_000
+   */
+  blobPatience?: number;
 }
 
 /**
@@ -83,63 +103,64 @@ export interface EdgeOptions extends Omit<
  */
 export async function connect<S extends object = AnySchema>(
   options: EdgeOptions = {},
-): Promise<ThreadDatabase<S>> {
+): Promise<EdgeDatabase<S>> {
   const { state, memoryBytes = MEMORY_BYTES, readOnly = false } = options;
   const { cacheBytes = Math.ceil(memoryBytes / 4) } = options;
   const checked = engineOptions({ ...options, memoryBytes, cacheBytes }, readOnly);
-  const { blobs: given, ...others } = options;
-  const isBucket = typeof given === 'object' && given !== null && 'bucket' in given;
-  // What goes with any blob store is checked alike.
-  const named = isBucket ? { url: 'r2' } : given;
-  const all = named === undefined ? others : { ...others, blobs: named };
-  const { wire, ask } = blobsOption('memory://', all);
-  if (wire !== undefined && state !== undefined) {
-    // Its uploads would have to go on while the object is not in memory.
-    throw nacreError('unsupported', 'blobs are not supported with the state of a Durable Object');
-  }
-  if (readOnly && wire === undefined) {
+  const blobs = await blobsOf(options);
+  if (readOnly && blobs === undefined) {
     throw nacreError('type', 'readOnly needs the option blobs');
   }
-  const blobs = isBucket
-    ? bucketBlobs(given)
-    : await loadBlobs(wire, ask, () => import('./blobs.js'));
+  if (readOnly && state !== undefined) {
+    throw nacreError('unsupported', 'readOnly is not supported with the state of a Durable Object');
+  }
+  const hasUploads = state !== undefined && blobs !== undefined;
+  if (hasUploads) {
+    checked.diskLimit ??= DISK_BYTES;
+    checked.blobPatience ??= PATIENCE_MS;
+  }
+  const alarm = hasUploads ? new Alarm(state.storage) : undefined;
   const types = typeOptions(options);
   const imported = importOption(options);
   const files = imported === undefined ? [] : await filesOf(imported);
-  if (wasCutOff()) {
-    abandon('another object of this isolate was reset in the middle of a call');
-    forgetCutOff();
-  }
-  const store = state === undefined ? null : new DurableStore(state);
+  const store = state === undefined ? null : new DurableStore(state, alarm);
   try {
     loadSync(
       () => options.wasmModule ?? first,
       () => options.moreWasmModule ?? more,
     );
+    if (store?.list().length === 0) {
+      // Without an alarm, a new database is not begun.
+      alarm?.wrote();
+      await alarm?.settled();
+    }
   } catch (error) {
     store?.close();
     throw error;
   }
-  return new ThreadDatabase<S>(await Connection.open(store, checked, files, blobs), types);
+  return new EdgeDatabase<S>(await Connection.open(store, checked, files, blobs), types, alarm);
 }
 
-function bucketBlobs(options: BucketOptions): EngineBlobs {
-  const { bucket, prefix = '', encryptionKey, retryForMs, ...others } = options;
-  const [unknown] = Object.keys(others);
-  if (unknown !== undefined) {
-    throw nacreError('type', `blobs with a bucket has no option '${unknown}'`);
+/** The blob store of the options, if they have one. */
+async function blobsOf(options: EdgeOptions): Promise<EngineBlobs | undefined> {
+  const { blobs: given, ...others } = options;
+  if (isBucket(given)) {
+    mayHaveBlobs(options);
+    checkOptions(given, BUCKET_CHECKS, 'bucket');
+    const { bucket, prefix = '', encryptionKey, retryForMs } = given;
+    return new EngineBlobs(encrypted(openBucket(bucket, prefix, retryForMs), encryptionKey));
   }
-  if (typeof bucket?.put !== 'function') {
-    throw nacreError('type', 'blobs.bucket must be a bucket of R2');
-  }
-  if (typeof prefix !== 'string') {
-    throw nacreError('type', 'blobs.prefix must be a text');
-  }
-  if (!(retryForMs === undefined || (typeof retryForMs === 'number' && retryForMs >= 0))) {
-    throw nacreError('type', 'blobs.retryForMs must be a number of milliseconds');
-  }
-  if (!(encryptionKey === undefined || isKey(encryptionKey))) {
-    throw nacreError('type', `blobs.encryptionKey must be ${KEY}`);
-  }
-  return new EngineBlobs(encrypted(openBucket(bucket, prefix, retryForMs), encryptionKey));
+  const all = given === undefined ? others : { ...others, blobs: given };
+  const { wire, ask } = blobsOption('memory://', all);
+  return loadBlobs(wire, ask, () => import('./blobs.js'));
 }
+
+function isBucket(blobs: EdgeOptions['blobs']): blobs is BucketOptions {
+  return isObject(blobs) && 'bucket' in blobs;
+}
+
+const BUCKET_CHECKS: Record<keyof BucketOptions, Check> = {
+  ...COMMON,
+  bucket: [(value) => isObject(value) && typeof value.put === 'function', 'a bucket of R2'],
+  prefix: [(value) => typeof value === 'string', 'a text'],
+};

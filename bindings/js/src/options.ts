@@ -250,9 +250,7 @@ export function blobsOption(url: string, options: ConnectOptions): Blobs {
   if (isOnly && given.url !== undefined && given.url !== url) {
     throw nacreError('type', `blobs.url must be ${url}`);
   }
-  if (options.import !== undefined) {
-    throw nacreError('unsupported', 'import with blobs is not supported');
-  }
+  mayHaveBlobs(options);
   const { credentials, presign, ...rest } = given;
   const isAsked = typeof credentials === 'function';
   return {
@@ -268,6 +266,13 @@ export function blobsOption(url: string, options: ConnectOptions): Blobs {
         ? (credentials as () => BlobCredentials)()
         : (presign as (request: BlobRequest) => string)(request),
   };
+}
+
+/** Checks that nothing is asked for that a database with blobs cannot do. */
+export function mayHaveBlobs(options: Pick<ConnectOptions, 'import'>): void {
+  if (options.import !== undefined) {
+    throw nacreError('unsupported', 'import with blobs is not supported');
+  }
 }
 
 const DURABILITIES = ['strict', 'relaxed', 'blob'];

@@ -1,8 +1,8 @@
 /** Opens the blob store that an application's options name, and checks them. */
 
 import { NacreError, nacreError } from '../errors.js';
+import { COMMON, type Check, checkOptions, isObject, isTime } from './checks.js';
 import { EngineBlobs } from './engine-blobs.js';
-import { KEY, isKey } from './encrypted-store.js';
 import type { Ask, BlobCredentials, BlobOptions, WireBlobs } from './options.js';
 import { openBlobs } from './s3-store.js';
 
@@ -47,31 +47,21 @@ function presigned(answer: unknown): string {
 }
 
 /** What each option must be. */
-const CHECKS: Record<keyof WireBlobs, [(value: unknown) => boolean, string]> = {
+const CHECKS: Record<keyof WireBlobs, Check> = {
+  ...COMMON,
   url: [(value) => typeof value === 'string', 'the URL s3://bucket/prefix'],
   endpoint: [(value) => typeof value === 'string', 'a URL'],
   region: [(value) => typeof value === 'string', 'a text'],
   pathStyle: [(value) => typeof value === 'boolean', 'true or false'],
   headers: [areTexts, 'an object of texts'],
   encryption: [isEncryption, "'managed' or { kms: key }"],
-  encryptionKey: [isKey, KEY],
   credentials: [areCredentials, 'an object with accessKeyId and secretAccessKey, or a function'],
   presign: [(value) => value === 'asked', 'a function'],
   idleTimeoutMs: [isTime, 'a number of milliseconds'],
-  retryForMs: [isTime, 'a number of milliseconds'],
 };
 
 function check(wire: WireBlobs): void {
-  for (const [name, value] of Object.entries(wire)) {
-    if (!Object.hasOwn(CHECKS, name)) {
-      throw nacreError('type', `blobs has no option '${name}'`);
-    }
-    const [is, what] = CHECKS[name as keyof WireBlobs];
-    // Not the value: it may be a secret.
-    if (!(value === undefined && name !== 'url') && !is(value)) {
-      throw nacreError('type', `blobs.${name} must be ${what}`);
-    }
-  }
+  checkOptions(wire, CHECKS, 'url');
   if (wire.presign !== undefined && wire.credentials !== undefined) {
     throw new NacreError({
       kind: 'type',
@@ -79,10 +69,6 @@ function check(wire: WireBlobs): void {
       hint: 'a presigned URL needs no credentials',
     });
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }
 
 function areTexts(value: unknown): boolean {
@@ -101,8 +87,4 @@ function areCredentials(value: unknown): boolean {
       typeof value.secretAccessKey === 'string' &&
       ['string', 'undefined'].includes(typeof value.sessionToken))
   );
-}
-
-function isTime(value: unknown): boolean {
-  return typeof value === 'number' && value >= 0;
 }
