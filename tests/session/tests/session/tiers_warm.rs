@@ -1,0 +1,181 @@
+//! Warming: what `OPTIMIZE TABLE … WARM BLOB CACHE` brings is read without a request, and `SHOW CACHE` says what is
+//! on the local disk.
+
+use nacre_session_tests::{blob_reads, cold, kind, memory, rows, run, upload};
+use nacredb::{Database, ErrorKind, Result, Session};
+
+/// Rows of the table, in segments of 20,000.
+const ROWS: u64 = 60_000;
+const SEGMENT_ROWS: usize = 20_000;
+
+fn fill(session: &mut Session) -> Result<()> {
+    run(session, "create table t (id bigint primary key, n bigint, s text, key by_n (n))")?;
+    let insert = format!(
+        "insert into t with recursive r (i) as (select 0 union all select i + 1 from r \
+         where i < {}) select i, (i * 7919) % 1000003, concat('text ', i * 31337, ' of ', i) \
+         from r",
+        ROWS - 1
+    );
+    run(session, &insert)?;
+    run(session, "optimize table t full")?;
+    run(session, "create table other (id int primary key); insert into other values (1)")?;
+    run(session, "optimize table other flush").map(drop)
+}
+
+fn database() -> Database {
+    cold(&upload(SEGMENT_ROWS, fill).unwrap(), SEGMENT_ROWS).unwrap()
+}
+
+/// Bytes that a warm-up fetches, and that were local before.
+fn warm(session: &mut Session, how: &str) -> (u64, u64) {
+    let found = rows(session, &format!("optimize table t warm blob cache {how}")).unwrap();
+    let (fetched, local) = found[0].split_once('|').unwrap();
+    assert_eq!(found.len(), 1);
+    (fetched.parse().unwrap(), local.parse().unwrap())
+}
+
+/// Bytes of `t` in all, and those on the local disk, of what has a condition.
+fn cached(session: &mut Session, condition: &str) -> (u64, u64) {
+    let sums = "select sum(bytes), sum(local_bytes) from information_schema.cache";
+    let found = rows(session, &format!("{sums} where table_name = 't' and {condition}")).unwrap();
+    let (bytes, local) = found[0].split_once('|').unwrap();
+    (bytes.parse().unwrap(), local.parse().unwrap())
+}
+
+/// Requests that statements make.
+fn requests(db: &Database, session: &mut Session, statements: &[&str]) -> u64 {
+    blob_reads(db, || {
+        for statement in statements {
+            assert!(!rows(session, statement).unwrap().is_empty(), "{statement}");
+        }
+    })
+    .requests
+}
+
+#[test]
+fn a_warm_table_is_read_without_requests() {
+    let db = database();
+    let mut session = db.session();
+    let (all, none) = cached(&mut session, "true");
+    assert!(all > 500_000 && none == 0, "{all} {none}");
+    let warming = blob_reads(&db, || assert_eq!(warm(&mut session, ""), (all, 0)));
+    assert_eq!((warming.bytes, warming.bytes_ahead), (all, 0), "{warming:?}");
+    assert_eq!(warm(&mut session, ""), (0, all));
+    let statements = [
+        "select n, s from t where id = 31234",
+        "select id, s from t where n = 7919",
+        "select count(*), sum(n), sum(length(s)) from t",
+    ];
+    assert_eq!(requests(&db, &mut session, &statements), 0);
+    assert_eq!(cached(&mut session, "true"), (all, all));
+    let other = "select local_bytes from information_schema.cache where table_name = 'other'";
+    assert!(rows(&mut session, other).unwrap().iter().all(|local| local == "0"));
+}
+
+/// The counts of the blobs in the first line of a profile.
+fn profiled(session: &mut Session, statement: &str) -> String {
+    let lines = run(session, &format!("profile {statement}")).unwrap().to_rows();
+    let access = lines[0][3].to_string();
+    assert!(lines[1..].iter().all(|line| !line[3].to_string().contains("blob_")), "{lines:?}");
+    access.split(' ').filter(|word| word.starts_with("blob_")).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_profile_tells_what_came_from_the_blobs() {
+    let db = database();
+    let mut session = db.session();
+    let sum = "select sum(n) from t";
+    let mut access = String::new();
+    let reads = blob_reads(&db, || access = profiled(&mut session, sum));
+    assert!(reads.requests > 0 && reads.waits > 0, "{reads:?}");
+    for (name, count) in
+        [("requests", reads.requests), ("bytes", reads.bytes), ("waits", reads.waits)]
+    {
+        assert!(access.contains(&format!("blob_{name}={count}")), "{access} {reads:?}");
+    }
+    assert_eq!(profiled(&mut session, sum), "");
+}
+
+#[test]
+fn columns_indexes_and_rows_are_warmed_by_themselves() {
+    let db = database();
+    let mut session = db.session();
+    let (fetched, _) = warm(&mut session, "for column (n)");
+    let (bytes, local) = cached(&mut session, "column_name = 'n'");
+    assert!(fetched > 0 && fetched <= bytes && bytes == local, "{fetched} {bytes} {local}");
+    assert_eq!(requests(&db, &mut session, &["select sum(n) from t"]), 0);
+    assert!(requests(&db, &mut session, &["select sum(length(s)) from t"]) > 0);
+
+    let db = database();
+    let mut session = db.session();
+    warm(&mut session, "for index by_n");
+    let (bytes, local) = cached(&mut session, "index_name = 'by_n'");
+    assert!(bytes > 100_000 && bytes == local, "{bytes} {local}");
+    assert_eq!(requests(&db, &mut session, &["select count(*) from t where n between 5 and 6"]), 0);
+
+    let db = database();
+    let mut session = db.session();
+    let (fetched, _) = warm(&mut session, "where id between 25000 and 26000");
+    let (all, local) = cached(&mut session, "true");
+    assert!(fetched * 4 < all && local < all / 2, "{fetched} of {all}, {local} local");
+    let within = ["select sum(n), sum(length(s)) from t where id between 25000 and 26000"];
+    assert_eq!(requests(&db, &mut session, &within), 0);
+    assert_eq!(warm(&mut session, "where id > 10 and id < 5").0, 0);
+}
+
+#[test]
+fn without_blobs_everything_is_local() {
+    let db = memory().unwrap();
+    let mut session = db.session();
+    fill(&mut session).unwrap();
+    let (fetched, local) = warm(&mut session, "");
+    assert!(fetched == 0 && local > 500_000, "{fetched} {local}");
+    let (all, here) = cached(&mut session, "true");
+    assert!(all == here && all == local, "{all} {here} {local}");
+    let shown = rows(&mut session, "show cache").unwrap();
+    let names: Vec<String> = shown
+        .iter()
+        .map(|row| row.split('|').take(3).collect::<Vec<_>>().join("|"))
+        .filter(|row| row.starts_with("t|"))
+        .collect();
+    let expected =
+        ["t|id|NULL", "t|n|NULL", "t|s|NULL", "t|NULL|PRIMARY", "t|NULL|by_n", "t|NULL|NULL"];
+    assert_eq!(names, expected);
+    // Like a query, also inside a transaction.
+    run(&mut session, "begin; optimize table t warm blob cache for index primary; commit").unwrap();
+}
+
+#[test]
+fn a_cancelled_warm_up_stops_and_is_taken_up_again() {
+    let far = upload(SEGMENT_ROWS, fill).unwrap();
+    let db = cold(&far, SEGMENT_ROWS).unwrap();
+    let mut session = db.session();
+    far.set_by_next_read(session.cancel_flag());
+    let error = run(&mut session, "optimize table t warm blob cache").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+    // The first of three segments has come.
+    let (all, local) = cached(&mut session, "true");
+    assert!(local > 0 && local < all / 2, "{local} of {all}");
+    assert_eq!(warm(&mut session, ""), (all - local, local));
+}
+
+#[test]
+fn what_cannot_be_warmed_is_named() {
+    let db = database();
+    let mut session = db.session();
+    let mut refused =
+        |how: &str| kind(&mut session, &format!("optimize table {how}")).expect("it is refused");
+    assert_eq!(refused("missing warm blob cache"), ErrorKind::NotFound);
+    assert_eq!(refused("t warm blob cache for index nothing"), ErrorKind::NotFound);
+    assert_eq!(refused("t warm blob cache for column (id, x)"), ErrorKind::NotFound);
+    assert_eq!(refused("t warm blob cache for column (id + 1)"), ErrorKind::Unsupported);
+    assert_eq!(refused("t warm blob"), ErrorKind::Syntax);
+    assert_eq!(refused("t warm blob cache for nothing"), ErrorKind::Syntax);
+    let subquery = "t warm blob cache where id in (select id from other)";
+    assert_eq!(refused(subquery), ErrorKind::Unsupported);
+    assert_eq!(
+        rows(&mut session, "explain optimize table t warm blob cache for column (n, s)").unwrap()
+            [0],
+        "WarmUp t columns [n, s]"
+    );
+}
