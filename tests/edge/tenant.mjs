@@ -191,7 +191,7 @@ export default {
       return of.get(of.idFromName(tenant)).fetch(request);
     }
     try {
-      const options = JSON.parse(request.headers.get('options') ?? '{}');
+      const { position, ...options } = JSON.parse(request.headers.get('options') ?? '{}');
       if (url.pathname === '/bucket') {
         const { key, ...blobs } = options.blobs;
         const encryptionKey = key && Uint8Array.from(key);
@@ -199,6 +199,9 @@ export default {
       }
       const db = await connect(options);
       try {
+        if (position !== undefined) {
+          await db.waitForPosition(position);
+        }
         return answer(await run(db, request));
       } finally {
         await db.close();

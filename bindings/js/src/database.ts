@@ -21,6 +21,7 @@ import type { InsertOptions } from './load.js';
 import { Queries } from './queries.js';
 import type { AnySchema, NewRow, TableName } from './schema.js';
 import { Transaction } from './transaction.js';
+import { waitForPosition, type WaitOptions } from './wait-for-position.js';
 
 /**
  * An open database, made by `connect`. Calls run one after another, in the order they were made.
@@ -315,6 +316,24 @@ export class Database<S extends object = AnySchema> extends Queries<S> {
   async refresh(): Promise<boolean> {
     this.mustBeOpen();
     return this.client.transport.call('refresh');
+  }
+
+  /**
+   * Waits until the database shows a position, which its writer has answered by `lag()` after a commit, and
+   * refreshes it meanwhile: what was committed before is then read here, too. Of the writer itself it returns
+   * at once. `unavailable` if that takes too long; the writer uploads by itself, or at once by `upload()`.
+   *
+   * @example
+   * ```ts
+   * const lag = await db.lag(); // of the writer, whose answer takes `lag.position` along
+   * if (lag !== null) {
+   *   await db.waitForPosition(lag.position, { timeoutMs: 5_000 }); // of a reader
+   * }
+   * ```
+   */
+  async waitForPosition(position: number, options: WaitOptions = {}): Promise<void> {
+    this.mustBeOpen();
+    await waitForPosition(this.client, position, options);
   }
 
   /**

@@ -30,3 +30,4 @@ export { type ResultStream } from './stream.js';
 export { type ThreadDatabase, type ThreadStatement } from './thread-database.js';
 export { type Transaction } from './transaction.js';
 export type { Parameter, Parameters, Row, TypeOptions } from './types.js';
+export type { WaitOptions } from './wait-for-position.js';

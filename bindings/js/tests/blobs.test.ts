@@ -329,6 +329,31 @@ test('with follow a reader looks by itself, and its live queries notice', async 
   await live.unsubscribe();
 });
 
+test('a reader waits for what its writer has committed', async () => {
+  const writer = await connected(emptyFolder(), { blobs: blobs(), blobLag: 300 });
+  await writer.exec('create table item (id bigint primary key, name text)');
+  await writer.upload();
+  const reader = await attached();
+  for (let round = 1; round <= 3; round++) {
+    await addItems(writer, round * 10, 10);
+    const { position } = (await writer.lag())!;
+    expect((await reader.lag())!.position).toBeLessThan(position);
+    await reader.waitForPosition(position);
+    expect(await items(reader)).toBe(round * 10);
+    await writer.waitForPosition(position);
+  }
+  const { position } = (await writer.lag())!;
+  await expectKind(reader.waitForPosition(position + 1e9, { timeoutMs: 60 }), 'unavailable');
+  const waiting = reader.waitForPosition(position + 1e9, { signal: AbortSignal.timeout(60) });
+  await expectKind(waiting, 'cancelled');
+  for (const wrong of [-1, 0.5, NaN, '1' as never]) {
+    await expectKind(reader.waitForPosition(wrong), 'type');
+  }
+  await expectKind(reader.waitForPosition(1, { timeoutMs: -1 }), 'type');
+  const alone = await connected('memory://');
+  await expectKind(alone.waitForPosition(1), 'unsupported');
+});
+
 test('a transaction of a reader keeps what it sees', async () => {
   const writer = await connected(emptyFolder(), { blobs: blobs(), blobLag: 0 });
   await writer.exec('create table item (id bigint primary key, name text)');
