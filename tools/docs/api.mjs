@@ -28,7 +28,7 @@ export const PAGES = [
       'An open database. It also has every function of [Running SQL](queries.md#queries): ' +
       '`query`, `exec`, `queryArrow`, `stream` and `prepare`.',
     exports: [
-      ...['Database', 'StorageReport', 'LagReport'],
+      ...['Database', 'StorageReport', 'LagReport', 'WaitOptions'],
       ...['TableReport', 'ColumnReport', 'SegmentReport'],
     ],
   },
