@@ -1,8 +1,9 @@
 /**
  * `npm run bench -- edge [--rows N] [--count N]`: a Durable Object in Cloudflare's runtime on this machine,
  * with the same rows in Nacre and in the object's own SQLite: points, pages of 100 rows and an aggregate
- * over all rows, in turns, results compared; and what a cold start costs and the memory of the process,
- * both over those of a Worker that does nothing.
+ * over all rows, in turns, results compared; what a cold start costs and the memory of the process, both
+ * over those of a Worker that does nothing; and what a Worker without an object, which has nothing yet,
+ * reads from a bucket for each kind of query.
  *
  * The clock of a Worker stands still while it computes, so all times are taken outside, around requests
  * that do something many times.
@@ -40,7 +41,8 @@ export async function bench(args) {
   try {
     const ratios = await warm(folder, rows, count);
     const starts = await cold(folder);
-    const figures = { ...starts, ...(await memory(folder, rows, count)), ...ratios };
+    const requests = await attached(folder, rows);
+    const figures = { ...starts, ...(await memory(folder, rows, count)), ...requests, ...ratios };
     const text = Object.entries(figures).map(([name, value]) => `${name}=${value.toFixed(2)}`);
     console.log(`edge: ${text.join(' ')}`);
   } finally {
@@ -92,6 +94,42 @@ async function warm(folder, rows, count) {
     }
     console.log(`${(workers.residentBytes() / 1e6).toFixed(0)} MB resident after the loads`);
     return ratios;
+  } finally {
+    await workers.stop();
+  }
+}
+
+/** Requests and bytes of a reader that opens the bucket for each query. */
+async function attached(folder, rows) {
+  const workers = await Workers.start(folder, NACRE);
+  const ask = async (at, options = {}) => {
+    const { status, body } = await workers.send(null, [], {
+      at: `${at}?${new URLSearchParams({ of: rows, count: 1, ...options })}`,
+    });
+    if (status !== 200) {
+      throw new Failure(`${at}: ${JSON.stringify(body)}`);
+    }
+    return body;
+  };
+  try {
+    for (let from = 0; from < rows; from += PART) {
+      await ask('/published/load', { from, rows: Math.min(PART, rows - from) });
+    }
+    await ask('/published/settle');
+    const read = {};
+    for (const what of ['points', 'pages', 'aggregate']) {
+      const { ms, value } = await timed(() => ask(`/reader/${what}`));
+      const { parts, same, rows: found } = value;
+      if (!same || found === 0) {
+        throw new Failure(`${what} of a reader: ${JSON.stringify(value)}`);
+      }
+      const text = Object.entries(parts).map(
+        ([name, { requests, bytes }]) => `${name} ${requests} requests of ${bytes} bytes`,
+      );
+      console.log(`reader  ${what.padEnd(10)} ${ms.toFixed(0)} ms, ${text.join(', ')}`);
+      read[what] = parts.cold;
+    }
+    return { point_cold_requests: read.points.requests, point_cold_kib: read.points.bytes / 1024 };
   } finally {
     await workers.stop();
   }

@@ -1,6 +1,7 @@
 /**
  * The Worker of `npm run bench -- edge`: a Durable Object with the same rows in Nacre, whose files are in
- * the object's storage, and in a table of that storage, which is SQLite.
+ * the object's storage, and in a table of that storage, which is SQLite; another object with a bucket
+ * below its storage; and readers of that bucket without an object.
  */
 
 import { connect } from './edge.js';
@@ -12,29 +13,43 @@ const PAGE = 'select * from t where id >= ? order by id limit 100';
 const AGGREGATE =
   'select region, count(*) as n, sum(amount) as s from t group by region order by region';
 
+const types = { bigint: 'number', decimal: 'number' };
+const PREFIX = 'bench';
+/** The object with a bucket below its storage. */
+const PUBLISHED = 'published';
+
 export class Bench {
   #state;
+  #env;
   #db = null;
 
-  constructor(state) {
+  constructor(state, env) {
     this.#state = state;
+    this.#env = env;
   }
 
-  get #open() {
-    this.#db ??= connect({ state: this.#state, types: { bigint: 'number', decimal: 'number' } });
+  #open(isPublished) {
+    const blobs = isPublished && { blobs: { bucket: this.#env.BUCKET, prefix: PREFIX } };
+    this.#db ??= connect({ state: this.#state, types, ...blobs });
     return this.#db;
+  }
+
+  async alarm() {
+    await (await this.#open(true)).alarm();
   }
 
   async fetch(request) {
     const { pathname, searchParams } = new URL(request.url);
     const [of, what] = pathname.slice(1).split('/');
     const number = (name) => Number(searchParams.get(name));
-    const run = of === 'nacre' ? await this.#nacre(what, number) : this.#sqlite(what, number);
+    const run =
+      of === 'sqlite'
+        ? this.#sqlite(what, number)
+        : await this.#nacre(await this.#open(of === PUBLISHED), what, number);
     return Response.json(await run);
   }
 
-  async #nacre(what, number) {
-    const db = await this.#open;
+  async #nacre(db, what, number) {
     if (what === 'load') {
       await db.exec(`create table if not exists ${CREATE.slice('create table '.length)}`);
       const rows = Array.from({ length: number('rows') }, (_, n) => row(number('from') + n));
@@ -44,6 +59,7 @@ export class Bench {
     }
     if (what === 'settle') {
       await db.exec('optimize table t full');
+      await db.upload();
       return (await db.storage()).bytes;
     }
     if (what === 'aggregate') {
@@ -103,8 +119,54 @@ function* ids(number) {
   }
 }
 
+/** A bucket that counts its requests and the bytes that they answer. */
+function counted(bucket) {
+  const seen = { requests: 0, bytes: 0 };
+  const count = (object) => {
+    seen.bytes += object?.size === undefined ? 0 : (object.range?.length ?? object.size);
+    return object;
+  };
+  const call = (name) => {
+    const of = (...args) => {
+      seen.requests++;
+      return bucket[name](...args);
+    };
+    return name === 'get' ? async (...args) => count(await of(...args)) : of;
+  };
+  const names = ['get', 'head', 'put', 'delete', 'list'];
+  return { seen, bucket: Object.fromEntries(names.map((name) => [name, call(name)])) };
+}
+
+/** Opens the bucket's database to read it, runs one query twice, and answers what each part has read. */
+async function read(env, what, number) {
+  const { seen, bucket } = counted(env.BUCKET);
+  const parts = {};
+  const part = async (name, work) => {
+    const before = { ...seen };
+    const value = await work();
+    parts[name] = { requests: seen.requests - before.requests, bytes: seen.bytes - before.bytes };
+    return value;
+  };
+  const db = await part('open', () =>
+    connect({ blobs: { bucket, prefix: PREFIX }, readOnly: true, types }),
+  );
+  const [id] = ids(number);
+  const sql = { points: POINT, pages: PAGE, aggregate: AGGREGATE }[what];
+  const parameters = what === 'aggregate' ? [] : [id];
+  const cold = await part('cold', async () => (await db.query(sql, parameters)).rows);
+  const warm = await part('warm', async () => (await db.query(sql, parameters)).rows);
+  await db.close();
+  return { parts, same: JSON.stringify(cold) === JSON.stringify(warm), rows: cold.length };
+}
+
 export default {
-  fetch(request, { TENANT }) {
-    return TENANT.get(TENANT.idFromName('bench')).fetch(request);
+  async fetch(request, env) {
+    const { pathname, searchParams } = new URL(request.url);
+    const [of, what] = pathname.slice(1).split('/');
+    if (of === 'reader') {
+      return Response.json(await read(env, what, (name) => Number(searchParams.get(name))));
+    }
+    const { TENANT } = env;
+    return TENANT.get(TENANT.idFromName(of === PUBLISHED ? of : 'bench')).fetch(request);
   },
 };
