@@ -181,6 +181,20 @@ export class Deaf extends Stored {
   }
 }
 
+/** A bucket that is only read, and counts the ranges. */
+function counted(bucket, seen) {
+  const get = (key, options) => {
+    seen.ranges += options?.range === undefined ? 0 : 1;
+    return bucket.get(key, options);
+  };
+  return {
+    get,
+    put: () => Promise.reject(new Error('it is only read')),
+    head: (key) => bucket.head(key),
+    list: (options) => bucket.list(options),
+  };
+}
+
 export default {
   async fetch(request, env) {
     const url = new URL(request.url);
@@ -191,18 +205,24 @@ export default {
       return of.get(of.idFromName(tenant)).fetch(request);
     }
     try {
-      const { position, ...options } = JSON.parse(request.headers.get('options') ?? '{}');
+      const { position, cached, ...options } = JSON.parse(request.headers.get('options') ?? '{}');
+      const seen = { ranges: 0 };
       if (url.pathname === '/bucket') {
         const { key, ...blobs } = options.blobs;
         const encryptionKey = key && Uint8Array.from(key);
         options.blobs = { bucket: env.BUCKET, encryptionKey, ...blobs };
+      }
+      if (cached !== undefined) {
+        options.blobs.bucket = counted(env.BUCKET, seen);
+        options.cache = (cached && (await caches.open('tests'))) ?? undefined;
       }
       const db = await connect(options);
       try {
         if (position !== undefined) {
           await db.waitForPosition(position);
         }
-        return answer(await run(db, request));
+        const results = await run(db, request);
+        return answer(cached === undefined ? results : { results, ...seen });
       } finally {
         await db.close();
       }

@@ -80,6 +80,39 @@ test.for(['plain', 'sealed'])(
   },
 );
 
+test.for(['kept', 'kept-sealed'])(
+  'what a Worker has read is kept in the cache of its place (%s)',
+  async (prefix) => {
+    const key = prefix === 'kept' ? undefined : Array.from({ length: 32 }, (_, i) => i);
+    const sent = async (statements: [string][], options: object) =>
+      (
+        await workers.send(null, statements, {
+          at: '/bucket',
+          headers: { options: JSON.stringify({ blobs: { prefix, key }, ...options }) },
+        })
+      ).body;
+    await sent(
+      [
+        ['create table t (id bigint primary key, name text)'],
+        ['insert into t select n, md5(n::text) from generate_series(1, 40000) as g(n)'],
+        ['optimize table t flush'],
+      ],
+      {},
+    );
+    const read = (cached: unknown) =>
+      sent([['select count(*) as n, min(name) as least from t where id > 20000']], {
+        readOnly: true,
+        cached,
+      });
+    const [plain, first, second] = [await read(null), await read(true), await read(true)];
+    const { ranges, results } = plain as { ranges: number; results: unknown };
+    expect(ranges).toBeGreaterThan(2);
+    expect(first).toEqual({ ranges: expect.any(Number), results });
+    expect((first as { ranges: number }).ranges).toBeGreaterThan(0);
+    expect(second).toEqual({ ranges: 0, results });
+  },
+);
+
 test('a Worker reads a blob store, and writes one from memory', async () => {
   const s3 = await startS3();
   try {

@@ -149,6 +149,23 @@ test('errors that last are told, and those that do not pass in time', async () =
   expect(() => openBucket(bucket, '../shop')).toThrow(expect.objectContaining({ kind: 'io' }));
 });
 
+test('the requests of an invocation come to an end, and are counted', async () => {
+  const bucket = new Memory();
+  bucket.plan = (_, number) => (number < 2 ? undefined : 'Too many subrequests.');
+  const store = openBucket(bucket, 'shop');
+  await store.write('a', bytesOf('one'), 'any');
+  await store.readAll('a');
+  for (const work of [
+    () => store.read('a', 0, 1),
+    () => store.write('b', bytesOf('x'), 'absent'),
+  ]) {
+    await expect(work()).rejects.toMatchObject({
+      kind: 'limit',
+      message: expect.stringMatching(/; [34] were made/),
+    });
+  }
+});
+
 test('a call is left when its caller gives it up', async () => {
   const stuck = { get: () => new Promise(() => {}) } as unknown as Bucket;
   const controller = new AbortController();

@@ -15,7 +15,15 @@ import {
   isBlobName,
 } from '../shared/blobs/blob-store.js';
 import type { SourceStore } from '../shared/blobs/encrypted-store.js';
-import { type Call, Failure, type Verb, blobError, changes } from '../shared/blobs/failure.js';
+import {
+  type Call,
+  Failure,
+  type Verb,
+  blobError,
+  changes,
+  isTooMany,
+  tooMany,
+} from '../shared/blobs/failure.js';
 
 /** What is known of an object. */
 interface Found {
@@ -75,6 +83,7 @@ class BucketStore implements SourceStore {
   /** Before the names of blobs: empty, or with a slash at its end. */
   readonly #prefix: string;
   readonly #retryForMs: number;
+  #requests = 0;
 
   constructor(bucket: Bucket, prefix: string, retryForMs: number) {
     this.#bucket = bucket;
@@ -229,7 +238,7 @@ class BucketStore implements SourceStore {
     start: number,
     failure: unknown,
   ): Promise<never> {
-    if (failure instanceof Failure && failure.error.kind !== 'not_found') {
+    if (failure instanceof Failure && !['not_found', 'limit'].includes(failure.error.kind)) {
       const key = `${this.#prefix}${call.name}`;
       const found = await this.#run(call, signal, () => this.#bucket.head(key));
       if (found !== null && start >= found.size) {
@@ -250,13 +259,14 @@ class BucketStore implements SourceStore {
       leave = () => reject(cancelled());
       signal?.addEventListener('abort', leave, { once: true });
     });
+    this.#requests++;
     try {
       return await Promise.race([work(), left]);
     } catch (thrown) {
       if (thrown instanceof NacreError) {
         throw thrown;
       }
-      throw failureOf(call, thrown);
+      throw isTooMany(thrown) ? tooMany(call, thrown, this.#requests) : failureOf(call, thrown);
     } finally {
       signal?.removeEventListener('abort', leave);
     }

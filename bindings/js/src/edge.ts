@@ -7,11 +7,12 @@ import first from './nacre_bg.wasm';
 import more from './nacre_more.wasm';
 import { filesOf } from '../../../worker/shared/archive.js';
 import { Alarm } from '../../../worker/edge/alarm.js';
+import { type BlockCache, CachedStore } from '../../../worker/edge/cached-store.js';
 import { DurableStore, wasCutOff, type DurableState } from '../../../worker/edge/durable-store.js';
 import { loadBlobs } from '../../../worker/shared/blobs/load.js';
 import { type Bucket, openBucket } from '../../../worker/edge/r2-store.js';
 import { type Check, COMMON, checkOptions, isObject } from '../../../worker/shared/blobs/checks.js';
-import { encrypted } from '../../../worker/shared/blobs/encrypted-store.js';
+import { encrypted, type SourceStore } from '../../../worker/shared/blobs/encrypted-store.js';
 import { EngineBlobs } from '../../../worker/shared/blobs/engine-blobs.js';
 import { nacreError } from '../../../worker/shared/errors.js';
 import { Connection } from '../../../worker/shared/connection.js';
@@ -31,6 +32,7 @@ import type { AnySchema } from './schema.js';
 export * from './public.js';
 export type { DurableState } from '../../../worker/edge/durable-store.js';
 export type { AlarmStorage } from '../../../worker/edge/alarm.js';
+export type { BlockCache } from '../../../worker/edge/cached-store.js';
 export type { Bucket } from '../../../worker/edge/r2-store.js';
 export type { EdgeDatabase } from './edge-database.js';
 
@@ -63,6 +65,11 @@ export interface EdgeOptions extends Omit<
 > {
   /** A blob store that has the files, by URL or as a bucket of R2, see `ConnectOptions`. */
   blobs?: string | BlobsOptions | BucketOptions;
+  /**
+   * A cache that keeps what was read from `blobs`, for all isolates in one place: `await caches.open('shop')`.
+   * It is of one bucket only, and not of one that was emptied and filled again.
+   */
+  cache?: BlockCache;
   /**
    * The state of the Durable Object that keeps the database, its first constructor argument. Without
    * one the database is in memory, until it is closed.
@@ -143,16 +150,31 @@ export async function connect<S extends object = AnySchema>(
 
 /** The blob store of the options, if they have one. */
 async function blobsOf(options: EdgeOptions): Promise<EngineBlobs | undefined> {
-  const { blobs: given, ...others } = options;
+  const { blobs: given, cache, ...others } = options;
+  if (cache !== undefined && typeof cache?.match !== 'function') {
+    throw nacreError('type', 'cache must be a Cache');
+  }
+  if (cache !== undefined && given === undefined) {
+    throw nacreError('type', 'cache needs the option blobs');
+  }
+  const around = (source: SourceStore, prefix: string): SourceStore =>
+    cache === undefined ? source : new CachedStore(source, cache, prefix);
   if (isBucket(given)) {
     mayHaveBlobs(options);
     checkOptions(given, BUCKET_CHECKS, 'bucket');
     const { bucket, prefix = '', encryptionKey, retryForMs } = given;
-    return new EngineBlobs(encrypted(openBucket(bucket, prefix, retryForMs), encryptionKey));
+    const store = around(openBucket(bucket, prefix, retryForMs), prefix);
+    return new EngineBlobs(encrypted(store, encryptionKey));
   }
   const all = given === undefined ? others : { ...others, blobs: given };
   const { wire, ask } = blobsOption('memory://', all);
-  return loadBlobs(wire, ask, () => import('./blobs.js'));
+  const prefix = wire?.url.replace(/^.*?:\/\/[^/]*\/?/, '') ?? '';
+  return loadBlobs(
+    wire,
+    ask,
+    () => import('./blobs.js'),
+    (source) => around(source, prefix),
+  );
 }
 
 function isBucket(blobs: EdgeOptions['blobs']): blobs is BucketOptions {

@@ -13,6 +13,9 @@ export interface SourceStore extends BlobStore {
   readTo(name: string, start: number, end: number, signal?: AbortSignal): Promise<Uint8Array>;
 }
 
+/** Puts something between a store and its encryption. */
+export type Around = (source: SourceStore) => SourceStore;
+
 /** An encrypted blob begins with this, `NACRESEA`, and the number of its key. */
 const MAGIC = Uint8Array.of(78, 65, 67, 82, 69, 83, 69, 65);
 const HEAD = 16;

@@ -76,6 +76,18 @@ export function corsHint(): string | undefined {
         'DELETE and all headers, and expose ETag, Date and x-amz-meta-nacrewrite';
 }
 
+/** Whether the platform refuses more requests: an invocation of a Worker may make so many, and no more. */
+export function isTooMany(thrown: unknown): boolean {
+  return /too many (?:sub|api )requests/i.test((thrown as Partial<Error>).message ?? '');
+}
+
+/** The failure of a request that the platform refuses, after this many of a database. */
+export function tooMany(call: Call, thrown: unknown, requests: number): Failure {
+  const what = `this invocation may make no more requests; ${requests} were made for this database`;
+  const hint = 'read less in one invocation, keep what was read (cache), or raise the limit';
+  return new Failure(blobError('limit', call, what, hint, thrown));
+}
+
 /** A request that came to nothing: no connection, or one that broke off. */
 export function brokenOff(call: Call, thrown: unknown): Failure {
   const { message = String(thrown), cause } = thrown as Partial<Error>;

@@ -2,6 +2,7 @@
 
 import { NacreError, nacreError } from '../errors.js';
 import { COMMON, type Check, checkOptions, isObject, isTime } from './checks.js';
+import type { Around } from './encrypted-store.js';
 import { EngineBlobs } from './engine-blobs.js';
 import type { Ask, BlobCredentials, BlobOptions, WireBlobs } from './options.js';
 import { openBlobs } from './s3-store.js';
@@ -14,7 +15,7 @@ const ANSWER_MS = 30_000;
  *
  * Errors: `type` for options that are none; those of `openBlobs`.
  */
-export function openForEngine(wire: WireBlobs, ask: Ask): EngineBlobs {
+export function openForEngine(wire: WireBlobs, ask: Ask, around?: Around): EngineBlobs {
   check(wire);
   const { url, credentials, presign, ...rest } = wire;
   const options: BlobOptions = {
@@ -25,7 +26,7 @@ export function openForEngine(wire: WireBlobs, ask: Ask): EngineBlobs {
         : credentials,
     presign: presign && (async (request) => presigned(await soon('presign', ask(request)))),
   };
-  return new EngineBlobs(openBlobs(url, options));
+  return new EngineBlobs(openBlobs(url, options, around));
 }
 
 /** The answer of one of the application's functions, which must not take for ever. */

@@ -238,6 +238,22 @@ function losesAnAnswer(number: () => string, second: number): Handler {
   };
 }
 
+test('what the platform refuses to send is a limit, and not repeated', async () => {
+  handler = (_, number) => {
+    if (number > 0) {
+      throw new Error('Too many subrequests by single Worker invocation.');
+    }
+    return ok(CONTENT);
+  };
+  const store = open();
+  await store.readAll('a');
+  await expect(store.readAll('a')).rejects.toMatchObject({
+    kind: 'limit',
+    message: expect.stringContaining('2 were made'),
+  });
+  expect(sent).toHaveLength(2);
+});
+
 test('a write whose answer was lost is recognised', async () => {
   handler = losesAnAnswer(() => numberOf(sent[0]) ?? '', 412);
   expect(await open().write('a', bytes, 'absent')).toBe('"kept"');

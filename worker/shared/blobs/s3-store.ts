@@ -15,7 +15,7 @@ import {
   checkBlobName,
   isBlobName,
 } from './blob-store.js';
-import { type SourceStore, encrypted } from './encrypted-store.js';
+import { type Around, type SourceStore, encrypted } from './encrypted-store.js';
 import {
   type Call,
   Failure,
@@ -25,6 +25,8 @@ import {
   brokenOff,
   changes,
   corsHint,
+  isTooMany,
+  tooMany,
 } from './failure.js';
 import type { BlobOptions, BlobRequest } from './options.js';
 import { Signing, sha256 } from './signing.js';
@@ -57,8 +59,12 @@ interface Parts {
  *
  * Errors: `unsupported` for other URLs, and for a key where nothing can be encrypted; `io` for a malformed URL.
  */
-export function openBlobs(url: string, options: BlobOptions = {}): BlobStore {
-  return encrypted(openSource(url, options), options.encryptionKey);
+export function openBlobs(
+  url: string,
+  options: BlobOptions = {},
+  around: Around = (source) => source,
+): BlobStore {
+  return encrypted(around(openSource(url, options)), options.encryptionKey);
 }
 
 function openSource(url: string, options: BlobOptions): SourceStore {
@@ -83,6 +89,7 @@ class S3Store implements SourceStore {
   readonly #bucket: string;
   readonly #options: BlobOptions;
   readonly #signing: Signing;
+  #requests = 0;
 
   constructor(bucket: string, prefix: string, options: BlobOptions) {
     const region = options.region ?? 'us-east-1';
@@ -284,6 +291,7 @@ class S3Store implements SourceStore {
     const watch = new Watch(this.#options.idleTimeoutMs ?? IDLE_TIMEOUT_MS, signal);
     try {
       watch.go((body?.length ?? 0) / SLOWEST_UPLOAD_BYTES_PER_MS);
+      this.#requests++;
       const response = await fetch(signed.url, {
         method,
         headers: signed.headers,
@@ -306,6 +314,9 @@ class S3Store implements SourceStore {
       }
       if (signal?.aborted) {
         throw cancelled();
+      }
+      if (isTooMany(thrown)) {
+        throw tooMany(call, thrown, this.#requests);
       }
       throw brokenOff(
         call,
