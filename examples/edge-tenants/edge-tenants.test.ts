@@ -10,7 +10,7 @@ import { emptyFolder } from '../testing.js';
 const storage = emptyFolder();
 let runtime: Miniflare;
 
-async function start(): Promise<void> {
+async function start(bindings: object = {}): Promise<void> {
   const out = emptyFolder();
   await build({
     entryPoints: [path.join(import.meta.dirname, 'worker.mjs')],
@@ -35,6 +35,7 @@ async function start(): Promise<void> {
     compatibilityDate: '2026-03-01',
     durableObjects: { TENANT: { className: 'Tenant', useSQLite: true } },
     durableObjectsPersist: storage,
+    ...bindings,
   });
   await runtime.ready;
 }
@@ -53,7 +54,7 @@ async function add(tenant: string, customer: unknown, amount: unknown): Promise<
   return [response.status, await response.json()];
 }
 
-beforeAll(start);
+beforeAll(() => start());
 afterAll(() => runtime.dispose());
 
 test('orders are added, read and summed up', async () => {
@@ -102,4 +103,26 @@ test('two hundred tenants do not see each other, and find their orders after a r
   await runtime.dispose();
   await start();
   expect(await summaries()).toEqual(expected);
+});
+
+test('a report has an order whose position it is given, and totals are of many tenants', async () => {
+  await runtime.dispose();
+  await start({ r2Buckets: ['ORDERS'] });
+  expect((await runtime.dispatchFetch(url('nowhere/report'))).status).toBe(404);
+  for (const [tenant, amount] of [
+    ['cafe', 3],
+    ['bakery', 4],
+  ] as const) {
+    const response = await runtime.dispatchFetch(url(`${tenant}/orders`), {
+      method: 'POST',
+      body: JSON.stringify({ customer: 'ann', amount }),
+    });
+    const headers = { 'x-nacre-position': response.headers.get('x-nacre-position')! };
+    const report = await runtime.dispatchFetch(url(`${tenant}/report`), { headers });
+    expect(await report.json()).toEqual([{ customer: 'ann', orders: 1, spent: amount }]);
+  }
+  expect(await read('totals?of=cafe,bakery')).toEqual({
+    cafe: { orders: 1, worth: 3 },
+    bakery: { orders: 1, worth: 4 },
+  });
 });

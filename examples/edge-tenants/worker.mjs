@@ -1,11 +1,17 @@
 /**
- * Orders of many tenants. Each tenant is a Durable Object with a database of its own, near its users; the
- * Worker in front only finds the object.
+ * Orders of many tenants. Each tenant is a Durable Object with a database of its own, near its users, which
+ * uploads what it commits to a bucket. The Worker in front finds the object, and reads the bucket for
+ * reports, so that long queries are no load of the objects.
  *
  *   POST /TENANT/orders      {"customer": "ann", "amount": 12.5}   adds one, answers its id
  *   GET  /TENANT/orders/ID                                          reads one
  *   GET  /TENANT/summary                                            customers by what they spent
  *   GET  /TENANT/live        (WebSocket)                            the summary, now and after each change
+ *   GET  /TENANT/report                                             the summary, of about a second ago
+ *   GET  /totals?of=TENANT,TENANT                                   orders and what they are worth, by tenant
+ *
+ * The answer to a new order has its position in the header `x-nacre-position`. A report that is asked for with
+ * this header waits until it has that order.
  */
 
 import { connect, NacreError } from 'nacredb';
@@ -14,15 +20,31 @@ const SUMMARY = `
   select customer, count(*)::int as orders, sum(amount)::double as spent
   from "order" group by customer order by spent desc, customer limit 10`;
 
+const TOTALS =
+  'select count(*)::int as orders, coalesce(sum(amount), 0)::double as worth from "order"';
+const POSITION = 'x-nacre-position';
+const types = { bigint: 'number', date: 'string' };
+
+/** Where the bucket has the files of an object. Without a bucket, the object keeps them alone. */
+const blobsOf = ({ ORDERS }, id) =>
+  ORDERS === undefined ? {} : { blobs: { bucket: ORDERS, prefix: id.toString() } };
+
 /** The orders of one tenant. */
 export class Tenant {
   #state;
+  #env;
   /** Opened once; all requests share it. */
   #opened;
 
-  constructor(state) {
+  constructor(state, env) {
     this.#state = state;
-    this.#opened = state.blockConcurrencyWhile(() => open(state));
+    this.#env = env;
+    this.#opened = state.blockConcurrencyWhile(() => open(state, env));
+  }
+
+  /** The object left memory before it had uploaded everything. */
+  async alarm() {
+    await (await this.#opened).alarm();
   }
 
   async fetch(request) {
@@ -31,7 +53,10 @@ export class Tenant {
     const [, , what, id] = new URL(request.url).pathname.split('/');
     try {
       if (what === 'orders' && request.method === 'POST') {
-        return Response.json(await add(db, await request.json()), { status: 201 });
+        const added = await add(db, await request.json());
+        const lag = await db.lag();
+        const headers = lag === null ? {} : { [POSITION]: String(lag.position) };
+        return Response.json(added, { status: 201, headers });
       }
       if (what === 'orders' && id !== undefined) {
         const { rows } = await db.query('select * from "order" where id = ?', [Number(id)]);
@@ -44,15 +69,15 @@ export class Tenant {
     } catch (error) {
       if (error.kind === 'closed' && this.#opened === opened) {
         // Another object of this isolate took the engine with it. The next request finds a new one.
-        this.#opened = open(this.#state);
+        this.#opened = open(this.#state, this.#env);
       }
       return failure(error);
     }
   }
 }
 
-async function open(state) {
-  const db = await connect({ state, types: { bigint: 'number', date: 'string' } });
+async function open(state, env) {
+  const db = await connect({ state, types, ...blobsOf(env, state.id) });
   await db.exec(`create table if not exists "order" (
     id bigint auto_increment primary key,
     customer text not null,
@@ -60,6 +85,8 @@ async function open(state) {
     made timestamp not null default current_timestamp,
     key (customer)
   )`);
+  // A report of a new tenant finds its database.
+  await db.upload();
   return db;
 }
 
@@ -78,6 +105,29 @@ async function live(db) {
   return new Response(null, { status: 101, webSocket: client });
 }
 
+/** Runs a query on what an object has uploaded, at least up to a position if one is given. */
+async function read(env, tenant, sql, position = null) {
+  const cache = await caches.open('orders');
+  const blobs = blobsOf(env, env.TENANT.idFromName(tenant));
+  const db = await connect({ ...blobs, cache, readOnly: true, types });
+  try {
+    if (position !== null) {
+      await db.waitForPosition(Number(position), { timeoutMs: 10_000 });
+    }
+    return (await db.query(sql)).rows;
+  } finally {
+    await db.close();
+  }
+}
+
+async function totals(env, tenants) {
+  const all = {};
+  for (const tenant of tenants) {
+    [all[tenant]] = await read(env, tenant, TOTALS);
+  }
+  return all;
+}
+
 const notFound = () => Response.json({ error: 'not found' }, { status: 404 });
 
 /** What the client did wrong is its to mend; everything else is not. */
@@ -87,8 +137,22 @@ function failure(error) {
 }
 
 export default {
-  fetch(request, { TENANT }) {
-    const [, tenant] = new URL(request.url).pathname.split('/');
+  async fetch(request, env) {
+    const { pathname, searchParams } = new URL(request.url);
+    const [, tenant, what] = pathname.split('/');
+    try {
+      if (tenant === 'totals') {
+        return Response.json(await totals(env, searchParams.get('of').split(',')));
+      }
+      if (what === 'report') {
+        const position = request.headers.get(POSITION);
+        return Response.json(await read(env, tenant, SUMMARY, position));
+      }
+    } catch (error) {
+      // A tenant that has uploaded nothing has no database there.
+      return error.kind === 'not_found' ? notFound() : failure(error);
+    }
+    const { TENANT } = env;
     return tenant === '' ? notFound() : TENANT.get(TENANT.idFromName(tenant)).fetch(request);
   },
 };
