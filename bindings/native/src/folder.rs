@@ -21,6 +21,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// What the names of files begin with that belong to running statements.
+#[cfg(target_os = "linux")]
+const TEMPORARY: &str = "tmp-";
+
 /// System calls used to read and write the files of a folder. The guarantees are the same.
 ///
 /// ```
@@ -101,6 +105,8 @@ struct Folder {
 struct FolderFile {
     folder: Arc<Folder>,
     handle: Arc<Handle>,
+    #[cfg(target_os = "linux")]
+    pace: crate::pace::Pace,
 }
 
 impl FolderStore {
@@ -211,7 +217,12 @@ impl FolderStore {
             )),
             _ => io_error(error, &self.0.path.join(name), verb),
         })?;
-        Ok(Arc::new(FolderFile { folder: self.0.clone(), handle }))
+        Ok(Arc::new(FolderFile {
+            folder: self.0.clone(),
+            handle,
+            #[cfg(target_os = "linux")]
+            pace: Default::default(),
+        }))
     }
 }
 
@@ -366,14 +377,24 @@ impl LocalFile for FolderFile {
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.handle.change(|| {
             let file = self.file()?;
-            file.write_all_at(bytes, offset).map_err(|error| self.error(error, "write"))
+            file.write_all_at(bytes, offset).map_err(|error| self.error(error, "write"))?;
+            // What is not kept need not reach the drive.
+            #[cfg(target_os = "linux")]
+            if !self.handle.name().starts_with(TEMPORARY) {
+                let end = offset.saturating_add(bytes.len() as u64);
+                self.pace.wrote(&file, end).map_err(|error| self.error(error, "write"))?;
+            }
+            Ok(())
         })
     }
 
     fn truncate(&self, len: u64) -> Result<()> {
         self.handle.change(|| {
             let file = self.file()?;
-            file.set_len(len).map_err(|error| self.error(error, "truncate"))
+            file.set_len(len).map_err(|error| self.error(error, "truncate"))?;
+            #[cfg(target_os = "linux")]
+            self.pace.truncated(len);
+            Ok(())
         })
     }
 

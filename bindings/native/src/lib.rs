@@ -11,6 +11,8 @@ mod hosts;
 mod io_error;
 mod lock;
 mod open_files;
+#[cfg(target_os = "linux")]
+mod pace;
 mod pool;
 mod run;
 #[cfg(test)]
