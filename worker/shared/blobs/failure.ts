@@ -76,7 +76,7 @@ export function corsHint(): string | undefined {
         'DELETE and all headers, and expose ETag, Date and x-amz-meta-nacrewrite';
 }
 
-/** Whether the platform refuses more requests: an invocation of a Worker may make so many, and no more. */
+/** Whether the platform refuses more requests, of which an invocation of a Worker may make a fixed number. */
 export function isTooMany(thrown: unknown): boolean {
   return /too many (?:sub|api )requests/i.test((thrown as Partial<Error>).message ?? '');
 }
