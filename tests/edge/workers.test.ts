@@ -137,6 +137,9 @@ test('a Worker reads a blob store, and writes one from memory', async () => {
     expect(read.body).toEqual([[{ id: 19_999 }]]);
     const refused = await sent([['delete from t']], { readOnly: true });
     expect(refused.body).toMatchObject({ kind: 'unsupported' });
+    for (const wrong of [{ blobs: {} }, { blobs, cache: 7 }, { blobs: undefined, cache: {} }]) {
+      expect((await sent([], wrong)).body).toMatchObject({ kind: 'type' });
+    }
     const db = await connect('s3://bucket/edge', { blobs });
     expect((await db.query('select count(*) as n from t')).rows).toEqual([{ n: 20_000n }]);
     await db.close();

@@ -132,15 +132,16 @@ export async function connect<S extends object = AnySchema>(
   const files = imported === undefined ? [] : await filesOf(imported);
   const store = state === undefined ? null : new DurableStore(state, alarm);
   try {
-    loadSync(
-      () => options.wasmModule ?? first,
-      () => options.moreWasmModule ?? more,
-    );
     if (store?.list().length === 0) {
       // Without an alarm, a new database is not begun.
       alarm?.wrote();
       await alarm?.settled();
     }
+    // Last, and without waiting before the opening: an engine may be given up at any time.
+    loadSync(
+      () => options.wasmModule ?? first,
+      () => options.moreWasmModule ?? more,
+    );
   } catch (error) {
     store?.close();
     throw error;
@@ -168,7 +169,8 @@ async function blobsOf(options: EdgeOptions): Promise<EngineBlobs | undefined> {
   }
   const all = given === undefined ? others : { ...others, blobs: given };
   const { wire, ask } = blobsOption('memory://', all);
-  const prefix = wire?.url.replace(/^.*?:\/\/[^/]*\/?/, '') ?? '';
+  // What is no URL is refused where the others are checked.
+  const prefix = String(wire?.url).replace(/^.*?:\/\/[^/]*\/?/, '');
   return loadBlobs(
     wire,
     ask,
