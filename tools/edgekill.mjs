@@ -1,8 +1,8 @@
 /**
  * `npm run edgekill -- --times N`: three Durable Objects, one of them with a bucket below its storage, are
  * written to by several clients each; again and again the runtime's process is killed at a random moment,
- * or one object ends at a random call of its storage. After each time every database must have each row that was acknowledged (else `lost`), no
- * row that was never tried, and both rows of a transaction or none (else `phantom`). `--seed` repeats the
+ * or one object ends at a random call of its storage. After each time every database must have each row
+ * that was acknowledged (else `lost`), no row that was never tried, and both rows of a transaction or none (else `phantom`). `--seed` repeats the
  * choices; `--keep-engine` takes the engine as it was built last.
  */
 

@@ -12,7 +12,7 @@ export interface AlarmStorage {
   setAlarm(at: number): Promise<void>;
 }
 
-/** From a write to the alarm: longer than uploads take, and than objects without requests stay in memory. */
+/** From a write to the alarm: longer than the upload usually takes, which the object does by itself. */
 const AFTER_MS = 30_000;
 
 /** The alarm of one object. */

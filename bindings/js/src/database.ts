@@ -332,7 +332,7 @@ export class Database<S extends object = AnySchema> extends Queries<S> {
    * ```
    */
   async waitForPosition(position: number, options: WaitOptions = {}): Promise<void> {
-    this.mustBeOpen();
+    this.check(options);
     await waitForPosition(this.client, position, options);
   }
 

@@ -37,7 +37,6 @@ export async function waitForPosition(
     );
   }
   const aborting = new Aborting(signal, 'the call was cancelled');
-  aborting.check('the call was cancelled before it started');
   const until = performance.now() + timeoutMs;
   for (let pauseMs = 0; ; pauseMs = Math.min(Math.max(MIN_PAUSE_MS, 2 * pauseMs), MAX_PAUSE_MS)) {
     const lag = await aborting.or(transport.call('lag'));
