@@ -25,20 +25,34 @@ export function packTexts(values: readonly unknown[]): WireTexts | null {
     return null;
   }
   // Of null and undefined it takes nothing.
-  const bytes = encoder.encode(values.join(''));
-  const isAscii = bytes.length === units;
+  const all = values.join('');
   const lengths = new Int32Array(values.length);
+  if (/[^\0-\x7f]/.test(all)) {
+    return encodeEach(values, new Uint8Array(3 * units), lengths);
+  }
+  for (let i = 0; i < values.length; i++) {
+    lengths[i] = (values[i] as string | null | undefined)?.length ?? -1;
+  }
+  return { bytes: encoder.encode(all), lengths };
+}
+
+/** Encodes texts into a buffer that is large enough for them; null if one of them is no Unicode. */
+function encodeEach(
+  values: readonly unknown[],
+  buffer: Uint8Array,
+  lengths: Int32Array,
+): WireTexts | null {
+  let used = 0;
   for (let i = 0; i < values.length; i++) {
     const value = values[i] as string | null | undefined;
     if (value === null || value === undefined) {
       lengths[i] = -1;
-    } else if (isAscii) {
-      lengths[i] = value.length;
     } else if (/\p{Surrogate}/u.test(value)) {
       return null;
     } else {
-      lengths[i] = encoder.encode(value).length;
+      lengths[i] = encoder.encodeInto(value, buffer.subarray(used)).written;
+      used += lengths[i]!;
     }
   }
-  return { bytes, lengths };
+  return { bytes: buffer.slice(0, used), lengths };
 }
