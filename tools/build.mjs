@@ -150,7 +150,7 @@ const EDGE_CLOCK = [path.join(root, 'worker/edge/clock.ts'), 'clock'];
 const MINIFY = {
   blobs: true,
   worker: true,
-  index: { compress: false, mangle: { toplevel: false }, codegen: { removeWhitespace: true } },
+  index: { compress: true, mangle: { toplevel: false }, codegen: { removeWhitespace: true } },
 };
 
 /** One script an entry, so that a page without a bundler loads two files and not twenty. */
@@ -170,7 +170,7 @@ async function bundle(dist) {
       format: 'esm',
       codeSplitting: false,
       // No bundler touches the worker, and few pages that have none minify what they load. Of the page's
-      // script only white space and local names go: bundlers must find the worker in it.
+      // script the names of classes stay: a console shows them.
       minify: MINIFY[name] ?? false,
       // The declarations beside the scripts have the documentation.
       comments: { jsdoc: false },
