@@ -5,9 +5,14 @@
 
 import { spawnSync } from 'node:child_process';
 import * as path from 'node:path';
-import { root, target } from './lib.mjs';
+import { main, root, target } from './lib.mjs';
+import { simEdge } from './sim-edge.mjs';
 
 const [what, ...args] = process.argv.slice(2);
+if (what === 'sim' && args[0] === 'edge') {
+  await main(() => simEdge(args.slice(1)));
+  process.exit();
+}
 const build = ['build', '-q', '--profile', 'sim', '-p', 'nacre-sim'];
 if (args.includes('--plant')) {
   // Builds with planted bugs go to a folder of their own: nothing else may ever pick them up.

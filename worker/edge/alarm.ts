@@ -22,6 +22,8 @@ export class Alarm {
   #set: Promise<void> | null = null;
   /** Whether what is written now is uploaded by the alarm that rings. */
   #isRinging = false;
+  /** Whether something was written since the alarm looked whether it has to ring again. */
+  #hasChanged = false;
 
   /** Errors: `unsupported` for a storage without alarms. */
   constructor(storage: Partial<AlarmStorage>) {
@@ -33,6 +35,7 @@ export class Alarm {
 
   /** Something is to be uploaded. */
   wrote(): void {
+    this.#hasChanged = true;
     if (this.#set === null && !this.#isRinging) {
       const set = this.#storage.setAlarm(Date.now() + AFTER_MS);
       // The next write tries again.
@@ -54,13 +57,16 @@ export class Alarm {
     }
   }
 
-  /** The alarm rings: `upload` answers whether it has to ring again. */
-  async ring(upload: () => Promise<boolean>): Promise<void> {
+  /** The alarm rings: it uploads, and rings again if that failed, or if something `isLeft` to be uploaded. */
+  async ring(upload: () => Promise<void>, isLeft: () => Promise<boolean>): Promise<void> {
     this.#set = null;
     this.#isRinging = true;
     let isDue = true;
     try {
-      isDue = await upload();
+      await upload();
+      this.#hasChanged = false;
+      // What is written after the look is not in its answer.
+      isDue = (await isLeft()) || this.#hasChanged;
     } finally {
       this.#isRinging = false;
       if (isDue) {

@@ -30,17 +30,18 @@ export class EdgeDatabase<S extends object = AnySchema> extends ThreadDatabase<S
    */
   async alarm(): Promise<void> {
     this.mustBeOpen();
-    await this.#alarm?.ring(async () => {
-      try {
-        await this.upload();
-      } catch (error) {
-        if (error instanceof NacreError && error.kind === 'unavailable') {
-          return true;
-        }
+    try {
+      await this.#alarm?.ring(
+        () => this.upload(),
+        async () => {
+          const lag = await this.lag();
+          return lag !== null && lag.uploaded < lag.position;
+        },
+      );
+    } catch (error) {
+      if (!(error instanceof NacreError && error.kind === 'unavailable')) {
         throw error;
       }
-      const lag = await this.lag();
-      return lag !== null && lag.uploaded < lag.position;
-    });
+    }
   }
 }
