@@ -17,3 +17,8 @@ export function simulateEdge(settings: {
 }): Promise<{ seeds: number; counts: Record<string, number>; failed: Outcome[] }>;
 
 export function replayEdge(seed: number): Promise<Outcome>;
+
+export function prepareEdge(folder: string): {
+  script: string;
+  files: { first: string; more: string };
+};

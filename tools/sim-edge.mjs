@@ -94,21 +94,32 @@ export async function replayEdge(seed) {
   }
 }
 
-/** The package's script, to be imported by Node, which imports no engine. */
-function prepared(folder) {
+/** The files of the engine, by their names in `globalThis.nacreModules`. */
+const ENGINE = { first: 'nacre_bg.wasm', more: 'nacre_more.wasm' };
+
+/** Puts the package's script into a folder, to be imported by Node, which imports no engine. */
+export function prepareEdge(folder) {
   const script = path.join(folder, 'edge.mjs');
   let text = fs.readFileSync(path.join(DIST, 'edge.js'), 'utf8');
-  const modules = {};
-  for (const [name, file] of Object.entries({ first: 'nacre_bg.wasm', more: 'nacre_more.wasm' })) {
+  for (const [name, file] of Object.entries(ENGINE)) {
     const line = `import ${name} from "./${file}";`;
     if (!text.includes(line)) {
       throw new Failure(`the script for the edge does not say ${line}`);
     }
     text = text.replace(line, `const ${name} = globalThis.nacreModules.${name};`);
-    modules[name] = new WebAssembly.Module(fs.readFileSync(path.join(DIST, file)));
   }
   fs.writeFileSync(script, text);
-  return { script, modules };
+  const files = Object.entries(ENGINE).map(([name, file]) => [name, path.join(DIST, file)]);
+  return { script, files: Object.fromEntries(files) };
+}
+
+function prepared(folder) {
+  const { script, files } = prepareEdge(folder);
+  const modules = Object.entries(files).map(([name, file]) => [
+    name,
+    new WebAssembly.Module(fs.readFileSync(file)),
+  ]);
+  return { script, modules: Object.fromEntries(modules) };
 }
 
 /** Runs a seed in a thread of its own, whose globals the platform replaces. */

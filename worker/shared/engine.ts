@@ -43,8 +43,17 @@ let lastTrap = '';
 const waiting = new Set<(error: NacreError) => void>();
 /** Answers why the instance cannot be trusted although it has not trapped; once, and else null. */
 let suspicion: () => string | null = () => null;
-/** Releases what each connection of the instance holds outside it. */
-const releases = new Set<() => void>();
+/** What an instance that traps leaves behind. */
+export interface Stoppable {
+  /** Releases what it holds outside the instance, so that others can open the files. */
+  stop(): void;
+}
+
+/**
+ * What is told of a trap. Weakly: an object at the edge leaves memory without closing its database, which is
+ * released when nothing else knows it.
+ */
+const stoppables = new Set<{ deref(): Stoppable | undefined }>();
 
 /** Reads a module, or its bytes, synchronously. */
 export type ReadModule = () => BufferSource | WebAssembly.Module;
@@ -191,14 +200,14 @@ function abandon(why: string): void {
   broken ??= why;
   lastTrap = broken;
   waiting.forEach((stop) => stop(brokenError()));
-  for (const release of releases) {
+  for (const each of stoppables) {
     try {
-      release();
+      each.deref()?.stop();
     } catch {
       // The others are released all the same, and the trap is the error to report.
     }
   }
-  releases.clear();
+  stoppables.clear();
 }
 
 /** Has `why` asked before each call into the instance. */
@@ -341,13 +350,13 @@ export function mustWait(): NacreError {
   );
 }
 
-/**
- * Calls `release` if the instance traps, so that others can open the files. Returns a function that
- * revokes this.
- */
-export function afterTrap(release: () => void): () => void {
-  releases.add(release);
-  return () => releases.delete(release);
+/** Stops `it` if the instance traps. Returns a function that revokes this. */
+export function afterTrap(it: Stoppable): () => void {
+  stoppables.forEach((each) => each.deref() ?? stoppables.delete(each));
+  // Workers of an early compatibility date have no weak references.
+  const reference = globalThis.WeakRef ? new WeakRef(it) : { deref: () => it };
+  stoppables.add(reference);
+  return () => stoppables.delete(reference);
 }
 
 /** Whether an instance is the current one and has not trapped. */

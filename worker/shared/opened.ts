@@ -31,6 +31,7 @@ export class Opened {
   readonly #uploading: Uploading | null;
   readonly #following: Following | null;
   readonly #forgetTrap: () => void;
+  #setStopped = (): void => {};
   readonly #isStrict: boolean;
   /** Settles if the engine stops after an internal error. */
   readonly stopped: Promise<void>;
@@ -54,13 +55,8 @@ export class Opened {
     this.#isStrict = options.durability !== 'relaxed';
     const worked = () => this.#uploading?.changed();
     this.#upkeep = new Upkeep(database, store, options.durability ?? 'strict', worked);
-    let stop = (): void => {};
-    this.stopped = new Promise((resolve) => (stop = resolve));
-    this.#forgetTrap = afterTrap(() => {
-      stop();
-      this.#live.forEach((live) => live.stopped());
-      store?.close();
-    });
+    this.stopped = new Promise((resolve) => (this.#setStopped = resolve));
+    this.#forgetTrap = afterTrap(this);
   }
 
   /**
@@ -123,6 +119,13 @@ export class Opened {
       return answer.then((result) => this.whenDurable(result, isAsked) as T);
     }
     return store.settled()?.then(() => answer) ?? answer;
+  }
+
+  /** The engine has stopped after an internal error. */
+  stop(): void {
+    this.#setStopped();
+    this.#live.forEach((live) => live.stopped());
+    this.store?.close();
   }
 
   /** Cancels background work. */
