@@ -1,9 +1,11 @@
-/** What the examples' tests share: temporary folders, and commands run to their end. */
+/** What the examples' tests share: temporary folders, commands run to their end, and Workers. */
 
 import { spawn } from 'node:child_process';
 import * as fs from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
+import { build } from 'esbuild';
+import { Miniflare } from 'miniflare';
 import { afterAll } from 'vitest';
 
 /** The repository's root. */
@@ -52,4 +54,29 @@ export async function cargoBinary(name: string): Promise<string> {
   await run('cargo', ['build', '-q', '--bin', name]);
   const target = path.resolve(root, process.env['CARGO_TARGET_DIR'] ?? 'target');
   return path.join(target, 'debug', process.platform === 'win32' ? `${name}.exe` : name);
+}
+
+/** Starts a Worker in Cloudflare's runtime, bundled as its tool does it, with options of the runtime. */
+export async function startWorker(program: string, options: object = {}): Promise<Miniflare> {
+  const out = emptyFolder();
+  await build({
+    entryPoints: [program],
+    bundle: true,
+    format: 'esm',
+    conditions: ['workerd', 'worker', 'browser'],
+    loader: { '.wasm': 'copy' },
+    alias: { nacredb: path.join(root, 'bindings/js/dist/edge.js') },
+    outdir: out,
+    logLevel: 'error',
+  });
+  const main = 'worker.js';
+  const names = fs.readdirSync(out).filter((name) => name !== main);
+  const modules = [main, ...names].map((name) => ({
+    type: name.endsWith('.wasm') ? ('CompiledWasm' as const) : ('ESModule' as const),
+    path: name,
+    contents: fs.readFileSync(path.join(out, name)),
+  }));
+  const runtime = new Miniflare({ modules, compatibilityDate: '2026-03-01', ...options });
+  await runtime.ready;
+  return runtime;
 }

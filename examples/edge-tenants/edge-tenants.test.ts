@@ -1,43 +1,19 @@
-/** The example in Cloudflare's runtime, bundled as its tool does it. */
+/** The example in Cloudflare's runtime. */
 
-import * as fs from 'node:fs';
 import * as path from 'node:path';
-import { build } from 'esbuild';
-import { Miniflare } from 'miniflare';
+import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { emptyFolder } from '../testing.js';
+import { emptyFolder, startWorker } from '../testing.js';
 
 const storage = emptyFolder();
 let runtime: Miniflare;
 
 async function start(bindings: object = {}): Promise<void> {
-  const out = emptyFolder();
-  await build({
-    entryPoints: [path.join(import.meta.dirname, 'worker.mjs')],
-    bundle: true,
-    format: 'esm',
-    conditions: ['workerd', 'worker', 'browser'],
-    loader: { '.wasm': 'copy' },
-    alias: { nacredb: path.resolve(import.meta.dirname, '../../bindings/js/dist/edge.js') },
-    outdir: out,
-    logLevel: 'error',
-  });
-  const names = fs
-    .readdirSync(out)
-    .sort((a, b) => Number(a !== 'worker.js') - Number(b !== 'worker.js'));
-  const modules = names.map((name) => ({
-    type: name.endsWith('.wasm') ? ('CompiledWasm' as const) : ('ESModule' as const),
-    path: name,
-    contents: fs.readFileSync(path.join(out, name)),
-  }));
-  runtime = new Miniflare({
-    modules,
-    compatibilityDate: '2026-03-01',
+  runtime = await startWorker(path.join(import.meta.dirname, 'worker.mjs'), {
     durableObjects: { TENANT: { className: 'Tenant', useSQLite: true } },
     durableObjectsPersist: storage,
     ...bindings,
   });
-  await runtime.ready;
 }
 
 const url = (at: string): string => `http://localhost/${at}`;
