@@ -33,6 +33,7 @@ const STAMP = `${DIST}/.stamp`;
 const OUTPUTS = [
   'blobs.js',
   'edge.js',
+  'edge-light.js',
   'index.js',
   'node.js',
   'thread.js',
@@ -44,6 +45,7 @@ const OUTPUTS = [
 const ENTRIES = {
   blobs: 'bindings/js/src/blobs.ts',
   edge: 'bindings/js/src/edge.ts',
+  'edge-light': 'bindings/js/src/edge.ts',
   index: 'bindings/js/src/index.ts',
   node: 'bindings/js/src/node.ts',
   thread: 'bindings/js/src/thread.ts',
@@ -153,6 +155,26 @@ const MINIFY = {
   index: { compress: true, mangle: { toplevel: false }, codegen: { removeWhitespace: true } },
 };
 
+/** Names the engine's files as Next.js wants them for its edge runtime. */
+const ENGINE_AS_MODULE = {
+  name: 'engine-as-module',
+  resolveId: (id) => (id.endsWith('.wasm') ? { id: `${id}?module`, external: true } : null),
+};
+
+/** What entries need beside the other's options. */
+const SPECIAL = {
+  edge: { transform: { inject: { performance: EDGE_CLOCK } } },
+  'edge-light': {
+    transform: {
+      inject: { performance: EDGE_CLOCK },
+      // Next.js has some there that throw.
+      define: { 'globalThis.setImmediate': 'undefined', MessageChannel: 'undefined' },
+    },
+    external: ['./blobs.js'],
+    plugins: [ENGINE_AS_MODULE],
+  },
+};
+
 /** One script an entry, so that a page without a bundler loads two files and not twenty. */
 async function bundle(dist) {
   const { rolldown } = await import('rolldown');
@@ -162,7 +184,7 @@ async function bundle(dist) {
       // Scripts are loaded by `connectInThread` only, files by the edge only.
       external: [/^node:/, './thread.js', './blobs.js', /\.wasm$/],
       platform: name === 'node' ? 'node' : 'browser',
-      transform: name === 'edge' ? { inject: { performance: EDGE_CLOCK } } : {},
+      ...SPECIAL[name],
     });
     await build.write({
       dir: dist,

@@ -9,6 +9,7 @@ import * as fs from 'node:fs';
 import { createRequire } from 'node:module';
 import * as path from 'node:path';
 import { bin, Failure, root, run } from './lib.mjs';
+import { checkEdgeRoute } from './pack-edge.mjs';
 import { checkFile } from './pack-file.mjs';
 import { checkPage } from './pack-page.mjs';
 
@@ -33,6 +34,12 @@ export const PLACES = [
 /** The places that take long, or need much from the registry. */
 export const MORE_PLACES = [
   { name: 'Next.js', example: 'browser-next', install: true, check: nextPage },
+  {
+    name: 'Next.js, edge runtime',
+    example: 'edge-next',
+    install: true,
+    check: (_browser, cwd) => checkEdgeRoute(cwd),
+  },
   { name: 'a page from a file', example: 'browser-file', check: fileOrigin },
   { name: 'Bun', example: 'bun', install: true, check: readings('bun', './readings.mjs') },
   {

@@ -6,10 +6,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import * as fs from 'node:fs';
-import * as net from 'node:net';
 import * as os from 'node:os';
 import * as path from 'node:path';
-import { exclusively, probe, run, target } from './lib.mjs';
+import { exclusively, freePort, probe, run, target } from './lib.mjs';
 
 /** The same as in `bindings/blobs/tests/support/gateway.rs`. */
 const VERSION = 'v1.8.0';
@@ -90,15 +89,4 @@ export async function startGateway({ bucket = 'bucket', origin = '*' } = {}) {
       fs.rmSync(scratch, { recursive: true, force: true });
     },
   };
-}
-
-function freePort() {
-  return new Promise((resolve, reject) => {
-    const server = net.createServer();
-    server.on('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address();
-      server.close(() => resolve(port));
-    });
-  });
 }

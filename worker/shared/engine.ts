@@ -100,7 +100,10 @@ function reasonOf(error: unknown): string {
 }
 
 function moduleOf(source: BufferSource | WebAssembly.Module): WebAssembly.Module {
-  return source instanceof WebAssembly.Module ? source : new WebAssembly.Module(source);
+  // A runtime may hand over a module of another realm, which is no `Module` of this one yet.
+  return 'byteLength' in source
+    ? new WebAssembly.Module(source)
+    : (Object.setPrototypeOf(source, WebAssembly.Module.prototype) as WebAssembly.Module);
 }
 
 /** Loads the first module from a URL; returns at once if it is loaded already. */

@@ -7,10 +7,10 @@
 export type NextTask = (work: () => void) => void;
 
 /** Node's global, which browsers lack. */
-const { setImmediate } = globalThis as { setImmediate?: (work: () => void) => unknown };
+const immediately = globalThis.setImmediate as ((work: () => void) => unknown) | undefined;
 
-export const nextTask: NextTask = setImmediate
-  ? (work) => void setImmediate(work)
+export const nextTask: NextTask = immediately
+  ? (work) => void immediately(work)
   : throughMessages();
 
 /** Made on first use: most workers never need it. */
