@@ -10,13 +10,13 @@
 //! Only one process at a time can open the folder, see `lock`. The number of open files is bounded,
 //! see `open_files`: a database may have more files than a process has descriptors.
 
+use crate::at::{read_at, write_at};
 use crate::io_error::io_error;
 use crate::lock::FolderLock;
 use crate::open_files::{Handle, OPEN_FILES, OpenFiles};
 use nacre_host::{Error, LocalFile, LocalStore, ReadRange, Result, check_file_name};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -70,6 +70,7 @@ impl FileIo {
 
 /// Minimum number of ranges for which [`FileIo::Auto`] reads with io_uring; plain calls are faster
 /// for fewer.
+#[cfg(target_os = "linux")]
 const BATCH: usize = 4;
 
 /// A locked folder. The lock lasts until the store and all of its files are dropped.
@@ -90,6 +91,7 @@ struct Folder {
     path: PathBuf,
     /// The folder itself, to sync names.
     handle: File,
+    #[cfg(target_os = "linux")]
     io: FileIo,
     #[cfg(target_os = "linux")]
     uring: Option<crate::uring::Uring>,
@@ -132,6 +134,7 @@ impl FolderStore {
         Ok(FolderStore(Arc::new(Folder {
             path: path.to_path_buf(),
             handle,
+            #[cfg(target_os = "linux")]
             io,
             #[cfg(target_os = "linux")]
             uring: if io == FileIo::Plain { None } else { crate::uring::Uring::new() },
@@ -158,6 +161,7 @@ impl FolderStore {
         Ok(FolderStore(Arc::new(Folder {
             path: path.to_path_buf(),
             handle: File::open(path).map_err(failed)?,
+            #[cfg(target_os = "linux")]
             io,
             #[cfg(target_os = "linux")]
             uring: if io == FileIo::Plain { None } else { crate::uring::Uring::new() },
@@ -331,7 +335,7 @@ impl FolderFile {
     fn read_one(&self, file: &File, range: &mut ReadRange<'_>) -> Result<()> {
         // The system rejects offsets that it cannot represent; treat them as past the end.
         let result = match i64::try_from(range.offset) {
-            Ok(_) => file.read_exact_at(range.buffer, range.offset),
+            Ok(_) => read_at(file, range.buffer, range.offset),
             Err(_) => Err(ErrorKind::UnexpectedEof.into()),
         };
         result.map_err(|error| match error.kind() {
@@ -377,7 +381,7 @@ impl LocalFile for FolderFile {
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.handle.change(|| {
             let file = self.file()?;
-            file.write_all_at(bytes, offset).map_err(|error| self.error(error, "write"))?;
+            write_at(&file, bytes, offset).map_err(|error| self.error(error, "write"))?;
             // What is not kept need not reach the drive.
             #[cfg(target_os = "linux")]
             if !self.handle.name().starts_with(TEMPORARY) {

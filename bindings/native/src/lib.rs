@@ -1,14 +1,17 @@
 //! Nacre's host on an operating system: files in a folder, the system's clock and randomness, and
 //! threads.
 //!
-//! Nothing here knows what the files contain. `folder` documents what a sync guarantees.
+//! Nothing here knows what the files contain. `folder` documents what a sync guarantees. On WASI there are files
+//! and no threads: statements run on the caller's, and background work after them.
 
+mod at;
 mod background;
 mod clock;
 mod entropy;
 mod folder;
 mod hosts;
 mod io_error;
+#[cfg_attr(target_os = "wasi", path = "lock_wasi.rs")]
 mod lock;
 mod open_files;
 #[cfg(target_os = "linux")]

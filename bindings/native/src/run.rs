@@ -41,6 +41,11 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
             return output;
         }
-        thread::park_timeout(POLL_EVERY);
+        // Without threads nothing unparks this one.
+        if cfg!(target_os = "wasi") {
+            thread::sleep(Duration::from_millis(1));
+        } else {
+            thread::park_timeout(POLL_EVERY);
+        }
     }
 }

@@ -4,7 +4,10 @@ use crate::hosts::{memory_host, open_folder};
 use nacre_host::{Error, Host, Result, number_of_file};
 use std::ffi::OsString;
 use std::io::ErrorKind;
+#[cfg(unix)]
 use std::os::unix::ffi::OsStringExt;
+#[cfg(target_os = "wasi")]
+use std::os::wasi::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 /// Opens the host that a URL names. Creates its folder if it does not exist.
