@@ -1,8 +1,8 @@
 /**
  * The package as a stranger gets it: packed, installed in an empty folder without anything else,
  * type-checked, used from a ten-line script in Node, and from the examples' pages and programs in
- * the places of `pack-places.mjs`. With `--all` in every one of them. Then the small packages on top
- * of it.
+ * the places of `pack-places.mjs`. With `--all` in every one of them, and the engine under WASI. Then the small
+ * packages on top of it.
  */
 
 import * as fs from 'node:fs';
@@ -16,6 +16,7 @@ import { checkSmallPackages } from './pack-check-small.mjs';
 import { checkPlace, MORE_PLACES, PLACES } from './pack-places.mjs';
 import { setup } from './setup.mjs';
 import { FIRST_LIMIT, WHOLE_LIMIT } from './size.mjs';
+import { checkWasi } from './wasi.mjs';
 
 const NODE_SCRIPT = `import { connect, sql } from 'nacredb';
 
@@ -67,7 +68,11 @@ export async function packCheck({ all = false, quick = false } = {}) {
     const places = all ? [...PLACES, ...MORE_PLACES] : PLACES;
     await inPlaces(folder, tarball, places, quick);
     await checkSmallPackages(folder);
-    return { passed: 4 + places.length, failed: 0 };
+    if (all) {
+      await checkWasi(folder);
+      console.log('  pack: WASI: works');
+    }
+    return { passed: 4 + places.length + (all ? 1 : 0), failed: 0 };
   } finally {
     fs.rmSync(folder, { recursive: true, force: true });
   }

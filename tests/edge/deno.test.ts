@@ -1,4 +1,4 @@
-/** The package in Deno: a folder, with the fewest permissions. */
+/** The package in Deno: a folder, or a bucket, with the fewest permissions. */
 
 import { execFile, spawn } from 'node:child_process';
 import * as fs from 'node:fs';
@@ -7,6 +7,7 @@ import * as path from 'node:path';
 import { promisify } from 'node:util';
 import { connect } from 'nacredb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startS3 } from '../../tools/s3.mjs';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const DIST = path.join(ROOT, 'bindings/js/dist');
@@ -19,9 +20,12 @@ beforeAll(() => {
   fs.writeFileSync(
     path.join(folder, 'count.mjs'),
     `import { connect } from ${JSON.stringify(path.join(DIST, 'node.js'))};
-    const [place, waits] = Deno.args;
+    const [place, waits, endpoint] = Deno.args;
+    const credentials = { accessKeyId: 'writer', secretAccessKey: 'not-a-secret' };
+    const blobs = { url: 's3://bucket/deno', endpoint, credentials, retryForMs: 100 };
+    const options = endpoint === undefined ? {} : { blobs, blobPatience: 200 };
     try {
-      const db = await connect(place);
+      const db = await connect(place, options);
       await db.exec('create table if not exists run (id bigint auto_increment primary key, at text)');
       await db.query('insert into run (at) values (?)', ['deno']);
       const { rows } = await db.query('select count(*)::int as n from run');
@@ -52,10 +56,12 @@ const command = (allowed: string[], ...args: string[]): string[] => [
   ...args,
 ];
 
-async function run(allowed: string[], name: string): Promise<string> {
-  const { stdout } = await promisify(execFile)(DENO, command(allowed, place(name)));
+async function print(allowed: string[], ...args: string[]): Promise<string> {
+  const { stdout } = await promisify(execFile)(DENO, command(allowed, ...args));
   return stdout.trim();
 }
+
+const run = (allowed: string[], name: string): Promise<string> => print(allowed, place(name));
 
 const least = (name: string): string[] => [
   `--allow-read=${place(name)},${DIST}`,
@@ -96,4 +102,20 @@ test('a folder that Node has open is in use', async () => {
   expect(await run(least('of-node'), 'of-node')).toMatch(/^in_use: .*Node/);
   await db.close();
   expect(await run(least('of-node'), 'of-node')).toBe('1');
+});
+
+test('where there is no disk, a bucket keeps the database', async () => {
+  const s3 = await startS3();
+  try {
+    const { host } = new URL(s3.endpoint);
+    const runs = (...allowed: string[]): Promise<string> =>
+      print([`--allow-read=${DIST}`, ...allowed], 'memory://', '', s3.endpoint);
+    expect(await runs(`--allow-net=${host}`)).toBe('1');
+    expect(await runs(`--allow-net=${host}`)).toBe('2');
+    expect(await runs()).toMatch(/--allow-net/);
+    const { objects } = s3;
+    expect([...objects.keys()].some((key) => key.startsWith('bucket/deno/'))).toBe(true);
+  } finally {
+    await s3.stop();
+  }
 });

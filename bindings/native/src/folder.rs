@@ -124,13 +124,16 @@ impl FolderStore {
     /// Errors: those of [`FolderStore::open`].
     pub fn open_with(path: &Path, io: FileIo) -> Result<FolderStore> {
         let failed = |error: io::Error| io_error(error, path, "open");
+        // Elsewhere there are plain calls only.
+        #[cfg(not(target_os = "linux"))]
+        let _ = io;
         // The process may change its current folder.
         let path = &*std::path::absolute(path).map_err(failed)?;
         create_folders(path).map_err(failed)?;
         let handle = File::open(path).map_err(failed)?;
         let lock = FolderLock::take(path)?;
         // The previous process may have ended between creating a file and syncing its name.
-        handle.sync_all().map_err(|error| io_error(error, path, "sync"))?;
+        sync_folder(&handle).map_err(|error| io_error(error, path, "sync"))?;
         Ok(FolderStore(Arc::new(Folder {
             path: path.to_path_buf(),
             handle,
@@ -152,6 +155,7 @@ impl FolderStore {
     /// Errors: `not_found` if there is no such folder; `io`. Creating and removing files fails with
     /// `unsupported`.
     pub fn open_beside(path: &Path) -> Result<FolderStore> {
+        #[cfg(target_os = "linux")]
         let io = FileIo::from_environment()?;
         let failed = |error: io::Error| match error.kind() {
             ErrorKind::NotFound => Error::not_found(format!("{} does not exist", path.display())),
@@ -242,7 +246,17 @@ fn create_folders(path: &Path) -> io::Result<()> {
         other => other?,
     }
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    File::open(parent)?.sync_all()
+    sync_folder(&File::open(parent)?)
+}
+
+/// Makes the names in a folder durable. A host of WASI may refuse it: they are durable when that sees fit.
+fn sync_folder(folder: &File) -> io::Result<()> {
+    /// WASI's `badf` and `notsup`.
+    const REFUSED: [Option<i32>; 2] = [Some(8), Some(58)];
+    match folder.sync_all() {
+        Err(error) if cfg!(target_os = "wasi") && REFUSED.contains(&error.raw_os_error()) => Ok(()),
+        done => done,
+    }
 }
 
 /// Whether an entry is a file or a symbolic link to one, such as a user leaves when moving a file
@@ -306,7 +320,7 @@ impl Folder {
     fn sync_names(&self) -> io::Result<()> {
         let changes = self.changes.load(Ordering::Acquire);
         if self.durable_changes.load(Ordering::Acquire) < changes {
-            self.handle.sync_all()?;
+            sync_folder(&self.handle)?;
             self.durable_changes.fetch_max(changes, Ordering::AcqRel);
         }
         Ok(())

@@ -429,7 +429,11 @@ impl Grouper {
         let (keys, stride) = (&self.keys, self.stride);
         let hashes: Vec<u64> = words.chunks_exact(stride).map(hash_words).collect();
         self.table.guess(&hashes, out);
-        let first = |group: u32| keys.get(group as usize * stride).copied().unwrap_or_default();
+        let first = |group: u32| {
+            // Of no group it is beyond all keys, also where that does not fit in a pointer's width.
+            let at = (group as usize).saturating_mul(stride);
+            keys.get(at).copied().unwrap_or_default()
+        };
         for (group, key) in out.iter_mut().zip(words.chunks_exact(stride)) {
             // Nearly all are right: whether one is, is no reason for the processor to wait.
             let is_right = first(*group) == key[0];
