@@ -20,7 +20,7 @@ import { Workers } from './workers.mjs';
 
 /** Requests at once, each to another tenant. */
 const CLIENTS = 16;
-/** Of so many tenants, one has a bucket below its storage. */
+/** Tenants for each one with a bucket below its storage. */
 const PER_BUCKET = 40;
 /** An object leaves memory within this time. */
 const LEAVES_MS = 150;

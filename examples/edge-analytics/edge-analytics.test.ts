@@ -59,7 +59,7 @@ async function ask(sql: string, headers: Record<string, string> = {}) {
   };
 }
 
-test('whoever asks is answered', async () => {
+test('SQL is answered without credentials', async () => {
   const { status, body } = await ask(
     'select zone, count(*) as n, sum(fare) as fares from trip where id < 700 group by zone order by zone limit 2',
   );
@@ -90,7 +90,7 @@ test('nothing can be changed, and too much is refused', async () => {
     body: { kind: 'unsupported' },
   });
   expect(await ask('select * from nowhere')).toMatchObject({ status: 404 });
-  expect(await ask('selekt')).toMatchObject({ status: 400, body: { kind: 'syntax' } });
+  expect(await ask('no query')).toMatchObject({ status: 400, body: { kind: 'syntax' } });
   expect(await ask('select * from trip')).toMatchObject({ status: 413 });
   const writes = s3.requests.filter((request) => /^(PUT|DELETE)/.test(request)).length;
   expect(await ask('select max(id) as id from trip')).toMatchObject({ body: [{ id: TRIPS - 1 }] });

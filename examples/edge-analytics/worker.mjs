@@ -1,5 +1,5 @@
 /**
- * An analytics endpoint over public data: whoever asks sends SQL, and this Worker answers it from a database in
+ * An analytics endpoint over public data: clients send SQL, and this Worker answers it from a database in
  * a bucket that everybody may read. Nothing can be changed, since it is opened only to read.
  *
  *   GET  /?sql=select…        rows as JSON

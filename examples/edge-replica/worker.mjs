@@ -6,8 +6,8 @@
  *   GET /stations/NAME       the last day of a station, by hour
  *
  * Each answer has the position that it shows in the header `x-nacre-position`, and how long ago that was
- * uploaded in `age`. A request with that header waits until the replica has the position, so that whoever has
- * written something, or has seen it, reads it here as well.
+ * uploaded in `age`. A request with that header waits until the replica has the position, so that a
+ * client that has written something, or has seen it, reads it here as well.
  */
 
 import { connect } from 'nacredb';

@@ -12,7 +12,7 @@ test('databases that are never closed are released', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-left-'));
   try {
     const { script, files } = prepareEdge(folder);
-    const program = fileURLToPath(new URL('left.mjs', import.meta.url));
+    const program = fileURLToPath(new URL('./left.mjs', import.meta.url));
     const args = ['--expose-gc', program, script, files.first, files.more];
     const released = Number(execFileSync(process.execPath, args, { encoding: 'utf8' }));
     expect(released).toBeGreaterThan(190);

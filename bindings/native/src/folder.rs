@@ -12,7 +12,10 @@
 
 use crate::at::{read_at, write_at};
 use crate::io_error::io_error;
+#[cfg(not(target_os = "wasi"))]
 use crate::lock::FolderLock;
+#[cfg(target_os = "wasi")]
+use crate::lock_wasi::FolderLock;
 use crate::open_files::{Handle, OPEN_FILES, OpenFiles};
 use nacre_host::{Error, LocalFile, LocalStore, ReadRange, Result, check_file_name};
 use std::fs::{File, OpenOptions};

@@ -11,8 +11,10 @@ mod entropy;
 mod folder;
 mod hosts;
 mod io_error;
-#[cfg_attr(target_os = "wasi", path = "lock_wasi.rs")]
+#[cfg(not(target_os = "wasi"))]
 mod lock;
+#[cfg(target_os = "wasi")]
+mod lock_wasi;
 mod open_files;
 #[cfg(target_os = "linux")]
 mod pace;

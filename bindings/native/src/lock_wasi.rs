@@ -1,4 +1,4 @@
-//! WASI has no locks: whoever runs a module gives its folder to one at a time.
+//! WASI has no locks: a host must give a folder to one module at a time.
 
 use nacre_host::Result;
 use std::path::Path;

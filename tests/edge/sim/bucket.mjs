@@ -1,6 +1,6 @@
 /** A bucket of R2 that is slow, fails, and fails after it has done what it was asked. */
 
-import { NOBODY } from './platform.mjs';
+import { NO_ISOLATE } from './platform.mjs';
 
 export class SimBucket {
   #platform;
@@ -63,7 +63,7 @@ export class SimBucket {
         }
       };
       // What has left arrives, also if its sender ends.
-      this.#platform.later(there, arrive, NOBODY);
+      this.#platform.later(there, arrive, NO_ISOLATE);
     });
   }
 

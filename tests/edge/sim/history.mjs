@@ -1,8 +1,8 @@
 /**
  * What was tried, what is certain, and whether a database shows a state that may be.
  *
- * Every transaction takes the next numbers of one sequence and writes a row for each, so a database shows the
- * first so many of them, and nothing else.
+ * Every transaction takes the next numbers of one sequence and writes a row for each, so a database shows those
+ * up to some number, and nothing else.
  */
 
 export const SCHEMA = [

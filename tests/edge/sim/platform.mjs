@@ -6,13 +6,13 @@
 const realImmediate = setImmediate;
 
 /** A task that belongs to no isolate: of the network, of storage, of the platform itself. */
-export const NOBODY = null;
+export const NO_ISOLATE = null;
 
 export class Platform {
   /** Milliseconds. */
   now = 1_790_000_000_000;
   /** The isolate whose task runs. */
-  isolate = NOBODY;
+  isolate = NO_ISOLATE;
   #tasks = [];
   #count = 0;
   #ended = new WeakSet();
@@ -39,7 +39,7 @@ export class Platform {
   /** Runs something later, unless its isolate ends before. */
   later(ms, work, isolate) {
     const task = { at: this.now + Math.max(0, ms), order: this.#count++, work, isolate };
-    if (isolate === NOBODY || !this.#ended.has(isolate)) {
+    if (isolate === NO_ISOLATE || !this.#ended.has(isolate)) {
       this.#tasks.push(task);
     }
     return task;
@@ -62,7 +62,7 @@ export class Platform {
       void work();
     } finally {
       await new Promise((resolve) => realImmediate(resolve));
-      this.isolate = NOBODY;
+      this.isolate = NO_ISOLATE;
     }
   }
 

@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
 import { SimBucket, SimCache, SimResponse } from './bucket.mjs';
 import { History, viewOf } from './history.mjs';
-import { NOBODY, Platform } from './platform.mjs';
+import { NO_ISOLATE, Platform } from './platform.mjs';
 import { Random } from './random.mjs';
 import { ObjectStorage } from './storage.mjs';
 import { Tenant } from './tenant.mjs';
@@ -154,7 +154,7 @@ class Run {
         object.tenant.db.catch((error) => {
           // As an application does that cannot open its database.
           if (MAY_FAIL.includes(error.kind)) {
-            this.#platform.later(0, () => this.#object === object && this.#endObject(), NOBODY);
+            this.#platform.later(0, () => this.#object === object && this.#endObject(), NO_ISOLATE);
           } else {
             this.#fail(error);
           }
@@ -237,7 +237,7 @@ class Run {
     }
     const { alarm } = this.#storage;
     if (alarm !== null && !this.#isRinging) {
-      this.#bell = this.#platform.later(alarm - this.#platform.now, () => this.#ring(), NOBODY);
+      this.#bell = this.#platform.later(alarm - this.#platform.now, () => this.#ring(), NO_ISOLATE);
     }
   }
 
@@ -259,7 +259,7 @@ class Run {
       } catch (error) {
         this.#mayFail('alarm', error);
         // The platform tries again.
-        this.#platform.later(2_000, () => this.#object === object && this.#rung(), NOBODY);
+        this.#platform.later(2_000, () => this.#object === object && this.#rung(), NO_ISOLATE);
       }
     };
     this.#platform.later(0, run, isolate);

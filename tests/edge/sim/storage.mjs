@@ -4,7 +4,7 @@
  * and requests to a bucket. An object that ends loses a number of its last turns that are not stored.
  */
 
-import { NOBODY } from './platform.mjs';
+import { NO_ISOLATE } from './platform.mjs';
 
 /** What storage has. */
 class Contents {
@@ -182,7 +182,7 @@ export class ObjectStorage {
     this.#isOpen = false;
     const number = this.#numbers.begun;
     const ms = this.#random.below(this.#settings.storeMs + 1);
-    this.#platform.later(ms, () => this.#storeTo(number), NOBODY);
+    this.#platform.later(ms, () => this.#storeTo(number), NO_ISOLATE);
   }
 
   /** Stores all turns up to a number. */
