@@ -6,12 +6,8 @@
 /** Runs work in a later task of the event loop. */
 export type NextTask = (work: () => void) => void;
 
-/** Node's global, which browsers lack. */
-const immediately = globalThis.setImmediate as ((work: () => void) => unknown) | undefined;
-
-export const nextTask: NextTask = immediately
-  ? (work) => void immediately(work)
-  : throughMessages();
+/** Node has a global for it, which browsers lack. */
+export const nextTask = (globalThis.setImmediate as NextTask | undefined) ?? throughMessages();
 
 /** Made on first use: most workers never need it. */
 function throughMessages(): NextTask {

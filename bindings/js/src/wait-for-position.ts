@@ -30,7 +30,7 @@ export async function waitForPosition(
   if (!Number.isSafeInteger(position) || position < 0) {
     throw nacreError('type', `a position is a whole number, not ${String(position)}`);
   }
-  if (!(timeoutMs >= 0 && timeoutMs < Infinity)) {
+  if (!(timeoutMs >= 0)) {
     throw nacreError(
       'type',
       `timeoutMs must be a number of milliseconds, not ${String(timeoutMs)}`,
