@@ -161,7 +161,7 @@ const ENGINE_AS_MODULE = {
   resolveId: (id) => (id.endsWith('.wasm') ? { id: `${id}?module`, external: true } : null),
 };
 
-/** What entries need beside the other's options. */
+/** What some entries need beside the options of all. */
 const SPECIAL = {
   edge: { transform: { inject: { performance: EDGE_CLOCK } } },
   'edge-light': {

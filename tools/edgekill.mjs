@@ -10,6 +10,7 @@ import * as fs from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { Random } from '../tests/edge/sim/random.mjs';
 import { buildPackage } from './build.mjs';
 import { Failure, main } from './lib.mjs';
 import { setup } from './setup.mjs';
@@ -21,15 +22,6 @@ const CLIENTS = 3;
 const PER_OBJECT = 40;
 const STUCK_MS = 20_000;
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-
-/** Random numbers from a seed. */
-function random(seed) {
-  let state = seed >>> 0;
-  return (limit) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * limit);
-  };
-}
 
 /** What the clients of one object have sent, and what was answered. */
 class Tenant {
@@ -129,7 +121,8 @@ async function within(work, what) {
 
 /** Kills this many times; answers how many rows were lost or made up. */
 export async function edgekill(times, seed) {
-  const below = random(seed);
+  const random = new Random(seed);
+  const below = (limit) => random.below(limit);
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-edgekill-'));
   const total = { runs: 0, lost: 0, phantom: 0, kills: 0, aborts: 0, rows: 0 };
   let workers = await Workers.start(folder);

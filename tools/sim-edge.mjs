@@ -60,12 +60,10 @@ export async function simulateEdge({
   jobs = os.availableParallelism(),
   plant,
 }) {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-sim-edge-'));
   const counts = {};
   const failed = [];
   let next = from;
-  try {
-    const engine = prepared(folder);
+  await withEngine(async (engine) => {
     const work = async () => {
       while (next < from + seeds && (plant === undefined || failed.length === 0)) {
         const outcome = await runSeed({ seed: next++, plant, ...engine });
@@ -78,17 +76,20 @@ export async function simulateEdge({
       }
     };
     await Promise.all(Array.from({ length: Math.min(jobs, seeds) }, work));
-  } finally {
-    fs.rmSync(folder, { recursive: true });
-  }
+  });
   return { seeds: next - from, counts, failed: failed.sort((a, b) => a.seed - b.seed) };
 }
 
 /** What a seed did. */
 export async function replayEdge(seed) {
+  return withEngine((engine) => runSeed({ seed, ...engine }));
+}
+
+/** Does something with the script and the engine, which are there meanwhile. */
+async function withEngine(work) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-sim-edge-'));
   try {
-    return await runSeed({ seed, ...prepared(folder) });
+    return await work(prepared(folder));
   } finally {
     fs.rmSync(folder, { recursive: true });
   }

@@ -1,6 +1,6 @@
 /**
  * `npm run sim` and `npm run isolation`: builds the simulation, with planted bugs when `--plant`
- * asks for one, and runs it with the arguments given.
+ * asks for one, and runs it with the arguments given. `npm run sim -- edge` is another simulation.
  */
 
 import { spawnSync } from 'node:child_process';

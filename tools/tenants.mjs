@@ -78,11 +78,11 @@ class Tenant {
         [[{ n }]],
       );
     }
-    return this.sums(workers);
+    return this.#sums(workers);
   }
 
   /** Compares sums over all rows. */
-  async sums(workers) {
+  async #sums(workers) {
     const rows = [...this.#rows.values()];
     const n = rows.length;
     const sum = rows.reduce((all, { v }) => all + v, 0);

@@ -7,14 +7,8 @@ use std::io;
 pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
     #[cfg(unix)]
     return std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset);
-    // There is one thread, and nothing else uses the position of a file.
     #[cfg(not(unix))]
-    {
-        use std::io::{Read, Seek};
-        let mut file = file;
-        file.seek(io::SeekFrom::Start(offset))?;
-        file.read_exact(buffer)
-    }
+    return io::Read::read_exact(&mut positioned(file, offset)?, buffer);
 }
 
 /// Writes all bytes at an offset.
@@ -22,10 +16,12 @@ pub(crate) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()>
     #[cfg(unix)]
     return std::os::unix::fs::FileExt::write_all_at(file, bytes, offset);
     #[cfg(not(unix))]
-    {
-        use std::io::{Seek, Write};
-        let mut file = file;
-        file.seek(io::SeekFrom::Start(offset))?;
-        file.write_all(bytes)
-    }
+    return io::Write::write_all(&mut positioned(file, offset)?, bytes);
+}
+
+/// The file at an offset. There is one thread, and nothing else uses the position of a file.
+#[cfg(not(unix))]
+fn positioned(mut file: &File, offset: u64) -> io::Result<&File> {
+    io::Seek::seek(&mut file, io::SeekFrom::Start(offset))?;
+    Ok(file)
 }

@@ -21,13 +21,10 @@ export class History {
   #certain = new Map();
   /** The highest number that is certain. */
   last = 0;
-  /** The highest number that was ever tried. */
-  tried = 0;
 
   /** A transaction begins to take `count` numbers from `first` on. */
   begin(first, count, kind, arg) {
     this.#attempts.push({ first, count, kind, arg });
-    this.tried = Math.max(this.tried, first + count - 1);
     return this.#attempts.length - 1;
   }
 

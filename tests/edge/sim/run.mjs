@@ -246,8 +246,7 @@ class Run {
     this.#isRinging = true;
     this.#count('alarms');
     this.#tell('the alarm rings');
-    const { isolate, tenant } = this.#here();
-    const object = this.#object;
+    const object = this.#here();
     const run = async () => {
       try {
         await object.tenant.alarm();
@@ -262,7 +261,7 @@ class Run {
         this.#platform.later(2_000, () => this.#object === object && this.#rung(), NO_ISOLATE);
       }
     };
-    this.#platform.later(0, run, isolate);
+    this.#platform.later(0, run, object.isolate);
   }
 
   #rung() {

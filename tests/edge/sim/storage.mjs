@@ -149,14 +149,12 @@ export class ObjectStorage {
       : new Promise((open) => this.#held.push({ until: begun, open, isolate: this.#isolate }));
   }
 
-  /** The object ends: the turns that are not stored are lost from some turn on, and all of one that is open. */
+  /** The object ends, between two of its tasks: the turns that are not stored are lost from some turn on. */
   end() {
-    const whole = this.#isOpen ? this.#turns.length - 1 : this.#turns.length;
-    const kept = this.#random.below(whole + 1);
+    const kept = this.#random.below(this.#turns.length + 1);
     this.losses += kept < this.#turns.length ? 1 : 0;
     this.#turns.slice(0, kept).forEach((turn) => this.#store(turn));
     this.#turns = [];
-    this.#isOpen = false;
     this.#held = [];
     this.#numbers.stored = this.#numbers.begun;
     this.#current = this.#stored.copy();
@@ -169,16 +167,13 @@ export class ObjectStorage {
       this.#isOpen = true;
       this.#turns.push([]);
       this.#numbers.begun++;
-      queueMicrotask(() => this.#close(this.#isolate));
+      queueMicrotask(() => this.#close());
     }
     this.#turns.at(-1).push(change);
     change(this.#current);
   }
 
-  #close(isolate) {
-    if (!this.#isOpen || isolate !== this.#isolate) {
-      return;
-    }
+  #close() {
     this.#isOpen = false;
     const number = this.#numbers.begun;
     const ms = this.#random.below(this.#settings.storeMs + 1);

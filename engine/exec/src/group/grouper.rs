@@ -430,7 +430,7 @@ impl Grouper {
         let hashes: Vec<u64> = words.chunks_exact(stride).map(hash_words).collect();
         self.table.guess(&hashes, out);
         let first = |group: u32| {
-            // Of no group it is beyond all keys, also where that does not fit in a pointer's width.
+            // Of no group it is beyond all keys, and beyond what fits in 32 bits.
             let at = (group as usize).saturating_mul(stride);
             keys.get(at).copied().unwrap_or_default()
         };

@@ -1,4 +1,4 @@
-/** The newest measurement of each station, from a public bucket, in Vercel's edge runtime. */
+/** The newest measurement of each station, from a public bucket, in the edge runtime. */
 
 import { connect } from 'nacredb';
 
