@@ -12,9 +12,9 @@ import * as os from 'node:os';
 import * as path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
-import { Random } from '../tests/edge/sim/random.mjs';
 import { buildPackage } from './build.mjs';
 import { Failure, main } from './lib.mjs';
+import { Random } from './random.mjs';
 import { setup } from './setup.mjs';
 import { Workers } from './workers.mjs';
 

@@ -5,10 +5,10 @@
 
 import { pathToFileURL } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
+import { Random } from '../../../tools/random.mjs';
 import { SimBucket, SimCache, SimResponse } from './bucket.mjs';
 import { History, viewOf } from './history.mjs';
 import { NO_ISOLATE, Platform } from './platform.mjs';
-import { Random } from './random.mjs';
 import { ObjectStorage } from './storage.mjs';
 import { Tenant } from './tenant.mjs';
 
