@@ -12,6 +12,7 @@ use nacre_sql::plan::{Field, JoinKind, Plan, SortKey};
 use nacre_table::{Store, StoreOptions, Table};
 use nacre_testing::{Absent, Fixed, Watched};
 use nacre_types::{DataType, IndexKind, IndexSchema, Result, Value};
+use std::cell::Cell;
 use std::sync::Arc;
 
 const I64: DataType = DataType::Int64;
@@ -37,6 +38,8 @@ impl Parallelism for Unblocked {
 struct Lacking {
     fixture: Fixture,
     files: Arc<Absent>,
+    /// How often a call was repeated.
+    waits: Cell<usize>,
 }
 
 impl Files {
@@ -91,7 +94,7 @@ impl Files {
         };
         let (fixture, _) = self.open(files.clone(), threads, cache_bytes);
         files.deny([100, 100, 40][seed as usize % 3], [100, 30][seed as usize / 2 % 2]);
-        Lacking { fixture, files }
+        Lacking { fixture, files, waits: Cell::new(0) }
     }
 }
 
@@ -104,6 +107,7 @@ impl Lacking {
                 Err(error) => fetched.resolve_now(error, &*self.files, &Fixed::default())?,
                 done => return done,
             }
+            self.waits.set(self.waits.get() + 1);
         }
     }
 
@@ -411,4 +415,18 @@ fn located_rows_continue_after_absent_bytes() {
             assert!(lacking.files.misses() > 0 && rows == expected, "{name}, seed {seed}");
         }
     }
+}
+
+#[test]
+fn columns_of_the_first_rows_are_fetched_at_once() {
+    let files = Files::new();
+    let (fixture, table) = files.open(files.store.clone(), Arc::new(Spawned), 1 << 30);
+    let filtered = scan(&table, vec![is(BinaryOp::GreaterOrEqual, 0, 12_345)]);
+    let plan = sorted(filtered, 0, false, Some(40));
+    let expected = crate::parallel::tests::rows_with(&fixture, &plan, 1).unwrap();
+    // No block is there, and what is fetched stays in the cache.
+    let lacking = files.lacking(3);
+    assert_eq!(lacking.rows(&plan, 1).unwrap(), expected);
+    // For the keys, and for the other columns.
+    assert_eq!(lacking.waits.get(), 2);
 }

@@ -188,7 +188,7 @@ impl SegmentReader {
         let needed = (0..self.columns.len()).filter(|column| self.needed[*column]);
         let is_compact = match self.clauses.rest.is_empty() {
             true => columns.is_compact(rows.count(), needed.clone())?,
-            false => columns.is_compact(rows.count(), rest)?,
+            false => columns.is_compact(rows.count(), rest.clone())?,
         };
         if is_compact {
             if reads_all && self.columns.len() > 0 && !rows.is_dense() {
@@ -199,9 +199,10 @@ impl SegmentReader {
         let passed: Selection;
         if !self.clauses.rest.is_empty() {
             let mut vectors = vec![None; self.columns.len()];
-            for column in (0..vectors.len()).filter(|column| self.needed_by_rest[*column]) {
+            Misses::each(rest, |column| {
                 vectors[column] = Some(columns.decode(column)?);
-            }
+                Ok(())
+            })?;
             passed =
                 expr::filter_rows(&self.clauses.rest, &batch_of(&vectors, len), rows, context)?;
             rows = rows.narrowed(&passed);
@@ -212,12 +213,11 @@ impl SegmentReader {
                 return self.pick(columns, passed);
             }
         }
-        let columns = (0..self.columns.len())
-            .map(|column| match self.needed[column] || columns.is_decoded(column) {
+        let columns =
+            self.vectors(|column| match self.needed[column] || columns.is_decoded(column) {
                 true => columns.decode(column),
                 false => Ok(self.columns.stand_in(column, len)),
-            })
-            .collect::<Result<Vec<_>>>()?;
+            })?;
         let selection = (rows.count() < len).then(|| rows.to_selection());
         let batch = Batch { columns, rows: len, selection };
         Ok(Some((batch, Origin::Segment { view: view.clone(), start })))
@@ -239,6 +239,16 @@ impl SegmentReader {
         Ok((passed.count_ones() < rows.count()).then(|| passed.ones()))
     }
 
+    /// Each output column. What several of them miss is fetched at once.
+    fn vectors(
+        &self,
+        mut read: impl FnMut(usize) -> Result<Arc<Vector>>,
+    ) -> Result<Vec<Arc<Vector>>> {
+        let mut vectors = Vec::with_capacity(self.columns.len());
+        Misses::each(0..self.columns.len(), |column| read(column).map(|read| vectors.push(read)))?;
+        Ok(vectors)
+    }
+
     /// Like [`SegmentReader::pick`], for rows on which the filters that may fail have not been
     /// evaluated yet.
     fn pick_filtered(
@@ -248,9 +258,11 @@ impl SegmentReader {
     ) -> Result<Option<(Batch, Origin)>> {
         if !self.clauses.rest.is_empty() {
             let mut vectors = vec![None; self.columns.len()];
-            for column in (0..vectors.len()).filter(|column| self.needed_by_rest[*column]) {
+            let needed = (0..vectors.len()).filter(|column| self.needed_by_rest[*column]);
+            Misses::each(needed, |column| {
                 vectors[column] = Some(columns.at(column, &selection)?);
-            }
+                Ok(())
+            })?;
             let (batch, rows) =
                 (batch_of(&vectors, selection.len()), ActiveRows::all(selection.len()));
             let passed = expr::filter_rows(&self.clauses.rest, &batch, rows, columns.context)?;
@@ -270,12 +282,10 @@ impl SegmentReader {
         mut columns: RangeColumns<'_>,
         selection: Selection,
     ) -> Result<Option<(Batch, Origin)>> {
-        let vectors = (0..self.columns.len())
-            .map(|column| match self.needed[column] {
-                true => columns.at(column, &selection),
-                false => Ok(self.columns.stand_in(column, selection.len())),
-            })
-            .collect::<Result<Vec<_>>>()?;
+        let vectors = self.vectors(|column| match self.needed[column] {
+            true => columns.at(column, &selection),
+            false => Ok(self.columns.stand_in(column, selection.len())),
+        })?;
         Ok(Some(segment_rows(columns.view, vectors, columns.rows_of(&selection))))
     }
 
