@@ -55,7 +55,16 @@ pub fn check_file_name(name: &str) -> Result<()> {
 
 /// Returns the name of a numbered file: its kind and 16 lower-case hex digits.
 pub fn numbered_file_name(kind: &str, number: u64) -> String {
-    format!("{kind}{number:016x}")
+    // Opening a database names each of its files.
+    let mut name = String::with_capacity(kind.len() + 16);
+    name.push_str(kind);
+    let digits = (0..16).rev().map(|at| (number >> (4 * at)) as u32 & 0xf);
+    name.extend(digits.filter_map(|digit| char::from_digit(digit, 16)));
+    debug_assert!(
+        number_of_file(kind, &name) == Some(number),
+        "{name} does not name file {number}"
+    );
+    name
 }
 
 /// Returns the number in a name from [`numbered_file_name`]; `None` for any other name, because a

@@ -41,6 +41,7 @@ pub struct Log {
     reach: Mutex<ReachFile>,
     durable: AtomicU64,
     snapshot_at: AtomicU64,
+    snapshot_bytes: AtomicU64,
 }
 
 /// Records that were appended and not yet written to the file.
@@ -99,6 +100,7 @@ impl Log {
             is_new: recovered.is_new,
             durable: AtomicU64::new(recovered.end),
             snapshot_at: AtomicU64::new(snapshots.newest.unwrap_or(0)),
+            snapshot_bytes: AtomicU64::new(snapshots.bytes),
             turns: Turns::default(),
             pending: Mutex::new(Pending {
                 buffer: Vec::new(),
@@ -123,6 +125,7 @@ impl Log {
             is_new: false,
             durable: AtomicU64::new(position),
             snapshot_at: AtomicU64::new(position),
+            snapshot_bytes: AtomicU64::new(0),
             turns: Turns::default(),
             pending: Mutex::new(Pending {
                 buffer: Vec::new(),
@@ -134,7 +137,7 @@ impl Log {
             reach: Mutex::default(),
             losses: Vec::new(),
             followers: Mutex::default(),
-            snapshots: Mutex::new(Snapshots::new(Some(position))),
+            snapshots: Mutex::new(Snapshots::new(Some(position), 0)),
             store,
         }
     }
@@ -228,6 +231,11 @@ impl Log {
         self.position().saturating_sub(self.snapshot_at.load(Ordering::Acquire))
     }
 
+    /// Bytes of the newest snapshot, which recovery reads before; 0 if there is none.
+    pub fn snapshot_bytes(&self) -> u64 {
+        self.snapshot_bytes.load(Ordering::Acquire)
+    }
+
     /// Starts a snapshot that represents everything up to `at`, a position returned by `append` or
     /// `position`. It makes the log durable up to `at`, and creates a file. The caller writes the
     /// payload, then calls [`Log::publish_snapshot`] or [`Log::abandon_snapshot`]. Appends and syncs
@@ -256,9 +264,10 @@ impl Log {
         let at = snapshot.at;
         invariant!(self.durable() >= at, "the snapshot at {at} is published before its log");
         let mut snapshots = lock(&self.snapshots);
-        snapshots.publish(at);
+        snapshots.publish(at, snapshot.bytes);
         self.store.note_named(&FileKind::Snapshot.name(at));
         self.snapshot_at.store(at, Ordering::Release);
+        self.snapshot_bytes.store(snapshot.bytes, Ordering::Release);
         let chunk = self.release_chunks(&mut snapshots)?;
         self.promise_reach(chunk);
         snapshots.remove_garbage(self.store.as_ref());

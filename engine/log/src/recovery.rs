@@ -121,7 +121,7 @@ pub(crate) fn recover(
             chunks: vec![0],
             end: 0,
             marked: 0,
-            snapshots: Snapshots::new(None),
+            snapshots: Snapshots::new(None, 0),
             reach,
             losses: known.losses,
         });
@@ -164,7 +164,8 @@ pub(crate) fn recover(
     let unneeded: Vec<Lsn> = chunks.drain(..first).collect();
 
     let mut database_id = newest.as_ref().map(|(header, _)| header.database_id);
-    let mut snapshots = Snapshots::new(newest.as_ref().map(|(header, _)| header.lsn));
+    let newest_bytes = newest.as_ref().map_or(0, |(header, _)| header.payload_bytes);
+    let mut snapshots = Snapshots::new(newest.as_ref().map(|(header, _)| header.lsn), newest_bytes);
     snapshots.discard_chunks(unneeded);
     for at in &snapshot_files {
         if Some(*at) != snapshots.newest {
@@ -252,7 +253,7 @@ fn start_after_snapshot(
     debug_assert!(!known.losses.is_empty(), "the log after the snapshot at {at} is not lost");
     // All other files are about to be removed, so it must be certain to be durable.
     snapshot::write_again(store, &header, &payload)?;
-    let mut snapshots = Snapshots::new(Some(at));
+    let mut snapshots = Snapshots::new(Some(at), header.payload_bytes);
     for kind in [FileKind::Chunk, FileKind::Snapshot] {
         let others = names.iter().filter(|name| {
             kind.parse(name).is_some_and(|lsn| kind == FileKind::Chunk || lsn != at)

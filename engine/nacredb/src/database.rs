@@ -56,7 +56,7 @@ pub struct Options {
     /// Bytes of a table's rowstore above which it is flushed into segments. The limit for all
     /// tables together is four times as high.
     pub flush_bytes: usize,
-    /// Bytes of log after which a snapshot is written.
+    /// Bytes of log after which a snapshot is written; sooner if most of the log is about files.
     pub snapshot_bytes: u64,
     /// Partitions of a new table with a `SHARD KEY`; 0 for the number of tasks that the host runs
     /// in parallel.

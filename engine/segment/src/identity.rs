@@ -1,8 +1,9 @@
 //! What a file says about itself, apart from its columns: which file of which table it is, and the
 //! range of its rows.
 
-use nacre_types::TableId;
+use nacre_types::{TableId, invariant};
 use std::fmt;
+use std::sync::Arc;
 
 /// Identifies a file among the files of all databases. Two valid files that were exchanged differ
 /// in it.
@@ -35,12 +36,12 @@ pub struct Known {
     /// Uncompressed size of its values, in bytes.
     pub raw_bytes: u64,
     /// Bounds of its rows in the order in which they were written, if it has any.
-    pub order_bounds: Option<OrderBounds>,
+    pub order_bounds: Option<Arc<OrderBounds>>,
     /// Ids of its columns, in file order.
-    pub columns: Vec<u32>,
+    pub columns: Arc<[u32]>,
     /// Bounds of the columns that the owner is interested in. See
     /// [`Segment::with_bounds_of`](crate::Segment::with_bounds_of).
-    pub bounds: Vec<ColumnBounds>,
+    pub bounds: Arc<BoundsOfColumns>,
     /// The greatest value of a column that the owner is interested in, if it has that column. See
     /// [`Segment::with_greatest_of`](crate::Segment::with_greatest_of).
     pub greatest: Option<u64>,
@@ -55,22 +56,84 @@ impl Known {
     }
 
     /// The bounds of the column with this id, if they are known.
-    pub fn bounds_of(&self, column: u32) -> Option<&ColumnBounds> {
+    pub fn bounds_of(&self, column: u32) -> Option<ColumnBounds<'_>> {
         self.bounds.iter().find(|bounds| bounds.column == column)
     }
 }
 
 /// Bounds of the values of a column, in the owner's encoding.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ColumnBounds {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnBounds<'a> {
     /// Id of the column.
     pub column: u32,
     /// Number of nulls.
     pub nulls: u32,
     /// At or below every value.
-    pub low: Box<[u8]>,
+    pub low: &'a [u8],
     /// At or above every value.
-    pub high: Box<[u8]>,
+    pub high: &'a [u8],
+}
+
+/// Bounds of several columns of a file. Together in memory: opening a database reads those of every file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BoundsOfColumns {
+    columns: Vec<BoundsPlace>,
+    bytes: Vec<u8>,
+}
+
+/// A column, and where its bounds end; they begin where those of the column before end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct BoundsPlace {
+    column: u32,
+    nulls: u32,
+    low_end: u32,
+    high_end: u32,
+}
+
+impl BoundsOfColumns {
+    /// Room for this many columns, and this many bytes of bounds.
+    pub fn with_capacity(columns: usize, bytes: usize) -> BoundsOfColumns {
+        BoundsOfColumns { columns: Vec::with_capacity(columns), bytes: Vec::with_capacity(bytes) }
+    }
+
+    /// Adds those of a column.
+    pub fn push(&mut self, bounds: ColumnBounds<'_>) {
+        let ColumnBounds { column, nulls, low, high } = bounds;
+        self.bytes.extend_from_slice(low);
+        let low_end = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(high);
+        invariant!(self.bytes.len() <= u32::MAX as usize, "bounds of too many bytes");
+        let high_end = self.bytes.len() as u32;
+        self.columns.push(BoundsPlace { column, nulls, low_end, high_end });
+    }
+
+    /// Those of each column, in the order in which they were added.
+    pub fn iter(&self) -> impl Iterator<Item = ColumnBounds<'_>> {
+        let mut from = 0;
+        self.columns.iter().map(move |place| {
+            let (low_end, high_end) = (place.low_end as usize, place.high_end as usize);
+            let low = &self.bytes[std::mem::replace(&mut from, high_end)..low_end];
+            let high = &self.bytes[low_end..high_end];
+            ColumnBounds { column: place.column, nulls: place.nulls, low, high }
+        })
+    }
+
+    /// Number of columns.
+    pub fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+
+    /// Bytes in memory.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<BoundsOfColumns>()
+            + self.columns.capacity() * size_of::<BoundsPlace>()
+            + self.bytes.capacity()
+    }
 }
 
 impl fmt::Display for Known {

@@ -18,7 +18,7 @@ mod write;
 mod tests;
 
 pub use column::{ColumnMeta, ColumnSpec, PathMeta, Zone};
-pub use identity::{ColumnBounds, Identity, Known, OrderBounds};
+pub use identity::{BoundsOfColumns, ColumnBounds, Identity, Known, OrderBounds};
 pub use read::{
     BlockCache, CheckColumns, Columns, FileSource, PathForm, PathNeed, PathPart, PathPlace,
     PathRows, PathStep, ResidentBytes, Segment, Span,

@@ -43,7 +43,8 @@ pub struct StoreOptions {
     /// A rowstore larger than this many bytes is flushed; so is the largest one once all together
     /// exceed four times as many, or half of `rowstore_bytes`.
     pub flush_bytes: usize,
-    /// A new snapshot is written once the log since the last one exceeds this many bytes.
+    /// A new snapshot is written once the log since the last one exceeds this many bytes, or is of many
+    /// files.
     pub snapshot_bytes: u64,
     /// This many sorted runs of one level of a partition are merged into one of the next level.
     pub merge_from: usize,

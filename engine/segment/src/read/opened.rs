@@ -118,9 +118,9 @@ impl Opened {
             bytes: self.bytes,
             footer_checksum: self.footer_checksum,
             raw_bytes: self.raw_bytes(),
-            order_bounds: self.head.order_bounds.clone(),
-            columns: self.ids.clone(),
-            bounds: Vec::new(),
+            order_bounds: self.head.order_bounds.clone().map(Arc::new),
+            columns: self.ids.as_slice().into(),
+            bounds: Arc::default(),
             greatest: None,
         }
     }

@@ -8,7 +8,7 @@ use super::open::FooterRead;
 use super::opened::Opened;
 use crate::column::{ColumnMeta, PathMeta, Zone};
 use crate::footer::{block_count, block_rows};
-use crate::identity::{ColumnBounds, Identity, Known, OrderBounds};
+use crate::identity::{BoundsOfColumns, Identity, Known, OrderBounds};
 use nacre_column::kernel::{Pattern, Predicate};
 use nacre_column::{Bitmap, Scalar, Vector};
 use nacre_host::{Ahead, LocalFile, LocalStore};
@@ -109,18 +109,19 @@ impl Segment {
         Ok(self)
     }
 
-    /// Remembers the bounds of the columns for which `bounds` returns any.
+    /// Remembers the bounds of the columns for which `add` adds any.
     pub fn with_bounds_of(
         mut self,
-        bounds: impl FnMut(&ColumnMeta) -> Option<ColumnBounds>,
+        mut add: impl FnMut(&ColumnMeta, &mut BoundsOfColumns),
     ) -> Result<Segment> {
-        let found: Vec<ColumnBounds> = self.columns()?.iter().filter_map(bounds).collect();
+        let mut found = BoundsOfColumns::default();
+        self.columns()?.iter().for_each(|column| add(column, &mut found));
         debug_assert!(
             found.iter().all(|one| self.known.columns.contains(&one.column)),
             "{} remembers bounds of a column that it does not have",
             self.name
         );
-        self.known.bounds = found;
+        self.known.bounds = Arc::new(found);
         Ok(self)
     }
 
@@ -215,7 +216,7 @@ impl Segment {
     }
 
     /// Bounds of its rows in the order in which they were written; `None` if it does not say.
-    pub fn order_bounds(&self) -> Option<&OrderBounds> {
+    pub fn order_bounds(&self) -> Option<&Arc<OrderBounds>> {
         self.known.order_bounds.as_ref()
     }
 
@@ -262,12 +263,11 @@ impl Segment {
     pub fn handle_bytes(&self) -> usize {
         let Known { order_bounds, columns, bounds, .. } = &self.known;
         let of_rows = order_bounds.as_ref().map_or(0, |b| b.first.len() + b.last.len());
-        let of_column = |b: &ColumnBounds| size_of::<ColumnBounds>() + b.low.len() + b.high.len();
         size_of::<Segment>()
             + self.name.len()
             + of_rows
             + columns.len() * size_of::<u32>()
-            + bounds.iter().map(of_column).sum::<usize>()
+            + bounds.memory_bytes()
     }
 
     /// Drops its cached blocks, its footer and its open file, unless they are in use. A later read

@@ -10,11 +10,11 @@
 use crate::index::definition::Index;
 use crate::index::intervals::{Bounds, Intervals};
 use crate::index::range::KeyRange;
-use crate::layout::bounds::{bounds_of, key_range};
+use crate::layout::bounds::{add_bounds_of, key_range};
 use crate::layout::table_layout::TableLayout;
 use crate::segments::part::Part;
 use crate::segments::state::SegmentState;
-use nacre_segment::Segment;
+use nacre_segment::{BoundsOfColumns, Segment};
 use nacre_types::hash::Set;
 use nacre_types::{DataType, Result, Value, invariant, key};
 use std::ops::Bound;
@@ -206,7 +206,9 @@ fn ranges((file, places): (&Segment, &[usize]), columns: usize) -> Option<Vec<Va
     let of_file = file.columns().ok()?;
     let range = |at: usize| {
         let column = of_file.get(*places.get(at)?)?;
-        Some(bounds_of(column).as_ref().map_or((Vec::new(), vec![u8::MAX; 8]), key_range))
+        let mut bounds = BoundsOfColumns::default();
+        add_bounds_of(column, &mut bounds);
+        Some(bounds.iter().next().map_or((Vec::new(), vec![u8::MAX; 8]), key_range))
     };
     (0..columns).map(range).collect()
 }

@@ -271,7 +271,7 @@ impl TableLayout {
 
     /// The order bounds of a segment. Those of a segment without any in its footer are wider: they
     /// follow from the bounds of the first column that orders its rows.
-    pub fn order_bounds(&self, segment: &Segment) -> Result<OrderBounds> {
+    pub fn order_bounds(&self, segment: &Segment) -> Result<Arc<OrderBounds>> {
         if let Some(bounds) = segment.order_bounds() {
             return Ok(bounds.clone());
         }
@@ -293,7 +293,7 @@ impl TableLayout {
         }
         // Above the encodings of all columns that follow.
         last.push(2);
-        Ok(OrderBounds { first, last })
+        Ok(Arc::new(OrderBounds { first, last }))
     }
 
     /// Positions, within a segment, of the columns that order its rows.

@@ -11,7 +11,7 @@ use crate::maintenance::merge::Merge;
 use crate::maintenance::merge_plan::Goals;
 use crate::maintenance::part_build::{self, PartBuild};
 use crate::maintenance::pressure::{self, Admission, Asking, Pressure};
-use crate::maintenance::snapshot::SnapshotWrite;
+use crate::maintenance::snapshot::{self, SnapshotWrite};
 use crate::record::Place;
 use crate::segments::state::SegmentState;
 use crate::table::agenda::Work;
@@ -89,7 +89,7 @@ impl Scheduler {
 
     /// Whether [`Scheduler::maintain`] has something to do.
     pub fn needs_maintenance(&self) -> bool {
-        let (commits, options) = (self.context.commits(), self.context.options());
+        let commits = self.context.commits();
         if commits.is_read_only() {
             return false;
         }
@@ -101,7 +101,7 @@ impl Scheduler {
         agenda.has_work()
             || self.is_busy.load(Ordering::Relaxed)
             || agenda.large().into_iter().any(wants_flush)
-            || commits.log().bytes_since_snapshot() > options.snapshot_bytes
+            || snapshot::is_due(&self.context)
             || commits.sync_is_due()
             || pressure::relief(&self.context).is_some()
     }
@@ -190,8 +190,7 @@ impl Scheduler {
     fn do_snapshot(&self, tasks: &mut Tasks) -> Result<bool> {
         let context = &self.context;
         let Some(mut snapshot) = tasks.snapshot.take() else {
-            let bytes = context.commits().log().bytes_since_snapshot();
-            let is_due = bytes > context.options().snapshot_bytes;
+            let is_due = snapshot::is_due(context);
             tasks.snapshot = if is_due { SnapshotWrite::begin(context)? } else { None };
             return Ok(tasks.snapshot.is_some());
         };

@@ -82,6 +82,19 @@ struct PartitionAt {
 /// Nodes to read per step.
 const READ_ROWS: usize = limits::BLOCK_ROWS;
 
+/// Files that were added since the newest snapshot from which on one may be due, so that the log does not
+/// describe many more than there are.
+const FILES: u64 = 32;
+
+/// Whether a snapshot is due: the log since the last one is long, or it is as long as a snapshot and of many
+/// files. Most of them are merged since: opening reads the files that there are, not all that ever were.
+pub(crate) fn is_due(context: &TaskContext) -> bool {
+    let log = context.commits().log();
+    let bytes = log.bytes_since_snapshot();
+    let of_files = context.files().taken_since_snapshot() >= FILES;
+    bytes > context.options().snapshot_bytes || (of_files && bytes >= log.snapshot_bytes())
+}
+
 impl SnapshotWrite {
     /// Starts a snapshot of the last commit; `None` if there is one already.
     pub fn begin(context: &TaskContext) -> Result<Option<SnapshotWrite>> {
@@ -109,7 +122,10 @@ impl SnapshotWrite {
         );
         // A snapshot may only replace a durable log prefix; once durable, the timestamp is visible
         // too.
-        let Some(file) = commits.log().begin_snapshot(lsn)? else { return Ok(None) };
+        let Some(file) = commits.log().begin_snapshot(lsn)? else {
+            context.files().note_snapshot(next.segment);
+            return Ok(None);
+        };
         context.snapshots().make_visible(at);
         let image = ImageWriter::new(next, tables.len());
         let (segments, stage) = (Vec::new(), Stage::Table(0));
@@ -150,7 +166,9 @@ impl SnapshotWrite {
             self.is_written() && self.image.len() == 0,
             "a snapshot is published before it is written"
         );
-        context.commits().log().publish_snapshot(self.file)
+        context.commits().log().publish_snapshot(self.file)?;
+        context.files().note_snapshot(self.next.segment);
+        Ok(())
     }
 
     /// Removes what was written.

@@ -2,9 +2,10 @@
 //! opens it, and what the file's contents are, so that plans need not open it.
 
 use crate::segments::names::FileKind;
-use nacre_segment::{ColumnBounds, Known, OrderBounds, Segment};
+use nacre_segment::{BoundsOfColumns, ColumnBounds, Known, OrderBounds, Segment};
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::{Error, Result, invariant, limits};
+use std::sync::Arc;
 
 /// The run that a segment belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub(crate) struct Description {
     /// missing for those written before files had bounds.
     ///
     /// [`TableLayout::encode_order`]: crate::layout::table_layout::TableLayout::encode_order
-    pub order_bounds: Option<OrderBounds>,
+    pub order_bounds: Option<Arc<OrderBounds>>,
     /// The highest hidden row number in it; only of segments of tables without a primary key.
     pub highest_row_number: Option<u64>,
     /// The run that it belongs to; only of segments, and missing for those written before segments
@@ -50,9 +51,9 @@ pub(crate) struct Contents {
     /// Uncompressed size of its values, in bytes.
     pub raw_bytes: u64,
     /// Ids of its columns, in file order.
-    pub columns: Vec<u32>,
+    pub columns: Arc<[u32]>,
     /// Bounds of columns, in the order of their positions; none in logs of earlier versions.
-    pub bounds: Vec<ColumnBounds>,
+    pub bounds: Arc<BoundsOfColumns>,
 }
 
 /// Flags of a description.
@@ -129,7 +130,7 @@ impl Description {
     pub fn is_of_same_file(&self, other: &Description) -> bool {
         // Bounds follow from the file, and logs of earlier versions have none.
         let without_bounds = |file: &Description| {
-            file.contents.clone().map(|contents| Contents { bounds: Vec::new(), ..contents })
+            file.contents.clone().map(|contents| Contents { bounds: Arc::default(), ..contents })
         };
         let both = without_bounds(self).zip(without_bounds(other));
         let plain = |file: &Description| Description { run: None, contents: None, ..file.clone() };
@@ -189,10 +190,11 @@ pub(super) fn put_description(out: &mut Vec<u8>, description: &Description) {
     let highest = if description.highest_row_number.is_some() { HIGHEST_ROW_NUMBER } else { 0 };
     let run = if description.run.is_some() { RUN } else { 0 };
     let contents = if description.contents.is_some() { CONTENTS } else { 0 };
-    let of_columns = description.contents.as_ref().map_or(&[][..], |contents| &contents.bounds);
-    let of_columns_flag = if of_columns.is_empty() { 0 } else { BOUNDS };
+    let of_columns = description.contents.as_ref().map(|contents| &*contents.bounds);
+    let of_columns = of_columns.filter(|bounds| !bounds.is_empty());
+    let of_columns_flag = if of_columns.is_some() { BOUNDS } else { 0 };
     fields.put_u8(bounds | highest | run | contents | of_columns_flag);
-    if let Some(OrderBounds { first, last }) = &description.order_bounds {
+    if let Some(OrderBounds { first, last }) = description.order_bounds.as_deref() {
         fields.put_bytes(first);
         fields.put_bytes(last);
     }
@@ -208,11 +210,11 @@ pub(super) fn put_description(out: &mut Vec<u8>, description: &Description) {
         fields.put_varint(columns.len() as u64);
         columns.iter().for_each(|id| fields.put_varint(u64::from(*id)));
     }
-    if !of_columns.is_empty() {
-        fields.put_varint(of_columns.len() as u64);
-        for ColumnBounds { column, nulls, low, high } in of_columns {
-            fields.put_varint(u64::from(*column));
-            fields.put_varint(u64::from(*nulls));
+    if let Some(bounds) = of_columns {
+        fields.put_varint(bounds.len() as u64);
+        for ColumnBounds { column, nulls, low, high } in bounds.iter() {
+            fields.put_varint(u64::from(column));
+            fields.put_varint(u64::from(nulls));
             fields.put_bytes(low);
             fields.put_bytes(high);
         }
@@ -241,7 +243,8 @@ pub(super) fn read_description(reader: &mut Reader<'_>) -> Result<Description> {
     }
     let order_bounds = match flags & ORDER_BOUNDS != 0 {
         true => {
-            Some(OrderBounds { first: fields.bytes()?.to_vec(), last: fields.bytes()?.to_vec() })
+            let (first, last) = (fields.bytes()?.to_vec(), fields.bytes()?.to_vec());
+            Some(Arc::new(OrderBounds { first, last }))
         }
         false => None,
     };
@@ -263,7 +266,7 @@ pub(super) fn read_description(reader: &mut Reader<'_>) -> Result<Description> {
     if flags & BOUNDS != 0 {
         let bounds = read_bounds(&mut fields, rows)?;
         match &mut contents {
-            Some(contents) => contents.bounds = bounds,
+            Some(contents) => contents.bounds = Arc::new(bounds),
             None => return Err(fields.corrupt("bounds of unknown columns")),
         }
     }
@@ -287,23 +290,24 @@ pub(super) fn read_description(reader: &mut Reader<'_>) -> Result<Description> {
 fn read_contents(fields: &mut Reader<'_>) -> Result<Contents> {
     let raw_bytes = fields.varint()?;
     let count = fields.count(limits::MAX_SEGMENT_COLUMNS)?;
-    let mut columns = Vec::new();
+    let mut columns = Vec::with_capacity(count.min(fields.remaining()));
     for _ in 0..count {
         columns.push(fields.count(u32::MAX as usize)? as u32);
     }
     debug_assert!(columns.len() == count, "{} of {count} columns", columns.len());
-    Ok(Contents { raw_bytes, columns, bounds: Vec::new() })
+    Ok(Contents { raw_bytes, columns: columns.into(), bounds: Arc::default() })
 }
 
-fn read_bounds(fields: &mut Reader<'_>, rows: u32) -> Result<Vec<ColumnBounds>> {
+fn read_bounds(fields: &mut Reader<'_>, rows: u32) -> Result<BoundsOfColumns> {
     let count = fields.count(limits::MAX_SEGMENT_COLUMNS)?;
-    let mut bounds = Vec::new();
+    let left = fields.remaining();
+    let mut bounds = BoundsOfColumns::with_capacity(count.min(left), left);
     for _ in 0..count {
         bounds.push(ColumnBounds {
             column: fields.count(u32::MAX as usize)? as u32,
             nulls: fields.count(rows as usize)? as u32,
-            low: fields.bytes()?.into(),
-            high: fields.bytes()?.into(),
+            low: fields.bytes()?,
+            high: fields.bytes()?,
         });
     }
     if bounds.is_empty() || bounds.iter().any(|one| one.low > one.high) {

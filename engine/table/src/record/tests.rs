@@ -2,12 +2,13 @@
 
 use crate::record::*;
 use crate::segments::names::FileKind;
-use nacre_segment::OrderBounds;
+use nacre_segment::{BoundsOfColumns, ColumnBounds, OrderBounds};
 use nacre_types::{
     CheckConstraint, Column, ColumnRule, DataType, IndexKind, IndexSchema, KeyColumns, ShardKey,
     TableSchema, Value, ViewSchema,
 };
 use roaring::RoaringBitmap;
+use std::sync::Arc;
 
 fn schema() -> TableSchema {
     let column = |id, name: &str, data_type, default| Column {
@@ -63,24 +64,22 @@ fn hash_table() -> NewTable {
 }
 
 fn description() -> Description {
+    let mut bounds = BoundsOfColumns::default();
+    bounds.push(ColumnBounds { column: 2, nulls: 3, low: b"\x01a", high: b"\x01b" });
+    bounds.push(ColumnBounds { column: u32::MAX, nulls: 0, low: b"", high: b"\x01" });
     Description {
         kind: FileKind::Segment,
         number: 3,
         bytes: 5_000,
         footer_checksum: 77,
         rows: 40,
-        order_bounds: Some(OrderBounds { first: vec![1, 2], last: vec![1, 2, 3] }),
+        order_bounds: Some(Arc::new(OrderBounds { first: vec![1, 2], last: vec![1, 2, 3] })),
         highest_row_number: Some(300),
         run: Some(RunPlace { number: 2, level: 5 }),
         contents: Some(super::description::Contents {
             raw_bytes: 90_000,
-            columns: vec![1, 2, u32::MAX],
-            bounds: vec![nacre_segment::ColumnBounds {
-                column: 2,
-                nulls: 3,
-                low: b"\x01a".as_slice().into(),
-                high: b"\x01b".as_slice().into(),
-            }],
+            columns: [1, 2, u32::MAX].into(),
+            bounds: Arc::new(bounds),
         }),
     }
 }

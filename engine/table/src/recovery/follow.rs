@@ -133,7 +133,7 @@ impl State {
                 context.commits().log().follow_to(self.reader.position());
                 return Ok(());
             }
-            match open_files(replay, context.files(), context.options(), at) {
+            match open_files(replay, context.files(), None, context.options(), at) {
                 // A later record may have dropped a file that is gone.
                 Err(error) if !self.read_on(replay)? => return Err(error),
                 Err(_) => {}

@@ -59,10 +59,11 @@ pub(crate) fn open(host: &Host, options: &StoreOptions) -> Result<Recovered> {
     )?;
     let (replay, log) = (replay.into_inner(), Arc::new(log));
     let files = segment_files(store, &log, options, &replay);
-    let opened = open_files(&replay, &files, options, 0)?;
-    let names = opened.names.clone();
+    let there: Set<_> = names.iter().filter_map(|name| FileKind::of_logged(name)).collect();
+    let mut opened = open_files(&replay, &files, Some(&there), options, 0)?;
+    let named = std::mem::take(&mut opened.files);
     let contents = start(&replay, opened, options)?;
-    remove_orphans(&**store, &names)?;
+    remove_orphans(&**store, there.difference(&named))?;
     Ok(Recovered { log, files, contents, next: replay.next(), follow: None })
 }
 
@@ -88,7 +89,7 @@ fn try_beside(host: &Host, options: &StoreOptions) -> Result<Recovered> {
     let log = Arc::new(Log::read_only(store.clone(), reader.database_id(), reader.position()));
     let mut files = segment_files(store, &log, options, &replay);
     let opened = loop {
-        match open_files(&replay, &files, options, 0) {
+        match open_files(&replay, &files, None, options, 0) {
             // A later record may have dropped a file that is gone.
             Err(error) if !read_on(&mut reader, &mut replay)? => return Err(error),
             Err(_) => files = segment_files(store, &log, options, &replay),
@@ -109,7 +110,8 @@ fn segment_files(
 ) -> SegmentFiles {
     let cache = BlockCache::with_footers(options.cache_bytes, options.metadata_bytes);
     let bitmaps = BitmapCache::new(options.bitmap_bytes);
-    SegmentFiles::new(store.clone(), log.clone(), cache, bitmaps, replay.next().segment)
+    let (next, at_snapshot) = (replay.next().segment, replay.at_snapshot());
+    SegmentFiles::new(store.clone(), log.clone(), cache, bitmaps, next, at_snapshot)
 }
 
 /// The catalog with the contents that the log describes.
@@ -123,12 +125,12 @@ fn start(replay: &Replay, opened: Opened, options: &StoreOptions) -> Result<Cont
 }
 
 /// Removes files that neither the log nor the snapshot names, because their numbers may be reused.
-fn remove_orphans(store: &dyn LocalStore, referenced: &Set<String>) -> Result<()> {
-    for name in store.list()? {
-        let is_ours = FileKind::LOGGED.iter().any(|kind| kind.number(&name).is_some());
-        if is_ours && !referenced.contains(&name) {
-            store.remove(&name)?;
-        }
+fn remove_orphans<'a>(
+    store: &dyn LocalStore,
+    orphans: impl Iterator<Item = &'a (FileKind, u64)>,
+) -> Result<()> {
+    for (kind, number) in orphans {
+        store.remove(&kind.name(*number))?;
     }
     Ok(())
 }

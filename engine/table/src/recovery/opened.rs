@@ -27,8 +27,8 @@ use std::sync::Arc;
 pub(super) struct Opened {
     /// In the order of [`Replay::tables`].
     pub tables: Vec<OpenedTable>,
-    /// Names of the files.
-    pub names: Set<String>,
+    /// The files.
+    pub files: Set<(FileKind, u64)>,
 }
 
 /// What the records change in a table.
@@ -61,18 +61,19 @@ impl OpenedPartition {
     }
 }
 
-/// Opens the files that records name. What they add exists from commit `at` on.
+/// Opens the files that records name. What they add exists from commit `at` on. `there` are the files
+/// in the store, unless another instance removes files of it.
 ///
 /// # Errors
 /// `corrupt` if a file is missing, damaged or another one, or if the records contradict it.
 pub(super) fn open_files(
     replay: &Replay,
     files: &SegmentFiles,
+    there: Option<&Set<(FileKind, u64)>>,
     options: &StoreOptions,
     at: Timestamp,
 ) -> Result<Opened> {
-    let there = files.names()?;
-    let mut opening = Opening { replay, files, there, options, at, names: Set::default() };
+    let mut opening = Opening { replay, files, there, options, at, opened: Set::default() };
     let placed = replay.placed();
     let mut tables = Vec::new();
     for replayed in replay.tables() {
@@ -95,7 +96,7 @@ pub(super) fn open_files(
         }
         tables.push(OpenedTable { partitions });
     }
-    Ok(Opened { tables, names: opening.names })
+    Ok(Opened { tables, files: opening.opened })
 }
 
 /// The partition of a file, and what the file must look like.
@@ -105,12 +106,11 @@ type Within<'a> = (&'a Partition, &'a Checks);
 struct Opening<'a> {
     replay: &'a Replay,
     files: &'a SegmentFiles,
-    /// Names of the files in the store, unless each is opened at once.
-    there: Option<Set<String>>,
+    /// The files in the store, unless each is opened at once.
+    there: Option<&'a Set<(FileKind, u64)>>,
     options: &'a StoreOptions,
     at: Timestamp,
-    /// Names of the files opened.
-    names: Set<String>,
+    opened: Set<(FileKind, u64)>,
 }
 
 impl Opening<'_> {
@@ -197,7 +197,7 @@ impl Opening<'_> {
         table: &Table,
         (partition, checks): Within<'_>,
     ) -> Result<Arc<Segment>> {
-        if self.there.as_ref().is_some_and(|there| !there.contains(&kind.name(number))) {
+        if self.there.is_some_and(|there| !there.contains(&(kind, number))) {
             return Err(missing(&kind.name(number), table.schema()));
         }
         let described = self.replay.described(number);
@@ -224,7 +224,7 @@ impl Opening<'_> {
         let next = self.replay.next().segment;
         debug_assert!(number < next, "file {number} has a number that is free");
         debug_assert!(file.id() == number, "file {number} is opened as {}", file.id());
-        if !self.names.insert(kind.name(number)) {
+        if !self.opened.insert((kind, number)) {
             let (name, table) = (file.name(), &table.schema().name);
             return Err(Error::corrupt(format!(
                 "log: file {name} of table {table} is listed twice"

@@ -39,6 +39,8 @@ pub(super) struct Replay {
     /// Descriptions of files, by number. The files of some may be gone.
     files: Map<u64, (Place, Description)>,
     next: NextIds,
+    /// The next free number of a file in the snapshot that was loaded.
+    at_snapshot: u64,
 }
 
 /// A table to which records are applied.
@@ -75,6 +77,7 @@ impl Replay {
             views: BTreeMap::new(),
             parts: Map::default(),
             files: Map::default(),
+            at_snapshot: next.segment,
             next,
         }
     }
@@ -175,6 +178,11 @@ impl Replay {
         self.next
     }
 
+    /// The next free number of a file in the snapshot that was loaded; the first one without a snapshot.
+    pub fn at_snapshot(&self) -> u64 {
+        self.at_snapshot
+    }
+
     /// Loads a snapshot.
     pub fn load(&mut self, payload: &[u8]) -> Result<()> {
         invariant!(
@@ -184,6 +192,7 @@ impl Replay {
         );
         let image = Image::decode(payload)?;
         self.next = image.next;
+        self.at_snapshot = image.next.segment;
         self.load_image(image)
     }
 
@@ -425,12 +434,14 @@ impl Replay {
             self.see_file(run.number)?;
         }
         let number = description.number;
-        match self.files.insert(number, (place, description.clone())) {
-            Some((other, known)) if other != place || !known.is_of_same_file(&description) => {
-                Err(Error::corrupt(format!("log: file {number} is described in two ways")))
-            }
-            _ => Ok(()),
+        let is_other = |(other, known): &(Place, Description)| {
+            *other != place || !known.is_of_same_file(&description)
+        };
+        if self.files.get(&number).is_some_and(is_other) {
+            return Err(Error::corrupt(format!("log: file {number} is described in two ways")));
         }
+        self.files.insert(number, (place, description));
+        Ok(())
     }
 
     fn set_hashes(&mut self, place: Place, dropped: &[u64], added: Option<NewTable>) -> Result<()> {

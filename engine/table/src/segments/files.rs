@@ -1,7 +1,7 @@
 //! Files in the format of segments: writing them some blocks at a time, syncing, opening and
 //! removing them.
 
-use crate::layout::bounds::described_bounds_of;
+use crate::layout::bounds::add_described_bounds_of;
 use crate::layout::columns::ROW_NUMBER_COLUMN;
 use crate::record::Description;
 use crate::segments::bitmap_cache::BitmapCache;
@@ -11,7 +11,6 @@ use nacre_log::Log;
 use nacre_segment::{
     BlockCache, CheckColumns, FileSource, Identity, Segment, SegmentBuilder, SegmentWriter,
 };
-use nacre_types::hash::Set;
 use nacre_types::{Error, ErrorKind, Result, TableId, TableSchema, invariant};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,18 +29,24 @@ pub(crate) struct SegmentFiles {
     cache: Arc<BlockCache>,
     bitmaps: Arc<BitmapCache>,
     next: AtomicU64,
+    /// The next free number when the newest snapshot was taken.
+    at_snapshot: AtomicU64,
 }
 
 impl SegmentFiles {
-    /// Files in `store`. Numbers from `next` on are free.
+    /// Files in `store`. Numbers from `next` on are free; those from `at_snapshot` on were when the newest
+    /// snapshot was taken.
     pub fn new(
         store: Arc<dyn LocalStore>,
         log: Arc<Log>,
         cache: Arc<BlockCache>,
         bitmaps: Arc<BitmapCache>,
         next: u64,
+        at_snapshot: u64,
     ) -> SegmentFiles {
-        SegmentFiles { store, log, cache, bitmaps, next: AtomicU64::new(next) }
+        debug_assert!(at_snapshot <= next, "a snapshot knows of files from {next} on");
+        let (next, at_snapshot) = (AtomicU64::new(next), AtomicU64::new(at_snapshot));
+        SegmentFiles { store, log, cache, bitmaps, next, at_snapshot }
     }
 
     /// The cache of segment blocks.
@@ -59,6 +64,17 @@ impl SegmentFiles {
         self.next.load(Ordering::Relaxed)
     }
 
+    /// How many numbers were taken since the newest snapshot.
+    pub fn taken_since_snapshot(&self) -> u64 {
+        self.next_number().saturating_sub(self.at_snapshot.load(Ordering::Relaxed))
+    }
+
+    /// Notes that the newest snapshot was taken when numbers from `next` on were free.
+    pub fn note_snapshot(&self, next: u64) {
+        debug_assert!(next <= self.next_number(), "a snapshot has file {next}, which is free");
+        self.at_snapshot.store(next, Ordering::Relaxed);
+    }
+
     /// Notes that numbers below this one are taken.
     pub fn saw_number(&self, next: u64) {
         self.next.fetch_max(next, Ordering::Relaxed);
@@ -72,14 +88,6 @@ impl SegmentFiles {
     /// What a file of this number says that it is.
     fn identity(&self, table: TableId, number: u64) -> Identity {
         Identity { database: self.log.database_id(), table, number }
-    }
-
-    /// Names of the files in the store; `None` if another instance removes files of it.
-    pub fn names(&self) -> Result<Option<Set<String>>> {
-        match self.log.is_read_only() {
-            true => Ok(None),
-            false => Ok(Some(self.store.list()?.into_iter().collect())),
-        }
     }
 
     /// A file of a table as the log describes it; `None` if it must be read to know enough of it.
@@ -189,7 +197,8 @@ pub(crate) fn missing(name: &str, table: &TableSchema) -> Error {
 /// hidden row number of a segment.
 fn with_known(kind: FileKind, file: Segment) -> Result<Segment> {
     let mut left = DESCRIBED_COLUMNS;
-    let file = file.with_bounds_of(|column| described_bounds_of(column, &mut left))?;
+    let file =
+        file.with_bounds_of(|column, bounds| add_described_bounds_of(column, &mut left, bounds))?;
     if kind == FileKind::Segment { file.with_greatest_of(ROW_NUMBER_COLUMN) } else { Ok(file) }
 }
 

@@ -5,7 +5,7 @@
 use nacre_host::{number_of_file, numbered_file_name};
 
 /// The kind of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum FileKind {
     /// A segment.
     Segment,
@@ -20,6 +20,11 @@ pub(crate) enum FileKind {
 impl FileKind {
     /// Kinds of files that the log names.
     pub const LOGGED: [FileKind; 3] = [FileKind::Segment, FileKind::Hashes, FileKind::Part];
+
+    /// The kind and the number of a file that the log may name; `None` for any other name.
+    pub fn of_logged(name: &str) -> Option<(FileKind, u64)> {
+        FileKind::LOGGED.iter().find_map(|kind| Some((*kind, kind.number(name)?)))
+    }
 
     /// The prefix of file names of this kind.
     fn prefix(self) -> &'static str {

@@ -31,7 +31,7 @@ pub struct SegmentState {
     /// Bounds of its rows as [`TableLayout::encode_order`] orders them.
     ///
     /// [`TableLayout::encode_order`]: crate::layout::table_layout::TableLayout::encode_order
-    bounds: OrderBounds,
+    bounds: Arc<OrderBounds>,
     created: AtomicU64,
     dropped: AtomicU64,
     /// No row's content is newer than this, except for rows with a rowstore node that records it.
@@ -60,7 +60,7 @@ impl SegmentState {
         SegmentState {
             parts: RwLock::new(parts_of(&segment)),
             key_filter: segment.column_index(KEY_FILTER_COLUMN),
-            bounds: segment.order_bounds().cloned().unwrap_or_else(unbounded),
+            bounds: segment.order_bounds().cloned().unwrap_or_else(|| Arc::new(unbounded())),
             segment,
             created: AtomicU64::new(created),
             dropped: AtomicU64::new(FOREVER),
@@ -86,7 +86,7 @@ impl SegmentState {
     }
 
     /// Sets the bounds of a segment whose footer has none.
-    pub(crate) fn with_bounds(self, bounds: OrderBounds) -> SegmentState {
+    pub(crate) fn with_bounds(self, bounds: Arc<OrderBounds>) -> SegmentState {
         debug_assert!(
             self.segment.order_bounds().is_none_or(|own| *own == bounds),
             "segment {} gets other bounds than its own",

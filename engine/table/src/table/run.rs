@@ -328,8 +328,10 @@ impl Run {
 }
 
 fn sort(states: &mut [Arc<SegmentState>]) {
-    let ends = |state: &SegmentState| (state.bounds().first.clone(), state.bounds().last.clone());
-    states.sort_by_cached_key(|state| (ends(state), state.id()));
+    fn ends(state: &SegmentState) -> (&[u8], &[u8], u64) {
+        (&state.bounds().first, &state.bounds().last, state.id())
+    }
+    states.sort_by(|a, b| ends(a).cmp(&ends(b)));
 }
 
 /// The ids of two neighbouring segments that certainly overlap. The segments ascend.
@@ -386,7 +388,7 @@ pub(crate) fn place_at_end(run: Option<&Run>, file: &Segment, options: &StoreOpt
 
 /// Divides new files into as few runs as possible, and returns the run of each.
 pub(crate) fn new_runs(files: &[&Segment], options: &StoreOptions) -> Vec<RunPlace> {
-    let bounds_of = |at: &usize| files[*at].order_bounds();
+    let bounds_of = |at: &usize| files[*at].order_bounds().map(|bounds| &**bounds);
     let mut order: Vec<usize> = (0..files.len()).collect();
     order.sort_by_key(|at| bounds_of(at).map(|bounds| &bounds.first));
     let mut runs: Vec<(Option<&OrderBounds>, Vec<usize>)> = Vec::new();

@@ -3,11 +3,12 @@
 //! Rows in memory and deleted rows are ignored, because only the planner uses the result and tolerates
 //! errors.
 
-use crate::layout::bounds::{bounds_of, values_of};
+use crate::layout::bounds::{add_bounds_of, values_of};
 use crate::segments::distinct::width;
 use crate::segments::state::SegmentState;
 use nacre_host::fetched::Misses;
 use nacre_host::waits;
+use nacre_segment::BoundsOfColumns;
 use nacre_types::{Column, Result, Value, key};
 use std::sync::Arc;
 
@@ -74,11 +75,13 @@ impl RunSummary {
     fn add_bounds(&mut self, state: &SegmentState, at: usize, column: &Column) -> Result<()> {
         let segment = &state.segment;
         let known = segment.known().bounds_of(column.id);
-        let of_footer = match known {
-            Some(_) => None,
-            None => unless_damaged(segment.columns())?.and_then(|columns| bounds_of(&columns[at])),
-        };
-        let Some(bounds) = known.or(of_footer.as_ref()) else { return Ok(()) };
+        let mut of_footer = BoundsOfColumns::default();
+        if known.is_none()
+            && let Some(columns) = unless_damaged(segment.columns())?
+        {
+            add_bounds_of(&columns[at], &mut of_footer);
+        }
+        let Some(bounds) = known.or_else(|| of_footer.iter().next()) else { return Ok(()) };
         self.nulls += u64::from(bounds.nulls);
         debug_assert!(
             self.nulls <= self.rows,

@@ -106,6 +106,49 @@ fn opening_five_hundred_segments_opens_no_file_of_them() {
     }
 }
 
+/// Opening reads what there is, not all that ever was: the log does not describe many more files than there are.
+#[test]
+fn files_that_were_merged_leave_the_log() {
+    let files = Arc::new(MemoryStore::new());
+    let merging = StoreOptions { merge_from: 2, ..small() };
+    let store = Store::open(nacre_testing::host(files.clone()), merging.clone()).unwrap();
+    let table = store.create_table(schema("t", true)).unwrap();
+    let newest = || files.list().unwrap().into_iter().filter(|n| n.starts_with("snap-")).max();
+    // Bytes of the newest snapshot, and of the log after it.
+    let read = |store: &Arc<Store>| {
+        let name = newest().unwrap();
+        let at = u64::from_str_radix(&name["snap-".len()..], 16).unwrap();
+        (files.open(&name).unwrap().len().unwrap(), store.log_position() - at)
+    };
+    let mut snapshots = Vec::new();
+    for number in 0..300 {
+        insert(&store, &table, number * 10..number * 10 + 10);
+        while store.maintain().unwrap() {}
+        snapshots.extend(newest().filter(|name| !snapshots.contains(name)));
+        if let Some(name) = snapshots.last() {
+            assert_eq!(Some(name), newest().as_ref(), "there is one snapshot");
+            let (snapshot, log) = read(&store);
+            // A round adds few files, each of some hundred bytes in the log.
+            assert!(log < snapshot.max(32 * 1_000) + 5_000, "{log} after {snapshot}, {number}");
+        }
+    }
+    // Not one after each round either.
+    assert!((5..=60).contains(&snapshots.len()), "{} snapshots", snapshots.len());
+    let (_, log) = read(&store);
+    drop((table, store));
+    // What is counted goes on after the database is opened.
+    let store = Store::open(nacre_testing::host(files.clone()), merging).unwrap();
+    let table = store.table("t").unwrap();
+    assert_eq!(read(&store).1, log);
+    for number in 300..340 {
+        insert(&store, &table, number * 10..number * 10 + 10);
+        while store.maintain().unwrap() {}
+    }
+    assert!(newest() > snapshots.pop(), "the log of before counts");
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+    assert_eq!(table.row_count_estimate(), 3_400);
+}
+
 /// The description of a file has the bounds of its columns, so a key that is in one segment is found
 /// without opening the others, and plans open some segments only, however many there are.
 #[test]
