@@ -124,12 +124,17 @@ async function attached(folder, rows) {
         throw new Failure(`${what} of a reader: ${JSON.stringify(value)}`);
       }
       const text = Object.entries(parts).map(
-        ([name, { requests, bytes }]) => `${name} ${requests} requests of ${bytes} bytes`,
+        ([name, { requests, waits, bytes }]) =>
+          `${name} ${requests} requests in ${waits} waits, ${bytes} bytes`,
       );
       console.log(`reader  ${what.padEnd(10)} ${ms.toFixed(0)} ms, ${text.join(', ')}`);
       read[what] = parts.cold;
     }
-    return { point_cold_requests: read.points.requests, point_cold_kib: read.points.bytes / 1024 };
+    return {
+      point_cold_requests: read.points.requests,
+      point_cold_waits: read.points.waits,
+      point_cold_kib: read.points.bytes / 1024,
+    };
   } finally {
     await workers.stop();
   }

@@ -119,17 +119,23 @@ function* ids(number) {
   }
 }
 
-/** A bucket that counts its requests and the bytes that they answer. */
+/** A bucket that counts its requests, how many times it was waited for, and the bytes of the answers. */
 function counted(bucket) {
-  const seen = { requests: 0, bytes: 0 };
+  const seen = { requests: 0, waits: 0, bytes: 0 };
+  let pending = 0;
   const count = (object) => {
     seen.bytes += object?.size === undefined ? 0 : (object.range?.length ?? object.size);
     return object;
   };
   const call = (name) => {
-    const of = (...args) => {
+    const of = async (...args) => {
       seen.requests++;
-      return bucket[name](...args);
+      seen.waits += pending++ === 0 ? 1 : 0;
+      try {
+        return await bucket[name](...args);
+      } finally {
+        pending--;
+      }
     };
     return name === 'get' ? async (...args) => count(await of(...args)) : of;
   };
@@ -144,7 +150,9 @@ async function read(env, what, number) {
   const part = async (name, work) => {
     const before = { ...seen };
     const value = await work();
-    parts[name] = { requests: seen.requests - before.requests, bytes: seen.bytes - before.bytes };
+    parts[name] = Object.fromEntries(
+      Object.entries(seen).map(([what, now]) => [what, now - before[what]]),
+    );
     return value;
   };
   const db = await part('open', () =>
