@@ -73,7 +73,19 @@ impl Log {
         snapshot: &mut dyn FnMut(&[u8]) -> Result<()>,
         record: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
     ) -> Result<Log> {
-        let recovered = recovery::recover(store.as_ref(), &options, snapshot, record)?;
+        let names = store.list()?;
+        Log::open_listed(store, &names, options, snapshot, record)
+    }
+
+    /// Like [`Log::open`], for a caller that has listed the files of the store.
+    pub fn open_listed(
+        store: Arc<dyn LocalStore>,
+        names: &[String],
+        options: LogOptions,
+        snapshot: &mut dyn FnMut(&[u8]) -> Result<()>,
+        record: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>,
+    ) -> Result<Log> {
+        let recovered = recovery::recover(store.as_ref(), names, &options, snapshot, record)?;
         let mut snapshots = recovered.snapshots;
         debug_assert!(
             snapshots.newest.is_none_or(|newest| newest <= recovered.end),

@@ -83,11 +83,11 @@ type OnRecord<'a> = &'a mut dyn FnMut(Lsn, &[u8]) -> Result<()>;
 
 pub(crate) fn recover(
     store: &dyn LocalStore,
+    names: &[String],
     options: &LogOptions,
     on_snapshot: &mut dyn FnMut(&[u8]) -> Result<()>,
     on_record: OnRecord<'_>,
 ) -> Result<Recovered> {
-    let names = store.list()?;
     let positions = |kind: FileKind| {
         let mut found: Vec<Lsn> = names.iter().filter_map(|name| kind.parse(name)).collect();
         found.sort_unstable();
@@ -95,7 +95,7 @@ pub(crate) fn recover(
     };
     let mut chunks = positions(FileKind::Chunk);
     let snapshot_files = positions(FileKind::Snapshot);
-    let mut reach = ReachFile::open(store, &names)?;
+    let mut reach = ReachFile::open(store, names)?;
     let mut known = Known {
         snapshot: snapshot_files.last().copied().unwrap_or(0),
         reach: reach.newest(),
@@ -143,7 +143,7 @@ pub(crate) fn recover(
         known.reach = None;
         // The snapshot stands for the chunks that are left.
         if newest.is_some() && (chunk <= from || chunks.is_empty()) {
-            return start_after_snapshot(store, newest, &names, reach, known);
+            return start_after_snapshot(store, newest, names, reach, known);
         }
     }
     let Some(first) = chunks.iter().rposition(|start| *start <= from) else {
@@ -159,7 +159,7 @@ pub(crate) fn recover(
             return Err(error);
         }
         known.lose(error)?;
-        return start_after_snapshot(store, newest, &names, reach, known);
+        return start_after_snapshot(store, newest, names, reach, known);
     };
     let unneeded: Vec<Lsn> = chunks.drain(..first).collect();
 
@@ -187,7 +187,7 @@ pub(crate) fn recover(
                 return Err(error);
             }
             known.lose(error)?;
-            return start_after_snapshot(store, newest, &names, reach, known);
+            return start_after_snapshot(store, newest, names, reach, known);
         }
         let replay = chunk.replay(id, at.max(start), &mut known, on_record)?;
         debug_assert!(replay.end >= at.max(start), "replay went back");

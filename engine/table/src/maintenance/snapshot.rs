@@ -86,13 +86,13 @@ const READ_ROWS: usize = limits::BLOCK_ROWS;
 /// describe many more than there are.
 const FILES: u64 = 32;
 
-/// Whether a snapshot is due: the log since the last one is long, or it is as long as a snapshot and of many
-/// files. Most of them are merged since: opening reads the files that there are, not all that ever were.
+/// Whether a snapshot is due: the log since the last one is long, or it is of many files and half as long as a
+/// snapshot. Most of them are merged since: opening reads the files that there are, not all that ever were.
 pub(crate) fn is_due(context: &TaskContext) -> bool {
     let log = context.commits().log();
     let bytes = log.bytes_since_snapshot();
     let of_files = context.files().taken_since_snapshot() >= FILES;
-    bytes > context.options().snapshot_bytes || (of_files && bytes >= log.snapshot_bytes())
+    bytes > context.options().snapshot_bytes || (of_files && bytes >= log.snapshot_bytes() / 2)
 }
 
 impl SnapshotWrite {

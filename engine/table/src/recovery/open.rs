@@ -51,8 +51,9 @@ pub(crate) fn open(host: &Host, options: &StoreOptions) -> Result<Recovered> {
     }
     temporary::remove_left_over(&**store, &names)?;
     let replay = RefCell::new(Replay::new());
-    let log = Log::open(
+    let log = Log::open_listed(
         store.clone(),
+        &names,
         options.log_options(host),
         &mut |payload| replay.borrow_mut().load(payload),
         &mut |_, payload| replay.borrow_mut().apply(payload),
