@@ -163,7 +163,13 @@ const ENGINE_AS_MODULE = {
 
 /** What some entries need beside the options of all. */
 const SPECIAL = {
-  edge: { transform: { inject: { performance: EDGE_CLOCK } } },
+  edge: {
+    transform: {
+      inject: { performance: EDGE_CLOCK },
+      // Where Cloudflare has one, its messages come before anything else of the isolate may run.
+      define: { MessageChannel: 'undefined' },
+    },
+  },
   'edge-light': {
     transform: {
       inject: { performance: EDGE_CLOCK },

@@ -45,6 +45,23 @@ for await (const row of (await db.prepare<{ id: bigint }>('select id from t')).i
 await db.close().catch((error: unknown) => error instanceof NacreError && error.kind === 'io' && n);
 `;
 
+/** The entry's types at the edge: by its name, or by the condition that a project for Workers sets. */
+const EDGE_TYPES = (
+  entry,
+) => `import { connect, type DurableState, type EdgeDatabase } from '${entry}';
+
+export class Tenant {
+  readonly #db: Promise<EdgeDatabase>;
+  constructor(state: DurableState) {
+    this.#db = connect({ state, memoryBytes: 2 ** 25 });
+  }
+  async fetch(): Promise<number> {
+    const { rows } = await (await this.#db).query<{ n: number }>('select 1 as n');
+    return rows[0]!.n;
+  }
+}
+`;
+
 /** The most bytes with Brotli of the package's scripts in a page, with the page's own. */
 const SCRIPT_LIMIT = 35_000;
 
@@ -101,6 +118,8 @@ function nothingElse(folder) {
  */
 async function types(folder) {
   fs.writeFileSync(path.join(folder, 'types.ts'), TYPES);
+  fs.writeFileSync(path.join(folder, 'edge-types.ts'), EDGE_TYPES('nacredb/edge'));
+  fs.writeFileSync(path.join(folder, 'worker-types.ts'), EDGE_TYPES('nacredb'));
   const options = [
     '--noEmit',
     '--strict',
@@ -111,7 +130,9 @@ async function types(folder) {
     '--types',
     '',
   ];
-  await run(bin('tsc'), [...options, 'types.ts'], { cwd: folder, quiet: true });
+  const check = (...more) => run(bin('tsc'), [...options, ...more], { cwd: folder, quiet: true });
+  await check('types.ts', 'edge-types.ts');
+  await check('--customConditions', 'workerd', 'worker-types.ts');
 }
 
 async function inNode(folder) {

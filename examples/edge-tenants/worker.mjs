@@ -44,14 +44,21 @@ export class Tenant {
 
   /** The object left memory before it had uploaded everything. */
   async alarm() {
-    await (await this.#opened).alarm();
+    const opened = this.#opened;
+    try {
+      await (await opened).alarm();
+    } catch (error) {
+      this.#openAfter(error, opened);
+      // The platform calls again.
+      throw error;
+    }
   }
 
   async fetch(request) {
     const opened = this.#opened;
-    const db = await opened;
     const [, , what, id] = new URL(request.url).pathname.split('/');
     try {
+      const db = await opened;
       if (what === 'orders' && request.method === 'POST') {
         const added = await add(db, await request.json());
         const lag = await db.lag();
@@ -67,11 +74,17 @@ export class Tenant {
       }
       return what === 'live' ? await live(db) : notFound();
     } catch (error) {
-      if (error.kind === 'closed' && this.#opened === opened) {
-        // Another object of this isolate took the engine with it. The next request finds a new one.
-        this.#opened = open(this.#state, this.#env);
-      }
+      this.#openAfter(error, opened);
       return failure(error);
+    }
+  }
+
+  /** Opens the database again if another object of this isolate took the engine with it: the next call has it. */
+  #openAfter(error, opened) {
+    if (error.kind === 'closed' && this.#opened === opened) {
+      this.#opened = open(this.#state, this.#env);
+      // The call that uses it is told.
+      this.#opened.catch(() => {});
     }
   }
 }

@@ -84,6 +84,11 @@ export class Tenant {
         case '/twice':
           await connect({ state: this.#state });
           return answer('opened twice');
+        case '/twice-by-parts': {
+          const { sql } = this.#state.storage;
+          await connect({ state: { storage: { sql, setAlarm: async () => {} } } });
+          return answer('opened twice');
+        }
         case '/again':
           await db.close();
           this.#open();

@@ -290,12 +290,31 @@ describe('a Durable Object', () => {
   test('has its database open once', async () => {
     const tenant = fresh();
     await rows(tenant, [note]);
-    const { body } = await workers.send(tenant, [], { at: '/twice' });
-    expect(body).toMatchObject({ kind: 'in_use' });
+    for (const at of ['/twice', '/twice-by-parts']) {
+      const { body } = await workers.send(tenant, [], { at });
+      expect(body).toMatchObject({ kind: 'in_use' });
+    }
     const again = await workers.send(tenant, [['select count(*) as n from note']], {
       at: '/again',
     });
     expect(again.body).toEqual([[{ n: 0 }]]);
+  });
+
+  test('answers others while a long statement runs', async () => {
+    const tenant = fresh();
+    await rows(tenant, [note]);
+    let isRunning = true;
+    const long = rows(tenant, [
+      'select sum(n % 7)::double as s from generate_series(1, 30000000) as g(n)',
+    ]).finally(() => (isRunning = false));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    let answered = 0;
+    while (isRunning) {
+      expect((await workers.send(tenant, [], { at: '/storage' })).status).toBe(200);
+      answered++;
+    }
+    expect(await long).toEqual([{ s: 89_999_997 }]);
+    expect(answered).toBeGreaterThan(3);
   });
 
   test('writes nothing aside for a statement that needs more than its memory', async () => {

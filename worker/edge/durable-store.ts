@@ -34,6 +34,10 @@ const SCHEMA = [
    ) without rowid`,
 ];
 
+/** What SQLite says where there is no room, and the platform where an object may have no more. */
+const IS_FULL =
+  /SQLITE_(?:FULL|TOOBIG)|is full|too big|exceed\w* .*(?:storage|limit|size)|(?:storage|limit|size).* exceed/i;
+
 /** Files of running statements: they would take space that is paid for, and be no larger than memory. */
 const TEMPORARY = /^tmp-/;
 
@@ -50,8 +54,11 @@ export function wasCutOff(): boolean {
   return was;
 }
 
-/** Storages that have an open database: an isolate has several objects, each with its own. */
-const held = new WeakSet<DurableState['storage']>();
+/**
+ * Storages that have an open database, by what executes their SQL, which a state that an application made has
+ * of the object: an isolate has several objects, each with its own.
+ */
+const held = new WeakSet<object>();
 
 interface OpenFile {
   readonly id: number;
@@ -79,7 +86,7 @@ export class DurableStore implements OwnedStore {
         'the Durable Object has no SQLite storage: list its class under new_sqlite_classes in a migration',
       );
     }
-    if (held.has(storage)) {
+    if (held.has(storage.sql)) {
       throw nacreError('in_use', 'this Durable Object has its database open: share one connection');
     }
     this.#storage = storage;
@@ -88,7 +95,7 @@ export class DurableStore implements OwnedStore {
       const { id, name } = row as { id: number; name: string };
       this.#remember({ id, name, bounds: this.#boundsOf(id) });
     }
-    held.add(storage);
+    held.add(storage.sql);
   }
 
   list(): string[] {
@@ -200,7 +207,7 @@ export class DurableStore implements OwnedStore {
   close(): void {
     if (!this.#closed) {
       this.#closed = true;
-      held.delete(this.#storage);
+      held.delete(this.#storage.sql);
     }
   }
 
@@ -290,7 +297,7 @@ export class DurableStore implements OwnedStore {
       rows = [...this.#storage.sql.exec(sql, ...bindings)];
     } catch (error) {
       isCalling = false;
-      const isFull = /SQLITE_FULL|is full|too big|exceed/i.test(String(error));
+      const isFull = IS_FULL.test(String(error));
       throw nacreError(
         isFull ? 'limit' : 'io',
         `the storage of the Durable Object ${isFull ? 'is full' : 'failed'}: ${String(error)}`,

@@ -131,6 +131,25 @@ test('a write whose answer is lost is known by its number, and not taken for tha
   await expect(late).rejects.toMatchObject({ kind: 'unavailable' });
 });
 
+test('a call that is never answered is given up', async () => {
+  const bucket = new Memory();
+  const store = openBucket(bucket, '', 0, 20);
+  const never = () => new Promise<never>(() => {});
+  Object.assign(bucket, { get: never, put: never, list: never, delete: never, head: never });
+  for (const work of [
+    () => store.read('a', 0, 1),
+    () => store.readAll('a'),
+    () => store.write('a', bytesOf('x'), 'absent'),
+    () => store.list(''),
+    () => store.remove('a'),
+  ]) {
+    await expect(work()).rejects.toMatchObject({
+      kind: 'unavailable',
+      message: expect.stringContaining('no answer within 0.02 s'),
+    });
+  }
+});
+
 test('errors that last are told, and those that do not pass in time', async () => {
   const bucket = new Memory();
   const store = openBucket(bucket, '', 0);

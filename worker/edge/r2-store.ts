@@ -58,6 +58,8 @@ export interface Bucket {
 }
 
 const RETRY_FOR_MS = 5_000;
+/** A call of the bucket that has not ended after this time is given up: it may have taken effect. */
+const TIMEOUT_MS = 20_000;
 /** The metadata with the random number of a write. */
 const NUMBER = 'nacrewrite';
 /** Errors that may pass: of the service, of the network, and too many calls. Others have another number. */
@@ -69,13 +71,18 @@ const ANY_NUMBER = /\(\d{5,}\)/;
  *
  * Errors: `io` for a prefix that cannot be.
  */
-export function openBucket(bucket: Bucket, prefix: string, retryForMs = RETRY_FOR_MS): SourceStore {
+export function openBucket(
+  bucket: Bucket,
+  prefix: string,
+  retryForMs = RETRY_FOR_MS,
+  timeoutMs = TIMEOUT_MS,
+): SourceStore {
   const trimmed = prefix.replace(/\/+$/, '');
   if (trimmed !== '' && !isBlobName(trimmed)) {
     const hint = 'use letters, digits, -, _ and ., and between them slashes';
     throw new NacreError({ kind: 'io', message: `${prefix} cannot be a prefix of blobs`, hint });
   }
-  return new BucketStore(bucket, trimmed, retryForMs);
+  return new BucketStore(bucket, trimmed, retryForMs, timeoutMs);
 }
 
 class BucketStore implements SourceStore {
@@ -83,12 +90,14 @@ class BucketStore implements SourceStore {
   /** Before the names of blobs: empty, or with a slash at its end. */
   readonly #prefix: string;
   readonly #retryForMs: number;
+  readonly #timeoutMs: number;
   #requests = 0;
 
-  constructor(bucket: Bucket, prefix: string, retryForMs: number) {
+  constructor(bucket: Bucket, prefix: string, retryForMs: number, timeoutMs: number) {
     this.#bucket = bucket;
     this.#prefix = prefix === '' ? '' : `${prefix}/`;
     this.#retryForMs = retryForMs;
+    this.#timeoutMs = timeoutMs;
   }
 
   async read(name: string, start: number, end: number, signal?: AbortSignal): Promise<Uint8Array> {
@@ -255,9 +264,12 @@ class BucketStore implements SourceStore {
       throw cancelled();
     }
     let leave = (): void => {};
+    let timer: ReturnType<typeof setTimeout> | undefined;
     const left = new Promise<never>((_, reject) => {
       leave = () => reject(cancelled());
       signal?.addEventListener('abort', leave, { once: true });
+      const late = `there was no answer within ${this.#timeoutMs / 1_000} s`;
+      timer = setTimeout(() => reject(new Error(late)), this.#timeoutMs);
     });
     this.#requests++;
     try {
@@ -268,6 +280,7 @@ class BucketStore implements SourceStore {
       }
       throw isTooMany(thrown) ? tooMany(call, thrown, this.#requests) : failureOf(call, thrown);
     } finally {
+      clearTimeout(timer);
       signal?.removeEventListener('abort', leave);
     }
   }

@@ -23,7 +23,7 @@ export class Platform {
     performance.now = () => this.now;
     globalThis.setTimeout = (work, ms = 0) => this.later(ms, work, this.isolate);
     globalThis.clearTimeout = (task) => this.cancel(task);
-    // A Worker has neither.
+    // The script uses neither, whether the platform has them or not.
     globalThis.setImmediate = undefined;
     globalThis.MessageChannel = undefined;
     Math.random = () => random.bits() / 2 ** 32;
