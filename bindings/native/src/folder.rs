@@ -98,7 +98,7 @@ struct Folder {
     io: FileIo,
     #[cfg(target_os = "linux")]
     uring: Option<crate::uring::Uring>,
-    /// Number of files created or removed.
+    /// Number of files created or removed; what an earlier process may have left counts as one.
     changes: AtomicU64,
     /// Number of these changes that are durable.
     durable_changes: AtomicU64,
@@ -135,8 +135,6 @@ impl FolderStore {
         create_folders(path).map_err(failed)?;
         let handle = File::open(path).map_err(failed)?;
         let lock = FolderLock::take(path)?;
-        // The previous process may have ended between creating a file and syncing its name.
-        sync_folder(&handle).map_err(|error| io_error(error, path, "sync"))?;
         Ok(FolderStore(Arc::new(Folder {
             path: path.to_path_buf(),
             handle,
@@ -144,7 +142,8 @@ impl FolderStore {
             io,
             #[cfg(target_os = "linux")]
             uring: if io == FileIo::Plain { None } else { crate::uring::Uring::new() },
-            changes: AtomicU64::new(0),
+            // The previous process may have ended between creating a file and syncing its name.
+            changes: AtomicU64::new(1),
             durable_changes: AtomicU64::new(0),
             open_files: OpenFiles::new(OPEN_FILES),
             lock: Some(lock),

@@ -209,7 +209,13 @@ pub(crate) fn recover(
     if !known.losses.is_empty() {
         proved = proved.min(at);
     }
-    let active = chunk.finish(id, proved, at)?;
+    // The reach is written after the log is durable as far as it says: a log that was closed stays as it is.
+    let reaches_end = known.reach == Some(Reach { chunk: start, position: at });
+    let is_whole = reaches_end && chunk.file.len()? == chunk.offset(at);
+    let active = match is_whole && known.losses.is_empty() {
+        true => chunk.file,
+        false => chunk.finish(id, proved, at)?,
+    };
     if !known.losses.is_empty() {
         reach.lower(store, id, Reach { chunk: start, position: at })?;
     }

@@ -2,6 +2,8 @@
 //! loss is accepted.
 
 use super::*;
+use nacre_testing::{Call, Watched};
+use std::sync::Mutex;
 
 const REACH: &str = "reach";
 
@@ -240,4 +242,37 @@ fn of_two_promises_of_one_position_the_later_chunk_counts() {
         damaged.remove(&next).unwrap();
         expect_error(open(&damaged), ErrorKind::Corrupt, &[&next, "is missing"]);
     }
+}
+
+/// Nothing is left to mend: opening writes and syncs nothing, also where the last writer was closed without a commit.
+#[test]
+fn a_log_that_was_closed_is_opened_as_it_is() {
+    let store = memory();
+    let (log, _) = open(&store).unwrap();
+    let end = commit(&log, b"kept");
+    log.close().unwrap();
+    drop(log);
+    // The first to open it gives back the space that was reserved.
+    let (log, _) = open(&store).unwrap();
+    log.close().unwrap();
+    drop(log);
+    let changes = Arc::new(Mutex::new(Vec::new()));
+    let seen = changes.clone();
+    let watched: Arc<dyn LocalStore> = Watched::new(store.clone(), move |name, call| {
+        if !matches!(call, Call::Read { .. }) {
+            seen.lock().unwrap().push((name.to_string(), call));
+        }
+        Ok(())
+    });
+    let (log, replayed) = open(&watched).unwrap();
+    assert_eq!(*changes.lock().unwrap(), Vec::new());
+    assert_eq!(replayed.records, [(end, b"kept".to_vec())]);
+    // A log that was not closed is mended as ever, whatever the reach says.
+    commit(&log, b"next");
+    drop(log);
+    changes.lock().unwrap().clear();
+    let (log, replayed) = open(&watched).unwrap();
+    assert_eq!(replayed.payloads(), [b"kept", b"next"]);
+    assert!(changes.lock().unwrap().iter().any(|(_, call)| *call == Call::Sync));
+    log.close().unwrap();
 }
