@@ -112,6 +112,7 @@ impl BoundsOfColumns {
         let mut from = 0;
         self.columns.iter().map(move |place| {
             let (low_end, high_end) = (place.low_end as usize, place.high_end as usize);
+            debug_assert!(low_end <= high_end, "bounds of column {} cross", place.column);
             let low = &self.bytes[std::mem::replace(&mut from, high_end)..low_end];
             let high = &self.bytes[low_end..high_end];
             ColumnBounds { column: place.column, nulls: place.nulls, low, high }
@@ -130,6 +131,12 @@ impl BoundsOfColumns {
 
     /// Bytes in memory.
     pub fn memory_bytes(&self) -> usize {
+        debug_assert!(
+            self.columns.last().map_or(0, |last| last.high_end as usize) == self.bytes.len(),
+            "{} bytes of bounds, of {} columns",
+            self.bytes.len(),
+            self.columns.len()
+        );
         size_of::<BoundsOfColumns>()
             + self.columns.capacity() * size_of::<BoundsPlace>()
             + self.bytes.capacity()

@@ -91,6 +91,7 @@ const FILES: u64 = 32;
 pub(crate) fn is_due(context: &TaskContext) -> bool {
     let log = context.commits().log();
     let bytes = log.bytes_since_snapshot();
+    debug_assert!(bytes <= log.position(), "{bytes} bytes of log since the snapshot");
     let of_files = context.files().taken_since_snapshot() >= FILES;
     bytes > context.options().snapshot_bytes || (of_files && bytes >= log.snapshot_bytes() / 2)
 }

@@ -131,6 +131,7 @@ fn remove_orphans<'a>(
     orphans: impl Iterator<Item = &'a (FileKind, u64)>,
 ) -> Result<()> {
     for (kind, number) in orphans {
+        debug_assert!(FileKind::LOGGED.contains(kind), "file {number} of kind {kind:?}");
         store.remove(&kind.name(*number))?;
     }
     Ok(())

@@ -180,6 +180,7 @@ impl Replay {
 
     /// The next free number of a file in the snapshot that was loaded; the first one without a snapshot.
     pub fn at_snapshot(&self) -> u64 {
+        debug_assert!(self.at_snapshot <= self.next.segment, "files of a snapshot are free");
         self.at_snapshot
     }
 

@@ -66,7 +66,9 @@ impl SegmentFiles {
 
     /// How many numbers were taken since the newest snapshot.
     pub fn taken_since_snapshot(&self) -> u64 {
-        self.next_number().saturating_sub(self.at_snapshot.load(Ordering::Relaxed))
+        let at_snapshot = self.at_snapshot.load(Ordering::Relaxed);
+        debug_assert!(at_snapshot <= self.next_number(), "a snapshot has file {at_snapshot}");
+        self.next_number().saturating_sub(at_snapshot)
     }
 
     /// Notes that the newest snapshot was taken when numbers from `next` on were free.
