@@ -112,7 +112,7 @@ impl Log {
             is_new: recovered.is_new,
             durable: AtomicU64::new(recovered.end),
             snapshot_at: AtomicU64::new(snapshots.newest.unwrap_or(0)),
-            snapshot_bytes: AtomicU64::new(snapshots.bytes),
+            snapshot_bytes: AtomicU64::new(recovered.snapshot_bytes),
             turns: Turns::default(),
             pending: Mutex::new(Pending {
                 buffer: Vec::new(),
@@ -149,7 +149,7 @@ impl Log {
             reach: Mutex::default(),
             losses: Vec::new(),
             followers: Mutex::default(),
-            snapshots: Mutex::new(Snapshots::new(Some(position), 0)),
+            snapshots: Mutex::new(Snapshots::new(Some(position))),
             store,
         }
     }
@@ -276,7 +276,7 @@ impl Log {
         let at = snapshot.at;
         invariant!(self.durable() >= at, "the snapshot at {at} is published before its log");
         let mut snapshots = lock(&self.snapshots);
-        snapshots.publish(at, snapshot.bytes);
+        snapshots.publish(at);
         self.store.note_named(&FileKind::Snapshot.name(at));
         self.snapshot_at.store(at, Ordering::Release);
         self.snapshot_bytes.store(snapshot.bytes, Ordering::Release);

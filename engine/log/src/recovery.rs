@@ -43,6 +43,8 @@ pub(crate) struct Recovered {
     /// End of the last mark.
     pub(crate) marked: Lsn,
     pub(crate) snapshots: Snapshots,
+    /// Bytes of the newest snapshot's payload; 0 if there is none.
+    pub(crate) snapshot_bytes: u64,
     pub(crate) reach: ReachFile,
     /// Damage that was cut off because its loss is accepted.
     pub(crate) losses: Vec<Error>,
@@ -121,7 +123,8 @@ pub(crate) fn recover(
             chunks: vec![0],
             end: 0,
             marked: 0,
-            snapshots: Snapshots::new(None, 0),
+            snapshots: Snapshots::new(None),
+            snapshot_bytes: 0,
             reach,
             losses: known.losses,
         });
@@ -164,8 +167,8 @@ pub(crate) fn recover(
     let unneeded: Vec<Lsn> = chunks.drain(..first).collect();
 
     let mut database_id = newest.as_ref().map(|(header, _)| header.database_id);
-    let newest_bytes = newest.as_ref().map_or(0, |(header, _)| header.payload_bytes);
-    let mut snapshots = Snapshots::new(newest.as_ref().map(|(header, _)| header.lsn), newest_bytes);
+    let snapshot_bytes = newest.as_ref().map_or(0, |(header, _)| header.payload_bytes);
+    let mut snapshots = Snapshots::new(newest.as_ref().map(|(header, _)| header.lsn));
     snapshots.discard_chunks(unneeded);
     for at in &snapshot_files {
         if Some(*at) != snapshots.newest {
@@ -209,7 +212,8 @@ pub(crate) fn recover(
     if !known.losses.is_empty() {
         proved = proved.min(at);
     }
-    // The reach is written after the log is durable as far as it says: a log that was closed stays as it is.
+    // The reach is written after the log is durable as far as it says: a log that was
+    // closed, and has no space left that was reserved, stays as it is.
     let reaches_end = known.reach == Some(Reach { chunk: start, position: at });
     let is_whole = reaches_end && chunk.file.len()? == chunk.offset(at);
     let active = match is_whole && known.losses.is_empty() {
@@ -227,6 +231,7 @@ pub(crate) fn recover(
         end: at,
         marked,
         snapshots,
+        snapshot_bytes,
         reach,
         losses: known.losses,
     })
@@ -259,7 +264,7 @@ fn start_after_snapshot(
     debug_assert!(!known.losses.is_empty(), "the log after the snapshot at {at} is not lost");
     // All other files are about to be removed, so it must be certain to be durable.
     snapshot::write_again(store, &header, &payload)?;
-    let mut snapshots = Snapshots::new(Some(at), header.payload_bytes);
+    let mut snapshots = Snapshots::new(Some(at));
     for kind in [FileKind::Chunk, FileKind::Snapshot] {
         let others = names.iter().filter(|name| {
             kind.parse(name).is_some_and(|lsn| kind == FileKind::Chunk || lsn != at)
@@ -276,6 +281,7 @@ fn start_after_snapshot(
         end: at,
         marked: 0,
         snapshots,
+        snapshot_bytes: header.payload_bytes,
         reach,
         losses: known.losses,
     })

@@ -18,16 +18,14 @@ const SYNC_BYTES: u64 = if cfg!(test) { 100 } else { 4 << 20 };
 pub(crate) struct Snapshots {
     /// Position of the newest valid snapshot.
     pub(crate) newest: Option<Lsn>,
-    /// Bytes of its payload.
-    pub(crate) bytes: u64,
     /// Names of files that are no longer needed.
     garbage: Vec<String>,
 }
 
 impl Snapshots {
-    /// Starts with no files to remove, and the newest snapshot, of this many bytes.
-    pub(crate) fn new(newest: Option<Lsn>, bytes: u64) -> Snapshots {
-        Snapshots { newest, bytes, garbage: Vec::new() }
+    /// Starts with no files to remove.
+    pub(crate) fn new(newest: Option<Lsn>) -> Snapshots {
+        Snapshots { newest, garbage: Vec::new() }
     }
 
     /// Creates the file of a snapshot; `None` if a newer one exists.
@@ -50,12 +48,11 @@ impl Snapshots {
     }
 
     /// Makes a complete and synced snapshot the newest; its predecessor becomes garbage.
-    pub(crate) fn publish(&mut self, at: Lsn, bytes: u64) {
+    pub(crate) fn publish(&mut self, at: Lsn) {
         invariant!(
             !self.garbage.contains(&FileKind::Snapshot.name(at)),
             "the snapshot at {at} is published after it was given up"
         );
-        self.bytes = bytes;
         if let Some(old) = self.newest.replace(at) {
             invariant!(old < at, "a snapshot at {at} replaces a newer one at {old}");
             self.discard(FileKind::Snapshot.name(old));

@@ -244,7 +244,7 @@ fn of_two_promises_of_one_position_the_later_chunk_counts() {
     }
 }
 
-/// Nothing is left to mend: opening writes and syncs nothing, also where the last writer was closed without a commit.
+/// Opening a log that was closed by one that has committed nothing writes and syncs nothing.
 #[test]
 fn a_log_that_was_closed_is_opened_as_it_is() {
     let store = memory();
