@@ -1,9 +1,10 @@
 /**
  * `npm run edgekill -- --times N`: three Durable Objects, one of them with a bucket below its storage, are
- * written to by several clients each; again and again the runtime's process is killed at a random moment,
- * or one object ends at a random call of its storage. After each time every database must have each row
- * that was acknowledged (else `lost`), no row that was never tried, and both rows of a transaction or none (else `phantom`). `--seed` repeats the
- * choices; `--keep-engine` takes the engine as it was built last.
+ * written to by several clients each, and read by one; again and again the runtime's process is killed at a
+ * random moment, or one object ends at a random call of its storage. Each read, and after each time each
+ * database, must have every row that was acknowledged before (else `lost`), no row that was never tried,
+ * and both rows of a transaction or none (else `phantom`). So must what a Worker reads from the bucket after
+ * an upload. `--seed` repeats the choices; `--keep-engine` takes the engine as it was built last.
  */
 
 import * as fs from 'node:fs';
@@ -21,11 +22,15 @@ const CLIENTS = 3;
 /** Times after which new objects take over, so that reading them stays quick. */
 const PER_OBJECT = 40;
 const STUCK_MS = 20_000;
+/** What is compared. */
+const JUDGED = [['select id from t'], ['select sum(v)::int as sum from account']];
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** What the clients of one object have sent, and what was answered. */
 class Tenant {
   name;
+  /** Where the bucket has its files, or null. */
+  prefix;
   acknowledged = new Set();
   /** Rows that may be there or not. */
   unknown = new Set();
@@ -33,8 +38,9 @@ class Tenant {
   partner = new Map();
   #next = 1;
 
-  constructor(name) {
+  constructor(name, prefix) {
     this.name = name;
+    this.prefix = prefix;
   }
 
   /** Sends one statement or transaction. */
@@ -59,29 +65,68 @@ class Tenant {
     }
   }
 
+  /** Reads while others write; counts what is wrong with the answer. */
+  async read(workers, below, total, report) {
+    const known = [...this.acknowledged];
+    const last = Math.max(0, known.length - 1 - below(20));
+    const statements = [...JUDGED, ['select id from t where id = ?', [known[last] ?? 0]]];
+    const { status, body } = await workers.send(this.name, statements);
+    if (status === 200) {
+      total.reads++;
+      const [rows, sum, row] = body;
+      this.#compare(new Set(known), rows, sum, total, (what) => report(`a read of ${what}`));
+      if (known.length > 0 && row.length === 0) {
+        total.lost++;
+        report(`${this.name}: a read by key lost ${known[last]}`);
+      }
+    } else if (body?.kind === 'corrupt') {
+      throw new Failure(`${this.name}: ${body.message}`);
+    }
+  }
+
   /** Compares the database with what was answered. */
   async judge(workers, total, report) {
-    const all = [['select id from t'], ['select sum(v)::int as sum from account']];
-    const { status, body } = await settled(workers, this.name, all);
+    const { status, body } = await settled(workers, this.name, JUDGED);
     if (status !== 200) {
       throw new Failure(`${this.name}: ${JSON.stringify(body)}`);
     }
-    const found = new Set(body[0].map(({ id }) => id));
-    const lost = [...this.acknowledged].filter((id) => !found.has(id));
+    const found = this.#compare(this.acknowledged, ...body, total, report);
+    // What is there now stays, and what is not there does not come any more.
+    this.unknown.clear();
+    found.forEach((id) => this.acknowledged.add(id));
+  }
+
+  /** Uploads, and compares what a Worker reads from the bucket. */
+  async judgeBucket(workers, total, report) {
+    const uploaded = await settled(workers, this.name, [], '/upload');
+    const options = JSON.stringify({ blobs: { prefix: this.prefix }, readOnly: true });
+    const { status, body } = await workers.send(null, JUDGED, {
+      at: '/bucket',
+      headers: { options },
+    });
+    if (uploaded.status !== 200 || status !== 200) {
+      throw new Failure(`${this.name}: ${JSON.stringify([uploaded.body, body])}`);
+    }
+    total.buckets++;
+    this.#compare(this.acknowledged, ...body, total, (what) => report(`the bucket of ${what}`));
+  }
+
+  /** Counts rows that are missing and that should not be there; answers those that are. */
+  #compare(expected, rows, [{ sum }], total, report) {
+    const found = new Set(rows.map(({ id }) => id));
+    const lost = [...expected].filter((id) => !found.has(id));
     const isHalf = (id) => this.partner.has(id) && !found.has(this.partner.get(id));
     const isKnown = (id) => this.acknowledged.has(id) || this.unknown.has(id);
     const phantom = [...found].filter((id) => !isKnown(id) || isHalf(id));
-    if (body[1][0].sum !== 0) {
-      phantom.push(`a sum of ${body[1][0].sum}`);
+    if (sum !== 0) {
+      phantom.push(`a sum of ${sum}`);
     }
     total.lost += lost.length;
     total.phantom += phantom.length;
     if (lost.length + phantom.length > 0) {
       report(`${this.name}: lost ${lost.join(' ')}, phantom ${phantom.join(' ')}`);
     }
-    // What is there now stays, and what is not there does not come any more.
-    this.unknown.clear();
-    found.forEach((id) => this.acknowledged.add(id));
+    return found;
   }
 }
 
@@ -89,16 +134,16 @@ class Tenant {
  * Sends statements; again if the engine was given up meanwhile, because another object was reset in the
  * middle of a call. The object opens its database again then.
  */
-async function settled(workers, name, statements) {
+async function settled(workers, name, statements, at) {
   for (let attempts = 3; ; attempts--) {
-    const answer = await workers.send(name, statements);
+    const answer = await workers.send(name, statements, { at });
     if (answer.body?.kind !== 'closed' || attempts === 0) {
       return answer;
     }
   }
 }
 
-async function open(workers, name) {
+async function open(workers, name, prefix = null) {
   const { status, body } = await settled(workers, name, [
     ['create table if not exists t (id bigint primary key, note text)'],
     ['create table if not exists account (id int primary key, v int)'],
@@ -107,7 +152,7 @@ async function open(workers, name) {
   if (status !== 200) {
     throw new Failure(`${name}: ${JSON.stringify(body)}`);
   }
-  return new Tenant(name);
+  return new Tenant(name, prefix);
 }
 
 /** Fails if work takes so long that something must hang. */
@@ -124,24 +169,43 @@ export async function edgekill(times, seed) {
   const random = new Random(seed);
   const below = (limit) => random.below(limit);
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-edgekill-'));
-  const total = { runs: 0, lost: 0, phantom: 0, kills: 0, aborts: 0, rows: 0 };
+  const total = {
+    runs: 0,
+    lost: 0,
+    phantom: 0,
+    kills: 0,
+    aborts: 0,
+    rows: 0,
+    reads: 0,
+    buckets: 0,
+  };
   let workers = await Workers.start(folder);
   let tenants = [];
+  const leave = async () => {
+    for (const tenant of tenants) {
+      total.rows += tenant.acknowledged.size;
+      if (tenant.prefix !== null) {
+        await within(tenant.judgeBucket(workers, total, console.log), 'reading the bucket');
+      }
+    }
+  };
   try {
     for (; total.runs < times; total.runs++) {
       if (total.runs % PER_OBJECT === 0) {
-        total.rows += tenants.reduce((sum, { acknowledged }) => sum + acknowledged.size, 0);
+        await leave();
         // The first one has a bucket below its storage.
-        const names = Array.from({ length: TENANTS }, (_, n) =>
-          n === 0 ? `small.of-${total.runs}.1` : `of-${total.runs}-${n}`,
-        );
-        tenants = await Promise.all(names.map((name) => open(workers, name)));
+        const prefix = `of-${total.runs}`;
+        const others = Array.from({ length: TENANTS - 1 }, (_, n) => `${prefix}-${n + 1}`);
+        tenants = await Promise.all([
+          open(workers, `small.${prefix}.1`, prefix),
+          ...others.map((name) => open(workers, name)),
+        ]);
       }
       let isOver = false;
-      const client = async (tenant) => {
+      const client = async (work) => {
         while (!isOver) {
           // Without an answer nothing is known.
-          await tenant.write(workers, below).catch((error) => {
+          await work().catch((error) => {
             if (error instanceof Failure) {
               throw error;
             }
@@ -150,7 +214,10 @@ export async function edgekill(times, seed) {
         }
       };
       const running = Promise.all(
-        tenants.flatMap((tenant) => Array.from({ length: CLIENTS }, () => client(tenant))),
+        tenants.flatMap((tenant) => [
+          ...Array.from({ length: CLIENTS }, () => client(() => tenant.write(workers, below))),
+          client(() => tenant.read(workers, below, total, console.log)),
+        ]),
       );
       await pause(20 + below(150));
       if (below(2) === 0) {
@@ -177,7 +244,7 @@ export async function edgekill(times, seed) {
         console.log(`  ${total.runs + 1} times`);
       }
     }
-    total.rows += tenants.reduce((sum, { acknowledged }) => sum + acknowledged.size, 0);
+    await leave();
   } finally {
     await workers.stop();
     fs.rmSync(folder, { recursive: true, force: true, maxRetries: 5 });

@@ -11,6 +11,7 @@ export class Workers {
     statements: [string, unknown[]?][],
     sending?: Sending,
   ): Promise<{ status: number; body: unknown }>;
+  begin(tenant: string, at: string, headers: Record<string, string>): () => void;
   listen(tenant: string, at: string, receive: (text: string) => void): Promise<() => void>;
   residentBytes(): number;
   kill(): void;

@@ -70,6 +70,22 @@ export class Workers {
     return { status: response.status, body: await response.json() };
   }
 
+  /** Begins a request to a path of a tenant, whose body does not end; answers what breaks it off. */
+  begin(tenant, at, headers) {
+    const controller = new AbortController();
+    const body = new ReadableStream({ start: (to) => to.enqueue(new TextEncoder().encode('[')) });
+    this.#runtime
+      .dispatchFetch(`http://localhost${at}?tenant=${tenant}`, {
+        method: 'POST',
+        headers,
+        body,
+        duplex: 'half',
+        signal: controller.signal,
+      })
+      .catch(() => {});
+    return () => controller.abort();
+  }
+
   /** Opens a socket to a tenant that receives messages; answers what closes it. */
   async listen(tenant, at, receive) {
     const response = await this.#runtime.dispatchFetch(`http://localhost${at}?tenant=${tenant}`, {

@@ -72,11 +72,15 @@ export class Tenant {
       if (what === 'summary') {
         return Response.json((await db.query(SUMMARY)).rows);
       }
-      return what === 'live' ? await live(db) : notFound();
+      return what === 'live' ? await live(this.#state, db) : notFound();
     } catch (error) {
       this.#openAfter(error, opened);
       return failure(error);
     }
+  }
+
+  webSocketMessage() {
+    // Clients only listen.
   }
 
   /** Opens the database again if another object of this isolate took the engine with it: the next call has it. */
@@ -100,6 +104,8 @@ async function open(state, env) {
   )`);
   // A report of a new tenant finds its database.
   await db.upload();
+  // Sockets stay while the object leaves memory.
+  await Promise.all(state.getWebSockets().map((socket) => follow(db, socket)));
   return db;
 }
 
@@ -109,13 +115,24 @@ async function add(db, { customer, amount }) {
   return rows[0];
 }
 
-/** Sends the summary to a socket now, and again whenever an order changes it. */
-async function live(db) {
+/** Gives the client a socket, which does not keep the object in memory. */
+async function live(state, db) {
   const [client, server] = Object.values(new WebSocketPair());
-  server.accept();
-  const query = await db.live.query(SUMMARY, [], ({ rows }) => server.send(JSON.stringify(rows)));
-  server.addEventListener('close', () => void query.unsubscribe());
+  state.acceptWebSocket(server);
+  await follow(db, server);
   return new Response(null, { status: 101, webSocket: client });
+}
+
+/** Sends the summary to a socket now, and again whenever an order changes it, until the socket is closed. */
+async function follow(db, socket) {
+  let query = null;
+  query = await db.live.query(SUMMARY, [], ({ rows }) => {
+    if (socket.readyState === WebSocket.OPEN) {
+      socket.send(JSON.stringify(rows));
+    } else {
+      void query?.unsubscribe();
+    }
+  });
 }
 
 /** Runs a query on what an object has uploaded, at least up to a position if one is given. */

@@ -59,8 +59,11 @@ test('overloads are one member, and functions of a function are members', () => 
     '}',
     '/** Makes. */',
     'export function make(): A { return f(); }',
-    '/** Joins. */',
-    'make.join = (parts: A[]): A => f(parts);',
+    'export declare namespace make {',
+    '  /** Joins. */',
+    '  let join: (parts: A[]) => A;',
+    '}',
+    'make.join = (parts) => f(parts);',
   ].join('\n');
   const [ask] = declaration(source, 'A').members;
   expect(ask?.signatures).toEqual([

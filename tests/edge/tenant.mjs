@@ -8,7 +8,11 @@ const answer = (value, status = 200) =>
     JSON.stringify(value, (_, each) => json(each)),
     { status },
   );
-const failure = ({ name, kind, message }) => answer({ name, kind, message }, 500);
+const failure = ({ name, kind, sqlstate, message }) =>
+  answer({ name, kind, sqlstate, message }, 500);
+
+/** How often objects of this isolate were made, by their ids. */
+const made = new Map();
 
 /** Runs the statements of a request: the rows of each. */
 async function run(db, request) {
@@ -19,14 +23,23 @@ async function run(db, request) {
   return results;
 }
 
-/** The state of an object that ends after some calls of its storage, as an isolate may at any moment. */
+/**
+ * The state of an object that ends after some calls of its storage, as an isolate may at any moment, and whose
+ * storage may have no room.
+ */
 class Mortal {
   callsLeft = Infinity;
+  /** Bytes that may still be written. */
+  room = Infinity;
   storage;
 
   constructor(state, alarmMs) {
     const { sql } = state.storage;
     const exec = (...args) => {
+      this.room -= args.reduce((sum, { byteLength = 0 }) => sum + byteLength, 0);
+      if (this.room < 0) {
+        throw new Error('database or disk is full: SQLITE_FULL');
+      }
       if (--this.callsLeft <= 0) {
         state.abort('the isolate ends here');
         throw new Error('the isolate has ended');
@@ -44,12 +57,23 @@ export class Tenant {
   #options;
   #leave;
   #opened;
+  #id;
+  /** Sends a request to this object. */
+  #again;
+  #accept;
+  #reached = false;
 
-  constructor(state, _env, options = async () => ({}), alarmMs = 0) {
+  constructor(state, env, options = async () => ({}), alarmMs = 0) {
     this.#state = new Mortal(state, alarmMs);
     this.#options = options;
+    this.#id = String(state.id);
+    made.set(this.#id, (made.get(this.#id) ?? 0) + 1);
+    this.#again = (request) => env.TENANT.get(state.id).fetch(request);
+    this.#accept = (socket) => state.acceptWebSocket(socket);
     this.#leave = () => setTimeout(() => state.abort('it leaves memory'), 50);
     this.#open();
+    // Sockets outlive an object that leaves memory.
+    state.getWebSockets().forEach((socket) => void this.#follow(socket));
   }
 
   #open() {
@@ -65,6 +89,7 @@ export class Tenant {
   async fetch(request) {
     const { pathname } = new URL(request.url);
     this.#state.callsLeft = Number(request.headers.get('abort-after') ?? this.#state.callsLeft);
+    this.#state.room = Number(request.headers.get('room') ?? this.#state.room);
     const opened = this.#opened;
     try {
       const db = await opened;
@@ -74,11 +99,27 @@ export class Tenant {
         case '/together':
           return answer(
             await db.transaction(async (tx) => {
+              const first = request.headers.get('first');
+              if (first !== null) {
+                await tx.query(first);
+                this.#reached = true;
+              }
               const rows = await run(tx, request);
               if (request.headers.get('fail') !== null) {
                 throw new Error('the application fails');
               }
               return rows;
+            }),
+          );
+        case '/reached':
+          return answer(this.#reached);
+        case '/again-inside':
+          return answer(
+            await db.transaction(async (tx) => {
+              await tx.query(request.headers.get('first'));
+              const url = new URL('/sql', request.url);
+              const inside = await this.#again(new Request(url, request));
+              return [await inside.json(), (await tx.query('select * from note order by id')).rows];
             }),
           );
         case '/twice':
@@ -104,7 +145,9 @@ export class Tenant {
         case '/storage':
           return answer(await db.storage());
         case '/live':
-          return this.#live(db);
+          return await this.#live();
+        case '/made':
+          return answer(made.get(this.#id));
         default:
           return answer('not found', 404);
       }
@@ -118,41 +161,61 @@ export class Tenant {
   }
 
   /** Sends the number of notes to a socket, again after each change. */
-  async #live(db) {
+  async #live() {
     const [client, server] = Object.values(new WebSocketPair());
-    server.accept();
-    const query = await db.live.query('select count(*) as n from note', [], ({ rows }) => {
-      server.send(String(rows[0].n));
-    });
-    server.addEventListener('close', () => void query.unsubscribe());
+    this.#accept(server);
+    await this.#follow(server);
     return new Response(null, { status: 101, webSocket: client });
+  }
+
+  async #follow(socket) {
+    const db = await this.#opened;
+    let query = null;
+    query = await db.live.query('select count(*) as n from note', [], ({ rows }) => {
+      if (socket.readyState === WebSocket.OPEN) {
+        socket.send(String(rows[0].n));
+      } else {
+        void query?.unsubscribe();
+      }
+    });
+  }
+
+  webSocketMessage() {
+    // Clients only listen.
   }
 }
 
-/** Tenants with a bucket below their storage, and the prefix that their first request names. */
+/** Tenants with a blob store below their storage, whose prefix and server their first request names. */
 class Stored extends Tenant {
   #named;
 
   constructor(state, env, options, alarmMs) {
     let named;
     const name = new Promise((resolve) => (named = resolve));
-    const prefix = state.storage.get('prefix').then((known) => known ?? name);
-    const blobs = async () => ({ bucket: env.BUCKET, prefix: await prefix });
+    const where = state.storage.get('where').then((known) => known ?? name);
+    const blobs = async () => {
+      const { prefix, endpoint } = await where;
+      const credentials = { accessKeyId: 'tester', secretAccessKey: 'not-a-secret' };
+      return endpoint === null
+        ? { bucket: env.BUCKET, prefix }
+        : { url: `s3://bucket/${prefix}`, endpoint, credentials };
+    };
     super(
       state,
       env,
       async () => ({ blobs: await blobs(), blobPatience: 2_000, ...options }),
       alarmMs,
     );
-    this.#named = async (tenant) => {
+    this.#named = async (tenant, endpoint) => {
       const [, prefix] = tenant.split('.');
-      await state.storage.put('prefix', prefix);
-      named(prefix);
+      await state.storage.put('where', { prefix, endpoint });
+      named({ prefix, endpoint });
     };
   }
 
   async fetch(request) {
-    await this.#named(new URL(request.url).searchParams.get('tenant'));
+    const tenant = new URL(request.url).searchParams.get('tenant');
+    await this.#named(tenant, request.headers.get('endpoint'));
     return super.fetch(request);
   }
 }
@@ -186,6 +249,26 @@ export class Deaf extends Stored {
   }
 }
 
+const firsts = new Map();
+
+/** A bucket that answers reads of the manifest as it was when it was asked first. */
+function forgetful(bucket, prefix) {
+  const get = async (key, options) => {
+    if (key !== `${prefix}/manifest`) {
+      return bucket.get(key, options);
+    }
+    const found = await bucket.get(key, options);
+    const bytes = await found.arrayBuffer();
+    const { etag, size, uploaded } = found;
+    const first = firsts.get(key) ?? { key, etag, size, uploaded, arrayBuffer: async () => bytes };
+    firsts.set(key, first);
+    return first;
+  };
+  return new Proxy(bucket, {
+    get: (of, name) => (name === 'get' ? get : (...args) => of[name](...args)),
+  });
+}
+
 /** A bucket that is only read, and counts the ranges. */
 function counted(bucket, seen) {
   const get = (key, options) => {
@@ -210,12 +293,15 @@ export default {
       return of.get(of.idFromName(tenant)).fetch(request);
     }
     try {
-      const { position, cached, ...options } = JSON.parse(request.headers.get('options') ?? '{}');
+      const { position, cached, isForgetful, ...options } = JSON.parse(
+        request.headers.get('options') ?? '{}',
+      );
       const seen = { ranges: 0 };
       if (url.pathname === '/bucket') {
         const { key, ...blobs } = options.blobs;
         const encryptionKey = key && Uint8Array.from(key);
-        options.blobs = { bucket: env.BUCKET, encryptionKey, ...blobs };
+        const bucket = isForgetful ? forgetful(env.BUCKET, blobs.prefix) : env.BUCKET;
+        options.blobs = { bucket, encryptionKey, ...blobs };
       }
       if (cached !== undefined) {
         options.blobs.bucket = counted(env.BUCKET, seen);

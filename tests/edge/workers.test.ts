@@ -8,6 +8,9 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startS3 } from '../../tools/s3.mjs';
 import { Workers } from '../../tools/workers.mjs';
 
+/** An object that only has sockets leaves memory after ten seconds. */
+const HIBERNATES_MS = 12_000;
+
 let folder: string;
 let workers: Workers;
 let tenants = 0;
@@ -79,6 +82,25 @@ test.for(['plain', 'sealed'])(
     }
   },
 );
+
+test('a bucket that answers an old manifest has nothing overwritten', async () => {
+  const sent = (statements: [string][], options: object = {}) =>
+    workers.send(null, statements, {
+      at: '/bucket',
+      headers: {
+        options: JSON.stringify({ blobs: { prefix: 'old' }, blobPatience: 500, ...options }),
+      },
+    });
+  const all: [string] = ['select id from t order by id'];
+  await sent([['create table t (id bigint primary key)'], ['insert into t values (1)']]);
+  // The manifest of now is answered from now on.
+  const read = { isForgetful: true, readOnly: true };
+  expect((await sent([all], read)).body).toEqual([[{ id: 1 }]]);
+  expect((await sent([['insert into t values (2)']])).status).toBe(200);
+  const refused = await sent([['insert into t values (3)']], { isForgetful: true });
+  expect(refused).toMatchObject({ status: 500, body: { kind: 'in_use' } });
+  expect((await sent([all], { readOnly: true })).body).toEqual([[{ id: 1 }, { id: 2 }]]);
+});
 
 test.for(['kept', 'kept-sealed'])(
   'what a Worker has read is kept in the cache of its place (%s)',
@@ -204,6 +226,49 @@ describe('a Durable Object with a bucket', () => {
     ]);
   });
 
+  test('and a process beside it replace each other as the writer of their blobs', async () => {
+    const s3 = await startS3();
+    try {
+      const headers = { endpoint: s3.endpoint };
+      const sent = (tenant: string, ...statements: [string][]) =>
+        workers.send(tenant, statements, { headers });
+      const upload = (tenant: string) => workers.send(tenant, [], { at: '/upload', headers });
+      const fenced = { kind: 'in_use', sqlstate: '55N01' };
+      const [first, second] = ['small.shared.1', 'small.shared.2'];
+      await sent(first, [note], ["insert into note values (1, 'of the object')"]);
+      await upload(first);
+      const credentials = { accessKeyId: 'tester', secretAccessKey: 'not-a-secret' };
+      const blobs = { url: 's3://bucket/shared', endpoint: s3.endpoint, credentials };
+      const db = await connect('memory://', { blobs });
+      await db.exec("insert into note values (2, 'of the process')");
+      await db.upload();
+      await sent(first, ["insert into note values (3, 'lost')"]);
+      expect((await upload(first)).body).toMatchObject(fenced);
+      const after = await sent(first, ["insert into note values (4, 'lost')"]);
+      expect(after.body).toMatchObject(fenced);
+      const all: [string] = ['select id, text from note order by id'];
+      const rows = [
+        { id: 1, text: 'of the object' },
+        { id: 2, text: 'of the process' },
+      ];
+      expect((await sent(second, all)).body).toEqual([rows]);
+      await sent(second, ["insert into note values (5, 'of the next')"]);
+      await upload(second);
+      await db.exec("insert into note values (6, 'lost')").catch(() => {});
+      await expect(db.upload()).rejects.toMatchObject(fenced);
+      await db.close().catch(() => {});
+      const reader = await connect('s3://bucket/shared', { blobs });
+      expect((await reader.query('select id from note order by id')).rows).toEqual([
+        { id: 1n },
+        { id: 2n },
+        { id: 5n },
+      ]);
+      await reader.close();
+    } finally {
+      await s3.stop();
+    }
+  });
+
   test('comes back by its alarm to upload what it has committed', async () => {
     const tenant = 'waking.alarm.1';
     await rows(tenant, [note], ["insert into note values (1, 'kept')"]);
@@ -317,6 +382,60 @@ describe('a Durable Object', () => {
     expect(answered).toBeGreaterThan(3);
   });
 
+  test('rolls back the transaction of a request whose client is gone', async () => {
+    const tenant = fresh();
+    await rows(tenant, [note], ["insert into note values (1, 'kept')"]);
+    const leave = workers.begin(tenant, '/together', {
+      first: "update note set text = 'half' where id = 1",
+    });
+    await vi.waitFor(async () => {
+      expect((await workers.send(tenant, [], { at: '/reached' })).body).toBe(true);
+    }, 5_000);
+    leave();
+    await rows(tenant, ["update note set text = text || ', and changed' where id = 1"]);
+    expect(await rows(tenant, ['select text from note'])).toEqual([{ text: 'kept, and changed' }]);
+  });
+
+  test('may be called again inside a transaction', async () => {
+    const tenant = fresh();
+    await rows(tenant, [note]);
+    const inside = (...statements: [string][]) =>
+      workers.send(tenant, statements, {
+        at: '/again-inside',
+        headers: { first: "insert into note values (1, 'outside')" },
+      });
+    const [seen, all] = (await inside(
+      ["insert into note values (2, 'inside')"],
+      ['select id from note'],
+    ).then(({ body }) => body)) as unknown[];
+    expect(seen).toEqual([[], [{ id: 2 }]]);
+    expect(all).toEqual([{ id: 1, text: 'outside' }]);
+    await rows(tenant, ['delete from note']);
+    // What it waits for is its own caller, until its time is over.
+    const stuck = (await inside(["insert into note values (1, 'inside')"])).body;
+    expect(stuck).toEqual([
+      expect.objectContaining({ kind: 'lock_timeout' }),
+      [{ id: 1, text: 'outside' }],
+    ]);
+    expect(await rows(tenant, ['select text from note'])).toEqual([{ text: 'outside' }]);
+  }, 30_000);
+
+  test('tells when its storage is full, and goes on when there is room', async () => {
+    const tenant = fresh();
+    await rows(tenant, [note], ["insert into note values (1, 'kept')"]);
+    const many: [string] = [
+      'insert into note select n, repeat(n::text, 20) from generate_series(2, 50000) as g(n)',
+    ];
+    const full = await workers.send(tenant, [many], { headers: { room: '100000' } });
+    expect(full.body).toMatchObject({ kind: 'limit', message: expect.stringContaining('is full') });
+    expect(await rows(tenant, ['select text from note'])).toEqual([{ text: 'kept' }]);
+    const room = await workers.send(tenant, [many], { headers: { room: 'Infinity' } });
+    expect(room.status).toBe(200);
+    await workers.stop();
+    workers = await Workers.start(folder);
+    expect(await rows(tenant, ['select count(*) as n from note'])).toEqual([{ n: 50_000 }]);
+  });
+
   test('writes nothing aside for a statement that needs more than its memory', async () => {
     const tenant = fresh();
     await rows(tenant, [note]);
@@ -337,6 +456,22 @@ describe('a Durable Object', () => {
     await vi.waitFor(() => expect(received).toEqual(['0', '1']));
     close();
   });
+
+  test('leaves memory while its sockets stay, and sends them what changes then', async () => {
+    const tenant = fresh();
+    await rows(tenant, [note]);
+    const received: string[] = [];
+    const close = await workers.listen(tenant, '/live', (text) => received.push(text));
+    await vi.waitFor(() => expect(received).toEqual(['0']));
+    const made = async () => (await workers.send(tenant, [], { at: '/made' })).body;
+    expect(await made()).toBe(1);
+    // Every call would keep it in memory.
+    await new Promise((resolve) => setTimeout(resolve, HIBERNATES_MS));
+    await rows(tenant, ['insert into note values (1, ?)', ['x']]);
+    expect(await made()).toBe(2);
+    await vi.waitFor(() => expect(received.at(-1)).toBe('1'));
+    close();
+  }, 30_000);
 
   test('says where its database is', async () => {
     const tenant = fresh();

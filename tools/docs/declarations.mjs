@@ -15,6 +15,8 @@ const MORE = [
   ['queries.ts', 'Queries'],
 ];
 
+const NAMESPACE = 'TSModuleDeclaration';
+
 /**
  * @typedef {object} Member A method or property, or a function of a function.
  * @property {string} name
@@ -60,7 +62,9 @@ export function declarations(root) {
  */
 export function declaration(text, name) {
   const source = new Source(text);
-  const found = source.body.filter((node) => node.declaration?.id?.name === name);
+  const found = source.body.filter(
+    ({ declaration: of }) => of?.id?.name === name && of.type !== NAMESPACE,
+  );
   if (found.length === 0) {
     throw new Error(`there is no export ${name}`);
   }
@@ -180,22 +184,22 @@ class Source {
     return { callable: false, signatures: [], type, optional: node.optional === true };
   }
 
-  /** Functions assigned to properties of a function. */
+  /** Functions that the namespace of a function declares. */
   functionsOf(name) {
-    return this.body.flatMap((node) => {
-      const { left, right } = node.expression ?? {};
-      if (left?.type !== 'MemberExpression' || left.object.name !== name) {
-        return [];
-      }
-      const called = `${name}.${left.property.name}`;
-      const head = this.slice(right.start, right.body.start).replace(/\s*=>\s*$/, '');
-      return {
-        name: left.property.name,
-        comment: this.commentBefore(node.start),
-        callable: true,
-        signatures: [`${called}${head}`],
-      };
-    });
+    const of = ({ declaration }) => declaration?.type === NAMESPACE && declaration.id.name === name;
+    return this.body.filter(of).flatMap(({ declaration }) =>
+      declaration.body.body.map((node) => {
+        const { id } = node.declarations[0];
+        const { start, end } = id.typeAnnotation.typeAnnotation;
+        const head = this.slice(start, end).replace(/ => (?=[^>]*$)/, ': ');
+        return {
+          name: id.name,
+          comment: this.commentBefore(node.start),
+          callable: true,
+          signatures: [`${name}.${id.name}${head}`],
+        };
+      }),
+    );
   }
 }
 

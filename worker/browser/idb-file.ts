@@ -1,7 +1,7 @@
 /** A file of an IndexedDB store: blocks of bytes in memory, and which of them are not stored yet. */
 
 /** Size of a block, which is written whole. A commit changes the end of the log: one block or two. */
-export const BLOCK_BYTES = 16 * 1024;
+export const BLOCK_BYTES: number = 16 * 1024;
 
 /** A file in memory. */
 export class IdbFile {

@@ -9,7 +9,10 @@ const LINGER_MS = 2000;
  * Takes the Web Lock of a database's files, which ends with this worker at the latest, and answers a
  * function that gives it back. Fails with `in_use`.
  */
-export async function holdFiles(database: string, patienceMs = LINGER_MS): Promise<() => void> {
+export async function holdFiles(
+  database: string,
+  patienceMs: number = LINGER_MS,
+): Promise<() => void> {
   if (typeof navigator === 'undefined' || navigator.locks === undefined) {
     throw nacreError(
       'unsupported',

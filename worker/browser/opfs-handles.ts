@@ -33,7 +33,7 @@ export async function openExclusive(
   directory: FileSystemDirectoryHandle,
   name: string,
   database: string,
-  patienceMs = LINGER_MS,
+  patienceMs: number = LINGER_MS,
 ): Promise<SyncAccessHandle> {
   const deadline = performance.now() + patienceMs;
   const file = (await directory.getFileHandle(name, { create: true })) as SyncFileHandle;

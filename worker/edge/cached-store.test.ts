@@ -9,6 +9,7 @@ const BYTES = Uint8Array.from({ length: LENGTH }, (_, i) => (i * 31) ^ (i >> 9))
 
 /** One blob, and the ranges that are read of it. */
 class OneBlob {
+  readonly requests = { made: 0 };
   readonly ranges: [number, number][] = [];
 
   async readTo(_name: string, start: number, end: number): Promise<Uint8Array> {
@@ -82,6 +83,15 @@ test('a range past the end is the error of the store, kept or not', async () => 
     await expect(store.readTo('a', LENGTH, LENGTH + 1)).rejects.toMatchObject(past);
     await expect(store.read('a', 9 * BLOCK, 9 * BLOCK + 1)).rejects.toMatchObject(past);
   }
+});
+
+test('lookups of a cache, and what it keeps, are requests', async () => {
+  const [source, cache] = [new OneBlob(), new Kept()];
+  const store = storeOf(source, cache);
+  await store.read('a', 0, 2 * BLOCK);
+  expect(source.requests.made).toBe(4);
+  await store.read('a', 0, BLOCK);
+  expect(source.requests.made).toBe(5);
 });
 
 test('a cache that fails, or answers nonsense, is none', async () => {

@@ -21,12 +21,14 @@ const KEPT = { 'cache-control': 'public, max-age=31536000, immutable' };
 
 /** Keeps what is read from `source` in a cache, under names that begin with `prefix`. */
 export class CachedStore implements SourceStore {
+  readonly requests: { made: number };
   readonly #source: SourceStore;
   readonly #cache: BlockCache;
   readonly #prefix: string;
 
   constructor(source: SourceStore, cache: BlockCache, prefix: string) {
     this.#source = source;
+    this.requests = source.requests;
     this.#cache = cache;
     this.#prefix = `${ORIGIN}${prefix === '' ? '' : `${prefix}/`}`;
   }
@@ -113,6 +115,7 @@ export class CachedStore implements SourceStore {
   }
 
   async #find(name: string, block: number): Promise<Uint8Array | null> {
+    this.requests.made++;
     try {
       const found = await this.#cache.match(this.#url(name, block));
       const bytes = found && new Uint8Array(await found.arrayBuffer());
@@ -125,6 +128,7 @@ export class CachedStore implements SourceStore {
 
   async #keep(name: string, block: number, bytes: Uint8Array): Promise<void> {
     if (bytes.length > 0) {
+      this.requests.made++;
       const response = new Response(bytes.slice(), { headers: KEPT });
       await this.#cache.put(this.#url(name, block), response).catch(() => {});
     }

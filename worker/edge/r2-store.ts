@@ -74,8 +74,8 @@ const ANY_NUMBER = /\(\d{5,}\)/;
 export function openBucket(
   bucket: Bucket,
   prefix: string,
-  retryForMs = RETRY_FOR_MS,
-  timeoutMs = TIMEOUT_MS,
+  retryForMs: number = RETRY_FOR_MS,
+  timeoutMs: number = TIMEOUT_MS,
 ): SourceStore {
   const trimmed = prefix.replace(/\/+$/, '');
   if (trimmed !== '' && !isBlobName(trimmed)) {
@@ -86,12 +86,12 @@ export function openBucket(
 }
 
 class BucketStore implements SourceStore {
+  readonly requests = { made: 0 };
   readonly #bucket: Bucket;
   /** Before the names of blobs: empty, or with a slash at its end. */
   readonly #prefix: string;
   readonly #retryForMs: number;
   readonly #timeoutMs: number;
-  #requests = 0;
 
   constructor(bucket: Bucket, prefix: string, retryForMs: number, timeoutMs: number) {
     this.#bucket = bucket;
@@ -271,14 +271,14 @@ class BucketStore implements SourceStore {
       const late = `there was no answer within ${this.#timeoutMs / 1_000} s`;
       timer = setTimeout(() => reject(new Error(late)), this.#timeoutMs);
     });
-    this.#requests++;
+    this.requests.made++;
     try {
       return await Promise.race([work(), left]);
     } catch (thrown) {
       if (thrown instanceof NacreError) {
         throw thrown;
       }
-      throw isTooMany(thrown) ? tooMany(call, thrown, this.#requests) : failureOf(call, thrown);
+      throw isTooMany(thrown) ? tooMany(call, thrown, this.requests.made) : failureOf(call, thrown);
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener('abort', leave);

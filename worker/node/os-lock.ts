@@ -17,7 +17,7 @@ interface Runtime {
 const { Deno: deno } = globalThis as { Deno?: Runtime };
 
 /** Whether the runtime has such locks. */
-export const hasOsLocks = deno !== undefined;
+export const hasOsLocks: boolean = deno !== undefined;
 
 /** Locks a file in a folder, and returns the function that unlocks it; `null` if another process has it. */
 export function tryLockFile(folder: string, name: string): (() => void) | null {

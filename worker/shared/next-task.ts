@@ -7,7 +7,8 @@
 export type NextTask = (work: () => void) => void;
 
 /** Node has a global for it, which browsers lack. */
-export const nextTask = (globalThis.setImmediate as NextTask | undefined) ?? throughMessages();
+export const nextTask: NextTask =
+  (globalThis.setImmediate as NextTask | undefined) ?? throughMessages();
 
 /** Made on first use: most workers never need it. */
 function throughMessages(): NextTask {

@@ -20,7 +20,7 @@ import type { EngineOptions } from './wire.js';
 export class Opened {
   readonly database: Database;
   readonly store: OwnedStore | null;
-  readonly instance = currentInstance();
+  readonly instance: number = currentInstance();
   readonly functions: Functions;
   /** Whether a blob store has its files, of which not all are here. */
   readonly hasBlobs: boolean;

@@ -158,7 +158,7 @@ export interface Call<M extends Method = Method> {
 }
 
 /** Thrown instead of running a call of a tab whose leader closes, and rejects the call there. */
-export const MOVED = Symbol('moved');
+export const MOVED: unique symbol = Symbol('moved');
 
 /**
  * A reply as a message. Both directions send arrays: calls made in one task travel together, and so

@@ -18,7 +18,7 @@ export class Aborting {
   }
 
   /** Throws `cancelled` if the signal has aborted. */
-  check(message = this.#message): void {
+  check(message: string = this.#message): void {
     if (this.aborted) {
       throw this.#error(message);
     }

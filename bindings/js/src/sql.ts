@@ -3,7 +3,7 @@
 import { NacreError, nacreError } from '../../../worker/shared/errors.js';
 
 /** Marks queries made by the tag, so that no other object is inserted as SQL. */
-const MADE_BY_TAG = Symbol('nacredb.sql');
+const MADE_BY_TAG: unique symbol = Symbol('nacredb.sql');
 
 /** A query with its parameters, made by the `sql` tag. It can be part of another one. */
 export interface SqlQuery {
@@ -58,36 +58,42 @@ function textAt(strings: TemplateStringsArray, i: number): string {
   return text;
 }
 
-/**
- * Quotes the name of a table or column, for use inside the tag.
- *
- * @example
- * ```ts
- * const column = sql.identifier('ms');
- * const { rows } = await db.query(sql`select id from visit order by ${column} limit 1`);
- * console.log(rows); // [ { id: 2n } ]
- * ```
- */
-sql.identifier = (name: string): SqlQuery => {
+export declare namespace sql {
+  /**
+   * Quotes the name of a table or column, for use inside the tag.
+   *
+   * @example
+   * ```ts
+   * const column = sql.identifier('ms');
+   * const { rows } = await db.query(sql`select id from visit order by ${column} limit 1`);
+   * console.log(rows); // [ { id: 2n } ]
+   * ```
+   */
+  let identifier: (name: string) => SqlQuery;
+
+  /**
+   * Joins values, or queries made by the tag, with commas. An empty array is an error of kind `type`,
+   * because SQL has no empty list.
+   *
+   * @example
+   * ```ts
+   * const rows = [{ id: 4, page: 'docs', ms: 70 }, { id: 5, page: 'home', ms: 60 }];
+   * const tuples = rows.map(({ id, page, ms }) => sql`(${id}, ${page}, ${ms})`);
+   * await db.query(sql`insert into visit values ${sql.join(tuples)}`);
+   *
+   * const times = sql.join([60, 70]);
+   * const fast = await db.query(sql`select count(*) as n from visit where ms in (${times})`);
+   * console.log(fast.rows); // [ { n: 2n } ]
+   * ```
+   */
+  let join: (parts: readonly unknown[]) => SqlQuery;
+}
+
+sql.identifier = (name) => {
   return { text: `"${name.replaceAll('"', '""')}"`, parameters: [], [MADE_BY_TAG]: true };
 };
 
-/**
- * Joins values, or queries made by the tag, with commas. An empty array is an error of kind `type`,
- * because SQL has no empty list.
- *
- * @example
- * ```ts
- * const rows = [{ id: 4, page: 'docs', ms: 70 }, { id: 5, page: 'home', ms: 60 }];
- * const tuples = rows.map(({ id, page, ms }) => sql`(${id}, ${page}, ${ms})`);
- * await db.query(sql`insert into visit values ${sql.join(tuples)}`);
- *
- * const times = sql.join([60, 70]);
- * const fast = await db.query(sql`select count(*) as n from visit where ms in (${times})`);
- * console.log(fast.rows); // [ { n: 2n } ]
- * ```
- */
-sql.join = (parts: readonly unknown[]): SqlQuery => {
+sql.join = (parts) => {
   if (!Array.isArray(parts) || parts.length === 0) {
     throw nacreError(
       'type',

@@ -285,10 +285,11 @@ impl Error {
             .with_reason(Reason::ReadOnly)
     }
 
-    /// Error for a writer that another one has replaced: kind `in_use`.
+    /// Error for a writer that another one has replaced: kind `in_use`, SQLSTATE 55N01.
     #[cold]
     pub fn fenced() -> Error {
         Error::in_use("fenced: another writer has taken over the blobs of this database")
+            .with_sqlstate("55N01")
             .with_reason(Reason::Fenced)
             .with_hint("open it again, with an empty folder")
     }

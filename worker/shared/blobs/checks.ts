@@ -7,10 +7,10 @@ import { KEY, isKey } from './encrypted-store.js';
 export type Check = readonly [(value: unknown) => boolean, string];
 
 /** The options of every blob store. */
-export const COMMON = {
+export const COMMON: { readonly encryptionKey: Check; readonly retryForMs: Check } = {
   encryptionKey: [isKey, KEY],
   retryForMs: [isTime, 'a number of milliseconds'],
-} as const satisfies Record<string, Check>;
+};
 
 /**
  * Checks options against `checks`, which has one for each that there may be; all but `needed` may be

@@ -11,6 +11,7 @@ const SEALED =
 
 /** Blobs in memory. */
 class Memory implements SourceStore {
+  readonly requests = { made: 0 };
   readonly blobs = new Map<string, Uint8Array>();
 
   async readTo(name: string, start: number, end: number): Promise<Uint8Array> {

@@ -11,6 +11,8 @@ import { type BlobInfo, type BlobStore, type WriteIf, checkBlobName } from './bl
 export interface SourceStore extends BlobStore {
   /** Reads the bytes from `start` up to `end`, and fewer if the blob ends before. */
   readTo(name: string, start: number, end: number, signal?: AbortSignal): Promise<Uint8Array>;
+  /** Counts requests, of which an invocation of a Worker may make a fixed number: also those of a cache before it. */
+  readonly requests: { made: number };
 }
 
 /** Puts something between a store and its encryption. */

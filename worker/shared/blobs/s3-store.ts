@@ -82,6 +82,7 @@ function openSource(url: string, options: BlobOptions): SourceStore {
 }
 
 class S3Store implements SourceStore {
+  readonly requests = { made: 0 };
   readonly #place: string;
   /** Before the names of blobs: empty, or with a slash at its end. */
   readonly #prefix: string;
@@ -89,7 +90,6 @@ class S3Store implements SourceStore {
   readonly #bucket: string;
   readonly #options: BlobOptions;
   readonly #signing: Signing;
-  #requests = 0;
 
   constructor(bucket: string, prefix: string, options: BlobOptions) {
     const region = options.region ?? 'us-east-1';
@@ -291,7 +291,7 @@ class S3Store implements SourceStore {
     const watch = new Watch(this.#options.idleTimeoutMs ?? IDLE_TIMEOUT_MS, signal);
     try {
       watch.go((body?.length ?? 0) / SLOWEST_UPLOAD_BYTES_PER_MS);
-      this.#requests++;
+      this.requests.made++;
       const response = await fetch(signed.url, {
         method,
         headers: signed.headers,
@@ -316,7 +316,7 @@ class S3Store implements SourceStore {
         throw cancelled();
       }
       if (isTooMany(thrown)) {
-        throw tooMany(call, thrown, this.#requests);
+        throw tooMany(call, thrown, this.requests.made);
       }
       throw brokenOff(
         call,
