@@ -3,8 +3,9 @@
  * process of Cloudflare's runtime, all in one isolate, several tenants at once. Some objects leave memory
  * and come back, some transactions fail, and a few tenants have a bucket. Each answer is compared with what
  * the tenant has written, and at the end all rows of each. Prints the memory of the process over that of one
- * that does nothing, after each quarter. `--seed` repeats the choices; `--built` takes the package as it
- * was built last.
+ * that does nothing, after each quarter, and that of the engine, of which the isolate has one: it must leave
+ * room in the 128 MB of an isolate. `--seed` repeats the choices; `--built` takes the package as it was built
+ * last.
  */
 
 import * as fs from 'node:fs';
@@ -24,6 +25,8 @@ const CLIENTS = 16;
 const PER_BUCKET = 40;
 /** An object leaves memory within this time. */
 const LEAVES_MS = 150;
+/** Most that the engine may take of the memory of an isolate. */
+const ENGINE_MB = 64;
 const EMPTY = { worker: 'bench/edge/empty.mjs', classes: { TENANT: 'Bench' } };
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -200,7 +203,12 @@ async function all(workers, tenants, requests, random, emptyBytes) {
   await Promise.all(Array.from({ length: Math.min(CLIENTS, tenants.length) }, client));
   const seconds = (performance.now() - began) / 1e3;
   await each((tenant) => tenant.rows(workers), tenants);
-  return { wrong, megabytes, perSecond: requests / seconds };
+  const { body } = await workers.send(tenants[0].name, [], { at: '/memory' });
+  const engineMegabytes = Math.round(body / 1e6);
+  if (engineMegabytes > ENGINE_MB) {
+    wrong.push(`the engine has ${engineMegabytes} MB`);
+  }
+  return { engineMegabytes, wrong, megabytes, perSecond: requests / seconds };
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
@@ -214,11 +222,15 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     const [tenants, requests] = [option('--tenants', 200), option('--requests', 10_000)];
     const seed = option('--seed', Date.now() % 1_000_000);
     console.log(`seed ${seed}`);
-    const { wrong, megabytes, perSecond } = await runTenants({ tenants, requests, seed });
+    const { wrong, megabytes, engineMegabytes, perSecond } = await runTenants({
+      tenants,
+      requests,
+      seed,
+    });
     wrong.slice(0, 20).forEach((line) => console.log(line));
     console.log(
       `tenants: tenants=${tenants} requests=${requests} wrong=${wrong.length} ` +
-        `memory_mb=${megabytes.join(',')} requests_per_s=${perSecond.toFixed(0)}`,
+        `engine_mb=${engineMegabytes} memory_mb=${megabytes.join(',')} requests_per_s=${perSecond.toFixed(0)}`,
     );
     if (wrong.length > 0) {
       throw new Failure(`${wrong.length} answers are wrong`);

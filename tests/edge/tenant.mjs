@@ -2,6 +2,15 @@
 
 import { connect } from './edge.js';
 
+/** The memory of the engine, which all objects of an isolate share. */
+let memory = null;
+WebAssembly.Instance = class extends WebAssembly.Instance {
+  constructor(...args) {
+    super(...args);
+    memory = this.exports.memory ?? memory;
+  }
+};
+
 const json = (value) => (typeof value === 'bigint' ? Number(value) : value);
 const answer = (value, status = 200) =>
   new Response(
@@ -142,6 +151,8 @@ export class Tenant {
           return answer(await db.lag());
         case '/lag':
           return answer(await db.lag());
+        case '/memory':
+          return answer(memory.buffer.byteLength);
         case '/storage':
           return answer(await db.storage());
         case '/live':

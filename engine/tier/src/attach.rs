@@ -3,6 +3,7 @@
 //! A writer first takes the next number, by a conditional write of the manifest, which stops the one before; only
 //! then it reads what the blobs hold. The claim of the folder says before that write which token it uses.
 
+use crate::at_once::{AT_ONCE, at_once};
 use crate::blocks::BLOCKS;
 use crate::claim::{CLAIM, Claim};
 use crate::entry::{Kind, Meta};
@@ -13,7 +14,8 @@ use crate::origins;
 use crate::retry::{backoff_ns, is_transient, retried};
 use crate::shared::{Beginning, Shared, State};
 use nacre_host::{
-    Answer, BlobStore, Clock, Entropy, ErrorKind, Host, LocalStore, ReadRange, Tag, WriteIf,
+    Answer, BlobStore, Clock, Entropy, ErrorKind, Host, LocalFile, LocalStore, ReadRange, Tag,
+    WriteIf,
 };
 use nacre_types::checksum::Checksum;
 use nacre_types::{Error, Result};
@@ -22,7 +24,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 /// Bytes of a request when a file is read whole.
-const READ_BYTES: u64 = 8 << 20;
+const READ_BYTES: u64 = 4 << 20;
 
 /// How often a blob is read that is not what the manifest names.
 const ATTEMPTS: usize = 3;
@@ -302,48 +304,52 @@ impl<'a> Attach<'a> {
         }
     }
 
-    /// Writes the log and the snapshot of a manifest to the local store.
+    /// Writes the log and the snapshot of a manifest to the local store, all requests at once.
     async fn fill(&self, remote: &Manifest) -> Result<()> {
-        // Where files are made ahead of need.
-        self.local.prepare().await?;
+        let mut copies = Copies::default();
         if let Some((at, blob)) = &remote.snapshot {
-            self.fetch_snapshot(*at, blob).await?;
+            // Where files are made ahead of need.
+            self.local.prepare().await?;
+            copies.add_snapshot(&**self.local, *at, blob)?;
         }
         for (number, chunk) in remote.chunks.iter().enumerate() {
-            self.local.prepare().await?;
-            let name = nacre_log::chunk_name(chunk.start);
-            self.fetch_pieces(chunk).await?;
             let end = chunk.pieces.last().map_or(0, |last| last.to);
             let reached = nacre_log::position_at(chunk.start, end);
             let expected = remote.chunks.get(number + 1).map_or(remote.position, |next| next.start);
             if reached != expected {
+                let name = nacre_log::chunk_name(chunk.start);
                 return Err(Error::corrupt(format!(
                     "the {MANIFEST} names {name} up to position {reached} instead of {expected}"
                 )));
             }
+            self.local.prepare().await?;
+            copies.add_chunk(&**self.local, chunk)?;
         }
-        Ok(())
+        self.fetch(copies).await
     }
 
     /// Writes a chunk to the local store.
     pub async fn fetch_pieces(&self, chunk: &Chunk) -> Result<()> {
-        let file = self.local.create(&nacre_log::chunk_name(chunk.start))?;
-        for piece in &chunk.pieces {
-            let source = piece_name(chunk.start, piece);
-            let write = |offset, bytes: &[u8]| file.write(piece.from + offset, bytes);
-            self.copy(&source, piece.to - piece.from, piece.checksum, &write).await?;
-        }
-        file.sync()
+        let mut copies = Copies::default();
+        copies.add_chunk(&**self.local, chunk)?;
+        self.fetch(copies).await
     }
 
     /// Writes a snapshot to the local store.
     pub async fn fetch_snapshot(&self, at: u64, blob: &Blob) -> Result<()> {
-        let name = nacre_log::snapshot_name(at);
-        let file = self.local.create(&name)?;
-        let source = blob_name(blob.writer, &name);
-        let write = |offset, bytes: &[u8]| file.write(offset, bytes);
-        self.copy(&source, blob.len, blob.checksum, &write).await?;
-        file.sync()
+        let mut copies = Copies::default();
+        copies.add_snapshot(&**self.local, at, blob)?;
+        self.fetch(copies).await
+    }
+
+    async fn fetch(&self, copies: Copies) -> Result<()> {
+        let copy = async |part: &Part| {
+            let file = &copies.files[part.file];
+            let write = |offset, bytes: &[u8]| file.write(part.at + offset, bytes);
+            self.copy(&part.source, part.len, part.checksum, &write).await
+        };
+        at_once(copies.parts.iter().map(copy), AT_ONCE).await?;
+        copies.files.iter().try_for_each(|file| file.sync())
     }
 
     /// Reads a blob whole, some bytes at a time, and verifies it; again if the answer was wrong.
@@ -393,6 +399,47 @@ impl<'a> Attach<'a> {
             }
         }
         Ok(shared)
+    }
+}
+
+/// Blobs to be copied to files of the local store.
+#[derive(Default)]
+struct Copies {
+    files: Vec<Arc<dyn LocalFile>>,
+    parts: Vec<Part>,
+}
+
+/// A blob that becomes bytes of a file.
+struct Part {
+    source: String,
+    len: u64,
+    checksum: u64,
+    /// Which of the files, and where in it.
+    file: usize,
+    at: u64,
+}
+
+impl Copies {
+    fn add_chunk(&mut self, store: &dyn LocalStore, chunk: &Chunk) -> Result<()> {
+        let file = self.files.len();
+        self.files.push(store.create(&nacre_log::chunk_name(chunk.start))?);
+        self.parts.extend(chunk.pieces.iter().map(|piece| Part {
+            source: piece_name(chunk.start, piece),
+            len: piece.to - piece.from,
+            checksum: piece.checksum,
+            file,
+            at: piece.from,
+        }));
+        Ok(())
+    }
+
+    fn add_snapshot(&mut self, store: &dyn LocalStore, at: u64, blob: &Blob) -> Result<()> {
+        let (name, file) = (nacre_log::snapshot_name(at), self.files.len());
+        self.files.push(store.create(&name)?);
+        let source = blob_name(blob.writer, &name);
+        let Blob { len, checksum, .. } = *blob;
+        self.parts.push(Part { source, len, checksum, file, at: 0 });
+        Ok(())
     }
 }
 

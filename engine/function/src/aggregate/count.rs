@@ -11,6 +11,7 @@ use crate::entry::doc::Doc;
 use crate::vector::groups::Groups;
 use crate::vector::room::Room;
 use crate::vector::rows::ActiveRows;
+use nacre_column::kernel::count_by_group;
 use nacre_column::{Values, Vector};
 use nacre_types::{DataType, Result};
 use std::ops::Range;
@@ -130,7 +131,7 @@ impl State for Counts {
         match groups {
             Groups::One => self.0[0] += rows.count() as i64,
             Groups::Each(groups) => match rows.selection {
-                None => groups.iter().for_each(|group| self.0[*group as usize] += 1),
+                None => count_by_group(groups, &mut self.0),
                 Some(selection) => {
                     selection.iter().for_each(|row| self.0[groups[*row as usize] as usize] += 1)
                 }

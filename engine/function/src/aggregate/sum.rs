@@ -13,6 +13,7 @@ use crate::vector::groups::Groups;
 use crate::vector::room::Room;
 use crate::vector::rows::ActiveRows;
 use crate::vector::view::{self, View, Wide};
+use nacre_column::kernel::{sum_by_group, sum_floats};
 use nacre_column::{Values, Vector};
 use nacre_types::{DataType, Error, PhysicalType, Result, decimal as exact};
 use std::ops::Range;
@@ -229,6 +230,17 @@ impl State for FloatSums {
         let mut selection = Vec::new();
         let Some((arg, rows)) = counted(args, rows, &mut selection) else { return Ok(()) };
         let values = view::f64s(arg).ok_or_else(|| wrong(arg.data_type()))?;
+        if let (View::Rows(values), None) = (&values, rows.selection) {
+            let Sums { sums, counts } = &mut self.sums;
+            let fits = match groups {
+                Groups::One => {
+                    counts[0] += values.len() as u64;
+                    sum_floats(values, &mut sums[0])
+                }
+                Groups::Each(ids) => sum_by_group(ids, values, sums, counts),
+            };
+            return if fits { Ok(()) } else { Err(too_large()) };
+        }
         for row in rows.iter() {
             let group = groups.of(row);
             let sum = &mut self.sums.sums[group];

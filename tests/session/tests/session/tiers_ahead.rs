@@ -1,8 +1,9 @@
 //! How often reads of files that are only blobs wait for the network, and for how many bytes: scans read ahead,
 //! point reads do not, and what does not depend on each other is fetched at once.
 
-use nacre_session_tests::{blob_reads, cold, rows, run, upload};
-use nacredb::{Result, Session};
+use nacre_native::{block_on, memory_host};
+use nacre_session_tests::{Far, blob_reads, cold, far_options, rows, run, upload};
+use nacredb::{Database, Result, Session};
 
 /// Rows of the table: 30 blocks of 4,096.
 const ROWS: u64 = 120_000;
@@ -95,10 +96,36 @@ fn the_footers_of_many_segments_are_fetched_at_once() {
         let found = rows(&mut session, "select count(*), sum(id) from t where s <> ''").unwrap();
         assert_eq!(found, [format!("{ROWS}|{}", ROWS * (ROWS - 1) / 2)]);
     });
+    let db = cold(&far, 4_096).unwrap();
+    let mut session = db.session();
+    run(&mut session, "set threads = 1").unwrap();
+    let unfiltered = blob_reads(&db, || {
+        let found = rows(&mut session, "select count(n), sum(id) from t").unwrap();
+        assert_eq!(found, [format!("{ROWS}|{}", ROWS * (ROWS - 1) / 2)]);
+    });
     assert!(found.waits <= 3, "{found:?}");
+    assert!(unfiltered.waits < 30 && unfiltered.bytes_ahead > 0, "{unfiltered:?}");
     // One by one, the footers of 30 segments and what follows them would be waited for. How often a
     // block that was asked for is there in time depends on the machine.
     assert!(all.waits < 30 && all.bytes_ahead > 0, "{all:?}");
+}
+
+#[test]
+fn the_log_is_fetched_at_once() {
+    let far = Far::new();
+    let host = nacre_testing::without_background(memory_host());
+    let db = block_on(Database::open(host, far_options(&far, 4_096))).unwrap();
+    let mut session = db.session();
+    run(&mut session, "create table t (id bigint primary key)").unwrap();
+    // Each piece is too long for the next one to replace it.
+    for (from, to) in [(0, 4_000), (4_000, 5_000), (5_000, 5_200), (5_200, 5_240)] {
+        let some = format!("insert into t select i from generate_series({from}, {to} - 1) s (i)");
+        run(&mut session, &some).unwrap();
+        block_on(db.upload()).unwrap();
+    }
+    let reader = cold(&far, 4_096).unwrap();
+    assert_eq!(rows(&mut reader.session(), "select count(*) from t").unwrap(), ["5240"]);
+    assert!(far.most_at_once() >= 4, "{} requests beside each other", far.most_at_once());
 }
 
 #[test]

@@ -440,7 +440,11 @@ impl RowSource {
             self.prune.may_match(segment.rows_of(span), &|column| columns.zone(view, column, span))
         };
         match self.prune.is_open() {
-            true => Ok((0..segment.blocks()).collect()),
+            true => {
+                // Those of several segments are missed together, before the first block of each.
+                segment.ensure_opened()?;
+                Ok((0..segment.blocks()).collect())
+            }
             false => matching_blocks(segment, may_match),
         }
     }
