@@ -46,3 +46,4 @@ pub use context::{Context, tables_of};
 pub use expr::{cast_value, cast_value_of, evaluate, evaluate_alone, evaluate_constant, filter};
 pub use memory::{Memory, Reservation};
 pub use operator::protocol::{LocatedColumns, LocatingOperator, Operator};
+pub use operator::row_count;

@@ -118,14 +118,16 @@ impl LoadMeans<'_, '_> {
         let table = &load.table().schema().name;
         let message = format!("a row of table {table} is locked by another transaction");
         let error = Error::new(ErrorKind::LockTimeout, message);
-        let waits = LockWaits::new(engine);
+        let waits = LockWaits::new(engine, settings);
         match waits.wait_holding(waiter, blocker, error.clone(), engine, settings).await {
             // A load is too expensive to fail: the other transaction goes first.
             Err(deadlock) if deadlock.kind() == ErrorKind::Deadlock && *deadlocks < DEADLOCKS => {
                 *deadlocks += 1;
                 load.let_go();
                 let waiter = engine.store().new_owner();
-                LockWaits::new(engine).wait(waiter, blocker, error, engine, settings).await
+                LockWaits::new(engine, settings)
+                    .wait(waiter, blocker, error, engine, settings)
+                    .await
             }
             waited => waited,
         }

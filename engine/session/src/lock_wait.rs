@@ -23,8 +23,8 @@ pub(crate) struct LockWaits {
 
 impl LockWaits {
     /// Starts the deadline.
-    pub fn new(engine: &Engine) -> LockWaits {
-        let timeout_ns = engine.defaults().lock_timeout_ms.saturating_mul(1_000_000);
+    pub fn new(engine: &Engine, settings: &Settings) -> LockWaits {
+        let timeout_ns = settings.lock_timeout_ms().saturating_mul(1_000_000);
         LockWaits { deadline_ns: engine.now_ns().saturating_add(timeout_ns), unnotified: None }
     }
 
@@ -42,6 +42,11 @@ impl LockWaits {
     ) -> Boxed<'a, ()> {
         self.unnotified = Some(waiter.clone());
         Box::pin(self.wait_holding(waiter, blocker, error, engine, settings))
+    }
+
+    /// Does not wait. The waiter has released its locks.
+    pub fn leave(&mut self, waiter: Arc<Owner>) {
+        self.unnotified = Some(waiter);
     }
 
     /// Like [`LockWaits::wait`], for a waiter that keeps its locks: there is nothing to notify of.

@@ -14,6 +14,7 @@ pub(crate) struct Settings {
     threads: Threads,
     memory_limit: usize,
     scan_strategy: ScanStrategy,
+    lock_timeout_ms: u64,
     shared: Arc<StatementMemory>,
     cancel: Arc<AtomicBool>,
     named: NamedStatements,
@@ -26,6 +27,7 @@ impl Settings {
             threads: engine.threads(),
             memory_limit: engine.defaults().memory_limit,
             scan_strategy: ScanStrategy::default(),
+            lock_timeout_ms: engine.defaults().lock_timeout_ms,
             shared: engine.store().environment().statement_memory().clone(),
             cancel: Arc::default(),
             named: NamedStatements::default(),
@@ -45,6 +47,11 @@ impl Settings {
     /// How scans filter.
     pub fn scan_strategy(&self) -> ScanStrategy {
         self.scan_strategy
+    }
+
+    /// Milliseconds to wait for the lock of a row.
+    pub fn lock_timeout_ms(&self) -> u64 {
+        self.lock_timeout_ms
     }
 
     /// The memory account of one statement.
@@ -96,6 +103,13 @@ impl Settings {
                 self.set_memory_limit(engine, bytes);
             }
             SessionOption::ScanStrategy(strategy) => self.scan_strategy = strategy,
+            SessionOption::LockTimeout(wanted) => {
+                self.lock_timeout_ms = match wanted {
+                    None => engine.defaults().lock_timeout_ms,
+                    Some(0) => u64::MAX,
+                    Some(ms) => ms,
+                };
+            }
         }
     }
 }

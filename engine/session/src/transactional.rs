@@ -21,7 +21,7 @@ use crate::statement;
 use crate::time_slices::TimeSlices;
 use crate::transaction::OpenTransaction;
 use nacre_exec::{Memory, Statistics};
-use nacre_sql::{Access, RowStatement};
+use nacre_sql::{Access, IfLocked, RowStatement};
 use nacre_table::{Blocker, Owner, Savepoint, Transaction};
 use nacre_types::{Error, ErrorKind, Reason, Result, Timestamp, Value};
 use std::cell::Cell;
@@ -97,7 +97,7 @@ async fn retried(
         admit_write(access, engine, open, settings).await?;
         engine.prepare_files().await?;
     }
-    let mut waits = LockWaits::new(engine);
+    let mut waits = LockWaits::new(engine, settings);
     let (mut conflicts, mut shortages) = (Conflicts::default(), Shortages::default());
     let mut one_by_one = false;
     loop {
@@ -140,6 +140,10 @@ async fn retried(
                 }
                 return Ok(result);
             }
+            Attempt::Blocked { waiter, error, .. } if !may_wait(work.statement) => {
+                waits.leave(waiter);
+                return Err(error);
+            }
             Attempt::Blocked { blocker, waiter, error } => {
                 waits.wait(waiter, &blocker, error, engine, settings).await?;
             }
@@ -159,6 +163,15 @@ async fn retried(
             }
             Attempt::Failed(error) => return Err(error),
         }
+    }
+}
+
+/// Whether a statement waits for rows that others have locked.
+fn may_wait(statement: &RowStatement) -> bool {
+    match statement {
+        RowStatement::Lock { if_locked, .. } => *if_locked != IfLocked::Fail,
+        RowStatement::Profile(inner) => may_wait(inner),
+        _ => true,
     }
 }
 

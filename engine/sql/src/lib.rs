@@ -37,9 +37,9 @@ pub use plan::join_filter::{KeyUse, Wanted, key_use};
 pub use plan::key_order::{KeyOrder, index_order, kept_by_key, key_order};
 pub use plan::{Catalog, ColumnStatistics, Field, JoinKind, Plan, SortKey};
 pub use statement::{
-    Access, CatalogDescription, CatalogStatement, ControlStatement, MergeAction, NameResolution,
-    OnDuplicateKey, Output, RowDescription, RowStatement, ScanStrategy, SessionOption, Statement,
-    WriteStatement,
+    Access, CatalogDescription, CatalogStatement, ControlStatement, IfLocked, LockedRows,
+    MergeAction, NameResolution, OnDuplicateKey, Output, RowDescription, RowStatement,
+    ScanStrategy, SessionOption, Statement, WriteStatement,
 };
 
 use nacre_types::{DataType, Result};

@@ -29,6 +29,7 @@ pub fn groups_of(
         has_none |= group == none;
         group
     }));
+    debug_assert_eq!(has_none, groups.contains(&none), "rows of no group");
     !has_none
 }
 
@@ -48,6 +49,7 @@ pub fn groups_of_codes(codes: &[u32], of: &[u32], none: u32, groups: &mut Vec<u3
         has_none |= group == none;
         group
     }));
+    debug_assert_eq!(has_none, groups.contains(&none), "rows of no group");
     !has_none
 }
 
@@ -95,6 +97,8 @@ pub fn sum_floats(values: &[f64], sum: &mut f64) -> bool {
 /// assert!(!sum_by_group(&[1, 1], &[f64::MAX, f64::MAX], &mut sums, &mut counts));
 /// ```
 pub fn sum_by_group(groups: &[u32], values: &[f64], sums: &mut [f64], counts: &mut [u64]) -> bool {
+    debug_assert_eq!(groups.len(), values.len(), "groups of other rows");
+    debug_assert_eq!(sums.len(), counts.len(), "sums and counts of as many groups");
     let mut overflows = false;
     for (group, value) in groups.iter().zip(values) {
         let group = *group as usize;

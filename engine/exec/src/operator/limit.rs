@@ -25,7 +25,10 @@ impl Limit {
 }
 
 /// The value of a count of rows; `absent` where there is no count or it is null.
-pub(super) fn rows(
+///
+/// # Errors
+/// `type` for what is no count, called `what`.
+pub fn row_count(
     expr: &Option<Expr>,
     absent: u64,
     what: &str,
@@ -53,8 +56,8 @@ pub(crate) fn rows_needed(
     context: &Context<'_>,
 ) -> Option<u64> {
     limit.as_ref()?;
-    let pass = rows(limit, u64::MAX, "LIMIT", context).ok()?;
-    rows(offset, 0, "OFFSET", context).ok()?.checked_add(pass).filter(|rows| *rows < u64::MAX)
+    let pass = row_count(limit, u64::MAX, "LIMIT", context).ok()?;
+    row_count(offset, 0, "OFFSET", context).ok()?.checked_add(pass).filter(|rows| *rows < u64::MAX)
 }
 
 impl Operator for Limit {
@@ -62,8 +65,8 @@ impl Operator for Limit {
         let (mut skip, mut pass) = match self.left {
             Some(left) => left,
             None => (
-                rows(&self.offset, 0, "OFFSET", context)?,
-                rows(&self.limit, u64::MAX, "LIMIT", context)?,
+                row_count(&self.offset, 0, "OFFSET", context)?,
+                row_count(&self.limit, u64::MAX, "LIMIT", context)?,
             ),
         };
         self.left = Some((skip, pass));

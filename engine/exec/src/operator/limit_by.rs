@@ -1,6 +1,6 @@
 //! `LIMIT` for each combination of keys, in the order in which rows come.
 
-use super::limit::rows;
+use super::limit::row_count;
 use super::settle::settle;
 use crate::context::Context;
 use crate::expr::{self, ActiveRows};
@@ -55,8 +55,8 @@ impl LimitBy {
 
 impl Operator for LimitBy {
     fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
-        let skip = rows(&self.offset, 0, "OFFSET", context)?;
-        let end = skip.saturating_add(rows(&self.limit, u64::MAX, "LIMIT", context)?);
+        let skip = row_count(&self.offset, 0, "OFFSET", context)?;
+        let end = skip.saturating_add(row_count(&self.limit, u64::MAX, "LIMIT", context)?);
         while let Some(mut batch) = self.input.next(context)? {
             context.check_cancelled()?;
             let keys = self

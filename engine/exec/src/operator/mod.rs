@@ -24,6 +24,7 @@ mod values;
 
 pub(crate) use duplicates::Duplicates;
 pub(crate) use filter::Filter;
+pub use limit::row_count;
 pub(crate) use limit::{Limit, rows_needed};
 pub(crate) use project::Project;
 pub(crate) use recursive::Recursive;

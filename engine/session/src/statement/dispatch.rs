@@ -5,17 +5,16 @@
 
 use super::create_table_as::{self, Exists};
 use super::held::HeldRows;
-use super::plan::{find_targets, query};
+use super::lock;
+use super::plan::query;
 use super::profile;
-use super::repeated::repeated;
 use super::returning;
-use super::update::MOVED_TOGETHER;
 use super::write;
 use crate::execution::Execution;
 use crate::result::{ResultKind, StatementResult};
 use nacre_column::{Batch, Vector};
 use nacre_sql::{Output, RowStatement, Statement, explain};
-use nacre_table::{RowLocator, Transaction};
+use nacre_table::Transaction;
 use nacre_types::{DataType, Result, Value};
 use std::sync::Arc;
 
@@ -29,24 +28,8 @@ pub(crate) async fn run(
         RowStatement::Query(plan) => {
             query(plan, &execution.context(transaction), execution.waits()).await
         }
-        RowStatement::Lock { table, input, output } => {
-            let targets = {
-                let context = execution.context(transaction);
-                find_targets(input, &context, execution.waits(), None).await?
-            };
-            let target = transaction.table_of(table)?;
-            let mut locators = targets.locators();
-            loop {
-                let some: Vec<RowLocator> = locators.by_ref().take(MOVED_TOGETHER).collect();
-                if some.is_empty() {
-                    break;
-                }
-                repeated(transaction, |transaction| transaction.lock(&target, &some)).await?;
-                execution.end_step().await?;
-            }
-            // A row's lock is granted only if the snapshot has its newest version, so the query
-            // sees that version.
-            query(output, &execution.context(transaction), execution.waits()).await
+        RowStatement::Lock { table, input, rows, if_locked } => {
+            lock::run(transaction, (table, input), rows, *if_locked, execution).await
         }
         RowStatement::Write(write) => {
             write::run(transaction, write, execution, None).await.map(StatementResult::written)

@@ -6,6 +6,7 @@ mod dispatch;
 mod held;
 mod insert;
 mod load;
+mod lock;
 mod merge;
 mod plan;
 mod profile;

@@ -72,6 +72,12 @@ pub fn explain_row_nodes(statement: &RowStatement) -> Vec<(String, Option<&Plan>
     lines.0
 }
 
+/// A blank, a word and a number of rows; nothing without one.
+fn limit_text(word: &str, rows: Option<&Expr>) -> String {
+    let text = |rows| format!(" {word}{}", expr_text(rows, &|_| String::new(), false));
+    rows.map_or_else(String::new, text)
+}
+
 fn title_line(title: Title<'_>) -> Option<String> {
     match title {
         Title::Untitled => None,
@@ -85,6 +91,13 @@ fn title_line(title: Title<'_>) -> Option<String> {
             };
             Some(format!("Update {} set {}", table.name, joined(assignments.iter().map(set))))
         }
+        Title::LockFirst(table, [offset, limit], skips) => Some(format!(
+            "Lock {}{}{}{}",
+            table.name,
+            limit_text("limit ", limit.as_ref()),
+            limit_text("offset ", offset.as_ref()),
+            if skips { " skip locked" } else { "" },
+        )),
         Title::Matches(table, Some(columns)) => {
             let names = columns.iter().map(|at| table.columns[*at].name.clone());
             Some(format!("Update {} set {} of matches", table.name, joined(names)))
@@ -219,16 +232,9 @@ fn node_lines<'p>(plan: &'p Plan, depth: usize, lines: &mut Lines<'p>) {
             children.push(input);
         }
         Plan::Limit { input, offset, limit } => {
-            let none = |_: usize| String::new();
             line += "Limit";
-            if let Some(limit) = limit {
-                line.push(' ');
-                line += &expr_text(limit, &none, false);
-            }
-            if let Some(offset) = offset {
-                line += " offset ";
-                line += &expr_text(offset, &none, false);
-            }
+            line += &limit_text("", limit.as_ref());
+            line += &limit_text("offset ", offset.as_ref());
             children.push(input);
         }
         Plan::Node(node) => {

@@ -10,8 +10,8 @@ mod walk;
 
 pub(crate) use crate::statement::PlanRole;
 pub use crate::statement::{
-    CatalogStatement, ControlStatement, MergeAction, OnDuplicateKey, RowStatement, ScanStrategy,
-    SessionOption, Statement, WriteStatement,
+    CatalogStatement, ControlStatement, IfLocked, LockedRows, MergeAction, OnDuplicateKey,
+    RowStatement, ScanStrategy, SessionOption, Statement, WriteStatement,
 };
 pub use crate::window::{FrameBound, FrameUnit, WindowCall, WindowFrame, Windowed};
 pub use catalog::{Catalog, ColumnStatistics};

@@ -139,19 +139,52 @@ impl MergeAction {
     }
 }
 
+/// The rows that a `SELECT … FOR UPDATE` locks and returns.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LockedRows {
+    /// All; then this plan, the query itself, reads the same rows.
+    All(Plan),
+    /// The first ones in the order of the query.
+    First {
+        /// Id of the `Given` in `plan`: the rows to lock, each followed by its number, from zero.
+        rows: u32,
+        /// The query without its limits. Yields its columns, then the number of the row.
+        plan: Plan,
+        /// Output columns.
+        fields: Vec<Field>,
+        /// Number of rows that are locked and not returned.
+        offset: Option<Expr>,
+        /// Number of rows to return.
+        limit: Option<Expr>,
+    },
+}
+
+/// What a statement does about a row that another transaction has locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfLocked {
+    /// Waits for the lock.
+    Wait,
+    /// `NOWAIT`: fails with `lock_timeout`.
+    Fail,
+    /// `SKIP LOCKED`: goes on without the row.
+    Skip,
+}
+
 /// A bound statement that reads or writes rows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RowStatement {
     /// Returns rows.
     Query(Plan),
-    /// `SELECT … FOR UPDATE`: locks every row of `input`, then returns the rows of `output`.
+    /// `SELECT … FOR UPDATE`.
     Lock {
         /// Table whose rows are locked.
         table: Arc<TableSchema>,
         /// Rows to lock: a scan of the table (all columns in table order) with the query's `WHERE`.
         input: Plan,
-        /// The query itself, over the same rows.
-        output: Plan,
+        /// Which of them are locked, and what is returned.
+        rows: LockedRows,
+        /// What is done about a row that another transaction has locked.
+        if_locked: IfLocked,
     },
     /// Writes rows.
     Write(WriteStatement),

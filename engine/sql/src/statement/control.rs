@@ -13,6 +13,8 @@ pub enum SessionOption {
     MemoryLimit(Option<u64>),
     /// How scans filter.
     ScanStrategy(ScanStrategy),
+    /// Milliseconds to wait for the lock of a row; 0 for no limit, `None` for the default.
+    LockTimeout(Option<u64>),
 }
 
 /// How scans evaluate their filters. All ways have the same results.
@@ -115,6 +117,8 @@ impl ControlStatement {
                 SessionOption::ScanStrategy(strategy) => {
                     format!("Set scan_strategy to {}", strategy.name())
                 }
+                SessionOption::LockTimeout(None) => "Set lock_timeout to the default".into(),
+                SessionOption::LockTimeout(Some(ms)) => format!("Set lock_timeout to {ms} ms"),
             },
             ControlStatement::Prepare { name, .. } => format!("Prepare {name}"),
             ControlStatement::Execute { name, .. } => format!("Execute {name}"),

@@ -1,6 +1,6 @@
 //! What the engine needs to know of a statement that reads or writes rows, besides how to run it.
 
-use super::bound::{OnDuplicateKey, RowStatement, WriteStatement};
+use super::bound::{IfLocked, LockedRows, OnDuplicateKey, RowStatement, WriteStatement};
 use crate::expr::Expr;
 use crate::plan::{Field, Plan};
 use nacre_types::{DataType, TableSchema};
@@ -70,6 +70,8 @@ pub(crate) enum Title<'a> {
     Upsert(&'a TableSchema, &'a OnDuplicateKey),
     /// Assignments over the rows of a plan.
     Update(&'a TableSchema, &'a Plan, &'a [(usize, Expr)]),
+    /// A lock of the first rows, between an offset and a limit; whether locked ones are skipped.
+    LockFirst(&'a TableSchema, [&'a Option<Expr>; 2], bool),
     /// A change of matching rows: an update of columns, or a delete without columns.
     Matches(&'a TableSchema, Option<&'a [usize]>),
 }
@@ -129,13 +131,25 @@ impl RowStatement {
                 title: Title::Untitled,
                 plans: [Some(plan), None],
             },
-            RowStatement::Lock { table, input, output } => RowDescription {
-                name: "SELECT FOR UPDATE",
-                access: Access::Writes,
-                output: Output::Plan(output),
-                title: Title::Action("Lock", &table.name),
-                plans: [Some(input), Some(output)],
-            },
+            RowStatement::Lock { table, input, rows, if_locked } => {
+                let (output, title, plan) = match rows {
+                    LockedRows::All(plan) => {
+                        (Output::Plan(plan), Title::Action("Lock", &table.name), plan)
+                    }
+                    LockedRows::First { plan, fields, offset, limit, .. } => {
+                        let skips = *if_locked == IfLocked::Skip;
+                        let title = Title::LockFirst(table, [offset, limit], skips);
+                        (Output::Fields(fields), title, plan)
+                    }
+                };
+                RowDescription {
+                    name: "SELECT FOR UPDATE",
+                    access: Access::Writes,
+                    output,
+                    title,
+                    plans: [Some(input), Some(plan)],
+                }
+            }
             RowStatement::Write(write) => write.describe(),
             RowStatement::Returning { write, fields, .. } => {
                 RowDescription { output: Output::Fields(fields), ..write.describe() }

@@ -7,7 +7,9 @@ mod control;
 mod description;
 mod plans;
 
-pub use bound::{MergeAction, OnDuplicateKey, RowStatement, Statement, WriteStatement};
+pub use bound::{
+    IfLocked, LockedRows, MergeAction, OnDuplicateKey, RowStatement, Statement, WriteStatement,
+};
 pub use catalog::{CatalogDescription, CatalogStatement, NameResolution};
 pub use control::{ControlStatement, ScanStrategy, SessionOption};
 pub(crate) use description::Title;

@@ -1,6 +1,6 @@
 //! The plans that a statement runs.
 
-use super::bound::{RowStatement, Statement, WriteStatement};
+use super::bound::{LockedRows, RowStatement, Statement, WriteStatement};
 use crate::plan::Plan;
 
 /// Which output columns of a plan a statement needs.
@@ -28,7 +28,10 @@ impl RowStatement {
         use PlanRole::{Result, Target};
         match self {
             RowStatement::Query(plan) => vec![(Result, plan)],
-            RowStatement::Lock { input, output, .. } => vec![(Target, input), (Result, output)],
+            RowStatement::Lock { input, rows, .. } => {
+                let (LockedRows::All(plan) | LockedRows::First { plan, .. }) = rows;
+                vec![(Target, input), (Result, plan)]
+            }
             RowStatement::Write(write) | RowStatement::Returning { write, .. } => write.plans_mut(),
             RowStatement::CreateTableAs { source, .. } => vec![(Result, source)],
             RowStatement::Explain(inner) => inner.plans_mut(),

@@ -120,6 +120,14 @@ fn messages() {
         "set scan_strategy = 'quick'",
         "22023 type: scan_strategy must be 'adaptive', 'regular', 'encoded', 'group', 'index' or DEFAULT (line 1, column 21)",
     );
+    fails(
+        "set lock_timeout = '5 years'",
+        "22023 type: lock_timeout must be a number of milliseconds, a time like '5s', or DEFAULT (line 1, column 20)",
+    );
+    fails(
+        "select a from t for update of u",
+        "42P01 not_found: FOR UPDATE OF names `u`, and FROM has `t` (line 1, column 31)",
+    );
     fails("set colour = 1", "42704 not_found: no setting colour (line 1, column 5)");
     fails(
         "create table n (x int primary key, shard key ())",
@@ -191,9 +199,10 @@ fn messages() {
     );
     for (sql, feature) in [
         ("select * from t for share", "FOR SHARE"),
-        ("select * from t for update of t", "FOR UPDATE OF"),
-        ("select * from t for update nowait", "FOR UPDATE NOWAIT"),
-        ("select * from t for update skip locked", "FOR UPDATE SKIP LOCKED"),
+        (
+            "select * from t for update nowait for update skip locked",
+            "FOR UPDATE twice, and not alike,",
+        ),
         ("select * from t, u for update", "FOR UPDATE on a join"),
         ("select * from t join u on t.id = u.id for update", "FOR UPDATE on a join"),
         ("select * from (select * from t) x for update", "FOR UPDATE on anything but a table"),

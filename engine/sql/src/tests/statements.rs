@@ -143,6 +143,8 @@ fn statements() {
         ("set threads = 2", "Set threads to 2"),
         ("set scan_strategy = 'Encoded'", "Set scan_strategy to encoded"),
         ("set scan_strategy = default", "Set scan_strategy to adaptive"),
+        ("set lock_timeout = '2 min'", "Set lock_timeout to 120000 ms"),
+        ("set lock_timeout to default", "Set lock_timeout to the default"),
         ("set session THREADS to default", "Set threads to the default"),
         ("release s", "Release s"),
         ("release savepoint s", "Release s"),
@@ -152,12 +154,30 @@ fn statements() {
     check(
         "select x.a from u as x where x.id = 1 order by x.c limit 2 for update",
         "
-        Lock u
+        Lock u limit 2
           Scan u [id, a, c] where id = 1
+          Project [a, row]
+            Sort [c]
+              Given 1
+        ",
+    );
+    check(
+        "select a from u where id > 5 offset 3 for update skip locked",
+        "
+        Lock u offset 3 skip locked
+          Scan u [id, a, c] where id > 5
+          Project [a, row]
+            Given 1
+        ",
+    );
+    check(
+        "select a from u order by id for update of u nowait",
+        "
+        Lock u
+          Scan u [id, a, c]
           Project [a]
-            Limit 2
-              Sort [c] limit 2
-                Scan u [id, a, c] where id = 1
+            Sort [id]
+              Scan u [id, a]
         ",
     );
     check(

@@ -100,6 +100,120 @@ fn for_update_locks_what_where_finds() {
 }
 
 #[test]
+fn for_update_locks_the_first_rows_only() {
+    for in_segment in [false, true] {
+        let db = accounts(in_segment);
+        let (mut a, mut b) = (db.session(), db.session());
+        let first = "begin; select n, id as x from a order by x desc limit 1 for update of a";
+        assert_eq!(rows(&mut a, first).unwrap(), ["100|2"]);
+        run(&mut b, "update a set n = 1 where id = 1").unwrap();
+        assert_eq!(kind(&mut b, "update a set n = 2 where id = 2"), Some(ErrorKind::LockTimeout));
+        run(&mut a, "rollback").unwrap();
+        // What is left out before them is locked, too.
+        let second = "begin; select id from a order by id limit 1 offset 1 for update";
+        assert_eq!(rows(&mut a, second).unwrap(), ["2"]);
+        assert_eq!(kind(&mut b, "update a set n = 1 where id = 1"), Some(ErrorKind::LockTimeout));
+        assert_eq!(
+            state(&mut b, "select * from a for update of b"),
+            (ErrorKind::NotFound, "42P01".into())
+        );
+        assert_eq!(
+            state(&mut b, "select * from a order by id limit -1 for update skip locked").1,
+            "2201W"
+        );
+        run(&mut a, "commit").unwrap();
+        assert_eq!(rows(&mut b, ALL).unwrap(), ["1|1", "2|100"]);
+        assert_eq!(db.check().unwrap(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn for_update_does_not_wait_if_it_is_told_so() {
+    let patient = Options { lock_timeout_ms: 3_600_000, ..Options::default() };
+    let db = block_on(Database::open(memory_host(), patient)).unwrap();
+    let (mut a, mut b) = (db.session(), db.session());
+    run(&mut a, "create table a (id int primary key, n int); insert into a values (1, 1), (2, 2)")
+        .unwrap();
+    run(&mut a, "begin; update a set n = 3 where id = 1").unwrap();
+    run(&mut b, "set lock_timeout = 20").unwrap();
+    assert_eq!(kind(&mut b, "delete from a where id = 1"), Some(ErrorKind::LockTimeout));
+    run(&mut b, "set lock_timeout = '30 ms'").unwrap();
+    assert_eq!(kind(&mut b, "insert into a values (1, 1)"), Some(ErrorKind::LockTimeout));
+    run(&mut b, "set lock_timeout = default").unwrap();
+    assert_eq!(state(&mut b, "set lock_timeout = '5 years'").1, "22023");
+    assert_eq!(state(&mut b, "set lock_timeout = -1").1, "22023");
+    for sql in [
+        "select * from a for update nowait",
+        "select * from a order by id limit 1 for update nowait",
+        "profile select * from a for update nowait",
+    ] {
+        assert_eq!(state(&mut b, sql), (ErrorKind::LockTimeout, "55P03".into()), "{sql}");
+    }
+    run(&mut b, "begin").unwrap();
+    assert_eq!(rows(&mut b, "select * from a where id = 2 for update nowait").unwrap(), ["2|2"]);
+    // The transaction goes on, and keeps what it has.
+    assert_eq!(kind(&mut b, "select * from a for update nowait"), Some(ErrorKind::LockTimeout));
+    assert_eq!(
+        kind(&mut a, "select * from a where id = 2 for update nowait"),
+        Some(ErrorKind::LockTimeout)
+    );
+    run(&mut b, "commit").unwrap();
+    run(&mut a, "commit").unwrap();
+    assert_eq!(rows(&mut b, "select * from a for update nowait").unwrap(), ["1|3", "2|2"]);
+}
+
+/// Workers take the rows of a queue, each row once, and none waits for another.
+#[test]
+fn workers_skip_what_others_have_taken() {
+    for in_segment in [false, true] {
+        let patient = Options { lock_timeout_ms: 3_600_000, ..Options::default() };
+        let db = block_on(Database::open(memory_host(), patient)).unwrap();
+        let mut session = db.session();
+        run(&mut session, "create table job (id int primary key, urgent bool)").unwrap();
+        let fill = "insert into job select i, i % 3 = 0 from generate_series(1, 60) s (i)";
+        run(&mut session, fill).unwrap();
+        if in_segment {
+            run(&mut session, "optimize table job flush").unwrap();
+        }
+        let next = "select id from job order by urgent desc, id limit 1 for update skip locked";
+        let (mut a, mut b) = (db.session(), db.session());
+        assert_eq!(rows(&mut a, &format!("begin; {next}")).unwrap(), ["3"]);
+        assert_eq!(rows(&mut b, &format!("begin; {next}")).unwrap(), ["6"]);
+        let many = "select id from job where id < 10 order by id for update skip locked";
+        let others = ["1", "2", "4", "5", "7", "8", "9"];
+        assert_eq!(rows(&mut session, many).unwrap(), others, "of 3 and 6 by others");
+        run(&mut a, "rollback").unwrap();
+        assert_eq!(rows(&mut session, next).unwrap(), ["3"]);
+        run(&mut b, "rollback").unwrap();
+        let work = |mut session: nacredb::Session| {
+            let mut done = Vec::new();
+            loop {
+                run(&mut session, "begin").unwrap();
+                let taken = rows(&mut session, next).unwrap();
+                let Some(id) = taken.first() else {
+                    // Those that are left are being done by others.
+                    run(&mut session, "rollback").unwrap();
+                    match rows(&mut session, "select count(*) from job").unwrap()[0].as_str() {
+                        "0" => return done,
+                        _ => continue,
+                    }
+                };
+                run(&mut session, &format!("delete from job where id = {id}; commit")).unwrap();
+                done.push(id.clone());
+            }
+        };
+        let mut done: Vec<String> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..3).map(|_| scope.spawn(|| work(db.session()))).collect();
+            workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+        });
+        done.sort_by_key(|id| id.parse::<u32>().unwrap());
+        let all: Vec<String> = (1..=60).map(|id| id.to_string()).collect();
+        assert_eq!(done, all);
+        assert_eq!(db.check().unwrap(), Vec::<String>::new());
+    }
+}
+
+#[test]
 fn for_update_is_released_with_its_transaction_or_savepoint() {
     for in_segment in [false, true] {
         for end in ["commit", "rollback", "rollback to s", "insert into a values (9, 9); commit"] {

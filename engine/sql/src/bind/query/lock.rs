@@ -2,12 +2,14 @@
 //!
 //! A plan of its own finds the rows to lock: the query's `WHERE` over whole rows, located like
 //! those of an `UPDATE`. The query must therefore read one plain table, and each output row must
-//! stand for one row: no grouping.
+//! stand for one row: no grouping. With a limit, or if locked rows are skipped, the query reads the rows
+//! that were found, and says which row each of its rows is.
 
 use crate::bind::binder::Binder;
-use crate::bind::names::unsupported;
-use crate::plan::{Plan, RowStatement, Statement};
-use nacre_types::Result;
+use crate::bind::names::{table_name, unsupported};
+use crate::expr::Expr;
+use crate::plan::{Field, IfLocked, LockedRows, Plan, RowStatement, Statement};
+use nacre_types::{DataType, Error, Result};
 use sqlparser::ast;
 
 impl<'a> Binder<'a> {
@@ -36,23 +38,49 @@ impl<'a> Binder<'a> {
             return Err(unsupported("FOR UPDATE with DISTINCT, GROUP BY or aggregates"));
         }
         let (table, scope, input) = self.target(relation)?;
+        check_named(query, &scope.columns[0].table)?;
         let input = self.filtered(input, &scope, select.selection.as_ref())?;
-        Ok(RowStatement::Lock { table, input, output }.into())
+        let if_locked = if_locked(query)?;
+        let rows = match if_locked == IfLocked::Skip || has_limit(&output) {
+            true => first(output, self.fresh())?,
+            false => LockedRows::All(output),
+        };
+        Ok(RowStatement::Lock { table, input, rows, if_locked }.into())
     }
 }
 
 fn unsupported_lock(query: &ast::Query) -> Option<&'static str> {
-    for lock in &query.locks {
-        let feature = match (&lock.lock_type, &lock.of, &lock.nonblock) {
-            (ast::LockType::Share, ..) => "FOR SHARE",
-            (_, Some(_), _) => "FOR UPDATE OF",
-            (_, _, Some(ast::NonBlock::Nowait)) => "FOR UPDATE NOWAIT",
-            (_, _, Some(ast::NonBlock::SkipLocked)) => "FOR UPDATE SKIP LOCKED",
-            _ => continue,
-        };
-        return Some(feature);
+    let is_share = |lock: &ast::LockClause| lock.lock_type == ast::LockType::Share;
+    if query.locks.iter().any(is_share) {
+        return Some("FOR SHARE");
     }
     query.with.is_some().then_some("FOR UPDATE with WITH")
+}
+
+/// What is done about locked rows, by clauses that agree.
+fn if_locked(query: &ast::Query) -> Result<IfLocked> {
+    let mut all = query.locks.iter().map(|lock| match lock.nonblock {
+        None => IfLocked::Wait,
+        Some(ast::NonBlock::Nowait) => IfLocked::Fail,
+        Some(ast::NonBlock::SkipLocked) => IfLocked::Skip,
+    });
+    let first = all.next().unwrap_or(IfLocked::Wait);
+    match all.all(|other| other == first) {
+        true => Ok(first),
+        false => Err(unsupported("FOR UPDATE twice, and not alike,")),
+    }
+}
+
+/// Checks that what `OF` names is the table that the query shows.
+fn check_named(query: &ast::Query, shown: &str) -> Result<()> {
+    for name in query.locks.iter().filter_map(|lock| lock.of.as_ref()) {
+        let (named, at) = table_name(name)?;
+        if !named.eq_ignore_ascii_case(shown) {
+            let message = format!("FOR UPDATE OF names `{named}`, and FROM has `{shown}`");
+            return Err(Error::not_found(message).with_sqlstate("42P01").at(at));
+        }
+    }
+    Ok(())
 }
 
 /// Whether an output row may stand for several input rows.
@@ -66,5 +94,81 @@ fn groups(plan: &Plan) -> bool {
         // Window functions and set operations look at other rows, `DISTINCT ON` passes one row for several.
         Plan::Node(_) => true,
         _ => false,
+    }
+}
+
+fn has_limit(plan: &Plan) -> bool {
+    match plan {
+        Plan::Limit { .. } => true,
+        Plan::Filter { input, .. } | Plan::Project { input, .. } | Plan::Sort { input, .. } => {
+            has_limit(input)
+        }
+        _ => false,
+    }
+}
+
+/// The first rows of a query over the rows `id`.
+fn first(query: Plan, id: u32) -> Result<LockedRows> {
+    let fields = query.fields();
+    let mut carried = Carried { id, offset: None, limit: None };
+    let (plan, row) = carried.over(query)?;
+    let mut exprs: Vec<Expr> =
+        fields.iter().enumerate().map(|(at, field)| Expr::column(at, field.data_type)).collect();
+    exprs.push(Expr::column(row, DataType::Int64));
+    let mut all = fields.clone();
+    all.push(row_number());
+    let plan = Plan::Project { input: Box::new(plan), exprs, fields: all };
+    let Carried { offset, limit, .. } = carried;
+    Ok(LockedRows::First { rows: id, plan, fields, offset, limit })
+}
+
+fn row_number() -> Field {
+    Field { name: "row".into(), data_type: DataType::Int64, nullable: false }
+}
+
+/// Makes a query carry the number of each row, and takes its limits out of it.
+struct Carried {
+    id: u32,
+    offset: Option<Expr>,
+    limit: Option<Expr>,
+}
+
+impl Carried {
+    /// The plan, and which of its columns is the number.
+    fn over(&mut self, plan: Plan) -> Result<(Plan, usize)> {
+        match plan {
+            Plan::Scan { ref table, ref projection, .. }
+                if projection.iter().copied().eq(0..table.columns.len()) =>
+            {
+                let mut fields = plan.fields();
+                let row = fields.len();
+                fields.push(row_number());
+                Ok((Plan::Given { id: self.id, fields }, row))
+            }
+            // The rows that are given have passed.
+            Plan::Filter { input, .. } if matches!(*input, Plan::Scan { .. }) => self.over(*input),
+            Plan::Filter { input, predicate } => {
+                let (input, row) = self.over(*input)?;
+                Ok((Plan::Filter { input: Box::new(input), predicate }, row))
+            }
+            Plan::Sort { input, keys, limit: None } => {
+                let (input, row) = self.over(*input)?;
+                Ok((Plan::Sort { input: Box::new(input), keys, limit: None }, row))
+            }
+            Plan::Project { input, mut exprs, mut fields } => {
+                let (input, row) = self.over(*input)?;
+                let carried = exprs.len();
+                exprs.push(Expr::column(row, DataType::Int64));
+                fields.push(row_number());
+                Ok((Plan::Project { input: Box::new(input), exprs, fields }, carried))
+            }
+            Plan::Limit { input, offset, limit }
+                if self.offset.is_none() && self.limit.is_none() =>
+            {
+                (self.offset, self.limit) = (offset, limit);
+                self.over(*input)
+            }
+            _ => Err(unsupported("FOR UPDATE with LIMIT or SKIP LOCKED on this query")),
+        }
     }
 }

@@ -28,6 +28,7 @@ impl<'a> Binder<'a> {
             () if is("threads") => SessionOption::Threads(0),
             () if is("memory_limit") => SessionOption::MemoryLimit(None),
             () if is("scan_strategy") => SessionOption::ScanStrategy(ScanStrategy::default()),
+            () if is("lock_timeout") => SessionOption::LockTimeout(None),
             () => {
                 let error =
                     Error::not_found(format!("no setting {}", name.value)).with_sqlstate("42704");
@@ -56,6 +57,12 @@ impl<'a> Binder<'a> {
                 let is_named = |one: &ScanStrategy| name.eq_ignore_ascii_case(one.name());
                 ScanStrategy::ALL.into_iter().find(is_named).map(SessionOption::ScanStrategy)
             }
+            (SessionOption::LockTimeout(_), ExprKind::Literal(Value::Int(ms))) => {
+                u64::try_from(ms).ok().map(|ms| SessionOption::LockTimeout(Some(ms)))
+            }
+            (SessionOption::LockTimeout(_), ExprKind::Literal(Value::Text(time))) => {
+                milliseconds_of(&time).map(|ms| SessionOption::LockTimeout(Some(ms)))
+            }
             _ => None,
         };
         let wanted = match option {
@@ -68,18 +75,40 @@ impl<'a> Binder<'a> {
             SessionOption::ScanStrategy(_) => {
                 "scan_strategy must be 'adaptive', 'regular', 'encoded', 'group', 'index' or DEFAULT"
             }
+            SessionOption::LockTimeout(_) => {
+                "lock_timeout must be a number of milliseconds, a time like '5s', or DEFAULT"
+            }
         };
         set.map(|option| ControlStatement::Set(option).into())
             .ok_or_else(|| Error::type_error(wanted).with_sqlstate("22023").at(place(value)))
     }
 }
 
+/// Digits, and the unit after them.
+fn number_and_unit(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    (number, unit.trim())
+}
+
+/// Milliseconds of a time like `5s`.
+fn milliseconds_of(time: &str) -> Option<u64> {
+    let (number, unit) = number_and_unit(time);
+    let factor = match unit.to_ascii_lowercase().as_str() {
+        "" | "ms" => 1,
+        "s" => 1_000,
+        "min" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
 /// Bytes of a size like `64MB`; units are powers of 1024.
 fn bytes_of(size: &str) -> Option<u64> {
-    let size = size.trim();
-    let digits = size.find(|c: char| !c.is_ascii_digit()).unwrap_or(size.len());
-    let (number, unit) = size.split_at(digits);
-    let shift = match unit.trim().to_ascii_uppercase().as_str() {
+    let (number, unit) = number_and_unit(size);
+    let shift = match unit.to_ascii_uppercase().as_str() {
         "" | "B" => 0,
         "KB" | "KIB" => 10,
         "MB" | "MIB" => 20,

@@ -1,0 +1,135 @@
+//! `SELECT … FOR UPDATE`: locks rows, and returns what the query says of them.
+
+use super::changed_rows::matches_of;
+use super::plan::{find_targets, locate, query};
+use super::repeated::repeated;
+use super::update::MOVED_TOGETHER;
+use crate::execution::Execution;
+use crate::result::{ResultKind, StatementResult};
+use nacre_column::{Batch, Values};
+use nacre_exec::row_count;
+use nacre_sql::{IfLocked, LockedRows, Plan};
+use nacre_table::{RowLocator, Table, Transaction};
+use nacre_types::{Error, ErrorKind, Result, TableSchema, invariant};
+use std::sync::Arc;
+
+/// Runs the statement. `input` finds rows of the table.
+pub(super) async fn run(
+    transaction: &mut Transaction,
+    (table, input): (&Arc<TableSchema>, &Plan),
+    rows: &LockedRows,
+    if_locked: IfLocked,
+    execution: &Execution<'_>,
+) -> Result<StatementResult> {
+    match rows {
+        LockedRows::All(output) => {
+            let targets = {
+                let context = execution.context(transaction);
+                find_targets(input, &context, execution.waits(), None).await?
+            };
+            let target = transaction.table_of(table)?;
+            let mut locators = targets.locators();
+            loop {
+                let some: Vec<RowLocator> = locators.by_ref().take(MOVED_TOGETHER).collect();
+                if some.is_empty() {
+                    break;
+                }
+                repeated(transaction, |transaction| transaction.lock(&target, &some)).await?;
+                execution.end_step().await?;
+            }
+            // A row's lock is granted only if the snapshot has its newest version, so the query
+            // sees that version.
+            query(output, &execution.context(transaction), execution.waits()).await
+        }
+        LockedRows::First { rows, plan, fields, offset, limit } => {
+            let (found, sorted, mut skip, mut pass) = {
+                let context = execution.context(transaction);
+                let found = locate(input, &context, execution.waits()).await?;
+                let sorted = matches_of(&found, *rows, plan, &context, execution.waits()).await?;
+                let skip = row_count(offset, 0, "OFFSET", &context)?;
+                (found, sorted, skip, row_count(limit, u64::MAX, "LIMIT", &context)?)
+            };
+            let locators: Vec<&RowLocator> =
+                found.iter().flat_map(|found| &found.locators).collect();
+            let target = transaction.table_of(table)?;
+            // What fails for other reasons than the rows fails now.
+            transaction.lock(&target, &[])?;
+            let mut batches = Vec::new();
+            for batch in sorted.iter() {
+                let numbers = numbers_of(batch);
+                let mut returned = Vec::new();
+                let mut at = 0;
+                while at < numbers.len() && pass > 0 {
+                    let wanted = skip.saturating_add(pass).min(MOVED_TOGETHER as u64) as usize;
+                    let end = numbers.len().min(at + wanted);
+                    let some: Vec<RowLocator> = numbers[at..end]
+                        .iter()
+                        .map(|number| locators[*number as usize].clone())
+                        .collect();
+                    let locked = lock(transaction, &target, &some, if_locked).await?;
+                    execution.end_step().await?;
+                    for (row, _) in (at..end).zip(locked).filter(|(_, is_locked)| *is_locked) {
+                        if skip > 0 {
+                            skip -= 1;
+                        } else {
+                            returned.push(row as u32);
+                            pass -= 1;
+                        }
+                    }
+                    at = end;
+                }
+                if returned.is_empty() {
+                    continue;
+                }
+                let columns = batch.columns[..fields.len()].to_vec();
+                let selection = Some(returned);
+                batches.push(Batch { selection, ..Batch::new(columns, batch.rows) }.compact());
+            }
+            let columns = fields.clone();
+            Ok(StatementResult { columns, batches, ..StatementResult::new(ResultKind::Query) })
+        }
+    }
+}
+
+/// The numbers of the rows, which are the last column.
+fn numbers_of(batch: &Batch) -> Vec<i64> {
+    let column = batch.columns.last().map(|column| column.flat());
+    match column.as_deref() {
+        Some(Values::I64(numbers)) => numbers.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// Locks rows; returns which are locked, where others may be skipped.
+async fn lock(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    rows: &[RowLocator],
+    if_locked: IfLocked,
+) -> Result<Vec<bool>> {
+    let savepoint = transaction.savepoint();
+    match repeated(transaction, |transaction| transaction.lock(table, rows)).await {
+        Ok(()) => Ok(vec![true; rows.len()]),
+        Err(error) if if_locked == IfLocked::Skip && is_taken(&error) => {
+            // Before that, so that those are told who wait for what is given back.
+            transaction.take_blocker();
+            transaction.rollback_to(savepoint);
+            if rows.len() == 1 {
+                return Ok(vec![false]);
+            }
+            let mut locked = Vec::with_capacity(rows.len());
+            for row in rows {
+                let one = std::slice::from_ref(row);
+                locked.extend(Box::pin(lock(transaction, table, one, if_locked)).await?);
+            }
+            invariant!(locked.len() == rows.len(), "a row is locked or not");
+            Ok(locked)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether an error says that others have locked a row, or changed it since the snapshot.
+fn is_taken(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::LockTimeout | ErrorKind::Conflict)
+}
