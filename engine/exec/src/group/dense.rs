@@ -2,6 +2,8 @@
 
 use super::codes::Codes;
 use crate::buffer::limits::NO_ROW;
+use nacre_column::kernel::{groups_of, groups_of_codes};
+use nacre_column::{Form, Values, Vector};
 
 /// One column's extent in the dense table: code 0 is null, code `n` is the value `low + n - 1`.
 #[derive(Clone, Copy)]
@@ -55,4 +57,33 @@ pub(super) fn dense_lookup(
     out.extend(
         at.into_iter().zip(outside).map(|(at, outside)| if outside { NO_ROW } else { slots[at] }),
     );
+}
+
+/// The group of each row in one pass, if the key is one column of integers without nulls that all have groups;
+/// else returns false.
+pub(super) fn known_groups(
+    axes: &[Axis],
+    slots: &[u32],
+    vector: &Vector,
+    out: &mut Vec<u32>,
+) -> bool {
+    let [axis] = axes else { return false };
+    if vector.validity().is_some() {
+        return false;
+    }
+    // The first one is that of null.
+    let table = &slots[1..];
+    match vector.form() {
+        Form::Flat(Values::I64(values)) => groups_of(values, axis.low, table, NO_ROW, out),
+        Form::Dictionary { codes, values } => match &**values {
+            Values::I64(values) if values.len() < codes.len() => {
+                let mut of = Vec::new();
+                // Not all values of a dictionary are among the rows.
+                groups_of(values, axis.low, table, NO_ROW, &mut of);
+                groups_of_codes(codes, &of, NO_ROW, out)
+            }
+            _ => false,
+        },
+        _ => false,
+    }
 }

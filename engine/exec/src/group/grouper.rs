@@ -7,12 +7,11 @@
 //! other.
 
 use super::codes::Codes;
-use super::dense::{Axis, dense_lookup, dense_slots};
+use super::dense::{Axis, dense_lookup, dense_slots, known_groups};
 use super::intern::{Dictionaries, Interner, SlotTable};
 use crate::buffer::limits::{MAX_GROUPS, NO_ROW};
 use crate::expr::ActiveRows;
-use nacre_column::kernel::{groups_of, groups_of_codes};
-use nacre_column::{Form, Values, Vector};
+use nacre_column::Vector;
 use nacre_types::hash::{combine, hash_u64};
 use nacre_types::{DataType, Error, PhysicalType, Result};
 use std::sync::Arc;
@@ -184,7 +183,11 @@ impl Grouper {
             out.resize(rows.count(), 0);
             return Ok(());
         }
-        if self.assign_known(keys, rows, out) {
+        if let (Some((axes, slots)), [vector]) = (&self.dense, keys)
+            && self.fields[0].interner.is_none()
+            && rows.selection.is_none()
+            && known_groups(axes, slots, vector, out)
+        {
             return Ok(());
         }
         out.clear();
@@ -212,33 +215,6 @@ impl Grouper {
             return Err(Error::limit(format!("more than {MAX_GROUPS} groups")));
         }
         Ok(())
-    }
-
-    /// Assigns in one pass, if there is one column of integers without nulls that all have groups in the
-    /// dense table; else returns false.
-    fn assign_known(&self, keys: &[Arc<Vector>], rows: ActiveRows<'_>, out: &mut Vec<u32>) -> bool {
-        let (Some((axes, slots)), [vector]) = (&self.dense, keys) else { return false };
-        let ([axis], [Field { interner: None, .. }]) = (&axes[..], &self.fields[..]) else {
-            return false;
-        };
-        if rows.selection.is_some() || vector.validity().is_some() {
-            return false;
-        }
-        // The first one is that of null.
-        let table = &slots[1..];
-        match vector.form() {
-            Form::Flat(Values::I64(values)) => groups_of(values, axis.low, table, NO_ROW, out),
-            Form::Dictionary { codes, values } => match &**values {
-                Values::I64(values) if values.len() < codes.len() => {
-                    let mut of = Vec::new();
-                    // Not all values of a dictionary are among the rows.
-                    groups_of(values, axis.low, table, NO_ROW, &mut of);
-                    groups_of_codes(codes, &of, NO_ROW, out)
-                }
-                _ => false,
-            },
-            _ => false,
-        }
     }
 
     /// Extends the dense table to cover these values. If it would grow too large, converts to a
