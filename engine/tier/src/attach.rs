@@ -308,9 +308,7 @@ impl<'a> Attach<'a> {
     async fn fill(&self, remote: &Manifest) -> Result<()> {
         let mut copies = Copies::default();
         if let Some((at, blob)) = &remote.snapshot {
-            // Where files are made ahead of need.
-            self.local.prepare().await?;
-            copies.add_snapshot(&**self.local, *at, blob)?;
+            copies.add_snapshot(*at, blob);
         }
         for (number, chunk) in remote.chunks.iter().enumerate() {
             let end = chunk.pieces.last().map_or(0, |last| last.to);
@@ -322,34 +320,31 @@ impl<'a> Attach<'a> {
                     "the {MANIFEST} names {name} up to position {reached} instead of {expected}"
                 )));
             }
-            self.local.prepare().await?;
-            copies.add_chunk(&**self.local, chunk)?;
+            copies.add_chunk(chunk);
         }
-        self.fetch(copies).await
+        let mut files = Vec::with_capacity(copies.files.len());
+        for name in &copies.files {
+            // Where files are made ahead of need.
+            self.local.prepare().await?;
+            files.push(self.local.create(name)?);
+        }
+        self.write(&copies, &files).await
     }
 
-    /// Writes a chunk to the local store.
-    pub async fn fetch_pieces(&self, chunk: &Chunk) -> Result<()> {
-        let mut copies = Copies::default();
-        copies.add_chunk(&**self.local, chunk)?;
-        self.fetch(copies).await
+    /// Writes files to the local store.
+    pub async fn fetch(&self, copies: Copies) -> Result<()> {
+        let files = copies.files.iter().map(|name| self.local.create(name));
+        let files: Vec<_> = files.collect::<Result<_>>()?;
+        self.write(&copies, &files).await
     }
 
-    /// Writes a snapshot to the local store.
-    pub async fn fetch_snapshot(&self, at: u64, blob: &Blob) -> Result<()> {
-        let mut copies = Copies::default();
-        copies.add_snapshot(&**self.local, at, blob)?;
-        self.fetch(copies).await
-    }
-
-    async fn fetch(&self, copies: Copies) -> Result<()> {
+    async fn write(&self, copies: &Copies, files: &[Arc<dyn LocalFile>]) -> Result<()> {
         let copy = async |part: &Part| {
-            let file = &copies.files[part.file];
-            let write = |offset, bytes: &[u8]| file.write(part.at + offset, bytes);
+            let write = |offset, bytes: &[u8]| files[part.file].write(part.at + offset, bytes);
             self.copy(&part.source, part.len, part.checksum, &write).await
         };
         at_once(copies.parts.iter().map(copy), AT_ONCE).await?;
-        copies.files.iter().try_for_each(|file| file.sync())
+        files.iter().try_for_each(|file| file.sync())
     }
 
     /// Reads a blob whole, some bytes at a time, and verifies it; again if the answer was wrong.
@@ -402,10 +397,10 @@ impl<'a> Attach<'a> {
     }
 }
 
-/// Blobs to be copied to files of the local store.
+/// Files to be made of blobs.
 #[derive(Default)]
-struct Copies {
-    files: Vec<Arc<dyn LocalFile>>,
+pub(crate) struct Copies {
+    files: Vec<String>,
     parts: Vec<Part>,
 }
 
@@ -420,9 +415,9 @@ struct Part {
 }
 
 impl Copies {
-    fn add_chunk(&mut self, store: &dyn LocalStore, chunk: &Chunk) -> Result<()> {
+    pub fn add_chunk(&mut self, chunk: &Chunk) {
         let file = self.files.len();
-        self.files.push(store.create(&nacre_log::chunk_name(chunk.start))?);
+        self.files.push(nacre_log::chunk_name(chunk.start));
         self.parts.extend(chunk.pieces.iter().map(|piece| Part {
             source: piece_name(chunk.start, piece),
             len: piece.to - piece.from,
@@ -430,16 +425,14 @@ impl Copies {
             file,
             at: piece.from,
         }));
-        Ok(())
     }
 
-    fn add_snapshot(&mut self, store: &dyn LocalStore, at: u64, blob: &Blob) -> Result<()> {
+    pub fn add_snapshot(&mut self, at: u64, blob: &Blob) {
         let (name, file) = (nacre_log::snapshot_name(at), self.files.len());
-        self.files.push(store.create(&name)?);
         let source = blob_name(blob.writer, &name);
         let Blob { len, checksum, .. } = *blob;
         self.parts.push(Part { source, len, checksum, file, at: 0 });
-        Ok(())
+        self.files.push(name);
     }
 }
 

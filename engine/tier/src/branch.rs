@@ -4,7 +4,7 @@
 //! of the blobs that the branch needs, which the origin then keeps. What the branch needs of the origins of its
 //! origin is referred to there as well.
 
-use crate::attach::{Attach, cut_log};
+use crate::attach::{Attach, Copies, cut_log};
 use crate::history::{self, AsOf, Past};
 use crate::hold::{BRANCHES, Reference, hold_name};
 use crate::manifest::{Chunk, MANIFEST, Manifest, Mark, Origin, Piece, piece_name};
@@ -209,7 +209,9 @@ impl Making<'_> {
             return Ok((chunks, past.position));
         }
         let Some(last) = chunks.last_mut() else { return Ok((chunks, past.position)) };
-        attach.fetch_pieces(last).await?;
+        let mut copies = Copies::default();
+        copies.add_chunk(last);
+        attach.fetch(copies).await?;
         let end = cut_log(&**attach.local, past)?;
         let to = nacre_log::HEADER_BYTES + (end - last.start);
         last.pieces.retain(|piece| piece.to <= to);

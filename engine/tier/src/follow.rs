@@ -8,7 +8,7 @@
 //!
 //! Deliberately absent: when a reader looks again, and that only one call is in progress (its caller's part).
 
-use crate::attach::{Attach, away};
+use crate::attach::{Attach, Copies, away};
 use crate::entry::{Kind, Meta};
 use crate::manifest::{Chunk, Manifest, piece_name};
 use crate::shared::{Shared, Unnamed};
@@ -120,7 +120,9 @@ async fn fetch_log(shared: &Arc<Shared>, next: &Manifest, from: u64) -> Result<(
         let name = nacre_log::snapshot_name(at);
         // One that was not fetched to its end is fetched again.
         forget(shared, &name)?;
-        Attach::of(shared).fetch_snapshot(at, &blob).await?;
+        let mut copies = Copies::default();
+        copies.add_snapshot(at, &blob);
+        Attach::of(shared).fetch(copies).await?;
         let (written, synced) = (blob.len, blob.len);
         let blob = Some(blob);
         let meta = Meta { is_here: true, written, synced, is_named: true, blob, ..Meta::default() };

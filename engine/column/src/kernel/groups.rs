@@ -33,26 +33,6 @@ pub fn groups_of(
     !has_none
 }
 
-/// The group of each code of a dictionary, whose values have the groups `of`. Returns whether all have one.
-///
-/// ```
-/// # use nacre_column::kernel::groups_of_codes;
-/// let mut groups = Vec::new();
-/// assert!(groups_of_codes(&[2, 0], &[5, u32::MAX, 7], u32::MAX, &mut groups));
-/// assert_eq!(groups, [7, 5]);
-/// ```
-pub fn groups_of_codes(codes: &[u32], of: &[u32], none: u32, groups: &mut Vec<u32>) -> bool {
-    groups.clear();
-    let mut has_none = false;
-    groups.extend(codes.iter().map(|code| {
-        let group = of[*code as usize];
-        has_none |= group == none;
-        group
-    }));
-    debug_assert_eq!(has_none, groups.contains(&none), "rows of no group");
-    !has_none
-}
-
 /// Counts the rows of each group.
 ///
 /// ```

@@ -13,6 +13,6 @@ mod tests;
 pub use comparison::Comparison;
 pub use filter::filter;
 pub(crate) use filter::filter_form;
-pub use groups::{count_by_group, groups_of, groups_of_codes, sum_by_group, sum_floats};
+pub use groups::{count_by_group, groups_of, sum_by_group, sum_floats};
 pub use pattern::Pattern;
 pub use predicate::Predicate;

@@ -2,7 +2,7 @@
 
 use super::codes::Codes;
 use crate::buffer::limits::NO_ROW;
-use nacre_column::kernel::{groups_of, groups_of_codes};
+use nacre_column::kernel::groups_of;
 use nacre_column::{Form, Values, Vector};
 
 /// One column's extent in the dense table: code 0 is null, code `n` is the value `low + n - 1`.
@@ -71,19 +71,9 @@ pub(super) fn known_groups(
     if vector.validity().is_some() {
         return false;
     }
-    // The first one is that of null.
-    let table = &slots[1..];
     match vector.form() {
-        Form::Flat(Values::I64(values)) => groups_of(values, axis.low, table, NO_ROW, out),
-        Form::Dictionary { codes, values } => match &**values {
-            Values::I64(values) if values.len() < codes.len() => {
-                let mut of = Vec::new();
-                // Not all values of a dictionary are among the rows.
-                groups_of(values, axis.low, table, NO_ROW, &mut of);
-                groups_of_codes(codes, &of, NO_ROW, out)
-            }
-            _ => false,
-        },
+        // The first one is that of null.
+        Form::Flat(Values::I64(values)) => groups_of(values, axis.low, &slots[1..], NO_ROW, out),
         _ => false,
     }
 }

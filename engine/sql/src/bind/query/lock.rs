@@ -41,7 +41,7 @@ impl<'a> Binder<'a> {
         check_named(query, &scope.columns[0].table)?;
         let input = self.filtered(input, &scope, select.selection.as_ref())?;
         let if_locked = if_locked(query)?;
-        let rows = match if_locked == IfLocked::Skip || has_limit(&output) {
+        let rows = match if_locked == IfLocked::Skip || matches!(output, Plan::Limit { .. }) {
             true => first(output, self.fresh())?,
             false => LockedRows::All(output),
         };
@@ -97,78 +97,56 @@ fn groups(plan: &Plan) -> bool {
     }
 }
 
-fn has_limit(plan: &Plan) -> bool {
-    match plan {
-        Plan::Limit { .. } => true,
-        Plan::Filter { input, .. } | Plan::Project { input, .. } | Plan::Sort { input, .. } => {
-            has_limit(input)
-        }
-        _ => false,
-    }
-}
-
 /// The first rows of a query over the rows `id`.
 fn first(query: Plan, id: u32) -> Result<LockedRows> {
     let fields = query.fields();
-    let mut carried = Carried { id, offset: None, limit: None };
-    let (plan, row) = carried.over(query)?;
+    let (query, offset, limit) = match query {
+        Plan::Limit { input, offset, limit } => (*input, offset, limit),
+        query => (query, None, None),
+    };
+    let (plan, row) = carried(query, id)?;
     let mut exprs: Vec<Expr> =
         fields.iter().enumerate().map(|(at, field)| Expr::column(at, field.data_type)).collect();
-    exprs.push(Expr::column(row, DataType::Int64));
     let mut all = fields.clone();
-    all.push(row_number());
+    add_row(&mut exprs, &mut all, row);
     let plan = Plan::Project { input: Box::new(plan), exprs, fields: all };
-    let Carried { offset, limit, .. } = carried;
     Ok(LockedRows::First { rows: id, plan, fields, offset, limit })
 }
 
-fn row_number() -> Field {
-    Field { name: "row".into(), data_type: DataType::Int64, nullable: false }
-}
-
-/// Makes a query carry the number of each row, and takes its limits out of it.
-struct Carried {
-    id: u32,
-    offset: Option<Expr>,
-    limit: Option<Expr>,
-}
-
-impl Carried {
-    /// The plan, and which of its columns is the number.
-    fn over(&mut self, plan: Plan) -> Result<(Plan, usize)> {
-        match plan {
-            Plan::Scan { ref table, ref projection, .. }
-                if projection.iter().copied().eq(0..table.columns.len()) =>
-            {
-                let mut fields = plan.fields();
-                let row = fields.len();
-                fields.push(row_number());
-                Ok((Plan::Given { id: self.id, fields }, row))
-            }
-            // The rows that are given have passed.
-            Plan::Filter { input, .. } if matches!(*input, Plan::Scan { .. }) => self.over(*input),
-            Plan::Filter { input, predicate } => {
-                let (input, row) = self.over(*input)?;
-                Ok((Plan::Filter { input: Box::new(input), predicate }, row))
-            }
-            Plan::Sort { input, keys, limit: None } => {
-                let (input, row) = self.over(*input)?;
-                Ok((Plan::Sort { input: Box::new(input), keys, limit: None }, row))
-            }
-            Plan::Project { input, mut exprs, mut fields } => {
-                let (input, row) = self.over(*input)?;
-                let carried = exprs.len();
-                exprs.push(Expr::column(row, DataType::Int64));
-                fields.push(row_number());
-                Ok((Plan::Project { input: Box::new(input), exprs, fields }, carried))
-            }
-            Plan::Limit { input, offset, limit }
-                if self.offset.is_none() && self.limit.is_none() =>
-            {
-                (self.offset, self.limit) = (offset, limit);
-                self.over(*input)
-            }
-            _ => Err(unsupported("FOR UPDATE with LIMIT or SKIP LOCKED on this query")),
+/// Makes a query read the rows `id`, and carry the number of each. Returns which of its columns that is.
+fn carried(plan: Plan, id: u32) -> Result<(Plan, usize)> {
+    let below = |input: Box<Plan>| carried(*input, id).map(|(input, row)| (Box::new(input), row));
+    match plan {
+        Plan::Scan { ref table, ref projection, .. }
+            if projection.iter().copied().eq(0..table.columns.len()) =>
+        {
+            let mut fields = plan.fields();
+            let row = fields.len();
+            add_row(&mut Vec::new(), &mut fields, row);
+            Ok((Plan::Given { id, fields }, row))
         }
+        // The rows that are given have passed.
+        Plan::Filter { input, .. } if matches!(*input, Plan::Scan { .. }) => carried(*input, id),
+        Plan::Filter { input, predicate } => {
+            let (input, row) = below(input)?;
+            Ok((Plan::Filter { input, predicate }, row))
+        }
+        Plan::Sort { input, keys, limit } => {
+            let (input, row) = below(input)?;
+            Ok((Plan::Sort { input, keys, limit }, row))
+        }
+        Plan::Project { input, mut exprs, mut fields } => {
+            let (input, row) = below(input)?;
+            let carried = exprs.len();
+            add_row(&mut exprs, &mut fields, row);
+            Ok((Plan::Project { input, exprs, fields }, carried))
+        }
+        _ => Err(unsupported("FOR UPDATE with LIMIT or SKIP LOCKED on this query")),
     }
+}
+
+/// Adds the number of the row, which is a column of the input.
+fn add_row(exprs: &mut Vec<Expr>, fields: &mut Vec<Field>, row: usize) {
+    exprs.push(Expr::column(row, DataType::Int64));
+    fields.push(Field { name: "row".into(), data_type: DataType::Int64, nullable: false });
 }
