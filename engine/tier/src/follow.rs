@@ -8,9 +8,9 @@
 //!
 //! Deliberately absent: when a reader looks again, and that only one call is in progress (its caller's part).
 
-use crate::attach::{Attach, Copies, away};
+use crate::attach::{Attach, away};
 use crate::entry::{Kind, Meta};
-use crate::manifest::{Chunk, Manifest, piece_name};
+use crate::manifest::{Chunk, Manifest, blob_name, piece_name};
 use crate::shared::{Shared, Unnamed};
 use core::time::Duration;
 use nacre_host::{ErrorKind, Lag, LeaseState, LocalFile, Tag};
@@ -120,9 +120,11 @@ async fn fetch_log(shared: &Arc<Shared>, next: &Manifest, from: u64) -> Result<(
         let name = nacre_log::snapshot_name(at);
         // One that was not fetched to its end is fetched again.
         forget(shared, &name)?;
-        let mut copies = Copies::default();
-        copies.add_snapshot(at, &blob);
-        Attach::of(shared).fetch(copies).await?;
+        let file = shared.local.create(&name)?;
+        let write = |offset, bytes: &[u8]| file.write(offset, bytes);
+        let source = blob_name(blob.writer, &name);
+        Attach::of(shared).copy(&source, blob.len, blob.checksum, &write).await?;
+        file.sync()?;
         let (written, synced) = (blob.len, blob.len);
         let blob = Some(blob);
         let meta = Meta { is_here: true, written, synced, is_named: true, blob, ..Meta::default() };

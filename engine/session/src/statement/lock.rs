@@ -10,7 +10,7 @@ use nacre_column::{Batch, Values};
 use nacre_exec::row_count;
 use nacre_sql::{IfLocked, LockedRows, Plan};
 use nacre_table::{RowLocator, Table, Transaction};
-use nacre_types::{Error, ErrorKind, Result, TableSchema, invariant};
+use nacre_types::{Error, ErrorKind, Result, TableSchema};
 use std::sync::Arc;
 
 /// Runs the statement. `input` finds rows of the table.
@@ -34,8 +34,7 @@ pub(super) async fn run(
                 if some.is_empty() {
                     break;
                 }
-                repeated(transaction, |transaction| transaction.lock(&target, &some)).await?;
-                execution.end_step().await?;
+                lock(transaction, &target, &some, if_locked, execution).await?;
             }
             // A row's lock is granted only if the snapshot has its newest version, so the query
             // sees that version.
@@ -66,8 +65,7 @@ pub(super) async fn run(
                         .iter()
                         .map(|number| locators[*number as usize].clone())
                         .collect();
-                    let locked = lock(transaction, &target, &some, if_locked).await?;
-                    execution.end_step().await?;
+                    let locked = lock(transaction, &target, &some, if_locked, execution).await?;
                     for (row, _) in (at..end).zip(locked).filter(|(_, is_locked)| *is_locked) {
                         if skip > 0 {
                             skip -= 1;
@@ -100,33 +98,34 @@ fn numbers_of(batch: &Batch) -> Vec<i64> {
     }
 }
 
-/// Locks rows; returns which are locked, where others may be skipped.
+/// Locks rows, together if that is possible; returns which are locked, where others may be skipped.
 async fn lock(
     transaction: &mut Transaction,
     table: &Arc<Table>,
     rows: &[RowLocator],
     if_locked: IfLocked,
+    execution: &Execution<'_>,
 ) -> Result<Vec<bool>> {
-    let savepoint = transaction.savepoint();
-    match repeated(transaction, |transaction| transaction.lock(table, rows)).await {
-        Ok(()) => Ok(vec![true; rows.len()]),
-        Err(error) if if_locked == IfLocked::Skip && is_taken(&error) => {
-            // Before that, so that those are told who wait for what is given back.
-            transaction.take_blocker();
-            transaction.rollback_to(savepoint);
-            if rows.len() == 1 {
-                return Ok(vec![false]);
+    let (mut locked, mut together) = (Vec::with_capacity(rows.len()), rows.len());
+    while locked.len() < rows.len() {
+        let savepoint = transaction.savepoint();
+        let some = &rows[locked.len()..][..together];
+        match repeated(transaction, |transaction| transaction.lock(table, some)).await {
+            Ok(()) => locked.resize(locked.len() + together, true),
+            Err(error) if if_locked == IfLocked::Skip && is_taken(&error) => {
+                // Before that, so that those are told who wait for what is given back.
+                transaction.take_blocker();
+                transaction.rollback_to(savepoint);
+                if together == 1 {
+                    locked.push(false);
+                }
+                together = 1;
             }
-            let mut locked = Vec::with_capacity(rows.len());
-            for row in rows {
-                let one = std::slice::from_ref(row);
-                locked.extend(Box::pin(lock(transaction, table, one, if_locked)).await?);
-            }
-            invariant!(locked.len() == rows.len(), "a row is locked or not");
-            Ok(locked)
+            Err(error) => return Err(error),
         }
-        Err(error) => Err(error),
     }
+    execution.end_step().await?;
+    Ok(locked)
 }
 
 /// Whether an error says that others have locked a row, or changed it since the snapshot.

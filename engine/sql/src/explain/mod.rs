@@ -91,13 +91,6 @@ fn title_line(title: Title<'_>) -> Option<String> {
             };
             Some(format!("Update {} set {}", table.name, joined(assignments.iter().map(set))))
         }
-        Title::LockFirst(table, [offset, limit], skips) => Some(format!(
-            "Lock {}{}{}{}",
-            table.name,
-            limit_text("limit ", limit.as_ref()),
-            limit_text("offset ", offset.as_ref()),
-            if skips { " skip locked" } else { "" },
-        )),
         Title::Matches(table, Some(columns)) => {
             let names = columns.iter().map(|at| table.columns[*at].name.clone());
             Some(format!("Update {} set {} of matches", table.name, joined(names)))

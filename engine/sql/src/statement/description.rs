@@ -70,8 +70,6 @@ pub(crate) enum Title<'a> {
     Upsert(&'a TableSchema, &'a OnDuplicateKey),
     /// Assignments over the rows of a plan.
     Update(&'a TableSchema, &'a Plan, &'a [(usize, Expr)]),
-    /// A lock of the first rows, between an offset and a limit; whether locked ones are skipped.
-    LockFirst(&'a TableSchema, [&'a Option<Expr>; 2], bool),
     /// A change of matching rows: an update of columns, or a delete without columns.
     Matches(&'a TableSchema, Option<&'a [usize]>),
 }
@@ -136,10 +134,10 @@ impl RowStatement {
                     LockedRows::All(plan) => {
                         (Output::Plan(plan), Title::Action("Lock", &table.name), plan)
                     }
-                    LockedRows::First { plan, fields, offset, limit, .. } => {
+                    LockedRows::First { plan, fields, .. } => {
                         let skips = *if_locked == IfLocked::Skip;
-                        let title = Title::LockFirst(table, [offset, limit], skips);
-                        (Output::Fields(fields), title, plan)
+                        let action = if skips { "LockFirstFree" } else { "LockFirst" };
+                        (Output::Fields(fields), Title::Action(action, &table.name), plan)
                     }
                 };
                 RowDescription {

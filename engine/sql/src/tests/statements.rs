@@ -154,7 +154,7 @@ fn statements() {
     check(
         "select x.a from u as x where x.id = 1 order by x.c limit 2 for update",
         "
-        Lock u limit 2
+        LockFirst u
           Scan u [id, a, c] where id = 1
           Project [a, row]
             Sort [c]
@@ -164,7 +164,7 @@ fn statements() {
     check(
         "select a from u where id > 5 offset 3 for update skip locked",
         "
-        Lock u offset 3 skip locked
+        LockFirstFree u
           Scan u [id, a, c] where id > 5
           Project [a, row]
             Given 1

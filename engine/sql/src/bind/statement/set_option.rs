@@ -99,7 +99,6 @@ fn milliseconds_of(time: &str) -> Option<u64> {
         "" | "ms" => 1,
         "s" => 1_000,
         "min" => 60_000,
-        "h" => 3_600_000,
         _ => return None,
     };
     number.parse::<u64>().ok()?.checked_mul(factor)
