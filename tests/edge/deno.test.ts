@@ -119,3 +119,37 @@ test('where there is no disk, a bucket keeps the database', async () => {
     await s3.stop();
   }
 });
+
+test('the package is found by its name, with its types', async () => {
+  const project = place('typed');
+  const modules = path.join(project, 'node_modules');
+  const copies = {
+    'nacredb/package.json': 'bindings/js/package.json',
+    'nacredb/dist': 'bindings/js/dist',
+    '@types/node': 'node_modules/@types/node',
+    'undici-types': 'node_modules/undici-types',
+  };
+  for (const [name, from] of Object.entries(copies)) {
+    fs.cpSync(path.join(ROOT, from), path.join(modules, name), { recursive: true });
+  }
+  const dependencies = { nacredb: '*', '@types/node': '*' };
+  fs.writeFileSync(path.join(project, 'package.json'), JSON.stringify({ dependencies }));
+  const check = (type: string) => {
+    const script = path.join(project, 'main.ts');
+    fs.writeFileSync(
+      script,
+      `import { connect, sql } from 'nacredb';
+      const db = await connect('memory://');
+      const { rows } = await db.query(sql\`select \${1}::int as one\`);
+      const name: ${type} = sql.identifier('a').text;
+      console.log(JSON.stringify(rows), name);
+      await db.close();`,
+    );
+    const options = ['--check', '--no-prompt', '--node-modules-dir=manual', '--allow-read'];
+    return promisify(execFile)(DENO, ['run', ...options, script], { cwd: project });
+  };
+  expect((await check('string')).stdout).toBe('[{"one":1}] "a"\n');
+  await expect(check('number')).rejects.toMatchObject({
+    stderr: expect.stringContaining('TS2322'),
+  });
+}, 30_000);
