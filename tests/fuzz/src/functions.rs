@@ -3,7 +3,7 @@
 
 use crate::input::Input;
 use crate::subject::{Subject, options, printed};
-use nacre_function::registry;
+use nacre_builtin::registry;
 use nacredb::{ErrorKind, Options};
 
 /// Calls in one input.

@@ -2,8 +2,8 @@
 //! the registry. `UPDATE_DOCS=1` writes its tables.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use nacre_builtin::registry;
 use nacre_function::entry::doc::Doc;
-use nacre_function::registry;
 use nacre_native::block_on;
 use nacredb::{Database, Options};
 use std::collections::BTreeSet;

@@ -132,11 +132,11 @@ static STRING_AGG: AggregateFunction = aggregate(
 );
 
 /// The functions of this file.
-pub(crate) static FUNCTIONS: &[&AggregateFunction] =
+pub static FUNCTIONS: &[&AggregateFunction] =
     &[&FIRST, &LAST, &ARG_MIN, &ARG_MAX, &BIT_AND, &BIT_OR, &BIT_XOR, &PRODUCT, &STRING_AGG];
 
 /// The aggregates of this file that are expressions.
-pub(crate) static EXPRESSIONS: &[&AggregateExpression] = &[&GROUP_CONCAT, &ANY_VALUE];
+pub static EXPRESSIONS: &[&AggregateExpression] = &[&GROUP_CONCAT, &ANY_VALUE];
 
 static GROUP_CONCAT: AggregateExpression = AggregateExpression {
     names: &["group_concat"],

@@ -45,10 +45,10 @@ pub static COUNT: AggregateFunction = AggregateFunction {
 };
 
 /// The functions of this file.
-pub(crate) static FUNCTIONS: &[&AggregateFunction] = &[&COUNT];
+pub static FUNCTIONS: &[&AggregateFunction] = &[&COUNT];
 
 /// The aggregates of this file that are expressions.
-pub(crate) static EXPRESSIONS: &[&AggregateExpression] = &[
+pub static EXPRESSIONS: &[&AggregateExpression] = &[
     &AggregateExpression {
         names: &["count_if", "countif"],
         doc: Doc::new(

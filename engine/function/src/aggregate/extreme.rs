@@ -47,10 +47,10 @@ pub static MAX: AggregateFunction = aggregate(
 .infallible();
 
 /// The functions of this file.
-pub(crate) static FUNCTIONS: &[&AggregateFunction] = &[&MIN, &MAX];
+pub static FUNCTIONS: &[&AggregateFunction] = &[&MIN, &MAX];
 
 /// The aggregates of this file that are expressions.
-pub(crate) static EXPRESSIONS: &[&AggregateExpression] = &[
+pub static EXPRESSIONS: &[&AggregateExpression] = &[
     &AggregateExpression {
         names: &["bool_and", "every"],
         doc: Doc::new(

@@ -4,7 +4,7 @@ use crate::entry::doc::Doc;
 use crate::entry::grouping::GroupingFunction;
 
 /// The functions of this file.
-pub(crate) static FUNCTIONS: &[&GroupingFunction] = &[&GroupingFunction {
+pub static FUNCTIONS: &[&GroupingFunction] = &[&GroupingFunction {
     names: &["grouping", "grouping_id"],
     doc: Doc::new(
         "grouping(x, …), grouping_id",

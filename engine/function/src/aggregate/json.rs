@@ -46,7 +46,7 @@ static JSON_OBJECT_AGG: AggregateFunction = aggregate(
 );
 
 /// The functions of this file.
-pub(crate) static FUNCTIONS: &[&AggregateFunction] = &[&JSON_AGG, &JSON_OBJECT_AGG];
+pub static FUNCTIONS: &[&AggregateFunction] = &[&JSON_AGG, &JSON_OBJECT_AGG];
 
 fn pairs(
     binding: &mut dyn AggregateBinding,

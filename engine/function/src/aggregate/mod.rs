@@ -1,6 +1,5 @@
 //! The aggregates, one entry each.
 
-pub mod average;
 pub mod collected;
 pub mod count;
 pub mod extreme;

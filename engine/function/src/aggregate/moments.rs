@@ -181,7 +181,7 @@ static KURTOSIS: AggregateFunction = aggregate(
 );
 
 /// The functions of this file.
-pub(crate) static FUNCTIONS: &[&AggregateFunction] = &[
+pub static FUNCTIONS: &[&AggregateFunction] = &[
     &VAR_POP,
     &VAR_SAMP,
     &STDDEV_POP,

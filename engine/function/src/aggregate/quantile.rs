@@ -86,11 +86,10 @@ static FIRST_MODE: AggregateFunction =
     aggregate(MODE.names, MODE.doc, MODE.rule, Collected { deciding: 0, compute: first_mode });
 
 /// The functions of this file.
-pub(crate) static FUNCTIONS: &[&AggregateFunction] = &[&QUANTILE_CONT, &QUANTILE_DISC, &MODE];
+pub static FUNCTIONS: &[&AggregateFunction] = &[&QUANTILE_CONT, &QUANTILE_DISC, &MODE];
 
 /// The aggregates of this file that are expressions.
-pub(crate) static EXPRESSIONS: &[&AggregateExpression] =
-    &[&PERCENTILE_CONT, &PERCENTILE_DISC, &MEDIAN];
+pub static EXPRESSIONS: &[&AggregateExpression] = &[&PERCENTILE_CONT, &PERCENTILE_DISC, &MEDIAN];
 
 static PERCENTILE_CONT: AggregateExpression = AggregateExpression {
     names: &["percentile_cont"],

@@ -50,7 +50,7 @@ pub static AVG: AggregateFunction = AggregateFunction {
 };
 
 /// The functions of this file.
-pub(crate) static FUNCTIONS: &[&AggregateFunction] = &[&SUM, &AVG];
+pub static FUNCTIONS: &[&AggregateFunction] = &[&SUM, &AVG];
 
 /// The sum of integers and decimals is `DECIMAL(38,s)`; an average has a larger scale.
 fn total(

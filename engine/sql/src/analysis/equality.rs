@@ -1,7 +1,7 @@
 //! Comparisons built by unnesting and the optimizer, and equality that treats nulls as equal.
 
 use crate::expr::{BinaryOp, Expr, ExprKind};
-use nacre_function::scalar::any::COALESCE;
+use nacre_builtin::scalar::any::COALESCE;
 use nacre_types::{DataType, Value};
 
 /// `COALESCE(left, otherwise)`.

@@ -1,12 +1,12 @@
 //! One notation of paths, so that equal parts of documents are equal expressions.
 
 use crate::expr::{Expr, ExprKind, ScalarCallee};
-use nacre_function::json::path::JsonPath;
-use nacre_function::scalar::json::get::{
+use nacre_builtin::scalar::json::get::{
     JSON_EXTRACT, JSON_EXTRACT_STRING, JSON_NO_DOUBLE, JSON_NO_INTEGER, JSON_NUMBER, JSON_QUERY,
     JSON_VALUE,
 };
-use nacre_function::scalar::json::inspect::JSON_EXISTS;
+use nacre_builtin::scalar::json::inspect::JSON_EXISTS;
+use nacre_function::json::path::JsonPath;
 use nacre_types::Value;
 
 /// Functions of a document and one path.

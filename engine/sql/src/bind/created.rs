@@ -3,7 +3,7 @@
 use crate::bind::expression::types;
 use crate::bind::rule::expression;
 use crate::parse::parse;
-use nacre_function::registry;
+use nacre_builtin::registry;
 use nacre_types::{DataType, Error, ErrorKind, Result};
 use sqlparser::ast;
 

@@ -17,14 +17,14 @@ use crate::explain::text::expr_text;
 use crate::expr::{Expr, ExprKind, ScalarCallee};
 use crate::plan::node::json_rows::{DocumentRows, JsonRows};
 use crate::plan::{Field, Plan, PlanNode};
-use nacre_function::json::outline::Part;
-use nacre_function::json::path::{JsonPath, Step};
-use nacre_function::scalar::any::COALESCE;
-use nacre_function::scalar::json::get::{
+use nacre_builtin::scalar::any::COALESCE;
+use nacre_builtin::scalar::json::get::{
     JSON_EXTRACT, JSON_EXTRACT_STRING, JSON_NO_DOUBLE, JSON_NO_INTEGER, JSON_NUMBER, JSON_QUERY,
     JSON_VALUE,
 };
-use nacre_function::scalar::json::inspect::JSON_EXISTS;
+use nacre_builtin::scalar::json::inspect::JSON_EXISTS;
+use nacre_function::json::outline::Part;
+use nacre_function::json::path::{JsonPath, Step};
 use nacre_types::{DataType, Value};
 use std::any::Any;
 

@@ -22,7 +22,7 @@ use crate::analysis::may_fail::expr_may_fail;
 use crate::analysis::subqueries::has_subquery;
 use crate::expr::{Aggregate, BinaryOp, Expr, ExprKind};
 use crate::plan::{JoinKind, Plan};
-use nacre_function::scalar::any::COALESCE;
+use nacre_builtin::scalar::any::COALESCE;
 use nacre_types::{DataType, Result, Value};
 
 impl Unnester<'_> {

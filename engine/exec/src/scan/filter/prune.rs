@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::expr::{self, compare_values};
-use nacre_function::scalar::any::COALESCE;
+use nacre_builtin::scalar::any::COALESCE;
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_table::Zone;
 use nacre_types::{DataType, Result, Value};

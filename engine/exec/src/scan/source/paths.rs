@@ -8,14 +8,14 @@
 use crate::context::Context;
 use crate::expr;
 use crate::scan::spec::ScanSpec;
-use nacre_column::kernel::Predicate;
-use nacre_column::{Batch, Bitmap, Vector, VectorBuilder};
-use nacre_function::json::path::{JsonPath, Step};
-use nacre_function::scalar::json::get::{
+use nacre_builtin::scalar::json::get::{
     JSON_EXTRACT, JSON_EXTRACT_STRING, JSON_NO_DOUBLE, JSON_NO_INTEGER, JSON_NUMBER, JSON_QUERY,
     JSON_VALUE,
 };
-use nacre_function::scalar::json::inspect::JSON_EXISTS;
+use nacre_builtin::scalar::json::inspect::JSON_EXISTS;
+use nacre_column::kernel::Predicate;
+use nacre_column::{Batch, Bitmap, Vector, VectorBuilder};
+use nacre_function::json::path::{JsonPath, Step};
 use nacre_sql::expr::{Expr, ExprKind};
 use nacre_table::{
     PathForm, PathNeed, PathPart, PathPlace, PathRows, PathStep, SegmentView, Span, Zone,

@@ -5,8 +5,8 @@ use crate::bind::catalog::keys::{key_of_column, keys_of};
 use crate::bind::catalog::rows::{default_of, rows, text};
 use crate::bind::scope::with_suggestion;
 use crate::plan::Plan;
+use nacre_builtin::scalar::system::{DATABASE, SCHEMA};
 use nacre_function::decimal_type::decimal_shape;
-use nacre_function::scalar::system::{DATABASE, SCHEMA};
 use nacre_types::{ColumnRule, DataType, Error, Result, Value};
 
 const TEXT: DataType = DataType::TEXT;

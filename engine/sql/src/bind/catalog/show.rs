@@ -7,8 +7,8 @@ use crate::bind::names::{table_name, unsupported};
 use crate::bind::scope::{Scope, with_suggestion};
 use crate::expr::{Expr, ExprKind};
 use crate::plan::{Plan, Statement};
+use nacre_builtin::scalar::system::SCHEMA;
 use nacre_function::entry::created::{Created, CreatedFunctions};
-use nacre_function::scalar::system::SCHEMA;
 use nacre_types::{Column, ColumnRule, DataType, Error, IndexKind, Result, TableSchema, Value};
 use sqlparser::ast;
 
@@ -154,9 +154,9 @@ impl<'a> Binder<'a> {
         &mut self,
         filter: Option<&'a ast::ShowStatementFilter>,
     ) -> Result<Statement> {
-        let scalar = nacre_function::registry::scalar_names().map(|name| (name, "scalar"));
-        let aggregate = nacre_function::registry::aggregate_names().map(|name| (name, "aggregate"));
-        let window = nacre_function::registry::window_names().map(|name| (name, "window"));
+        let scalar = nacre_builtin::registry::scalar_names().map(|name| (name, "scalar"));
+        let aggregate = nacre_builtin::registry::aggregate_names().map(|name| (name, "aggregate"));
+        let window = nacre_builtin::registry::window_names().map(|name| (name, "window"));
         let created = self.catalog.created_functions().into_iter().flat_map(CreatedFunctions::iter);
         let created = created.map(|(name, function)| match function {
             Created::Scalar(_) => (name, "scalar"),

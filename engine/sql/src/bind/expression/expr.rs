@@ -13,10 +13,10 @@ use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::parse::operator_words;
 use crate::parse::placeholder_index;
 use crate::parse::position;
-use nacre_function::scalar::numbers::POWER;
-use nacre_function::scalar::pattern::{GLOB, REGEXP_LIKE};
-use nacre_function::scalar::rounding::{CEIL, FLOOR};
-use nacre_function::scalar::text::POSITION;
+use nacre_builtin::scalar::numbers::POWER;
+use nacre_builtin::scalar::pattern::{GLOB, REGEXP_LIKE};
+use nacre_builtin::scalar::rounding::{CEIL, FLOOR};
+use nacre_builtin::scalar::text::POSITION;
 use nacre_types::{DataType, Error, Reason, Result, Value, decimal, interval};
 use sqlparser::ast::{self, BinaryOperator as Op, Expr as E, UnaryOperator, Value as Literal};
 

@@ -5,12 +5,12 @@ use crate::bind::environment::Env;
 use crate::bind::expression::operator::not;
 use crate::bind::names::unsupported;
 use crate::expr::{Expr, ExprKind, ScalarFunction};
-use nacre_function::entry::definition::Arguments;
-use nacre_function::scalar::json::change::JSON_REMOVE;
-use nacre_function::scalar::json::get::{JSON_EXTRACT, JSON_EXTRACT_STRING, JSON_VALUE};
-use nacre_function::scalar::json::inspect::{
+use nacre_builtin::scalar::json::change::JSON_REMOVE;
+use nacre_builtin::scalar::json::get::{JSON_EXTRACT, JSON_EXTRACT_STRING, JSON_VALUE};
+use nacre_builtin::scalar::json::inspect::{
     JSON_CONTAINS, JSON_EXISTS, JSON_HAS_KEY, JSON_HAS_KEYS, JSON_VALID, MEMBER_OF,
 };
+use nacre_function::entry::definition::Arguments;
 use nacre_types::{DECIMAL_MAX_PRECISION, DataType, Result, Value};
 use sqlparser::ast::{self, BinaryOperator as Op, Expr as E};
 

@@ -6,7 +6,7 @@ use crate::bind::expression::literal;
 use crate::bind::expression::types::{arithmetic, common, meets};
 use crate::bind::given::Given;
 use crate::expr::{BinaryOp, Expr, ExprKind};
-use nacre_function::scalar::json::change::JSON_REMOVE;
+use nacre_builtin::scalar::json::change::JSON_REMOVE;
 use nacre_types::{DataType, Error, Result, Value, temporal};
 use std::cmp::Ordering;
 

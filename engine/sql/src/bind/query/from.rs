@@ -9,7 +9,7 @@ use crate::bind::scope::{Merged, Scope};
 use crate::expr::{Expr, ExprKind};
 use crate::parse::position;
 use crate::plan::{JoinKind, Plan};
-use nacre_function::scalar::any::COALESCE;
+use nacre_builtin::scalar::any::COALESCE;
 use nacre_types::{Error, Result};
 use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor};
 

@@ -11,12 +11,12 @@ use crate::bind::scope::Scope;
 use crate::expr::{Expr, ExprKind};
 use crate::plan::node::json_rows::{DocumentRows, JsonRows};
 use crate::plan::{Field, Plan};
+use nacre_builtin::scalar::json::get::{JSON_EXTRACT, JSON_EXTRACT_STRING, JSON_VALUE};
+use nacre_builtin::scalar::json::inspect::JSON_EXISTS;
 use nacre_function::entry::coerce;
 use nacre_function::entry::definition::Arguments;
 use nacre_function::json::outline::Part;
 use nacre_function::json::path::JsonPath;
-use nacre_function::scalar::json::get::{JSON_EXTRACT, JSON_EXTRACT_STRING, JSON_VALUE};
-use nacre_function::scalar::json::inspect::JSON_EXISTS;
 use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast;
 

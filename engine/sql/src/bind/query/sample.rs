@@ -8,7 +8,7 @@ use crate::bind::query::volatile_keys;
 use crate::bind::scope::Scope;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::plan::{Plan, SortKey};
-use nacre_function::scalar::random::RANDOM;
+use nacre_builtin::scalar::random::RANDOM;
 use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast::{TableSample, TableSampleKind, TableSampleUnit};
 

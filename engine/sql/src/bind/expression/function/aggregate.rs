@@ -11,7 +11,7 @@ use crate::bind::placeholder::{has_aggregate, has_window};
 use crate::bind::query::query_expression::sort_key;
 use crate::expr::Expr;
 use crate::plan::SortKey;
-use nacre_function::registry;
+use nacre_builtin::registry;
 use nacre_types::invariant::broken;
 use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast;

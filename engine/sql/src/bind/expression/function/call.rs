@@ -11,13 +11,13 @@ use crate::bind::expression::operator::aggregates_not_allowed;
 use crate::bind::expression::types;
 use crate::bind::names::{place, table_name, unsupported};
 use crate::expr::Expr;
-use nacre_function::date_part::DatePart;
+use nacre_builtin::date_part::DatePart;
+use nacre_builtin::registry::{self, AggregateEntry, ScalarEntry};
+use nacre_builtin::scalar::any::TRY_CAST;
+use nacre_builtin::scalar::date_part;
+use nacre_builtin::scalar::text::{LEFT_TRIM, RIGHT_TRIM, SUBSTRING, TRIM};
 use nacre_function::entry::definition::Arguments;
 use nacre_function::entry::definition::ScalarFunction;
-use nacre_function::registry::{self, AggregateEntry, ScalarEntry};
-use nacre_function::scalar::any::TRY_CAST;
-use nacre_function::scalar::date_part;
-use nacre_function::scalar::text::{LEFT_TRIM, RIGHT_TRIM, SUBSTRING, TRIM};
 use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast::{self, Expr as E};
 

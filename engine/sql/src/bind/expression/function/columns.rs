@@ -4,7 +4,7 @@
 use crate::bind::environment::{ColumnsCall, Env};
 use crate::bind::names::{table_name, unsupported};
 use crate::expr::Expr;
-use nacre_function::scalar::pattern::names_matching;
+use nacre_builtin::scalar::pattern::names_matching;
 use nacre_types::{Error, Result};
 use sqlparser::ast::{self, FunctionArg, FunctionArgExpr};
 

@@ -7,6 +7,7 @@ use crate::bind::expression::function::aggregate::Parts;
 use crate::bind::expression::operator::connect;
 use crate::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind, Placeholder};
 use crate::plan::SortKey;
+use nacre_builtin::registry;
 use nacre_function::entry::aggregate::{
     AggregateArguments, AggregateBinding, AggregateCallee, AggregateKey, CreatedAggregate,
 };
@@ -15,7 +16,6 @@ use nacre_function::entry::definition::Arguments;
 use nacre_function::entry::definition::{Binding, CreatedScalar, Operand};
 use nacre_function::entry::definition::{ScalarCallee, ScalarFunction};
 use nacre_function::entry::window::WindowFunction;
-use nacre_function::registry;
 use nacre_types::{DataType, Result, Value, invariant};
 use std::sync::Arc;
 

@@ -3,8 +3,8 @@
 use crate::bind::names::unsupported;
 use crate::bind::scope::with_suggestion;
 use crate::plan::Catalog;
+use nacre_builtin::registry;
 use nacre_function::entry::created::CreatedFunctions;
-use nacre_function::registry;
 use nacre_types::Error;
 
 /// The error for a function that does not exist, called `name` and spelled `written`.

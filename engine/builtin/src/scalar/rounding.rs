@@ -1,22 +1,22 @@
 //! Sign, absolute value and rounding. Exact numbers stay exact.
 
-use crate::decimal_type::{decimal, decimal_shape};
-use crate::entry::coerce;
-use crate::entry::definition::Call;
-use crate::entry::definition::Kernel::Vectors;
-use crate::entry::definition::ScalarFunction;
-use crate::entry::definition::Typing::Rule;
-use crate::entry::definition::{Arguments, Arity};
-use crate::entry::definition::{Binding, Operand};
-use crate::entry::doc::Doc;
-use crate::entry::scalar::function;
-use crate::kernel::cast::cast_vector;
-use crate::kernel::decimals;
-use crate::kernel::double::{doubles, not_a_number};
-use crate::vector::map::{map_doubles, map_integers};
-use crate::vector::validity::validity;
-use crate::vector::view;
 use nacre_column::Vector;
+use nacre_function::decimal_type::{decimal, decimal_shape};
+use nacre_function::entry::coerce;
+use nacre_function::entry::definition::Call;
+use nacre_function::entry::definition::Kernel::Vectors;
+use nacre_function::entry::definition::ScalarFunction;
+use nacre_function::entry::definition::Typing::Rule;
+use nacre_function::entry::definition::{Arguments, Arity};
+use nacre_function::entry::definition::{Binding, Operand};
+use nacre_function::entry::doc::Doc;
+use nacre_function::entry::scalar::function;
+use nacre_function::kernel::cast::cast_vector;
+use nacre_function::kernel::decimals;
+use nacre_function::kernel::double::{doubles, not_a_number};
+use nacre_function::vector::map::{map_doubles, map_integers};
+use nacre_function::vector::validity::validity;
+use nacre_function::vector::view;
 use nacre_types::decimal::{self as exact, POWERS};
 use nacre_types::{DataType, Result, Value};
 

@@ -1,21 +1,21 @@
 //! Roots, powers, logarithms and integer functions.
 
-use crate::entry::coerce;
-use crate::entry::definition::Kernel::{Values, Vectors};
-use crate::entry::definition::Parameter::{Double, RoundedInteger};
-use crate::entry::definition::Typing::Declared;
-use crate::entry::definition::{Arguments, Arity};
-use crate::entry::definition::{Binding, Operand};
-use crate::entry::definition::{Call, boolean, int};
-use crate::entry::definition::{Expression, Parameters, ScalarFunction};
-use crate::entry::doc::Doc;
-use crate::entry::scalar::{expression, function, takes};
-use crate::kernel::decimals::zero_division;
-use crate::kernel::double::{doubles, finite};
-use crate::operator::BinaryOp;
-use crate::vector::map::map_doubles;
-use crate::vector::validity::validity;
 use nacre_column::Vector;
+use nacre_function::entry::coerce;
+use nacre_function::entry::definition::Kernel::{Values, Vectors};
+use nacre_function::entry::definition::Parameter::{Double, RoundedInteger};
+use nacre_function::entry::definition::Typing::Declared;
+use nacre_function::entry::definition::{Arguments, Arity};
+use nacre_function::entry::definition::{Binding, Operand};
+use nacre_function::entry::definition::{Call, boolean, int};
+use nacre_function::entry::definition::{Expression, Parameters, ScalarFunction};
+use nacre_function::entry::doc::Doc;
+use nacre_function::entry::scalar::{expression, function, takes};
+use nacre_function::kernel::decimals::zero_division;
+use nacre_function::kernel::double::{doubles, finite};
+use nacre_function::operator::BinaryOp;
+use nacre_function::vector::map::map_doubles;
+use nacre_function::vector::validity::validity;
 use nacre_types::{DataType, Error, Result, Value};
 
 const DOUBLE: DataType = DataType::Float64;

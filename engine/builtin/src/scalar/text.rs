@@ -1,23 +1,23 @@
 //! Text functions evaluated vector by vector: case, parts, padding, lengths.
 
 use super::characters::{TextRow, Unit, transform};
-use crate::entry::coerce;
-use crate::entry::definition::Arity;
-use crate::entry::definition::Call;
-use crate::entry::definition::Kernel::Vectors;
-use crate::entry::definition::Parameter::{Integer, Text, TextLikeFirst};
-use crate::entry::definition::Typing::{Declared, Rule};
-use crate::entry::definition::{Binding, Operand};
-use crate::entry::definition::{Expression, Parameters, ScalarFunction};
-use crate::entry::doc::Doc;
-use crate::entry::scalar::{expression, function, takes, takes_at_least};
-use crate::kernel::concat::concat;
-use crate::kernel::search::find;
-use crate::vector::map::map_integers;
-use crate::vector::room::check_length;
-use crate::vector::validity::validity;
-use crate::vector::view::Texts;
 use nacre_column::{Values, Vector};
+use nacre_function::entry::coerce;
+use nacre_function::entry::definition::Arity;
+use nacre_function::entry::definition::Call;
+use nacre_function::entry::definition::Kernel::Vectors;
+use nacre_function::entry::definition::Parameter::{Integer, Text, TextLikeFirst};
+use nacre_function::entry::definition::Typing::{Declared, Rule};
+use nacre_function::entry::definition::{Binding, Operand};
+use nacre_function::entry::definition::{Expression, Parameters, ScalarFunction};
+use nacre_function::entry::doc::Doc;
+use nacre_function::entry::scalar::{expression, function, takes, takes_at_least};
+use nacre_function::kernel::concat::concat;
+use nacre_function::kernel::search::find;
+use nacre_function::vector::map::map_integers;
+use nacre_function::vector::room::check_length;
+use nacre_function::vector::validity::validity;
+use nacre_function::vector::view::Texts;
 use nacre_types::{DataType, Error, Result};
 
 const TEXT: DataType = DataType::TEXT;

@@ -1,6 +1,6 @@
 //! A timestamp split into fields, and the names of months and days.
 
-use crate::entry::definition::RowCall;
+use nacre_function::entry::definition::RowCall;
 use nacre_types::Value;
 use nacre_types::temporal::{MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_days, days_from_civil};
 

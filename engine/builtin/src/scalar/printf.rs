@@ -1,14 +1,14 @@
 //! `printf` and `format`: numbers and texts put into a text at its placeholders. `printf` has the
 //! placeholders of C (`%-8s`, `%.2f`), `format` those of Python (`{:>8}`, `{0:.2f}`).
 
-use crate::entry::coerce;
-use crate::entry::definition::Kernel::Values;
-use crate::entry::definition::{
+use nacre_function::entry::coerce;
+use nacre_function::entry::definition::Kernel::Values;
+use nacre_function::entry::definition::{
     Arguments, Arity, Binding, Operand, RowCall, ScalarFunction, Typing, text,
 };
-use crate::entry::doc::Doc;
-use crate::entry::scalar::function;
-use crate::vector::room::check_length;
+use nacre_function::entry::doc::Doc;
+use nacre_function::entry::scalar::function;
+use nacre_function::vector::room::check_length;
 use nacre_types::{DataType, Error, Result, Value, decimal};
 use std::iter::Peekable;
 use std::str::Chars;

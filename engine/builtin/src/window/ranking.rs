@@ -1,10 +1,10 @@
 //! Functions of a row's position in its partition.
 
-use crate::entry::coerce;
-use crate::entry::definition::{Arguments, Arity};
-use crate::entry::definition::{Binding, Operand};
-use crate::entry::doc::Doc;
-use crate::entry::window::{WindowFunction, WindowRow};
+use nacre_function::entry::coerce;
+use nacre_function::entry::definition::{Arguments, Arity};
+use nacre_function::entry::definition::{Binding, Operand};
+use nacre_function::entry::doc::Doc;
+use nacre_function::entry::window::{WindowFunction, WindowRow};
 use nacre_types::{DataType, Error, Result, Value};
 
 /// The functions of this file.

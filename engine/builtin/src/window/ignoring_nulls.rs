@@ -2,7 +2,7 @@
 //! null do not count. A row takes as many steps as there are rows up to the one that it finds.
 
 use super::value;
-use crate::entry::window::{WindowFunction, WindowRow};
+use nacre_function::entry::window::{WindowFunction, WindowRow};
 use nacre_types::{Error, Result, Value};
 use std::ops::Range;
 

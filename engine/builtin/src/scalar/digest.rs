@@ -1,14 +1,14 @@
 //! Conversion of bytes to text and back, digits of integers, short digests.
 
-use crate::entry::coerce;
-use crate::entry::definition::Arity;
-use crate::entry::definition::Kernel::Values;
-use crate::entry::definition::Parameter::{RoundedInteger, Text, TextOrBytes};
-use crate::entry::definition::ScalarFunction;
-use crate::entry::definition::Typing::{Declared, Rule};
-use crate::entry::definition::{RowCall, int, text};
-use crate::entry::doc::Doc;
-use crate::entry::scalar::{function, takes};
+use nacre_function::entry::coerce;
+use nacre_function::entry::definition::Arity;
+use nacre_function::entry::definition::Kernel::Values;
+use nacre_function::entry::definition::Parameter::{RoundedInteger, Text, TextOrBytes};
+use nacre_function::entry::definition::ScalarFunction;
+use nacre_function::entry::definition::Typing::{Declared, Rule};
+use nacre_function::entry::definition::{RowCall, int, text};
+use nacre_function::entry::doc::Doc;
+use nacre_function::entry::scalar::{function, takes};
 use nacre_types::{DataType, Error, Value};
 
 const TEXT: DataType = DataType::TEXT;

@@ -1,12 +1,12 @@
 //! Trigonometry on doubles.
 
-use crate::entry::definition::Kernel::Values;
-use crate::entry::definition::Parameter::Double;
-use crate::entry::definition::RowCall;
-use crate::entry::definition::Typing::Declared;
-use crate::entry::definition::{Parameters, ScalarFunction};
-use crate::entry::doc::Doc;
-use crate::entry::scalar::{function, takes};
+use nacre_function::entry::definition::Kernel::Values;
+use nacre_function::entry::definition::Parameter::Double;
+use nacre_function::entry::definition::RowCall;
+use nacre_function::entry::definition::Typing::Declared;
+use nacre_function::entry::definition::{Parameters, ScalarFunction};
+use nacre_function::entry::doc::Doc;
+use nacre_function::entry::scalar::{function, takes};
 use nacre_types::{DataType, Error, Result, Value};
 
 const DOUBLE: DataType = DataType::Float64;

@@ -3,18 +3,18 @@
 
 use super::clock::{Clock, JULIAN, micros};
 use super::date_format::{Letters, formatted, parsed};
-use crate::entry::coerce;
-use crate::entry::definition::Kernel::{Values, Vectors};
-use crate::entry::definition::Parameter::{Date, Double, RoundedInteger, Text, Timestamp};
-use crate::entry::definition::Typing::{Declared, Rule};
-use crate::entry::definition::{Arguments, Arity, BarePart};
-use crate::entry::definition::{Binding, Operand};
-use crate::entry::definition::{Expression, ScalarFunction};
-use crate::entry::definition::{RowCall, int, text};
-use crate::entry::doc::Doc;
-use crate::entry::scalar::{expression, function, takes};
-use crate::kernel::cast::cast_value;
-use crate::operator::BinaryOp;
+use nacre_function::entry::coerce;
+use nacre_function::entry::definition::Kernel::{Values, Vectors};
+use nacre_function::entry::definition::Parameter::{Date, Double, RoundedInteger, Text, Timestamp};
+use nacre_function::entry::definition::Typing::{Declared, Rule};
+use nacre_function::entry::definition::{Arguments, Arity, BarePart};
+use nacre_function::entry::definition::{Binding, Operand};
+use nacre_function::entry::definition::{Expression, ScalarFunction};
+use nacre_function::entry::definition::{RowCall, int, text};
+use nacre_function::entry::doc::Doc;
+use nacre_function::entry::scalar::{expression, function, takes};
+use nacre_function::kernel::cast::cast_value;
+use nacre_function::operator::BinaryOp;
 use nacre_types::temporal::{
     MAX_DATE, MICROS_PER_DAY, MICROS_PER_SECOND, MIN_DATE, date_from_parts, days_from_civil,
     days_in_month,

@@ -2,20 +2,20 @@
 
 use super::arguments::{document_and_keys, path, root};
 use super::build::json;
-use crate::entry::coerce;
-use crate::entry::definition::Kernel::Vectors;
-use crate::entry::definition::Typing::Rule;
-use crate::entry::definition::{
+use nacre_column::Vector;
+use nacre_function::entry::coerce;
+use nacre_function::entry::definition::Kernel::Vectors;
+use nacre_function::entry::definition::Typing::Rule;
+use nacre_function::entry::definition::{
     Arguments, Arity, Binding, Call, Expression, Nulls, Operand, ScalarFunction,
 };
-use crate::entry::doc::Doc;
-use crate::entry::scalar::{expression, function};
-use crate::json::convert::to_json;
-use crate::json::edit::{Edit, edit};
-use crate::json::path::LastPath;
-use crate::vector::map::map_values;
-use crate::vector::view::Texts;
-use nacre_column::Vector;
+use nacre_function::entry::doc::Doc;
+use nacre_function::entry::scalar::{expression, function};
+use nacre_function::json::convert::to_json;
+use nacre_function::json::edit::{Edit, edit};
+use nacre_function::json::path::LastPath;
+use nacre_function::vector::map::map_values;
+use nacre_function::vector::view::Texts;
 use nacre_types::json::normal;
 use nacre_types::{DataType, Error, Result, Value};
 

@@ -1,10 +1,10 @@
 //! Names of the system.
 
-use crate::entry::definition::Arity;
-use crate::entry::definition::Expression;
-use crate::entry::definition::{Binding, Operand};
-use crate::entry::doc::Doc;
-use crate::entry::scalar::expression;
+use nacre_function::entry::definition::Arity;
+use nacre_function::entry::definition::Expression;
+use nacre_function::entry::definition::{Binding, Operand};
+use nacre_function::entry::doc::Doc;
+use nacre_function::entry::scalar::expression;
 use nacre_types::{DataType, Result, Value};
 
 /// The name of every database.

@@ -2,22 +2,22 @@
 //! a field.
 
 use crate::date_part::DatePart;
-use crate::entry::coerce;
-use crate::entry::definition::Call;
-use crate::entry::definition::Kernel::Vectors;
-use crate::entry::definition::Typing::Rule;
-use crate::entry::definition::{Arguments, Arity, BarePart};
-use crate::entry::definition::{Binding, Operand};
-use crate::entry::definition::{Expression, ScalarFunction};
-use crate::entry::doc::Doc;
-use crate::entry::scalar::{expression, function};
-use crate::kernel::cast::{cast_vector, micros as micros_of};
-use crate::kernel::decimals;
-use crate::kernel::order::length;
-use crate::vector::map::{map_integers, map_values};
-use crate::vector::room::Room;
-use crate::vector::view::Texts;
 use nacre_column::Vector;
+use nacre_function::entry::coerce;
+use nacre_function::entry::definition::Call;
+use nacre_function::entry::definition::Kernel::Vectors;
+use nacre_function::entry::definition::Typing::Rule;
+use nacre_function::entry::definition::{Arguments, Arity, BarePart};
+use nacre_function::entry::definition::{Binding, Operand};
+use nacre_function::entry::definition::{Expression, ScalarFunction};
+use nacre_function::entry::doc::Doc;
+use nacre_function::entry::scalar::{expression, function};
+use nacre_function::kernel::cast::{cast_vector, micros as micros_of};
+use nacre_function::kernel::decimals;
+use nacre_function::kernel::order::length;
+use nacre_function::vector::map::{map_integers, map_values};
+use nacre_function::vector::room::Room;
+use nacre_function::vector::view::Texts;
 use nacre_types::temporal::{
     MICROS_PER_DAY, MICROS_PER_SECOND, MIN_DATE, civil_from_days, days_from_civil,
 };

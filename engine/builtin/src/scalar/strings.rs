@@ -1,13 +1,13 @@
 //! Text functions evaluated value by value. Positions and lengths count characters.
 
-use crate::entry::definition::Kernel::Values;
-use crate::entry::definition::Parameter::{RoundedInteger, Text};
-use crate::entry::definition::Typing::Declared;
-use crate::entry::definition::{Nulls, ScalarFunction};
-use crate::entry::definition::{RowCall, boolean, int, text};
-use crate::entry::doc::Doc;
-use crate::entry::scalar::{function, takes, takes_many};
-use crate::vector::room::check_length;
+use nacre_function::entry::definition::Kernel::Values;
+use nacre_function::entry::definition::Parameter::{RoundedInteger, Text};
+use nacre_function::entry::definition::Typing::Declared;
+use nacre_function::entry::definition::{Nulls, ScalarFunction};
+use nacre_function::entry::definition::{RowCall, boolean, int, text};
+use nacre_function::entry::doc::Doc;
+use nacre_function::entry::scalar::{function, takes, takes_many};
+use nacre_function::vector::room::check_length;
 use nacre_types::{DataType, Error, Result, Value};
 
 const TEXT: DataType = DataType::TEXT;

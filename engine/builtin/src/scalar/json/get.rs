@@ -3,22 +3,22 @@
 
 use super::arguments::{document_and_keys, optional_path, path};
 use super::build::JSON_ARRAY;
-use crate::entry::coerce;
-use crate::entry::definition::Kernel::Vectors;
-use crate::entry::definition::Parameter::{Json, Text};
-use crate::entry::definition::Typing::{Declared, Rule};
-use crate::entry::definition::{
+use nacre_column::{Values, Vector};
+use nacre_function::entry::coerce;
+use nacre_function::entry::definition::Kernel::Vectors;
+use nacre_function::entry::definition::Parameter::{Json, Text};
+use nacre_function::entry::definition::Typing::{Declared, Rule};
+use nacre_function::entry::definition::{
     Arguments, Arity, Binding, Call, Expression, Nulls, Operand, ScalarFunction,
 };
-use crate::entry::doc::Doc;
-use crate::entry::scalar::{expression, function, takes};
-use crate::json::convert::scalar;
-use crate::json::path::LastPath;
-use crate::json::select::{every, first, is_container, text};
-use crate::vector::map::{map_bytes, map_values};
-use crate::vector::validity::{valid, validity};
-use crate::vector::view::Texts;
-use nacre_column::{Values, Vector};
+use nacre_function::entry::doc::Doc;
+use nacre_function::entry::scalar::{expression, function, takes};
+use nacre_function::json::convert::scalar;
+use nacre_function::json::path::LastPath;
+use nacre_function::json::select::{every, first, is_container, text};
+use nacre_function::vector::map::{map_bytes, map_values};
+use nacre_function::vector::validity::{valid, validity};
+use nacre_function::vector::view::Texts;
 use nacre_types::{DataType, Result, Value, parse_float};
 
 const JSON: DataType = DataType::Json;

@@ -2,18 +2,20 @@
 
 use super::arguments::{optional_path, path};
 use super::get::{exists, found};
-use crate::entry::coerce;
-use crate::entry::definition::Kernel::{Values, Vectors};
-use crate::entry::definition::Parameter::{Json, Text};
-use crate::entry::definition::Typing::{Declared, Rule};
-use crate::entry::definition::{Arguments, boolean, int, text};
-use crate::entry::definition::{Arity, Binding, Expression, Nulls, Operand, ScalarFunction};
-use crate::entry::doc::Doc;
-use crate::entry::scalar::{expression, function, takes, takes_at_least};
-use crate::json::contain::contains;
-use crate::json::convert::{is_same_scalar, to_json, type_name};
-use crate::json::path::{JsonPath, Step};
-use crate::json::pretty::depth;
+use nacre_function::entry::coerce;
+use nacre_function::entry::definition::Kernel::{Values, Vectors};
+use nacre_function::entry::definition::Parameter::{Json, Text};
+use nacre_function::entry::definition::Typing::{Declared, Rule};
+use nacre_function::entry::definition::{Arguments, boolean, int, text};
+use nacre_function::entry::definition::{
+    Arity, Binding, Expression, Nulls, Operand, ScalarFunction,
+};
+use nacre_function::entry::doc::Doc;
+use nacre_function::entry::scalar::{expression, function, takes, takes_at_least};
+use nacre_function::json::contain::contains;
+use nacre_function::json::convert::{is_same_scalar, to_json, type_name};
+use nacre_function::json::path::{JsonPath, Step};
+use nacre_function::json::pretty::depth;
 use nacre_types::json::{Token, Tokens, Writer, check};
 use nacre_types::{DataType, Result, Value};
 

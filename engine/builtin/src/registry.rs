@@ -1,21 +1,22 @@
 //! The registry: all functions, by all their names. An entry is in one of the files listed here;
 //! adding a function adds an entry to a file.
 
-use crate::aggregate::{
-    average, collected, count, extreme, grouping, json as json_aggregates, moments, quantile, sum,
-};
-use crate::entry::aggregate::{
-    AggregateArguments, AggregateBinding, AggregateExpression, AggregateFunction, CreatedAggregate,
-};
-use crate::entry::definition::{Arguments, Binding, Operand};
-use crate::entry::definition::{CreatedScalar, Expression, ScalarFunction, Volatility};
-use crate::entry::grouping::GroupingFunction;
-use crate::entry::window::WindowFunction;
+use crate::average;
 use crate::scalar::{
     any, calendar, date_part, digest, json, numbers, pattern, printf, random, rounding, strings,
     system, text, trigonometry,
 };
 use crate::window::{ranking, value};
+use nacre_function::aggregate::{
+    collected, count, extreme, grouping, json as json_aggregates, moments, quantile, sum,
+};
+use nacre_function::entry::aggregate::{
+    AggregateArguments, AggregateBinding, AggregateExpression, AggregateFunction, CreatedAggregate,
+};
+use nacre_function::entry::definition::{Arguments, Binding, Operand};
+use nacre_function::entry::definition::{CreatedScalar, Expression, ScalarFunction, Volatility};
+use nacre_function::entry::grouping::GroupingFunction;
+use nacre_function::entry::window::WindowFunction;
 use nacre_types::Result;
 use std::sync::Arc;
 

@@ -1,17 +1,17 @@
 //! `GLOB` and regular expressions.
 
-use crate::entry::coerce;
-use crate::entry::definition::Arity;
-use crate::entry::definition::Kernel::{Values, Vectors};
-use crate::entry::definition::Parameter::{RoundedInteger, Text};
-use crate::entry::definition::Typing::Declared;
-use crate::entry::definition::{Call, RowCall, boolean, int, text};
-use crate::entry::definition::{Expression, Nulls, ScalarFunction};
-use crate::entry::doc::Doc;
-use crate::entry::scalar::{expression, function, takes, takes_at_least};
-use crate::vector::map::map_values;
-use crate::vector::room::check_length;
 use nacre_column::Vector;
+use nacre_function::entry::coerce;
+use nacre_function::entry::definition::Arity;
+use nacre_function::entry::definition::Kernel::{Values, Vectors};
+use nacre_function::entry::definition::Parameter::{RoundedInteger, Text};
+use nacre_function::entry::definition::Typing::Declared;
+use nacre_function::entry::definition::{Call, RowCall, boolean, int, text};
+use nacre_function::entry::definition::{Expression, Nulls, ScalarFunction};
+use nacre_function::entry::doc::Doc;
+use nacre_function::entry::scalar::{expression, function, takes, takes_at_least};
+use nacre_function::vector::map::map_values;
+use nacre_function::vector::room::check_length;
 use nacre_types::{DataType, Error, Result, Value};
 use regex_lite::{Regex, RegexBuilder};
 

@@ -1,12 +1,12 @@
 //! Aggregates defined as expressions over sums and averages.
 
-use super::sum::{AVG, SUM};
-use crate::entry::aggregate::{AggregateArguments, AggregateBinding, AggregateExpression};
-use crate::entry::coerce;
-use crate::entry::definition::Operand;
-use crate::entry::doc::Doc;
 use crate::scalar::any::COALESCE;
 use crate::scalar::numbers::{EXP, LN};
+use nacre_function::aggregate::sum::{AVG, SUM};
+use nacre_function::entry::aggregate::{AggregateArguments, AggregateBinding, AggregateExpression};
+use nacre_function::entry::coerce;
+use nacre_function::entry::definition::Operand;
+use nacre_function::entry::doc::Doc;
 use nacre_types::{DataType, Result, Value};
 
 const DOUBLE: DataType = DataType::Float64;

@@ -2,12 +2,12 @@
 //! (Steele et al., *Fast Splittable Pseudorandom Number Generators*, OOPSLA 2014): enough to tell
 //! rows apart, not for secrets.
 
-use crate::entry::definition::Kernel::Vectors;
-use crate::entry::definition::Typing::Declared;
-use crate::entry::definition::{Call, ScalarFunction};
-use crate::entry::doc::Doc;
-use crate::entry::scalar::{function, takes};
 use nacre_column::{Values, Vector};
+use nacre_function::entry::definition::Kernel::Vectors;
+use nacre_function::entry::definition::Typing::Declared;
+use nacre_function::entry::definition::{Call, ScalarFunction};
+use nacre_function::entry::doc::Doc;
+use nacre_function::entry::scalar::{function, takes};
 use nacre_types::{DataType, Error, Result, Value};
 
 /// A number for each row; `TABLESAMPLE` refers to it.

@@ -2,14 +2,14 @@
 //! is known to be a path, so that they never fail because of it.
 
 use super::build::TO_JSON;
-use crate::entry::coerce;
-use crate::entry::definition::Kernel::Values;
-use crate::entry::definition::Typing::Declared;
-use crate::entry::definition::{Arguments, Binding, Operand, ScalarFunction};
-use crate::entry::doc::Doc;
-use crate::entry::scalar::{function, takes};
-use crate::json::path::{JsonPath, key_step};
-use crate::operator::BinaryOp;
+use nacre_function::entry::coerce;
+use nacre_function::entry::definition::Kernel::Values;
+use nacre_function::entry::definition::Typing::Declared;
+use nacre_function::entry::definition::{Arguments, Binding, Operand, ScalarFunction};
+use nacre_function::entry::doc::Doc;
+use nacre_function::entry::scalar::{function, takes};
+use nacre_function::json::path::{JsonPath, key_step};
+use nacre_function::operator::BinaryOp;
 use nacre_types::{DataType, Error, Result, Value};
 use std::borrow::Cow;
 

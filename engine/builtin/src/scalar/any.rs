@@ -1,19 +1,19 @@
 //! Functions for values of any type.
 
-use crate::entry::coerce::is_null;
-use crate::entry::definition::Arity;
-use crate::entry::definition::Call;
-use crate::entry::definition::Kernel::{FirstNonNull, Vectors};
-use crate::entry::definition::Typing::{Declared, Rule};
-use crate::entry::definition::{Binding, Operand};
-use crate::entry::definition::{Expression, Nulls, ScalarFunction};
-use crate::entry::doc::Doc;
-use crate::entry::scalar::{expression, function, takes};
-use crate::kernel::cast::cast_value_of;
-use crate::kernel::order::compare_values;
-use crate::operator::BinaryOp;
-use crate::vector::map::map_values;
 use nacre_column::Vector;
+use nacre_function::entry::coerce::is_null;
+use nacre_function::entry::definition::Arity;
+use nacre_function::entry::definition::Call;
+use nacre_function::entry::definition::Kernel::{FirstNonNull, Vectors};
+use nacre_function::entry::definition::Typing::{Declared, Rule};
+use nacre_function::entry::definition::{Binding, Operand};
+use nacre_function::entry::definition::{Expression, Nulls, ScalarFunction};
+use nacre_function::entry::doc::Doc;
+use nacre_function::entry::scalar::{expression, function, takes};
+use nacre_function::kernel::cast::cast_value_of;
+use nacre_function::kernel::order::compare_values;
+use nacre_function::operator::BinaryOp;
+use nacre_function::vector::map::map_values;
 use nacre_types::{DataType, Result, Value};
 use std::cmp::Ordering;
 

@@ -1,20 +1,20 @@
 //! JSON of SQL values.
 
-use crate::entry::coerce;
-use crate::entry::definition::Kernel::{Values, Vectors};
-use crate::entry::definition::Parameter::{Json, JsonValue, Text};
-use crate::entry::definition::Typing::{Declared, Rule};
-use crate::entry::definition::{Arity, Call, Expression, Nulls, RowCall, ScalarFunction};
-use crate::entry::doc::Doc;
-use crate::entry::scalar::{expression, function, takes, takes_many};
-use crate::json::convert::to_json;
-use crate::json::merge::merge_patch;
-use crate::json::pretty::pretty;
-use crate::json::select::text;
-use crate::vector::map::map_values;
-use crate::vector::room::check_length;
-use crate::vector::view::Texts;
 use nacre_column::Vector;
+use nacre_function::entry::coerce;
+use nacre_function::entry::definition::Kernel::{Values, Vectors};
+use nacre_function::entry::definition::Parameter::{Json, JsonValue, Text};
+use nacre_function::entry::definition::Typing::{Declared, Rule};
+use nacre_function::entry::definition::{Arity, Call, Expression, Nulls, RowCall, ScalarFunction};
+use nacre_function::entry::doc::Doc;
+use nacre_function::entry::scalar::{expression, function, takes, takes_many};
+use nacre_function::json::convert::to_json;
+use nacre_function::json::merge::merge_patch;
+use nacre_function::json::pretty::pretty;
+use nacre_function::json::select::text;
+use nacre_function::vector::map::map_values;
+use nacre_function::vector::room::check_length;
+use nacre_function::vector::view::Texts;
 use nacre_types::json::{Writer, normal};
 use nacre_types::{DataType, Error, Result, Value};
 

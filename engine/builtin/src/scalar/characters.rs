@@ -1,9 +1,9 @@
 //! The unit of positions and lengths in text, and the loop of functions from text to text.
 
-use crate::entry::definition::Call;
-use crate::vector::map::map_bytes;
-use crate::vector::view::{self, Texts, Wide};
 use nacre_column::Vector;
+use nacre_function::entry::definition::Call;
+use nacre_function::vector::map::map_bytes;
+use nacre_function::vector::view::{self, Texts, Wide};
 use nacre_types::{DataType, Result};
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
 //! Formats and parses timestamps with a format of `%` letters.
 
 use super::clock::{Clock, DAYS, JULIAN, MONTHS, micros};
-use crate::entry::definition::RowCall;
+use nacre_function::entry::definition::RowCall;
 use nacre_types::temporal::{MICROS_PER_DAY, MICROS_PER_SECOND, date_from_parts};
 use nacre_types::{Result, Value};
 
