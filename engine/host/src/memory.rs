@@ -1,13 +1,13 @@
 //! Files in memory: the local store of `memory://`. Nothing survives the process.
 
 use crate::{Error, LocalFile, LocalStore, ReadRange, Result, check_file_name};
-use std::collections::BTreeMap;
+use nacre_types::sorted::SortedMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// A store whose files live as long as it does.
 #[derive(Default)]
 pub struct MemoryStore {
-    files: Mutex<BTreeMap<String, Arc<MemoryFile>>>,
+    files: Mutex<SortedMap<String, Arc<MemoryFile>>>,
 }
 
 #[derive(Default)]
@@ -19,7 +19,7 @@ impl MemoryStore {
         MemoryStore::default()
     }
 
-    fn files(&self) -> MutexGuard<'_, BTreeMap<String, Arc<MemoryFile>>> {
+    fn files(&self) -> MutexGuard<'_, SortedMap<String, Arc<MemoryFile>>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
 //! The statements of a session that `PREPARE` has named. They are not part of any transaction.
 
 use crate::prepared::PreparedStatement;
+use nacre_types::sorted::SortedMap;
 use nacre_types::{Error, Result};
-use std::collections::BTreeMap;
 
 /// Maximum number of names of a session.
 const MAX_NAMES: usize = 4096;
@@ -10,7 +10,7 @@ const MAX_NAMES: usize = 4096;
 /// Prepared statements by name, in lower case.
 #[derive(Default)]
 pub(crate) struct NamedStatements {
-    statements: BTreeMap<String, PreparedStatement>,
+    statements: SortedMap<String, PreparedStatement>,
 }
 
 impl NamedStatements {
@@ -32,7 +32,7 @@ impl NamedStatements {
     /// Frees a name, or all.
     pub fn remove(&mut self, name: Option<&str>) -> Result<()> {
         match name {
-            None => self.statements.clear(),
+            None => self.statements = SortedMap::new(),
             Some(name) => drop(self.statements.remove(name).ok_or_else(|| unknown(name))?),
         }
         Ok(())

@@ -10,8 +10,8 @@
 
 use crate::timed::completes_before;
 use nacre_host::Clock;
+use nacre_types::sorted::SortedMap;
 use nacre_types::{Error, ErrorKind, Result, invariant};
-use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,7 +35,7 @@ struct Queue {
     taken: usize,
     /// Waiters by ticket, with the waker of those that were polled. One that was given a slot is no
     /// longer among them.
-    waiting: BTreeMap<u64, Option<Waker>>,
+    waiting: SortedMap<u64, Option<Waker>>,
     next_ticket: u64,
 }
 

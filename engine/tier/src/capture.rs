@@ -9,7 +9,7 @@
 use crate::entry::{Entry, Kind};
 use crate::manifest::Piece;
 use nacre_types::invariant;
-use std::collections::BTreeMap;
+use nacre_types::sorted::SortedMap;
 use std::sync::Arc;
 
 /// Pieces of a chunk that are at least this long are not joined with what follows.
@@ -43,7 +43,7 @@ pub(crate) struct Capture {
 
 /// The files of a store.
 pub(crate) struct Present<'a> {
-    pub files: &'a BTreeMap<Arc<str>, Arc<Entry>>,
+    pub files: &'a SortedMap<Arc<str>, Arc<Entry>>,
     /// Removed files whose bytes are here.
     pub leaving: &'a [Arc<Entry>],
     /// Start of the first chunk of which older states are kept; `u64::MAX` if they are not.

@@ -72,7 +72,7 @@ pub(crate) fn lag(shared: &Shared) -> Lag {
 fn know_files(shared: &Shared, next: &Manifest) {
     let now_us = shared.clock.wall_us();
     let mut state = shared.state();
-    for (name, blob) in &next.files {
+    for (name, blob) in next.files.iter() {
         state.unnamed.remove(name);
         // A writer that has lost track of an upload repeats it: the same bytes, as a blob of its own.
         let is_known = state.files.get(name).is_some_and(|entry| {
@@ -98,7 +98,7 @@ fn know_files(shared: &Shared, next: &Manifest) {
     let unnamed: Vec<Arc<str>> = state.files.keys().filter(is_unnamed).cloned().collect();
     for name in unnamed {
         let since = Unnamed { since_us: now_us, position: next.position };
-        let since = *state.unnamed.entry(name.clone()).or_insert(since);
+        let since = *state.unnamed.or_insert_with(name.clone(), || since);
         let is_read = is_held && needs < since.position;
         if since.since_us.saturating_add(retention_us) < now_us && !is_read {
             state.unnamed.remove(&name);

@@ -12,8 +12,8 @@
 use crate::capture::Capture;
 use crate::manifest::{Chunk, Dropped, Manifest, Mark, Piece, blob_name};
 use nacre_types::hash::Set;
+use nacre_types::sorted::SortedMap;
 use nacre_types::{Error, Result, invariant};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Start of the file name of a history.
@@ -109,7 +109,7 @@ pub(crate) fn history(
     capture: &Capture,
     collected: &Set<Arc<str>>,
 ) -> (String, Manifest) {
-    let mut pieces: BTreeMap<u64, Vec<Piece>> = BTreeMap::new();
+    let mut pieces: SortedMap<u64, Vec<Piece>> = SortedMap::new();
     for chunk in &before.chunks {
         pieces.insert(chunk.start, chunk.pieces.clone());
     }

@@ -5,8 +5,9 @@
 
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::checksum::checksum;
+use nacre_types::sorted::SortedMap;
 use nacre_types::{Error, Result};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Name of the blob.
@@ -109,7 +110,7 @@ pub(crate) struct Manifest {
     /// The chunks after it, ascending.
     pub chunks: Vec<Chunk>,
     /// All other files, by name.
-    pub files: BTreeMap<Arc<str>, Blob>,
+    pub files: SortedMap<Arc<str>, Blob>,
     /// What is to be removed later.
     pub dropped: Vec<Dropped>,
     /// Blobs that were dropped up to this time may be gone, unless something holds them. Never decreases.
@@ -201,7 +202,7 @@ impl Manifest {
             }
         }
         out.put_varint(self.files.len() as u64);
-        for (name, blob) in &self.files {
+        for (name, blob) in self.files.iter() {
             out.put_bytes(name.as_bytes());
             put_blob(&mut out, blob);
         }

@@ -12,6 +12,7 @@ pub mod limits;
 mod memory;
 pub mod plant;
 mod schema;
+pub mod sorted;
 mod value;
 pub mod walked;
 

@@ -3,8 +3,8 @@
 
 use nacre_table::TemporaryFile;
 use nacre_types::checksum::checksum;
+use nacre_types::sorted::SortedMap;
 use nacre_types::{Error, Result};
-use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Alignment of ranges.
@@ -22,7 +22,7 @@ pub(crate) struct SpillFile {
 struct Space {
     end: u64,
     /// Lengths of free ranges before the end, by offset; no two are adjacent.
-    free: BTreeMap<u64, u64>,
+    free: SortedMap<u64, u64>,
 }
 
 /// A range of the file with its checksum.
@@ -59,8 +59,8 @@ impl Space {
             len > 0 && at + len <= self.end && !self.free.contains_key(&at),
             "a range is freed once"
         );
-        if let Some((before, free)) =
-            self.free.range(..at).next_back().map(|(at, free)| (*at, *free))
+        let before = self.free.range(..at).next_back().map(|(at, free)| (*at, *free));
+        if let Some((before, free)) = before
             && before + free == at
         {
             self.free.remove(&before);

@@ -13,15 +13,15 @@ use crate::vector::groups::Groups;
 use crate::vector::room::{Room, check_length};
 use crate::vector::rows::ActiveRows;
 use nacre_column::{Vector, VectorBuilder};
+use nacre_types::sorted::SortedMap;
 use nacre_types::{DataType, Error, Result, Value};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// The functions that the application created, by their lower-case names.
 #[derive(Clone, Default)]
-pub struct CreatedFunctions(BTreeMap<String, Created>);
+pub struct CreatedFunctions(SortedMap<String, Created>);
 
 /// One of them.
 #[derive(Clone)]

@@ -3,7 +3,7 @@
 use nacre_exec::{Context, Reservation};
 use nacre_table::{RoaringBitmap, RowLocator};
 use nacre_types::Result;
-use std::collections::BTreeMap;
+use nacre_types::sorted::SortedMap;
 
 /// Estimated bytes of the locator of a row in memory, with its key.
 const LOCATOR_BYTES: usize = 64;
@@ -12,7 +12,7 @@ const LOCATOR_BYTES: usize = 64;
 #[derive(Default)]
 pub(super) struct TargetRows {
     /// By partition and segment.
-    segments: BTreeMap<(u32, u64), RoaringBitmap>,
+    segments: SortedMap<(u32, u64), RoaringBitmap>,
     memory: Vec<RowLocator>,
     rows: u64,
     bitmap_bytes: usize,
@@ -34,7 +34,7 @@ impl TargetRows {
                 self.memory.push(locator);
                 continue;
             };
-            let bitmap = self.segments.entry((partition, segment)).or_default();
+            let bitmap = self.segments.or_insert_with((partition, segment), Default::default);
             let before = bitmap.serialized_size();
             self.rows += u64::from(bitmap.insert(row));
             // Batches come from one segment each.

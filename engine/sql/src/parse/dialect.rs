@@ -2,13 +2,13 @@
 //! Only lexical and grammatical choices live here; the binder gives statements their meaning.
 
 use super::operator_words::{GLOB, NOT_GLOB};
+use nacre_types::sorted::SortedMap;
 use sqlparser::ast::{Expr, UnaryOperator};
 use sqlparser::dialect::{Dialect, GenericDialect, Precedence};
 use sqlparser::keywords::{Keyword, RESERVED_FOR_COLUMN_ALIAS};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::any::TypeId;
-use std::collections::BTreeMap;
 
 /// The dialect that the module describes.
 #[derive(Debug)]
@@ -180,8 +180,8 @@ impl Dialect for NacreDialect {
 /// Clauses of other databases that begin with `PIVOT`, `UNPIVOT`, or with `ALGORITHM` or `LOCK` in
 /// `CREATE INDEX`, are not left to the parser. Returns the first of each statement, by the position
 /// of the statement's first token.
-pub(crate) fn free_names(tokens: &mut [TokenWithSpan]) -> BTreeMap<usize, &'static str> {
-    let (mut foreign, mut first) = (BTreeMap::new(), 0);
+pub(crate) fn free_names(tokens: &mut [TokenWithSpan]) -> SortedMap<usize, &'static str> {
+    let (mut foreign, mut first) = (SortedMap::new(), 0);
     for at in 0..tokens.len() {
         if tokens[at].token == Token::SemiColon {
             first = at + 1;
@@ -189,7 +189,7 @@ pub(crate) fn free_names(tokens: &mut [TokenWithSpan]) -> BTreeMap<usize, &'stat
         let is_online =
             is_online_option(&tokens[at].token) && creates_index(&tokens[first.min(at)..at]);
         if let Some(name) = foreign_clause(tokens, at, is_online) {
-            foreign.entry(first).or_insert(name);
+            foreign.or_insert_with(first, || name);
         }
         if (is_online || is_free(tokens, at))
             && let Some(TokenWithSpan { token: Token::Word(word), .. }) = tokens.get_mut(at)

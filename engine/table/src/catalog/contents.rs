@@ -8,8 +8,8 @@ use crate::table::agenda::Agenda;
 use crate::table::version::Table;
 use nacre_types::hash::Map;
 use nacre_types::plant::{self, Bug};
+use nacre_types::sorted::SortedMap;
 use nacre_types::{Error, Result, TableId, Timestamp, ViewSchema, invariant};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The catalog's contents. Names ignore ASCII case; tables and views share one namespace.
@@ -19,10 +19,10 @@ pub(crate) struct Contents {
     /// Compiles the rules of its tables.
     compile: Option<CompileRules>,
     /// By lower-case name.
-    by_name: BTreeMap<String, Arc<Table>>,
+    by_name: SortedMap<String, Arc<Table>>,
     by_id: Map<TableId, Arc<Table>>,
     /// By lower-case name.
-    views: BTreeMap<String, ViewEntry>,
+    views: SortedMap<String, ViewEntry>,
     /// Dropped tables that a snapshot may see, each in its last version.
     dropped: Vec<Arc<Table>>,
     /// Dropped and replaced views that a snapshot may see.
@@ -52,9 +52,9 @@ impl Contents {
         Contents {
             agenda: Arc::new(agenda),
             compile,
-            by_name: BTreeMap::new(),
+            by_name: SortedMap::new(),
             by_id: Map::default(),
-            views: BTreeMap::new(),
+            views: SortedMap::new(),
             dropped: Vec::new(),
             old_views: Vec::new(),
         }

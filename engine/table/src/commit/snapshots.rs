@@ -1,8 +1,8 @@
 //! Tracks which timestamps readers see: the newest visible commit, and the snapshots in use, whose
 //! row versions must not be collected.
 
+use nacre_types::sorted::SortedMap;
 use nacre_types::{Timestamp, invariant};
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +11,7 @@ pub(crate) struct Snapshots {
     /// The newest commit that new snapshots see.
     visible: AtomicU64,
     /// Number of users of each snapshot.
-    users: Mutex<BTreeMap<Timestamp, usize>>,
+    users: Mutex<SortedMap<Timestamp, usize>>,
     /// The greatest timestamp that `oldest` has returned: what only older readers saw may be gone.
     collected: AtomicU64,
 }
@@ -26,7 +26,7 @@ impl Snapshots {
         })
     }
 
-    fn users(&self) -> MutexGuard<'_, BTreeMap<Timestamp, usize>> {
+    fn users(&self) -> MutexGuard<'_, SortedMap<Timestamp, usize>> {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -58,14 +58,14 @@ impl Snapshots {
         // Read under the lock, so that `oldest` cannot pass it in between.
         let at = self.visible();
         debug_assert!(
-            users.last_key_value().is_none_or(|(newest, _)| *newest <= at),
+            users.last().is_none_or(|(newest, _)| *newest <= at),
             "a new snapshot of {at} is older than one in use"
         );
         debug_assert!(
             self.collected.load(Ordering::Relaxed) <= at,
             "versions that a new snapshot of {at} sees may be gone"
         );
-        *users.entry(at).or_insert(0) += 1;
+        *users.or_insert_with(at, || 0) += 1;
         Arc::new(SnapshotGuard { snapshots: self.clone(), at })
     }
 }

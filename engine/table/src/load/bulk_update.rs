@@ -33,10 +33,10 @@ use crate::transaction::own_segments::OwnSegment;
 use nacre_column::{Batch, Vector};
 use nacre_rowstore::{Blocker, Owner};
 use nacre_segment::Segment;
+use nacre_types::sorted::SortedMap;
 use nacre_types::walked::{self, Path};
 use nacre_types::{DataType, Error, ErrorKind, Result, Timestamp, Value, invariant};
 use roaring::RoaringBitmap;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Rows that are written anew, and the rows that they replace.
@@ -55,7 +55,7 @@ pub struct BulkUpdate {
     /// Number of new rows.
     added: u64,
     /// The rows that are replaced, by partition and segment.
-    replaced: BTreeMap<(u32, u64), RoaringBitmap>,
+    replaced: SortedMap<(u32, u64), RoaringBitmap>,
     ownership: Ownership,
     /// Whether a row may get another key, unique value or partition.
     rekeys: bool,
@@ -91,7 +91,7 @@ impl BulkUpdate {
             resolving: None,
             given_way: Vec::new(),
             added: 0,
-            replaced: BTreeMap::new(),
+            replaced: SortedMap::new(),
             ownership: Ownership::Load,
             rekeys,
             reservation: None,
@@ -209,7 +209,7 @@ impl BulkUpdate {
     }
 
     fn note_replaced(&mut self, place: (u32, u64), numbers: &[u32]) -> Result<()> {
-        let replaced = self.replaced.entry(place).or_default();
+        let replaced = self.replaced.or_insert_with(place, Default::default);
         let before = replaced.len();
         replaced.extend(numbers.iter().copied());
         invariant!(

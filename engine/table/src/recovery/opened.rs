@@ -18,9 +18,9 @@ use crate::table::segment_list::SegmentList;
 use crate::table::version::Table;
 use nacre_segment::{CheckColumns, ColumnMeta, Segment};
 use nacre_types::hash::{Map, Set};
+use nacre_types::sorted::SortedMap;
 use nacre_types::{DataType, Error, Result, Timestamp};
 use roaring::RoaringBitmap;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What the records change in tables, with the files.
@@ -131,14 +131,14 @@ impl Opening<'_> {
             deleted: deleted(&list, changes)?,
             ..OpenedPartition::default()
         };
-        let mut runs: BTreeMap<u64, (u8, Vec<Arc<SegmentState>>)> = BTreeMap::new();
+        let mut runs: SortedMap<u64, (u8, Vec<Arc<SegmentState>>)> = SortedMap::new();
         let mut put = |run: RunPlace, state: Arc<SegmentState>| {
-            let (level, states) = runs.entry(run.number).or_default();
+            let (level, states) = runs.or_insert_with(run.number, Default::default);
             *level = run.level.max(*level);
             states.push(state);
         };
         moved.into_iter().for_each(|(run, state)| put(run, state));
-        for (id, deleted) in &changes.added {
+        for (id, deleted) in changes.added.iter() {
             let state = self.open_segment(table, within, *id, deleted.clone())?;
             // One without a run, as old logs have, is a run of its own.
             let described = self.replay.described(*id).and_then(|(_, file)| file.run);

@@ -6,16 +6,16 @@ use crate::table::partition::Partition;
 use crate::table::version::Table;
 use nacre_rowstore::{Change, Node, Version};
 use nacre_types::hash::{Map, Set};
+use nacre_types::sorted::SortedMap;
 use nacre_types::{Error, Result, Timestamp, Value, invariant, key};
 use roaring::RoaringBitmap;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What records change in the list of segments of a partition.
 #[derive(Default)]
 pub(super) struct SegmentChanges {
     /// New segments and their deleted rows.
-    pub added: BTreeMap<u64, RoaringBitmap>,
+    pub added: SortedMap<u64, RoaringBitmap>,
     /// Listed segments that are dropped.
     pub dropped: Set<u64>,
     /// Rows of listed segments that are deleted.
@@ -48,7 +48,7 @@ impl ReplayedPartition<'_> {
     /// The rows of a segment that are deleted.
     pub fn segment(&mut self, id: u64) -> Result<&mut RoaringBitmap> {
         if self.segments.added.contains_key(&id) {
-            return Ok(self.segments.added.entry(id).or_default());
+            return Ok(self.segments.added.or_insert_with(id, Default::default));
         }
         self.check_segment(id)?;
         Ok(self.segments.deleted.entry(id).or_default())

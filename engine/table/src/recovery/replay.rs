@@ -15,10 +15,10 @@ use crate::recovery::partition::{ReplayedPartition, SegmentChanges, Touched};
 use crate::table::sharding::partition_count;
 use crate::table::version::Table;
 use nacre_types::hash::{Map, Set};
+use nacre_types::sorted::SortedMap;
 use nacre_types::{
     Error, PhysicalType, Result, TableId, TableSchema, Timestamp, ViewSchema, invariant,
 };
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Commits, files and tables are numbered from 1 up. A log that names a greater number than this is
@@ -29,11 +29,11 @@ const MAX_NUMBER: u64 = i64::MAX as u64;
 pub(super) struct Replay {
     /// What readers see; `None` while the database is being opened.
     base: Option<Arc<Catalog>>,
-    tables: BTreeMap<TableId, ReplayedTable>,
+    tables: SortedMap<TableId, ReplayedTable>,
     /// Tables of the base that are dropped.
-    dropped: BTreeMap<TableId, Arc<Table>>,
+    dropped: SortedMap<TableId, Arc<Table>>,
     /// By lower-case name; `None` for views that are dropped.
-    views: BTreeMap<String, Option<ViewSchema>>,
+    views: SortedMap<String, Option<ViewSchema>>,
     /// Separate index parts, by table and segment. The index or segment of some may be gone.
     parts: Map<(TableId, u64), Vec<NewPart>>,
     /// Descriptions of files, by number. The files of some may be gone.
@@ -72,9 +72,9 @@ impl Replay {
     fn with_base(base: Option<Arc<Catalog>>, next: NextIds) -> Replay {
         Replay {
             base,
-            tables: BTreeMap::new(),
-            dropped: BTreeMap::new(),
-            views: BTreeMap::new(),
+            tables: SortedMap::new(),
+            dropped: SortedMap::new(),
+            views: SortedMap::new(),
             parts: Map::default(),
             files: Map::default(),
             at_snapshot: next.segment,

@@ -7,7 +7,7 @@
 
 use crate::record::Place;
 use nacre_types::TableId;
-use std::collections::BTreeSet;
+use nacre_types::sorted::SortedSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -43,20 +43,20 @@ pub(crate) struct Agenda {
     /// Partitions whose rowstores were not empty when they were last counted.
     filled: Places,
     /// Tables with older versions.
-    altered: Mutex<BTreeSet<TableId>>,
+    altered: Mutex<SortedSet<TableId>>,
     /// Bytes of all rowstores.
     held: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Places {
-    all: Mutex<BTreeSet<Place>>,
+    all: Mutex<SortedSet<Place>>,
     /// Length of `all`, to be read without the lock.
     count: AtomicUsize,
 }
 
 impl Places {
-    fn change<T>(&self, change: impl FnOnce(&mut BTreeSet<Place>) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut SortedSet<Place>) -> T) -> T {
         let mut all = locked(&self.all);
         let changed = change(&mut all);
         self.count.store(all.len(), Ordering::Release);
@@ -177,7 +177,7 @@ impl Agenda {
     }
 
     /// Takes the tables that may have older versions.
-    pub fn take_altered(&self) -> BTreeSet<TableId> {
+    pub fn take_altered(&self) -> SortedSet<TableId> {
         std::mem::take(&mut *locked(&self.altered))
     }
 }

@@ -17,8 +17,8 @@ use nacre_rowstore::{Key, Node, Rowstore};
 use nacre_segment::{Segment, SegmentBuilder};
 use nacre_types::hash::Set;
 use nacre_types::plant::{self, Bug};
+use nacre_types::sorted::SortedMap;
 use nacre_types::{Error, Result, Timestamp, Value, invariant, limits};
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -413,14 +413,14 @@ impl Partition {
         let stays =
             |state: &&Arc<SegmentState>| state.is_current() && !leaving.contains(&state.id());
         let met = |keys: &[Vec<Value>]| {
-            let (mut unread, mut there) = (0, BTreeMap::<usize, Vec<&[Value]>>::new());
+            let (mut unread, mut there) = (0, SortedMap::<usize, Vec<&[Value]>>::new());
             for key in keys {
                 // Found by search: most segments are elsewhere.
                 let encoded = layout.encode_wanted_key(key).unwrap_or_default();
                 match list.with_key_prefix(layout, key, &encoded) {
-                    Ok(places) => {
-                        places.iter().for_each(|place| there.entry(*place).or_default().push(key))
-                    }
+                    Ok(places) => places
+                        .iter()
+                        .for_each(|place| there.or_insert_with(*place, Default::default).push(key)),
                     Err(_) => unread += 1,
                 }
             }

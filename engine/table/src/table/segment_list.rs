@@ -20,8 +20,8 @@ use crate::table::segment_count::SegmentCount;
 use crate::visits;
 use nacre_host::fetched::Misses;
 use nacre_types::hash::{Map, Set, hash_bytes};
+use nacre_types::sorted::SortedMap;
 use nacre_types::{Error, Result, Timestamp, Value, invariant};
-use std::collections::BTreeMap;
 use std::ops::{Index as At, Range};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -193,9 +193,9 @@ impl SegmentList {
         &mut self,
         segments: impl IntoIterator<Item = (RunPlace, Vec<Arc<SegmentState>>)>,
     ) {
-        let mut runs: BTreeMap<u64, (RunPlace, Vec<Arc<SegmentState>>)> = BTreeMap::new();
+        let mut runs: SortedMap<u64, (RunPlace, Vec<Arc<SegmentState>>)> = SortedMap::new();
         for (place, states) in segments {
-            let (known, all) = runs.entry(place.number).or_insert((place, Vec::new()));
+            let (known, all) = runs.or_insert_with(place.number, || (place, Vec::new()));
             debug_assert!(known.number == place.number, "a segment of another run is added");
             known.level = known.level.max(place.level);
             all.extend(states);

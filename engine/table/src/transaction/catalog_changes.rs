@@ -17,8 +17,8 @@ use crate::table::agenda::Work;
 use crate::table::version::Table;
 use crate::transaction::temporary_tables::TemporaryTables;
 use nacre_types::plant::{self, Bug};
+use nacre_types::sorted::SortedMap;
 use nacre_types::{Error, Result, TableId, Timestamp, ViewSchema, invariant};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One change.
@@ -329,11 +329,11 @@ impl CatalogChanges {
     }
 
     /// The changes of views, by lower-case name.
-    fn views(&self) -> BTreeMap<String, ViewChange> {
-        let mut views: BTreeMap<String, ViewChange> = BTreeMap::new();
+    fn views(&self) -> SortedMap<String, ViewChange> {
+        let mut views: SortedMap<String, ViewChange> = SortedMap::new();
         let mut note = |name: &str, found: Option<&Arc<ViewSchema>>, left| {
             let new = || ViewChange { found: found.cloned(), left: None };
-            views.entry(name.to_ascii_lowercase()).or_insert_with(new).left = left;
+            views.or_insert_with(name.to_ascii_lowercase(), new).left = left;
         };
         for change in &self.0 {
             match change {
@@ -412,7 +412,7 @@ impl CatalogChanges {
             let is_known = views.get(&name.to_ascii_lowercase()).is_some_and(|v| v.found.is_some());
             by_table || !is_known && contents.view(name).is_some()
         };
-        for (name, change) in &views {
+        for (name, change) in views.iter() {
             let now = contents.view(name);
             let is_same = match (&change.found, now) {
                 (Some(found), Some(now)) => Arc::ptr_eq(found, now),
@@ -498,7 +498,7 @@ impl CatalogChanges {
             }
         }
         let views = self.views();
-        for (name, change) in &views {
+        for (name, change) in views.iter() {
             if change.found.is_some() {
                 contents.remove_view(name, commit)?;
             }

@@ -5,8 +5,8 @@ use nacre_sql::key_name;
 use nacre_table::{IndexProbe, IndexRun, RowLocator, SegmentPlace};
 use nacre_types::hash::Set;
 use nacre_types::invariant::broken;
+use nacre_types::sorted::{SortedMap, SortedSet};
 use nacre_types::{Result, TableSchema};
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Row numbers that can be read and sorted in the time of checking one row.
@@ -18,7 +18,7 @@ pub(in crate::scan) enum Hits {
     One {
         index: Option<usize>,
         /// The runs found, by segment.
-        runs: BTreeMap<SegmentPlace, Vec<IndexRun>>,
+        runs: SortedMap<SegmentPlace, Vec<IndexRun>>,
         /// Lookups that found rows in memory.
         probes: Vec<IndexProbe>,
         rows: usize,
@@ -33,9 +33,9 @@ impl Hits {
     /// The rows found by distinct ranges of one index.
     pub fn one(index: Option<usize>, mut probes: Vec<IndexProbe>) -> Hits {
         let rows = probes.iter().map(IndexProbe::len).sum();
-        let mut runs: BTreeMap<SegmentPlace, Vec<IndexRun>> = BTreeMap::new();
+        let mut runs: SortedMap<SegmentPlace, Vec<IndexRun>> = SortedMap::new();
         for run in probes.iter_mut().flat_map(|probe| probe.runs.drain(..)) {
-            runs.entry(run.segment).or_default().push(run);
+            runs.or_insert_with(run.segment, Default::default).push(run);
         }
         probes.retain(|probe| probe.memory_rows() > 0);
         Hits::One { index, runs, probes, rows }
@@ -84,12 +84,15 @@ impl Hits {
     }
 
     /// The runs found by one index in a segment.
-    fn runs_of(runs: &BTreeMap<SegmentPlace, Vec<IndexRun>>, segment: SegmentPlace) -> &[IndexRun] {
+    fn runs_of(
+        runs: &SortedMap<SegmentPlace, Vec<IndexRun>>,
+        segment: SegmentPlace,
+    ) -> &[IndexRun] {
         runs.get(&segment).map_or(&[], Vec::as_slice)
     }
 
     /// The segments that may have rows, in scan order.
-    pub fn segments(&self) -> BTreeSet<SegmentPlace> {
+    pub fn segments(&self) -> SortedSet<SegmentPlace> {
         match self {
             Hits::One { runs, .. } => runs.keys().copied().collect(),
             // The others only narrow what the first one found.
