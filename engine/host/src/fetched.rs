@@ -4,7 +4,7 @@
 //! [`Error::not_resident`], which names the ranges. Whatever drives the reader has them fetched
 //! with [`LocalStore::fetch`], keeps the guard, and calls the reader again.
 
-use crate::{LocalStore, Parallelism, Resident};
+use crate::{Host, LocalStore, Parallelism, Resident, cancelling};
 use nacre_types::hash::{Set, hash_bytes, hash_u64};
 use nacre_types::{Error, Missing, Reason, Result};
 use std::collections::VecDeque;
@@ -110,6 +110,37 @@ impl Fetched {
         let Some((missing, keys)) = self.missing(&error) else { return Err(error) };
         let resident = store.fetch(missing).await?;
         self.keep(&error, keys, resident);
+        Ok(())
+    }
+
+    /// Like [`Fetched::resolve`], and ends with `cancelled` when a flag says so.
+    pub async fn resolve_unless(
+        &mut self,
+        error: Error,
+        host: &Host,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<()> {
+        let Some((missing, keys)) = self.missing(&error) else { return Err(error) };
+        let fetch = host.store.fetch(missing);
+        let resident = cancelling(&*host.clock, fetch, is_cancelled).await?;
+        self.keep(&error, keys, resident);
+        Ok(())
+    }
+
+    /// Like [`Fetched::resolve_unless`], for callers that are not asynchronous: blocks the thread where the
+    /// environment allows it. Returns the error itself where it does not.
+    pub fn resolve_now_unless(
+        &mut self,
+        error: Error,
+        host: &Host,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<()> {
+        let Some((missing, keys)) = self.missing(&error) else { return Err(error) };
+        let fetch = cancelling(&*host.clock, host.store.fetch(missing), is_cancelled);
+        let Some(resident) = host.parallelism.wait(Box::pin(fetch)) else {
+            return Err(error);
+        };
+        self.keep(&error, keys, resident?);
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 //! Contract: every implementation passes the suite in `tests/contract`.
 
 mod blobs;
+mod cancelling;
 pub mod fetched;
 pub mod memory;
 mod residency;
@@ -12,6 +13,7 @@ mod uploads;
 pub mod waits;
 
 pub use blobs::{Answer, BlobInfo, BlobStore, Tag, WriteIf, check_blob_name, is_blob_name};
+pub use cancelling::cancelling;
 use core::time::Duration;
 /// The error types of every interface, re-exported so that an implementation needs no other crate.
 pub use nacre_types::{Error, ErrorKind, Missing, Reason, Result};
@@ -20,7 +22,7 @@ use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
-pub use uploads::{BlobReads, Lag, LeaseState, Uploads};
+pub use uploads::{BlobReads, Lag, LeaseState, Uploads, Warming};
 
 /// Everything that a database needs from its environment.
 #[derive(Clone)]

@@ -1,7 +1,11 @@
 //! Background work that moves local bytes to a blob store, a step at a time.
 
-use crate::{Answer, Rest};
+use crate::{Answer, Missing, Rest, Result};
 use core::time::Duration;
+
+/// Names the absent bytes that are to be brought next; `None` at the end. A miss of its own is brought first, and
+/// then it is called again.
+pub type Warming = Box<dyn FnMut() -> Result<Option<Vec<Missing>>> + Send>;
 
 /// Uploads of one database. Dropping an answer gives its call up; the next one goes on.
 pub trait Uploads: Send + Sync {
@@ -21,6 +25,8 @@ pub trait Uploads: Send + Sync {
     /// Sets what is called when a step that rested until it is woken is due. It must be fast, and not call
     /// back.
     fn on_change(&self, wake: Box<dyn Fn() + Send + Sync>);
+    /// Brings bytes to the local disk before they are needed, in the steps that have nothing else to do.
+    fn warm(&self, next: Warming);
     /// Position of the log up to which the loss of the local disk loses nothing.
     fn position(&self) -> u64;
     /// Of files that are only read: makes those of the newest upload readable beside those of before, and the

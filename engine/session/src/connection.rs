@@ -189,7 +189,8 @@ impl Connection {
         loop {
             match self.get_resident(prepared, parameters) {
                 Err(error) if error.missing().is_some() => {
-                    self.engine.fetch(&mut fetched, error).await?;
+                    let is_cancelled = || self.settings.is_cancelled();
+                    self.engine.fetch(&mut fetched, error, &is_cancelled).await?;
                 }
                 done => return done,
             }
@@ -364,7 +365,8 @@ impl Connection {
             match run(self, binding.invocation(parameters)?).await {
                 // The statement was undone, as for a lock. A COMMIT has ended its transaction.
                 Err(error) if error.missing().is_some() && !binding.is_control() => {
-                    self.engine.fetch(&mut fetched, error).await?;
+                    let is_cancelled = || self.settings.is_cancelled();
+                    self.engine.fetch(&mut fetched, error, &is_cancelled).await?;
                     // It takes another snapshot when it runs again. Views may be others by then, which fails nothing.
                     let catalog = self.transaction.catalog(&self.engine);
                     if binding.is_current(parameters, &self.engine, catalog) {

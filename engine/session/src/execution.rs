@@ -141,6 +141,11 @@ impl<'a> Execution<'a> {
         if (self.cancelled)() { Err(Error::cancelled()) } else { Ok(()) }
     }
 
+    /// Fetches what a call missed; then it can be repeated.
+    pub async fn fetch(&self, fetched: &mut Fetched, error: Error) -> Result<()> {
+        self.store.environment().fetch(fetched, error, self.cancelled).await
+    }
+
     /// Ends a step of a write: fails with `cancelled` once the caller cancelled the statement, and
     /// gives way if the time slice is over.
     pub fn end_step(&self) -> StepEnd<'a> {

@@ -50,7 +50,7 @@ pub fn write_load<'a>(engine: &'a Engine, load: &'a mut BulkLoad) -> Boxed<'a, (
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
                 Err(error) if error.missing().is_some() => {
-                    engine.fetch(&mut fetched, error).await?;
+                    engine.fetch(&mut fetched, error, &|| false).await?;
                 }
                 Err(error) => return Err(error),
             }
@@ -97,7 +97,7 @@ impl LoadMeans<'_, '_> {
                     }
                 }
                 Err(error) if error.missing().is_some() => {
-                    engine.fetch(&mut fetched, error).await?;
+                    engine.fetch(&mut fetched, error, &|| settings.is_cancelled()).await?;
                 }
                 Err(error) => return Err(error),
             }

@@ -122,7 +122,7 @@ impl Running {
                     slices.give_way(engine.store().environment(), &cancelled).await?;
                 }
                 Err(error) if error.missing().is_some() => {
-                    engine.fetch(&mut fetched, error).await?;
+                    engine.fetch(&mut fetched, error, &cancelled).await?;
                 }
                 next => return next,
             }

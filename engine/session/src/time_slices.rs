@@ -157,7 +157,7 @@ impl Waits<'_> {
     #[inline(never)]
     fn fetch(&mut self, error: Error) -> Pause<'_> {
         match self.slices.awaits {
-            true => Box::pin(self.environment.fetch(&mut self.fetched, error)),
+            true => Box::pin(self.environment.fetch(&mut self.fetched, error, self.cancelled)),
             false => Box::pin(ready(Err(error))),
         }
     }

@@ -2,10 +2,8 @@
 
 use crate::engine::Engine;
 use core::time::Duration;
+use nacre_host::cancelling;
 use nacre_types::{Error, ErrorKind, Result};
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::task::Poll;
 
 /// The first pause between two looks, in nanoseconds.
 const FIRST_LOOK_NS: u64 = 20_000_000;
@@ -67,22 +65,14 @@ impl Engine {
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<()> {
         let until_ns = until_ns.max(self.now_ns().saturating_add(LONGEST_LOOK_NS));
-        let mut refresh = pin!(self.refresh_async());
-        loop {
-            let look_ns = self.now_ns().saturating_add(CANCEL_NS).min(until_ns);
-            let mut pause = self.host().clock.sleep_until(look_ns);
-            let refreshed = poll_fn(|context| match refresh.as_mut().poll(context) {
-                Poll::Ready(refreshed) => Poll::Ready(Some(refreshed)),
-                Poll::Pending => pause.as_mut().poll(context).map(|()| None),
-            });
-            match refreshed.await {
-                Some(refreshed) => return refreshed.map(drop),
-                None if is_cancelled() => return Err(Error::cancelled()),
-                None if self.now_ns() >= until_ns => {
-                    return Err(Error::new(ErrorKind::Unavailable, "the blobs do not answer"));
-                }
-                None => {}
+        let is_late = || self.now_ns() >= until_ns;
+        let refresh = Box::pin(async { self.refresh_async().await.map(drop) });
+        let gives_up = || is_cancelled() || is_late();
+        match cancelling(&*self.host().clock, refresh, &gives_up).await {
+            Err(error) if error.kind() == ErrorKind::Cancelled && !is_cancelled() => {
+                Err(Error::new(ErrorKind::Unavailable, "the blobs do not answer"))
             }
+            refreshed => refreshed,
         }
     }
 }

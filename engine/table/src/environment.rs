@@ -79,9 +79,14 @@ impl Environment {
     /// Fetches what a call missed, blocking the thread; then the call can be repeated.
     ///
     /// # Errors
-    /// `error` itself unless it is one of absent bytes, and where threads cannot block.
-    pub fn fetch_now(&self, fetched: &mut Fetched, error: Error) -> Result<()> {
-        fetched.resolve_now(error, &*self.host.store, &*self.host.parallelism)?;
+    /// `error` itself unless it is one of absent bytes, and where threads cannot block; `cancelled`.
+    pub fn fetch_now(
+        &self,
+        fetched: &mut Fetched,
+        error: Error,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<()> {
+        fetched.resolve_now_unless(error, &self.host, is_cancelled)?;
         debug_assert!(!waits::is_waiting(), "a read that waits has missed what can be waited for");
         Ok(())
     }
@@ -92,15 +97,20 @@ impl Environment {
         let mut fetched = Fetched::default();
         loop {
             match call() {
-                Err(error) => self.fetch_now(&mut fetched, error)?,
+                Err(error) => self.fetch_now(&mut fetched, error, &|| false)?,
                 done => return done,
             }
         }
     }
 
     /// Like [`Environment::fetch_now`], without blocking.
-    pub async fn fetch(&self, fetched: &mut Fetched, error: Error) -> Result<()> {
-        fetched.resolve(error, &*self.host.store).await
+    pub async fn fetch(
+        &self,
+        fetched: &mut Fetched,
+        error: Error,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<()> {
+        fetched.resolve_unless(error, &self.host, is_cancelled).await
     }
 
     /// Runs work whose reads wait for absent bytes, where the host's threads can block.

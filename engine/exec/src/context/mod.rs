@@ -138,7 +138,7 @@ impl Context<'_> {
 
     /// Waits for absent bytes in the middle of a call.
     pub(crate) fn fetch_waits(&self) -> FetchWaits<'_> {
-        FetchWaits::new(self.transaction.environment())
+        FetchWaits::new(self.transaction.environment(), self.cancelled)
     }
 
     /// Fails with `cancelled` once the caller has cancelled the statement. Every operator calls it

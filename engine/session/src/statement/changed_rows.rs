@@ -35,11 +35,12 @@ pub(super) async fn delete(
     for locators in locators.chunks(MOVED_TOGETHER) {
         execution.end_step().await?;
         affected +=
-            repeated(transaction, |transaction| transaction.delete(&target, locators)).await?;
+            repeated(transaction, execution, |transaction| transaction.delete(&target, locators))
+                .await?;
     }
     for ((partition, segment), rows) in targets.segments().filter(|_| is_bulk) {
         execution.end_step().await?;
-        affected += repeated(transaction, |transaction| {
+        affected += repeated(transaction, execution, |transaction| {
             transaction.delete_together(&target, partition, segment, rows)
         })
         .await?;

@@ -120,7 +120,9 @@ async fn one_by_one(
 ) -> Result<u64> {
     let mut affected = 0;
     for batch in batches {
-        affected += repeated(transaction, |transaction| transaction.insert(target, batch)).await?;
+        affected +=
+            repeated(transaction, execution, |transaction| transaction.insert(target, batch))
+                .await?;
         execution.end_step().await?;
     }
     Ok(affected)

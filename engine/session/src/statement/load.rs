@@ -134,7 +134,9 @@ pub(super) async fn add(
     if update.rows() == 0 {
         return Ok(0);
     }
-    match repeated(transaction, |transaction| transaction.reserve_keys(&mut update)).await {
+    match repeated(transaction, execution, |transaction| transaction.reserve_keys(&mut update))
+        .await
+    {
         // No row that the transaction sees is in the way.
         Err(error)
             if on_duplicate != OnDuplicate::Error

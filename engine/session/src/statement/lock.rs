@@ -110,7 +110,7 @@ async fn lock(
     while locked.len() < rows.len() {
         let savepoint = transaction.savepoint();
         let some = &rows[locked.len()..][..together];
-        match repeated(transaction, |transaction| transaction.lock(table, some)).await {
+        match repeated(transaction, execution, |transaction| transaction.lock(table, some)).await {
             Ok(()) => locked.resize(locked.len() + together, true),
             Err(error) if if_locked == IfLocked::Skip && is_taken(&error) => {
                 // Before that, so that those are told who wait for what is given back.

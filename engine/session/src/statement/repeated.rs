@@ -1,12 +1,14 @@
 //! Repeats a part of a statement that met absent bytes.
 
 use crate::boxed::Boxed;
+use crate::execution::Execution;
 use nacre_table::{Fetched, Transaction};
 use nacre_types::{Error, Result};
 
 /// Runs `work` until it misses nothing, each time from the same savepoint.
 pub(super) async fn repeated<T>(
     transaction: &mut Transaction,
+    execution: &Execution<'_>,
     mut work: impl FnMut(&mut Transaction) -> Result<T>,
 ) -> Result<T> {
     let mut fetched = Fetched::default();
@@ -15,7 +17,7 @@ pub(super) async fn repeated<T>(
         match work(transaction) {
             Err(error) if error.missing().is_some() => {
                 transaction.rollback_to(savepoint);
-                fetch(transaction, &mut fetched, error).await?;
+                fetch(execution, &mut fetched, error).await?;
             }
             done => return done,
         }
@@ -25,9 +27,9 @@ pub(super) async fn repeated<T>(
 #[cold]
 #[inline(never)]
 fn fetch<'a>(
-    transaction: &'a Transaction,
+    execution: &'a Execution<'_>,
     fetched: &'a mut Fetched,
     error: Error,
 ) -> Boxed<'a, ()> {
-    Box::pin(transaction.environment().fetch(fetched, error))
+    Box::pin(execution.fetch(fetched, error))
 }

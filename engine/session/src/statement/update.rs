@@ -146,8 +146,10 @@ impl<'a> Update<'a> {
         self.execution.steps(|| bulk.complete()).await?;
         for place in bulk.places() {
             self.execution.end_step().await?;
-            repeated(transaction, |transaction| transaction.replace_together(&mut bulk, place))
-                .await?;
+            repeated(transaction, self.execution, |transaction| {
+                transaction.replace_together(&mut bulk, place)
+            })
+            .await?;
         }
         if !self.rekeys {
             return Ok(transaction.add_updated(bulk) + self.write_kept(transaction).await?);
@@ -155,7 +157,8 @@ impl<'a> Update<'a> {
         // All old keys are free before any new one is assigned.
         self.lock_together(transaction).await?;
         self.delete_kept(transaction).await?;
-        repeated(transaction, |transaction| transaction.reserve_keys(&mut bulk)).await?;
+        repeated(transaction, self.execution, |transaction| transaction.reserve_keys(&mut bulk))
+            .await?;
         Ok(transaction.add_updated(bulk) + self.insert_kept(transaction).await?)
     }
 
@@ -173,9 +176,10 @@ impl<'a> Update<'a> {
         }
         let mut affected = 0;
         for LocatedRows { rows, locators } in changes {
-            affected +=
-                repeated(transaction, |transaction| transaction.update(target, locators, rows))
-                    .await?;
+            affected += repeated(transaction, self.execution, |transaction| {
+                transaction.update(target, locators, rows)
+            })
+            .await?;
             self.execution.end_step().await?;
         }
         Ok(affected)
@@ -183,7 +187,10 @@ impl<'a> Update<'a> {
 
     async fn delete_kept(&self, transaction: &mut Transaction) -> Result<()> {
         for LocatedRows { locators, .. } in &self.kept {
-            repeated(transaction, |transaction| transaction.delete(&self.target, locators)).await?;
+            repeated(transaction, self.execution, |transaction| {
+                transaction.delete(&self.target, locators)
+            })
+            .await?;
             self.execution.end_step().await?;
         }
         Ok(())
@@ -192,8 +199,10 @@ impl<'a> Update<'a> {
     async fn insert_kept(&self, transaction: &mut Transaction) -> Result<u64> {
         let mut affected = 0;
         for LocatedRows { rows, .. } in &self.kept {
-            affected +=
-                repeated(transaction, |transaction| transaction.insert(&self.target, rows)).await?;
+            affected += repeated(transaction, self.execution, |transaction| {
+                transaction.insert(&self.target, rows)
+            })
+            .await?;
             self.execution.end_step().await?;
         }
         Ok(affected)
@@ -211,7 +220,7 @@ impl<'a> Update<'a> {
                 self.execution.end_step().await?;
                 let lock =
                     |transaction: &mut Transaction| transaction.lock(&self.target, &together);
-                repeated(transaction, lock).await?;
+                repeated(transaction, self.execution, lock).await?;
                 together.clear();
             }
         }

@@ -311,7 +311,9 @@ impl BulkLoad {
         let environment = loader.transactions().environment();
         match step {
             // The commit lock is free by now.
-            Err(error) => environment.fetch_now(&mut self.fetched, error).map(|()| LoadStep::More),
+            Err(error) => {
+                environment.fetch_now(&mut self.fetched, error, &|| false).map(|()| LoadStep::More)
+            }
             step => step,
         }
     }

@@ -7,6 +7,7 @@ use nacredb::{
     Batch, Blobs, DataType, Database, ErrorKind, OnDuplicate, Options, TierOptions, Value,
 };
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Rows of the table.
@@ -168,6 +169,47 @@ fn commits_go_on_while_the_blob_store_is_away_up_to_a_limit() {
     block_on(db.close()).unwrap();
     let db = block_on(Database::open(memory_host(), options)).unwrap();
     assert_eq!(rows(&mut db.session(), "select count(*) from t").unwrap(), [(id + 1).to_string()]);
+}
+
+#[test]
+fn a_statement_that_waits_for_the_blob_store_can_be_cancelled() {
+    let (_, blobs) = store();
+    let patience = Duration::from_secs(600);
+    let tiers = TierOptions { patience, warms: false, ..at_once() };
+    let options = options(Blobs { options: tiers, ..Blobs::new(blobs.clone()) });
+    let db = block_on(Database::open(memory_host(), options.clone())).unwrap();
+    let mut session = db.session();
+    run(&mut session, "create table t (id int primary key, n int)").unwrap();
+    run(&mut session, "insert into t values (1, 10), (2, 20); optimize table t full").unwrap();
+    block_on(db.close()).unwrap();
+    for threads in [1, 2] {
+        let options = Options { threads, ..options.clone() };
+        let db = block_on(Database::open(memory_host(), options)).unwrap();
+        blobs.set_away(true);
+        for sql in [
+            "select sum(n) from t",
+            "select n from t where id = 2",
+            "update t set n = n + 1",
+            "delete from t where id = 1",
+            "create table u as select * from t",
+        ] {
+            let mut session = db.session();
+            let cancel = session.cancel_flag();
+            let began = Instant::now();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(Duration::from_millis(50));
+                    cancel.store(true, Ordering::Relaxed);
+                });
+                assert_eq!(kind(&mut session, sql), Some(ErrorKind::Cancelled), "{sql}");
+            });
+            assert!(began.elapsed() < patience / 2, "{sql} waits for its patience");
+        }
+        blobs.set_away(false);
+        let found = rows(&mut db.session(), "select id, n from t order by id").unwrap();
+        assert_eq!(found, ["1|10", "2|20"]);
+        block_on(db.close()).unwrap();
+    }
 }
 
 #[test]
