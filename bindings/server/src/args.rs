@@ -1,5 +1,6 @@
 //! Defines the command line. Only parses: opens no files and no databases.
 
+use crate::blob_args::{BlobClient, BlobSettings};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use nacredb::{AsOf, OnDuplicate, temporal};
 use std::convert::Infallible;
@@ -87,18 +88,13 @@ pub struct DatabaseOptions {
     /// Blob store that keeps the database beyond this disk: s3://bucket/prefix, gs://…, az://… or file:///folder
     #[arg(long, value_name = "URL")]
     pub blobs: Option<String>,
-    /// With --blobs: file with the key that the blobs are encrypted with, as 64 hexadecimal digits
-    #[arg(long, value_name = "FILE", requires = "blobs")]
-    pub blob_key: Option<PathBuf>,
-    /// With --blobs: bytes of segments on this disk, beyond which they are read from the blob store
-    #[arg(long, value_name = "SIZE", value_parser = size, requires = "blobs")]
-    pub disk_limit: Option<usize>,
-    /// With --blobs: a statement that commits ends once that is uploaded
-    #[arg(long, requires = "blobs")]
-    pub hold_commits: bool,
-    /// With --blobs: only read the database, as it was at a log position or a time (2026-01-31 12:00:00, UTC)
-    #[arg(long, value_name = "WHEN", value_parser = as_of, requires = "blobs")]
+    /// With a blob store: only read the database, as it was at a log position or a time (2026-01-31 12:00:00, UTC)
+    #[arg(long, value_name = "WHEN", value_parser = as_of)]
     pub as_of: Option<AsOf>,
+    #[command(flatten)]
+    pub client: BlobClient,
+    #[command(flatten)]
+    pub settings: BlobSettings,
 }
 
 /// Parses a position of the log, or a time.
@@ -113,7 +109,7 @@ pub fn as_of(text: &str) -> Result<AsOf, String> {
 }
 
 /// Parses a number of bytes; `KB`, `MB` and `GB` are powers of 1024.
-fn size(text: &str) -> Result<usize, String> {
+pub fn size(text: &str) -> Result<usize, String> {
     let upper = text.trim().to_ascii_uppercase();
     let units = [("KB", 10), ("MB", 20), ("GB", 30), ("", 0)];
     let split = units.iter().find_map(|(unit, shift)| Some((upper.strip_suffix(unit)?, *shift)));
@@ -332,9 +328,8 @@ pub struct RestoreArgs {
     /// Log position or time (2026-01-31 12:00:00, UTC) of the state to restore; by default the newest
     #[arg(long, value_name = "WHEN", value_parser = as_of)]
     pub to: Option<AsOf>,
-    /// File with the key of encrypted blobs, as 64 hexadecimal digits
-    #[arg(long, value_name = "FILE")]
-    pub blob_key: Option<PathBuf>,
+    #[command(flatten)]
+    pub client: BlobClient,
 }
 
 #[derive(Args, Debug)]
@@ -348,9 +343,8 @@ pub struct BranchArgs {
     /// Removes the branch at URL instead
     #[arg(long, conflicts_with = "to")]
     pub drop: bool,
-    /// File with the key of encrypted blobs, as 64 hexadecimal digits; a branch has that of its origin
-    #[arg(long, value_name = "FILE")]
-    pub blob_key: Option<PathBuf>,
+    #[command(flatten)]
+    pub client: BlobClient,
 }
 
 #[cfg(test)]

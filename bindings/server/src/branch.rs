@@ -1,7 +1,6 @@
 //! `nacre branch` makes a branch of a database in blobs, or drops one.
 
 use crate::args::{BranchArgs, as_of};
-use crate::database;
 use crate::failure::Outcome;
 use crate::terminal::grouped;
 use nacre_native::{block_on, memory_host};
@@ -11,7 +10,7 @@ use std::io::Write;
 /// Runs `branch`.
 pub fn run(args: &BranchArgs, out: &mut dyn Write) -> Outcome {
     let host = memory_host();
-    let blobs_at = |url: &str| database::blobs_at(url, args.blob_key.as_deref());
+    let blobs_at = |url: &str| args.client.at(url);
     match (args.drop, &args.to) {
         (true, None) => {
             let blobs = blobs_at(&args.url)?;

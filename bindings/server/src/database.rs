@@ -1,15 +1,14 @@
 //! Opens and closes the database of a command, and runs statements in it.
 
 use crate::args::DatabaseOptions;
+use crate::blob_args::{BlobClient, BlobSettings, is_blob_url};
 use crate::failure::{Failure, Outcome};
+use crate::scratch;
 use arrow_array::RecordBatch;
-use nacre_blobs::{BlobOptions, EncryptionKey, open_blobs};
 use nacre_native::block_on;
-use nacredb::{Batch, Blobs, Budget, Database, Error, Options, QueryResult, Rows, Session};
-use nacredb::{TierOptions, Value};
+use nacredb::{Batch, Budget, Database, Error, Options, QueryResult, Rows, Session, Value};
 use std::ops::Deref;
-use std::path::Path;
-use std::time::Duration;
+use std::path::PathBuf;
 
 /// What to do when a URL names no database.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,6 +26,25 @@ pub struct Opened {
     persistent: bool,
     /// Log position when the database was opened.
     opened_at: u64,
+    /// Dropped last.
+    _cache: Option<CacheFolder>,
+}
+
+/// A folder for what is fetched of a database that is only read. It is removed in the end.
+struct CacheFolder(PathBuf);
+
+impl CacheFolder {
+    fn new() -> Outcome<CacheFolder> {
+        Ok(CacheFolder(scratch::create_folder("nacre-cache").map_err(|error| {
+            Error::io(format!("cannot create a folder for what is fetched: {error}"))
+        })?))
+    }
+}
+
+impl Drop for CacheFolder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
 }
 
 impl Deref for Opened {
@@ -51,47 +69,48 @@ impl Opened {
 /// Opens the database at a URL, beside a process that may be writing it if it is only read. Then it
 /// must exist.
 pub fn open_to(url: &str, missing: Missing, read_only: bool, options: Options) -> Outcome<Opened> {
-    let read_only = read_only || options.as_of.is_some();
+    let read_only = read_only || options.read_only || options.as_of.is_some();
     let missing = if read_only { Missing::Refuse } else { missing };
     open(url, missing, Options { read_only, ..options })
 }
 
-/// How long the client of a blob store repeats a call by itself: the engine repeats it as well.
-const RETRY_FOR: Duration = Duration::from_secs(1);
-
-/// The engine's options for those of the command line.
-pub fn options_of(options: &DatabaseOptions) -> Outcome<Options> {
+/// The engine's options for a database at a URL with those of the command line. A URL of blobs names a database that
+/// is only read.
+pub fn options_of(url: &str, given: &DatabaseOptions) -> Outcome<Options> {
     let default = Options::default();
-    let memory_bytes = options.memory.unwrap_or(default.memory_bytes);
-    let blobs = match &options.blobs {
-        Some(url) => {
-            let blobs = blobs_at(url, options.blob_key.as_deref())?;
-            let tiers = blobs.options.clone();
-            let disk_limit = options.disk_limit.map_or(tiers.disk_limit, |bytes| bytes as u64);
-            let holds_commits = options.hold_commits;
-            Some(Blobs { options: TierOptions { disk_limit, holds_commits, ..tiers }, ..blobs })
+    let memory_bytes = given.memory.unwrap_or(default.memory_bytes);
+    let is_of_blobs = is_blob_url(url);
+    let place = match (is_of_blobs, given.blobs.as_deref()) {
+        (true, None) => Some(url),
+        (true, Some(_)) => {
+            let error = Error::unsupported("--blobs beside a database that a URL of blobs names");
+            return Err(error.with_hint("name a folder to write the database").into());
         }
-        None => None,
+        (false, place) => place,
     };
-    Ok(Options { memory_bytes, blobs, as_of: options.as_of, ..default })
-}
-
-/// The blobs at a URL, encrypted with the key in a file, if there is one.
-pub fn blobs_at(url: &str, key: Option<&Path>) -> Outcome<Blobs> {
-    let encryption_key = key.map(key_in).transpose()?;
-    let client = BlobOptions { retry_for: RETRY_FOR, encryption_key, ..BlobOptions::default() };
-    Ok(Blobs::new(open_blobs(url, &client)?))
-}
-
-fn key_in(file: &Path) -> Outcome<EncryptionKey> {
-    let text = std::fs::read_to_string(file).map_err(|error| {
-        Error::io(format!("cannot read the key in {}: {error}", file.display()))
-    })?;
-    Ok(EncryptionKey::from_hex(&text)?)
+    let mut blobs = place.map(|place| given.client.at(place)).transpose()?;
+    match &mut blobs {
+        Some(blobs) => given.settings.apply(blobs),
+        None if given.client != BlobClient::default()
+            || given.settings != BlobSettings::default() =>
+        {
+            let error = Error::unsupported("options of a blob store without one");
+            return Err(error.with_hint("name it with --blobs URL").into());
+        }
+        None => {}
+    }
+    Ok(Options { memory_bytes, blobs, as_of: given.as_of, read_only: is_of_blobs, ..default })
 }
 
 /// Opens the database at a URL with some options.
-pub fn open(url: &str, missing: Missing, options: Options) -> Outcome<Opened> {
+pub fn open(url: &str, missing: Missing, mut options: Options) -> Outcome<Opened> {
+    if let Some(blobs) = options.blobs.as_mut().filter(|_| is_blob_url(url)) {
+        let cache = CacheFolder::new()?;
+        blobs.cache = Some(nacre_native::open_folder(&cache.0)?.store);
+        let database = block_on(Database::open(nacre_native::memory_host(), options))?;
+        let opened_at = database.log_position();
+        return Ok(Opened { persistent: false, opened_at, database, _cache: Some(cache) });
+    }
     let folder = nacre_native::folder_of(url)?;
     // `Database::open` creates a missing database.
     if let Some(folder) = &folder
@@ -108,7 +127,8 @@ pub fn open(url: &str, missing: Missing, options: Options) -> Outcome<Opened> {
         _ => nacre_native::open_url(url)?,
     };
     let database = block_on(Database::open(host, options))?;
-    Ok(Opened { persistent: folder.is_some(), opened_at: database.log_position(), database })
+    let opened_at = database.log_position();
+    Ok(Opened { persistent: folder.is_some(), opened_at, database, _cache: None })
 }
 
 /// Writes what is buffered and closes the database. An earlier failure takes precedence over an

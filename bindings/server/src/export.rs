@@ -28,7 +28,7 @@ const ROW_GROUP_BYTES: usize = 64 << 20;
 pub fn run(args: &ExportArgs, out: &mut dyn Write) -> Outcome {
     let format = args.format.map_or_else(|| source::format_of(&args.file), Ok)?;
     let target = Target::of(&args.file)?;
-    let options = database::options_of(&args.options)?;
+    let options = database::options_of(&args.url, &args.options)?;
     let database = database::open_to(&args.url, Missing::Refuse, args.read_only, options)?;
     let started = Instant::now();
     let sql = if is_name(&args.source) {

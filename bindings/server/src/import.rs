@@ -21,8 +21,11 @@ pub fn run(args: &ImportArgs, out: &mut dyn Write) -> Outcome {
         open(&input, args)?;
         files.push((path.as_path(), Some(input).filter(|input| !input.can_be_reopened())));
     }
-    let database =
-        database::open(&args.url, Missing::Create, database::options_of(&args.options)?)?;
+    let database = database::open(
+        &args.url,
+        Missing::Create,
+        database::options_of(&args.url, &args.options)?,
+    )?;
     let outcome = load_all(&database, args, files, out);
     database::close(&database, outcome)
 }

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 /// Runs `inspect`.
 pub fn run(args: &InspectArgs, out: &mut dyn Write) -> Outcome {
-    let options = database::options_of(&args.options)?;
+    let options = database::options_of(&args.url, &args.options)?;
     let database = database::open_to(&args.url, Missing::Refuse, args.read_only, options)?;
     let outcome = show(&database, args.table.as_deref(), out);
     database::close(&database, outcome)
@@ -187,7 +187,7 @@ fn details(report: &TableReport) -> String {
 /// Runs `check`.
 pub fn check(args: &CheckArgs, out: &mut dyn Write) -> Outcome {
     let started = Instant::now();
-    let options = database::options_of(&args.options)?;
+    let options = database::options_of(&args.url, &args.options)?;
     let database = database::open_to(&args.url, Missing::Refuse, args.read_only, options)?;
     let outcome = verify(&database, started, out);
     database::close(&database, outcome)

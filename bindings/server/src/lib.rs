@@ -5,6 +5,7 @@
 
 #[doc(hidden)]
 pub mod args;
+mod blob_args;
 mod branch;
 mod convert;
 mod database;

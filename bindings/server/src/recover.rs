@@ -9,7 +9,10 @@ use std::io::Write;
 
 /// Runs `recover`.
 pub fn run(args: &RecoverArgs, out: &mut dyn Write) -> Outcome {
-    let options = Options { accept_loss: args.accept_loss, ..database::options_of(&args.options)? };
+    let options = Options {
+        accept_loss: args.accept_loss,
+        ..database::options_of(&args.url, &args.options)?
+    };
     let opened = database::open(&args.url, Missing::Refuse, options);
     let database = opened.map_err(|failure| match failure {
         Failure::Error { error, sql }

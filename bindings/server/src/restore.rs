@@ -1,7 +1,6 @@
 //! `nacre restore` writes a state of the past of a database in blobs to a folder.
 
 use crate::args::RestoreArgs;
-use crate::database;
 use crate::failure::Outcome;
 use crate::terminal::{counted, grouped};
 use nacre_native::block_on;
@@ -11,7 +10,7 @@ use std::path::Path;
 
 /// Runs `restore`.
 pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> Outcome {
-    let blobs = database::blobs_at(&args.blobs, args.blob_key.as_deref())?;
+    let blobs = args.client.at(&args.blobs)?;
     let Some(folder) = nacre_native::folder_of(&args.folder)? else {
         let message = format!("{} is not a folder, which a database is restored to", args.folder);
         return Err(Error::unsupported(message).into());

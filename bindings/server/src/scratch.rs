@@ -1,9 +1,9 @@
 //! Creates temporary files: copies of pipes, and exports until they are complete.
 
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process;
 
@@ -19,6 +19,18 @@ pub fn create(folder: &Path, stem: &OsStr, mode: u32) -> io::Result<(PathBuf, Fi
             // Belongs to another thread, or is left from a killed process that had the same id.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
             opened => return opened.map(|file| (path, file)),
+        }
+    }
+}
+
+/// Creates a folder with a unique name that begins with `stem`, among the temporary files.
+pub fn create_folder(stem: &str) -> io::Result<PathBuf> {
+    let mut number = 0u64;
+    loop {
+        let path = std::env::temp_dir().join(format!("{stem}.{}-{number}", process::id()));
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+            created => return created.map(|()| path),
         }
     }
 }

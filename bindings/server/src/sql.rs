@@ -20,7 +20,7 @@ pub fn run(args: &SqlArgs, out: &mut dyn Write) -> Outcome {
             "Arrow output is binary; redirect it to a file or a program".into(),
         ));
     }
-    let options = database::options_of(&args.options)?;
+    let options = database::options_of(&args.url, &args.options)?;
     let database = database::open_to(&args.url, Missing::Create, args.read_only, options)?;
     let outcome = run_all(&database, args, out);
     database::close(&database, outcome)

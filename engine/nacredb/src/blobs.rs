@@ -62,6 +62,8 @@ pub struct Blobs {
     pub store: Arc<dyn BlobStore>,
     /// Its settings.
     pub options: TierOptions,
+    /// Where bytes are kept that a database fetches which is only read: an empty store. In memory if `None`.
+    pub cache: Option<Arc<dyn LocalStore>>,
     /// The code of the tiers, which [`Blobs::new`] brings.
     #[doc(hidden)]
     pub attach: Attach,
@@ -73,6 +75,7 @@ impl Blobs {
         Blobs {
             store,
             options: TierOptions::default(),
+            cache: None,
             attach: Attach(|host, blobs, access| Box::pin(attach(host, blobs, access))),
         }
     }

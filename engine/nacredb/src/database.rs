@@ -185,6 +185,9 @@ pub enum Budget {
 #[derive(Clone)]
 pub struct Database(pub(crate) Arc<Engine>);
 
+/// The part of a database's memory that files in memory take of what can be fetched again: one in this many.
+const FETCHED_SHARE: usize = 4;
+
 /// How much of a budget is spent.
 struct Spending {
     budget: Budget,
@@ -231,9 +234,15 @@ impl Database {
         host.store.prepare().await?;
         let mut uploads = None;
         if let Some(blobs) = &options.blobs {
+            let mut blobs = blobs.clone();
             if options.read_only {
                 // What is fetched must be written somewhere.
-                host.store = Arc::new(MemoryStore::new());
+                host.store = blobs.cache.take().unwrap_or_else(|| Arc::new(MemoryStore::new()));
+            }
+            if host.store.is_in_memory() {
+                // Beside the memory that the options divide.
+                let share = (options.memory_bytes / FETCHED_SHARE) as u64;
+                blobs.options.disk_limit = blobs.options.disk_limit.min(share.max(1));
             }
             let access = match (options.read_only, options.as_of) {
                 (false, None) => BlobAccess::Write,

@@ -52,7 +52,7 @@ enum Next {
 
 /// Runs the command.
 pub fn run(args: &ShellArgs, out: &mut dyn Write) -> Outcome {
-    let options = database::options_of(&args.options)?;
+    let options = database::options_of(&args.url, &args.options)?;
     let database = database::open_to(&args.url, Missing::Create, args.read_only, options)?;
     let outcome = converse(&database, &args.url, out);
     database::close(&database, outcome)

@@ -13,8 +13,11 @@ use std::time::Instant;
 
 /// Runs the command.
 pub fn run(args: &TpchArgs, out: &mut dyn Write) -> Outcome {
-    let database =
-        database::open(&args.url, Missing::Create, database::options_of(&args.options)?)?;
+    let database = database::open(
+        &args.url,
+        Missing::Create,
+        database::options_of(&args.url, &args.options)?,
+    )?;
     let outcome = generate(&database, args.scale, out);
     database::close(&database, outcome)
 }
