@@ -100,6 +100,9 @@ impl Engine {
         defaults: ConnectionDefaults,
         uploads: Option<Arc<dyn Uploads>>,
     ) -> Engine {
+        if let Some(uploads) = &uploads {
+            uploads.warm(store.warming());
+        }
         let uploads = uploads.map(|uploads| UploadTask::start(uploads, &host));
         let background = Maintenance::start(&store, &host);
         let slots = match defaults.concurrent_statements {
@@ -179,14 +182,19 @@ impl Engine {
 
     /// Fetches what a call missed; then the call can be repeated.
     ///
-    /// Errors: `error` itself unless it is one of absent bytes; `io`.
-    pub(crate) async fn fetch(&self, fetched: &mut Fetched, error: Error) -> Result<()> {
-        fetched.resolve(error, &*self.host.store).await
+    /// Errors: `error` itself unless it is one of absent bytes; `io`; `cancelled`.
+    pub(crate) async fn fetch(
+        &self,
+        fetched: &mut Fetched,
+        error: Error,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<()> {
+        self.store.environment().fetch(fetched, error, is_cancelled).await
     }
 
     /// Like [`Engine::fetch`], blocking the thread; `error` itself where threads cannot block.
     pub(crate) fn fetch_now(&self, fetched: &mut Fetched, error: Error) -> Result<()> {
-        fetched.resolve_now(error, &*self.host.store, &*self.host.parallelism)
+        self.store.environment().fetch_now(fetched, error, &|| false)
     }
 
     /// Repeats a call until it misses nothing.
@@ -194,7 +202,9 @@ impl Engine {
         let mut fetched = Fetched::default();
         loop {
             match call() {
-                Err(error) if error.missing().is_some() => self.fetch(&mut fetched, error).await?,
+                Err(error) if error.missing().is_some() => {
+                    self.fetch(&mut fetched, error, &|| false).await?;
+                }
                 done => return done,
             }
         }

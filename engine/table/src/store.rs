@@ -18,6 +18,7 @@ use crate::maintenance::scheduler::Scheduler;
 use crate::options::StoreOptions;
 use crate::read::equal::{self, Equal, FoundRows};
 use crate::read::point;
+use crate::read::warming::warming;
 use crate::recovery::follow::Follow;
 use crate::recovery::open::{self, Recovered};
 use crate::segments::garbage::Garbage;
@@ -27,7 +28,7 @@ use crate::temporary::TemporaryFile;
 use crate::transaction::handle::Transaction;
 use crate::transaction::manager::TransactionManager;
 use core::time::Duration;
-use nacre_host::{Host, waits};
+use nacre_host::{Host, Warming, waits};
 use nacre_log::Log;
 use nacre_rowstore::Owner;
 use nacre_segment::BlockCache;
@@ -260,6 +261,11 @@ impl Store {
     /// All tables, by name.
     pub fn tables(&self) -> Vec<Arc<Table>> {
         self.catalog.tables()
+    }
+
+    /// What is brought to the local disk before it is asked for: the footers and indexes of all tables.
+    pub fn warming(&self) -> Warming {
+        warming(&self.tables())
     }
 
     /// Looks up a table by name, ignoring ASCII case.

@@ -48,6 +48,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod upload;
+mod warm;
 
 pub use attach::check_filled;
 pub use branch::{Place, branch, drop_branch};

@@ -14,7 +14,8 @@ const LEASE: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug)]
 pub struct TierOptions {
     /// Bytes of segment files and fetched blocks that the local disk may hold; the log and what is not uploaded
-    /// yet come on top. Unlimited by default.
+    /// yet come on top. Unlimited by default; where the files are in memory, a quarter of the
+    /// database's memory at most.
     pub disk_limit: u64,
     /// Time from a commit to the upload that makes it survive the loss of the disk, while the blob store keeps
     /// up; 1 second by default.
@@ -28,6 +29,9 @@ pub struct TierOptions {
     /// Bytes that are evicted together; 32 KB by default. They are fetched together, too, or in eighths where a read
     /// needs bytes of more than three such blocks.
     pub block_bytes: u64,
+    /// Whether the footers and indexes of all tables are brought to the local disk after opening, while there is
+    /// nothing to upload: up to a quarter of the room for blocks. `true` by default.
+    pub warms: bool,
     /// Time for which blobs are kept that no manifest names any more, for those that read an older one without a
     /// lease; one day by default.
     pub retention: Duration,
@@ -59,6 +63,7 @@ impl Default for TierOptions {
             holds_commits: false,
             unsent_limit: 4 << 30,
             block_bytes: 32 << 10,
+            warms: true,
             retention: DAY,
             history: DAY,
             lease: if IS_WHOLE { LEASE } else { Duration::ZERO },

@@ -11,12 +11,13 @@ use crate::entry::{Entry, Kind, Meta};
 use crate::leasing::Leasing;
 use crate::manifest::Manifest;
 use crate::options::{IS_WHOLE, TierOptions};
+use crate::warm::Warmer;
 use nacre_host::{
     Answer, BlobReads, BlobStore, Clock, Entropy, LocalFile, LocalStore, ReadRange, Tag,
 };
 use nacre_types::hash::Set;
+use nacre_types::sorted::SortedMap;
 use nacre_types::{Error, ErrorKind, Result};
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -50,6 +51,8 @@ pub(crate) struct Shared {
     /// Requests that read ahead. Locked before the state.
     pub flights: Mutex<Flights>,
     pub reads: Reads,
+    /// What is brought before it is needed, until all of it is there.
+    warmer: Mutex<Option<Warmer>>,
     tick: AtomicU64,
 }
 
@@ -66,7 +69,7 @@ pub(crate) struct Reads {
 /// The files, and what the blobs hold.
 #[derive(Default)]
 pub(crate) struct State {
-    pub files: BTreeMap<Arc<str>, Arc<Entry>>,
+    pub files: SortedMap<Arc<str>, Arc<Entry>>,
     /// Removed by the engine; their local bytes are still to be removed.
     pub leaving: Vec<Arc<Entry>>,
     /// When that is tried again, if it has failed.
@@ -99,7 +102,7 @@ pub(crate) struct State {
     /// What is known of blobs to be removed.
     pub collecting: Collecting,
     /// Of a store that only reads: the files that the newest manifest does not name.
-    pub unnamed: BTreeMap<Arc<str>, Unnamed>,
+    pub unnamed: SortedMap<Arc<str>, Unnamed>,
     /// Of a store that only reads: what keeps its blobs from being removed.
     pub leasing: Leasing,
     /// Of a store that only reads: when it looked for the newest manifest last.
@@ -157,6 +160,7 @@ impl Shared {
             wake: OnceLock::new(),
             flights: Mutex::default(),
             reads: Reads::default(),
+            warmer: Mutex::default(),
             tick: AtomicU64::new(1),
         })
     }
@@ -167,6 +171,10 @@ impl Shared {
 
     pub fn blocks(&self) -> MutexGuard<'_, Blocks> {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn warmer(&self) -> MutexGuard<'_, Option<Warmer>> {
+        self.warmer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The file of slots, created when it is first needed.

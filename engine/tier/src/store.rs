@@ -11,9 +11,10 @@ use crate::lease;
 use crate::options::{IS_WHOLE, TierOptions};
 use crate::shared::Shared;
 use crate::upload;
+use crate::warm::{self, Warmer};
 use nacre_host::{
     Answer, BlobReads, BlobStore, ErrorKind, Fetch, Host, Lag, LocalFile, LocalStore, Missing,
-    Rest, Result, Uploads,
+    Rest, Result, Uploads, Warming,
 };
 use nacre_types::Error;
 use std::future::Future;
@@ -161,10 +162,20 @@ impl LocalStore for Tier {
 
 impl Uploads for Tier {
     fn step(&self) -> Answer<'_, Rest> {
-        match self.0.is_read_only() {
-            true if IS_WHOLE => Box::pin(async { Ok(lease::step(&self.0).await) }),
-            true => Box::pin(async { Ok(Rest::UntilWoken) }),
-            false => Box::pin(async { Ok(upload::step(&self.0).await) }),
+        Box::pin(async {
+            let rest = match self.0.is_read_only() {
+                true if IS_WHOLE => lease::step(&self.0).await,
+                true => Rest::UntilWoken,
+                false => upload::step(&self.0).await,
+            };
+            Ok(warm::step(&self.0, rest).await)
+        })
+    }
+
+    fn warm(&self, next: Warming) {
+        if self.0.options.warms {
+            *self.0.warmer() = Some(Warmer::new(next));
+            self.0.call_soon();
         }
     }
 

@@ -20,8 +20,8 @@ use nacre_host::{Answer, Rest, Tag, WriteIf};
 use nacre_types::checksum::checksum;
 use nacre_types::hash::Set;
 use nacre_types::plant::{self, Bug};
+use nacre_types::sorted::SortedMap;
 use nacre_types::{Error, ErrorKind, Reason, Result, invariant};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -345,8 +345,12 @@ async fn replace_manifest(shared: &Shared) -> Result<()> {
             let (bytes, tag) = shared.blobs.read_all(MANIFEST).await.map_err(|second| {
                 if second.kind() == ErrorKind::NotFound { error.clone() } else { second }
             })?;
-            let found = Manifest::decode(&bytes)?;
-            if found.token == shared.token {
+            let found = match Manifest::decode(&bytes) {
+                // One of a newer version is not this build's.
+                Err(newer) if newer.kind() == ErrorKind::Unsupported => None,
+                found => Some(found?),
+            };
+            if let Some(found) = found.filter(|found| found.token == shared.token) {
                 let is_this = found == next;
                 accept(shared, found, tag, is_this);
                 // After a conflict with an earlier write of its own, it goes on at once.
@@ -424,7 +428,7 @@ fn manifest_of(shared: &Shared, state: &State, capture: &Capture, database: u64)
         position: capture.position,
         snapshot: capture.snapshot.as_ref().map(|(at, entry)| (*at, blob_of(entry, true))),
         chunks: Vec::new(),
-        files: BTreeMap::new(),
+        files: SortedMap::new(),
         dropped: before.dropped.clone(),
         horizon_us: collect::horizon_us(shared, before, now_us),
         floor: history::floor(shared.keeps_history(), before, capture, &state.collected),

@@ -75,7 +75,7 @@ impl BlobStore for Far {
 
 /// Options of a database over these blobs.
 pub fn far_options(far: &Arc<Far>, segment_rows: usize) -> Options {
-    let tiers = TierOptions { lag: Duration::ZERO, ..TierOptions::default() };
+    let tiers = TierOptions { lag: Duration::ZERO, warms: false, ..TierOptions::default() };
     let blobs = Some(Blobs { options: tiers, ..Blobs::new(far.clone()) });
     Options { segment_rows, blobs, ..Options::default() }
 }

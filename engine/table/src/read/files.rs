@@ -45,7 +45,7 @@ impl IndexFile {
 }
 
 /// The files of the indexes of some segments.
-fn index_files(
+pub(super) fn index_files(
     schema: &TableSchema,
     list: &SegmentList,
     sees: impl Fn(&SegmentState) -> bool,

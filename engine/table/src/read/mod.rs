@@ -11,3 +11,4 @@ pub(crate) mod reader;
 pub(crate) mod runs;
 pub(crate) mod segment_view;
 pub(crate) mod view;
+pub(crate) mod warming;

@@ -124,6 +124,26 @@ fn blobs_of_another_database_are_refused() {
 }
 
 #[test]
+fn a_writer_of_a_newer_version_takes_over_as_any_other() {
+    let blobs = Faulty::new();
+    let mut small = Small::open(&local(), &blobs, options()).unwrap();
+    small.add(1).unwrap();
+    small.upload();
+    let mut newer = blobs.blobs.get(MANIFEST).unwrap().to_vec();
+    newer[8] = 99;
+    let end = newer.len() - 8;
+    let sum = nacre_types::checksum::checksum(&newer[..end]);
+    newer[end..].copy_from_slice(&sum.to_le_bytes());
+    blobs.blobs.put(MANIFEST, newer.into(), &nacre_host::WriteIf::Any).unwrap();
+    small.add(2).unwrap();
+    small.upload();
+    assert_eq!(small.add(3).unwrap_err().reason(), Some(Reason::Fenced));
+    let error = Small::open(&local(), &blobs, options()).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.message().contains("99"), "{error}");
+}
+
+#[test]
 fn an_existing_database_can_be_uploaded() {
     let (files, blobs) = (local(), Faulty::new());
     let other = Faulty::new();

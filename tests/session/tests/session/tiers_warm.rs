@@ -1,8 +1,10 @@
 //! Warming: what `OPTIMIZE TABLE … WARM BLOB CACHE` brings is read without a request, and `SHOW CACHE` says what is
 //! on the local disk.
 
-use nacre_session_tests::{blob_reads, cold, kind, memory, rows, run, upload};
-use nacredb::{Database, ErrorKind, Result, Session};
+use nacre_native::block_on;
+use nacre_session_tests::{blob_reads, cold, far_options, kind, memory, rows, run, upload};
+use nacredb::{Database, ErrorKind, Options, Result, Session};
+use std::time::{Duration, Instant};
 
 /// Rows of the table, in segments of 20,000.
 const ROWS: u64 = 60_000;
@@ -178,4 +180,27 @@ fn what_cannot_be_warmed_is_named() {
             [0],
         "WarmUp t columns [n, s]"
     );
+}
+
+#[test]
+fn footers_and_indexes_are_warm_a_moment_after_opening() {
+    let far = upload(SEGMENT_ROWS, fill).unwrap();
+    let mut options = Options { read_only: true, ..far_options(&far, SEGMENT_ROWS) };
+    options.blobs.as_mut().unwrap().options.warms = true;
+    let db = block_on(Database::open(nacre_native::memory_host(), options)).unwrap();
+    let mut session = db.session();
+    let until = Instant::now() + Duration::from_secs(60);
+    let (all, local) = loop {
+        let (all, local) = cached(&mut session, "index_name is not null");
+        if all == local && all > 0 {
+            break cached(&mut session, "true");
+        }
+        assert!(Instant::now() < until, "{local} of {all} bytes of the indexes are there");
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    assert!(local < all / 2, "{local} of {all} bytes are there, but nothing has read a column");
+    // Only the row is fetched: where it is, is known.
+    let mut waits = |sql| blob_reads(&db, || drop(rows(&mut session, sql).unwrap())).waits;
+    assert_eq!(waits("select n, s from t where id = 31234"), 1);
+    assert_eq!(waits("select id from t where n = 1000002"), 0, "no row has it");
 }

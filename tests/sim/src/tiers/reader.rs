@@ -5,7 +5,7 @@ use crate::tiers::machine::drive;
 use crate::tiers::run::Run;
 use crate::tiers::state::{LEASE, Reader, SMALL_READER};
 use nacredb::host::{Clock, LeaseState, Rest};
-use nacredb::{Database, ErrorKind, Options};
+use nacredb::{Database, ErrorKind, Options, Value};
 
 /// How long a reader without a lease may go without a look, in microseconds: what it reads is kept for a minute.
 const LOOKS_WITHIN_US: i64 = 40_000_000;
@@ -40,8 +40,40 @@ impl Run {
             Err(error) => return self.fail(format!("a reader: {error}")),
         };
         self.count("readers", 1);
+        if self.reading.percent(30) {
+            self.warm_itself(&db, what);
+        }
         let reader = Reader { db, what, position: uploaded, state: None, looked_us };
         self.look(reader);
+    }
+
+    /// Lets a reader bring its indexes to its disk, as it does by itself while it has nothing else to do.
+    fn warm_itself(&mut self, db: &Database, what: &str) {
+        let tiers = self.options.blobs.as_ref().map(|blobs| &blobs.options);
+        let has_room = tiers.is_some_and(|tiers| tiers.warms && tiers.disk_limit == u64::MAX);
+        for _ in 0..500 {
+            match drive(&self.clock, db.upload_step()) {
+                Ok(Rest::No) => {}
+                Ok(Rest::For(rest)) if rest < LEASE / 4 => {
+                    self.clock.advance_us(rest.as_micros() as u64 + 1);
+                }
+                _ => break,
+            }
+        }
+        if !has_room || what == SMALL_READER {
+            return;
+        }
+        let sql = "select sum(bytes), sum(bytes - local_bytes) from information_schema.cache \
+                   where index_name is not null";
+        let found = match drive(&self.clock, db.session().execute(sql, &[])) {
+            Ok(found) => found.to_rows(),
+            Err(error) => return self.fail(format!("{what} cannot tell what is warm: {error}")),
+        };
+        let [Value::Int(bytes), Value::Int(absent)] = found[0][..] else { return };
+        self.count("warm by themselves", u64::from(bytes > 0));
+        if absent > 0 {
+            self.fail(format!("{what} has {absent} of {bytes} bytes of indexes still to bring"));
+        }
     }
 
     /// Lets time pass, sometimes more than a lease has. The reader renews its lease meanwhile, or does not.

@@ -88,6 +88,7 @@ impl Run {
             ),
             // Drawn separately, so that older seeds keep their meaning.
             holds_commits: Random::with_purpose(seed, "held commits").percent(25),
+            warms: Random::with_purpose(seed, "warms").percent(50),
             ..TierOptions::default()
         };
         let tiers = Blobs { options: tiers, ..Blobs::new(blobs.clone()) };
